@@ -92,9 +92,7 @@ def _table(titles: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
 
 
 def type_name(kind: Any) -> str:
-    """
-    A type in a reader's words.
-    """
+    """A type in a reader's words."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin is Annotated:
         limits = [limit for meta in inner[1:] for limit in _limits(meta)]
@@ -136,9 +134,7 @@ def _default(field: msgspec.structs.FieldInfo) -> str:
 
 
 def settings_kinds() -> dict[str, type[Settings]]:
-    """
-    Role -> its settings, for every service that has a module for them.
-    """
+    """Role -> its settings, for every service that has a module for them."""
     found: dict[str, type[Settings]] = {}
     for path in sorted((TOP / "services" / "kettle_services").glob("*/settings.py")):
         role = path.parent.name
@@ -157,9 +153,7 @@ def _settings_of(module: ModuleType) -> type[Settings]:
 
 
 def without_meaning() -> list[str]:
-    """
-    Settings of which no page could say what they are: each needs a docstring below its field.
-    """
+    """Settings of which no page could say what they are: each needs a docstring below its field."""
     kinds: dict[str, type[Settings]] = {"kettle": Settings, **settings_kinds()}
     return [
         f"{role}.{field.name}"
@@ -174,9 +168,7 @@ def _meaning(name: str, said: Mapping[str, str]) -> str:
 
 
 def settings_page() -> str:
-    """
-    Every setting of every service.
-    """
+    """Every setting of every service."""
     shared = {field.name: field for field in msgspec.structs.fields(Settings)}
     parts = [_MADE, "# Settings\n", _SETTINGS_HEAD]
     parts.append("## All services: `[kettle]`, `KETTLE_<NAME>`\n")
@@ -248,9 +240,7 @@ It never changes that file afterwards.
 
 
 def commands_page() -> str:
-    """
-    Every subcommand with its arguments.
-    """
+    """Every subcommand with its arguments."""
     parts = [_MADE, "# Commands\n", _COMMANDS_HEAD]
     for group, commands in GROUPS.items():
         parts.append(f"## {group[0].upper()}{group[1:]}\n")
@@ -268,9 +258,7 @@ def _command(name: str) -> str:
 
 
 def _described(parser: argparse.ArgumentParser) -> Iterator[str]:
-    """
-    A command with its arguments, then the commands within it.
-    """
+    """A command with its arguments, then the commands within it."""
     actions = [action for action in parser._actions if action.help != argparse.SUPPRESS]  # noqa: SLF001 - there is no public list
     inner = [command for action in actions for command in _within(action)]
     rows = [
@@ -302,9 +290,7 @@ def _spelling(action: argparse.Action) -> str:
 
 
 def condor_page() -> str:
-    """
-    The commands of HTCondor, with what each says of itself.
-    """
+    """The commands of HTCondor, with what each says of itself."""
     parts = [_MADE, "# Commands of HTCondor\n", _CONDOR_HEAD]
     parts.append(
         _table(("command", "what it is for"), [(f"`{name}`", says) for name, (_, says) in CONDOR.items()])
@@ -337,9 +323,7 @@ The pool is the one in `--home`, else the one that `KETTLE_NATS_URL` names, else
 
 
 def events_page(codec: Codec[Any] = CODEC) -> str:
-    """
-    Every recorded type.
-    """
+    """Every recorded type."""
     parts = [_MADE, "# Recorded events\n", _EVENTS_HEAD]
     rows = [(f"`{tag}`", *_place(tag)) for tag in codec.written]
     parts.append(_table(("type", "written by", "shard", "stream"), rows))
@@ -415,9 +399,7 @@ The time of an event is that of its frame; times inside events are those of some
 
 
 class AttributesOf(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """
-    What is known of one type of ad: type, unit, meaning by name, and who sets it if that is not `by`.
-    """
+    """What is known of one type of ad: type, unit, meaning by name, and who sets it if that is not `by`."""
 
     title: str
     about: str
@@ -426,16 +408,12 @@ class AttributesOf(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def attributes() -> dict[str, AttributesOf]:
-    """
-    Type of ad -> its attributes, from `docs/attributes.toml`.
-    """
+    """Type of ad -> its attributes, from `docs/attributes.toml`."""
     return msgspec.toml.decode((TOP / "docs/attributes.toml").read_bytes(), type=dict[str, AttributesOf])
 
 
 def attributes_page() -> str:
-    """
-    The reference of attributes.
-    """
+    """The reference of attributes."""
     made = f"""{_MADE}# Attributes
 
 What is in the [ads](classad.md) of a pool, and who says so; `kettle status --ads TYPE` and `kettle q` show them.
@@ -457,9 +435,7 @@ Where the type is "expression", the value may be a plain one too; a list is an e
 
 
 class SubmitCommands(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """
-    What becomes of each command, by its name.
-    """
+    """What becomes of each command, by its name."""
 
     carried_out: dict[str, str]
     noted: dict[str, str]
@@ -467,16 +443,12 @@ class SubmitCommands(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def submit_commands() -> SubmitCommands:
-    """
-    From `docs/submit.toml`.
-    """
+    """From `docs/submit.toml`."""
     return msgspec.toml.decode((TOP / "docs/submit.toml").read_bytes(), type=SubmitCommands)
 
 
 def submit_commands_page() -> str:
-    """
-    The reference of submit commands.
-    """
+    """The reference of submit commands."""
     found = submit_commands()
     made = [_MADE, "# Submit commands\n", _SUBMIT_HEAD, "## Carried out\n"]
     made.append(_table(("command", "other spellings", "meaning"), list(_submit_rows(found.carried_out))))
@@ -491,9 +463,7 @@ def submit_commands_page() -> str:
 
 
 def _submit_rows(commands: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
-    """
-    One for each meaning: commands that stand together and have the same share it.
-    """
+    """One for each meaning: commands that stand together and have the same share it."""
     for meaning, group in groupby(commands, key=commands.__getitem__):
         names = list(group)
         spellings = [other for name in names for other in SUBMIT.get(name, ())]
@@ -515,9 +485,7 @@ It ignores commands of universes that there are not: `ec2_...`, `gce_...`, `azur
 
 
 def pages() -> dict[str, str]:
-    """
-    File name -> text.
-    """
+    """File name -> text."""
     return {
         "attributes.md": attributes_page(),
         "submit-commands.md": submit_commands_page(),
@@ -529,16 +497,12 @@ def pages() -> dict[str, str]:
 
 
 def schemas() -> dict[str, Document]:
-    """
-    File name -> document.
-    """
+    """File name -> document."""
     return {**documents(), "asyncapi.json": asyncapi()}
 
 
 def published() -> dict[str, Document]:
-    """
-    The schemas that were written last, by file name.
-    """
+    """The schemas that were written last, by file name."""
     return {
         path.relative_to(SCHEMAS).as_posix(): msgspec.json.decode(path.read_bytes())
         for path in sorted(SCHEMAS.rglob("*.json"))
@@ -546,17 +510,13 @@ def published() -> dict[str, Document]:
 
 
 def files() -> dict[Path, bytes]:
-    """
-    Everything that is made.
-    """
+    """Everything that is made."""
     made = {PAGES / name: page.encode() for name, page in pages().items()}
     return made | {SCHEMAS / name: text(document) for name, document in schemas().items()}
 
 
 def main() -> int:
-    """
-    Write the files, or compare them.
-    """
+    """Write the files, or compare them."""
     parser = argparse.ArgumentParser(
         description="Make the reference pages and schemas that follow from the code."
     )

@@ -44,9 +44,7 @@ def _compile() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def lane() -> Iterator[None]:
-    """
-    The servers of the run, in a lane that has such.
-    """
+    """The servers of the run, in a lane that has such."""
     with ExitStack() as stack:
         try:
             stack.enter_context(lanes.opened())

@@ -18,7 +18,9 @@ class Position(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """Why a command was not carried out. `code` is stable, for programs; `message` is a sentence, for people."""
+    """
+    Why a command was not carried out. `code` is stable, for programs; `message` is a sentence, for people.
+    """
 
     code: str
     message: str

@@ -9,7 +9,9 @@ import msgspec
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One recorded event. `data` is the msgpack of a tagged event, `meta` of a map (trace context), or empty."""
+    """
+    One recorded event. `data` is the msgpack of a tagged event, `meta` of a map (trace context), or empty.
+    """
 
     stream: str
     version: int
@@ -27,7 +29,9 @@ class Frame(msgspec.Struct, frozen=True, array_like=True):
     number: int
     """Counts from 1 inside `shard`, without gaps; equals the sequence on the shard's stream."""
     position: int
-    """Position in the shard of the first entry; entry `i` is at `position + i`. Counts from 1, without gaps."""
+    """
+    Position in the shard of the first entry; entry `i` is at `position + i`. Counts from 1, without gaps.
+    """
     at: int
     """When the first of its events was decided, microseconds since the epoch, UTC."""
     entries: list[Entry]
@@ -87,7 +91,9 @@ def decode(data: bytes) -> Frame | Hollow:
 
 
 def recorded(data: bytes) -> Frame:
-    """A frame as it was recorded, with its entries; raises `msgspec.MsgspecError` on anything else, a hollow one too."""
+    """
+    A frame as it was recorded, with its entries; raises `msgspec.MsgspecError` on anything else, a hollow one too.
+    """
     frame = _decoder.decode(data)
     if not frame.entries:
         raise msgspec.ValidationError("a frame without entries")

@@ -1,4 +1,6 @@
-"""Who sends a command, as the last token of its subject: a daemon of the pool, a person, or another pool's schedd."""
+"""
+Who sends a command, as the last token of its subject: a daemon of the pool, a person, or another pool's schedd.
+"""
 
 from typing import Final, Literal
 
@@ -26,7 +28,9 @@ class Identity(msgspec.Struct, frozen=True):
 
     @classmethod
     def from_subject(cls, subject: str) -> "Identity":
-        """Read the caller from the subject of a command; raises ValueError if the last token is no identity."""
+        """
+        Read the caller from the subject of a command; raises ValueError if the last token is no identity.
+        """
         text = subject.rpartition(".")[2]
         for kind, prefix in _PREFIX.items():
             if text.startswith(prefix):

@@ -38,7 +38,9 @@ class CloudEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     type: str
     """`org.kettle.<noun>.<verb>.v<N>`."""
     subject: str
-    """`<cluster>.<proc>` for the events of a job, else the stream: `cluster/12`, `machine/node1`, `cycle/7`."""
+    """
+    `<cluster>.<proc>` for the events of a job, else the stream: `cluster/12`, `machine/node1`, `cycle/7`.
+    """
     time: str
     """When it was decided, RFC 3339 with microseconds, UTC."""
     dataschema: str
@@ -105,7 +107,9 @@ def source_of(pool: str, shard: str) -> str:
 
 @lru_cache(maxsize=64)
 def rfc3339(at: int) -> str:
-    """Microseconds since the epoch as text, UTC. The events of one commit ask for the same again and again."""
+    """
+    Microseconds since the epoch as text, UTC. The events of one commit ask for the same again and again.
+    """
     seconds, micros = divmod(at, 1_000_000)
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{micros:06d}Z"
 

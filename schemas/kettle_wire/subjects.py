@@ -74,9 +74,7 @@ class Subjects:
 
     @property
     def events_all(self) -> str:
-        """
-        Filter: the frames of every shard.
-        """
+        """Filter: the frames of every shard."""
         return f"{self._prefix}.evt.*"
 
     def event_stream(self, shard: str) -> str:
@@ -100,7 +98,9 @@ class Subjects:
         return f"{self._prefix}.tail.{token(owner)}.*.*.*.*"
 
     def tail_pool(self, event: str) -> str:
-        """One event `noun.verb` that is no job's: of a machine, a claim, a negotiation; live and stored alike."""
+        """
+        One event `noun.verb` that is no job's: of a machine, a claim, a negotiation; live and stored alike.
+        """
         return f"{self._prefix}.tail.pool.{event}"
 
     @property
@@ -119,7 +119,9 @@ class Subjects:
 
     @property
     def monitor_transform(self) -> tuple[str, str]:
-        """What the stream makes of a live subject before it stores it: no job ids, so that subjects do not pile up."""
+        """
+        What the stream makes of a live subject before it stores it: no job ids, so that subjects do not pile up.
+        """
         stored = "{{wildcard(1)}}.{{wildcard(4)}}.{{wildcard(5)}}"
         return f"{self._prefix}.tail.*.*.*.*.*", f"{self._prefix}.monitor.{stored}"
 
@@ -179,23 +181,27 @@ class Subjects:
         return f"{self._prefix}.notice.{kind}.{token(name)}"
 
     def notices(self, kind: str) -> str:
-        """
-        Filter: the notices of one kind, whoever they are about.
-        """
+        """Filter: the notices of one kind, whoever they are about."""
         return f"{self._prefix}.notice.{kind}.*"
 
 
 def visitors_key(visitor: str, submitter: str) -> str:
-    """The key of the ad of a visiting schedd's submitter: under the visitor's name, so that it can write no other."""
+    """
+    The key of the ad of a visiting schedd's submitter: under the visitor's name, so that it can write no other.
+    """
     return f"Submitter.{key(visitor)}.{key(submitter)}"
 
 
 FORWARDED: Final = "Forwarded"
-"""With this the keys of ads begin that other pools forward: those who follow ads of a type do not see them."""
+"""
+With this the keys of ads begin that other pools forward: those who follow ads of a type do not see them.
+"""
 
 
 def forwarded_key(forwarder: str, own: str) -> str:
-    """The key of an ad that another pool forwards, which stands under `own` there: under its name, it can write no other."""
+    """
+    The key of an ad that another pool forwards, which stands under `own` there: under its name, it can write no other.
+    """
     return f"{FORWARDED}.{key(forwarder)}.{own}"
 
 

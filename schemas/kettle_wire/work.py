@@ -60,7 +60,9 @@ class Trouble(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Exited(msgspec.Struct, frozen=True, kw_only=True, tag="exited"):
-    """Final: the job's main process ended by itself; nothing of the job is left on the machine but its outputs."""
+    """
+    Final: the job's main process ended by itself; nothing of the job is left on the machine but its outputs.
+    """
 
     exit_code: int | None = None
     exit_signal: int | None = None
@@ -145,9 +147,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> ReportKey:
-        """
-        What the report is confirmed by.
-        """
+        """What the report is confirmed by."""
         return ReportKey(self.claim, self.job, self.attempt, self.sequence)
 
 

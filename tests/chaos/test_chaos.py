@@ -19,9 +19,7 @@ SEED = int(os.environ.get("KETTLE_TEST_CHAOS_SEED", "4"))
 
 @pytest.mark.breaks_servers
 async def test_a_broken_pool_keeps_its_promises() -> None:
-    """
-    More than ten faults in 26 seconds, of most kinds there are: every law holds, and all is idle again.
-    """
+    """More than ten faults in 26 seconds, of most kinds there are: every law holds, and all is idle again."""
     faults = tuple(kind for kind in KINDS if kind not in LONG)
     found = await run(
         Plan(seed=SEED, seconds=26.0, every=1.8, longest=5.0, depth=60, faults=faults), Silent()

@@ -27,9 +27,7 @@ def official() -> Any:
 
 
 def test_the_document_is_asyncapi_3(official: Any) -> None:
-    """
-    Any tool that knows AsyncAPI 3.0 can read it.
-    """
+    """Any tool that knows AsyncAPI 3.0 can read it."""
     assert [] == [
         f"{e.json_path}: {e.message[:200]}" for e in official.iter_errors(json.loads(text(asyncapi())))
     ]

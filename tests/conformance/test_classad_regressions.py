@@ -52,9 +52,7 @@ def outcome(
 def test_what_once_differed_agrees(
     engine: Callable[[Node, ClassAd | None, ClassAd | None, Context], Value],
 ) -> None:
-    """
-    Each expression has the value that the reference implementation gives it.
-    """
+    """Each expression has the value that the reference implementation gives it."""
     differing = [
         f"{row}\n    but got {got}"
         for row in rows()

@@ -74,9 +74,7 @@ def report(failures: list[tuple[str, str, str]]) -> str:
 
 
 def test_each_expression_has_its_value(engine: Engine) -> None:
-    """
-    An expression in an empty ad evaluates to what HTCondor makes of it.
-    """
+    """An expression in an empty ad evaluates to what HTCondor makes of it."""
     selected = [row for row in rows("classad-vectors.tsv") if functions_of(row[0]) <= FUNCTIONS.keys()]
     failures = [
         (text, expected, got) for text, expected in selected if (got := outcome(engine, text)) != expected
@@ -86,9 +84,7 @@ def test_each_expression_has_its_value(engine: Engine) -> None:
 
 
 def test_each_expression_has_its_value_in_a_match(engine: Engine) -> None:
-    """
-    MY, TARGET and bare names mean in a match what they mean to HTCondor.
-    """
+    """MY, TARGET and bare names mean in a match what they mean to HTCondor."""
     failures: list[tuple[str, str, str]] = []
     for my, target, text, expected in rows("classad-match-vectors.tsv"):
         got = outcome(engine, text, ClassAd.parse(my), ClassAd.parse(target) if target else None)
@@ -98,9 +94,7 @@ def test_each_expression_has_its_value_in_a_match(engine: Engine) -> None:
 
 
 def test_functions_that_are_missing_are_known() -> None:
-    """
-    The vectors use no function the library lacks but those listed as not yet written.
-    """
+    """The vectors use no function the library lacks but those listed as not yet written."""
     used = {name for row in rows("classad-vectors.tsv") for name in functions_of(row[0])}
     used |= {name for row in rows("classad-match-vectors.tsv") for name in functions_of(row[2])}
     assert NOT_YET == used - FUNCTIONS.keys()
@@ -108,9 +102,7 @@ def test_functions_that_are_missing_are_known() -> None:
 
 @pytest.mark.parametrize("text", ["(" * 160 + "1" + ")" * 160, "+".join(["1"] * 401)])
 def test_limits_are_not_reached_early(engine: Engine, text: str) -> None:
-    """
-    What HTCondor still evaluates, we evaluate.
-    """
+    """What HTCondor still evaluates, we evaluate."""
     assert outcome(engine, text) in {"1", "401"}
 
 
@@ -125,7 +117,5 @@ def test_limits_are_not_reached_early(engine: Engine, text: str) -> None:
     ],
 )
 def test_limits_are_kept(engine: Engine, text: str, expected: str) -> None:
-    """
-    Nesting beyond the limits is refused, at parsing or at evaluation.
-    """
+    """Nesting beyond the limits is refused, at parsing or at evaluation."""
     assert expected == outcome(engine, text)

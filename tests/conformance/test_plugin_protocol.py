@@ -13,18 +13,14 @@ MOVES = [Move('osdf://x/a "b"\\c', "/sandbox/a 'b'"), Move("http://x/f?k=v&l=ö"
 
 
 def test_plugins_read_what_we_ask() -> None:
-    """
-    Each file, with whatever is in its name.
-    """
+    """Each file, with whatever is in its name."""
     asked = [(ad["Url"], ad["LocalFileName"]) for ad in classad2.parseAds(question(MOVES))]
     assert [(move.url, move.path) for move in MOVES] == asked
 
 
 @pytest.mark.parametrize("between", ["", "\n"])
 def test_we_read_what_plugins_answer(between: str) -> None:
-    """
-    As `str` of an ad, one after the other, with all the attributes that there are.
-    """
+    """As `str` of an ad, one after the other, with all the attributes that there are."""
     good = {
         "TransferSuccess": True,
         "TransferProtocol": "osdf",
@@ -45,9 +41,7 @@ def test_we_read_what_plugins_answer(between: str) -> None:
 
 
 def test_we_read_what_plugins_say_of_themselves() -> None:
-    """
-    As the old form of an ad.
-    """
+    """As the old form of an ad."""
     ad = {"MultipleFileSupport": True, "PluginType": "FileTransfer", "SupportedMethods": "osdf,Stash"}
     said = capabilities("/p", classad2.ClassAd(ad).printOld())
     assert (("osdf", "stash"), True) == (said.methods, said.several)

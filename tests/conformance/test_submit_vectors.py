@@ -1,6 +1,4 @@
-"""
-Our job ads beside those that HTCondor 24.12 made of the same descriptions.
-"""
+"""Our job ads beside those that HTCondor 24.12 made of the same descriptions."""
 
 import re
 from pathlib import Path
@@ -94,27 +92,21 @@ def agrees(vector: Vector) -> bool:
 
 
 def test_enough_is_compared() -> None:
-    """
-    All vectors but those for which a difference is meant.
-    """
+    """All vectors but those for which a difference is meant."""
     meant = [vector for vector in vectors() if any(part in vector.submit for part in DIFFERENT)]
     assert (195, 18) == (len(vectors()), len(meant))
 
 
 @pytest.mark.parametrize("vector", vectors(), ids=lambda v: re.sub(r"\W+", "-", v.submit[len(HEAD) :])[:60])
 def test_job_ads_agree(vector: Vector) -> None:
-    """
-    The same description changes the same attributes to the same values, or is refused by both.
-    """
+    """The same description changes the same attributes to the same values, or is refused by both."""
     if any(part in vector.submit for part in DIFFERENT):
         pytest.skip("a difference that is meant")
     assert agrees(vector), vector.submit
 
 
 def test_every_meant_difference_exists() -> None:
-    """
-    The list of differences does not outlive its reasons.
-    """
+    """The list of differences does not outlive its reasons."""
     for part in DIFFERENT:
         matching = [vector for vector in vectors() if part in vector.submit]
         assert matching, part

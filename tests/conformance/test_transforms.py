@@ -46,9 +46,7 @@ JOB: Ad = {"Owner": "anna", "RequestCpus": 2, "RequestMemory": Expr("1024 * Requ
     ],
 )
 def test_a_statement_changes_what_it_says(text: str, changed: Ad | None) -> None:
-    """
-    Everything else of the ad stays as it was.
-    """
+    """Everything else of the ad stays as it was."""
     if changed is None:
         with pytest.raises(TransformError):
             parse(text, source="t")
@@ -79,9 +77,7 @@ TRICKS: Ad = {
     ],
 )
 def test_macros_in_what_a_submitter_wrote_stay_text(text: str, changed: str) -> None:
-    """
-    HTCondor expands them; here they are values.
-    """
+    """HTCondor expands them; here they are values."""
     outcome = parse(text, source="t").apply(TRICKS)
     assert outcome is not None
     assert (changed, []) == (outcome.ad["A"], outcome.complaints)
@@ -101,9 +97,7 @@ def test_macros_in_what_a_submitter_wrote_stay_text(text: str, changed: str) -> 
     ],
 )
 def test_what_becomes_too_large_is_skipped_with_a_complaint(text: str) -> None:
-    """
-    A format, a number without end, and macros that grow.
-    """
+    """A format, a number without end, and macros that grow."""
     macros: dict[str, str] = {}
     outcome = parse(text, source="t").apply(JOB | {"Huge": Expr('real("INF")')}, macros=macros)
     assert outcome is not None
@@ -127,17 +121,13 @@ def test_names_go_and_change() -> None:
 
 
 def test_an_ad_that_does_not_meet_the_requirements_is_left() -> None:
-    """
-    Also where they have no value.
-    """
+    """Also where they have no value."""
     assert parse("REQUIREMENTS RequestCpus > 2\nSET A 1", source="t").apply(JOB) is None
     assert parse("REQUIREMENTS NoSuch > 2\nSET A 1", source="t").apply(JOB) is None
 
 
 def test_what_is_wrong_with_one_ad_is_a_complaint() -> None:
-    """
-    The statement is skipped, the others are carried out, and the line is named.
-    """
+    """The statement is skipped, the others are carried out, and the line is named."""
     outcome = parse('SET A 1\nEVALSET B 1 + "x"\nx = ((\nSET C $(x)\nSET D 2', source="t").apply({})
     assert outcome is not None
     assert ({"A": 1, "D": 2}, ["t, line 2", "t, line 4"]) == (
@@ -147,9 +137,7 @@ def test_what_is_wrong_with_one_ad_is_a_complaint() -> None:
 
 
 def test_a_chain_shares_its_macros() -> None:
-    """
-    A later transform sees what an earlier one defined, as the routes of a computing element rely on.
-    """
+    """A later transform sees what an earlier one defined, as the routes of a computing element rely on."""
     macros: dict[str, str] = {}
     parse("default_xcount = 8", source="route").apply({}, macros=macros)
     outcome = parse("DEFAULT RequestCpus $(default_xcount)", source="after").apply({}, macros=macros)
@@ -179,17 +167,13 @@ def test_a_chain_shares_its_macros() -> None:
     ],
 )
 def test_text_that_makes_no_sense_is_refused_with_its_line(text: str, line: int, said: str) -> None:
-    """
-    Before any job is looked at.
-    """
+    """Before any job is looked at."""
     with pytest.raises(TransformError, match=rf"t, line {line}: .*{said}"):
         parse(text, source="t", protected=("Owner",))
 
 
 def test_no_pattern_reaches_what_is_protected() -> None:
-    """
-    Neither to take it away nor to put something in its place.
-    """
+    """Neither to take it away nor to put something in its place."""
     for text in ("DELETE /.*/", "RENAME /.*/ X\\0", "COPY /queue/ Owner"):
         outcome = parse(text, source="t", protected=("owner",)).apply(JOB)
         assert outcome is not None

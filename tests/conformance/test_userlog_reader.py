@@ -1,6 +1,4 @@
-"""
-What we write, in each form, read by HTCondor's own reader and by ours.
-"""
+"""What we write, in each form, read by HTCondor's own reader and by ours."""
 
 from collections.abc import Mapping
 from datetime import UTC
@@ -108,18 +106,14 @@ def seen(event: Any) -> dict[str, Any]:
 
 
 def missed(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
-    """
-    What HTCondor's reader says and ours does not.
-    """
+    """What HTCondor's reader says and ours does not."""
     return {key: (value, ours.get(key)) for key, value in theirs.items() if ours.get(key) != value}
 
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("event", EVENTS.values(), ids=EVENTS.keys())
 def test_htcondor_reads_what_we_write(event: LogEvent, form: str, tmp_path: Path) -> None:
-    """
-    The same kind of event, of the same job, at the same time, with the same attributes.
-    """
+    """The same kind of event, of the same job, at the same time, with the same attributes."""
     log = tmp_path / "log"
     log.write_text(render(event, None, format_of(form)))
     with htcondor2.JobEventLog(str(log)) as reader:
@@ -133,9 +127,7 @@ def test_htcondor_reads_what_we_write(event: LogEvent, form: str, tmp_path: Path
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("event", EVENTS.values(), ids=EVENTS.keys())
 def test_what_we_write_we_read(event: LogEvent, form: str) -> None:
-    """
-    An event comes back as it was, in every form.
-    """
+    """An event comes back as it was, in every form."""
     text = render(event, UTC, format_of(form))
     [read] = parse(text, UTC)
     assert render(event, UTC) == render(read, UTC)

@@ -12,9 +12,7 @@ from kettle.testing.worlds import world as open_world
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def real() -> AsyncIterator[Place]:
-    """
-    NATS and PostgreSQL for all contract tests; each test has names of its own on them.
-    """
+    """NATS and PostgreSQL for all contract tests; each test has names of its own on them."""
     with server_directory() as directory:
         async with place(directory) as running:
             yield running
@@ -22,8 +20,6 @@ async def real() -> AsyncIterator[Place]:
 
 @pytest_asyncio.fixture(params=["memory", "nats"])
 async def world(request: pytest.FixtureRequest, real: Place) -> AsyncIterator[World]:
-    """
-    A pool of its own, over each adapter of the bus.
-    """
+    """A pool of its own, over each adapter of the bus."""
     async with open_world(request.param, real) as opened:
         yield opened

@@ -1,6 +1,4 @@
-"""
-What every adapter of the bus promises of its key-value buckets.
-"""
+"""What every adapter of the bus promises of its key-value buckets."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -16,9 +14,7 @@ Changes = AsyncGenerator[KeyChange | None, None]
 
 
 async def some(changes: Changes, count: int) -> list[tuple[str, bytes | None] | None]:
-    """
-    The next changes, without their revisions.
-    """
+    """The next changes, without their revisions."""
     async with asyncio.timeout(PATIENCE_S):
         got = [await anext(changes) for _ in range(count)]
     return [(change.key, change.value) if change else None for change in got]
@@ -30,17 +26,13 @@ async def bucket(world: World, bus: Bus, *, ttl: float = 0.0) -> str:
 
 
 async def arrived(world: World, bus: Bus, bucket: str) -> None:
-    """
-    Everything put before has reached the bucket, wherever it is kept.
-    """
+    """Everything put before has reached the bucket, wherever it is kept."""
     await bus.update(bucket, "last", b"", expect=0)
     await world.everywhere(f"KV_{bucket}")
 
 
 async def test_a_watch_begins_with_what_is_there(world: World) -> None:
-    """
-    Present entries, the newest of each key; then None; then each change.
-    """
+    """Present entries, the newest of each key; then None; then each change."""
     bus, watcher = await world.connect(), await world.connect()
     ads = await bucket(world, bus)
     for key, value in (("Machine.a", b"1"), ("Machine.b", b"2"), ("Machine.a", b"3"), ("Machine.c", b"4")):
@@ -57,9 +49,7 @@ async def test_a_watch_begins_with_what_is_there(world: World) -> None:
 
 
 async def test_a_watch_of_an_empty_bucket_says_so_at_once(world: World) -> None:
-    """
-    None comes also when nothing is there.
-    """
+    """None comes also when nothing is there."""
     bus = await world.connect()
     ads = await bucket(world, bus)
     async with aclosing(bus.watch(ads)) as changes:
@@ -67,9 +57,7 @@ async def test_a_watch_of_an_empty_bucket_says_so_at_once(world: World) -> None:
 
 
 async def test_a_watch_sees_only_its_keys(world: World) -> None:
-    """
-    A filter is for tokens, as in subjects.
-    """
+    """A filter is for tokens, as in subjects."""
     bus = await world.connect()
     ads = await bucket(world, bus)
     await bus.put(ads, "Machine.a", b"1")
@@ -103,9 +91,7 @@ async def test_an_entry_that_is_not_renewed_expires(world: World) -> None:
 
 
 async def test_a_guarded_update_wants_the_revision(world: World) -> None:
-    """
-    Revision 0 is for an entry that is not there; a deletion has a revision, too.
-    """
+    """Revision 0 is for an entry that is not there; a deletion has a revision, too."""
     bus = await world.connect()
     ads = await bucket(world, bus)
     first = await bus.update(ads, "k", b"1", expect=0)
@@ -125,9 +111,7 @@ async def test_a_guarded_update_wants_the_revision(world: World) -> None:
 
 
 async def test_there_is_no_update_without_a_bucket(world: World) -> None:
-    """
-    An unconfirmed put is lost, a confirmed one says so.
-    """
+    """An unconfirmed put is lost, a confirmed one says so."""
     bus = await world.connect()
     await bus.put(world.subjects.ads, "k", b"1")
     with pytest.raises(NoResponderError):
@@ -159,9 +143,7 @@ async def test_a_lost_bucket_is_made_again_and_filled_again(world: World) -> Non
 
 
 async def test_a_watch_reads_many_entries(world: World) -> None:
-    """
-    More than fit into one request, each once.
-    """
+    """More than fit into one request, each once."""
     bus = await world.connect()
     ads = await bucket(world, bus)
     for i in range(2_500):

@@ -45,9 +45,7 @@ async def tell(request: Ask, caller: Identity) -> Told:
 
 
 async def known(caller: Bus, name: str) -> None:
-    """
-    Until somebody answers to a name: in a cluster not every server knows of a new service at once.
-    """
+    """Until somebody answers to a name: in a cluster not every server knows of a new service at once."""
     async with asyncio.timeout(PATIENCE_S):
         while True:
             try:
@@ -59,9 +57,7 @@ async def known(caller: Bus, name: str) -> None:
 
 
 async def test_a_command_is_answered_and_its_caller_is_known(world: World) -> None:
-    """
-    The handler sees who asks, by the subject, for names of any spelling.
-    """
+    """The handler sees who asks, by the subject, for names of any spelling."""
     service, person = await world.connect(), await world.connect(user("jöe.x@site*"))
     await service.serve("test", "näme with.dots", [Served(ASK, tell)], version="1.0.0")
     await known(person, "näme with.dots")
@@ -70,9 +66,7 @@ async def test_a_command_is_answered_and_its_caller_is_known(world: World) -> No
 
 
 async def test_a_refusal_arrives_with_its_code_and_sentence(world: World) -> None:
-    """
-    Whatever characters the sentence has.
-    """
+    """Whatever characters the sentence has."""
 
     async def refuse(_request: Ask, _caller: Identity) -> Told:
         raise RefusedError("not_now", "säg's\nspäter: 7 %")
@@ -85,9 +79,7 @@ async def test_a_refusal_arrives_with_its_code_and_sentence(world: World) -> Non
 
 
 async def test_a_malformed_request_is_refused_at_the_edge(world: World) -> None:
-    """
-    The handler never sees it, and the sentence says what is wrong where.
-    """
+    """The handler never sees it, and the sentence says what is wrong where."""
     bus = await world.connect()
     await bus.serve("test", "a", [Served(ASK, tell)], version="1.0.0")
     with pytest.raises(RefusedError, match=r"Expected `int`, got `str` - at `\$.number`") as refused:
@@ -96,9 +88,7 @@ async def test_a_malformed_request_is_refused_at_the_edge(world: World) -> None:
 
 
 async def test_nobody_there_is_told_apart_from_no_answer_in_time(world: World) -> None:
-    """
-    In the first case nothing happened, in the second nobody knows.
-    """
+    """In the first case nothing happened, in the second nobody knows."""
 
     async def dawdle(_request: Ask, _caller: Identity) -> Told:
         await asyncio.sleep(60)
@@ -113,9 +103,7 @@ async def test_nobody_there_is_told_apart_from_no_answer_in_time(world: World) -
 
 
 async def test_commands_are_handled_side_by_side(world: World) -> None:
-    """
-    One that waits for a commit does not hold up the others.
-    """
+    """One that waits for a commit does not hold up the others."""
     all_there = asyncio.Barrier(20)
 
     async def meet(request: Ask, _caller: Identity) -> Told:
@@ -129,9 +117,7 @@ async def test_commands_are_handled_side_by_side(world: World) -> None:
 
 
 async def test_an_owner_that_stands_still_gets_no_command_from_its_successor(world: World) -> None:
-    """
-    Every command is answered, and at once, when one of two of a name never answers any.
-    """
+    """Every command is answered, and at once, when one of two of a name never answers any."""
 
     async def hang(_request: Ask, _caller: Identity) -> Told:
         await asyncio.Event().wait()
@@ -155,9 +141,7 @@ async def test_an_owner_that_stands_still_gets_no_command_from_its_successor(wor
 
 
 async def test_those_who_share_a_name_share_the_work(world: World) -> None:
-    """
-    Each command is handled once.
-    """
+    """Each command is handled once."""
     seen: list[int] = []
 
     async def note(request: Ask, _caller: Identity) -> Told:
@@ -173,9 +157,7 @@ async def test_those_who_share_a_name_share_the_work(world: World) -> None:
 
 
 async def test_a_handler_that_breaks_is_a_failure(world: World) -> None:
-    """
-    The service learns of it and can stop; the caller is not told that nothing happened.
-    """
+    """The service learns of it and can stop; the caller is not told that nothing happened."""
 
     async def broken(_request: Ask, _caller: Identity) -> Told:
         raise KeyError("bug")
@@ -206,9 +188,7 @@ async def test_a_notice_reaches_who_listens_now(world: World) -> None:
 
 
 async def test_a_service_can_be_asked_as_a_daemon_and_as_a_person(world: World) -> None:
-    """
-    The same name as daemon and as person are two identities.
-    """
+    """The same name as daemon and as person are two identities."""
     service = await world.connect()
     await service.serve("test", "a", [Served(ASK, tell)], version="1.0.0")
     told = [

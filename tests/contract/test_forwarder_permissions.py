@@ -47,9 +47,7 @@ async def guarded() -> AsyncIterator[EmbeddedNats]:
 
 @pytest_asyncio.fixture
 async def connect(guarded: EmbeddedNats) -> AsyncIterator[Connect]:
-    """
-    Connects as one of `WHO`; the bucket of ads is there.
-    """
+    """Connects as one of `WHO`; the bucket of ads is there."""
     async with AsyncExitStack() as stack:
 
         async def one(name: str) -> NatsBus:
@@ -68,9 +66,7 @@ async def connect(guarded: EmbeddedNats) -> AsyncIterator[Connect]:
 
 
 async def test_it_puts_ads_under_its_own_name_and_takes_them_away(connect: Connect) -> None:
-    """
-    The pool's collectors see both; those who follow its machines see nothing.
-    """
+    """The pool's collectors see both; those who follow its machines see nothing."""
     bus, watcher = await connect("forwarder"), await connect("collector")
     async with aclosing(watcher.watch(SUBJECTS.ads)) as changes, asyncio.timeout(PATIENCE_S):
         while await anext(changes) is not None:
@@ -111,17 +107,13 @@ async def test_it_finds_out_whether_it_may_without_writing(connect: Connect) -> 
     ],
 )
 async def test_it_puts_no_other_ads(connect: Connect, place: str) -> None:
-    """
-    Neither those of the pool, nor what another forwarder, or a schedd that visits, may put.
-    """
+    """Neither those of the pool, nor what another forwarder, or a schedd that visits, may put."""
     with pytest.raises(RefusedError):
         await (await connect("forwarder")).update(SUBJECTS.ads, place, b"forged", expect=0)
 
 
 async def test_it_reads_nothing_and_makes_nothing(connect: Connect) -> None:
-    """
-    No ads, not even its own; no stream, no bucket.
-    """
+    """No ads, not even its own; no stream, no bucket."""
     bus = await connect("forwarder")
     for bucket in (SUBJECTS.ads, SUBJECTS.private_ads):
         with pytest.raises(RefusedError):
@@ -142,18 +134,14 @@ ASKED: list[tuple[Endpoint[Any, Any], msgspec.Struct]] = [
 
 @pytest.mark.parametrize("case", ASKED, ids=lambda case: f"{case[0].role}.{case[0].verb}")
 async def test_it_asks_nobody_anything(connect: Connect, case: tuple[Endpoint[Any, Any], Any]) -> None:
-    """
-    The server stops it.
-    """
+    """The server stops it."""
     with pytest.raises(RefusedError) as answer:
         await (await connect("forwarder")).call(case[0], "x", case[1], deadline=PATIENCE_S)
     assert "not_permitted" == answer.value.code
 
 
 async def test_it_answers_nobody_and_overhears_nothing(connect: Connect) -> None:
-    """
-    Neither commands nor notices nor the inboxes of others.
-    """
+    """Neither commands nor notices nor the inboxes of others."""
     bus = await connect("forwarder")
     heard: list[str] = []
     for subject in ("kettle.pool.>", "_INBOX_d-collector.>", SUBJECTS.events_all, SUBJECTS.notices("startd")):

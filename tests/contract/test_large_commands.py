@@ -1,6 +1,4 @@
-"""
-Commands and answers that are larger than a message of the bus, over each adapter.
-"""
+"""Commands and answers that are larger than a message of the bus, over each adapter."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -42,9 +40,7 @@ async def echo(request: Text, _caller: Identity) -> Text:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def small() -> AsyncIterator[EmbeddedNats]:
-    """
-    A server that takes messages of 64 KB.
-    """
+    """A server that takes messages of 64 KB."""
     with server_directory() as directory:
         async with EmbeddedNats(
             directory / "nats",
@@ -57,9 +53,7 @@ async def small() -> AsyncIterator[EmbeddedNats]:
 
 @pytest_asyncio.fixture(params=["memory", "nats"])
 async def connect(request: pytest.FixtureRequest, small: EmbeddedNats) -> AsyncIterator[Connect]:
-    """
-    Connects somebody to a bus with a small limit.
-    """
+    """Connects somebody to a bus with a small limit."""
     memory = MemoryServer(payload_limit=MESSAGE)
     async with AsyncExitStack() as stack:
 
@@ -83,17 +77,13 @@ async def connect(request: pytest.FixtureRequest, small: EmbeddedNats) -> AsyncI
 
 
 def content(size: int) -> bytes:
-    """
-    Bytes of which no two parts are alike.
-    """
+    """Bytes of which no two parts are alike."""
     return b"".join(number.to_bytes(4, "big") for number in range(size // 4 + 1))[:size]
 
 
 @pytest.mark.parametrize("size", [0, MESSAGE // 2, MESSAGE, MESSAGE + 1, 10 * MESSAGE + 7])
 async def test_what_is_sent_and_answered_arrives_whole(connect: Connect, size: int) -> None:
-    """
-    Below the limit, at it, and far above it, in both directions.
-    """
+    """Below the limit, at it, and far above it, in both directions."""
     service, caller = await connect(), await connect(user("ada"))
     await service.serve("test", "a", [Served(ECHO, echo)], version="1.0.0")
     data = content(size)
@@ -101,9 +91,7 @@ async def test_what_is_sent_and_answered_arrives_whole(connect: Connect, size: i
 
 
 async def test_large_commands_of_many_callers_do_not_mix(connect: Connect) -> None:
-    """
-    Side by side, also several of one caller.
-    """
+    """Side by side, also several of one caller."""
     service = await connect()
     await service.serve("test", "a", [Served(ECHO, echo)], version="1.0.0")
     callers = [await connect(user(name)) for name in ("ada", "grace")]
@@ -117,9 +105,7 @@ async def test_large_commands_of_many_callers_do_not_mix(connect: Connect) -> No
 
 
 async def test_each_command_goes_to_one_of_several_that_serve(connect: Connect) -> None:
-    """
-    Its parts all reach the same one, whoever else answers for the name.
-    """
+    """Its parts all reach the same one, whoever else answers for the name."""
     caller = await connect(user("ada"))
     for _ in range(3):
         await (await connect()).serve("test", "a", [Served(ECHO, echo)], version="1.0.0")
@@ -129,9 +115,7 @@ async def test_each_command_goes_to_one_of_several_that_serve(connect: Connect) 
 
 
 async def test_a_refusal_of_a_large_command_arrives(connect: Connect) -> None:
-    """
-    Whether the service does not want it or cannot read it.
-    """
+    """Whether the service does not want it or cannot read it."""
 
     async def refuse(_request: Text, _caller: Identity) -> Text:
         raise RefusedError("not_now", "later", retry_after_ms=70)
@@ -152,9 +136,7 @@ class Wrong(msgspec.Struct, frozen=True):
 
 
 async def test_there_is_an_end_to_what_is_carried(connect: Connect) -> None:
-    """
-    Beyond it the request is refused before it is sent, and the answer before it is kept.
-    """
+    """Beyond it the request is refused before it is sent, and the answer before it is kept."""
 
     async def much(_request: Text, _caller: Identity) -> Text:
         return Text(bytes(LARGEST))
@@ -168,9 +150,7 @@ async def test_there_is_an_end_to_what_is_carried(connect: Connect) -> None:
 
 
 async def test_a_caller_with_too_much_under_way_is_told_to_wait(connect: Connect) -> None:
-    """
-    The room of one is not that of the others.
-    """
+    """The room of one is not that of the others."""
     limits = Limits(each=4 * MESSAGE, retry_ms=30)
     service, greedy, modest = (
         await connect(limits=limits),

@@ -1,6 +1,4 @@
-"""
-What leases promise over every adapter of the bus.
-"""
+"""What leases promise over every adapter of the bus."""
 
 import asyncio
 
@@ -21,9 +19,7 @@ async def leases(world: World) -> tuple[Bus, KeyLeases]:
 
 
 async def test_one_holds_it_and_the_next_gets_it_at_once_when_it_is_released(world: World) -> None:
-    """
-    The second waits as long as the first renews, and no longer.
-    """
+    """The second waits as long as the first renews, and no longer."""
     _, first = await leases(world)
     _, second = await leases(world)
     held = await first.acquire("shard", "a", ttl=30.0)
@@ -36,9 +32,7 @@ async def test_one_holds_it_and_the_next_gets_it_at_once_when_it_is_released(wor
 
 
 async def test_different_keys_do_not_contend(world: World) -> None:
-    """
-    Each shard has a lease of its own.
-    """
+    """Each shard has a lease of its own."""
     _, ours = await leases(world)
     async with asyncio.timeout(PATIENCE_S):
         held = [await ours.acquire(key, "a", ttl=30.0) for key in ("x", "y")]
@@ -47,9 +41,7 @@ async def test_different_keys_do_not_contend(world: World) -> None:
 
 
 async def test_a_lease_outlives_its_time_by_being_renewed(world: World) -> None:
-    """
-    Nobody else gets it meanwhile.
-    """
+    """Nobody else gets it meanwhile."""
     _, ours = await leases(world)
     _, theirs = await leases(world)
     held = await ours.acquire("shard", "a", ttl=1.0)
@@ -64,9 +56,7 @@ async def test_a_lease_outlives_its_time_by_being_renewed(world: World) -> None:
 
 
 async def test_the_lease_of_a_dead_holder_runs_out(world: World) -> None:
-    """
-    Then the next one gets it.
-    """
+    """Then the next one gets it."""
     bus, first = await leases(world)
     _, second = await leases(world)
     held = await first.acquire("shard", "a", ttl=TTL)
@@ -81,9 +71,7 @@ async def test_the_lease_of_a_dead_holder_runs_out(world: World) -> None:
 
 
 async def test_a_holder_that_was_overtaken_learns_of_it(world: World) -> None:
-    """
-    `lost` is done, and releasing does not take the lease from who has it now.
-    """
+    """`lost` is done, and releasing does not take the lease from who has it now."""
     bus, ours = await leases(world)
     held = await ours.acquire("shard", "a", ttl=1.0)
     await bus.put(world.subjects.leases, "shard", b"b")
@@ -97,9 +85,7 @@ async def test_a_holder_that_was_overtaken_learns_of_it(world: World) -> None:
 
 
 async def test_a_lost_bucket_does_not_cost_the_lease(world: World) -> None:
-    """
-    The holder writes itself into the new bucket.
-    """
+    """The holder writes itself into the new bucket."""
     bus, ours = await leases(world)
     _, theirs = await leases(world)
     held = await ours.acquire("shard", "a", ttl=3.0)
@@ -118,9 +104,7 @@ async def test_a_lost_bucket_does_not_cost_the_lease(world: World) -> None:
 
 
 async def test_a_lease_shorter_than_the_server_can_count_is_refused(world: World) -> None:
-    """
-    With a sentence that says how long it must be.
-    """
+    """With a sentence that says how long it must be."""
     _, ours = await leases(world)
     with pytest.raises(ValueError, match=r"at least 1\.0"):
         await ours.acquire("shard", "a", ttl=0.5)

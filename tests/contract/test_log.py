@@ -1,6 +1,4 @@
-"""
-What every adapter of the log promises.
-"""
+"""What every adapter of the log promises."""
 
 import uuid
 from collections.abc import AsyncIterator
@@ -41,9 +39,7 @@ def frame(shard: str, number: int, position: int, *streams: str, epoch: int = 1)
 
 
 async def test_what_is_appended_is_read_back_byte_for_byte(log: Log, shard: str) -> None:
-    """
-    A frame rebuilt from the log equals the one appended, to the microsecond and the byte.
-    """
+    """A frame rebuilt from the log equals the one appended, to the microsecond and the byte."""
     frames = [
         frame(shard, 1, 1, "job/1.0", "job/1.1"),
         frame(shard, 2, 3, "ä/€"),
@@ -58,9 +54,7 @@ async def test_what_is_appended_is_read_back_byte_for_byte(log: Log, shard: str)
 
 
 async def test_many_frames_are_read_in_order(log: Log, shard: str) -> None:
-    """
-    Frames come whole and in order, however reading is cut into pages.
-    """
+    """Frames come whole and in order, however reading is cut into pages."""
     await log.take(shard, owner="a")
     position = 1
     expected: list[bytes] = []
@@ -74,9 +68,7 @@ async def test_many_frames_are_read_in_order(log: Log, shard: str) -> None:
 
 
 async def test_taking_over_raises_the_epoch_and_keeps_the_head(log: Log, shard: str) -> None:
-    """
-    The next owner begins where the last one ended.
-    """
+    """The next owner begins where the last one ended."""
     first = await log.take(shard, owner="a")
     await log.append(frame(shard, 1, 1, "x", "y"))
     second = await log.take(shard, owner="b")
@@ -118,9 +110,7 @@ async def test_a_stale_owner_writes_nothing(
 
 
 async def test_nobody_appends_to_a_shard_that_nobody_took(log: Log, shard: str) -> None:
-    """
-    A shard exists once it has an owner.
-    """
+    """A shard exists once it has an owner."""
     with pytest.raises(FencedError):
         await log.append(frame(shard, 1, 1, "x"))
     assert await log.tenure(shard) is None
@@ -129,9 +119,7 @@ async def test_nobody_appends_to_a_shard_that_nobody_took(log: Log, shard: str) 
 
 
 async def test_answers_are_stored_with_the_events(log: Log, shard: str) -> None:
-    """
-    The newest answers are there for the next owner, oldest first; the first answer to an id stays.
-    """
+    """The newest answers are there for the next owner, oldest first; the first answer to an id stays."""
     await log.take(shard, owner="a")
     for n in range(1, 6):
         await log.append(frame(shard, n, n, "x"), [Answered(id=f"c{n}", frame=n, reply=bytes([n]))])
@@ -143,9 +131,7 @@ async def test_answers_are_stored_with_the_events(log: Log, shard: str) -> None:
 
 
 async def test_a_frame_without_entries_stores_only_answers(log: Log, shard: str) -> None:
-    """
-    A command that changed nothing has an answer and takes no frame number, under the same guard.
-    """
+    """A command that changed nothing has an answer and takes no frame number, under the same guard."""
     await log.take(shard, owner="a")
     await log.append(frame(shard, 1, 1, "x"))
     await log.append(frame(shard, 2, 2), [Answered(id="c", frame=1, reply=b"r")])
@@ -157,9 +143,7 @@ async def test_a_frame_without_entries_stores_only_answers(log: Log, shard: str)
 
 
 async def test_a_stream_is_read_alone(log: Log, shard: str) -> None:
-    """
-    All events of one stream, each with its frame and position.
-    """
+    """All events of one stream, each with its frame and position."""
     await log.take(shard, owner="a")
     await log.append(frame(shard, 1, 1, "a", "b"))
     await log.append(frame(shard, 2, 3, "b", "c"))
@@ -219,9 +203,7 @@ async def test_a_stream_has_what_was_recorded_of_many_jobs(log: Log, shard: str)
 
 
 async def test_shards_do_not_touch_each_other(log: Log, shard: str) -> None:
-    """
-    Each shard has its own numbers, events and answers.
-    """
+    """Each shard has its own numbers, events and answers."""
     other = shard + "-other"
     await log.take(shard, owner="a")
     await log.take(other, owner="a")

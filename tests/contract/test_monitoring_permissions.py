@@ -1,6 +1,4 @@
-"""
-Who may read what the gateway publishes, as a real server enforces it.
-"""
+"""Who may read what the gateway publishes, as a real server enforces it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -78,18 +76,14 @@ async def heard(bus: Bus, subject: str) -> list[str]:
 
 
 async def test_the_gateway_may_do_its_work(connect: Connect) -> None:
-    """
-    It made the stream and filled it; it reads its own note, and finds the shards.
-    """
+    """It made the stream and filled it; it reads its own note, and finds the shards."""
     gateway = await connect("gateway")
     assert (3, "n") == await gateway.last_note(SPEC.name)
     assert [] == await gateway.stored_subjects(SUBJECTS.events_all)
 
 
 async def test_a_person_reads_the_events_of_their_own_jobs(connect: Connect) -> None:
-    """
-    Stored and live alike; those of others, those of the pool and all of them are refused.
-    """
+    """Stored and live alike; those of others, those of the pool and all of them are refused."""
     alice = await connect("alice")
     assert [SUBJECTS.monitor("alice", "job.held")] == await heard(alice, SUBJECTS.monitor("alice"))
     for subject in (SUBJECTS.monitor("bob"), SUBJECTS.monitor(None), SUBJECTS.tail_pool("*.*"), ">"):
@@ -98,9 +92,7 @@ async def test_a_person_reads_the_events_of_their_own_jobs(connect: Connect) -> 
 
 
 async def test_a_person_hears_the_events_of_their_own_jobs(connect: Connect) -> None:
-    """
-    What the person may not hear does not come, although it was asked for.
-    """
+    """What the person may not hear does not come, although it was asked for."""
     gateway, alice = await connect("gateway"), await connect("alice")
     live: list[str] = []
     mine = asyncio.Event()
@@ -119,9 +111,7 @@ async def test_a_person_hears_the_events_of_their_own_jobs(connect: Connect) -> 
 
 
 async def test_a_monitor_reads_everything_and_writes_nothing(connect: Connect) -> None:
-    """
-    Its credential is made for dashboards: all events, and no command.
-    """
+    """Its credential is made for dashboards: all events, and no command."""
     monitor = await connect("monitor")
     assert 3 == len(await heard(monitor, ">"))
     with pytest.raises(RefusedError):
@@ -130,17 +120,13 @@ async def test_a_monitor_reads_everything_and_writes_nothing(connect: Connect) -
 
 @pytest.mark.parametrize("who", ["alice", "bob", "startd", "schedd", "monitor"])
 async def test_nobody_else_publishes_events(connect: Connect, who: str) -> None:
-    """
-    What is told is what the log says.
-    """
+    """What is told is what the log says."""
     with pytest.raises(RefusedError):
         await (await connect(who)).append(SUBJECTS.tail("alice", 1, 0, "job.held"), b"forged")
 
 
 @pytest.mark.parametrize("who", ["startd", "schedd"])
 async def test_services_have_no_business_with_it(connect: Connect, who: str) -> None:
-    """
-    They know what happens without it.
-    """
+    """They know what happens without it."""
     with pytest.raises(RefusedError):
         await heard(await connect(who), ">")

@@ -1,6 +1,4 @@
-"""
-Each role can do what it is for, on a real server, and cannot do what it is not for.
-"""
+"""Each role can do what it is for, on a real server, and cannot do what it is not for."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -62,9 +60,7 @@ async def guarded() -> AsyncIterator[EmbeddedNats]:
 
 @pytest_asyncio.fixture
 async def connect(guarded: EmbeddedNats) -> AsyncIterator[Connect]:
-    """
-    Connects with the credential of one of `WHO`, claiming to be it or somebody else.
-    """
+    """Connects with the credential of one of `WHO`, claiming to be it or somebody else."""
     async with AsyncExitStack() as stack:
 
         async def one(name: str, *, claiming: Identity | None = None) -> NatsBus:
@@ -140,9 +136,7 @@ def named(case: tuple[str, Endpoint[Any, Any], msgspec.Struct]) -> str:
 async def test_a_role_may_ask_what_it_needs(
     connect: Connect, case: tuple[str, Endpoint[Any, Any], Any]
 ) -> None:
-    """
-    The question arrives under the asker's identity, and the answer comes back.
-    """
+    """The question arrives under the asker's identity, and the answer comes back."""
     asker, endpoint, request = case
     heard: list[Identity] = []
 
@@ -162,9 +156,7 @@ async def test_a_role_may_ask_what_it_needs(
 async def test_a_role_may_not_ask_anything_else(
     connect: Connect, case: tuple[str, Endpoint[Any, Any], Any]
 ) -> None:
-    """
-    The server stops it, and the asker is told.
-    """
+    """The server stops it, and the asker is told."""
     asker, endpoint, request = case
     with pytest.raises(RefusedError) as answer:
         await (await connect(asker)).call(endpoint, "x", request, deadline=PATIENCE_S)
@@ -173,9 +165,7 @@ async def test_a_role_may_not_ask_anything_else(
 
 @pytest.mark.parametrize("victim", [user("bob"), daemon("schedd"), daemon("negotiator")], ids=str)
 async def test_nobody_speaks_or_listens_for_another(connect: Connect, victim: Identity) -> None:
-    """
-    A person can neither ask under another identity nor read another's replies.
-    """
+    """A person can neither ask under another identity nor read another's replies."""
     with pytest.raises((RefusedError, ReplyTimeoutError)):
         await (await connect("user", claiming=victim)).call(
             schedd.QUERY_JOBS, "x", schedd.QueryJobs(select=schedd.Select()), deadline=0.5
@@ -197,9 +187,7 @@ async def echo(connect: Connect, asker: str) -> None:
 
 
 async def test_a_schedd_owns_its_stream(connect: Connect) -> None:
-    """
-    It makes it and appends frames; shadow and accounting follow them.
-    """
+    """It makes it and appends frames; shadow and accounting follow them."""
     owner = await connect("schedd")
     last = await owner.ensure_stream(EVENTS)
     await owner.append(EVENTS.subjects[0], b"frame", expect_last=last)
@@ -219,9 +207,7 @@ async def test_a_schedd_owns_its_stream(connect: Connect) -> None:
     "role", ["user", "shadow", "startd", "collector", "negotiator", "accounting", "master"]
 )
 async def test_nobody_else_writes_the_events_of_a_schedd(connect: Connect, role: str) -> None:
-    """
-    The log speaks with one voice.
-    """
+    """The log speaks with one voice."""
     await (await connect("schedd")).ensure_stream(EVENTS)
     with pytest.raises(RefusedError) as answer:
         await (await connect(role)).append(EVENTS.subjects[0], b"forged", deadline=PATIENCE_S)
@@ -230,9 +216,7 @@ async def test_nobody_else_writes_the_events_of_a_schedd(connect: Connect, role:
 
 @pytest.mark.parametrize("role", ["user", "startd", "master"])
 async def test_events_are_followed_by_those_who_need_them(connect: Connect, role: str) -> None:
-    """
-    What other people's jobs do is not for everybody.
-    """
+    """What other people's jobs do is not for everybody."""
     await (await connect("schedd")).ensure_stream(EVENTS)
     bus = await connect(role)
     with pytest.raises(RefusedError):
@@ -240,9 +224,7 @@ async def test_events_are_followed_by_those_who_need_them(connect: Connect, role
 
 
 async def test_startds_report_and_shadows_read(connect: Connect) -> None:
-    """
-    Worker reports go one way.
-    """
+    """Worker reports go one way."""
     worker, reader = await connect("startd"), await connect("shadow")
     await reader.ensure_stream(WORK)
     last = await worker.append(SUBJECTS.work("schedd", "host"), b"report")
@@ -275,9 +257,7 @@ ADS = [
 
 @pytest.mark.parametrize(("role", "ad_type"), ADS)
 async def test_each_advertises_itself_and_no_other(connect: Connect, role: str, ad_type: str) -> None:
-    """
-    A role puts ads of its own types; collector and negotiator see them.
-    """
+    """A role puts ads of its own types; collector and negotiator see them."""
     bus = await connect(role)
     await bus.ensure_bucket(BucketSpec(name=SUBJECTS.ads, ttl=60.0))
     key = ad_key(ad_type, f"{role}@host.example")
@@ -297,9 +277,7 @@ async def test_each_advertises_itself_and_no_other(connect: Connect, role: str, 
 
 
 async def test_capabilities_are_for_startd_and_negotiator(connect: Connect) -> None:
-    """
-    The one writes, the other reads, nobody else does either.
-    """
+    """The one writes, the other reads, nobody else does either."""
     bus = await connect("startd")
     spec = BucketSpec(name=SUBJECTS.private_ads, ttl=60.0)
     for maker in (bus, await connect("collector"), await connect("negotiator")):
@@ -322,9 +300,7 @@ async def test_capabilities_are_for_startd_and_negotiator(connect: Connect) -> N
 
 @pytest.mark.parametrize("role", ["schedd", "collector", "negotiator", "accounting"])
 async def test_owners_of_shards_contend_by_lease(connect: Connect, role: str) -> None:
-    """
-    A lease is got, renewed and released.
-    """
+    """A lease is got, renewed and released."""
     bus = await connect(role)
     await bus.ensure_bucket(BucketSpec(name=SUBJECTS.leases, memory=False))
     async with asyncio.timeout(PATIENCE_S):
@@ -333,9 +309,7 @@ async def test_owners_of_shards_contend_by_lease(connect: Connect, role: str) ->
 
 
 async def test_a_notice_is_given_by_its_own_kind(connect: Connect) -> None:
-    """
-    A schedd says that it is there; a shadow hears it.
-    """
+    """A schedd says that it is there; a shadow hears it."""
     heard = asyncio.Event()
     await (await connect("shadow")).listen(
         SUBJECTS.notice("schedd", "x"), lambda _subject, _data: heard.set()
@@ -345,9 +319,7 @@ async def test_a_notice_is_given_by_its_own_kind(connect: Connect) -> None:
 
 
 async def test_a_shadow_stores_objects_and_a_startd_reads_them(connect: Connect) -> None:
-    """
-    Neither does the other's part, and people none.
-    """
+    """Neither does the other's part, and people none."""
     sender, machine, person = await connect("shadow"), await connect("startd"), await connect("user")
     piece = SUBJECTS.object_piece("a", 0)
     await sender.ensure_stream(OBJECTS)

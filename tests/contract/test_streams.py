@@ -1,6 +1,4 @@
-"""
-What every adapter of the bus promises of streams and their readers. Commands are in test_commands.py.
-"""
+"""What every adapter of the bus promises of streams and their readers. Commands are in test_commands.py."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -28,9 +26,7 @@ PATIENCE_S = 10.0
 async def take(
     bus: Bus, stream: str, subject: str, count: int, *, durable: str = "d", after: int = 0
 ) -> list[bytes]:
-    """
-    Read and acknowledge until `count` messages came.
-    """
+    """Read and acknowledge until `count` messages came."""
     got: list[bytes] = []
     async with asyncio.timeout(PATIENCE_S):
         async with aclosing(bus.consume(stream, durable, subject=subject, after=after)) as batches:
@@ -57,9 +53,7 @@ def stream(world: World) -> tuple[str, str]:
 
 
 async def found(bus: Bus, name: str) -> int | None:
-    """
-    The newest number of a stream, if there is one whose leader is known.
-    """
+    """The newest number of a stream, if there is one whose leader is known."""
     try:
         return await bus.last_sequence(name)
     except ReplyTimeoutError:
@@ -67,9 +61,7 @@ async def found(bus: Bus, name: str) -> int | None:
 
 
 async def stored(bus: Bus, subject: str, data: bytes) -> None:
-    """
-    Append to a stream that somebody else made: in a cluster not every server knows of it at once.
-    """
+    """Append to a stream that somebody else made: in a cluster not every server knows of it at once."""
     async with asyncio.timeout(PATIENCE_S):
         while True:
             try:
@@ -81,9 +73,7 @@ async def stored(bus: Bus, subject: str, data: bytes) -> None:
 
 
 async def test_what_is_too_large_is_refused(world: World) -> None:
-    """
-    A message beyond the server's limit is refused before it is sent.
-    """
+    """A message beyond the server's limit is refused before it is sent."""
     bus = await world.connect()
     name, subject = stream(world)
     await bus.ensure_stream(StreamSpec(name=name, subjects=[subject]))
@@ -93,9 +83,7 @@ async def test_what_is_too_large_is_refused(world: World) -> None:
 
 
 async def test_a_stream_counts_from_where_it_is_told(world: World) -> None:
-    """
-    So that the sequence can be the number of a frame.
-    """
+    """So that the sequence can be the number of a frame."""
     bus = await world.connect()
     name, subject = stream(world)
     assert await bus.last_sequence(name) is None
@@ -108,9 +96,7 @@ async def test_a_stream_counts_from_where_it_is_told(world: World) -> None:
 
 
 async def test_a_guarded_append_wants_the_last_sequence(world: World) -> None:
-    """
-    Of many that expect the same one wins, and the error says what was expected.
-    """
+    """Of many that expect the same one wins, and the error says what was expected."""
     bus = await world.connect()
     name, subject = stream(world)
     await bus.ensure_stream(StreamSpec(name=name, subjects=[subject]))
@@ -122,9 +108,7 @@ async def test_a_guarded_append_wants_the_last_sequence(world: World) -> None:
 
 
 async def test_guarded_appends_may_be_sent_at_once(world: World) -> None:
-    """
-    Those that are sent in order arrive in order.
-    """
+    """Those that are sent in order arrive in order."""
     bus = await world.connect()
     name, subject = stream(world)
     await bus.ensure_stream(StreamSpec(name=name, subjects=[subject]))
@@ -134,9 +118,7 @@ async def test_guarded_appends_may_be_sent_at_once(world: World) -> None:
 
 
 async def test_a_durable_reader_goes_on_after_what_it_acknowledged(world: World) -> None:
-    """
-    Across connections; what was not acknowledged comes again, in order.
-    """
+    """Across connections; what was not acknowledged comes again, in order."""
     bus = await world.connect()
     name, subject = stream(world)
     await bus.ensure_stream(StreamSpec(name=name, subjects=[subject]))
@@ -183,9 +165,7 @@ async def test_a_cancelled_reader_has_acknowledged_nothing(world: World) -> None
 
 
 async def test_a_reader_without_a_name_leaves_nothing_behind(world: World) -> None:
-    """
-    It reads what follows on the given sequence, each time anew.
-    """
+    """It reads what follows on the given sequence, each time anew."""
     bus = await world.connect()
     name, subject = stream(world)
     await bus.ensure_stream(StreamSpec(name=name, subjects=[subject]))
@@ -197,9 +177,7 @@ async def test_a_reader_without_a_name_leaves_nothing_behind(world: World) -> No
 
 
 async def test_only_the_wanted_subjects_are_read(world: World) -> None:
-    """
-    The filter is the reader's.
-    """
+    """The filter is the reader's."""
     bus = await world.connect()
     await bus.ensure_stream(StreamSpec(name=world.subjects.work_stream, subjects=[world.subjects.work_all]))
     for schedd in ("a", "b", "a"):
@@ -208,9 +186,7 @@ async def test_only_the_wanted_subjects_are_read(world: World) -> None:
 
 
 async def test_a_reader_waits_for_a_stream_that_comes_later(world: World) -> None:
-    """
-    Services may start in any order.
-    """
+    """Services may start in any order."""
     bus = await world.connect()
     name, subject = stream(world)
     reading = asyncio.create_task(take(bus, name, subject, 1))
@@ -222,9 +198,7 @@ async def test_a_reader_waits_for_a_stream_that_comes_later(world: World) -> Non
 
 @pytest.mark.parametrize("ephemeral", [False, True])
 async def test_a_stream_that_is_made_again_is_read_from_its_beginning(world: World, ephemeral: bool) -> None:
-    """
-    A reader in the middle of a lost stream goes over to its successor by itself.
-    """
+    """A reader in the middle of a lost stream goes over to its successor by itself."""
     bus = await world.connect()
     name, subject = stream(world)
     spec = StreamSpec(name=name, subjects=[subject], remake=False)
@@ -239,9 +213,7 @@ async def test_a_stream_that_is_made_again_is_read_from_its_beginning(world: Wor
 
 
 async def test_a_lost_stream_is_made_again_by_who_ensured_it(world: World) -> None:
-    """
-    A reader that misses it makes it, unless somebody refills it.
-    """
+    """A reader that misses it makes it, unless somebody refills it."""
     bus = await world.connect()
     name, subject = stream(world)
     await bus.ensure_stream(StreamSpec(name=name, subjects=[subject]))
@@ -263,9 +235,7 @@ def objects(world: World, *, most: int = -1) -> StreamSpec:
 
 
 async def test_the_newest_of_each_subject_is_found(world: World) -> None:
-    """
-    By its subject alone; what was never stored is not, nor what is in a stream that nobody made.
-    """
+    """By its subject alone; what was never stored is not, nor what is in a stream that nobody made."""
     bus = await world.connect()
     stream, piece = world.subjects.object_stream, world.subjects.object_piece
     assert None is await bus.newest(stream, piece("a", 0))
@@ -278,9 +248,7 @@ async def test_the_newest_of_each_subject_is_found(world: World) -> None:
 
 
 async def test_an_object_ends_by_itself(world: World) -> None:
-    """
-    Nobody has to take it away; others stay.
-    """
+    """Nobody has to take it away; others stay."""
     bus = await world.connect()
     stream, piece = world.subjects.object_stream, world.subjects.object_piece
     await bus.ensure_stream(objects(world))
@@ -293,9 +261,7 @@ async def test_an_object_ends_by_itself(world: World) -> None:
 
 
 async def test_a_full_store_of_objects_refuses(world: World) -> None:
-    """
-    What is in it is somebody's.
-    """
+    """What is in it is somebody's."""
     bus = await world.connect()
     stream, piece = world.subjects.object_stream, world.subjects.object_piece
     await bus.ensure_stream(objects(world, most=1))

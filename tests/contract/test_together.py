@@ -31,9 +31,7 @@ def posts(world: World, *texts: str) -> list[Post]:
 
 
 async def stored(bus: Bus, stream: str, count: int, *, subject: str = ">", since: float = 0) -> list[Message]:
-    """
-    The first `count` messages.
-    """
+    """The first `count` messages."""
     got: list[Message] = []
     reading = bus.consume(stream, "", subject=subject, ephemeral=True, since=since)
     async with aclosing(reading) as batches, asyncio.timeout(PATIENCE_S):
@@ -43,9 +41,7 @@ async def stored(bus: Bus, stream: str, count: int, *, subject: str = ">", since
 
 
 async def test_messages_are_stored_together_with_a_note(world: World) -> None:
-    """
-    They follow one another, and the note is found with the last of them.
-    """
+    """They follow one another, and the note is found with the last of them."""
     bus = await world.connect()
     stream = spec(world)
     assert 0 == await bus.ensure_stream(stream)
@@ -60,9 +56,7 @@ async def test_messages_are_stored_together_with_a_note(world: World) -> None:
 
 
 async def test_who_is_mistaken_about_the_end_stores_nothing(world: World) -> None:
-    """
-    Of messages that would not come right after the expected one, none is stored.
-    """
+    """Of messages that would not come right after the expected one, none is stored."""
     bus = await world.connect()
     stream = spec(world)
     await bus.ensure_stream(stream)
@@ -74,9 +68,7 @@ async def test_who_is_mistaken_about_the_end_stores_nothing(world: World) -> Non
 
 
 async def test_so_many_at_once_and_no_more(world: World) -> None:
-    """
-    A thousand messages are stored together; none at all, or more, is refused before anything is sent.
-    """
+    """A thousand messages are stored together; none at all, or more, is refused before anything is sent."""
     bus = await world.connect()
     stream = spec(world)
     await bus.ensure_stream(stream)
@@ -88,9 +80,7 @@ async def test_so_many_at_once_and_no_more(world: World) -> None:
 
 
 async def test_job_ids_are_not_stored(world: World) -> None:
-    """
-    A live subject loses its job ids when it is stored; one of another shape is stored as it is.
-    """
+    """A live subject loses its job ids when it is stored; one of another shape is stored as it is."""
     bus = await world.connect()
     stream = spec(world)
     await bus.ensure_stream(stream)
@@ -114,9 +104,7 @@ async def test_job_ids_are_not_stored(world: World) -> None:
 
 
 async def test_a_reader_begins_at_a_time(world: World) -> None:
-    """
-    What was stored before `since` is passed over.
-    """
+    """What was stored before `since` is passed over."""
     bus = await world.connect()
     stream = spec(world)
     await bus.ensure_stream(stream)
@@ -129,9 +117,7 @@ async def test_a_reader_begins_at_a_time(world: World) -> None:
 
 
 async def test_what_is_there_is_read_to_its_end(world: World) -> None:
-    """
-    A reading ends with what the stream has of a subject, which may be nothing.
-    """
+    """A reading ends with what the stream has of a subject, which may be nothing."""
     bus = await world.connect()
     stream = spec(world)
     await bus.ensure_stream(stream)
@@ -150,9 +136,7 @@ async def test_what_is_there_is_read_to_its_end(world: World) -> None:
 
 
 async def test_streams_are_found_by_their_subjects(world: World) -> None:
-    """
-    A filter finds the subjects of all streams that take anything of it, and of no others.
-    """
+    """A filter finds the subjects of all streams that take anything of it, and of no others."""
     bus = await world.connect()
     assert [] == await bus.stored_subjects(world.subjects.events_all)
     names = {f"schedd.ap{number}" for number in range(3)}

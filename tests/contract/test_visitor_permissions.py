@@ -51,9 +51,7 @@ async def guarded() -> AsyncIterator[EmbeddedNats]:
 
 @pytest_asyncio.fixture
 async def connect(guarded: EmbeddedNats) -> AsyncIterator[Connect]:
-    """
-    Connects with the credential of one of `WHO`, claiming to be it or somebody else.
-    """
+    """Connects with the credential of one of `WHO`, claiming to be it or somebody else."""
     async with AsyncExitStack() as stack:
 
         async def one(name: str, *, claiming: Identity | None = None) -> NatsBus:
@@ -110,9 +108,7 @@ def named(case: tuple[Endpoint[Any, Any], msgspec.Struct]) -> str:
 
 
 async def answering(bus: NatsBus, endpoint: Endpoint[Any, Any], name: str) -> list[Identity]:
-    """
-    Have a command refused by whoever is asked; the identities of those who did.
-    """
+    """Have a command refused by whoever is asked; the identities of those who did."""
     heard: list[Identity] = []
 
     async def refuse(_request: msgspec.Struct, caller: Identity) -> msgspec.Struct:
@@ -127,9 +123,7 @@ async def answering(bus: NatsBus, endpoint: Endpoint[Any, Any], name: str) -> li
 async def test_it_speaks_with_startds_about_claims(
     connect: Connect, case: tuple[Endpoint[Any, Any], Any]
 ) -> None:
-    """
-    Under the name by which it was admitted.
-    """
+    """Under the name by which it was admitted."""
     heard = await answering(await connect("startd"), case[0], "host")
     with pytest.raises(RefusedError) as answer:
         await (await connect("visitor")).call(case[0], "host", case[1], deadline=PATIENCE_S)
@@ -139,9 +133,7 @@ async def test_it_speaks_with_startds_about_claims(
 
 @pytest.mark.parametrize("case", MAY_NOT_ASK, ids=named)
 async def test_it_asks_nobody_anything_else(connect: Connect, case: tuple[Endpoint[Any, Any], Any]) -> None:
-    """
-    The server stops it.
-    """
+    """The server stops it."""
     with pytest.raises(RefusedError) as answer:
         await (await connect("visitor")).call(case[0], "x", case[1], deadline=PATIENCE_S)
     assert "not_permitted" == answer.value.code
@@ -149,9 +141,7 @@ async def test_it_asks_nobody_anything_else(connect: Connect, case: tuple[Endpoi
 
 @pytest.mark.parametrize("victim", [daemon("schedd"), daemon("shadow"), visitor(OTHERS)], ids=str)
 async def test_it_asks_under_no_other_name(connect: Connect, victim: Identity) -> None:
-    """
-    Neither as a daemon of the pool nor as another visitor.
-    """
+    """Neither as a daemon of the pool nor as another visitor."""
     await answering(await connect("startd"), startd.RELEASE, "impostors")
     bus = await connect("visitor", claiming=victim)
     with pytest.raises((RefusedError, ReplyTimeoutError)) as answer:
@@ -214,9 +204,7 @@ async def test_it_advertises_its_own_submitters_and_nothing_else(connect: Connec
 
 
 async def test_it_reads_what_startds_report_to_it(connect: Connect) -> None:
-    """
-    And not what they report to others, of whom it can also take nothing away.
-    """
+    """And not what they report to others, of whom it can also take nothing away."""
     bus, other, worker = await connect("visitor"), await connect("another"), await connect("startd")
     await (await connect("shadow")).ensure_stream(WORK)
     for to in (US, OTHERS, "schedd"):
@@ -240,9 +228,7 @@ async def test_it_reads_what_startds_report_to_it(connect: Connect) -> None:
 
 
 async def test_it_hears_nothing_of_the_pool(connect: Connect) -> None:
-    """
-    Neither commands nor events nor notices nor other inboxes.
-    """
+    """Neither commands nor events nor notices nor other inboxes."""
     bus = await connect("visitor")
     heard: list[str] = []
     for subject in (

@@ -1,6 +1,4 @@
-"""
-What every adapter of the working set promises.
-"""
+"""What every adapter of the working set promises."""
 
 import uuid
 from collections.abc import AsyncIterator
@@ -30,9 +28,7 @@ def shard() -> str:
 
 
 async def test_rows_and_cursor_are_saved_together(stores: tuple[Log, WorkingSet], shard: str) -> None:
-    """
-    Rows are put, replaced and dropped, and the cursor says up to which frame.
-    """
+    """Rows are put, replaced and dropped, and the cursor says up to which frame."""
     log, working_set = stores
     assert (0, []) == await working_set.load(shard)
     epoch = (await log.take(shard, owner="a")).epoch
@@ -49,9 +45,7 @@ async def test_rows_and_cursor_are_saved_together(stores: tuple[Log, WorkingSet]
 
 
 async def test_the_guard_wants_the_right_cursor(stores: tuple[Log, WorkingSet], shard: str) -> None:
-    """
-    A save from another frame than the last one changes nothing.
-    """
+    """A save from another frame than the last one changes nothing."""
     log, working_set = stores
     epoch = (await log.take(shard, owner="a")).epoch
     await working_set.save(shard, epoch=epoch, was=0, now=5, put=[Row("a", 1, b"1")], drop=[])
@@ -61,9 +55,7 @@ async def test_the_guard_wants_the_right_cursor(stores: tuple[Log, WorkingSet], 
 
 
 async def test_a_stale_owner_saves_nothing(stores: tuple[Log, WorkingSet], shard: str) -> None:
-    """
-    After a take-over the old owner's save fails, also with the right cursor; the new owner's succeeds.
-    """
+    """After a take-over the old owner's save fails, also with the right cursor; the new owner's succeeds."""
     log, working_set = stores
     old = (await log.take(shard, owner="a")).epoch
     new = (await log.take(shard, owner="b")).epoch
@@ -76,9 +68,7 @@ async def test_a_stale_owner_saves_nothing(stores: tuple[Log, WorkingSet], shard
 async def test_a_shard_that_nobody_took_has_no_working_set(
     stores: tuple[Log, WorkingSet], shard: str
 ) -> None:
-    """
-    Without an owner there is nothing to save for.
-    """
+    """Without an owner there is nothing to save for."""
     _, working_set = stores
     with pytest.raises(FencedError):
         await working_set.save(shard, epoch=1, was=0, now=1, put=[], drop=[])

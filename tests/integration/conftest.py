@@ -1,6 +1,4 @@
-"""
-Real servers for one service, or for one part of it.
-"""
+"""Real servers for one service, or for one part of it."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Generator

@@ -1,6 +1,4 @@
-"""
-The tree as it lies on disk, and as pyproject.toml describes it.
-"""
+"""The tree as it lies on disk, and as pyproject.toml describes it."""
 
 import tomllib
 from pathlib import Path
@@ -18,17 +16,13 @@ def top() -> Path:
 
 @pytest.fixture(scope="session")
 def packages() -> list[Path]:
-    """
-    The import packages, one per root: found, not listed.
-    """
+    """The import packages, one per root: found, not listed."""
     return sorted(path.parent for path in _TOP.glob("*/kettle*/__init__.py"))
 
 
 @pytest.fixture(scope="session")
 def roots(packages: list[Path]) -> list[Path]:
-    """
-    The directories of those packages.
-    """
+    """The directories of those packages."""
     return [package.parent for package in packages]
 
 

@@ -1,6 +1,4 @@
-"""
-The import contracts hold, and they bite.
-"""
+"""The import contracts hold, and they bite."""
 
 import subprocess
 import sys
@@ -64,9 +62,7 @@ print(*(name for name, module in sys.modules.items() if module is not None), sep
 
 @pytest.fixture
 def skeleton(top: Path, components: list[Path], tmp_path: Path) -> Path:
-    """
-    A tree of the same components, all empty, under the real contracts.
-    """
+    """A tree of the same components, all empty, under the real contracts."""
     (tmp_path / "pyproject.toml").write_text((top / "pyproject.toml").read_text())
     for component in {str(path.relative_to(top)) for path in components} | _NAMED:
         plant(tmp_path, f"{component}/__init__.py", "")
@@ -93,9 +89,7 @@ def plant(tree: Path, module: str, text: str) -> None:
 
 
 def test_an_empty_tree_keeps_the_contracts(skeleton: Path, roots: list[Path]) -> None:
-    """
-    Nothing imported, nothing broken: what the other tests see is what they planted.
-    """
+    """Nothing imported, nothing broken: what the other tests see is what they planted."""
     found = lint(skeleton, roots)
     assert found.returncode == 0, found.stdout + found.stderr
 
@@ -131,9 +125,7 @@ def test_an_empty_tree_keeps_the_contracts(skeleton: Path, roots: list[Path]) ->
 def test_a_planted_violation_is_found(
     skeleton: Path, roots: list[Path], module: str, text: str, contract: str
 ) -> None:
-    """
-    Each contract breaks, by name, on the import that it forbids.
-    """
+    """Each contract breaks, by name, on the import that it forbids."""
     plant(skeleton, module, text)
     found = lint(skeleton, roots)
     broken = [line for line in found.stdout.splitlines() if line.startswith(contract)]
@@ -149,9 +141,7 @@ def test_a_planted_violation_is_found(
     ],
 )
 def test_light_components_stay_light(component: str, unwanted: set[str], tmp_path: Path) -> None:
-    """
-    What a submitter imports brings no driver of a database and no web server along.
-    """
+    """What a submitter imports brings no driver of a database and no web server along."""
     assert set() == unwanted & loaded(component, tmp_path)
 
 
@@ -165,9 +155,7 @@ def test_a_service_loads_only_what_its_role_needs(role: str, tmp_path: Path) -> 
 
 
 def test_every_service_is_looked_at(top: Path) -> None:
-    """
-    No service is left out above; `cli` is none.
-    """
+    """No service is left out above; `cli` is none."""
     assert set(_ROLES) == {
         path.parent.name for path in top.glob("services/kettle_services/*/__main__.py")
     } - {"cli"}

@@ -58,9 +58,7 @@ def code(cell: str) -> str:
 
 
 def test_every_example_has_its_value(page: str, tables: list[Table]) -> None:
-    """
-    The value beside an example is the value of the example, whoever evaluates it.
-    """
+    """The value beside an example is the value of the example, whoever evaluates it."""
     job, slot = (ClassAd.parse(text) for text in _FENCE.findall(page))
     wrong: list[str] = []
     examples = 0
@@ -80,9 +78,7 @@ def test_every_example_has_its_value(page: str, tables: list[Table]) -> None:
 
 @pytest.mark.parametrize("operator", ["&&", "||"])
 def test_the_tables_of_logic_are_right(tables: list[Table], operator: str) -> None:
-    """
-    Each cell is what the left side of its row and the right side of its column give.
-    """
+    """Each cell is what the left side of its row and the right side of its column give."""
     [table] = [table for table in tables if table.titles[0] == f"`{operator}`"]
     assert 4 == len(table.rows)
     for left, *values in table.rows:
@@ -92,9 +88,7 @@ def test_the_tables_of_logic_are_right(tables: list[Table], operator: str) -> No
 
 
 def test_every_function_is_there_once(tables: list[Table]) -> None:
-    """
-    A function without a row would be known to nobody, a row without a function would be a promise.
-    """
+    """A function without a row would be known to nobody, a row without a function would be a promise."""
     listed = [
         called[1].lower()
         for table in tables
@@ -106,9 +100,7 @@ def test_every_function_is_there_once(tables: list[Table]) -> None:
 
 
 def test_every_example_uses_its_function(tables: list[Table]) -> None:
-    """
-    The example in a function's row calls that function.
-    """
+    """The example in a function's row calls that function."""
     for table in tables:
         if table.titles[0] != "function":
             continue

@@ -1,6 +1,4 @@
-"""
-The documents hang together.
-"""
+"""The documents hang together."""
 
 import ast
 import importlib.util
@@ -24,9 +22,7 @@ _FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 @pytest.fixture(scope="module")
 def generator(top: Path) -> Any:
-    """
-    `docs/generate.py`, which is a program and in no package.
-    """
+    """`docs/generate.py`, which is a program and in no package."""
     spec = importlib.util.spec_from_file_location("kettle_docs_generate", top / "docs/generate.py")
     assert spec is not None
     assert spec.loader is not None
@@ -36,16 +32,12 @@ def generator(top: Path) -> Any:
 
 
 def prose(top: Path) -> list[Path]:
-    """
-    Every page that a reader may open, the fragments of the changelog too.
-    """
+    """Every page that a reader may open, the fragments of the changelog too."""
     return [*top.glob("*.md"), *(top / "docs").rglob("*.md"), *(top / "services").rglob("*.md")]
 
 
 def test_relative_links_lead_somewhere(top: Path) -> None:
-    """
-    A reader who follows a link inside the repository arrives.
-    """
+    """A reader who follows a link inside the repository arrives."""
     broken = [
         f"{page.relative_to(top)}: {target}"
         for page in prose(top)
@@ -56,9 +48,7 @@ def test_relative_links_lead_somewhere(top: Path) -> None:
 
 
 def test_decisions_have_one_number_each(top: Path) -> None:
-    """
-    A decision is cited by its number, so the number is four digits and nobody else's.
-    """
+    """A decision is cited by its number, so the number is four digits and nobody else's."""
     names = [page.name for page in (top / "docs/decisions").glob("*.md") if page.name != "README.md"]
     assert names
     assert [] == [name for name in names if not re.fullmatch(r"\d{4}-[a-z0-9-]+\.md", name)]
@@ -66,9 +56,7 @@ def test_decisions_have_one_number_each(top: Path) -> None:
 
 
 def test_news_fragments_are_named_by_kind(top: Path) -> None:
-    """
-    A release sorts the fragments by the second part of their names.
-    """
+    """A release sorts the fragments by the second part of their names."""
     names = [page.name for page in (top / "docs/changes").iterdir() if page.name != "README.md"]
     kinds = [re.fullmatch(r"[a-z0-9-]+\.([a-z]+)\.md", name) for name in names]
     assert [] == [n for n, k in zip(names, kinds, strict=True) if k is None or k[1] not in KINDS]
@@ -87,9 +75,7 @@ def test_the_reference_is_what_the_code_makes_of_it(top: Path, generator: Any) -
 
 
 def test_what_the_queue_sets_is_in_the_reference(generator: Any) -> None:
-    """
-    Also what only some jobs have: no test runs one of every kind.
-    """
+    """Also what only some jobs have: no test runs one of every kind."""
     known = {
         name.lower() for part in ("Job", "Queue", "all") for name in generator.attributes()[part].attributes
     }
@@ -97,9 +83,7 @@ def test_what_the_queue_sets_is_in_the_reference(generator: Any) -> None:
 
 
 def test_superseded_events_stay_in_the_reference(generator: Any) -> None:
-    """
-    What is in the log from long ago is described, and who reads it is told what it becomes.
-    """
+    """What is in the log from long ago is described, and who reads it is told what it becomes."""
 
     class Held(Event, frozen=True, tag="job.held/2"):
         why: str
@@ -141,25 +125,19 @@ def test_the_generator_writes_over_no_promise(
 
 
 def test_every_setting_says_what_it_means(generator: Any) -> None:
-    """
-    A setting that the reference can only name has no docstring below its field.
-    """
+    """A setting that the reference can only name has no docstring below its field."""
     assert [] == generator.without_meaning()
 
 
 def test_every_service_has_a_page(top: Path) -> None:
-    """
-    Who is woken at night finds what a service owns, how it fails and how it is stopped beside its code.
-    """
+    """Who is woken at night finds what a service owns, how it fails and how it is stopped beside its code."""
     services = [path.parent for path in (top / "services/kettle_services").glob("*/__init__.py")]
     assert services
     assert [] == sorted(path.name for path in services if not (path / "README.md").is_file())
 
 
 def test_examples_can_be_read(top: Path) -> None:
-    """
-    A piece of Python in a page is Python, and a fence says what it holds.
-    """
+    """A piece of Python in a page is Python, and a fence says what it holds."""
     for page in prose(top):
         text = page.read_text()
         assert text.count("\n```") % 2 == 0, f"{page.relative_to(top)}: a fence is left open"
@@ -169,9 +147,7 @@ def test_examples_can_be_read(top: Path) -> None:
 
 
 def test_decisions_say_what_a_decision_must(top: Path) -> None:
-    """
-    A record without what was given up, or without how a mistake would show, is an announcement.
-    """
+    """A record without what was given up, or without how a mistake would show, is an announcement."""
     wanted = ("## Context", "## Choice", "## What we gave up", "## How we would notice that it was wrong")
     missing = [
         f"{page.name}: {title}"

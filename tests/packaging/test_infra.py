@@ -1,6 +1,4 @@
-"""
-What infra/ says about the tree is true.
-"""
+"""What infra/ says about the tree is true."""
 
 import ast
 import re
@@ -10,9 +8,7 @@ SERVERS = {"nats", "postgres"}
 
 
 def compose_services(top: Path) -> dict[str, str]:
-    """
-    Name to text of each entry under `services:`; the file keeps to two spaces.
-    """
+    """Name to text of each entry under `services:`; the file keeps to two spaces."""
     text = (top / "infra/compose/compose.yaml").read_text()
     block = re.search(r"^services:\n(.*?)(?=^\S|\Z)", text, re.MULTILINE | re.DOTALL)
     assert block, "no services in compose.yaml"
@@ -21,9 +17,7 @@ def compose_services(top: Path) -> dict[str, str]:
 
 
 def test_compose_runs_only_roles_that_exist(top: Path) -> None:
-    """
-    Each service beside the servers is one role, named like it and run as it.
-    """
+    """Each service beside the servers is one role, named like it and run as it."""
     services = compose_services(top)
     roles = services.keys() - SERVERS
     assert services.keys() > SERVERS
@@ -33,16 +27,12 @@ def test_compose_runs_only_roles_that_exist(top: Path) -> None:
 
 
 def test_compose_needs_no_master(top: Path) -> None:
-    """
-    A container engine starts and watches the services itself, and starters belong to their startd.
-    """
+    """A container engine starts and watches the services itself, and starters belong to their startd."""
     assert set() == compose_services(top).keys() & {"master", "starter"}
 
 
 def test_the_image_copies_what_exists(top: Path) -> None:
-    """
-    Every file that the image is built from is in the repository.
-    """
+    """Every file that the image is built from is in the repository."""
     text = (top / "infra/images/Dockerfile").read_text()
     copies = [words.split()[:-1] for words in re.findall(r"^COPY (?!--from)(.*)$", text, re.MULTILINE)]
     sources = [source for words in copies for source in words]
@@ -51,16 +41,12 @@ def test_the_image_copies_what_exists(top: Path) -> None:
 
 
 def test_the_image_runs_roles(top: Path) -> None:
-    """
-    The arguments of a container are those of `kettle run`.
-    """
+    """The arguments of a container are those of `kettle run`."""
     assert 'ENTRYPOINT ["kettle", "run"]' in (top / "infra/images/Dockerfile").read_text()
 
 
 def test_the_tiltfile_reads_and_leads_somewhere(top: Path) -> None:
-    """
-    The Tiltfile parses, and every path in it exists.
-    """
+    """The Tiltfile parses, and every path in it exists."""
     tree = ast.parse((top / "Tiltfile").read_text())
     strings = [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
     paths = [text for text in strings if "/" in text]
@@ -69,8 +55,6 @@ def test_the_tiltfile_reads_and_leads_somewhere(top: Path) -> None:
 
 
 def test_the_bus_takes_a_whole_frame(top: Path) -> None:
-    """
-    The NATS server of the compose file takes messages as large as the embedded one does.
-    """
+    """The NATS server of the compose file takes messages as large as the embedded one does."""
     assert "../nats/nats.conf:/etc/nats/nats.conf:ro" in (top / "infra/compose/compose.yaml").read_text()
     assert re.search(r"^max_payload: 8MB\b", (top / "infra/nats/nats.conf").read_text(), re.MULTILINE)

@@ -13,25 +13,19 @@ ROOTS = {"libs", "schemas", "services"}
 
 
 def test_one_package_per_root(top: Path, packages: list[Path]) -> None:
-    """
-    The tree has the packages that it promises, and no other.
-    """
+    """The tree has the packages that it promises, and no other."""
     assert PACKAGES == {str(package.relative_to(top)) for package in packages}
 
 
 def test_every_package_has_an_init(packages: list[Path]) -> None:
-    """
-    A directory with modules is a regular package, which says what it is for.
-    """
+    """A directory with modules is a regular package, which says what it is for."""
     modules = [module for package in packages for module in package.rglob("*.py")]
     assert modules
     assert set() == {module.parent for module in modules if not (module.parent / "__init__.py").exists()}
 
 
 def test_every_tool_is_told_every_root(pyproject: dict[str, Any]) -> None:
-    """
-    A tool that misses one root says "success" about the others.
-    """
+    """A tool that misses one root says "success" about the others."""
     tool = pyproject["tool"]
     assert ROOTS == set(tool["hatch"]["build"]["dev-mode-dirs"])
     assert PACKAGES == set(tool["hatch"]["build"]["targets"]["wheel"]["packages"])
@@ -46,9 +40,7 @@ def test_every_tool_is_told_every_root(pyproject: dict[str, Any]) -> None:
 
 
 def test_the_installed_project_exposes_every_package(packages: list[Path], tmp_path: Path) -> None:
-    """
-    Seen from another directory, the installed project is the packages of this tree.
-    """
+    """Seen from another directory, the installed project is the packages of this tree."""
     names = [package.name for package in packages]
     code = f"import {', '.join(names)}; print({', '.join(f'{name}.__file__' for name in names)}, sep=chr(10))"
     seen = subprocess.run(
@@ -63,9 +55,7 @@ def test_the_installed_project_exposes_every_package(packages: list[Path], tmp_p
 
 
 def test_the_wheel_holds_every_file(top: Path, packages: list[Path], tmp_path: Path) -> None:
-    """
-    The wheel has the files of all three packages, those that are no modules too, and nothing else.
-    """
+    """The wheel has the files of all three packages, those that are no modules too, and nothing else."""
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)],
         cwd=top,

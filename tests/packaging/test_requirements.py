@@ -1,6 +1,4 @@
-"""
-What is installed is exactly what was tried, wherever it is downloaded from.
-"""
+"""What is installed is exactly what was tried, wherever it is downloaded from."""
 
 import re
 from pathlib import Path
@@ -21,9 +19,7 @@ def pins(lock: Path) -> set[tuple[str, str]]:
 
 @pytest.mark.parametrize("lock", LOCKS)
 def test_every_pin_has_hashes(top: Path, lock: str) -> None:
-    """
-    A requirement without a hash would be whatever the registry says today.
-    """
+    """A requirement without a hash would be whatever the registry says today."""
     entries = re.split(r"\n(?=\S)", (top / "requirements" / lock).read_text().strip())
     assert len(entries) == len(_PIN.findall("\n".join(entries)))
     assert [] == [entry for entry in entries if "--hash=sha256:" not in entry]
@@ -31,24 +27,18 @@ def test_every_pin_has_hashes(top: Path, lock: str) -> None:
 
 @pytest.mark.parametrize("lock", LOCKS)
 def test_no_lock_names_a_registry(top: Path, lock: str) -> None:
-    """
-    A mirror serves as well as the original, so no address is written down.
-    """
+    """A mirror serves as well as the original, so no address is written down."""
     text = (top / "requirements" / lock).read_text()
     assert [] == [word for word in ("://", "--index", "--extra-index", "--find-links") if word in text]
 
 
 def test_no_other_lock_exists(top: Path) -> None:
-    """
-    The lock files that record addresses are not used here.
-    """
+    """The lock files that record addresses are not used here."""
     assert [] == [name for name in ("uv.lock", "package-lock.json", "poetry.lock") if (top / name).exists()]
 
 
 def test_what_is_declared_is_pinned(top: Path, pyproject: dict[str, Any]) -> None:
-    """
-    A dependency added to pyproject.toml is locked by `make lock` before it is used.
-    """
+    """A dependency added to pyproject.toml is locked by `make lock` before it is used."""
     project = pyproject["project"]
     run = [
         *project["dependencies"],
@@ -62,7 +52,5 @@ def test_what_is_declared_is_pinned(top: Path, pyproject: dict[str, Any]) -> Non
 
 
 def test_tests_run_what_is_shipped(top: Path) -> None:
-    """
-    The development lock has every release of the run-time lock.
-    """
+    """The development lock has every release of the run-time lock."""
     assert set() == pins(top / "requirements/run.txt") - pins(top / "requirements/dev.txt")

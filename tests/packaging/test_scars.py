@@ -1,6 +1,4 @@
-"""
-The page about what broke elsewhere names tests; they exist.
-"""
+"""The page about what broke elsewhere names tests; they exist."""
 
 import re
 from pathlib import Path

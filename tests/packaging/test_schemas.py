@@ -1,6 +1,4 @@
-"""
-The published schemas are what the code makes, and what was published still holds.
-"""
+"""The published schemas are what the code makes, and what was published still holds."""
 
 from pathlib import Path
 from typing import Any
@@ -22,16 +20,12 @@ def published(top: Path) -> dict[str, Any]:
 
 
 def test_no_published_type_has_changed(published: dict[str, Any]) -> None:
-    """
-    What is recorded keeps its meaning: a struct changes by a new version of its type, never in place.
-    """
+    """What is recorded keeps its meaning: a struct changes by a new version of its type, never in place."""
     assert [] == incompatible(published, documents())
 
 
 def test_the_schemas_are_what_the_code_makes_of_them(top: Path, published: dict[str, Any]) -> None:
-    """
-    A change of what passes on the bus is a difference in `schemas/json`, so nobody makes one unseen.
-    """
+    """A change of what passes on the bus is a difference in `schemas/json`, so nobody makes one unseen."""
     made = {**documents(), "asyncapi.json": asyncapi()}
     stale = [
         n for n, d in made.items() if n in published and text(d) != (top / "schemas/json" / n).read_bytes()
@@ -41,9 +35,7 @@ def test_the_schemas_are_what_the_code_makes_of_them(top: Path, published: dict[
 
 
 def test_schemas_are_schemas() -> None:
-    """
-    Each is valid JSON Schema 2020-12, has an id of its own, and refers to nothing outside of itself.
-    """
+    """Each is valid JSON Schema 2020-12, has an id of its own, and refers to nothing outside of itself."""
     made = documents()
     for schema in made.values():
         jsonschema.Draft202012Validator.check_schema(schema)

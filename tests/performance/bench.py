@@ -128,7 +128,9 @@ SLEEP: Final = "executable = /bin/sleep\narguments = 600\nrequest_memory = 128\n
 
 
 def calibrate() -> dict[str, Any]:
-    """What the machine does in a second: starting processes, flushing 4 KiB to its disk, turning a bare Python loop."""
+    """
+    What the machine does in a second: starting processes, flushing 4 KiB to its disk, turning a bare Python loop.
+    """
 
     def spawns() -> float:
         began, count = time.perf_counter(), 200
@@ -187,7 +189,9 @@ async def memory(pool: ThrowawayPool, jobs: int) -> dict[str, Any]:
 
 
 async def events(directory: Path, rounds: int) -> dict[str, Any]:
-    """Events appended per second by one owner to a real database, by number of callers that wait for their commits."""
+    """
+    Events appended per second by one owner to a real database, by number of callers that wait for their commits.
+    """
     by_callers: dict[str, list[float]] = {}
     async with EmbeddedPostgres(directory / "append") as postgres:
         for _ in range(rounds):

@@ -68,7 +68,9 @@ def reference() -> Any:
 
 
 def parsing(theirs: Any) -> dict[str, Any]:
-    """A machine ad of 150 attributes; `cold` ones say what nobody said before, `warm` ones only what has been seen."""
+    """
+    A machine ad of 150 attributes; `cold` ones say what nobody said before, `warm` ones only what has been seen.
+    """
     ads: list[Ad] = []
     for number, (_, ad) in enumerate(machines(40 * ROUNDS)):
         for index in range(150 - len(ad)):

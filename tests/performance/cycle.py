@@ -101,7 +101,9 @@ async def negotiator(place: Backend) -> AsyncGenerator[asyncio.subprocess.Proces
 
 
 def demand(autoclusters: int, total: int, round_: int) -> list[SubmitterAd]:
-    """So many idle jobs of so many autoclusters, of up to fifty users; no autocluster is that of another round."""
+    """
+    So many idle jobs of so many autoclusters, of up to fifty users; no autocluster is that of another round.
+    """
     users = min(USERS, autoclusters)
     requests: list[list[ResourceRequest]] = [[] for _ in range(users)]
     for number, ad in enumerate(jobs(autoclusters)):

@@ -212,7 +212,9 @@ async def pipeline(place: Servers) -> AsyncGenerator[tuple[Pipeline, dict[int, f
 
 
 async def throughput(place: Servers, seconds: float) -> dict[str, Any]:
-    """Events per second that are durable, on the bus and projected, with as many callers as keep all of it busy."""
+    """
+    Events per second that are durable, on the bus and projected, with as many callers as keep all of it busy.
+    """
     async with pipeline(place) as (running, _):
         shard = running.shard
         began = time.monotonic()
@@ -236,7 +238,9 @@ async def throughput(place: Servers, seconds: float) -> dict[str, Any]:
 
 
 async def latency(place: Servers, rate: int, seconds: float) -> dict[str, Any]:
-    """Milliseconds from commit to committed projection, at a steady rate of events, once statements are prepared."""
+    """
+    Milliseconds from commit to committed projection, at a steady rate of events, once statements are prepared.
+    """
     async with pipeline(place) as (running, seen):
         loop = asyncio.get_running_loop()
         began, sent, cold = loop.time(), 0, 0
@@ -400,7 +404,9 @@ async def answers(bus: NatsBus, name: str) -> None:
 
 
 async def takeover(place: Servers, home: Path, name: str) -> dict[str, Any]:
-    """Seconds to start with a large queue, and to take it over from an owner that was killed, or that stands still."""
+    """
+    Seconds to start with a large queue, and to take it over from an owner that was killed, or that stands still.
+    """
     result: dict[str, Any] = {}
     async with connected(place.nats.url, str(place.nats.credentials("test"))) as bus:
         began = time.monotonic()

@@ -29,9 +29,7 @@ from kettle_wire.work import Exited, Report, ReportKey
 
 
 async def chain(submitter: SubmitSide, count: int) -> list[float]:
-    """
-    Job after job on one claim; the latency of each in seconds.
-    """
+    """Job after job on one claim; the latency of each in seconds."""
     claim = await submitter.claim(RequestMemory=16, RequestDisk=16)
     recorded: list[ReportKey] = []
     latencies: list[float] = []
@@ -50,9 +48,7 @@ async def chain(submitter: SubmitSide, count: int) -> list[float]:
 
 
 async def measure(jobs: int, slots: int, group: Path | None, home: str) -> dict[str, float | None]:
-    """
-    Run all jobs over the slots.
-    """
+    """Run all jobs over the slots."""
     server = MemoryServer()
     schedd, shadow, startd = (
         MemoryBus(server, subjects=Subjects(POOL), identity=daemon(role))
@@ -86,9 +82,7 @@ async def measure(jobs: int, slots: int, group: Path | None, home: str) -> dict[
 
 
 def main() -> None:
-    """
-    Measure and print.
-    """
+    """Measure and print."""
     jobs = int(sys.argv[1]) if len(sys.argv) > 1 else 800
     slots = int(sys.argv[2]) if len(sys.argv) > 2 else 8
     home = tempfile.mkdtemp(prefix="kettle-")

@@ -47,7 +47,9 @@ DAEMONS: Final = ["collector", "negotiator", "schedd", "shadow", "accounting", "
 POOL: Final = "farm"
 SCHEDD: Final = "schedd"
 FILLED_PER_S: Final = 250
-"""Jobs with which the empty farm is filled: all slots at once would be another measurement, that of the start."""
+"""
+Jobs with which the empty farm is filled: all slots at once would be another measurement, that of the start.
+"""
 _STEP_S: Final = 4.0
 """Between two submissions of them."""
 IN_USE: Final = 0.95

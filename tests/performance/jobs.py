@@ -33,7 +33,9 @@ FILES: Final = (
     "output = out.$(Process)\nlog = log.$(Process)\nqueue {count}\n"
 )
 WARM: Final = 300
-"""Jobs before the first figure: connections, plans and starters are there then, as they are in a pool that works."""
+"""
+Jobs before the first figure: connections, plans and starters are there then, as they are in a pool that works.
+"""
 PAUSE_S: Final = 0.3
 """Between two single jobs: views and ads of the former one are done then, and the pool is idle."""
 SERVERS: Final = {"postgres": "postgres", "nats-server": "nats"}

@@ -83,9 +83,7 @@ async def simulated_machines(
 
 
 class Lot(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    The machines of one process.
-    """
+    """The machines of one process."""
 
     pool: str
     addresses: Addresses
@@ -127,9 +125,7 @@ async def lots(servers: Place, directory: Path, number: int, *, cores: int) -> A
 
 @asynccontextmanager
 async def _process(lot: Lot) -> AsyncGenerator[asyncio.subprocess.Process]:
-    """
-    One lot, all advertised; it ends with the context, or with this process.
-    """
+    """One lot, all advertised; it ends with the context, or with this process."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",

@@ -57,7 +57,9 @@ async def beat(pool: ThrowawayPool, waits: list[float]) -> None:
 
 
 async def timed(pool: ThrowawayPool, work: Callable[[], Awaitable[object]], *, beside: bool = False) -> Round:
-    """Do it once; `beside`: with somebody else who asks meanwhile, whose processor time counts as the client's."""
+    """
+    Do it once; `beside`: with somebody else who asks meanwhile, whose processor time counts as the client's.
+    """
     result, waits = Round(), list[float]()
     heart = asyncio.create_task(beat(pool, waits)) if beside else None
     before = own_cpu(), processor_seconds(pool.pid("schedd"))
@@ -115,7 +117,9 @@ async def of_command(pool: ThrowawayPool, rounds: int, *words: str) -> dict[str,
 
 
 async def start(pool: ThrowawayPool, rounds: int, _: argparse.Namespace) -> dict[str, Any]:
-    """What every command takes that asks the schedd, whatever it asks: for the other figures to be judged by."""
+    """
+    What every command takes that asks the schedd, whatever it asks: for the other figures to be judged by.
+    """
 
     async def bare() -> None:
         process = await asyncio.create_subprocess_exec(sys.executable, "-P", "-c", "pass")
@@ -129,7 +133,9 @@ async def start(pool: ThrowawayPool, rounds: int, _: argparse.Namespace) -> dict
 
 
 async def one_cluster(pool: ThrowawayPool, rounds: int, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Many jobs in one cluster: to the durable answer, of a program that is connected and of a whole process."""
+    """
+    Many jobs in one cluster: to the durable answer, of a program that is connected and of a whole process.
+    """
     jobs = arguments.in_one_cluster
     text = f"{JOB}queue {jobs}\n"
     (file := pool.home.parent / "many.sub").write_text(text)
@@ -184,7 +190,9 @@ async def query(pool: ThrowawayPool, rounds: int, arguments: argparse.Namespace)
 
 
 async def hold(pool: ThrowawayPool, rounds: int, arguments: argparse.Namespace) -> dict[str, Any]:
-    """All jobs of a long queue held by one command, and released by another; and what others wait meanwhile."""
+    """
+    All jobs of a long queue held by one command, and released by another; and what others wait meanwhile.
+    """
     await fill(pool, arguments.queued)
     held, released = list[Round](), list[Round]()
     for _ in range(rounds):

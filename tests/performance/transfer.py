@@ -112,7 +112,9 @@ async def store(directory: Path, source: Path, digest: str) -> dict[str, float]:
 
 
 async def both_ways(pool: ThrowawayPool, source: Path) -> dict[str, float]:
-    """MiB per second of one job's input, from its assignment to its start, and of its output, from there to its end."""
+    """
+    MiB per second of one job's input, from its assignment to its start, and of its output, from there to its end.
+    """
     mib = source.stat().st_size // MIB
     script = source.with_name("copy.sh")
     script.write_text(f"#!/bin/sh\nmv {source.name} result\n")

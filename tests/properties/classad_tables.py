@@ -65,7 +65,9 @@ _PREDICATES: Final = ("isUndefined", "isError", "isString", "isInteger", "isReal
 
 
 class Tables:
-    """Makes a table's ads and expressions over them; `keys` is what the table has now, and the ads as they came."""
+    """
+    Makes a table's ads and expressions over them; `keys` is what the table has now, and the ads as they came.
+    """
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
@@ -134,7 +136,9 @@ class Tables:
     # -- ads ---------------------------------------------------------------------------------------------------------
 
     def _column(self) -> Cell:
-        """What an attribute is in the ads of this table: of one kind, of one kind with gaps, one expression, anything."""
+        """
+        What an attribute is in the ads of this table: of one kind, of one kind with gaps, one expression, anything.
+        """
         kind = self._pick((_INTEGERS, _REALS, (False, True), _STRINGS, _INTEGERS[:5], _STRINGS[:4]))
         usual = tuple(self._chance.sample(kind, min(len(kind), self._chance.choice((2, 4, 12)))))
         shared = [Expr(self._parsable(self._short)) for _ in range(2)]
@@ -176,7 +180,9 @@ class Tables:
         return {name: value for name, value in drawn.items() if self._odds(70)}
 
     def _drawn(self, cells: Mapping[str, Cell]) -> Ad:
-        """What each column gives, with names in other spellings and other orders, seldom with one that hides a side."""
+        """
+        What each column gives, with names in other spellings and other orders, seldom with one that hides a side.
+        """
         ad: Ad = {}
         for name, cell in cells.items():
             value = cell()

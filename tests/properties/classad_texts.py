@@ -153,7 +153,9 @@ class Texts:
         return f"{base}[{index if self._odds(80) else self.expression(depth)}]"
 
     def _selection(self, depth: int) -> str:
-        """Not of what a function returns: the reference reads memory it has given back, and dies now and then."""
+        """
+        Not of what a function returns: the reference reads memory it has given back, and dies now and then.
+        """
         base = self._pick((self._list_of, self._ad, self._ad, self._reference))(depth)
         return f"({base}).{self._name()}" if self._odds(10) else f"{base}.{self._name()}"
 

@@ -1,6 +1,4 @@
-"""
-Machines of any layout for the properties of their slots, and the simplest way to count what they have.
-"""
+"""Machines of any layout for the properties of their slots, and the simplest way to count what they have."""
 
 from collections import Counter
 
@@ -68,9 +66,7 @@ def sums(amounts: list[Resources]) -> Counter[str]:
 
 
 def left_of(machine: Machine, slot: Slot) -> Counter[str]:
-    """
-    What nobody has of a slot, and of the machine, counted in the simplest way.
-    """
+    """What nobody has of a slot, and of the machine, counted in the simplest way."""
     waiting = list(machine.waiting.values())
     own = sums(
         [claim.resources for claim in (*machine.claims_on(slot), *waiting) if claim.parent == slot.number]

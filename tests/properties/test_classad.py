@@ -1,6 +1,4 @@
-"""
-Laws of the ClassAd language that hold for every expression, not only for those someone thought of.
-"""
+"""Laws of the ClassAd language that hold for every expression, not only for those someone thought of."""
 
 import math
 
@@ -120,35 +118,27 @@ def outcome(text: str) -> str:
 
 @given(EXPRESSIONS)
 def test_what_is_written_reads_back_as_the_same_tree(text: str) -> None:
-    """
-    Parsing what was written gives what was written.
-    """
+    """Parsing what was written gives what was written."""
     node = parse(text)
     assert node == parse(unparse(node))
 
 
 @given(EXPRESSIONS)
 def test_an_evaluation_ends_in_a_value_or_says_that_it_failed(text: str) -> None:
-    """
-    No expression raises anything but EvaluationFailed, and asking twice gives the same answer.
-    """
+    """No expression raises anything but EvaluationFailed, and asking twice gives the same answer."""
     assert outcome(text) == outcome(text)
 
 
 @given(EXPRESSIONS)
 def test_analysis_covers_every_expression(text: str) -> None:
-    """
-    References are found in whatever parses, and none is both the ad's own and open.
-    """
+    """References are found in whatever parses, and none is both the ad's own and open."""
     found = references(parse(text), JOB)
     assert not {name.lower() for name in found.internal} & {name.lower() for name in found.external}
 
 
 @given(st.lists(EXPRESSIONS, min_size=1, max_size=4))
 def test_a_conjunction_holds_if_all_its_conjuncts_do(texts: list[str]) -> None:
-    """
-    What explains a failed requirement, clause by clause, agrees with the requirement.
-    """
+    """What explains a failed requirement, clause by clause, agrees with the requirement."""
     whole = " && ".join(f"({text})" for text in texts)
     try:
         holds = is_true(value_of(whole))
@@ -177,9 +167,7 @@ def negated(value: Exceptional | bool) -> Exceptional | bool:
 @pytest.mark.parametrize("left", TRUTH)
 @pytest.mark.parametrize("right", TRUTH)
 def test_the_tables_of_and_and_or(left: Exceptional | bool, right: Exceptional | bool) -> None:
-    """
-    `&&` follows its table, and `||` is its mirror image.
-    """
+    """`&&` follows its table, and `||` is its mirror image."""
     texts = unparse(left), unparse(right)
     assert both(left, right) == value_of("{} && {}".format(*texts))
     assert negated(both(negated(left), negated(right))) == value_of("{} || {}".format(*texts))
@@ -188,9 +176,7 @@ def test_the_tables_of_and_and_or(left: Exceptional | bool, right: Exceptional |
 @pytest.mark.parametrize("other", ['"true"', "{true}", "[a=1]", "absTime(0)", "relTime(1)"])
 @pytest.mark.parametrize("left", TRUTH)
 def test_what_is_no_boolean_is_an_error_where_it_matters(left: Exceptional | bool, other: str) -> None:
-    """
-    A string beside a logical operator is an error unless the left side has decided.
-    """
+    """A string beside a logical operator is an error unless the left side has decided."""
     assert (False if left is False else ERROR) == value_of(f"{unparse(left)} && {other}")
     assert (True if left is True else ERROR) == value_of(f"{unparse(left)} || {other}")
     assert ERROR is value_of(f"{other} && {unparse(left)}")
@@ -198,9 +184,7 @@ def test_what_is_no_boolean_is_an_error_where_it_matters(left: Exceptional | boo
 
 @given(INTEGERS, INTEGERS)
 def test_integers_are_a_ring_of_64_bits(left: int, right: int) -> None:
-    """
-    Addition, subtraction and multiplication wrap; division and remainder fit together.
-    """
+    """Addition, subtraction and multiplication wrap; division and remainder fit together."""
     ad = ClassAd({"a": left, "b": right})
     for op, exact in (("+", left + right), ("-", left - right), ("*", left * right)):
         value = evaluate(parse(f"a {op} b"), ad)
@@ -213,9 +197,7 @@ def test_integers_are_a_ring_of_64_bits(left: int, right: int) -> None:
 
 @given(st.floats(), st.floats())
 def test_reals_never_reach_positive_infinity(left: float, right: float) -> None:
-    """
-    Arithmetic that would is an error; everything else is what IEEE says.
-    """
+    """Arithmetic that would is an error; everything else is what IEEE says."""
     ad = ClassAd({"a": left, "b": right})
     for op in "+-*/":
         assert math.inf != evaluate(parse(f"a {op} b"), ad)
@@ -223,26 +205,20 @@ def test_reals_never_reach_positive_infinity(left: float, right: float) -> None:
 
 @given(TEXTS, TEXTS)
 def test_comparison_is_an_order(left: str, right: str) -> None:
-    """
-    Exactly one of <, == and > holds between two strings.
-    """
+    """Exactly one of <, == and > holds between two strings."""
     ad = ClassAd({"a": left, "b": right})
     assert [True] == [value for op in ("<", "==", ">") if (value := evaluate(parse(f"a {op} b"), ad))]
 
 
 @given(TEXTS)
 def test_every_string_survives_new_syntax(text: str) -> None:
-    """
-    A literal reads back as the string it was made of.
-    """
+    """A literal reads back as the string it was made of."""
     assert Literal(text) == parse(unparse(text))
 
 
 @given(st.dictionaries(st.sampled_from(["a", "B", "Long_Name"]), EXPRESSIONS | TEXTS.map(unparse)))
 def test_every_ad_survives_the_wire_and_the_long_form_or_is_refused(texts: dict[str, str]) -> None:
-    """
-    The long form reads back as the ad, or refuses to be written.
-    """
+    """The long form reads back as the ad, or refuses to be written."""
     ad = ClassAd({name: parse(text) for name, text in texts.items()})
     assert ad == ClassAd.from_wire(ad.to_wire())
     try:

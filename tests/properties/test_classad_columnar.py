@@ -133,7 +133,9 @@ class Question:
 
 
 def ad_of(wire: Ad) -> ClassAd:
-    """An ad as an evaluation sees it: text that does not parse, which cannot be written either, is the value error."""
+    """
+    An ad as an evaluation sees it: text that does not parse, which cannot be written either, is the value error.
+    """
     ad = ClassAd(wire)
     for key in list(ad.stored):
         if ad.find(key) is ERROR:
@@ -188,7 +190,9 @@ def questions(tables: Tables, text: str, chance: random.Random, others: Sequence
 
 
 def fall_backs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """A list that grows with each expression that is left to closures, wherever in the package that happens."""
+    """
+    A list that grows with each expression that is left to closures, wherever in the package that happens.
+    """
     calls: list[int] = []
     package = [module for name, module in sys.modules.items() if name.startswith("kettle.classad.columnar.")]
     holders = [module for module in package if hasattr(module, "outcomes")]
@@ -246,16 +250,12 @@ def test_a_table_answers_as_the_interpreter_does_row_by_row(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(LARGE))
 def test_a_large_table_answers_as_the_interpreter_does(seed: int) -> None:
-    """
-    The same where a chain of clauses looks only at the rows that are not decided yet.
-    """
+    """The same where a chain of clauses looks only at the rows that are not decided yet."""
     assert not differences(1000 + seed, (600,), EVALUATIONS // (2 * LARGE))
 
 
 def test_a_fair_part_of_what_is_compared_is_computed_in_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    The comparison above means something: in a third of its questions no closure looks at any row.
-    """
+    """The comparison above means something: in a third of its questions no closure looks at any row."""
     calls = fall_backs(monkeypatch)
     vectors = 0
     for question in islice(asked(7, (12, 40)), 600):

@@ -1,6 +1,4 @@
-"""
-The two engines are one language: whatever the expression, the ads and the budget, both say the same.
-"""
+"""The two engines are one language: whatever the expression, the ads and the budget, both say the same."""
 
 import random
 from collections.abc import Callable
@@ -109,9 +107,7 @@ def test_engines_agree(
     target: dict[str, str] | None,
     budget: tuple[int, int],
 ) -> None:
-    """
-    Same value, or same failure at the same limit, chained ads and a match or none.
-    """
+    """Same value, or same failure at the same limit, chained ads and a match or none."""
     node = parse(text)
     mine, theirs = ad_of(my, ad_of(above) if above else None), None if target is None else ad_of(target)
     expected = outcome(partial(interpret, node, mine, theirs, context_of(budget)))

@@ -88,34 +88,26 @@ def outcome(text: str, *, by_parser: bool) -> object:
 
 @given(st.one_of(ADS, PLAIN))
 def test_an_ad_is_what_the_parser_makes_of_it(text: str) -> None:
-    """
-    The same attributes in the same order and spelling, or the same refusal at the same place.
-    """
+    """The same attributes in the same order and spelling, or the same refusal at the same place."""
     assert outcome(text, by_parser=True) == outcome(text, by_parser=False)
 
 
 @given(st.one_of(ADS, PLAIN), st.randoms(use_true_random=False))
 def test_so_it_is_after_an_accident(text: str, chance: random.Random) -> None:
-    """
-    Also with one character too many or too few.
-    """
+    """Also with one character too many or too few."""
     text = Texts(chance).damaged(text)
     assert outcome(text, by_parser=True) == outcome(text, by_parser=False)
 
 
 @given(st.integers(480, 500), st.sampled_from(["-", "!", "x ?: ", "x ? y : ", "x ? "]))
 def test_levels_count_from_the_ad_on(levels: int, prefix: str) -> None:
-    """
-    An expression that is nested too deeply within an ad is refused, however it is read.
-    """
+    """An expression that is nested too deeply within an ad is refused, however it is read."""
     text = f"[ a = {prefix.replace('-', '- ') * levels}x{' : y' * levels if prefix == 'x ? ' else ''} ]"
     assert outcome(text, by_parser=True) == outcome(text, by_parser=False)
 
 
 def test_shared_right_sides_do_not_tie_ads_together() -> None:
-    """
-    A change of one ad leaves another of the same text as it was.
-    """
+    """A change of one ad leaves another of the same text as it was."""
     first, second = (ClassAd.parse("[ A = b + 1; l = { 1 }; n = [ x = 1 ] ]") for _ in range(2))
     before = seen(second)
     first["a"] = "changed"
@@ -124,9 +116,7 @@ def test_shared_right_sides_do_not_tie_ads_together() -> None:
 
 
 def test_what_programs_write_is_read_without_the_parser() -> None:
-    """
-    Nested ads, lists, calls, subscripts and strings with anything in them are no reason to go slowly.
-    """
+    """Nested ads, lists, calls, subscripts and strings with anything in them are no reason to go slowly."""
     text = '[ Name = "slot1;]@[host"; A = x[0] + f(1; 2); gpus = [ Id = "a"; Cc = 8.6 ]; L = { 1,{ 2 } }; B = -x / 2 ]\n'
     found = read_new(text)
     assert found is not None

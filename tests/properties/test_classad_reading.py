@@ -1,6 +1,4 @@
-"""
-Whatever is given to a reader of ads, it answers with ads or says what is wrong and where.
-"""
+"""Whatever is given to a reader of ads, it answers with ads or says what is wrong and where."""
 
 from collections.abc import Callable
 
@@ -147,9 +145,7 @@ def refusal_of(read: Callable[[str], object], text: str) -> ClassAdParseError | 
 @pytest.mark.parametrize("reader", READERS)
 @given(text=TEXTS)
 def test_any_text_is_read_or_refused(reader: str, text: str) -> None:
-    """
-    Nothing but ClassAdParseError is raised, and it points at a character of the text.
-    """
+    """Nothing but ClassAdParseError is raised, and it points at a character of the text."""
     refusal = refusal_of(READERS[reader], text)
     if refusal is not None:
         lines = text.split("\n")
@@ -160,9 +156,7 @@ def test_any_text_is_read_or_refused(reader: str, text: str) -> None:
 
 @given(TEXTS)
 def test_reported_errors_let_reading_go_on(text: str) -> None:
-    """
-    With someone to report to, no text is refused, and what is refused otherwise is reported.
-    """
+    """With someone to report to, no text is refused, and what is refused otherwise is reported."""
     reported: list[ClassAdParseError] = []
     list(read_ads(text, report=reported.append))
     assert (refusal_of(READERS["auto"], text) is not None) == bool(reported)
@@ -170,9 +164,7 @@ def test_reported_errors_let_reading_go_on(text: str) -> None:
 
 @given(TEXTS)
 def test_what_parses_is_written_once_and_for_all(text: str) -> None:
-    """
-    The text of what was read reads back as the same text.
-    """
+    """The text of what was read reads back as the same text."""
     if refusal_of(parse, text) is None:
         written = unparse(parse(text))
         assert written == unparse(parse(written))
@@ -181,9 +173,7 @@ def test_what_parses_is_written_once_and_for_all(text: str) -> None:
 @pytest.mark.parametrize("form", [Form.NEW, Form.JSON, Form.JSON_LINES, Form.XML])
 @given(ads=st.lists(ADS, max_size=3))
 def test_each_form_reads_back_what_it_wrote(form: Form, ads: list[ClassAd]) -> None:
-    """
-    Any ad survives any form, and the form is recognised.
-    """
+    """Any ad survives any form, and the form is recognised."""
     text = "".join(write_ads(ads, form))
     assert ads == list(read_ads(text, form))
     if ads:
@@ -193,9 +183,7 @@ def test_each_form_reads_back_what_it_wrote(form: Form, ads: list[ClassAd]) -> N
 
 @given(ADS)
 def test_the_long_form_reads_back_what_it_wrote_or_does_not_write_it(ad: ClassAd) -> None:
-    """
-    It has no form for some strings, and says so.
-    """
+    """It has no form for some strings, and says so."""
     try:
         text = "".join(write_ads([ad], Form.LONG))
     except NotRepresentable:
@@ -205,9 +193,7 @@ def test_the_long_form_reads_back_what_it_wrote_or_does_not_write_it(ad: ClassAd
 
 @given(ADS, ADS)
 def test_a_delta_makes_one_ad_of_the_other(before: ClassAd, after: ClassAd) -> None:
-    """
-    Applied to the first ad it gives the second, in the second's spelling; for equal ads it is empty.
-    """
+    """Applied to the first ad it gives the second, in the second's spelling; for equal ads it is empty."""
     made = apply_delta(before, delta(before, after))
     assert after == made
     assert sorted(after) == sorted(made)
@@ -251,18 +237,14 @@ HOSTILE = {
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
 def test_hostile_text_is_read_or_refused(text: str) -> None:
-    """
-    Neither depth nor length brings a reader down; time grows with the length and not with its square.
-    """
+    """Neither depth nor length brings a reader down; time grows with the length and not with its square."""
     for read in READERS.values():
         refusal = refusal_of(read, text)
         assert refusal is None or refusal.at <= len(text)
 
 
 def test_a_long_chain_is_written_and_compared() -> None:
-    """
-    Far more operands than Python's stack has levels pass through every form.
-    """
+    """Far more operands than Python's stack has levels pass through every form."""
     chain = "+".join(["x"] * 10_000)
     ad = ClassAd.parse(f"[a={chain}]")
     for form in Form:

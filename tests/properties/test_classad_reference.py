@@ -91,7 +91,9 @@ def outcome(case: Case, engine: Engine) -> str:
 
 
 def disagreements(reference: Reference, cases: list[Case]) -> list[tuple[Case, str, str, str]]:
-    """Case, engine, what the reference says, what the engine says; where the reference dies nothing is known."""
+    """
+    Case, engine, what the reference says, what the engine says; where the reference dies nothing is known.
+    """
     return [
         (case, name, expected, got)
         for case, expected in zip(cases, reference.outcomes(cases), strict=True)
@@ -127,9 +129,7 @@ KINDS = [plain, matched, called]
 def test_every_engine_evaluates_as_the_reference_does(
     reference: Reference, cases: Callable[[random.Random, int], list[Case]], seed: int
 ) -> None:
-    """
-    Whatever the generator comes upon has the same value here and there.
-    """
+    """Whatever the generator comes upon has the same value here and there."""
     found = disagreements(reference, cases(random.Random(seed), PER_BATCH))
     assert not found, min(found, key=lambda difference: len("".join(difference[0])))
 
@@ -143,9 +143,7 @@ def test_every_engine_evaluates_as_the_reference_does(
 def test_the_smallest_expression_that_differs(
     reference: Reference, cases: Callable[[random.Random, int], list[Case]], chance: random.Random
 ) -> None:
-    """
-    The same for few cases at a time, out of draws that can be shrunk to the simplest difference.
-    """
+    """The same for few cases at a time, out of draws that can be shrunk to the simplest difference."""
     assert not disagreements(reference, cases(chance, 4))
 
 
@@ -153,9 +151,7 @@ def test_the_smallest_expression_that_differs(
 def test_a_pattern_is_found_where_the_reference_finds_it_or_is_an_error(
     reference: Reference, seed: int
 ) -> None:
-    """
-    What our engines cannot do is an error; nothing is found elsewhere or taken for something else.
-    """
+    """What our engines cannot do is an error; nothing is found elsewhere or taken for something else."""
     texts = Texts(random.Random(seed))
     cases = [Case("", "", texts.search()) for _ in range(PER_BATCH)]
     found = [

@@ -1,4 +1,6 @@
-"""However jobs are edited: the queue is the same from single events, from those of many, from its rows and from a replay."""
+"""
+However jobs are edited: the queue is the same from single events, from those of many, from its rows and from a replay.
+"""
 
 from typing import Final
 
@@ -44,9 +46,7 @@ said_of = st.lists(st.tuples(st.sets(st.integers(0, JOBS - 1), min_size=1), comm
 
 
 def single(queue: Queue, job: JobId, command: "Ad | int | Hold | Release | Remove") -> list[JobEvent]:
-    """
-    What a command comes to for one job.
-    """
+    """What a command comes to for one job."""
     if isinstance(command, dict | int):
         edit = (
             Edit(attributes={}, add_to_priority=command, by="anna")
@@ -64,9 +64,7 @@ def single(queue: Queue, job: JobId, command: "Ad | int | Hold | Release | Remov
 
 
 def picture(queue: Queue) -> object:
-    """
-    Everything that edits may change.
-    """
+    """Everything that edits may change."""
     return (
         {job: (entry, queue.ad(job), queue.priority(job)) for job, entry in queue.jobs.items()},
         {job: queue.autocluster(job) for job in queue.jobs},

@@ -73,9 +73,7 @@ said = st.lists(
 
 
 class World:
-    """
-    One queue, and everybody who reads what it records.
-    """
+    """One queue, and everybody who reads what it records."""
 
     def __init__(self, leave: list[Scalar]) -> None:
         self.queue, self.replay, self.past = Queue("ap"), Replay("ap"), Past("ap")
@@ -163,9 +161,7 @@ def test_all_agree_on_who_is_in_the_queue(
 
 
 def test_a_literal_false_says_nothing() -> None:
-    """
-    Every submission has it, so it must cost nothing; an edit may say something later.
-    """
+    """Every submission has it, so it must cost nothing; an edit may say something later."""
     queue = Queue("ap")
     ad: dict[str, Scalar] = {"Cmd": "x", "LeaveJobInQueue": False}
     queue.apply("cluster/1", ClusterSubmitted(cluster=1, owner="alice", ad=ad, columns=[], rows=[[], []]), 1)

@@ -63,9 +63,7 @@ def answer(job: Job, command: Command) -> list[JobEvent]:
 
 
 def of_job(command: Command, job: JobId) -> Command:
-    """
-    Each job has a claim of its own.
-    """
+    """Each job has a claim of its own."""
     match command:
         case Assign() | End():
             return msgspec.structs.replace(command, claim=f"c{job}")
@@ -74,9 +72,7 @@ def of_job(command: Command, job: JobId) -> Command:
 
 
 class Log:
-    """
-    The frames of a shard, and the newest version of each stream.
-    """
+    """The frames of a shard, and the newest version of each stream."""
 
     def __init__(self) -> None:
         self.frames: list[Frame] = []
@@ -96,9 +92,7 @@ class Log:
 
 
 class Saved:
-    """
-    A working set.
-    """
+    """A working set."""
 
     def __init__(self) -> None:
         self.rows: dict[str, tuple[int, bytes]] = {}
@@ -117,9 +111,7 @@ def fold(queue: Queue, saved: Saved, frame: Frame) -> None:
 
 
 def picture(queue: Queue) -> dict[str, Any]:
-    """
-    Everything that can be asked of a queue.
-    """
+    """Everything that can be asked of a queue."""
     submitters = sorted(queue.owners)
     return {
         "jobs": {job: (entry, queue.ad(job)) for job, entry in queue.jobs.items()},
@@ -137,9 +129,7 @@ def picture(queue: Queue) -> dict[str, Any]:
 def lived(
     said: list[tuple[set[int], Command]], column: list[str], *, together: bool
 ) -> tuple[Log, Queue, Saved]:
-    """
-    Each command is decided for all of its jobs and recorded; `together`: as few events as it can be.
-    """
+    """Each command is decided for all of its jobs and recorded; `together`: as few events as it can be."""
     log, queue, saved = Log(), Queue("ap"), Saved()
     for cluster in (1, 2):
         rows: list[Any] = [
@@ -198,9 +188,7 @@ def numbered(saved: Saved) -> dict[str, tuple[int, bytes]]:
 
 
 def told(log: Log) -> dict[str, Any]:
-    """
-    What everybody else makes of a log.
-    """
+    """What everybody else makes of a log."""
     replay, past, report = Replay("ap"), Past("ap"), AuditReport.empty()
     user_log, mails = UserLogProjector("127.0.0.1", zone=UTC), MailProjector("ap")
     walk = Walk("schedd.ap", report)

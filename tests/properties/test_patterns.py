@@ -28,9 +28,7 @@ PATTERNS = st.recursive(st.tuples(ATOMS, REPEATS).map("".join), _larger, max_lea
 
 @given(pattern=PATTERNS, text=st.text(alphabet="ab \né", max_size=6))
 def test_the_answer_is_that_of_re_or_an_error(pattern: str, text: str) -> None:
-    """
-    Which engine runs a pattern makes no difference to where it is found.
-    """
+    """Which engine runs a pattern makes no difference to where it is found."""
     compiled = compile_pattern(pattern)
     if compiled is None or re.search(r"[*+?}]\)[*+?{]|\|.*\)[*+?{]|500", pattern):
         return  # `re` itself may take for ever
@@ -47,9 +45,7 @@ def test_the_answer_is_that_of_re_or_an_error(pattern: str, text: str) -> None:
 
 @given(pattern=PATTERNS, length=st.sampled_from([0, 30, 300, 20_000]))
 def test_every_pattern_ends(pattern: str, length: int) -> None:
-    """
-    Found, not found or refused: after a fraction of a second at most.
-    """
+    """Found, not found or refused: after a fraction of a second at most."""
     compiled = compile_pattern(pattern)
     began = time.process_time()
     if compiled is not None:

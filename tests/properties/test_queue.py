@@ -128,9 +128,7 @@ def test_attempts_never_overlap(said: list[Command]) -> None:
 
 @given(st.lists(commands, max_size=30))
 def test_what_is_repeated_at_once_records_nothing(said: list[Command]) -> None:
-    """
-    A worker's report or a person's command that is delivered twice is recorded once.
-    """
+    """A worker's report or a person's command that is delivered twice is recorded once."""
     job = Job()
     for command in said:
         for event in answer(job, command):
@@ -226,9 +224,7 @@ def test_a_factory_is_the_same_from_events_rows_and_replay(
 
 
 def picture(queue: Queue) -> object:
-    """
-    Everything that can be asked of a queue with a factory.
-    """
+    """Everything that can be asked of a queue with a factory."""
     return (
         {job: (entry, queue.ad(job)) for job, entry in queue.jobs.items()},
         queue.unmade,
@@ -314,7 +310,5 @@ def test_a_replay_is_the_queue_that_lived_through_it_all(
 
 
 def present(queue: Queue) -> dict[str, int]:
-    """
-    How many jobs there are in each status.
-    """
+    """How many jobs there are in each status."""
     return {status: count for status, count in queue.tally.get("alice", {}).items() if count}

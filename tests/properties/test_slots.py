@@ -32,9 +32,7 @@ from .slot_machines import IDS, TOTALS, TYPES, WISHES, facts, left_of, sums
 def test_a_layout_gives_away_what_there_is_and_each_device_once(
     types: list[SlotType], total: Resources
 ) -> None:
-    """
-    The slots together never have more than the machine, and every slot has a core.
-    """
+    """The slots together never have more than the machine, and every slot has a core."""
     slots = facts(types, total).slots
 
     have = sums([slot.total for slot in slots])
@@ -118,9 +116,7 @@ class Requests(RuleBasedStateMachine):
                 assert all(amount <= had[name] for name, amount in self.given().items()), "two heirs"
 
     def given(self) -> Counter[str]:
-        """
-        What all claims have together.
-        """
+        """What all claims have together."""
         everybody = (*self.machine.claims.values(), *self.machine.waiting.values())
         return sums([claim.resources for claim in everybody])
 
@@ -191,9 +187,7 @@ class Requests(RuleBasedStateMachine):
         self.run_on(data.draw(st.sampled_from(sorted(self.machine.claims))), liking)
 
     def run_on(self, claim: str, liking: int) -> None:
-        """
-        A job that fits begins on a claim, if it may.
-        """
+        """A job that fits begins on a claim, if it may."""
         self.attempts += 1
         busy = self.machine.claims[claim].attempt
         amounts = self.machine.claims[claim].resources.named()
@@ -217,9 +211,7 @@ class Requests(RuleBasedStateMachine):
         self.prefer(data.draw(st.sampled_from(sorted(self.machine.claims))), liking, stale=stale)
 
     def prefer(self, name: str, liking: int, *, stale: bool = False) -> None:
-        """
-        Somebody asks for the slot that a claim has, by the match that it has now or by one before.
-        """
+        """Somebody asks for the slot that a claim has, by the match that it has now or by one before."""
         current = self.machine.claims[name]
         key = ClaimKey(f"c{self.minted}", "s")
         self.minted += 1

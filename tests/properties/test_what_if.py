@@ -1,4 +1,6 @@
-"""What is true of any period that is played: no slot has more than it has, no job runs where it may not, and nothing is lost."""
+"""
+What is true of any period that is played: no slot has more than it has, no job runs where it may not, and nothing is lost.
+"""
 
 import msgspec
 from hypothesis import given, settings

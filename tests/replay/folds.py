@@ -26,9 +26,7 @@ Folded = dict[str, Any]
 
 
 def queue(frames: Sequence[Frame]) -> Queue:
-    """
-    The queue of a schedd.
-    """
+    """The queue of a schedd."""
     folded = Queue(_name(frames))
     for frame in frames:
         for entry in frame.entries:
@@ -37,9 +35,7 @@ def queue(frames: Sequence[Frame]) -> Queue:
 
 
 def working_set(frames: Sequence[Frame]) -> dict[str, bytes]:
-    """
-    The rows from which a schedd would start.
-    """
+    """The rows from which a schedd would start."""
     folded, rows = Queue(_name(frames)), dict[str, bytes]()
     for frame in frames:
         for entry in frame.entries:
@@ -57,9 +53,7 @@ def _mask(cluster: Cluster) -> int:
 
 
 def shown(folded: Queue) -> Folded:
-    """
-    A queue in full.
-    """
+    """A queue in full."""
     return {
         "newest_cluster": folded.newest_cluster,
         "tally": folded.tally,

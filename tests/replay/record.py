@@ -139,9 +139,7 @@ queue
 
 
 async def record() -> dict[str, list[Frame]]:
-    """
-    The frames of all shards of a pool with an eventful life.
-    """
+    """The frames of all shards of a pool with an eventful life."""
     with tempfile.TemporaryDirectory(prefix="kettle-recording-") as directory:
         place = Path(directory)
         settings: dict[str, dict[str, str | float]] = {
@@ -211,9 +209,7 @@ async def _live(pool: ThrowawayPool, place: Path) -> None:
 
 
 async def _telling(pool: ThrowawayPool, place: Path) -> None:
-    """
-    A job says something of itself.
-    """
+    """A job says something of itself."""
     telling = place / "tell.sh"
     telling.write_text(
         "#!/bin/sh\ncondor_chirp set_job_attr Stage 2 && condor_chirp ulog 'half of it is done'\n"
@@ -225,9 +221,7 @@ async def _telling(pool: ThrowawayPool, place: Path) -> None:
 
 
 async def _moved(pool: ThrowawayPool, place: Path) -> None:
-    """
-    A job is wanted off its machine.
-    """
+    """A job is wanted off its machine."""
     client = pool.client
     moved = (await client.submit(_LONG.format(log="moved.log", count=1), cwd=place)).cluster
     await _until(pool, moved, "running", 1)
@@ -254,9 +248,7 @@ async def _staying(pool: ThrowawayPool, place: Path) -> None:
 
 
 async def _many(pool: ThrowawayPool, place: Path) -> None:
-    """
-    Things are done with many jobs at once, of which some have been through other things.
-    """
+    """Things are done with many jobs at once, of which some have been through other things."""
     client = pool.client
     many = (await client.submit(_MANY, cwd=place)).cluster
     await client.edit_jobs(select(f"{many}.1"), {"RequestMemory": 17, "Colour": "blue"})
@@ -268,9 +260,7 @@ async def _many(pool: ThrowawayPool, place: Path) -> None:
 
 
 async def _away(pool: ThrowawayPool, job: JobId) -> None:
-    """
-    The machine does not answer for a while, and comes back.
-    """
+    """The machine does not answer for a while, and comes back."""
     async with asyncio.timeout(_WITHIN_S), aclosing(pool.client.follow(job)) as events:
         pool.kill("startd", signal.SIGSTOP)
         async for event in events:
@@ -288,9 +278,7 @@ async def _until(pool: ThrowawayPool, cluster: int, status: Status, jobs: int) -
 
 
 async def _everything(log: Log) -> None:
-    """
-    Wait until every type that is written has been.
-    """
+    """Wait until every type that is written has been."""
     wanted = set(CODEC.written)
     missing = set(wanted)
     try:
@@ -306,16 +294,12 @@ async def _frames(log: Log) -> dict[str, list[Frame]]:
 
 
 def types(shards: dict[str, list[Frame]]) -> set[str]:
-    """
-    The tags that occur.
-    """
+    """The tags that occur."""
     return {entry.type for frames in shards.values() for frame in frames for entry in frame.entries}
 
 
 def main() -> None:
-    """
-    Record, or fold again.
-    """
+    """Record, or fold again."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -18,17 +18,13 @@ _decode: Final = msgspec.json.Decoder(Frame).decode
 
 
 def versions() -> list[Path]:
-    """
-    The recordings that are kept, oldest first: one for each version that wrote something new.
-    """
+    """The recordings that are kept, oldest first: one for each version that wrote something new."""
     found = [path for path in HERE.iterdir() if path.is_dir() and path.name[0].isdigit()]
     return sorted(found, key=lambda path: [int(part) for part in path.name.split(".")])
 
 
 def read(directory: Path) -> dict[str, list[Frame]]:
-    """
-    The frames of a recording, by shard.
-    """
+    """The frames of a recording, by shard."""
     return {
         path.stem: [_decode(line) for line in path.read_bytes().splitlines()]
         for path in sorted(directory.glob("*.jsonl"))
@@ -36,9 +32,7 @@ def read(directory: Path) -> dict[str, list[Frame]]:
 
 
 def write(directory: Path, shards: Mapping[str, Iterable[Frame]]) -> None:
-    """
-    Inverse of `read`.
-    """
+    """Inverse of `read`."""
     directory.mkdir(parents=True, exist_ok=True)
     for shard, frames in shards.items():
         (directory / f"{shard}.jsonl").write_bytes(b"".join(msgspec.json.encode(f) + b"\n" for f in frames))

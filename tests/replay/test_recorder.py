@@ -1,6 +1,4 @@
-"""
-The tool that makes recordings works on the day on which a new version needs one.
-"""
+"""The tool that makes recordings works on the day on which a new version needs one."""
 
 from pathlib import Path
 

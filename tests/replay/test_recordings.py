@@ -1,6 +1,4 @@
-"""
-What any version ever recorded is read and folded by this one, and comes to what it came to.
-"""
+"""What any version ever recorded is read and folded by this one, and comes to what it came to."""
 
 from collections.abc import Iterator
 from datetime import UTC
@@ -56,9 +54,7 @@ def test_a_recording_comes_to_what_it_came_to(recording: Path) -> None:
 
 
 def test_a_schedd_starts_where_the_recording_ends(recording: Path) -> None:
-    """
-    The working set of a recording restores the same queue as its events.
-    """
+    """The working set of a recording restores the same queue as its events."""
     for shard, recorded in read(recording).items():
         if shard.startswith("schedd."):
             restored = Queue(shard.partition(".")[2])
@@ -104,25 +100,19 @@ def test_published_events_follow_their_schemas(schemas: dict[str, Any]) -> None:
 
 
 def test_every_published_type_was_recorded() -> None:
-    """
-    No type is published of which no bytes are kept: a new one needs a recording before it is released.
-    """
+    """No type is published of which no bytes are kept: a new one needs a recording before it is released."""
     assert set() == {*CODEC.written, *CODEC.superseded} - {entry.type for entry in entries()}
 
 
 def test_recorded_events_follow_their_schemas(schemas: dict[str, Any]) -> None:
-    """
-    Whoever reads the log with a published schema, and without our code, finds what the schema says.
-    """
+    """Whoever reads the log with a published schema, and without our code, finds what the schema says."""
     for entry in entries():
         assert entry.type == CODEC.recorded_tag(entry.data)
         schemas[event_path(entry.type)].validate(msgspec.msgpack.decode(entry.data))
 
 
 def test_a_schema_notices(schemas: dict[str, Any]) -> None:
-    """
-    Of a recorded event with one required field less, or with the tag of another, the schema says so.
-    """
+    """Of a recorded event with one required field less, or with the tag of another, the schema says so."""
     seen: dict[str, Any] = {entry.type: msgspec.msgpack.decode(entry.data) for entry in entries()}
     for tag, event in seen.items():
         schema = schemas[event_path(tag)]

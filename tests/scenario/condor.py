@@ -1,6 +1,4 @@
-"""
-The condor_* commands as processes: what was printed where, and the exit code.
-"""
+"""The condor_* commands as processes: what was printed where, and the exit code."""
 
 import asyncio
 import os
@@ -18,9 +16,7 @@ WAITS = "executable = /bin/sleep\narguments = 100\nrequirements = false\n"
 
 
 class Said(NamedTuple):
-    """
-    What a command left: its exit code, its output, its errors.
-    """
+    """What a command left: its exit code, its output, its errors."""
 
     status: int
     out: str
@@ -28,9 +24,7 @@ class Said(NamedTuple):
 
 
 class Condor:
-    """
-    The commands of one directory, run against one pool.
-    """
+    """The commands of one directory, run against one pool."""
 
     def __init__(self, place: Path, pool: ThrowawayPool, work: Path) -> None:
         self.place = place
@@ -39,15 +33,11 @@ class Condor:
         self.environ = {**pool.environ, "KETTLE_HOME": str(pool.home), "PATH": f"{place}:/usr/bin:/bin"}
 
     async def __call__(self, name: str, *words: str, typed: str = "", **variables: str) -> Said:
-        """
-        Run one, with a text at its standard input.
-        """
+        """Run one, with a text at its standard input."""
         return await run([str(self.place / name), *words], self.work, self.environ | variables, typed)
 
     async def submitted(self, description: str, *words: str) -> int:
-        """
-        Submit; the number of the cluster, after a look at what real clients look at.
-        """
+        """Submit; the number of the cluster, after a look at what real clients look at."""
         said = await self("condor_submit", *words, typed=description)
         assert (0, "") == (said.status, said.err), said
         first, second = said.out.splitlines()
@@ -59,9 +49,7 @@ class Condor:
 
 @asynccontextmanager
 async def emptied(place: Path, pool: ThrowawayPool, work: Path) -> AsyncGenerator[Condor]:
-    """
-    The commands; afterwards the queue is as empty as before.
-    """
+    """The commands; afterwards the queue is as empty as before."""
     commands = Condor(place, pool, work)
     yield commands
     await commands("condor_rm", "-all")
@@ -73,9 +61,7 @@ async def emptied(place: Path, pool: ThrowawayPool, work: Path) -> AsyncGenerato
 async def run(
     words: list[str], work: Path, environ: dict[str, str], typed: str = "", *, within_s: float = WITHIN_S
 ) -> Said:
-    """
-    Run a program to its end.
-    """
+    """Run a program to its end."""
     process = await asyncio.create_subprocess_exec(
         *words,
         stdin=asyncio.subprocess.PIPE,

@@ -1,6 +1,4 @@
-"""
-What the scenarios share: a PostgreSQL template, and a place where jobs leave evidence of themselves.
-"""
+"""What the scenarios share: a PostgreSQL template, and a place where jobs leave evidence of themselves."""
 
 import asyncio
 import shutil

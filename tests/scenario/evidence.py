@@ -34,9 +34,7 @@ echo "this is $2"
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """
-    Where the witnesses write, and where their input is and their output comes.
-    """
+    """Where the witnesses write, and where their input is and their output comes."""
 
     directory: Path
     work: Path
@@ -63,21 +61,15 @@ queue seconds in ({" ".join(f"{each:.2f}" for each in seconds)})
 """
 
     def runs(self) -> Counter[int]:
-        """
-        How often each job has begun.
-        """
+        """How often each job has begun."""
         return self._noted("runs")
 
     def overlaps(self) -> Counter[int]:
-        """
-        The jobs of which a second attempt began while the first one lived.
-        """
+        """The jobs of which a second attempt began while the first one lived."""
         return self._noted("overlaps")
 
     def wrong_results(self, jobs: int) -> list[int]:
-        """
-        The jobs whose output files are not there, or not what they should be.
-        """
+        """The jobs whose output files are not there, or not what they should be."""
         return [
             number
             for number in range(jobs)
@@ -123,9 +115,7 @@ def flaws(events: Iterable[JobEvent]) -> list[str]:
 
 
 async def verified(pool: ThrowawayPool, evidence: Evidence, cluster: int, jobs: int) -> None:
-    """
-    Every job completed, once, with the right output; no two attempts overlapped; the log is sound.
-    """
+    """Every job completed, once, with the right output; no two attempts overlapped; the log is sound."""
     assert {} == evidence.overlaps()
     assert [] == evidence.wrong_results(jobs)
     assert set(range(jobs)) == set(evidence.runs())

@@ -12,9 +12,7 @@ WITHIN_S = 60.0
 
 
 async def written(path: Path, text: str, *, times: int = 1) -> str:
-    """
-    What is in a log, as soon as `text` is in it so many times.
-    """
+    """What is in a log, as soon as `text` is in it so many times."""
     async with asyncio.timeout(WITHIN_S):
         while not path.exists() or (found := path.read_text()).count(text) < times:
             await asyncio.sleep(0.05)
@@ -22,9 +20,7 @@ async def written(path: Path, text: str, *, times: int = 1) -> str:
 
 
 async def logged(path: Path, kind: type[LogEvent], *, times: int = 1) -> list[LogEvent]:
-    """
-    The events in a log, as soon as so many of them are of `kind`.
-    """
+    """The events in a log, as soon as so many of them are of `kind`."""
     async with asyncio.timeout(WITHIN_S):
         while True:
             events = parse(path.read_text()) if path.exists() else []

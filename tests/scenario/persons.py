@@ -1,6 +1,4 @@
-"""
-Other people in a pool, beside the one who runs the tests.
-"""
+"""Other people in a pool, beside the one who runs the tests."""
 
 import asyncio
 import signal
@@ -29,9 +27,7 @@ WITHIN_S: Final = 60.0
 
 @asynccontextmanager
 async def somebody(pool: ThrowawayPool, name: str, tmp_path: Path) -> AsyncGenerator[Client]:
-    """
-    A second person with a key of her own, whom the pool's server is told of while it runs.
-    """
+    """A second person with a key of her own, whom the pool's server is told of while it runs."""
     if not lanes.servers_are_ours():
         pytest.skip("who may connect to servers of somebody else is theirs to say")
     subjects, identity = Subjects(pool.client.pool.pool), user(name)

@@ -1,6 +1,4 @@
-"""
-Looking into jobs that run.
-"""
+"""Looking into jobs that run."""
 
 import asyncio
 import os
@@ -47,9 +45,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def begun(client: Client, job: JobId) -> Visit:
-    """
-    Wait until the job's program runs and has made its files.
-    """
+    """Wait until the job's program runs and has made its files."""
     async with asyncio.timeout(WITHIN_S):
         async with aclosing(client.follow(job)) as events:
             async for event in events:
@@ -61,9 +57,7 @@ async def begun(client: Client, job: JobId) -> Visit:
 
 
 async def found(visit: Visit, name: str, data: bytes) -> None:
-    """
-    Wait until a file has these contents.
-    """
+    """Wait until a file has these contents."""
     while True:
         try:
             if (await visit.peek(name)).data == data:
@@ -76,9 +70,7 @@ async def found(visit: Visit, name: str, data: bytes) -> None:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def visit(pool: ThrowawayPool, tmp_path: Path) -> AsyncIterator[Visit]:
-    """
-    A job that runs until it is removed.
-    """
+    """A job that runs until it is removed."""
     script = tmp_path / "work.sh"
     script.write_text(SCRIPT)
     script.chmod(0o755)
@@ -94,9 +86,7 @@ async def visit(pool: ThrowawayPool, tmp_path: Path) -> AsyncIterator[Visit]:
 
 
 async def ran(visit: Visit, *command: str, given: bytes = b"") -> tuple[int | None, bytes, bytes]:
-    """
-    A program beside the job: its exit code, what it wrote.
-    """
+    """A program beside the job: its exit code, what it wrote."""
     said = {1: b"", 2: b""}
     async with asyncio.timeout(WITHIN_S), visit.running(command) as session:
         feeding = asyncio.create_task(session.write(given, ends=True))
@@ -156,9 +146,7 @@ async def test_a_program_runs_beside_the_job(visit: Visit) -> None:
 
 
 async def test_large_streams_pass(visit: Visit) -> None:
-    """
-    More than any pipe or message holds arrives whole, both ways.
-    """
+    """More than any pipe or message holds arrives whole, both ways."""
     data = os.urandom(3_000_000)
     assert (0, data, b"") == await ran(visit, "cat", given=data)
 
@@ -182,9 +170,7 @@ async def test_a_repeat_neither_loses_nor_doubles(visit: Visit) -> None:
 
 
 async def test_a_terminal(visit: Visit) -> None:
-    """
-    A shell with a terminal has job control, the size of the person's window, and hears of a new one.
-    """
+    """A shell with a terminal has job control, the size of the person's window, and hears of a new one."""
     seen = b""
     async with (
         asyncio.timeout(WITHIN_S),
@@ -204,9 +190,7 @@ async def test_a_terminal(visit: Visit) -> None:
 
 
 async def test_a_session_leaves_nothing(pool: ThrowawayPool, visit: Visit) -> None:
-    """
-    What runs beside the job ends when whoever asked for it goes away, and with the job at the latest.
-    """
+    """What runs beside the job ends when whoever asked for it goes away, and with the job at the latest."""
     async with asyncio.timeout(WITHIN_S):
         async with visit.running(["sh", "-c", "sleep 987 & exec sleep 987"]):
             while len(sleeping(pool)) < 2:
@@ -280,9 +264,7 @@ async def test_others_are_kept_out(pool: ThrowawayPool, visit: Visit, tmp_path: 
 
 
 async def test_commands(pool: ThrowawayPool, visit: Visit) -> None:
-    """
-    What people type.
-    """
+    """What people type."""
     job = str(visit.job)
     assert (0, "one\n", "") == await pool.kettle("tail", job)
     assert (0, "==> note <==\ntwo\n==> logs/step.log <==\nstep\n", "") == await pool.kettle(
@@ -299,9 +281,7 @@ async def test_commands(pool: ThrowawayPool, visit: Visit) -> None:
 
 
 async def test_a_shell_on_a_terminal(pool: ThrowawayPool, visit: Visit) -> None:
-    """
-    `kettle ssh` on a terminal is a shell on a terminal there.
-    """
+    """`kettle ssh` on a terminal is a shell on a terminal there."""
     ours, theirs = pty.openpty()
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-P", "-m", "kettle_services.cli", "ssh", str(visit.job),

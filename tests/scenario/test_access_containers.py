@@ -1,6 +1,4 @@
-"""
-Programs beside jobs that run in containers.
-"""
+"""Programs beside jobs that run in containers."""
 
 import asyncio
 import os
@@ -44,9 +42,7 @@ async def pool(
 
 
 async def ready(pool: ThrowawayPool, job: JobId) -> Visit:
-    """
-    Wait until the job's program runs.
-    """
+    """Wait until the job's program runs."""
     while True:
         try:
             visit = await pool.client.visit(job)
@@ -60,9 +56,7 @@ async def ready(pool: ThrowawayPool, job: JobId) -> Visit:
 
 
 async def said(visit: Visit, script: str, terminal: Terminal | None = None) -> tuple[int | None, str]:
-    """
-    What a shell beside the job writes, and its exit code.
-    """
+    """What a shell beside the job writes, and its exit code."""
     out = b""
     async with visit.running(["sh", "-c", script], terminal=terminal) as session:
         async for output in session.output():

@@ -1,6 +1,4 @@
-"""
-The reference of attributes against the ads of a pool in which something happens.
-"""
+"""The reference of attributes against the ads of a pool in which something happens."""
 
 import asyncio
 import re
@@ -80,9 +78,7 @@ def strange(pytestconfig: pytest.Config) -> Known:
 
 
 async def jobs(pool: ThrowawayPool, directory: Path) -> list[Ad]:
-    """
-    Jobs that run, that wait, that are held, and one that is done.
-    """
+    """Jobs that run, that wait, that are held, and one that is done."""
     description = "executable = /bin/sleep\noutput = out\nerror = err\nlog = log\n"
     done = await pool.client.submit(f"{description}arguments = 0\nqueue", cwd=directory)
     await pool.client.wait(select(done.cluster))

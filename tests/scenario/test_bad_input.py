@@ -1,6 +1,4 @@
-"""
-What bad input gets: one sentence that says what and where, and no trace in the log.
-"""
+"""What bad input gets: one sentence that says what and where, and no trace in the log."""
 
 import asyncio
 import json
@@ -34,9 +32,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def head(pool: ThrowawayPool) -> tuple[int, int]:
-    """
-    Where the schedd's shard ends in PostgreSQL.
-    """
+    """Where the schedd's shard ends in PostgreSQL."""
     async with PgLog.connect(pool.state.database_url, patience=WITHIN_S) as log:
         tenure = await log.tenure("schedd.schedd")
     assert tenure is not None
@@ -44,9 +40,7 @@ async def head(pool: ThrowawayPool) -> tuple[int, int]:
 
 
 async def submitted(pool: ThrowawayPool, text: str, cwd: Path) -> str:
-    """
-    Submit a description that is accepted; the id of its first job.
-    """
+    """Submit a description that is accepted; the id of its first job."""
     (cwd / "job.sub").write_text(text)
     status, out, err = await pool.kettle("submit", "job.sub", "--json", cwd=cwd)
     assert (0, "") == (status, err)
@@ -54,9 +48,7 @@ async def submitted(pool: ThrowawayPool, text: str, cwd: Path) -> str:
 
 
 async def held(pool: ThrowawayPool, job: str) -> str:
-    """
-    Wait until a job is held; what `kettle why` says of it.
-    """
+    """Wait until a job is held; what `kettle why` says of it."""
     async with asyncio.timeout(WITHIN_S):
         status, _, err = await pool.kettle("wait", job)
     assert status == 1
@@ -101,9 +93,7 @@ async def held(pool: ThrowawayPool, job: str) -> str:
 async def test_a_bad_description_is_refused(
     pool: ThrowawayPool, tmp_path: Path, text: str, line: int, words: str
 ) -> None:
-    """
-    Exit status 1, one sentence with file and line, and nothing is recorded.
-    """
+    """Exit status 1, one sentence with file and line, and nothing is recorded."""
     before = await head(pool)
     (tmp_path / "here").touch()
     (tmp_path / "bad.sub").write_text(text)
@@ -117,9 +107,7 @@ async def test_a_bad_description_is_refused(
 
 
 async def test_without_a_queue_statement_there_is_no_line(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    What is missing from the whole file is told of the file; so is a file that is missing.
-    """
+    """What is missing from the whole file is told of the file; so is a file that is missing."""
     before = await head(pool)
     (tmp_path / "bad.sub").write_text(HEAD)
     assert (1, "", "kettle submit: bad.sub: there is no queue statement, so there is no job\n") == (
@@ -184,9 +172,7 @@ async def test_an_impossible_request_is_explained(
 async def test_an_executable_that_cannot_be_run_is_held(
     pool: ThrowawayPool, tmp_path: Path, content: bytes, words: str
 ) -> None:
-    """
-    With the reason, which `kettle why` shows.
-    """
+    """With the reason, which `kettle why` shows."""
     (tmp_path / "program").write_bytes(content)
     (tmp_path / "program").chmod(0o755)
     job = await submitted(pool, "executable = program\nqueue\n", tmp_path)
@@ -237,9 +223,7 @@ async def test_a_program_of_the_machine_that_cannot_be_run_is_held(
 async def test_what_is_not_there_is_said_so(
     pool: ThrowawayPool, tmp_path: Path, words: tuple[str, ...], status: int, said: str
 ) -> None:
-    """
-    No traceback, no waiting: exit status 1 for a refusal, 2 for what was typed, and a sentence.
-    """
+    """No traceback, no waiting: exit status 1 for a refusal, 2 for what was typed, and a sentence."""
     if "1.99" in words or words[:2] == ("wait", "1"):
         await submitted(pool, f"{HEAD}queue\n", tmp_path)
     found, out, err = await pool.kettle(*words)
@@ -249,9 +233,7 @@ async def test_what_is_not_there_is_said_so(
 
 
 async def test_every_command_speaks_json(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    With `--json` standard output is JSON and nothing else.
-    """
+    """With `--json` standard output is JSON and nothing else."""
     job = await submitted(pool, f"{HEAD}arguments = $(Process)\nqueue 3\n", tmp_path)
     cluster = job.partition(".")[0]
     stays = await submitted(
@@ -285,9 +267,7 @@ async def test_every_command_speaks_json(pool: ThrowawayPool, tmp_path: Path) ->
 
 
 async def test_a_pipe_gets_no_colours(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    Whatever is not a terminal gets plain text.
-    """
+    """Whatever is not a terminal gets plain text."""
     job = await submitted(pool, f"{HEAD}request_cpus = 3\nqueue\n", tmp_path)
     for words in (
         ("q",),
@@ -306,9 +286,7 @@ async def test_a_pipe_gets_no_colours(pool: ThrowawayPool, tmp_path: Path) -> No
 
 
 async def test_a_second_up_finds_the_pool(pool: ThrowawayPool) -> None:
-    """
-    Nothing is started again.
-    """
+    """Nothing is started again."""
     before = {daemon.name: daemon.pid for daemon in pool.state.daemons}
     status, out, _ = await pool.kettle("up")
     assert (0, f"The pool is already up in {pool.home}.\n") == (status, out)
@@ -319,9 +297,7 @@ async def test_a_second_up_finds_the_pool(pool: ThrowawayPool) -> None:
 async def test_an_interrupt_ends_a_command_and_nothing_else(
     pool: ThrowawayPool, tmp_path: Path, words: tuple[str, ...]
 ) -> None:
-    """
-    Exit status 130, no traceback, and the job goes on.
-    """
+    """Exit status 130, no traceback, and the job goes on."""
     job = await submitted(pool, "executable = /bin/sleep\narguments = 600\nqueue\n", tmp_path)
     process = await asyncio.create_subprocess_exec(
         # Whoever runs the tests in the background may have had them ignore interrupts, and the command would too.
@@ -380,8 +356,6 @@ async def test_without_a_pool_every_command_says_what_to_do(tmp_path: Path, temp
 
 
 async def test_the_record_is_sound(pool: ThrowawayPool) -> None:
-    """
-    After all of this the audit finds nothing.
-    """
+    """After all of this the audit finds nothing."""
     audit = await pool.log_check()
     assert audit.clean, audit.said

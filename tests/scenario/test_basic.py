@@ -1,6 +1,4 @@
-"""
-One personal pool and the things that people do with it.
-"""
+"""One personal pool and the things that people do with it."""
 
 import asyncio
 import json
@@ -33,9 +31,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def ended(client: Client, cluster: int) -> dict[int, tuple[str, int | None, int | None]]:
-    """
-    Wait for a cluster; how each of its jobs ended.
-    """
+    """Wait for a cluster; how each of its jobs ended."""
     async with asyncio.timeout(WITHIN_S):
         progress = await client.wait(select(cluster))
     return {
@@ -44,9 +40,7 @@ async def ended(client: Client, cluster: int) -> dict[int, tuple[str, int | None
 
 
 async def until(client: Client, cluster: int, status: Status) -> None:
-    """
-    Wait until all jobs of a cluster have one status.
-    """
+    """Wait until all jobs of a cluster have one status."""
     async with asyncio.timeout(WITHIN_S), aclosing(client.watch(select(cluster))) as watched:
         async for progress in watched:
             if progress.counts[status] == progress.total:
@@ -59,9 +53,7 @@ def happened(events: list[JobEvent]) -> list[str]:
 
 
 async def refused(client: Client, job: JobId) -> Rejection:
-    """
-    Wait until a negotiation has refused a job; what it said.
-    """
+    """Wait until a negotiation has refused a job; what it said."""
     async with asyncio.timeout(WITHIN_S):
         while True:
             verdict = (await client.why(job)).verdict
@@ -84,9 +76,7 @@ async def test_a_service_that_is_ready_has_loaded_only_what_it_needs(pool: Throw
 
 
 async def test_exit_codes(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    How a program ends is how its job ends: with its code, or with the signal that killed it.
-    """
+    """How a program ends is how its job ends: with its code, or with the signal that killed it."""
     script = tmp_path / "end.sh"
     script.write_text('#!/bin/sh\n[ "$1" = kill ] && kill -9 $$\nexit "$1"\n')
     script.chmod(0o755)
@@ -102,9 +92,7 @@ async def test_exit_codes(pool: ThrowawayPool, tmp_path: Path) -> None:
 
 
 async def test_files_in_and_out(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    Input files are in the sandbox, output files come back, and standard output and error too.
-    """
+    """Input files are in the sandbox, output files come back, and standard output and error too."""
     (tmp_path / "words").write_text("b\na\n")
     (tmp_path / "sorting.sh").write_text(
         "#!/bin/sh\nsort words >sorted\ncat\necho oh >&2\nmkdir extra; echo x >new\n"
@@ -124,9 +112,7 @@ async def test_files_in_and_out(pool: ThrowawayPool, tmp_path: Path) -> None:
 
 
 async def test_a_bad_executable_is_held_with_the_reason(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    A program that cannot be run holds its job, which says why; released, it is tried again.
-    """
+    """A program that cannot be run holds its job, which says why; released, it is tried again."""
     script = tmp_path / "broken.sh"
     script.write_text("#!/no/such/interpreter\n")
     script.chmod(0o755)
@@ -164,9 +150,7 @@ async def test_hold_release_remove(pool: ThrowawayPool, tmp_path: Path) -> None:
 
 
 async def test_a_claim_is_used_again(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    Twenty short jobs on two CPUs need far fewer claims than jobs.
-    """
+    """Twenty short jobs on two CPUs need far fewer claims than jobs."""
     submitted = await pool.client.submit("executable = /bin/true\nqueue 20\n", cwd=tmp_path)
     how = await ended(pool.client, submitted.cluster)
     assert {("completed", 0, None)} == set(how.values())
@@ -196,9 +180,7 @@ async def test_an_impossible_request_is_explained(pool: ThrowawayPool, tmp_path:
 
 
 async def test_the_events_tell_the_life_of_a_job(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    From the record alone one sees what happened to a job, in order.
-    """
+    """From the record alone one sees what happened to a job, in order."""
     submitted = await pool.client.submit("executable = /bin/true\nqueue\n", cwd=tmp_path)
     await ended(pool.client, submitted.cluster)
     events = await pool.client.events(job_id(f"{submitted.cluster}.0"))
@@ -209,17 +191,13 @@ async def test_the_events_tell_the_life_of_a_job(pool: ThrowawayPool, tmp_path: 
 
 
 async def test_the_record_is_sound(pool: ThrowawayPool) -> None:
-    """
-    After all of this the audit finds nothing.
-    """
+    """After all of this the audit finds nothing."""
     audit = await pool.log_check()
     assert audit.clean, audit.said
 
 
 async def test_submissions_into_a_set_are_one_thing(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    Two clusters of a set are one line, held, released and removed by its name, and nothing else is.
-    """
+    """Two clusters of a set are one line, held, released and removed by its name, and nothing else is."""
     text = "executable = /bin/sleep\ntransfer_executable = false\narguments = 600\n"
     first = await pool.client.submit(f"{text}jobset = sweep\nqueue 2\n", cwd=tmp_path)
     other = await pool.client.submit(f"{text}queue\n", cwd=tmp_path)

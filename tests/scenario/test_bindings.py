@@ -29,9 +29,7 @@ async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Asyn
 
 
 async def said(pool: ThrowawayPool, place: Path, program: str) -> Any:
-    """
-    What a program leaves in `answer` when it has run with our modules.
-    """
+    """What a program leaves in `answer` when it has run with our modules."""
     path = place / "program.py"
     path.write_text(f"{program}\nimport json\nprint(json.dumps(answer, default=str))\n")
     process = await asyncio.create_subprocess_exec(
@@ -51,9 +49,7 @@ async def said(pool: ThrowawayPool, place: Path, program: str) -> Any:
 
 
 async def test_a_job_from_its_description_to_its_history(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    The way of most clients: submit, look, follow the log to the end, read the history.
-    """
+    """The way of most clients: submit, look, follow the log to the end, read the history."""
     answer = await said(
         pool,
         tmp_path,
@@ -101,9 +97,7 @@ _LONG: Final = {
 
 
 async def test_jobs_are_held_edited_released_and_removed(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    The way of WMCore and CRAB: items as dictionaries, acts by list and by constraint, a summary.
-    """
+    """The way of WMCore and CRAB: items as dictionaries, acts by list and by constraint, a summary."""
     answer = await said(
         pool,
         tmp_path,
@@ -152,9 +146,7 @@ answer = [[dict(ad) for ad in held], dict(summary), edited, dict(released), dict
 
 
 async def test_the_pool_is_found_through_its_collector(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    The way of fifemon, lpcjobqueue, joblib-htcondor and LSST: locate, query, priorities, param.
-    """
+    """The way of fifemon, lpcjobqueue, joblib-htcondor and LSST: locate, query, priorities, param."""
     answer = await said(
         pool,
         tmp_path,
@@ -203,9 +195,7 @@ answer = [[dict(a) for a in startds], [dict(a) for a in schedds], dict(ad), name
 
 
 async def test_version_1_queues_in_transactions(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    The way of Toil and HTMap; a block that fails takes its jobs along.
-    """
+    """The way of Toil and HTMap; a block that fails takes its jobs along."""
     answer = await said(
         pool,
         tmp_path,
@@ -280,9 +270,7 @@ answer = [len({{cluster for cluster, _ in done}}), [seen for _, seen in done], r
 
 
 async def test_what_is_not_there_is_told(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    No call succeeds that did nothing: what cannot be done raises what clients of either version catch.
-    """
+    """No call succeeds that did nothing: what cannot be done raises what clients of either version catch."""
     answer = await said(
         pool,
         tmp_path,
@@ -310,9 +298,7 @@ for name, call in tries.items():
 
 
 async def test_histories_end_where_a_client_says(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    At a cluster, a job, an expression, or, as snakemake has it, at a time.
-    """
+    """At a cluster, a job, an expression, or, as snakemake has it, at a time."""
     answer = await said(
         pool,
         tmp_path,

@@ -31,7 +31,9 @@ from .waiting import happened
 WITHIN_S = 60.0
 
 PATIENT: dict[str, dict[str, str | float]] = {"schedd": {"lease": 30.0}, "startd": {"checkpoint_pause": 0.01}}
-"""A startd that is killed is there again before the lease is over, also on a slow machine; jobs go on at once."""
+"""
+A startd that is killed is there again before the lease is over, also on a slow machine; jobs go on at once.
+"""
 
 COUNTER = """\
 #!/bin/sh
@@ -62,9 +64,7 @@ async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Asyn
 
 
 async def ended(pool: ThrowawayPool, job: JobId) -> Ad:
-    """
-    The ad of a job that has left the queue, as soon as accounting knows it.
-    """
+    """The ad of a job that has left the queue, as soon as accounting knows it."""
     async with asyncio.timeout(WITHIN_S):
         while not (found := await pool.client.history(select(job))):
             await asyncio.sleep(0.05)
@@ -72,9 +72,7 @@ async def ended(pool: ThrowawayPool, job: JobId) -> Ad:
 
 
 async def until_empty(directory: Path) -> None:
-    """
-    Wait until no file is left below a directory: what a job has saved goes after it has ended.
-    """
+    """Wait until no file is left below a directory: what a job has saved goes after it has ended."""
     async with asyncio.timeout(WITHIN_S):
         while any(names for _, _, names in os.walk(directory)):
             await asyncio.sleep(0.05)
@@ -150,9 +148,7 @@ async def test_a_drained_job_goes_on_from_its_checkpoint(pool: ThrowawayPool, ev
 
 
 async def test_a_checkpoint_that_is_not_there_holds_the_job(pool: ThrowawayPool, evidence: Evidence) -> None:
-    """
-    Code 36, and the sentence names the file.
-    """
+    """Code 36, and the sentence names the file."""
     script(evidence, "#!/bin/sh\nexit 85\n")
     job = await submit(pool, evidence, "", "transfer_checkpoint_files = state/one, state/two")
     held = await happened(pool.client, job, JobHeld)
@@ -163,9 +159,7 @@ async def test_a_checkpoint_that_is_not_there_holds_the_job(pool: ThrowawayPool,
 async def test_services_that_die_meanwhile_lose_no_checkpoint(
     pool: ThrowawayPool, evidence: Evidence
 ) -> None:
-    """
-    Shadow and startd are killed while the job saves again and again: each step is taken once.
-    """
+    """Shadow and startd are killed while the job saves again and again: each step is taken once."""
     steps = evidence.directory / "steps"
     script(
         evidence,
@@ -184,8 +178,6 @@ async def test_services_that_die_meanwhile_lose_no_checkpoint(
 
 
 async def test_the_record_is_sound(pool: ThrowawayPool) -> None:
-    """
-    After all of this the audit finds nothing.
-    """
+    """After all of this the audit finds nothing."""
     audit = await pool.log_check()
     assert audit.clean, audit.said

@@ -100,9 +100,7 @@ async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Asyn
 async def ended(
     pool: ThrowawayPool, description: str, cwd: Path
 ) -> tuple[JobId, JobCompleted, list[JobTold]]:
-    """
-    Run a job to its end.
-    """
+    """Run a job to its end."""
     submitted = await pool.client.submit(description, cwd=cwd)
     job = JobId(submitted.cluster, 0)
     async with asyncio.timeout(WITHIN_S):
@@ -116,9 +114,7 @@ async def ended(
     PEER is None, reason="HTCondor's own client comes with its Python package (PyPI: htcondor)"
 )
 async def test_htcondors_own_client_works_unmodified(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    Its ad, its log and its owner's files: what the client does arrives, and is in the record.
-    """
+    """Its ad, its log and its owner's files: what the client does arrives, and is in the record."""
     assert PEER is not None
     assert PEER.origin is not None
     peer = Path(PEER.origin).parent / "htchirp" / "htchirp.py"
@@ -146,9 +142,7 @@ async def test_htcondors_own_client_works_unmodified(pool: ThrowawayPool, tmp_pa
 
 
 async def test_the_program_in_the_sandbox_works(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    Found by its name, with errors that say what to do; event 008 is in the user log.
-    """
+    """Found by its name, with errors that say what to do; event 008 is in the user log."""
     script = tmp_path / "job.sh"
     script.write_text(SHELL)
     script.chmod(script.stat().st_mode | stat.S_IXUSR)
@@ -173,9 +167,7 @@ async def test_the_program_in_the_sandbox_works(pool: ThrowawayPool, tmp_path: P
 async def test_a_job_that_did_not_ask_for_it_only_sets_attributes_without_hurry(
     pool: ThrowawayPool, tmp_path: Path
 ) -> None:
-    """
-    No file of its owner is touched, and its ad is changed under Chirp... only.
-    """
+    """No file of its owner is touched, and its ad is changed under Chirp... only."""
     script = tmp_path / "job.sh"
     script.write_text(
         "#!/bin/sh\ncondor_chirp set_job_attr_delayed ChirpStage '\"here\"' || exit 1\n"
@@ -192,9 +184,7 @@ async def test_a_job_that_did_not_ask_for_it_only_sets_attributes_without_hurry(
 
 
 async def test_a_job_cannot_flood_the_record(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    What is too much is answered "try again", and the job goes on.
-    """
+    """What is too much is answered "try again", and the job goes on."""
     script = tmp_path / "job.sh"
     script.write_text(
         '#!/bin/sh\nfor n in $(seq 100); do condor_chirp ulog "line $n" || again=yes; done\n'
@@ -212,9 +202,7 @@ async def test_a_job_cannot_flood_the_record(pool: ThrowawayPool, tmp_path: Path
 
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="needs bubblewrap (Debian package bubblewrap)")
 async def test_a_job_in_a_container_talks_as_well(template: Path, tmp_path: Path) -> None:
-    """
-    With the network of the machine, and the helper program in its sandbox.
-    """
+    """With the network of the machine, and the helper program in its sandbox."""
     settings: dict[str, dict[str, Any]] = {
         "startd": {"container_always": True, "container_runtimes": ["bubblewrap"]}
     }

@@ -42,9 +42,7 @@ async def accepted(script: str, pool: ThrowawayPool, tmp_path: Path) -> Said:
 
 @pytest.mark.skipif(find_spec("dask_jobqueue") is None, reason="dask-jobqueue is not installed")
 async def test_dask_computes_on_workers_that_are_jobs(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    HTCondorCluster of dask-jobqueue: workers start, compute, are scaled down and start on demand.
-    """
+    """HTCondorCluster of dask-jobqueue: workers start, compute, are scaled down and start on demand."""
     said = await accepted("dask_jobqueue_cluster.py", pool, tmp_path)
     assert "PROVEN" == said.out.splitlines()[-1].partition(":")[0], said
     assert 0 == said.status
@@ -52,9 +50,7 @@ async def test_dask_computes_on_workers_that_are_jobs(pool: ThrowawayPool, tmp_p
 
 @pytest.mark.skipif(find_spec("parsl") is None, reason="parsl is not installed")
 async def test_parsl_computes_on_a_block_that_is_a_job(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    CondorProvider of Parsl: a block starts, runs apps, is asked for its status and is cancelled.
-    """
+    """CondorProvider of Parsl: a block starts, runs apps, is asked for its status and is cancelled."""
     said = await accepted("parsl_condor_provider.py", pool, tmp_path)
     assert "PROVEN" == said.out.splitlines()[-1].partition(":")[0], said
     assert 0 == said.status

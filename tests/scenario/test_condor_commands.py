@@ -1,6 +1,4 @@
-"""
-The condor_* commands as programs use them: what stands where, to the letter, and the exit codes.
-"""
+"""The condor_* commands as programs use them: what stands where, to the letter, and the exit codes."""
 
 import asyncio
 import json
@@ -49,9 +47,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def test_a_submission_prints_two_lines_and_nothing_else(condor: Condor) -> None:
-    """
-    One dot for each job, and the number of the cluster at the end of all.
-    """
+    """One dot for each job, and the number of the cluster at the end of all."""
     (condor.work / "my jobs.sub").write_text(f"#!/usr/bin/env condor_submit\n{WAITS}queue 3\nqueue\n")
     said = await condor("condor_submit", "my jobs.sub", _condor_TOOL_DEBUG="D_FULLDEBUG,D_SECURITY")
     cluster = re.search(r"submitted to cluster (\d+)", said.out)
@@ -61,9 +57,7 @@ async def test_a_submission_prints_two_lines_and_nothing_else(condor: Condor) ->
 
 
 async def test_a_description_may_have_what_programs_write(condor: Condor) -> None:
-    """
-    Macros that nothing uses, commands for more comfort, an attribute without a value.
-    """
+    """Macros that nothing uses, commands for more comfort, an attribute without a value."""
     odd = "LogDirectory = logs\nmachine_count = 1\nsubmit_event_notes = hello\n+projectname = \n"
     cluster = await condor.submitted(f"{odd}{WAITS}queue\n")
     assert "undefined\n" == (await condor("condor_q", f"{cluster}", "-af", "projectname")).out
@@ -77,9 +71,7 @@ async def test_terse_prints_first_and_last(condor: Condor, word: str) -> None:
 
 
 async def test_verbose_prints_each_ad(condor: Condor) -> None:
-    """
-    The file - says the same as -verbose.
-    """
+    """The file - says the same as -verbose."""
     (condor.work / "job.sub").write_text(f'{WAITS}+Tag = "$(ClusterId).$(ProcId)"\nqueue 2\n')
     for words, typed in (
         (("-verbose", "job.sub"), ""),
@@ -134,9 +126,7 @@ SEVERAL = f"{WAITS}queue 2\nqueue\nexecutable = /bin/true\nqueue 2\n"
 
 
 async def test_another_program_makes_another_cluster(condor: Condor) -> None:
-    """
-    A dot for each job, then one line for each cluster.
-    """
+    """A dot for each job, then one line for each cluster."""
     said = await condor("condor_submit", "-maxjobs", "5", typed=SEVERAL)
     lines = r"Submitting job\(s\)\.{5}\n3 job\(s\) submitted to cluster (\d+)\.\n2 job\(s\) submitted to cluster (\d+)\.\n"
     found = re.fullmatch(lines, said.out)
@@ -195,9 +185,7 @@ async def test_a_single_cluster_may_have_several_queue_statements(condor: Condor
 
 @pytest.mark.parametrize("how", ["", "-terse"])
 async def test_what_was_queued_before_a_cluster_that_is_refused_is_said(condor: Condor, how: str) -> None:
-    """
-    The first cluster stays, the one after the refused one is not sent any more.
-    """
+    """The first cluster stays, the one after the refused one is not sent any more."""
     refused = '+AccountingGroup = "not a group!"\nexecutable = /bin/true\nqueue\n'
     after = "executable = /bin/false\nqueue\n"
     said = await condor("condor_submit", *([how] if how else []), typed=f"{WAITS}queue 2\n{refused}{after}")
@@ -219,9 +207,7 @@ async def test_what_was_queued_before_a_cluster_that_is_refused_is_said(condor: 
 
 
 async def test_what_is_done_is_said_of_each_job(condor: Condor) -> None:
-    """
-    What was done to standard output, what was not to standard error; 0 if something was done.
-    """
+    """What was done to standard output, what was not to standard error; 0 if something was done."""
     cluster = await condor.submitted(f"{WAITS}queue 2\n")
     one, other, none = f"{cluster}.0", f"{cluster}.1", f"{cluster}.7"
     for words, expected in (
@@ -241,9 +227,7 @@ async def test_what_is_done_is_said_of_each_job(condor: Condor) -> None:
 
 
 async def test_a_job_that_stays_is_forced_out(condor: Condor) -> None:
-    """
-    What is removed and to be left in the queue goes with -forcex, and only then.
-    """
+    """What is removed and to be left in the queue goes with -forcex, and only then."""
     job = f"{await condor.submitted(f'{WAITS}leave_in_queue = TRUE{os.linesep}queue{os.linesep}')}.0"
     forced = ("condor_rm", "-forcex", job)
     assert Said(1, "", f"Job {job} not in `X' state to be forcibly removed\n") == await condor(*forced)
@@ -255,9 +239,7 @@ async def test_a_job_that_stays_is_forced_out(condor: Condor) -> None:
 
 
 async def test_of_many_jobs_it_is_said_once(condor: Condor) -> None:
-    """
-    For each cluster, person and condition; 1 if there was nothing to do for one of them.
-    """
+    """For each cluster, person and condition; 1 if there was nothing to do for one of them."""
     cluster = await condor.submitted(f"{WAITS}queue 3\n")
     where = f"matching constraint ((ClusterId == {cluster}) && (ProcId == 2))"
     owner = (await condor("condor_q", f"{cluster}.0", "-af", "Owner")).out.strip()
@@ -313,9 +295,7 @@ async def test_attributes_and_priorities_are_set(condor: Condor) -> None:
 
 
 async def test_what_has_ended_is_in_the_history(condor: Condor, pool: ThrowawayPool) -> None:
-    """
-    condor_wait reads the log; the history has the same formats as the queue.
-    """
+    """condor_wait reads the log; the history has the same formats as the queue."""
     cluster = await condor.submitted(f"{ENDS}queue 2\n")
     assert Said(0, "All jobs done.\n", "") == await condor("condor_wait", "log", f"{cluster}")
     wanted = ("condor_history", f"{cluster}.0", f"{cluster}.1", "-af:j", "JobStatus", "ExitCode")
@@ -330,9 +310,7 @@ async def test_what_has_ended_is_in_the_history(condor: Condor, pool: ThrowawayP
 
 
 async def test_no_job_is_in_neither_the_queue_nor_the_history(condor: Condor) -> None:
-    """
-    Who does not find a job in the queue asks the history next, and finds it there.
-    """
+    """Who does not find a job in the queue asks the history next, and finds it there."""
     for _ in range(10):
         cluster = await condor.submitted(f"{WAITS}queue\n")
         await condor("condor_rm", f"{cluster}.0")
@@ -418,9 +396,7 @@ async def test_each_command_explains_itself(condor: Condor, place: Path) -> None
 
 
 async def test_the_pool_is_found_without_any_environment(condor: Condor, pool: ThrowawayPool) -> None:
-    """
-    JupyterHub starts its commands with next to none: files say it all.
-    """
+    """JupyterHub starts its commands with next to none: files say it all."""
     cluster = await condor.submitted(f"{WAITS}queue\n")
     settings = condor.work / ".config" / "kettle"
     settings.mkdir(parents=True)
@@ -442,9 +418,7 @@ async def test_a_pool_is_named(condor: Condor, pool: ThrowawayPool) -> None:
 
 
 async def test_a_schedd_that_is_away_for_a_moment_is_waited_for(condor: Condor, pool: ThrowawayPool) -> None:
-    """
-    Clients take a query that fails for a job that is gone; and one submission makes one cluster.
-    """
+    """Clients take a query that fails for a job that is gone; and one submission makes one cluster."""
     cluster = await condor.submitted(f"{WAITS}queue\n")
     pid = pool.kill("schedd", signal.SIGSTOP)
     try:
@@ -469,9 +443,7 @@ async def test_the_reader_may_go_away(condor: Condor) -> None:
 
 
 async def test_a_shell_gets_the_commands(condor: Condor, pool: ThrowawayPool) -> None:
-    """
-    `kettle condor-env` puts them first, and says it in the language that is wanted.
-    """
+    """`kettle condor-env` puts them first, and says it in the language that is wanted."""
     into = condor.work / "a place"
     status, text, _ = await pool.kettle("condor-env", "--into", str(into))
     assert 0 == status

@@ -1,6 +1,4 @@
-"""
-The condor_* commands about jobs that run, and about why others do not, to the letter.
-"""
+"""The condor_* commands about jobs that run, and about why others do not, to the letter."""
 
 import asyncio
 import os
@@ -53,9 +51,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def talking(condor: Condor, pool: ThrowawayPool) -> str:
-    """
-    A job that has written its files and runs until a file `go` is in its sandbox.
-    """
+    """A job that has written its files and runs until a file `go` is in its sandbox."""
     script = condor.work / "talk.sh"
     script.write_text(TALKS)
     script.chmod(0o755)
@@ -72,9 +68,7 @@ async def talking(condor: Condor, pool: ThrowawayPool) -> str:
 
 
 async def test_the_end_of_files_is_shown_while_they_grow(condor: Condor, pool: ThrowawayPool) -> None:
-    """
-    The standard output alone is printed as it is, several files each under its name.
-    """
+    """The standard output alone is printed as it is, several files each under its name."""
     job = await talking(condor, pool)
     for words, expected in {
         (job,): "one\ntwo\n",
@@ -100,9 +94,7 @@ async def test_the_end_of_files_is_shown_while_they_grow(condor: Condor, pool: T
 
 
 async def test_what_is_followed_ends_with_the_job(condor: Condor, pool: ThrowawayPool) -> None:
-    """
-    What is added is shown as it comes.
-    """
+    """What is added is shown as it comes."""
     job = await talking(condor, pool)
 
     async def following(*words: str) -> asyncio.subprocess.Process:
@@ -199,9 +191,7 @@ async def test_what_has_no_ssh_is_refused(condor: Condor, words: tuple[str, ...]
 
 
 async def test_the_jobs_of_this_machine_are_shown(condor: Condor, pool: ThrowawayPool) -> None:
-    """
-    Whose they are, where they come from, and what they run; and the daemons.
-    """
+    """Whose they are, where they come from, and what they run; and the daemons."""
     nobody = await condor("condor_who")
     titles = "OWNER CLIENT SLOT JOB RUNTIME PID PROGRAM"
     assert Said(0, f"{titles}\n", "") == nobody
@@ -260,9 +250,7 @@ async def test_the_subcode_of_a_hold_goes_on_record(condor: Condor, pool: Throwa
 
 
 async def test_an_analysis_shows_requirements_and_what_meets_them(condor: Condor) -> None:
-    """
-    The expression, the attributes in it, its conditions with the slots that meet each, and a summary.
-    """
+    """The expression, the attributes in it, its conditions with the slots that meet each, and a summary."""
     description = (
         'executable = /bin/sleep\nrequest_memory = 99999999\nrequirements = OpSys == "LINUX"\nqueue\n'
     )
@@ -309,9 +297,7 @@ async def test_there_is_no_dagman_yet(condor: Condor) -> None:
 
 
 async def test_chirp_is_for_jobs(condor: Condor, pool: ThrowawayPool) -> None:
-    """
-    Elsewhere it says where to use it; where a job finds this one first it does what the job's own does.
-    """
+    """Elsewhere it says where to use it; where a job finds this one first it does what the job's own does."""
     said = await condor("condor_chirp", "get_job_attr", "RequestMemory")
     assert (1, "") == (said.status, said.out)
     assert said.err.startswith("condor_chirp: this is no job: ")

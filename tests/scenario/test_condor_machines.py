@@ -1,6 +1,4 @@
-"""
-The condor_* commands of administrators, for machines, daemons and shares, to the letter.
-"""
+"""The condor_* commands of administrators, for machines, daemons and shares, to the letter."""
 
 import asyncio
 import re
@@ -46,9 +44,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def comes(condor: Condor, expected: str, name: str, *words: str) -> None:
-    """
-    Wait until a command prints just that.
-    """
+    """Wait until a command prints just that."""
     async with asyncio.timeout(WITHIN_S):
         while (said := await condor(name, *words)).out != expected:
             assert 0 == said.status, said
@@ -114,9 +110,7 @@ async def test_jobs_leave_a_machine_which_takes_work_again(
 
 
 async def test_the_job_of_a_slot_leaves_it(condor: Condor, pool: ThrowawayPool) -> None:
-    """
-    Others on the machine go on.
-    """
+    """Others on the machine go on."""
     one, other = [f"{await condor.submitted(RUNS)}.0" for _ in range(2)]
     for job in (one, other):
         await happened(pool.client, job, JobStarted)
@@ -149,9 +143,7 @@ async def test_there_is_nothing_to_reschedule(condor: Condor) -> None:
 
 
 async def test_priorities_are_shown_and_set(condor: Condor, pool: ThrowawayPool) -> None:
-    """
-    Each change is said with HTCondor's words, and seen in the tables.
-    """
+    """Each change is said with HTCondor's words, and seen in the tables."""
     for words, expected in {
         ("-setfactor", "alice", "100"): "The priority factor of alice was set to 100.000000\n",
         ("-setprio", f"alice@{HOST}", "2.5"): "The priority of alice was set to 2.500000\n",
@@ -228,9 +220,7 @@ async def test_what_no_accountant_can_do_is_explained(
 
 
 async def test_daemons_are_switched(condor: Condor, pool: ThrowawayPool) -> None:
-    """
-    One alone, by any of its names; the others do not notice.
-    """
+    """One alone, by any of its names; the others do not notice."""
     schedd = pool.pid("schedd")
     for words, expected in (
         (
@@ -255,17 +245,13 @@ async def test_daemons_are_switched(condor: Condor, pool: ThrowawayPool) -> None
 
 
 def serves_again(pool: ThrowawayPool, name: str, before: int) -> bool:
-    """
-    A restart of the master: for a while there is no daemon that anybody knows of.
-    """
+    """A restart of the master: for a while there is no daemon that anybody knows of."""
     daemon = pool.state.daemon(name) if pool.lives else None
     return daemon is not None and daemon.status == "running" and daemon.pid not in {0, before}
 
 
 async def test_a_whole_host_is_switched(condor: Condor, pool: ThrowawayPool) -> None:
-    """
-    All of its daemons go and come; a restart takes the master's place as well, and jobs wait for it.
-    """
+    """All of its daemons go and come; a restart takes the master's place as well, and jobs wait for it."""
     job = f"{await condor.submitted(WAITING)}.0"
     daemons = ("schedd", "shadow", "startd", "collector", "negotiator")
     off = await condor("condor_off", "-fast")

@@ -48,9 +48,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 @pytest.mark.parametrize("name", ["condor_rm", "condor_hold", "condor_release"])
 async def test_nothing_can_be_done_to_no_jobs(condor: Condor, name: str) -> None:
-    """
-    To all of none it is no failure; to a job, a cluster or a person without any it is one.
-    """
+    """To all of none it is no failure; to a job, a cluster or a person without any it is one."""
     verb = name.removeprefix("condor_").replace("rm", "remove")
     for words, status, err in (
         (("-all",), 0, f"Couldn't find/{verb} all jobs\n"),
@@ -62,9 +60,7 @@ async def test_nothing_can_be_done_to_no_jobs(condor: Condor, name: str) -> None
 
 
 async def test_of_an_empty_queue_tables_have_their_titles(condor: Condor) -> None:
-    """
-    Nextflow looks for the titles, and reads from there to an empty line.
-    """
+    """Nextflow looks for the titles, and reads from there to an empty line."""
     lines = (await condor("condor_q", "-nobatch")).out.split("\n")
     title = lines.index(" ID      OWNER            SUBMITTED     RUN_TIME ST PRI SIZE CMD")
     assert "" == lines[title + 1]
@@ -94,9 +90,7 @@ async def test_a_submission_of_nothing_is_refused(condor: Condor, typed: str, se
 
 
 async def test_a_log_of_no_jobs_is_waited_for(condor: Condor) -> None:
-    """
-    Somebody may be about to submit.
-    """
+    """Somebody may be about to submit."""
     (condor.work / "log").touch()
     assert Said(1, "Time expired.\n", "") == await condor("condor_wait", "-wait", "0", "log")
     assert Said(1, "Time expired.\n", "") == await condor("condor_wait", "-wait", "1", "log", "7.3")
@@ -109,9 +103,7 @@ async def test_a_log_of_no_jobs_is_waited_for(condor: Condor) -> None:
 
 
 async def test_a_constraint_may_match_nothing(condor: Condor) -> None:
-    """
-    No failure of a question; of what should have been done it is one.
-    """
+    """No failure of a question; of what should have been done it is one."""
     cluster = await condor.submitted(f"{WAITS}queue\n")
     for name in ("condor_q", "condor_history", "condor_status"):
         for form in (("-af", "Owner"), ("-json",), ("-long",)):
@@ -131,9 +123,7 @@ async def test_a_constraint_may_match_nothing(condor: Condor) -> None:
 
 
 async def test_names_may_have_blanks(condor: Condor) -> None:
-    """
-    Of files, logs, batches and in conditions.
-    """
+    """Of files, logs, batches and in conditions."""
     name = "a set, of 2 'jobs'"
     (condor.work / "my jobs.sub").write_text(
         "executable = /bin/sh\narguments = \"-c 'exit 0'\"\nlog = the log\nqueue 2\n"
@@ -174,9 +164,7 @@ async def test_names_may_have_blanks(condor: Condor) -> None:
     ],
 )
 async def test_octets_that_are_no_text_are_refused(condor: Condor, words: tuple[str, ...]) -> None:
-    """
-    A file system has them in names; messages cannot.
-    """
+    """A file system has them in names; messages cannot."""
     said = await condor(*words, typed=f"{WAITS}queue\n")
     assert (1, "") == (said.status, said.out)
     assert re.search("not (text in )?UTF-8", said.err)
@@ -187,9 +175,7 @@ async def test_octets_that_are_no_text_are_refused(condor: Condor, words: tuple[
 
 
 async def test_ten_thousand_jobs_are_as_one(condor: Condor) -> None:
-    """
-    Each with its dot and its line; what is done to all of them is done by one command, and said once.
-    """
+    """Each with its dot and its line; what is done to all of them is done by one command, and said once."""
     (condor.work / "many.sub").write_text(f"{WAITS}queue {MANY}\n")
     said = await condor("condor_submit", "many.sub")
     assert (0, "") == (said.status, said.err)
@@ -218,9 +204,7 @@ async def test_ten_thousand_jobs_are_as_one(condor: Condor) -> None:
 
 
 async def test_a_log_of_ten_thousand_jobs_is_read(condor: Condor) -> None:
-    """
-    However many of them have ended.
-    """
+    """However many of them have ended."""
     began = "000 (7.{:03}.000) 2026-11-20 17:00:00 Job submitted from host: <127.0.0.1>\n...\n"
     ended = "005 (7.{:03}.000) 2026-11-20 17:00:01 Job terminated.\n\t(1) Normal termination (return value 0)\n...\n"
     log = condor.work / "log"
@@ -238,9 +222,7 @@ async def test_a_log_of_ten_thousand_jobs_is_read(condor: Condor) -> None:
 
 @contextmanager
 def still(pool: ThrowawayPool, service: str) -> Generator[None]:
-    """
-    A service that does not answer.
-    """
+    """A service that does not answer."""
     pid = pool.kill(service, signal.SIGSTOP)
     try:
         yield

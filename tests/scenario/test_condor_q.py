@@ -1,6 +1,4 @@
-"""
-condor_q as programs read it, to the letter.
-"""
+"""condor_q as programs read it, to the letter."""
 
 import json
 import re
@@ -39,9 +37,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def test_of_no_jobs_a_program_gets_nothing(condor: Condor) -> None:
-    """
-    Finding none is no failure.
-    """
+    """Finding none is no failure."""
     header = '<?xml version="1.0"?>\n<!DOCTYPE classads SYSTEM "classads.dtd">\n<classads>\n'
     for words, expected in {
         ("-json",): "",
@@ -60,9 +56,7 @@ async def test_of_no_jobs_a_program_gets_nothing(condor: Condor) -> None:
 
 
 async def test_the_table_of_jobs_is_the_one_that_programs_read(condor: Condor) -> None:
-    """
-    After a line that begins with a blank and ID: first the id, sixth the status, until an empty line.
-    """
+    """After a line that begins with a blank and ID: first the id, sixth the status, until an empty line."""
     cluster = await condor.submitted(f"{WAITS}queue 2\n")
     await condor("condor_hold", f"{cluster}.1")
     lines = (await condor("condor_q", "-nobatch")).out.splitlines()
@@ -80,9 +74,7 @@ async def test_the_table_of_jobs_is_the_one_that_programs_read(condor: Condor) -
 
 
 async def test_attributes_are_printed_as_they_are_asked_for(condor: Condor) -> None:
-    """
-    All letters of -af; attributes may be expressions, of attributes that were not asked for.
-    """
+    """All letters of -af; attributes may be expressions, of attributes that were not asked for."""
     odd = f'{WAITS}+Quoted = "a \\"b\\""\n+Half = 0.5\n+Whole = RequestCpus + 1\nqueue\n'
     job = f"{await condor.submitted(odd)}.0"
     for options, expected in {
@@ -101,9 +93,7 @@ async def test_attributes_are_printed_as_they_are_asked_for(condor: Condor) -> N
 
 
 async def test_formats_are_printed_as_by_printf(condor: Condor) -> None:
-    """
-    What has no value takes the text around it along; text without a conversion is always there.
-    """
+    """What has no value takes the text around it along; text without a conversion is always there."""
     cluster = await condor.submitted(f'{WAITS}+Name = "x y"\n+Half = 0.5\nqueue\n')
     for options, expected in {
         (r"-format", r"%d.", "ClusterId", "-format", r"%d\n", "ProcId"): f"{cluster}.0\n",
@@ -144,9 +134,7 @@ async def test_whole_ads_are_printed(condor: Condor) -> None:
 
 
 async def test_jobs_are_chosen_like_everywhere(condor: Condor) -> None:
-    """
-    Ids, clusters, people, conditions; only own jobs where nobody is named.
-    """
+    """Ids, clusters, people, conditions; only own jobs where nobody is named."""
     one = await condor.submitted(f"{WAITS}queue 2\n")
     other = await condor.submitted(f"{WAITS}queue\n")
     mine = (await condor("condor_q", "-limit", "1", "-af", "Owner")).out.strip()

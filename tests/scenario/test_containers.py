@@ -1,6 +1,4 @@
-"""
-A person's job in a container, in a whole pool.
-"""
+"""A person's job in a container, in a whole pool."""
 
 import asyncio
 import os
@@ -71,9 +69,7 @@ async def test_output_of_a_container_comes_home(pool: ThrowawayPool, tmp_path: P
 
 
 async def test_what_is_no_image_is_held_with_the_reason(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    Hold code 35, and the hold reason names the image.
-    """
+    """Hold code 35, and the hold reason names the image."""
     (tmp_path / "broken.tar").write_text("this is no archive\n")
     submitted = await pool.client.submit(
         "container_image = broken.tar\nexecutable = /bin/true\ntransfer_executable = false\nqueue\n",

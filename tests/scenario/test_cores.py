@@ -1,6 +1,4 @@
-"""
-Jobs whose program a signal ends.
-"""
+"""Jobs whose program a signal ends."""
 
 import asyncio
 import resource

@@ -1,6 +1,4 @@
-"""
-Jobs that start at a time of their own.
-"""
+"""Jobs that start at a time of their own."""
 
 import asyncio
 import time
@@ -34,9 +32,7 @@ async def events_of(pool: ThrowawayPool, cluster: int) -> list[Event]:
 
 
 async def test_a_job_starts_at_its_time(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    It has its machine before, and its program starts at the time and not before.
-    """
+    """It has its machine before, and its program starts at the time and not before."""
     at = int(time.time()) + 6
     submitted = await pool.client.submit(
         f"executable = /bin/true\ntransfer_executable = false\ndeferral_time = {at}\nqueue\n", cwd=tmp_path
@@ -50,9 +46,7 @@ async def test_a_job_starts_at_its_time(pool: ThrowawayPool, tmp_path: Path) -> 
 
 
 async def test_a_job_that_is_late_is_held(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    A machine that is ready after the window does not start the job: it is held with HTCondor's code.
-    """
+    """A machine that is ready after the window does not start the job: it is held with HTCondor's code."""
     window = "ifThenElse(JobStatus == 1, 10000, 5)"
     submitted = await pool.client.submit(
         "executable = /bin/true\ntransfer_executable = false\n"
@@ -68,17 +62,13 @@ async def test_a_job_that_is_late_is_held(pool: ThrowawayPool, tmp_path: Path) -
 
 
 def waits_again(said: list[Event]) -> bool:
-    """
-    Whether a job has run, left its machine, and been told when to run next.
-    """
+    """Whether a job has run, left its machine, and been told when to run next."""
     kinds = [type(each) for each in said]
     return JobStarted in kinds and JobVacated in kinds[kinds.index(JobStarted) : -1]
 
 
 async def test_a_job_of_the_calendar_runs_again(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    It runs at a full minute, and when its policy keeps it in the queue, it waits for the next one.
-    """
+    """It runs at a full minute, and when its policy keeps it in the queue, it waits for the next one."""
     submitted = await pool.client.submit(
         "executable = /bin/true\ntransfer_executable = false\ncron_minute = *\ncron_window = 20\n"
         "on_exit_remove = false\nqueue\n",

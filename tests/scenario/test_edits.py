@@ -44,24 +44,18 @@ async def frames(pool: ThrowawayPool) -> list[Frame]:
 
 
 def answers(acted: Acted) -> Counter[tuple[int, str]]:
-    """
-    How many jobs of each cluster got which answer; each job has one.
-    """
+    """How many jobs of each cluster got which answer; each job has one."""
     assert len(acted.outcomes) == len({one.job for one in acted.outcomes})
     return Counter((one.job.cluster, one.outcome) for one in acted.outcomes)
 
 
 async def submitted(pool: ThrowawayPool, place: Path, count: int) -> int:
-    """
-    A cluster of jobs that fit nowhere.
-    """
+    """A cluster of jobs that fit nowhere."""
     return (await pool.client.submit(_TOO_LARGE.format(count=count), cwd=place)).cluster
 
 
 async def test_a_job_that_fits_nowhere_is_edited_and_runs(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    Its history has the new value, also for a search, and says how often it was edited.
-    """
+    """Its history has the new value, also for a search, and says how often it was edited."""
     cluster = await submitted(pool, tmp_path, 1)
     status, out, err = await pool.kettle("edit", f"{cluster}.0", "requestmemory=16", 'Why="it fits now"')
     assert (0, f"Job {cluster}.0 changed.", "") == (status, out.strip(), err)
@@ -156,9 +150,7 @@ async def test_a_thousand_jobs_are_edited_by_one_command(pool: ThrowawayPool, tm
 async def test_what_nobody_may_set_is_refused_with_a_sentence(
     pool: ThrowawayPool, tmp_path: Path, change: str, says: str
 ) -> None:
-    """
-    Nothing is recorded, not even of what stands beside it in the same command.
-    """
+    """Nothing is recorded, not even of what stands beside it in the same command."""
     cluster = await submitted(pool, tmp_path, 1)
     before = await frames(pool)
     status, _, err = await pool.kettle("edit", str(cluster), "Colour=1", change)
@@ -171,9 +163,7 @@ async def test_what_nobody_may_set_is_refused_with_a_sentence(
 async def test_a_selection_that_cannot_be_read_and_anothers_job_record_nothing(
     pool: ThrowawayPool, tmp_path: Path
 ) -> None:
-    """
-    The one is refused, the other is an answer.
-    """
+    """The one is refused, the other is an answer."""
     async with somebody(pool, "mallory", tmp_path) as mallory:
         hers = (await mallory.submit(_TOO_LARGE.format(count=1), cwd=tmp_path)).cluster
         with pytest.raises(CommandRefusedError, match="cannot be read"):

@@ -1,6 +1,4 @@
-"""
-A person's jobs in containers of docker and podman, with images of a registry, in a whole pool.
-"""
+"""A person's jobs in containers of docker and podman, with images of a registry, in a whole pool."""
 
 import asyncio
 import os
@@ -65,9 +63,7 @@ async def pool(
 
 
 async def held(pool: ThrowawayPool, cluster: int) -> Ad:
-    """
-    The job's ad when it is held.
-    """
+    """The job's ad when it is held."""
     async with asyncio.timeout(WITHIN_S):
         while True:
             (ad,) = await pool.client.jobs(select(cluster))
@@ -104,9 +100,7 @@ async def test_an_image_of_a_registry(
 async def test_what_the_registry_has_not_holds_the_job(
     pool: ThrowawayPool, images: Registry, tmp_path: Path
 ) -> None:
-    """
-    Hold code 35 with the name of the image, and no word of how the machine logs in.
-    """
+    """Hold code 35 with the name of the image, and no word of how the machine logs in."""
     submitted = await pool.client.submit(
         f'universe = docker\ndocker_image = {images.host}/group/none:1\n{JOB}arguments = "-c true"\nqueue\n',
         cwd=tmp_path,
@@ -120,9 +114,7 @@ async def test_what_the_registry_has_not_holds_the_job(
 
 
 async def test_a_registry_that_is_away_holds_nobody(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    The job is tried again, and says meanwhile why it could not start.
-    """
+    """The job is tried again, and says meanwhile why it could not start."""
     submitted = await pool.client.submit(
         f'universe = docker\ndocker_image = 127.0.0.1:9/a:1\n{JOB}arguments = "-c true"\nlog = log\nqueue\n',
         cwd=tmp_path,
@@ -140,9 +132,7 @@ async def test_a_registry_that_is_away_holds_nobody(pool: ThrowawayPool, tmp_pat
 
 
 async def test_an_archive_comes_along(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    What is sent as a file runs as an image of the engine too.
-    """
+    """What is sent as a file runs as an image of the engine too."""
     (tmp_path / "box.tar").write_bytes(tar_of(busybox_root(tmp_path / "root")))
     submitted = await pool.client.submit(
         f"universe = container\ncontainer_image = box.tar\n{JOB}arguments = \"-c 'cat /etc/image'\"\nqueue\n",

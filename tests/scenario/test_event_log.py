@@ -1,6 +1,4 @@
-"""
-Job event logs in their forms, and that of the access point, in real pools.
-"""
+"""Job event logs in their forms, and that of the access point, in real pools."""
 
 import asyncio
 import re
@@ -37,17 +35,13 @@ FIRST = {"event_log.saved", "event_log.shifted"}
 
 
 def at_each(directory: Path) -> dict[str, str]:
-    """
-    The variables with which a shadow dies at each place, once.
-    """
+    """The variables with which a shadow dies at each place, once."""
     faults = (f"{name}=kill@{1 if name in FIRST else 3}" for name in PLACES)
     return {"KETTLE_FAULT_POINTS": ",".join(faults), "KETTLE_FAULT_ONCE": str(directory)}
 
 
 async def finished(pool: ThrowawayPool, description: str, work: Path) -> int:
-    """
-    The number of a cluster that was submitted, and has left the queue.
-    """
+    """The number of a cluster that was submitted, and has left the queue."""
     submitted = await pool.client.submit(description, cwd=work)
     async with asyncio.timeout(WITHIN_S), aclosing(pool.client.watch(select(submitted.cluster))) as watched:
         async for _ in watched:
@@ -60,18 +54,14 @@ def events_of(text: str) -> list[str]:
 
 
 def all_of(path: Path) -> list[str]:
-    """
-    The events of the log and of what was put aside, in their order, without headings.
-    """
+    """The events of the log and of what was put aside, in their order, without headings."""
     files = sorted(path.parent.glob(f"{path.name}.*"), key=lambda file: -int(file.suffix[1:]))
     texts = [event for file in (*files, path) for event in events_of(file.read_text())]
     return [text for text in texts if "Global JobLog: " not in text]
 
 
 def kind(event: LogEvent) -> tuple[int, JobId, int, int]:
-    """
-    What there is once of each job that runs once.
-    """
+    """What there is once of each job that runs once."""
     return event.number, event.job, int(event.at), event.kind if isinstance(event, FileTransfer) else 0
 
 
@@ -169,9 +159,7 @@ async def test_forms_and_attributes(tmp_path: Path, template: Path) -> None:
 
 
 async def test_a_log_that_cannot_be_written(tmp_path: Path, template: Path) -> None:
-    """
-    Jobs do not wait for it, and nothing is missing when it can be written again.
-    """
+    """Jobs do not wait for it, and nothing is missing when it can be written again."""
     (tmp_path / "place").write_text("a file\n")
     settings: dict[str, dict[str, Value]] = {
         "shadow": {"event_log": str(tmp_path / "place" / "EventLog"), "event_log_retry": 0.2}

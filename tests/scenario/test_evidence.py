@@ -1,6 +1,4 @@
-"""
-The witnesses can be believed: what they are to detect, they detect.
-"""
+"""The witnesses can be believed: what they are to detect, they detect."""
 
 import asyncio
 
@@ -19,26 +17,20 @@ def assigned(attempt: int) -> JobAssigned:
 
 
 def test_a_sound_life_has_no_flaw() -> None:
-    """
-    An attempt that was lost and one that completed, one after the other, is what may happen.
-    """
+    """An attempt that was lost and one that completed, one after the other, is what may happen."""
     lost = JobVacated(attempt=1, code=1, reason="lost")
     assert [] == flaws(recorded(assigned(1), lost, assigned(2), JobCompleted(attempt=2, exit_code=0)))
 
 
 def test_overlapping_attempts_are_a_flaw() -> None:
-    """
-    A second attempt that begins while the first is not over is found.
-    """
+    """A second attempt that begins while the first is not over is found."""
     assert ["attempt 2 began while 1 was not over"] == flaws(
         recorded(assigned(1), assigned(2), JobCompleted(attempt=2, exit_code=0))
     )
 
 
 def test_completing_twice_or_never_is_a_flaw() -> None:
-    """
-    A job completes exactly once.
-    """
+    """A job completes exactly once."""
     done = JobCompleted(attempt=1, exit_code=0)
     assert "completed 0 times" in flaws(recorded(assigned(1)))
     assert "completed 2 times" in flaws(recorded(assigned(1), done, done))
@@ -46,9 +38,7 @@ def test_completing_twice_or_never_is_a_flaw() -> None:
 
 
 async def test_a_witness_sees_its_double(evidence: Evidence) -> None:
-    """
-    Two runs of one job at the same time are noted as an overlap; one after the other, they are not.
-    """
+    """Two runs of one job at the same time are noted as an overlap; one after the other, they are not."""
     evidence.sweep([0.3])
 
     async def run(name: str) -> None:
@@ -73,9 +63,7 @@ async def test_a_witness_sees_its_double(evidence: Evidence) -> None:
 
 
 def test_a_missing_or_wrong_output_is_seen(evidence: Evidence) -> None:
-    """
-    Output that did not come back, or is not what the job should have made, is found.
-    """
+    """Output that did not come back, or is not what the job should have made, is found."""
     (evidence.work / "result.0").write_text("0\n")
     (evidence.work / "out.0").write_text("this is 0\n")
     (evidence.work / "result.1").write_text("8\n")

@@ -1,6 +1,4 @@
-"""
-Large submissions whose jobs come into the queue little by little, in a pool that runs.
-"""
+"""Large submissions whose jobs come into the queue little by little, in a pool that runs."""
 
 import asyncio
 import json

@@ -16,9 +16,7 @@ WITHIN_S: Final = 240.0
 
 
 async def simulated(*arguments: str) -> dict[str, Any]:
-    """
-    What the program found out.
-    """
+    """What the program found out."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         *("-m", PROGRAM, *arguments),

@@ -1,6 +1,4 @@
-"""
-A pool's services are killed at every named step of append, relay, working set, projection and takeover.
-"""
+"""A pool's services are killed at every named step of append, relay, working set, projection and takeover."""
 
 import asyncio
 from contextlib import aclosing
@@ -27,9 +25,7 @@ def at_each(points: list[str], directory: Path) -> dict[str, str]:
 
 
 async def finished(pool: ThrowawayPool, description: str, work: Path) -> int:
-    """
-    The number of a cluster that was submitted, and has left the queue.
-    """
+    """The number of a cluster that was submitted, and has left the queue."""
     submitted = await pool.client.submit(description, cwd=work)
     async with asyncio.timeout(120), aclosing(pool.client.watch(select(submitted.cluster))) as watched:
         async for _ in watched:

@@ -1,6 +1,4 @@
-"""
-Everything that a pool consists of is killed while it works: what was promised happens all the same.
-"""
+"""Everything that a pool consists of is killed while it works: what was promised happens all the same."""
 
 import asyncio
 import os
@@ -23,9 +21,7 @@ WITHIN_S = float(os.environ.get("KETTLE_TEST_WITHIN_S", "120"))
 
 
 class Watched:
-    """
-    The jobs of one cluster, followed while something else happens.
-    """
+    """The jobs of one cluster, followed while something else happens."""
 
     def __init__(self) -> None:
         self.cluster = 0
@@ -41,9 +37,7 @@ class Watched:
         self.cluster = submitted.cluster
 
     async def follow(self, pool: ThrowawayPool) -> None:
-        """
-        Follow the jobs to their end; if that does not come, say where those that are left stand.
-        """
+        """Follow the jobs to their end; if that does not come, say where those that are left stand."""
         try:
             async with (
                 asyncio.timeout(WITHIN_S),
@@ -70,9 +64,7 @@ class Watched:
 
 
 async def check(pool: ThrowawayPool, evidence: Evidence, watched: Watched, jobs: int) -> None:
-    """
-    What was watched is what was recorded, and all of it is right.
-    """
+    """What was watched is what was recorded, and all of it is right."""
     assert jobs == watched.progress.counts["completed"]
     assert [] == list(watched.progress.bad())
     await verified(pool, evidence, watched.cluster, jobs)
@@ -108,9 +100,7 @@ async def test_every_part_is_killed_once(
 async def test_all_parts_are_killed_at_once(
     tmp_path: Path, template: Path, evidence: Evidence, seed: int
 ) -> None:
-    """
-    Jobs complete although everything but the master dies in the same moment.
-    """
+    """Jobs complete although everything but the master dies in the same moment."""
     chance = random.Random(seed)
     jobs = 40
     watched = Watched()

@@ -1,6 +1,4 @@
-"""
-Two pools with servers of their own, and jobs that find their place in the other one.
-"""
+"""Two pools with servers of their own, and jobs that find their place in the other one."""
 
 import asyncio
 import shutil
@@ -29,9 +27,7 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.writes_crede
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def host(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
-    """
-    The pool that is visited.
-    """
+    """The pool that is visited."""
     settings: Tables = {"master": {"flock_from": [VISITOR]}}
     directory = tmp_path_factory.mktemp("host")
     async with throwaway_pool(directory, cpus=2, template=template, settings=settings) as running:
@@ -43,9 +39,7 @@ async def host(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Asyn
 async def home(
     tmp_path_factory: pytest.TempPathFactory, template: Path, host: ThrowawayPool
 ) -> AsyncIterator[ThrowawayPool]:
-    """
-    The pool whose schedd visits it: its own machine takes no jobs.
-    """
+    """The pool whose schedd visits it: its own machine takes no jobs."""
     settings: Tables = {
         "schedd": {
             "flock_to": ["nowhere", "there"],
@@ -62,9 +56,7 @@ async def home(
 
 
 async def introduced(home: ThrowawayPool, host: ThrowawayPool, name: str = "there") -> None:
-    """
-    The one's schedd has the other's pass.
-    """
+    """The one's schedd has the other's pass."""
     status, made, err = await host.kettle("flock", "pass", VISITOR)
     assert 0 == status, err
     file = home.home.parent / f"{name}.pass"
@@ -74,9 +66,7 @@ async def introduced(home: ThrowawayPool, host: ThrowawayPool, name: str = "ther
 
 
 async def ended(pool: ThrowawayPool, cluster: int) -> list[Ad]:
-    """
-    The ads of a cluster's jobs when all of them have left the queue.
-    """
+    """The ads of a cluster's jobs when all of them have left the queue."""
     async with asyncio.timeout(WITHIN_S):
         progress = await pool.client.wait(select(cluster))
         while len(done := await pool.client.history(select(cluster))) < progress.total:
@@ -85,9 +75,7 @@ async def ended(pool: ThrowawayPool, cluster: int) -> list[Ad]:
 
 
 async def running(pool: ThrowawayPool, cluster: int) -> Ad:
-    """
-    The ad of a cluster's only job as soon as its program runs.
-    """
+    """The ad of a cluster's only job as soon as its program runs."""
     async with asyncio.timeout(WITHIN_S):
         while True:
             (ad,) = await pool.client.jobs(select(cluster))
@@ -97,9 +85,7 @@ async def running(pool: ThrowawayPool, cluster: int) -> Ad:
 
 
 async def seen(look: Callable[[], Awaitable[list[Ad]]], says: Callable[[Ad], bool]) -> Ad:
-    """
-    The first of some ads that says so, as soon as one does.
-    """
+    """The first of some ads that says so, as soon as one does."""
     async with asyncio.timeout(WITHIN_S):
         while True:
             for ad in await look():
@@ -109,9 +95,7 @@ async def seen(look: Callable[[], Awaitable[list[Ad]]], says: Callable[[Ad], boo
 
 
 async def told(pool: ThrowawayPool, job: str, text: str) -> str:
-    """
-    What `kettle why` says of a job, as soon as `text` is in it.
-    """
+    """What `kettle why` says of a job, as soon as `text` is in it."""
     async with asyncio.timeout(WITHIN_S):
         while True:
             _, said, _ = await pool.kettle("why", job)
@@ -195,9 +179,7 @@ async def test_both_pools_say_whose_job_it_is(
 async def test_schedd_and_shadow_may_die_while_jobs_run_elsewhere(
     home: ThrowawayPool, tmp_path: Path
 ) -> None:
-    """
-    Their successors take the job up again where it runs, and bring its results home: it has run once.
-    """
+    """Their successors take the job up again where it runs, and bring its results home: it has run once."""
     (tmp_path / "slow.sh").write_text(
         '#!/bin/sh\nwhile [ ! -e "$1" ]; do sleep 0.1; done\necho done >result\n'
     )
@@ -226,9 +208,7 @@ async def test_schedd_and_shadow_may_die_while_jobs_run_elsewhere(
 
 @pytest.mark.parametrize("line", ["+WantFlocking = false", '+FlockTo = "nowhere"', "concurrency_limits = a"])
 async def test_a_job_that_is_not_to_go_stays(home: ThrowawayPool, tmp_path: Path, line: str) -> None:
-    """
-    It waits at home, and `kettle why` says so, while others of the same person go.
-    """
+    """It waits at home, and `kettle why` says so, while others of the same person go."""
     stays = await home.client.submit(f"executable = /bin/true\n{line}\nqueue\n", cwd=tmp_path)
     goes = await home.client.submit("executable = /bin/true\nqueue 3\n", cwd=tmp_path)
     assert ["there"] * 3 == [ad["LastRemotePool"] for ad in await ended(home, goes.cluster)]
@@ -265,9 +245,7 @@ async def test_a_pool_that_hangs_slows_nothing_at_home(
 
 
 async def test_the_records_of_both_are_sound(home: ThrowawayPool, host: ThrowawayPool) -> None:
-    """
-    After all of this the audits find nothing.
-    """
+    """After all of this the audits find nothing."""
     for pool in (home, host):
         audit = await pool.log_check()
         assert audit.clean, audit.said

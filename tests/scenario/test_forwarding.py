@@ -1,6 +1,4 @@
-"""
-Two pools, and the ads of one are seen in the other.
-"""
+"""Two pools, and the ads of one are seen in the other."""
 
 import asyncio
 import signal
@@ -29,9 +27,7 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.writes_crede
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def central(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
-    """
-    The pool in which the ads are seen; its own machine takes no jobs.
-    """
+    """The pool in which the ads are seen; its own machine takes no jobs."""
     settings: Tables = {"master": {"view_from": [FORWARDER]}, "startd": {"start": False}}
     directory = tmp_path_factory.mktemp("central")
     async with throwaway_pool(directory, cpus=2, template=template, settings=settings) as running:
@@ -43,9 +39,7 @@ async def central(tmp_path_factory: pytest.TempPathFactory, template: Path) -> A
 async def physics(
     tmp_path_factory: pytest.TempPathFactory, template: Path, central: ThrowawayPool
 ) -> AsyncIterator[ThrowawayPool]:
-    """
-    The pool that forwards them: what changes at once, all else after an hour.
-    """
+    """The pool that forwards them: what changes at once, all else after an hour."""
     settings: Tables = {
         "collector": {
             "view_pools": ["central"],
@@ -67,9 +61,7 @@ async def physics(
 
 
 async def seen(look: Callable[[], Awaitable[list[Ad]]], says: Callable[[Ad], bool]) -> Ad:
-    """
-    The first of some ads that says so, as soon as one does.
-    """
+    """The first of some ads that says so, as soon as one does."""
     async with asyncio.timeout(WITHIN_S):
         while True:
             for ad in await look():
@@ -79,18 +71,14 @@ async def seen(look: Callable[[], Awaitable[list[Ad]]], says: Callable[[Ad], boo
 
 
 async def gone(look: Callable[[], Awaitable[list[Ad]]]) -> None:
-    """
-    Until there are none.
-    """
+    """Until there are none."""
     async with asyncio.timeout(WITHIN_S):
         while await look():
             await asyncio.sleep(0.05)
 
 
 def theirs(central: ThrowawayPool, kind: str, constraint: str = "true") -> Callable[[], Awaitable[list[Ad]]]:
-    """
-    Asks for what is forwarded, of one type.
-    """
+    """Asks for what is forwarded, of one type."""
     text = f'ForwardedFrom == "physics" && ({constraint})'
     return lambda: central.client.ads(kind, constraint=text, forwarded=True)
 
@@ -175,9 +163,7 @@ async def test_a_pool_that_hangs_slows_nothing_and_is_told_all_when_it_goes_on(
 
 
 async def test_a_collector_that_starts_anew_goes_on(physics: ThrowawayPool, central: ThrowawayPool) -> None:
-    """
-    Its ads stay seen meanwhile.
-    """
+    """Its ads stay seen meanwhile."""
     before = await seen(theirs(central, "Scheduler"), lambda _: True)
     await physics.restarted("collector", after=physics.kill("collector"))
     await seen(lambda: physics.client.ads("Collector"), lambda ad: REACHED == ad.get("ForwardStates"))
@@ -211,9 +197,7 @@ async def test_a_pass_that_is_withdrawn(
 
 
 async def test_the_records_of_both_are_sound(physics: ThrowawayPool, central: ThrowawayPool) -> None:
-    """
-    After all of this the audits find nothing.
-    """
+    """After all of this the audits find nothing."""
     for pool in (physics, central):
         audit = await pool.log_check()
         assert audit.clean, audit.said

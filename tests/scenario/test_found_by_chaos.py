@@ -1,6 +1,4 @@
-"""
-Bugs that the fault harness has found, each as the shortest way to see it.
-"""
+"""Bugs that the fault harness has found, each as the shortest way to see it."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator
@@ -77,17 +75,13 @@ async def test_a_server_that_could_not_write_for_a_moment(small: Path) -> None:
 
 
 async def until_refused(bus: NatsBus, subject: str) -> None:
-    """
-    Store until that fails.
-    """
+    """Store until that fails."""
     while True:
         await bus.append(subject, b"x" * 4096, deadline=1.0)
 
 
 async def until_stored(bus: NatsBus, subject: str) -> None:
-    """
-    Try until the server is back.
-    """
+    """Try until the server is back."""
     while True:
         with suppress(BusUnavailableError, ReplyTimeoutError, NoResponderError):
             await bus.append(subject, b"x", deadline=1.0)

@@ -1,6 +1,4 @@
-"""
-Programs of a machine's owner that are run around jobs.
-"""
+"""Programs of a machine's owner that are run around jobs."""
 
 import asyncio
 import os
@@ -82,9 +80,7 @@ async def events(pool: ThrowawayPool, job: JobId) -> list[Event]:
 
 
 async def first(pool: ThrowawayPool, job: JobId, kind: type[Event]) -> Event:
-    """
-    The first event of a kind.
-    """
+    """The first event of a kind."""
     async with asyncio.timeout(WITHIN_S), aclosing(pool.client.follow(job)) as followed:
         async for each in followed:
             if isinstance(each.event, kind):
@@ -113,9 +109,7 @@ async def test_hooks_prepare_a_job_and_see_it_end(pool: ThrowawayPool, tmp_path:
 
 
 async def test_a_hook_that_refuses_a_job_holds_it(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    With HTCondor's code, the hook's exit status and its own words.
-    """
+    """With HTCondor's code, the hook's exit status and its own words."""
     job = await submitted(pool, "REFUSES", "true", tmp_path)
     held = await first(pool, job, JobHeld)
 
@@ -132,9 +126,7 @@ async def test_a_hook_that_refuses_a_job_holds_it(pool: ThrowawayPool, tmp_path:
 async def test_a_hook_that_fails_is_the_machines_fault(
     pool: ThrowawayPool, tmp_path: Path, keyword: str, why: str
 ) -> None:
-    """
-    The job may run elsewhere, the sentence says what is wrong, and nothing of the hook stays.
-    """
+    """The job may run elsewhere, the sentence says what is wrong, and nothing of the hook stays."""
     job = await submitted(pool, keyword, "true", tmp_path)
     vacated = await first(pool, job, JobVacated)
     await pool.client.remove(select(job.cluster))

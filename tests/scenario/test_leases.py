@@ -1,6 +1,4 @@
-"""
-What outlives a restart, and what does not outlive its lease.
-"""
+"""What outlives a restart, and what does not outlive its lease."""
 
 import asyncio
 import signal
@@ -18,9 +16,7 @@ WITHIN_S = 60.0
 
 
 async def test_a_cluster_number_is_given_once(tmp_path: Path, template: Path) -> None:
-    """
-    A schedd that restarts with an empty queue goes on counting where it was.
-    """
+    """A schedd that restarts with an empty queue goes on counting where it was."""
     numbers: list[int] = []
     async with throwaway_pool(tmp_path, cpus=2, template=template) as pool, asyncio.timeout(WITHIN_S):
         for _ in range(3):
@@ -109,9 +105,7 @@ async def test_a_job_is_given_up_after_its_own_lease(
 
 
 async def seen(pool: ThrowawayPool, job: JobId, kind: type[JobStarted | JobVacated]) -> None:
-    """
-    Wait until an event of this kind is recorded.
-    """
+    """Wait until an event of this kind is recorded."""
     async with aclosing(pool.client.follow(job)) as events:
         async for event in events:
             if isinstance(event.event, kind):

@@ -41,9 +41,7 @@ async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Asyn
 
 
 async def submit(pool: ThrowawayPool, text: str, cwd: Path, *, count: int = 1) -> str:
-    """
-    Submit jobs; the id of the first.
-    """
+    """Submit jobs; the id of the first."""
     submitted = await pool.client.submit(f"{text}queue {count}\n", cwd=cwd)
     return f"{submitted.cluster}.0"
 
@@ -54,18 +52,14 @@ async def ended(pool: ThrowawayPool, job: str) -> None:
 
 
 async def statuses(pool: ThrowawayPool, job: str) -> tuple[list[object], list[object]]:
-    """
-    JobStatus of a job in the queue, and in the history.
-    """
+    """JobStatus of a job in the queue, and in the history."""
     queued = await pool.client.jobs(select(job_id(job)), projection=["JobStatus"])
     past = await pool.client.history(select(job_id(job)))
     return [ad["JobStatus"] for ad in queued], [ad["JobStatus"] for ad in past]
 
 
 async def left(pool: ThrowawayPool, job: str) -> Ad:
-    """
-    The ad of a job in the history, as soon as it is there; it is in the queue no more.
-    """
+    """The ad of a job in the history, as soon as it is there; it is in the queue no more."""
     async with asyncio.timeout(WITHIN_S):
         while not (found := await pool.client.history(select(job_id(job)))):
             await asyncio.sleep(0.05)
@@ -133,9 +127,7 @@ async def test_a_removed_job_stays_until_it_is_forced(pool: ThrowawayPool, tmp_p
 
 
 async def test_a_running_job_is_removed_and_forced_at_once(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    It leaves as soon as its attempt has ended, although its expression is true.
-    """
+    """It leaves as soon as its attempt has ended, although its expression is true."""
     job = await submit(pool, f"{_LONG}leave_in_queue = true\n", tmp_path)
     await happened(pool.client, job, JobStarted)
     assert 0 == (await pool.kettle("rm", job))[0]
@@ -146,9 +138,7 @@ async def test_a_running_job_is_removed_and_forced_at_once(pool: ThrowawayPool, 
 
 
 async def test_a_running_job_that_is_removed_stays(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    Its machine is free, and the next job runs there.
-    """
+    """Its machine is free, and the next job runs there."""
     job = await submit(pool, f"{_LONG}leave_in_queue = JobStatus == 3\nrequest_cpus = 2\n", tmp_path)
     await happened(pool.client, job, JobStarted)
     assert 0 == (await pool.kettle("rm", job))[0]
@@ -180,9 +170,7 @@ async def test_a_completed_job_stays_for_a_time(pool: ThrowawayPool, tmp_path: P
 
 
 async def test_a_completed_job_is_removed(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    It is removed then, and stays as such as long as its expression is true, or leaves at once.
-    """
+    """It is removed then, and stays as such as long as its expression is true, or leaves at once."""
     stays = await submit(pool, f"{_SHORT}leave_in_queue = true\n", tmp_path)
     leaves = await submit(pool, f"{_SHORT}leave_in_queue = JobStatus == 4\n", tmp_path)
     for job in (stays, leaves):
@@ -196,9 +184,7 @@ async def test_a_completed_job_is_removed(pool: ThrowawayPool, tmp_path: Path) -
 
 
 async def test_many_are_removed_and_stay(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    One answer for each, and one command lets them all go.
-    """
+    """One answer for each, and one command lets them all go."""
     job = await submit(pool, f"{_NEVER}leave_in_queue = true\n", tmp_path, count=200)
     meant = select(job_id(job).cluster)
     assert {"done"} == {one.outcome for one in (await pool.client.remove(meant)).outcomes}

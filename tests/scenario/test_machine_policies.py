@@ -63,9 +63,7 @@ async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Asyn
 
 
 async def submit(pool: ThrowawayPool, program: str, cwd: Path, more: str = "") -> str:
-    """
-    Submit a shell script as one job with a log; its id.
-    """
+    """Submit a shell script as one job with a log; its id."""
     path = cwd / "job.sh"
     path.write_text(f"#!/bin/sh\n{program}")
     path.chmod(0o755)
@@ -74,9 +72,7 @@ async def submit(pool: ThrowawayPool, program: str, cwd: Path, more: str = "") -
 
 
 async def happened(client: Client, job: str, kind: type[T], *, times: int = 1) -> tuple[float, T]:
-    """
-    Wait until something has happened to a job so many times; when it was recorded, and the last one.
-    """
+    """Wait until something has happened to a job so many times; when it was recorded, and the last one."""
     found = 0
     async with asyncio.timeout(WITHIN_S), aclosing(client.follow(job_id(job))) as events:
         async for each in events:
@@ -88,9 +84,7 @@ async def happened(client: Client, job: str, kind: type[T], *, times: int = 1) -
 
 
 async def slot(client: Client, enough: Callable[[Ad], bool]) -> Ad:
-    """
-    The ad of the partitionable slot, as soon as it is so.
-    """
+    """The ad of the partitionable slot, as soon as it is so."""
     async with asyncio.timeout(WITHIN_S):
         while True:
             found = await client.ads("Machine", constraint="PartitionableSlot")
@@ -100,9 +94,7 @@ async def slot(client: Client, enough: Callable[[Ad], bool]) -> Ad:
 
 
 async def kettle(pool: ThrowawayPool, *words: str) -> tuple[int, str, str]:
-    """
-    What the command comes to, and what it says.
-    """
+    """What the command comes to, and what it says."""
     environ = {**pool.environ, "KETTLE_HOME": str(pool.home)}
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "kettle_services.cli", *words, env=environ, stdout=PIPE, stderr=PIPE
@@ -112,9 +104,7 @@ async def kettle(pool: ThrowawayPool, *words: str) -> tuple[int, str, str]:
 
 
 async def test_a_job_is_suspended_and_goes_on(pool: ThrowawayPool, evidence: Evidence) -> None:
-    """
-    All of its processes stand still, a daemon among them; the queue and the log tell; it ends well.
-    """
+    """All of its processes stand still, a daemon among them; the queue and the log tell; it ends well."""
     ticks, heir = evidence.directory / "ticks", evidence.directory / "heir"
     job = await submit(
         pool,
@@ -146,9 +136,7 @@ async def test_a_job_is_suspended_and_goes_on(pool: ThrowawayPool, evidence: Evi
 
 
 async def test_a_job_that_is_suspended_can_be_removed(pool: ThrowawayPool, evidence: Evidence) -> None:
-    """
-    It hears the signal although it stands still.
-    """
+    """It hears the signal although it stands still."""
     heard = evidence.directory / "heard"
     job = await submit(
         pool,
@@ -188,9 +176,7 @@ async def test_a_preempted_job_that_does_not_go_is_killed(pool: ThrowawayPool, e
 
 
 async def test_an_owner_can_hold_what_he_does_not_want(pool: ThrowawayPool, evidence: Evidence) -> None:
-    """
-    WANT_HOLD: the job does not run elsewhere, and its owner reads why.
-    """
+    """WANT_HOLD: the job does not run elsewhere, and its owner reads why."""
     job = await submit(
         pool,
         "exec sleep 600\n",
@@ -210,9 +196,7 @@ async def test_an_owner_can_hold_what_he_does_not_want(pool: ThrowawayPool, evid
 async def test_a_drained_machine_finishes_its_job_and_takes_no_other(
     pool: ThrowawayPool, evidence: Evidence
 ) -> None:
-    """
-    Until it is told to take work again: then the job that waited runs.
-    """
+    """Until it is told to take work again: then the job that waited runs."""
     go = evidence.directory / "go"
     running = await submit(pool, f"while [ ! -e {go} ]; do sleep 0.05; done\n", evidence.work)
     await happened(pool.client, running, JobStarted)
@@ -267,8 +251,6 @@ async def test_a_quick_drain_vacates_and_the_machine_comes_back(
 
 
 async def test_the_record_is_sound(pool: ThrowawayPool) -> None:
-    """
-    After all of this the audit finds nothing.
-    """
+    """After all of this the audit finds nothing."""
     audit = await pool.log_check()
     assert audit.clean, audit.said

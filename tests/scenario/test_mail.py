@@ -1,6 +1,4 @@
-"""
-Mail about jobs, in a real pool with a mail server of the test.
-"""
+"""Mail about jobs, in a real pool with a mail server of the test."""
 
 import asyncio
 import contextlib
@@ -16,9 +14,7 @@ WITHIN_S = 60.0
 
 
 class MailServer:
-    """
-    Takes any mail, by as much of SMTP (RFC 5321) as that needs.
-    """
+    """Takes any mail, by as much of SMTP (RFC 5321) as that needs."""
 
     def __init__(self) -> None:
         self.mails: asyncio.Queue[EmailMessage] = asyncio.Queue()
@@ -43,9 +39,7 @@ class MailServer:
 
 
 def reserved_port() -> socket.socket:
-    """
-    A port that refuses connections, and that nobody else can have meanwhile.
-    """
+    """A port that refuses connections, and that nobody else can have meanwhile."""
     port = socket.socket()
     port.bind(("127.0.0.1", 0))
     return port

@@ -91,9 +91,7 @@ def credentials(pool: ThrowawayPool, name: str) -> str:
 
 
 class Sender:
-    """
-    Sends whatever it is given, each time with the credential of somebody who may.
-    """
+    """Sends whatever it is given, each time with the credential of somebody who may."""
 
     def __init__(self, pool: ThrowawayPool, stack: AsyncExitStack) -> None:
         self.pool = pool
@@ -117,9 +115,7 @@ class Sender:
         return self._open[name]
 
     async def send(self, endpoint: Endpoint[Any, Any], data: bytes, name: str = "") -> str:
-        """
-        The code of the refusal; empty if it was not refused.
-        """
+        """The code of the refusal; empty if it was not refused."""
         command = f"{endpoint.role}.{endpoint.verb}"
         who, connection = await self._connected(ASKED_BY.get(command, "user"))
         subject = self.subjects.command(
@@ -173,9 +169,7 @@ def pids(pool: ThrowawayPool) -> dict[str, tuple[int, int]]:
 
 
 def example(kind: inspect.Type, *, number: int = 1, text: str = "x") -> Any:
-    """
-    A value of a type, every field given.
-    """
+    """A value of a type, every field given."""
 
     def one(inner: inspect.Type) -> Any:
         return example(inner, number=number, text=text)
@@ -217,9 +211,7 @@ def message(endpoint: Endpoint[Any, Any], *, number: int = 1, text: str = "x") -
 
 
 def malformed(endpoint: Endpoint[Any, Any]) -> dict[str, bytes]:
-    """
-    What is no message of an endpoint, and why.
-    """
+    """What is no message of an endpoint, and why."""
     whole = message(endpoint)
     endpoint.decode_request(whole)  # or the truncated one would prove nothing
     noise = random.Random(f"{endpoint.role}.{endpoint.verb}").randbytes(200)
@@ -242,9 +234,7 @@ def malformed(endpoint: Endpoint[Any, Any]) -> dict[str, bytes]:
 
 
 async def test_a_malformed_message_is_refused(pool: ThrowawayPool, sender: Sender) -> None:
-    """
-    Every endpoint answers it with an error, nothing of it gets into the log, and no service ends.
-    """
+    """Every endpoint answers it with an error, nothing of it gets into the log, and no service ends."""
     before, running = await heads(pool), pids(pool)
     for endpoint in ENDPOINTS:
         for what, data in malformed(endpoint).items():
@@ -255,9 +245,7 @@ async def test_a_malformed_message_is_refused(pool: ThrowawayPool, sender: Sende
 
 
 async def test_extra_elements_nested_without_end_end_nothing(pool: ThrowawayPool, sender: Sender) -> None:
-    """
-    What is skipped while a message is read may be as deep as somebody likes.
-    """
+    """What is skipped while a message is read may be as deep as somebody likes."""
     running = pids(pool)
     deep = b"\x91" * 500_000
     for endpoint in (schedd.QUERY_EVENTS, schedd.EXPLAIN):
@@ -290,9 +278,7 @@ async def test_a_message_of_the_right_shape_ends_nothing(
 
 
 async def test_an_id_belongs_to_one_command(pool: ThrowawayPool, sender: Sender) -> None:
-    """
-    It stands for nothing else: neither for another command's answer, nor for what the log cannot hold.
-    """
+    """It stands for nothing else: neither for another command's answer, nor for what the log cannot hold."""
     running = pids(pool)
     act = schedd.Act(id="one", action="hold", select=schedd.Select(clusters=[4711]))
     submit = schedd.Submit(id="one", ad={"Cmd": "/bin/true", "Iwd": "/"}, columns=[], rows=[[]])
@@ -331,17 +317,13 @@ async def test_a_job_with_a_nul_is_refused(pool: ThrowawayPool, sender: Sender, 
 
 
 async def test_a_command_for_a_service_that_is_not_there(sender: Sender) -> None:
-    """
-    The asker learns at once that nobody answers.
-    """
+    """The asker learns at once that nobody answers."""
     with pytest.raises(NoResponderError):
         await sender.send(collector.QUERY_ADS, message(collector.QUERY_ADS), name="nobody")
 
 
 class Intruder:
-    """
-    A person's own connection, and what the server said about it.
-    """
+    """A person's own connection, and what the server said about it."""
 
     def __init__(self) -> None:
         self.client = NatsClient()
@@ -359,18 +341,14 @@ class Intruder:
         await self.client.flush()
 
     async def publish(self, subject: str) -> bool:
-        """
-        Whether the server let it pass.
-        """
+        """Whether the server let it pass."""
         before = len(self.said)
         await self.client.publish(subject, b"forged", reply=self.client.new_inbox())
         await self._settle()
         return not any("permissions violation for publish" in text for text in self.said[before:])
 
     async def listen(self, subject: str) -> bool:
-        """
-        Whether the server let it pass.
-        """
+        """Whether the server let it pass."""
 
         async def hear(message: Any) -> None:
             self.heard.append(message.subject)
@@ -399,9 +377,7 @@ async def intruder(pool: ThrowawayPool) -> AsyncIterator[Intruder]:
 
 
 async def test_a_person_speaks_for_nobody_else(pool: ThrowawayPool, intruder: Intruder) -> None:
-    """
-    The server stops events, worker reports, notices, ads, leases, and commands in the name of others.
-    """
+    """The server stops events, worker reports, notices, ads, leases, and commands in the name of others."""
     before = await heads(pool)
     subjects = Subjects(pool.client.pool.pool)
     myself = user(pool.client.pool.user).token
@@ -473,9 +449,7 @@ async def test_a_person_reads_no_secrets(pool: ThrowawayPool, intruder: Intruder
 
 
 async def test_the_record_is_sound(pool: ThrowawayPool) -> None:
-    """
-    After all of this the audit finds nothing, and the pool runs jobs.
-    """
+    """After all of this the audit finds nothing, and the pool runs jobs."""
     submitted = await pool.client.submit("executable = /bin/true\nqueue\n", cwd=pool.home.parent)
     status, out, err = await pool.kettle("wait", str(submitted.cluster))
     assert 0 == status, out + err

@@ -48,9 +48,7 @@ async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Asyn
 
 
 async def until(client: Client, cluster: int, status: Status) -> None:
-    """
-    Wait until all jobs of a cluster have one status.
-    """
+    """Wait until all jobs of a cluster have one status."""
     async with asyncio.timeout(WITHIN_S), aclosing(client.watch(select(cluster))) as watched:
         async for progress in watched:
             if progress.counts[status] == progress.total:
@@ -59,9 +57,7 @@ async def until(client: Client, cluster: int, status: Status) -> None:
 
 
 def answers(acted: Acted) -> Counter[tuple[int, str, str]]:
-    """
-    How many jobs of each cluster were in which status and got which answer; each job has one.
-    """
+    """How many jobs of each cluster were in which status and got which answer; each job has one."""
     assert len(acted.outcomes) == len({one.job for one in acted.outcomes})
     return Counter((one.job.cluster, one.status, one.outcome) for one in acted.outcomes)
 
@@ -167,9 +163,7 @@ async def told_of_each(pool: ThrowawayPool, directory: Path, mine: int) -> None:
 
 
 async def few_were_recorded(pool: ThrowawayPool, mine: int) -> None:
-    """
-    The log has a few events instead of a thousand times as many.
-    """
+    """The log has a few events instead of a thousand times as many."""
     recorded = await frames(pool)
     of_mine = [e for frame in recorded for e in frame.entries if e.stream.startswith(f"job/{mine}.")]
     together = [e for frame in recorded for e in frame.entries if stands_for_many(e)]
@@ -181,9 +175,7 @@ async def few_were_recorded(pool: ThrowawayPool, mine: int) -> None:
 
 
 async def eve_is_left_alone(pool: ThrowawayPool, hers: int) -> None:
-    """
-    Nothing is recorded of her jobs but their submission.
-    """
+    """Nothing is recorded of her jobs but their submission."""
     assert [] == [
         entry.stream
         for frame in await frames(pool)

@@ -1,6 +1,4 @@
-"""
-Administrators at work on a pool that runs jobs.
-"""
+"""Administrators at work on a pool that runs jobs."""
 
 import asyncio
 import os
@@ -28,27 +26,21 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
-    """
-    A pool for those tests after which it is up, with all of its daemons, and idle.
-    """
+    """A pool for those tests after which it is up, with all of its daemons, and idle."""
     async with throwaway_pool(tmp_path_factory.mktemp("master"), cpus=1, template=template) as running:
         yield running
     assert [] == running.left
 
 
 async def switched_to(pool: ThrowawayPool, name: str, status: str) -> None:
-    """
-    Wait until a daemon has a status.
-    """
+    """Wait until a daemon has a status."""
     async with asyncio.timeout(WITHIN_S):
         while pool.daemon(name).status != status:
             await asyncio.sleep(0.02)
 
 
 async def held_up(pool: ThrowawayPool, gate: Path) -> int:
-    """
-    A job that runs, and ends when somebody writes to the gate; its cluster.
-    """
+    """A job that runs, and ends when somebody writes to the gate; its cluster."""
     os.mkfifo(gate)
     gate.chmod(0o666)
     script = gate.with_suffix(".sh")
@@ -66,9 +58,7 @@ async def open_up(gate: Path) -> None:
 
 
 async def attempts(client: Client, cluster: int) -> tuple[int, int]:
-    """
-    How often the only job of a cluster was assigned, and how often it was vacated.
-    """
+    """How often the only job of a cluster was assigned, and how often it was vacated."""
     counts = Counter(type(each.event).__name__ for each in await client.events(JobId(cluster, 0)))
     return counts["JobAssigned"], counts["JobVacated"]
 
@@ -160,9 +150,7 @@ async def test_settings_change_under_a_running_job(
 async def test_down_is_stronger_than_a_peaceful_restart(
     tmp_path: Path, template: Path, evidence: Evidence
 ) -> None:
-    """
-    A host that waits for its jobs to restart goes down when it is told to, and does not come back.
-    """
+    """A host that waits for its jobs to restart goes down when it is told to, and does not come back."""
     async with throwaway_pool(tmp_path, cpus=1, template=template) as pool:
         await held_up(pool, evidence.directory / "gate")
         status, _, trouble = await pool.kettle("restart", "--peaceful", "--no-wait", within_s=WITHIN_S)

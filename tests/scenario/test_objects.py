@@ -67,9 +67,7 @@ async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Asyn
 
 @pytest.fixture
 def large(tmp_path: Path) -> Path:
-    """
-    An input that no other test has.
-    """
+    """An input that no other test has."""
     path = tmp_path / "large"
     path.write_bytes(os.urandom(SIZE))
     script = tmp_path / "user.sh"
@@ -81,9 +79,7 @@ def large(tmp_path: Path) -> Path:
 async def run(
     pool: ThrowawayPool, large: Path, jobs: int, *, requirements: str = "true", checked: bool = False
 ) -> None:
-    """
-    Jobs that all have the same input; returns when they are done.
-    """
+    """Jobs that all have the same input; returns when they are done."""
     total = hashlib.sha256(large.read_bytes()).hexdigest() if checked else ""
     description = f"""\
 executable = user.sh
@@ -102,9 +98,7 @@ queue {jobs}
 
 
 async def counted(pool: ThrowawayPool) -> dict[str, Ad]:
-    """
-    What the machines say of their inputs, in ads that are newer than this question.
-    """
+    """What the machines say of their inputs, in ads that are newer than this question."""
     before = {str(ad["Name"]): ad["UpdateSequenceNumber"] for ad in await pool.client.ads("StartDaemon")}
     async with asyncio.timeout(WITHIN_S):
         while True:
@@ -115,17 +109,13 @@ async def counted(pool: ThrowawayPool) -> dict[str, Ad]:
 
 
 def more(after: dict[str, Ad], before: dict[str, Ad], name: str) -> list[int]:
-    """
-    What an attribute of both machines grew by.
-    """
+    """What an attribute of both machines grew by."""
     values = [(after[machine][name], before[machine][name]) for machine in MACHINES]
     return [new - old for new, old in values if isinstance(new, int) and isinstance(old, int)]
 
 
 async def pieces(pool: ThrowawayPool) -> int:
-    """
-    How many pieces of files were ever put into the object store.
-    """
+    """How many pieces of files were ever put into the object store."""
     subjects = Subjects(pool.state.pool)
     async with NatsBus.connect(
         pool.state.nats_url,
@@ -154,9 +144,7 @@ async def test_an_input_of_many_jobs_moves_once_to_each_machine(pool: ThrowawayP
 
 
 async def test_a_restarted_startd_has_it_and_trusts_no_byte_of_it(pool: ThrowawayPool, large: Path) -> None:
-    """
-    What lies in the cache outlives the startd; what somebody has changed there is fetched again.
-    """
+    """What lies in the cache outlives the startd; what somebody has changed there is fetched again."""
     here = 'Machine == "one"'
     await run(pool, large, 2, requirements=here, checked=True)
     await pool.restarted("startd.one", after=pool.kill("startd.one"))

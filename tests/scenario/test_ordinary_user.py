@@ -1,6 +1,4 @@
-"""
-The basic scenario once more, as an account that is not root.
-"""
+"""The basic scenario once more, as an account that is not root."""
 
 import os
 import shutil
@@ -18,26 +16,20 @@ _WITHIN_S = 240.0
 
 
 def reachable(path: Path) -> bool:
-    """
-    Whether every account can read a file or directory.
-    """
+    """Whether every account can read a file or directory."""
     path = path.resolve()
     return path.exists() and all(parent.stat().st_mode & 0o001 for parent in path.parents)
 
 
 def interpreter() -> Path | None:
-    """
-    A Python that every account can run: ours, or the system's of the same version.
-    """
+    """A Python that every account can run: ours, or the system's of the same version."""
     system = Path("/usr/bin", f"python{sys.version_info.major}.{sys.version_info.minor}")
     return next((found for found in (Path(sys.executable), system) if reachable(found)), None)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="the other tests run as an ordinary user already")
 def test_basic_as_an_ordinary_user() -> None:
-    """
-    Whatever a person can do with a pool of root's, an ordinary user can do with one of their own.
-    """
+    """Whatever a person can do with a pool of root's, an ordinary user can do with one of their own."""
     tests = Path(__file__).parent
     paths = [Path(path) for path in sys.path if path.endswith(("-packages", "libs", "schemas", "services"))]
     python = interpreter()

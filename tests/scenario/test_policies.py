@@ -1,6 +1,4 @@
-"""
-What becomes of jobs by their own policies and by the site's, in a real pool.
-"""
+"""What becomes of jobs by their own policies and by the site's, in a real pool."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -49,9 +47,7 @@ async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Asyn
 
 
 async def submit(pool: ThrowawayPool, text: str, cwd: Path) -> str:
-    """
-    Submit one job; its id.
-    """
+    """Submit one job; its id."""
     submitted = await pool.client.submit(f"{text}queue\n", cwd=cwd)
     return f"{submitted.cluster}.0"
 
@@ -64,9 +60,7 @@ async def queued(client: Client, job: str) -> Ad:
 async def test_a_running_job_is_held_by_its_policy_and_released_by_it(
     pool: ThrowawayPool, tmp_path: Path
 ) -> None:
-    """
-    The hold ends the attempt and says why, in the owner's words; the release runs the job anew.
-    """
+    """The hold ends the attempt and says why, in the owner's words; the release runs the job anew."""
     job = await submit(
         pool,
         SLEEP
@@ -104,9 +98,7 @@ async def test_what_a_running_job_uses_decides(pool: ThrowawayPool, tmp_path: Pa
 
 
 async def test_an_idle_job_is_removed_by_its_policy(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    A job that waits in vain leaves the queue.
-    """
+    """A job that waits in vain leaves the queue."""
     job = await submit(
         pool,
         SLEEP + "requirements = false\nperiodic_remove = JobStatus == 1 && time() - QDate >= 1\n",
@@ -117,9 +109,7 @@ async def test_an_idle_job_is_removed_by_its_policy(pool: ThrowawayPool, tmp_pat
 
 
 async def test_the_site_holds_jobs(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    The rule's reason and subcode are worked out in the job's ad; `kettle why` would tell it.
-    """
+    """The rule's reason and subcode are worked out in the job's ad; `kettle why` would tell it."""
     job = await submit(pool, SLEEP + "requirements = false\n+Banned = true\n", tmp_path)
     held = await happened(pool.client, job, JobHeld)
     owner = (await queued(pool.client, job))["Owner"]
@@ -131,9 +121,7 @@ async def test_the_site_holds_jobs(pool: ThrowawayPool, tmp_path: Path) -> None:
 
 
 async def test_a_policy_without_a_value_never_fires(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    Undefined, an error and a string leave the job alone, though it is looked at several times.
-    """
+    """Undefined, an error and a string leave the job alone, though it is looked at several times."""
     job = await submit(
         pool,
         "executable = /bin/sleep\narguments = 1\nperiodic_hold = NoSuchThing > 3\nperiodic_remove = 1 / 0\n"
@@ -148,9 +136,7 @@ async def test_a_policy_without_a_value_never_fires(pool: ThrowawayPool, tmp_pat
 
 
 async def test_a_failed_job_is_held_at_its_exit(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    Its output is brought home, and how it ended is in its ad.
-    """
+    """Its output is brought home, and how it ended is in its ad."""
     script(tmp_path / "fail.sh", "echo done\nexit 9\n")
     job = await submit(
         pool,
@@ -170,9 +156,7 @@ async def test_a_failed_job_is_held_at_its_exit(pool: ThrowawayPool, tmp_path: P
 
 
 async def test_a_failed_job_is_tried_again(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    With max_retries = 2 a job that always fails runs three times, and its log tells each end.
-    """
+    """With max_retries = 2 a job that always fails runs three times, and its log tells each end."""
     script(tmp_path / "fail.sh", "exit 3\n")
     job = await submit(pool, "executable = fail.sh\nlog = log\nmax_retries = 2\n", tmp_path)
     completed = await happened(pool.client, job, JobCompleted)
@@ -189,9 +173,7 @@ async def test_a_failed_job_is_tried_again(pool: ThrowawayPool, tmp_path: Path) 
 
 
 async def test_a_retried_job_ends_when_it_succeeds(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    The code that counts as success is the job's own.
-    """
+    """The code that counts as success is the job's own."""
     script(tmp_path / "seven.sh", "exit 7\n")
     job = await submit(pool, "executable = seven.sh\nsuccess_exit_code = 7\n", tmp_path)
     completed = await happened(pool.client, job, JobCompleted)
@@ -218,9 +200,7 @@ async def test_a_job_that_runs_for_too_long_is_held(
 async def test_a_job_that_its_owner_holds_is_not_released_by_policy(
     pool: ThrowawayPool, tmp_path: Path
 ) -> None:
-    """
-    Also one that its policy had held before: the owner's hold replaces the policy's.
-    """
+    """Also one that its policy had held before: the owner's hold replaces the policy's."""
     job = await submit(
         pool,
         SLEEP + "requirements = false\nperiodic_hold = NumHolds < 1\nperiodic_release = NumHolds > 1\n",
@@ -236,9 +216,7 @@ async def test_a_job_that_its_owner_holds_is_not_released_by_policy(
 
 
 async def test_the_record_is_sound(pool: ThrowawayPool) -> None:
-    """
-    After all of this the audit finds nothing.
-    """
+    """After all of this the audit finds nothing."""
     audit = await pool.log_check()
     assert audit.clean, audit.said
 

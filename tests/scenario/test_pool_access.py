@@ -64,9 +64,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 def described(place: Path, work: Path, script: str, *lines: str) -> str:
-    """
-    A job of this script, which finds the commands.
-    """
+    """A job of this script, which finds the commands."""
     (work / "parent.sh").write_text(script)
     (work / "parent.sh").chmod(0o755)
     path = f"{place}:{Path(sys.executable).parent}:/usr/bin:/bin"
@@ -77,9 +75,7 @@ def described(place: Path, work: Path, script: str, *lines: str) -> str:
 
 
 async def completed(pool: ThrowawayPool, description: str, work: Path) -> tuple[JobId, JobCompleted]:
-    """
-    Run it to its end.
-    """
+    """Run it to its end."""
     job = JobId((await pool.client.submit(description, cwd=work)).cluster, 0)
     async with asyncio.timeout(WITHIN_S):
         await pool.client.wait(select(job.cluster))
@@ -89,9 +85,7 @@ async def completed(pool: ThrowawayPool, description: str, work: Path) -> tuple[
 
 @asynccontextmanager
 async def shadow_of(pool: ThrowawayPool) -> AsyncGenerator[Bus]:
-    """
-    The bus, with the credential of the pool's shadow.
-    """
+    """The bus, with the credential of the pool's shadow."""
     own = pool.home / "credentials" / "shadow.nk"
     async with NatsBus.connect(
         pool.client.pool.nats_url,
@@ -105,9 +99,7 @@ async def shadow_of(pool: ThrowawayPool) -> AsyncGenerator[Bus]:
 
 
 async def test_a_job_submits_looks_and_removes(pool: ThrowawayPool, place: Path, tmp_path: Path) -> None:
-    """
-    With the same commands as outside; what it made belongs to its owner.
-    """
+    """With the same commands as outside; what it made belongs to its owner."""
     job, end = await completed(pool, described(place, tmp_path, PARENT, "want_pool_access = true"), tmp_path)
 
     assert 0 == end.exit_code, (tmp_path / "err").read_text()
@@ -135,9 +127,7 @@ cmp sum expected
 async def test_a_job_sends_files_of_its_sandbox_along(
     pool: ThrowawayPool, place: Path, tmp_path: Path
 ) -> None:
-    """
-    More than one message of them; and it fetches the results into its sandbox.
-    """
+    """More than one message of them; and it fetches the results into its sandbox."""
     _, end = await completed(pool, described(place, tmp_path, SPOOLS, "want_pool_access = true"), tmp_path)
     assert 0 == end.exit_code, (tmp_path / "err").read_text()
 
@@ -145,9 +135,7 @@ async def test_a_job_sends_files_of_its_sandbox_along(
 async def test_a_job_that_did_not_ask_for_it_is_not_in_the_pool(
     pool: ThrowawayPool, place: Path, tmp_path: Path
 ) -> None:
-    """
-    Its commands find no pool, and its starter takes no command from whoever speaks to it.
-    """
+    """Its commands find no pool, and its starter takes no command from whoever speaks to it."""
     script = (
         "#!/bin/sh\nenv | grep KETTLE_NATS_URL && exit 1\n"
         "HOME=$PWD KETTLE_HOME=$PWD/none condor_q && exit 2\n"

@@ -1,6 +1,4 @@
-"""
-Slots that change hands: by the machine's RANK, and by the word of those whose jobs run on them.
-"""
+"""Slots that change hands: by the machine's RANK, and by the word of those whose jobs run on them."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -42,17 +40,13 @@ async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Asyn
 
 
 async def submit(pool: ThrowawayPool, cwd: Path, more: str) -> str:
-    """
-    Submit a job that runs until it is removed; its id.
-    """
+    """Submit a job that runs until it is removed; its id."""
     described = f"executable = /bin/sleep\ntransfer_executable = false\narguments = 600\n{more}queue\n"
     return f"{(await pool.client.submit(described, cwd=cwd)).cluster}.0"
 
 
 async def gone(pool: ThrowawayPool, *jobs: str) -> None:
-    """
-    Remove jobs, and wait for their end.
-    """
+    """Remove jobs, and wait for their end."""
     chosen = select(*jobs)
     await pool.client.remove(chosen)
     async with asyncio.timeout(WITHIN_S):
@@ -110,9 +104,7 @@ async def test_two_jobs_make_room_for_a_larger_one(pool: ThrowawayPool, tmp_path
 async def test_a_job_has_its_retirement_time_and_goes_on_when_the_better_one_is_gone(
     pool: ThrowawayPool, tmp_path: Path
 ) -> None:
-    """
-    Retiring -> Busy: nobody is evicted for a job that was removed while it waited.
-    """
+    """Retiring -> Busy: nobody is evicted for a job that was removed while it waited."""
     precious = await submit(pool, tmp_path, "request_cpus = 2\n+Precious = true\n")
     await happened(pool.client, precious, JobStarted)
     better = await submit(pool, tmp_path, "request_cpus = 2\n+Liking = 5\n")
@@ -129,9 +121,7 @@ async def test_a_job_has_its_retirement_time_and_goes_on_when_the_better_one_is_
 
 
 async def slot(client: Client, activity: str) -> dict[str, Any]:
-    """
-    The ad of a claimed slot, as soon as there is one with this activity.
-    """
+    """The ad of a claimed slot, as soon as there is one with this activity."""
     async with asyncio.timeout(WITHIN_S):
         while not (
             found := await client.ads("Machine", constraint=f'Activity == "{activity}" && DynamicSlot')

@@ -1,6 +1,4 @@
-"""
-What others see of a person's jobs, and what they do not.
-"""
+"""What others see of a person's jobs, and what they do not."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,6 +1,4 @@
-"""
-A machine that goes away: the job's owner sees it, and within the lease nothing else happens.
-"""
+"""A machine that goes away: the job's owner sees it, and within the lease nothing else happens."""
 
 import asyncio
 import signal
@@ -22,9 +20,7 @@ SHORT_LEASE = {"master": {"not_responding_timeout": 120.0}, "schedd": {"lease": 
 
 
 async def numbers_in(path: Path) -> list[int]:
-    """
-    The events in the log of a job that has ended, from the first start on and without 006.
-    """
+    """The events in the log of a job that has ended, from the first start on and without 006."""
     return [event.number for event in await logged(path, Terminated) if event.number not in {0, 6}]
 
 
@@ -42,9 +38,7 @@ async def until(pool: ThrowawayPool, job: JobId, kind: type[Event]) -> None:
 async def test_a_machine_that_comes_back_within_the_lease_finishes_its_job(
     tmp_path: Path, template: Path, evidence: Evidence
 ) -> None:
-    """
-    The log says 022 and 023, the ad says since when and how often, and the job runs once.
-    """
+    """The log says 022 and 023, the ad says since when and how often, and the job runs once."""
     async with (
         throwaway_pool(tmp_path, cpus=1, template=template, settings=LONG_LEASE) as pool,
         asyncio.timeout(WITHIN_S),

@@ -1,6 +1,4 @@
-"""
-Checkpoints at a URL, in a real pool, with a web server and a directory that all accounts share.
-"""
+"""Checkpoints at a URL, in a real pool, with a web server and a directory that all accounts share."""
 
 import asyncio
 import shutil
@@ -56,9 +54,7 @@ async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Asyn
 
 @pytest.fixture
 def shared() -> Iterator[Path]:
-    """
-    A directory that is reached by everybody, as on a shared file system.
-    """
+    """A directory that is reached by everybody, as on a shared file system."""
     directory = Path(tempfile.mkdtemp(prefix="kettle-shared-"))
     directory.chmod(0o777)
     try:
@@ -69,9 +65,7 @@ def shared() -> Iterator[Path]:
 
 @asynccontextmanager
 async def server() -> AsyncGenerator[tuple[str, dict[str, bytes], list[str]]]:
-    """
-    The address of a web server, its files, and what it was asked.
-    """
+    """The address of a web server, its files, and what it was asked."""
     files: dict[str, bytes] = {}
     asked: list[str] = []
 
@@ -106,18 +100,14 @@ async def server() -> AsyncGenerator[tuple[str, dict[str, bytes], list[str]]]:
 
 
 async def until_gone(there: dict[str, bytes] | Path) -> None:
-    """
-    Wait until nothing is left.
-    """
+    """Wait until nothing is left."""
     async with asyncio.timeout(WITHIN_S):
         while there if isinstance(there, dict) else any(there.iterdir()):
             await asyncio.sleep(0.05)
 
 
 async def counting(pool: ThrowawayPool, evidence: Evidence, destination: str) -> JobId:
-    """
-    A job that waits behind its first checkpoint, which is saved.
-    """
+    """A job that waits behind its first checkpoint, which is saved."""
     path = evidence.work / "counter.sh"
     path.write_text(COUNTER)
     path.chmod(0o755)
@@ -146,9 +136,7 @@ queue
 
 
 async def drain(pool: ThrowawayPool) -> None:
-    """
-    Have all jobs leave the machine, which takes the next ones afterwards.
-    """
+    """Have all jobs leave the machine, which takes the next ones afterwards."""
     machine = str((await pool.client.ads("Machine", constraint="PartitionableSlot"))[0]["Machine"])
     status, _, said = await pool.kettle("drain", "--quick", "--resume-on-completion", machine)
     assert 0 == status, said
@@ -185,9 +173,7 @@ async def test_a_job_goes_on_from_a_web_server(pool: ThrowawayPool, evidence: Ev
 
 
 async def history(pool: ThrowawayPool, job: JobId) -> list[Ad]:
-    """
-    The ad of a job that has left the queue, as soon as accounting knows it.
-    """
+    """The ad of a job that has left the queue, as soon as accounting knows it."""
     async with asyncio.timeout(WITHIN_S):
         while not (found := await pool.client.history(select(job))):
             await asyncio.sleep(0.05)
@@ -197,9 +183,7 @@ async def history(pool: ThrowawayPool, job: JobId) -> list[Ad]:
 async def test_what_is_not_what_was_saved_is_not_used(
     pool: ThrowawayPool, evidence: Evidence, shared: Path
 ) -> None:
-    """
-    The job is held with a sentence that names the file; nothing stays behind when it is removed.
-    """
+    """The job is held with a sentence that names the file; nothing stays behind when it is removed."""
     job = await counting(pool, evidence, f"file://{shared}")
     (count,) = shared.glob("*/0000/state/deep/count")
     count.unlink()
@@ -217,9 +201,7 @@ async def test_what_is_not_what_was_saved_is_not_used(
 async def test_a_checkpoint_that_cannot_be_sent_holds_the_job(
     pool: ThrowawayPool, evidence: Evidence, shared: Path
 ) -> None:
-    """
-    With code 36 and the reason: going on would lose what the owner wanted kept.
-    """
+    """With code 36 and the reason: going on would lose what the owner wanted kept."""
     (shared / "file").write_text("in the way")
     path = evidence.work / "saves.sh"
     path.write_text("#!/bin/sh\necho 1 >state\nexit 85\n")

@@ -36,9 +36,7 @@ once = pytest.mark.skipif(not lanes.servers_are_ours(), reason="starts every lan
 
 
 async def contracts_hold(lane: str, **environ: str) -> None:
-    """
-    All of tests/contract that meets the servers passes in one lane, and none of it is skipped.
-    """
+    """All of tests/contract that meets the servers passes in one lane, and none of it is skipped."""
     # Those of permissions have servers of their own in every lane.
     chosen = ("tests/contract", "-k", "not memory", "--ignore-glob=*permissions.py")
     clean = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
@@ -68,17 +66,13 @@ async def contracts_hold(lane: str, **environ: str) -> None:
 
 @once
 async def test_the_contracts_hold_on_a_cluster() -> None:
-    """
-    Bus, log, leases and working set keep their promises on three NATS servers with replicated streams.
-    """
+    """Bus, log, leases and working set keep their promises on three NATS servers with replicated streams."""
     await contracts_hold("cluster")
 
 
 @pytest.fixture
 async def by_hand(tmp_path: Path) -> AsyncIterator[Mapping[str, str]]:
-    """
-    Servers as somebody else runs them: their own configuration, and no credentials for NATS.
-    """
+    """Servers as somebody else runs them: their own configuration, and no credentials for NATS."""
     with server_directory() as directory:
         (port,) = free_ports(1)
         config = tmp_path / "nats.conf"
@@ -103,17 +97,13 @@ async def by_hand(tmp_path: Path) -> AsyncIterator[Mapping[str, str]]:
 
 @once
 async def test_the_contracts_hold_on_servers_of_somebody_else(by_hand: Mapping[str, str]) -> None:
-    """
-    All that is needed is where they are.
-    """
+    """All that is needed is where they are."""
     await contracts_hold("external", **by_hand)
 
 
 @once
 async def test_the_contracts_hold_in_containers() -> None:
-    """
-    With the images that most people use, through Docker.
-    """
+    """With the images that most people use, through Docker."""
     if why := await asyncio.to_thread(docker_is_missing):
         pytest.skip(why)
     await contracts_hold("containers")
@@ -127,9 +117,7 @@ async def cluster() -> AsyncIterator[NatsCluster]:
 
 
 class Following:
-    """
-    The jobs of one cluster of jobs, seen to their end while something else happens.
-    """
+    """The jobs of one cluster of jobs, seen to their end while something else happens."""
 
     def __init__(self) -> None:
         self.progress = Progress({})

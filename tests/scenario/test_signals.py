@@ -1,6 +1,4 @@
-"""
-How a job is told to end, and how it is not, in a real pool.
-"""
+"""How a job is told to end, and how it is not, in a real pool."""
 
 import asyncio
 from contextlib import aclosing

@@ -1,6 +1,4 @@
-"""
-A machine with GPUs, one static slot and one partitionable slot.
-"""
+"""A machine with GPUs, one static slot and one partitionable slot."""
 
 import asyncio
 import os
@@ -89,9 +87,7 @@ def script(directory: Path, text: str) -> None:
 
 
 async def test_the_machine_is_divided_as_it_was_described(pool: ThrowawayPool) -> None:
-    """
-    Cores, memory and devices of each slot; a device belongs to one slot only, and tells its properties.
-    """
+    """Cores, memory and devices of each slot; a device belongs to one slot only, and tells its properties."""
     ads = await slots(pool.client)
 
     assert ["slot1", "slot2"] == sorted(ads)
@@ -135,9 +131,7 @@ async def test_jobs_get_devices_of_their_own(pool: ThrowawayPool, evidence: Evid
 async def test_a_job_chooses_its_device_and_one_without_sees_none(
     pool: ThrowawayPool, tmp_path: Path
 ) -> None:
-    """
-    `require_gpus` looks at the properties; who asked for no GPU is shown none.
-    """
+    """`require_gpus` looks at the properties; who asked for no GPU is shown none."""
     script(tmp_path, SHOW)
     common = "executable = job.sh\n+WantsStatic = true\n"
     chosen = await pool.client.submit(
@@ -155,9 +149,7 @@ async def test_a_job_chooses_its_device_and_one_without_sees_none(
 
 
 async def test_a_job_that_asks_for_more_than_there_is_waits(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    Three GPUs of no slot: it is told so, and removed it leaves nothing behind.
-    """
+    """Three GPUs of no slot: it is told so, and removed it leaves nothing behind."""
     script(tmp_path, SHOW)
     submitted = await pool.client.submit("executable = job.sh\nrequest_gpus = 3\nqueue\n", cwd=tmp_path)
     job = JobId(submitted.cluster, 0)

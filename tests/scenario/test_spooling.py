@@ -56,17 +56,13 @@ def spool_of(pool: ThrowawayPool) -> Path:
 
 
 async def said(condor: Condor, cluster: int, *attributes: str) -> list[list[str]]:
-    """
-    What the queue says of the jobs of a cluster.
-    """
+    """What the queue says of the jobs of a cluster."""
     out = (await condor("condor_q", f"{cluster}", "-af:t", *attributes)).out
     return [line.split("\t") for line in out.splitlines()]
 
 
 async def ended(condor: Condor, cluster: int, *, count: int = 1) -> None:
-    """
-    Wait until all jobs of a cluster have completed, and stay in the queue.
-    """
+    """Wait until all jobs of a cluster have completed, and stay in the queue."""
     async with asyncio.timeout(WITHIN_S):
         while [["4"]] * count != (states := await said(condor, cluster, "JobStatus")):
             assert ["5"] not in states, await said(condor, cluster, "HoldReason")
@@ -89,9 +85,7 @@ mkdir -p deep && echo "$2" > deep/result
 
 
 def prepared(work: Path) -> str:
-    """
-    A program with all kinds of input, and the description of two jobs of it.
-    """
+    """A program with all kinds of input, and the description of two jobs of it."""
     (work / "bin").mkdir()
     (work / "bin" / "program").write_text(PROGRAM)
     (work / "bin" / "program").chmod(0o755)
@@ -189,9 +183,7 @@ queue
 async def sending(
     condor: Condor, pool: ThrowawayPool, description: str
 ) -> AsyncGenerator[tuple[Process, int]]:
-    """
-    A condor_submit that stands still while it sends a large file, and the cluster that it has made.
-    """
+    """A condor_submit that stands still while it sends a large file, and the cluster that it has made."""
     with (condor.work / "large").open("wb") as file:
         file.truncate(256 << 20)
     (condor.work / "job.sub").write_text(description)
@@ -245,9 +237,7 @@ async def test_a_submission_that_is_killed_runs_nothing(condor: Condor, pool: Th
 async def test_a_service_that_is_killed_meanwhile_is_waited_for(
     condor: Condor, pool: ThrowawayPool, service: str
 ) -> None:
-    """
-    The submission goes on with the next one, and the job gets its whole input.
-    """
+    """The submission goes on with the next one, and the job gets its whole input."""
     async with sending(condor, pool, SUM) as (process, cluster):
         killed = pool.kill(service)
         await pool.restarted(service, after=killed)
@@ -265,9 +255,7 @@ async def test_a_service_that_is_killed_meanwhile_is_waited_for(
 
 
 async def test_a_job_that_is_removed_meanwhile_is_no_more(condor: Condor, pool: ThrowawayPool) -> None:
-    """
-    The submission ends with a sentence, and leaves nothing.
-    """
+    """The submission ends with a sentence, and leaves nothing."""
     async with sending(condor, pool, SUM) as (process, cluster):
         assert (await condor("condor_rm", f"{cluster}")).status == 0
         await gone(spool_of(pool) / f"{cluster}")
@@ -280,9 +268,7 @@ async def test_a_job_that_is_removed_meanwhile_is_no_more(condor: Condor, pool: 
 
 
 async def test_many_jobs_that_share_an_input_send_it_once(condor: Condor, pool: ThrowawayPool) -> None:
-    """
-    It is in the spool once, and each job that runs has it, and results of its own.
-    """
+    """It is in the spool once, and each job that runs has it, and results of its own."""
     (condor.work / "shared").write_bytes(os.urandom(1 << 20))
     (condor.work / "job.sub").write_text(
         "executable = /usr/bin/sha256sum\narguments = shared\ntransfer_executable = false\n"
@@ -316,9 +302,7 @@ async def test_many_jobs_that_share_an_input_send_it_once(condor: Condor, pool: 
 
 
 async def test_other_people_are_refused(condor: Condor, pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    They can neither send files for a job of somebody else's, nor fetch any.
-    """
+    """They can neither send files for a job of somebody else's, nor fetch any."""
     (condor.work / "job.sub").write_text("executable = /bin/echo\narguments = mine\noutput = out\nqueue\n")
     cluster = int((await condor("condor_submit", "-spool", "-terse", "job.sub")).out.partition(".")[0])
     await ended(condor, cluster)
@@ -349,9 +333,7 @@ async def test_other_people_are_refused(condor: Condor, pool: ThrowawayPool, tmp
 
 
 async def test_files_of_each_cluster_are_sent(condor: Condor) -> None:
-    """
-    Two clusters of one description, and both may run without what they were submitted from.
-    """
+    """Two clusters of one description, and both may run without what they were submitted from."""
     (condor.work / "one").write_text("1\n")
     (condor.work / "two").write_text("2\n")
     each = "transfer_executable = false\nrequest_memory = 16\n"
@@ -462,9 +444,7 @@ print("good")
 
 
 async def test_a_job_that_runs_where_the_queue_is(condor: Condor) -> None:
-    """
-    Of the local universe: its files are not there either.
-    """
+    """Of the local universe: its files are not there either."""
     (condor.work / "input").write_text("given\n")
     (condor.work / "job.sub").write_text(
         "universe = local\nexecutable = /bin/cat\ntransfer_executable = false\narguments = input\n"
@@ -480,9 +460,7 @@ async def test_a_job_that_runs_where_the_queue_is(condor: Condor) -> None:
 
 
 async def test_the_record_is_sound(pool: ThrowawayPool) -> None:
-    """
-    After all of this the audit finds nothing, and the spool is empty.
-    """
+    """After all of this the audit finds nothing, and the spool is empty."""
     audit = await pool.log_check()
     assert audit.clean, audit.said
     async with asyncio.timeout(WITHIN_S):

@@ -23,9 +23,7 @@ JOBS = 40
 
 
 async def stands_by(pool: ThrowawayPool, *names: str) -> tuple[str, str]:
-    """
-    Which of two serves, and which stands by.
-    """
+    """Which of two serves, and which stands by."""
     async with asyncio.timeout(30):
         while True:
             status = {name: pool.daemon(name).status for name in names}
@@ -38,9 +36,7 @@ async def stands_by(pool: ThrowawayPool, *names: str) -> tuple[str, str]:
 async def test_the_one_that_stands_by_takes_over_from_one_that_was_killed(
     tmp_path: Path, template: Path, evidence: Evidence, role: str
 ) -> None:
-    """
-    Jobs complete once, and the one that was killed comes back to stand by.
-    """
+    """Jobs complete once, and the one that was killed comes back to stand by."""
     settings = {"master": {"daemon_list": TWICE}}
     async with throwaway_pool(tmp_path, cpus=8, template=template, settings=settings) as pool:
         serving, standing = await stands_by(pool, role, f"{role}#2")
@@ -83,9 +79,7 @@ async def test_an_owner_that_was_paused_finds_that_it_was_overtaken(
 async def test_a_second_access_point_has_a_queue_and_a_database_of_its_own(
     tmp_path: Path, template: Path, evidence: Evidence
 ) -> None:
-    """
-    Jobs of two schedds run on the same machine, and each schedd's events are in its own database.
-    """
+    """Jobs of two schedds run on the same machine, and each schedd's events are in its own database."""
     daemons = ["collector", "negotiator", "schedd", "schedd.ap1", "shadow", "shadow.ap1", "startd"]
     with server_directory() as directory:
         async with servers(directory, template=template) as own, fresh_database(own.postgres.dsn) as database:
@@ -111,9 +105,7 @@ async def test_a_second_access_point_has_a_queue_and_a_database_of_its_own(
 
 
 async def completed(client: Client, cluster: int) -> int:
-    """
-    Follow the jobs of a cluster to their end; how many completed.
-    """
+    """Follow the jobs of a cluster to their end; how many completed."""
     count = 0
     async with aclosing(client.watch(select(cluster))) as watched:
         async for progress in watched:

@@ -1,6 +1,4 @@
-"""
-Output that is read while the job runs.
-"""
+"""Output that is read while the job runs."""
 
 import asyncio
 import signal
@@ -49,9 +47,7 @@ async def submitted(pool: ThrowawayPool, evidence: Evidence, script: str, error:
 
 
 async def read(path: Path, until: Callable[[str], bool]) -> str:
-    """
-    What a file has as soon as it is what is looked for.
-    """
+    """What a file has as soon as it is what is looked for."""
     async with asyncio.timeout(WITHIN_S):
         while not (path.is_file() and until(path.read_text())):
             await asyncio.sleep(0.05)
@@ -59,9 +55,7 @@ async def read(path: Path, until: Callable[[str], bool]) -> str:
 
 
 async def test_output_is_there_while_the_job_runs(pool: ThrowawayPool, evidence: Evidence) -> None:
-    """
-    More of it than a message takes, also after shadow and startd were killed; at the end it is whole.
-    """
+    """More of it than a message takes, also after shadow and startd were killed; at the end it is whole."""
     lines = "".join(f"{number:07}\n" for number in range(40_000))
     job = await submitted(
         pool,
@@ -85,9 +79,7 @@ async def test_output_is_there_while_the_job_runs(pool: ThrowawayPool, evidence:
 
 
 async def test_a_new_attempt_begins_anew(pool: ThrowawayPool, evidence: Evidence) -> None:
-    """
-    Output and error in one file; what the first attempt printed is gone.
-    """
+    """Output and error in one file; what the first attempt printed is gone."""
     job = await submitted(
         pool,
         evidence,
@@ -108,9 +100,7 @@ async def test_a_new_attempt_begins_anew(pool: ThrowawayPool, evidence: Evidence
 
 
 async def test_what_a_removed_job_says_at_its_end_is_there(pool: ThrowawayPool, evidence: Evidence) -> None:
-    """
-    Its results do not come back, so there is nothing else to be seen of why it ended as it did.
-    """
+    """Its results do not come back, so there is nothing else to be seen of why it ended as it did."""
     job = await submitted(
         pool,
         evidence,

@@ -52,9 +52,7 @@ async def submit(pool: ThrowawayPool, text: str, cwd: Path, queue: str = "queue"
 
 
 async def ran(pool: ThrowawayPool, text: str, cwd: Path) -> tuple[str, JobCompleted]:
-    """
-    Run one job to its end; its id and how it ended.
-    """
+    """Run one job to its end; its id and how it ended."""
     job = f"{await submit(pool, text, cwd)}.0"
     return job, await happened(pool.client, job, JobCompleted)
 
@@ -83,9 +81,7 @@ async def test_jobs_are_submitted_on_hold(pool: ThrowawayPool, tmp_path: Path) -
 
 
 async def test_many_jobs_on_hold_are_one_event(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    And those that come little by little do not come before they are released.
-    """
+    """And those that come little by little do not come before they are released."""
     cluster = await submit(pool, "executable = /bin/true\nhold = true\n", tmp_path, "queue 300")
     jobs = await pool.client.jobs(select(cluster))
     assert {(5, 15)} == {(ad["JobStatus"], ad["HoldReasonCode"]) for ad in jobs}
@@ -99,9 +95,7 @@ async def test_many_jobs_on_hold_are_one_event(pool: ThrowawayPool, tmp_path: Pa
 
 
 async def test_a_noop_job_ends_without_a_machine(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    As it says, at once, and whatever it requires; the log tells of its end and of no start.
-    """
+    """As it says, at once, and whatever it requires; the log tells of its end and of no start."""
     text = "executable = /bin/false\nrequirements = false\nlog = log\nnoop_job = ProcId < 2\n"
     text += "noop_job_exit_code = ifThenElse(ProcId == 0, 7, undefined)\nnoop_job_exit_signal = 9\n"
     cluster = await submit(pool, text, tmp_path, "queue 3")
@@ -150,9 +144,7 @@ async def test_the_ad_tells_of_the_machines(pool: ThrowawayPool, tmp_path: Path)
 
 
 async def test_a_job_gets_more_memory_when_it_has_run_out_of_it(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    It is not held, asks for the next amount and runs again; with the last amount it is held.
-    """
+    """It is not held, asks for the next amount and runs again; with the last amount it is held."""
     eats = "python3 -c 'x = b\"x\" * (300 << 20); import time; time.sleep(60)'"
     text = f"shell = {eats}\nrequest_memory = 32\nretry_request_memory = 64, 80\n"
     job = f"{await submit(pool, text, tmp_path)}.0"
@@ -168,9 +160,7 @@ async def test_a_job_gets_more_memory_when_it_has_run_out_of_it(pool: ThrowawayP
 
 
 async def test_a_job_begins_in_a_directory_of_its_choice(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    One of its own, or one that the machine has.
-    """
+    """One of its own, or one that the machine has."""
     (tmp_path / "data").mkdir()
     (tmp_path / "data/inner").write_text("here")
     text = (
@@ -192,9 +182,7 @@ async def test_the_stack_is_as_large_as_the_job_wants(pool: ThrowawayPool, tmp_p
 
 
 async def test_results_go_into_a_directory(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    All of them, streams too; it is made.
-    """
+    """All of them, streams too; it is made."""
     text = "shell = echo said; echo made > made\noutput = out\noutput_directory = results/$(Cluster)\n"
     job, _ = await ran(pool, text, tmp_path)
     place = tmp_path / "results" / job.partition(".")[0]
@@ -202,9 +190,7 @@ async def test_results_go_into_a_directory(pool: ThrowawayPool, tmp_path: Path) 
 
 
 async def test_a_job_whose_results_are_newer_is_skipped(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    When what it takes along is changed, it runs.
-    """
+    """When what it takes along is changed, it runs."""
     source, result = tmp_path / "source", tmp_path / "result"
     source.write_text("new")
     result.write_text("old")
@@ -241,9 +227,7 @@ async def test_a_claim_is_kept_for_the_next_job(pool: ThrowawayPool, tmp_path: P
 
 
 async def test_the_next_job_waits_for_its_start(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    Both have their machines, and between their starts lies the delay.
-    """
+    """Both have their machines, and between their starts lies the delay."""
     cluster = await submit(pool, "executable = /bin/true\nnext_job_start_delay = 3\n", tmp_path, "queue 3")
     starts = [(await happened(pool.client, f"{cluster}.{proc}", JobStarted)).at for proc in range(3)]
     starts.sort()
@@ -251,9 +235,7 @@ async def test_the_next_job_waits_for_its_start(pool: ThrowawayPool, tmp_path: P
 
 
 async def test_what_an_evicted_job_printed_is_kept_or_erased(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    Erased, unless it says otherwise and what it makes is kept, too.
-    """
+    """Erased, unless it says otherwise and what it makes is kept, too."""
     text = 'shell = echo again; test -e made && exit; touch made; trap "exit 1" TERM; sleep 60 & wait\noutput = out\n'
     text += "should_transfer_files = YES\nwhen_to_transfer_output = ON_EXIT_OR_EVICT\n"
     for said, expected in (
@@ -269,9 +251,7 @@ async def test_what_an_evicted_job_printed_is_kept_or_erased(pool: ThrowawayPool
 
 
 async def test_a_record_of_the_sandbox_comes_back(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    What was there before and afterwards, and the variables; whatever else is wanted of the results.
-    """
+    """What was there before and afterwards, and the variables; whatever else is wanted of the results."""
     (tmp_path / "given").touch()
     text = 'shell = touch made\ntransfer_input_files = given\nenvironment = "A=7"\n'
     job, _ = await ran(pool, f'{text}manifest = true\ntransfer_output_files = ""\n', tmp_path)

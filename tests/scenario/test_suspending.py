@@ -1,6 +1,4 @@
-"""
-Jobs that their owner wants to stand still for a while, in a real pool.
-"""
+"""Jobs that their owner wants to stand still for a while, in a real pool."""
 
 import asyncio
 import signal
@@ -115,9 +113,7 @@ async def test_a_job_stands_still_until_its_owner_lets_it_go_on(
 
 
 async def test_an_order_reaches_a_machine_that_was_away(pool: ThrowawayPool, evidence: Evidence) -> None:
-    """
-    It is silent when the job is suspended and continued and suspended: the last one counts.
-    """
+    """It is silent when the job is suspended and continued and suspended: the last one counts."""
     job, ticks, go = await submit(pool, evidence)
     await ticking(ticks)
     await happened(pool.client, job, JobStarted)
@@ -175,9 +171,7 @@ async def test_what_the_machine_suspended_only_the_machine_continues(
 async def test_the_machine_may_preempt_what_its_owner_has_suspended(
     pool: ThrowawayPool, evidence: Evidence
 ) -> None:
-    """
-    A job that stands still is no reason to keep a machine; the next run knows nothing of the order.
-    """
+    """A job that stands still is no reason to keep a machine; the next run knows nothing of the order."""
     job, ticks, go = await submit(pool, evidence, "+Unwanted = true\n")
     await ticking(ticks)
     await pool.client.act("suspend", select(job))

@@ -1,6 +1,4 @@
-"""
-One job is one trace, through every service that has to do with it.
-"""
+"""One job is one trace, through every service that has to do with it."""
 
 import asyncio
 import json

@@ -1,6 +1,4 @@
-"""
-Files by list and by URL, in a real pool, with a web server and a plugin of the machine's owner.
-"""
+"""Files by list and by URL, in a real pool, with a web server and a plugin of the machine's owner."""
 
 import asyncio
 import shutil
@@ -26,9 +24,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 @pytest.fixture(scope="module")
 def place() -> Iterator[Path]:
-    """
-    A directory for every account: a job may run as one that cannot enter the test's own.
-    """
+    """A directory for every account: a job may run as one that cannot enter the test's own."""
     directory = Path(tempfile.mkdtemp(prefix="kettle-transfer-"))
     directory.chmod(0o777)
     try:
@@ -93,9 +89,7 @@ async def server() -> AsyncGenerator[tuple[str, dict[str, bytes], list[str]]]:
 
 
 async def status(pool: ThrowawayPool, cluster: int, wanted: int) -> Ad:
-    """
-    Wait until the job of a cluster has a status; its ad.
-    """
+    """Wait until the job of a cluster has a status; its ad."""
     async with asyncio.timeout(WITHIN_S):
         while True:
             (ad,) = await pool.client.jobs(select(cluster)) or [{"JobStatus": 4}]
@@ -161,9 +155,7 @@ async def test_a_job_has_the_proxy_of_its_submitter(pool: ThrowawayPool, tmp_pat
 
 
 async def test_where_files_are_shared_the_proxy_is_where_it_was(pool: ThrowawayPool, place: Path) -> None:
-    """
-    Nothing is moved, and the variable names the submitter's file.
-    """
+    """Nothing is moved, and the variable names the submitter's file."""
     (place / "x509up").write_text("certificate\n")
     text = "executable = /bin/sh\narguments = \"-c 'echo $X509_USER_PROXY > said'\"\nx509userproxy = x509up\n"
     submitted = await pool.client.submit(f"{text}should_transfer_files = NO\nqueue\n", cwd=place)
@@ -172,9 +164,7 @@ async def test_where_files_are_shared_the_proxy_is_where_it_was(pool: ThrowawayP
 
 
 async def test_standard_input_that_is_not_sent_is_the_machines(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    As `transfer_input = False` says; it need not be there where the job is submitted.
-    """
+    """As `transfer_input = False` says; it need not be there where the job is submitted."""
     text = (
         "executable = /bin/cat\ntransfer_executable = false\ninput = /proc/sys/kernel/ostype\noutput = out\n"
     )
@@ -184,9 +174,7 @@ async def test_standard_input_that_is_not_sent_is_the_machines(pool: ThrowawayPo
 
 
 async def test_what_is_excluded_stays_where_it_is(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    Of directories both ways, and of new files; what is listed itself moves whatever the pattern says.
-    """
+    """Of directories both ways, and of new files; what is listed itself moves whatever the pattern says."""
     for name in ("d/keep", "d/x.tmp", "d/build/y", "own.tmp"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(name)
@@ -211,9 +199,7 @@ async def test_what_is_excluded_stays_where_it_is(pool: ThrowawayPool, tmp_path:
 async def test_a_missing_result_holds_the_job_and_the_others_come(
     pool: ThrowawayPool, tmp_path: Path
 ) -> None:
-    """
-    Code 12 with subcode 2, and the standard output is there to look at.
-    """
+    """Code 12 with subcode 2, and the standard output is there to look at."""
     head = script(tmp_path, "echo said; echo 1 > made")
     submitted = await pool.client.submit(f"{head}transfer_output_files = made, absent\nqueue\n", cwd=tmp_path)
     ad = await status(pool, submitted.cluster, 5)
@@ -225,9 +211,7 @@ async def test_a_missing_result_holds_the_job_and_the_others_come(
 
 
 async def test_urls_in_and_out(pool: ThrowawayPool, tmp_path: Path, place: Path) -> None:
-    """
-    By the machine itself: with a break in the middle, by the owner's plugin, and back to the web.
-    """
+    """By the machine itself: with a break in the middle, by the owner's plugin, and back to the web."""
     (place / "site").write_text("from the site\n")
     async with server() as (url, files, asked):
         files["/cut"] = b"0123456789" * 100_000
@@ -253,9 +237,7 @@ async def test_urls_in_and_out(pool: ThrowawayPool, tmp_path: Path, place: Path)
 async def test_a_bad_plugin_holds_the_job(
     pool: ThrowawayPool, tmp_path: Path, place: Path, behaviour: str, words: str
 ) -> None:
-    """
-    Code 13, the sentence says what was fetched and why it failed, and nothing stays behind.
-    """
+    """Code 13, the sentence says what was fetched and why it failed, and nothing stays behind."""
     (place / "f").touch()
     head = script(tmp_path, "true")
     submitted = await pool.client.submit(
@@ -271,9 +253,7 @@ async def test_a_bad_plugin_holds_the_job(
 
 
 async def test_limits(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    Of what goes in, code 32; of what comes back, code 33.
-    """
+    """Of what goes in, code 32; of what comes back, code 33."""
     with (tmp_path / "big").open("wb") as file:
         file.truncate(3 << 20)
     head = script(tmp_path, "head -c 3000000 /dev/zero > large")
@@ -289,9 +269,7 @@ async def test_limits(pool: ThrowawayPool, tmp_path: Path) -> None:
 
 
 async def test_a_url_that_no_machine_moves_waits(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    The job is accepted, and `kettle why` names the clause.
-    """
+    """The job is accepted, and `kettle why` names the clause."""
     head = script(tmp_path, "true")
     submitted = await pool.client.submit(f"{head}transfer_input_files = gopher://x/f\nqueue\n", cwd=tmp_path)
     async with asyncio.timeout(WITHIN_S):

@@ -1,6 +1,4 @@
-"""
-Jobs that run where they were submitted: the local and the scheduler universe, in a real pool.
-"""
+"""Jobs that run where they were submitted: the local and the scheduler universe, in a real pool."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -45,9 +43,7 @@ async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Asyn
 
 
 async def submit(pool: ThrowawayPool, cwd: Path, program: str, more: str) -> int:
-    """
-    Submit a shell script; its cluster.
-    """
+    """Submit a shell script; its cluster."""
     path = cwd / "job.sh"
     path.write_text(f"#!/bin/sh\n{program}\n")
     path.chmod(0o755)
@@ -56,9 +52,7 @@ async def submit(pool: ThrowawayPool, cwd: Path, program: str, more: str) -> int
 
 
 async def until(client: Client, cluster: int, status: Status, count: int) -> None:
-    """
-    Wait until so many jobs of a cluster have one status.
-    """
+    """Wait until so many jobs of a cluster have one status."""
     async with asyncio.timeout(WITHIN_S), aclosing(client.watch(select(cluster))) as watched:
         async for progress in watched:
             if progress.counts[status] == count:
@@ -67,9 +61,7 @@ async def until(client: Client, cluster: int, status: Status, count: int) -> Non
 
 
 async def assigned(client: Client, cluster: int, *, times: int = 1) -> list[JobAssigned]:
-    """
-    What the first job of a cluster was assigned to, when it was so many times.
-    """
+    """What the first job of a cluster was assigned to, when it was so many times."""
     found: list[JobAssigned] = []
     async with asyncio.timeout(WITHIN_S), aclosing(client.follow(job_id(f"{cluster}.0"))) as events:
         async for each in events:
@@ -81,16 +73,12 @@ async def assigned(client: Client, cluster: int, *, times: int = 1) -> list[JobA
 
 
 async def kinds_in(path: Path) -> list[type[LogEvent]]:
-    """
-    The kinds of the events in the log of a job that has ended, but for measurements.
-    """
+    """The kinds of the events in the log of a job that has ended, but for measurements."""
     return [type(event) for event in await logged(path, Terminated) if not isinstance(event, ImageSize)]
 
 
 async def test_a_local_job_runs_where_no_machine_takes_jobs(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    It needs no match, and has all that others have: files, exit code, usage, user log.
-    """
+    """It needs no match, and has all that others have: files, exit code, usage, user log."""
     (tmp_path / "words").write_text("one two")
     more = "universe = local\ntransfer_input_files = words\noutput = out\nqueue\n"
     cluster = await submit(pool, tmp_path, "cat words > copy; cat words; exit 7", more)
@@ -105,9 +93,7 @@ async def test_a_local_job_runs_where_no_machine_takes_jobs(pool: ThrowawayPool,
 
 
 async def test_no_more_local_jobs_run_than_the_site_allows(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    START_LOCAL_UNIVERSE is asked before each job: two of three run, although the machine has one core.
-    """
+    """START_LOCAL_UNIVERSE is asked before each job: two of three run, although the machine has one core."""
     cluster = await submit(pool, tmp_path, "exec sleep 600", "universe = local\nqueue 3\n")
     await until(pool.client, cluster, "running", 2)
 
@@ -159,9 +145,7 @@ async def test_a_job_that_the_site_does_not_start_says_so(pool: ThrowawayPool, t
 
 
 async def test_a_local_job_outlives_its_schedd_and_its_shadow(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    Both are killed and come back within the lease: the job goes on, and has run once.
-    """
+    """Both are killed and come back within the lease: the job goes on, and has run once."""
     cluster = await submit(pool, tmp_path, "sleep 8; exit 5", "universe = local\nqueue\n")
     await until(pool.client, cluster, "running", 1)
 
@@ -175,9 +159,7 @@ async def test_a_local_job_outlives_its_schedd_and_its_shadow(pool: ThrowawayPoo
 
 
 async def test_draining_is_for_the_pools_jobs(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    A machine that is being emptied goes on with what was submitted on it.
-    """
+    """A machine that is being emptied goes on with what was submitted on it."""
     cluster = await submit(pool, tmp_path, "exec sleep 600", "universe = local\nqueue\n")
     await until(pool.client, cluster, "running", 1)
     machine = str((await pool.client.ads("Machine"))[0]["Machine"])

@@ -33,9 +33,7 @@ WRITABLE = SCHEMES[:3]
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[dict[str, FileServer]]:
-    """
-    By the parameter of the tests.
-    """
+    """By the parameter of the tests."""
     with ExitStack() as stack:
         place = Path(tempfile.mkdtemp(prefix="kettle-urls-"))
         stack.callback(shutil.rmtree, place)
@@ -56,9 +54,7 @@ async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Asyn
 
 
 async def run(pool: ThrowawayPool, directory: Path, script: str, description: str, wanted: int) -> Ad:
-    """
-    Have a job run to its end, or until it is held; its ad.
-    """
+    """Have a job run to its end, or until it is held; its ad."""
     path = directory / "run.sh"
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(0o755)
@@ -104,9 +100,7 @@ async def test_in_and_out(
 async def test_the_log_tells_of_transfers(
     pool: ThrowawayPool, servers: dict[str, FileServer], tmp_path: Path
 ) -> None:
-    """
-    Event 040 before the start and before the end: queued, started with the wait and the host, finished.
-    """
+    """Event 040 before the start and before the end: queued, started with the wait and the host, finished."""
     server = servers["dav"]
     server.write("in.dat", b"x")
     (tmp_path / "large").write_bytes(LARGE)
@@ -131,9 +125,7 @@ async def test_the_log_tells_of_transfers(
 async def test_everything_to_one_place(
     pool: ThrowawayPool, servers: dict[str, FileServer], tmp_path: Path, scheme: str
 ) -> None:
-    """
-    `output_destination` gets all results but the standard streams.
-    """
+    """`output_destination` gets all results but the standard streams."""
     server = servers[scheme]
     await run(
         pool,
@@ -151,9 +143,7 @@ async def test_everything_to_one_place(
 async def test_a_missing_file_holds_the_job(
     pool: ThrowawayPool, servers: dict[str, FileServer], tmp_path: Path, scheme: str
 ) -> None:
-    """
-    Code 13, and the reason names the file.
-    """
+    """Code 13, and the reason names the file."""
     server = servers[scheme]
     ad = await run(
         pool,
@@ -171,9 +161,7 @@ async def test_a_missing_file_holds_the_job(
 async def test_a_place_that_takes_nothing_holds_the_job(
     pool: ThrowawayPool, servers: dict[str, FileServer], tmp_path: Path, scheme: str
 ) -> None:
-    """
-    Code 12, the reason names the file, and the standard output comes home.
-    """
+    """Code 12, the reason names the file, and the standard output comes home."""
     server = servers[scheme]
     server.write("plain", b"no directory")
     there = server.url("plain/result") if scheme != "s3" else "s3://no-such-bucket/result"
@@ -194,9 +182,7 @@ async def test_a_place_that_takes_nothing_holds_the_job(
 async def test_a_break_in_the_middle_of_what_comes(
     pool: ThrowawayPool, servers: dict[str, FileServer], tmp_path: Path, scheme: str
 ) -> None:
-    """
-    The connection is cut half way, and the file is whole in the end.
-    """
+    """The connection is cut half way, and the file is whole in the end."""
     server = servers[scheme]
     server.write(f"large-{scheme}", LARGE)
     async with cutter(server.port, len(LARGE) // 2) as between:
@@ -217,9 +203,7 @@ async def test_a_break_in_the_middle_of_what_comes(
 async def test_a_break_in_the_middle_of_what_goes(
     pool: ThrowawayPool, servers: dict[str, FileServer], tmp_path: Path, scheme: str
 ) -> None:
-    """
-    The connection is cut half way, and the server has the whole file in the end.
-    """
+    """The connection is cut half way, and the server has the whole file in the end."""
     server = servers[scheme]
     (tmp_path / "made").write_bytes(LARGE)
     async with cutter(server.port, len(LARGE) // 2) as between:

@@ -1,6 +1,4 @@
-"""
-Reports of usage on a pool that runs: what `kettle usage` says is what attempts, history and log say.
-"""
+"""Reports of usage on a pool that runs: what `kettle usage` says is what attempts, history and log say."""
 
 import asyncio
 import csv
@@ -127,9 +125,7 @@ async def test_report_projection_history_and_log_agree(
 
 
 async def records_agree(pool: ThrowawayPool, history: list[dict[str, Any]]) -> None:
-    """
-    What an accounting store would be sent: a record for each job of mine.
-    """
+    """What an accounting store would be sent: a record for each job of mine."""
     status, out, err = await pool.kettle("history", "--owner", ME, "--records", "-")
     assert (0, "") == (status, err)
     lines = [json.loads(line) for line in out.splitlines()]
@@ -142,9 +138,7 @@ async def records_agree(pool: ThrowawayPool, history: list[dict[str, Any]]) -> N
 
 
 async def tables_agree(pool: ThrowawayPool, total: dict[str, Any]) -> None:
-    """
-    The attempts, and the sums by owner that are kept beside them.
-    """
+    """The attempts, and the sums by owner that are kept beside them."""
     connection = await asyncpg.connect(pool.client.pool.database_url)
     try:
         (table,) = await connection.fetch(

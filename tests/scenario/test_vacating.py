@@ -1,6 +1,4 @@
-"""
-Jobs that their owner wants off their machines, in a real pool.
-"""
+"""Jobs that their owner wants off their machines, in a real pool."""
 
 import asyncio
 import signal
@@ -104,9 +102,7 @@ async def test_a_job_leaves_its_machine_and_goes_on_from_what_it_saved(
 
 
 async def test_one_that_does_not_listen_is_gone_at_once(pool: ThrowawayPool, evidence: Evidence) -> None:
-    """
-    It may take its time when it is asked to leave; then it is said that it may not.
-    """
+    """It may take its time when it is asked to leave; then it is said that it may not."""
     mark = evidence.directory / "mark"
     job = await submit(pool, STUBBORN.format(mark=mark), evidence.work)
     await there(mark)
@@ -127,9 +123,7 @@ async def test_one_that_does_not_listen_is_gone_at_once(pool: ThrowawayPool, evi
 
 
 async def test_what_was_ordered_outlives_who_should_do_it(pool: ThrowawayPool, evidence: Evidence) -> None:
-    """
-    The machine does not answer, and the schedd and the shadow are killed: the job leaves all the same.
-    """
+    """The machine does not answer, and the schedd and the shadow are killed: the job leaves all the same."""
     mark = evidence.directory / "mark"
     job = await submit(pool, STUBBORN.format(mark=mark), evidence.work)
     await there(mark)

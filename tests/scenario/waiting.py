@@ -1,6 +1,4 @@
-"""
-Waiting for what is recorded about a job.
-"""
+"""Waiting for what is recorded about a job."""
 
 import asyncio
 from contextlib import aclosing
@@ -16,9 +14,7 @@ T = TypeVar("T", bound=Event)
 
 
 async def happened(client: Client, job: str | JobId, kind: type[T], *, times: int = 1) -> T:
-    """
-    Wait until something has been recorded of a job so many times; the last one.
-    """
+    """Wait until something has been recorded of a job so many times; the last one."""
     found = 0
     job = job_id(job) if isinstance(job, str) else job
     async with asyncio.timeout(WITHIN_S), aclosing(client.follow(job)) as events:

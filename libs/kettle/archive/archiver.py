@@ -1,6 +1,4 @@
-"""
-Moves old pieces of the log from the database to files, and drops them behind the slowest cursor.
-"""
+"""Moves old pieces of the log from the database to files, and drops them behind the slowest cursor."""
 
 import asyncio
 import datetime as dt
@@ -109,9 +107,7 @@ async def _let_go(connection: Connection) -> None:
 
 
 class _Archiver:
-    """
-    The archiver of one shard.
-    """
+    """The archiver of one shard."""
 
     def __init__(
         self,
@@ -139,9 +135,7 @@ class _Archiver:
         self._slowest: SlowestCursor | None = None
 
     async def run(self) -> ShardReport:
-        """
-        Piece by piece, as long as the next one may go.
-        """
+        """Piece by piece, as long as the next one may go."""
         while True:
             wanted = Range(
                 id=self._id,
@@ -165,9 +159,7 @@ class _Archiver:
             self._piece += 1
 
     async def _why_not(self, wanted: Range) -> tuple[Why, str] | None:
-        """
-        Why a piece has to stay; None if it may go.
-        """
+        """Why a piece has to stay; None if it may go."""
         query = self._connection.fetchrow
         self._slowest = await self._look_at_cursors()
         if wanted.end > self._head:
@@ -233,9 +225,7 @@ class _Archiver:
         return None
 
     async def _drop(self, wanted: Range, piece: Piece) -> tuple[Why, str] | None:
-        """
-        Record and drop in one transaction, as soon as nobody reads the piece; why not, if it cannot be.
-        """
+        """Record and drop in one transaction, as soon as nobody reads the piece; why not, if it cannot be."""
         backoff = Backoff()
         deadline = asyncio.get_running_loop().time() + self._patience
         while True:

@@ -11,9 +11,7 @@ from kettle.eventsourcing.log import LogError
 
 
 class ArchiveError(LogError):
-    """
-    The archive cannot be used; what is in it and in the database is as it was.
-    """
+    """The archive cannot be used; what is in it and in the database is as it was."""
 
 
 class DamagedArchiveError(ArchiveError):
@@ -23,6 +21,4 @@ class DamagedArchiveError(ArchiveError):
 
 
 class ArchiverBusyError(ArchiveError):
-    """
-    One archiver at a time.
-    """
+    """One archiver at a time."""

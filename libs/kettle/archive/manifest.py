@@ -22,25 +22,19 @@ NAME: Final = "manifest.json"
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    All pieces of one shard, oldest first.
-    """
+    """All pieces of one shard, oldest first."""
 
     format: Literal["kettle.archive/1"] = "kettle.archive/1"
     shard: str
     pieces: list[Piece] = []
 
     def piece(self, number: int) -> Piece | None:
-        """
-        The entry of a piece, if there is one.
-        """
+        """The entry of a piece, if there is one."""
         return next((piece for piece in self.pieces if piece.piece == number), None)
 
 
 def directory_of(shard: str) -> str:
-    """
-    The name of a shard's directory: one safe path element for each name.
-    """
+    """The name of a shard's directory: one safe path element for each name."""
     quoted = urllib.parse.quote(shard, safe="")
     return "%2E" + quoted[1:] if quoted.startswith(".") else quoted
 
@@ -83,9 +77,7 @@ def add_to_manifest(directory: Path, piece: Piece) -> None:
 
 @contextmanager
 def new_file(directory: Path) -> Generator[tuple[IO[bytes], Path]]:
-    """
-    A file under a temporary name, which is gone at the end unless it was put in place.
-    """
+    """A file under a temporary name, which is gone at the end unless it was put in place."""
     path = directory / f".{secrets.token_hex(8)}.tmp"
     try:
         with path.open("x+b") as file:
@@ -95,25 +87,19 @@ def new_file(directory: Path) -> Generator[tuple[IO[bytes], Path]]:
 
 
 def settle(file: IO[bytes]) -> None:
-    """
-    What was written is on disk afterwards.
-    """
+    """What was written is on disk afterwards."""
     file.flush()
     os.fsync(file.fileno())
 
 
 def put_in_place(temporary: Path, path: Path) -> None:
-    """
-    Rename, durably: after a crash there is the old file or the new one.
-    """
+    """Rename, durably: after a crash there is the old file or the new one."""
     temporary.replace(path)
     _settle_names(path.parent)
 
 
 def _settle_names(directory: Path) -> None:
-    """
-    The names in a directory are on disk afterwards.
-    """
+    """The names in a directory are on disk afterwards."""
     handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
@@ -142,8 +128,6 @@ def make_directory(directory: Path, shard: str) -> Path:
 
 
 def sha256_of(path: Path) -> str:
-    """
-    The hash of a file's bytes, as `sha256sum` prints it.
-    """
+    """The hash of a file's bytes, as `sha256sum` prints it."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -71,32 +71,24 @@ def _schema() -> Any:
 
 
 class RowsHash:
-    """
-    SHA-256 over the msgpack of every row, in order.
-    """
+    """SHA-256 over the msgpack of every row, in order."""
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256()
         self.rows = 0
 
     def add(self, rows: Sequence[EventRow]) -> None:
-        """
-        Take the next rows in.
-        """
+        """Take the next rows in."""
         self._hash.update(b"".join([_encode(tuple(row)) for row in rows]))
         self.rows += len(rows)
 
     def hex(self) -> str:
-        """
-        Of all rows so far.
-        """
+        """Of all rows so far."""
         return self._hash.hexdigest()
 
 
 class EventsWriter:
-    """
-    Writes the events of a piece into an open file, and remembers which streams are in which group.
-    """
+    """Writes the events of a piece into an open file, and remembers which streams are in which group."""
 
     def __init__(self, shard: str, file: IO[bytes]) -> None:
         self._shard = shard
@@ -117,9 +109,7 @@ class EventsWriter:
             self._writer.is_open = False  # no footer: the file is thrown away
 
     def add(self, rows: Sequence[EventRow]) -> None:
-        """
-        Write one group.
-        """
+        """Write one group."""
         pa = arrow()
         columns = list(zip(*rows, strict=True))
         table = pa.Table.from_arrays(
@@ -135,9 +125,7 @@ class EventsWriter:
         self._streams.append(pa.table({"stream": streams, "group": groups}))
 
     def write_streams(self, file: IO[bytes]) -> None:
-        """
-        Write what was remembered.
-        """
+        """Write what was remembered."""
         pa = arrow()
         table = pa.concat_tables(self._streams).sort_by([("stream", "ascending"), ("group", "ascending")])
         arrow("pyarrow.parquet").write_table(
@@ -181,9 +169,7 @@ def read_events(
 
 
 def _range(group: Any) -> tuple[tuple[int, int], tuple[int, int]]:
-    """
-    Frame and position of the first and of the last row: both rise through the file.
-    """
+    """Frame and position of the first and of the last row: both rise through the file."""
     frames, positions = (group.column(1 + index).statistics for index in (FRAME, POSITION))
     return (frames.min, positions.min), (frames.max, positions.max)
 

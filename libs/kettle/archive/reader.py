@@ -1,6 +1,4 @@
-"""
-Reads archived pieces for the log. A file is hashed in full the first time that a process uses it.
-"""
+"""Reads archived pieces for the log. A file is hashed in full the first time that a process uses it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -30,9 +28,7 @@ class FileArchives:
     async def events(
         self, piece: Piece, *, after: tuple[int, int], until: int
     ) -> AsyncIterator[Sequence[EventRow]]:
-        """
-        See `Archives.events`.
-        """
+        """See `Archives.events`."""
         path = await asyncio.to_thread(self.verified, piece, piece.events)
         groups = read_events(path, after=after, until=until)
         while rows := await asyncio.to_thread(next, groups, None):
@@ -40,9 +36,7 @@ class FileArchives:
                 yield rows[start : start + AT_ONCE]
 
     async def stream(self, piece: Piece, stream: str) -> Sequence[EventRow]:
-        """
-        See `Archives.stream`.
-        """
+        """See `Archives.stream`."""
 
         def read() -> list[EventRow]:
             return read_stream(

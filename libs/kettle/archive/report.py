@@ -1,6 +1,4 @@
-"""
-What an archiver did, or would do, and why it did not do more.
-"""
+"""What an archiver did, or would do, and why it did not do more."""
 
 import datetime as dt
 from typing import Literal
@@ -14,9 +12,7 @@ The piece holds the shard's head; has an event that is not old enough; is ahead 
 
 
 class SlowestCursor(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    The projection that is furthest behind in a shard. What it has not seen stays in the database.
-    """
+    """The projection that is furthest behind in a shard. What it has not seen stays in the database."""
 
     projection: str
     version: int
@@ -32,9 +28,7 @@ class SlowestCursor(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ArchivedPiece(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    A piece that went to the archive, or would.
-    """
+    """A piece that went to the archive, or would."""
 
     piece: int
     first_position: int
@@ -46,9 +40,7 @@ class ArchivedPiece(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ShardReport(msgspec.Struct, kw_only=True):
-    """
-    What became of one shard.
-    """
+    """What became of one shard."""
 
     shard: str
     archived: list[ArchivedPiece] = []
@@ -61,9 +53,7 @@ class ShardReport(msgspec.Struct, kw_only=True):
 
 
 class Report(msgspec.Struct, kw_only=True):
-    """
-    What an archiver did to all shards.
-    """
+    """What an archiver did to all shards."""
 
     dry_run: bool
     older_than: dt.datetime
@@ -71,16 +61,12 @@ class Report(msgspec.Struct, kw_only=True):
 
     @property
     def events(self) -> int:
-        """
-        How many events went to the archive, or would.
-        """
+        """How many events went to the archive, or would."""
         return sum(p.last_position - p.first_position + 1 for s in self.shards for p in s.archived)
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    How far the piece is that is being written.
-    """
+    """How far the piece is that is being written."""
 
     shard: str
     piece: int
@@ -89,9 +75,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    Something that is wrong with the archive of a shard.
-    """
+    """Something that is wrong with the archive of a shard."""
 
     shard: str
     file: str
@@ -99,9 +83,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Verification(msgspec.Struct, kw_only=True):
-    """
-    What the archive was found to be.
-    """
+    """What the archive was found to be."""
 
     pieces: int = 0
     files: int = 0
@@ -110,7 +92,5 @@ class Verification(msgspec.Struct, kw_only=True):
 
     @property
     def sound(self) -> bool:
-        """
-        Whether every archived event can be read.
-        """
+        """Whether every archived event can be read."""
         return not self.problems

@@ -1,6 +1,4 @@
-"""
-Archives by itself: what a service runs so that nobody has to think of it.
-"""
+"""Archives by itself: what a service runs so that nobody has to think of it."""
 
 import asyncio
 import datetime as dt

@@ -1,6 +1,4 @@
-"""
-Checks all archives against their manifests and the table log.archive.
-"""
+"""Checks all archives against their manifests and the table log.archive."""
 
 import asyncio
 from collections.abc import Callable
@@ -56,9 +54,7 @@ async def verify(
 
 
 def _entry(directory: Path, piece: Piece, before: Piece | None) -> list[str]:
-    """
-    What is wrong with what the manifest and the database say about a piece.
-    """
+    """What is wrong with what the manifest and the database say about a piece."""
     problems: list[str] = []
     follows = before.last_position + 1 if before is not None and before.shard == piece.shard else 1
     if piece.first_position != follows:

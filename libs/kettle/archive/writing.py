@@ -1,6 +1,4 @@
-"""
-Writes one piece of the log into its files, and proves that the files hold what the database has.
-"""
+"""Writes one piece of the log into its files, and proves that the files hold what the database has."""
 
 import asyncio
 import datetime as dt
@@ -33,9 +31,7 @@ _FETCH: Final = 2_048
 
 
 class Range(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    A piece as the database has it.
-    """
+    """A piece as the database has it."""
 
     id: int
     """The shard's number."""
@@ -104,9 +100,7 @@ async def _groups(connection: Connection, wanted: Range) -> AsyncGenerator[list[
 
 
 class _Copy:
-    """
-    What the database gave.
-    """
+    """What the database gave."""
 
     def __init__(self, wanted: Range) -> None:
         self.wanted = wanted
@@ -116,18 +110,14 @@ class _Copy:
         self.times: list[dt.datetime] = []
 
     def add(self, rows: Sequence[EventRow]) -> None:
-        """
-        Take the next rows in.
-        """
+        """Take the next rows in."""
         self.hash.add(rows)
         self.first, self.last = self.first or rows[0], rows[-1]
         times = [row[_AT] for row in rows] + self.times
         self.times = [min(times), max(times)]
 
     def piece(self, events: PieceFile, streams: PieceFile) -> Piece:
-        """
-        The entry for the piece; ArchiveError if the database does not have all of it.
-        """
+        """The entry for the piece; ArchiveError if the database does not have all of it."""
         wanted = self.wanted
         first_position = max(wanted.first, 1)  # positions count from 1
         whole = wanted.end - first_position
@@ -157,9 +147,7 @@ class _Copy:
 
 
 def _keep(directory: Path, copy: _Copy, events: Path, streams: Path) -> Piece:
-    """
-    Compare the files with the database, and put them in place unless equal ones are there.
-    """
+    """Compare the files with the database, and put them in place unless equal ones are there."""
     shard, number = copy.wanted.shard, copy.wanted.piece
     files = [
         _described(shard, number, kind, path) for kind, path in (("events", events), ("streams", streams))
@@ -188,9 +176,7 @@ def _keep(directory: Path, copy: _Copy, events: Path, streams: Path) -> Piece:
 
 
 def _described(shard: str, number: int, kind: str, path: Path) -> PieceFile:
-    """
-    The hash is part of the name, so nothing ever takes the place of a file that somebody relies on.
-    """
+    """The hash is part of the name, so nothing ever takes the place of a file that somebody relies on."""
     digest = sha256_of(path)
     name = f"{directory_of(shard)}/{number:06d}-{digest[:12]}.{kind}.parquet"
     return PieceFile(path=name, bytes=path.stat().st_size, sha256=digest)

@@ -27,9 +27,7 @@ _PREFIX: Final = "job/"
 
 
 class _Life(msgspec.Struct):
-    """
-    A job that is not over.
-    """
+    """A job that is not over."""
 
     attempt: int | None
     """The newest one; None: not known, because the beginning was not read."""
@@ -57,18 +55,14 @@ class Attempts:
         """Cluster -> a bit for each of its jobs that is over."""
 
     def over(self, stream: str) -> bool:
-        """
-        Whether a stream is that of a job that is over.
-        """
+        """Whether a stream is that of a job that is over."""
         if not stream.startswith(_PREFIX):
             return False
         job = JobId.parse(stream.removeprefix(_PREFIX))
         return bool(self._over.get(job.cluster, 0) >> job.proc & 1)
 
     def feed(self, stream: str, position: int, event: Event) -> bool:
-        """
-        Look at the next event; returns whether its job is over now.
-        """
+        """Look at the next event; returns whether its job is over now."""
         if not stream.startswith(_PREFIX):
             return False
         if self.over(stream):
@@ -139,9 +133,7 @@ class Claims:
         """The reverse."""
 
     def feed(self, stream: str, position: int, event: Event) -> None:
-        """
-        Look at the next event.
-        """
+        """Look at the next event."""
         match event:
             case ClaimGranted(claim=claim):
                 self._check.examined += 1

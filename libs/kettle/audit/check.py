@@ -1,6 +1,4 @@
-"""
-The audit of a log: its shards one after the other, each from one snapshot of its database.
-"""
+"""The audit of a log: its shards one after the other, each from one snapshot of its database."""
 
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
@@ -27,9 +25,7 @@ _USAGE: str = "jobs"
 
 
 class AuditError(Exception):
-    """
-    The audit could not be made.
-    """
+    """The audit could not be made."""
 
 
 async def check(
@@ -92,9 +88,7 @@ class _Auditor:
         return [tenure.shard for tenure in tenures if self._wanted.takes(tenure)]
 
     async def _shard(self, address: str, shard: str, stack: AsyncExitStack) -> None:
-        """
-        The tables are looked at before the log, so that they cannot have more than it.
-        """
+        """The tables are looked at before the log, so that they cannot have more than it."""
         stored: list[Tables] = []
         if self._wanted.full:
             stored = [await stack.enter_async_context(tables(each)) for each in self._addresses]
@@ -118,9 +112,7 @@ class _Auditor:
             self._report.check("positions").skipped.append(f"{shard}: its archive cannot be read")
 
     async def _followers(self, db: Snapshot, stored: Sequence[Tables], tenure: Tenure) -> list[Follower]:
-        """
-        Fresh folds, each as far as the stored one has come.
-        """
+        """Fresh folds, each as far as the stored one has come."""
         shard, report, wanted = tenure.shard, self._report, self._wanted
         kind = shard.partition(".")[0]
         sample = wanted.sampled(await db.beginnings(shard)) if wanted.sample else None
@@ -142,9 +134,7 @@ class _Auditor:
         return found
 
     async def _archives(self, address: str) -> None:
-        """
-        Every file that the log relies on, by its hash.
-        """
+        """Every file that the log relies on, by its hash."""
         if self._wanted.archive is None or not self._wanted.full:
             return
         check = self._report.check("archives")

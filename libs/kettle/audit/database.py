@@ -1,6 +1,4 @@
-"""
-What the audit reads from databases: of each, all from one snapshot, so that a pool may go on meanwhile.
-"""
+"""What the audit reads from databases: of each, all from one snapshot, so that a pool may go on meanwhile."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
@@ -50,9 +48,7 @@ _USAGE: Final = (
 
 
 class Snapshot:
-    """
-    The log as it was at one moment.
-    """
+    """The log as it was at one moment."""
 
     def __init__(self, connection: Connection, archives: Archives) -> None:
         self._connection = connection
@@ -60,9 +56,7 @@ class Snapshot:
         self._ids: dict[str, int] = {}
 
     async def shards(self) -> list[Tenure]:
-        """
-        All shards, by name.
-        """
+        """All shards, by name."""
         rows = await self._connection.fetch(_SHARDS)
         self._ids = {row["name"]: row["id"] for row in rows}
         return [
@@ -90,9 +84,7 @@ class Snapshot:
             yield _recorded(row)
 
     async def last_of_stream(self, shard: str, stream: str, *, until: int) -> int:
-        """
-        The position of the last event of a stream, up to a frame; 0: there is none.
-        """
+        """The position of the last event of a stream, up to a frame; 0: there is none."""
         if (other := stream_of_many(stream)) is not None and (
             found := await self._last_of_many(shard, stream, other, until)
         ):
@@ -121,22 +113,16 @@ class Snapshot:
         return 0
 
     async def beginnings(self, shard: str) -> int:
-        """
-        About how many clusters, claims, machines and cycles there are: those that begin in the table.
-        """
+        """About how many clusters, claims, machines and cycles there are: those that begin in the table."""
         return int(await self._connection.fetchval(_BEGINNINGS, self._ids[shard]))
 
     async def cursor(self, projection: str, shard: str) -> int | None:
-        """
-        How far a projection has come; None if it has not begun.
-        """
+        """How far a projection has come; None if it has not begun."""
         frame: int | None = await self._connection.fetchval(_CURSOR, projection, shard)
         return frame
 
     async def working_set(self, shard: str) -> dict[str, Row]:
-        """
-        The rows of a shard's working set.
-        """
+        """The rows of a shard's working set."""
         rows = await self._connection.fetch(_WORKING_SET, self._ids[shard])
         return {row["stream"]: Row(row["stream"], row["ver"], row["state"]) for row in rows}
 
@@ -146,9 +132,7 @@ class Snapshot:
 
 
 class Where(msgspec.Struct, frozen=True):
-    """
-    How far a projection has come in a shard.
-    """
+    """How far a projection has come in a shard."""
 
     version: int
     """Of its tables."""
@@ -158,49 +142,37 @@ class Where(msgspec.Struct, frozen=True):
 
 
 class Tables:
-    """
-    The tables of projections as they were at one moment, and room for temporary ones.
-    """
+    """The tables of projections as they were at one moment, and room for temporary ones."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
 
     async def projections(self, shard: str) -> list[StoredProjection]:
-        """
-        Those that follow a shard and have tables here.
-        """
+        """Those that follow a shard and have tables here."""
         rows = await self.connection.fetch(QUERIES["tables_of"])
         named = {str(row["name"]) for row in rows}
         made = [make() for name, make in PROJECTIONS.items() if name in named]
         return [projection for projection in made if follows(projection, shard)]
 
     async def place(self, projection: str, shard: str) -> Where:
-        """
-        How far one of them has come.
-        """
+        """How far one of them has come."""
         row = await self.connection.fetchrow(QUERIES["place"], projection, shard)
         assert row is not None, "it has tables"
         return Where(row["version"], row["frame"], row["error"])
 
     async def usage(self, shard: str) -> list[tuple[str, Sequence[int]]]:
-        """
-        By owner: jobs completed, attempts, and microseconds of wall-clock, slot and processor time.
-        """
+        """By owner: jobs completed, attempts, and microseconds of wall-clock, slot and processor time."""
         rows = await self.connection.fetch(_USAGE, shard)
         return [(row["owner"], list(row.values())[1:]) for row in rows]
 
     async def seal(self) -> None:
-        """
-        From now on nothing but temporary tables can be written.
-        """
+        """From now on nothing but temporary tables can be written."""
         await self.connection.execute("SET TRANSACTION READ ONLY")
 
 
 @asynccontextmanager
 async def snapshot(dsn: str, archives: Archives) -> AsyncGenerator[Snapshot, None]:
-    """
-    Connect and read as of now, as long as the context lasts. Errors are asyncpg's.
-    """
+    """Connect and read as of now, as long as the context lasts. Errors are asyncpg's."""
     async with (
         _connected(dsn) as connection,
         connection.transaction(isolation="repeatable_read", readonly=True),
@@ -211,9 +183,7 @@ async def snapshot(dsn: str, archives: Archives) -> AsyncGenerator[Snapshot, Non
 
 @asynccontextmanager
 async def tables(dsn: str) -> AsyncGenerator[Tables, None]:
-    """
-    The same for the tables of projections.
-    """
+    """The same for the tables of projections."""
     async with (
         _connected(dsn, temp_buffers="64MB") as connection,
         connection.transaction(isolation="repeatable_read"),

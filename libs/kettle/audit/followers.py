@@ -10,32 +10,22 @@ from kettle_wire.frames import Frame
 
 
 class Follower(Protocol):
-    """
-    One thing that is folded and compared.
-    """
+    """One thing that is folded and compared."""
 
     @property
     def names(self) -> Sequence[str]:
-        """
-        The checks that it makes.
-        """
+        """The checks that it makes."""
         ...
 
     @property
     def one_by_one(self) -> bool:
-        """
-        Whether it is fed the single events of jobs, in frames that are expanded.
-        """
+        """Whether it is fed the single events of jobs, in frames that are expanded."""
         ...
 
     async def feed(self, frame: Frame, events: Sequence[Event]) -> None:
-        """
-        Fold the next frame.
-        """
+        """Fold the next frame."""
         ...
 
     async def finish(self) -> None:
-        """
-        Compare.
-        """
+        """Compare."""
         ...

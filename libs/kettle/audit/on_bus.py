@@ -1,6 +1,4 @@
-"""
-The frames that the bus still has, beside those of the database.
-"""
+"""The frames that the bus still has, beside those of the database."""
 
 import asyncio
 import hashlib
@@ -46,16 +44,12 @@ class OnBus:
             await self._advance()
 
     async def finish(self) -> None:
-        """
-        No frame of the database follows.
-        """
+        """No frame of the database follows."""
         while self._next is not None:
             await self._surplus(self._next)
 
     async def feed(self, frame: Frame) -> None:
-        """
-        Compare the next frame of the database with the message of its number, if there is one.
-        """
+        """Compare the next frame of the database with the message of its number, if there is one."""
         while self._next is not None and self._next.sequence < frame.number:
             await self._surplus(self._next)
         if self._next is None or self._next.sequence != frame.number:

@@ -1,6 +1,4 @@
-"""
-The tables of a projection, beside a fresh fold of the events into temporary ones.
-"""
+"""The tables of a projection, beside a fresh fold of the events into temporary ones."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -20,13 +18,13 @@ from kettle_wire.frames import Frame
 EVENTS: Final = 10_000
 """About so many are folded at once."""
 TOLD: Final = 1_000
-"""The most rows of one table that are looked up in the log; where more differ, the first one may be another."""
+"""
+The most rows of one table that are looked up in the log; where more differ, the first one may be another.
+"""
 
 
 class ProjectionFold:
-    """
-    Fed the frames up to the cursor of the projection, it says which rows differ.
-    """
+    """Fed the frames up to the cursor of the projection, it says which rows differ."""
 
     def __init__(
         self,
@@ -55,15 +53,11 @@ class ProjectionFold:
         self._refused = False
 
     async def begin(self) -> None:
-        """
-        Make the temporary tables.
-        """
+        """Make the temporary tables."""
         await self._fold.begin()
 
     async def feed(self, frame: Frame, events: Sequence[Event]) -> None:
-        """
-        See `Follower.feed`: frames that the projection has not seen do not count.
-        """
+        """See `Follower.feed`: frames that the projection has not seen do not count."""
         if frame.number > self.cursor or self._refused:
             return
         if self._sample is not None:
@@ -78,9 +72,7 @@ class ProjectionFold:
             await self._flush()
 
     async def finish(self) -> None:
-        """
-        See `Follower.finish`.
-        """
+        """See `Follower.finish`."""
         await self._flush()
         if self._refused:
             return

@@ -1,6 +1,4 @@
-"""
-What an audit found, for programs; people get it from the command line.
-"""
+"""What an audit found, for programs; people get it from the command line."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -25,20 +23,18 @@ CHECKS: Final[dict[str, str]] = {
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    One thing that is wrong.
-    """
+    """One thing that is wrong."""
 
     shard: str
     position: int
-    """Of the event at which it shows; for the check `bus` its frame's number; 0 where there is no such place."""
+    """
+    Of the event at which it shows; for the check `bus` its frame's number; 0 where there is no such place.
+    """
     sentence: str
 
 
 class Check(msgspec.Struct, kw_only=True):
-    """
-    One check over all shards.
-    """
+    """One check over all shards."""
 
     name: str
     claim: str
@@ -52,24 +48,18 @@ class Check(msgspec.Struct, kw_only=True):
 
     @property
     def first(self) -> Problem | None:
-        """
-        The first problem of the first shard that has one.
-        """
+        """The first problem of the first shard that has one."""
         return self.firsts[0] if self.firsts else None
 
     def found(self, shard: str, position: int, sentence: str) -> None:
-        """
-        Count a problem, and keep the first of its shard.
-        """
+        """Count a problem, and keep the first of its shard."""
         self.problems += 1
         if all(known.shard != shard for known in self.firsts):
             self.firsts.append(Problem(shard=shard, position=position, sentence=sentence))
 
 
 class ShardAudit(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    What was read of one shard.
-    """
+    """What was read of one shard."""
 
     shard: str
     frames: int
@@ -81,31 +71,23 @@ class ShardAudit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuditReport(msgspec.Struct, kw_only=True):
-    """
-    All checks, in the order of `CHECKS` and then those of projections, and all shards by name.
-    """
+    """All checks, in the order of `CHECKS` and then those of projections, and all shards by name."""
 
     checks: list[Check]
     shards: list[ShardAudit]
 
     @classmethod
     def empty(cls) -> "AuditReport":
-        """
-        A report of nothing, to be filled.
-        """
+        """A report of nothing, to be filled."""
         return cls(checks=[Check(name=name, claim=claim) for name, claim in CHECKS.items()], shards=[])
 
     @property
     def clean(self) -> bool:
-        """
-        Whether nothing is wrong.
-        """
+        """Whether nothing is wrong."""
         return not any(check.problems for check in self.checks)
 
     def check(self, name: str) -> Check:
-        """
-        A check by its name; that of a projection is made when it is first asked for.
-        """
+        """A check by its name; that of a projection is made when it is first asked for."""
         for check in self.checks:
             if check.name == name:
                 return check
@@ -114,7 +96,5 @@ class AuditReport(msgspec.Struct, kw_only=True):
         return made
 
     def problems(self, names: Iterable[str]) -> int:
-        """
-        How many problems some checks have found so far.
-        """
+        """How many problems some checks have found so far."""
         return sum(self.check(name).problems for name in names)

@@ -14,18 +14,14 @@ _SCALE: Final = 1 << 64
 
 
 class Root(msgspec.Struct, frozen=True):
-    """
-    What a stream is about: the column of a table's key, and its value there.
-    """
+    """What a stream is about: the column of a table's key, and its value there."""
 
     column: str
     value: int | str
 
 
 def root_of(stream: str) -> Root | None:
-    """
-    The cluster of a job, cluster or factory, otherwise the thing itself; None for what is about none.
-    """
+    """The cluster of a job, cluster or factory, otherwise the thing itself; None for what is about none."""
     kind, slash, name = stream.partition("/")
     if not slash:
         return None
@@ -36,9 +32,7 @@ def root_of(stream: str) -> Root | None:
 
 
 class Sample:
-    """
-    Takes about `wanted` of `total` things.
-    """
+    """Takes about `wanted` of `total` things."""
 
     def __init__(self, wanted: int, total: int, *, seed: int) -> None:
         self._limit = _SCALE if wanted >= total else _SCALE * wanted // total
@@ -46,9 +40,7 @@ class Sample:
         self._taken: dict[str, dict[int | str, bool]] = {}
 
     def takes(self, stream: str) -> bool:
-        """
-        Whether a stream is one of those taken.
-        """
+        """Whether a stream is one of those taken."""
         root = root_of(stream)
         if root is None:
             return False
@@ -63,7 +55,5 @@ class Sample:
 
     @property
     def taken(self) -> dict[str, Sequence[int | str]]:
-        """
-        What was taken so far: values by column.
-        """
+        """What was taken so far: values by column."""
         return {column: list(values) for column, values in self._taken.items()}

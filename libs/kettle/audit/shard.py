@@ -1,6 +1,4 @@
-"""
-The audit of one shard: one walk over its events, on which all checks go along.
-"""
+"""The audit of one shard: one walk over its events, on which all checks go along."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, aclosing
@@ -28,9 +26,7 @@ _OFTEN: Final = 256
 
 
 class ShardWalk:
-    """
-    The walk over one shard after a frame.
-    """
+    """The walk over one shard after a frame."""
 
     def __init__(
         self,
@@ -52,9 +48,7 @@ class ShardWalk:
         self._frames = 0
 
     async def run(self, bus: Bus | None, subjects: Subjects | None) -> None:
-        """
-        Walk, compare, and add what was found to the report.
-        """
+        """Walk, compare, and add what was found to the report."""
         tenure = self._tenure
         before = self._report.problems(SOUND)
         walk = Walk(tenure.shard, self._report, after=self._after)

@@ -18,9 +18,7 @@ _US: Final = 1_000_000
 
 
 class Sum(msgspec.Struct):
-    """
-    What the attempts of one owner have used; times in whole microseconds.
-    """
+    """What the attempts of one owner have used; times in whole microseconds."""
 
     jobs_completed: int = 0
     attempts: int = 0
@@ -32,15 +30,15 @@ class Sum(msgspec.Struct):
 class _Cluster(msgspec.Struct, frozen=True):
     owner: str
     cores: Scalar
-    """What all its jobs ask for; an expression counts as one core, as nobody can tell afterwards what it was."""
+    """
+    What all its jobs ask for; an expression counts as one core, as nobody can tell afterwards what it was.
+    """
     column: list[Scalar] | None
     """What each of its jobs asks for."""
 
 
 class Sums:
-    """
-    Fed the events of one shard from the first one on.
-    """
+    """Fed the events of one shard from the first one on."""
 
     def __init__(self) -> None:
         self.owners: dict[str, Sum] = {}
@@ -48,9 +46,7 @@ class Sums:
         self._removed: set[str] = set()
 
     def feed(self, stream: str, event: Event) -> str:
-        """
-        Look at the next event; returns whose sum it changed, empty: nobody's.
-        """
+        """Look at the next event; returns whose sum it changed, empty: nobody's."""
         match event:
             case ClusterSubmitted():
                 self._clusters[event.cluster] = _cluster(event)

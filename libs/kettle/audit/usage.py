@@ -1,6 +1,4 @@
-"""
-The table of usage, beside the sum of the attempts.
-"""
+"""The table of usage, beside the sum of the attempts."""
 
 from collections.abc import Sequence
 
@@ -12,9 +10,7 @@ from kettle_wire.frames import Frame
 
 
 class UsageSums:
-    """
-    Fed the frames up to the cursor of the table, it says whose usage differs.
-    """
+    """Fed the frames up to the cursor of the table, it says whose usage differs."""
 
     names: Sequence[str] = ("usage",)
     one_by_one = True
@@ -28,9 +24,7 @@ class UsageSums:
         self._last: dict[str, int] = {}
 
     async def feed(self, frame: Frame, events: Sequence[Event]) -> None:
-        """
-        See `Follower.feed`.
-        """
+        """See `Follower.feed`."""
         if frame.number > self._cursor:
             return
         for index, (entry, event) in enumerate(zip(frame.entries, events, strict=True)):
@@ -38,9 +32,7 @@ class UsageSums:
                 self._last[owner] = frame.position_of(index)
 
     async def finish(self) -> None:
-        """
-        See `Follower.finish`.
-        """
+        """See `Follower.finish`."""
         stored = {owner: Sum(*used) for owner, used in await self._tables.usage(self._shard)}
         ours = self._sums.owners
         for owner in sorted(stored.keys() | ours.keys(), key=lambda owner: self._last.get(owner, 0)):

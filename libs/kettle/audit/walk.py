@@ -13,9 +13,7 @@ from kettle_wire.frames import Entry, Frame
 
 
 class Recorded(msgspec.Struct, frozen=True):
-    """
-    A row of the log.
-    """
+    """A row of the log."""
 
     position: int
     frame: int
@@ -51,9 +49,7 @@ class Walk:
         self.at = 0
 
     def feed(self, row: Recorded) -> tuple[Frame, list[Event]] | None:
-        """
-        Look at the next row; returns the frame before, if this row begins another.
-        """
+        """Look at the next row; returns the frame before, if this row begins another."""
         complete = None
         if not self._rows or self._rows[-1].frame != row.frame:
             complete = self.finish()
@@ -65,9 +61,7 @@ class Walk:
         return complete
 
     def finish(self) -> tuple[Frame, list[Event]] | None:
-        """
-        The frame that is complete when no row follows; its events only if all of them can be read.
-        """
+        """The frame that is complete when no row follows; its events only if all of them can be read."""
         if not self._rows:
             return None
         rows, self._rows = self._rows, []
@@ -147,7 +141,9 @@ class Walk:
 
 
 def _singles(entry: Entry) -> list[Entry]:
-    """What an entry says, job by job if it says it of many; nothing if it cannot be read, which is said elsewhere."""
+    """
+    What an entry says, job by job if it says it of many; nothing if it cannot be read, which is said elsewhere.
+    """
     try:
         return list(each(entry))
     except UnknownEventError:

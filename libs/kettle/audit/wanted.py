@@ -1,6 +1,4 @@
-"""
-What is to be audited.
-"""
+"""What is to be audited."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -22,12 +20,12 @@ Folds: TypeAlias = Mapping[str, Callable[[str], Fold]]
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    Everything, unless it is said otherwise.
-    """
+    """Everything, unless it is said otherwise."""
 
     full: bool = True
-    """From the first frame on, with fresh folds of all that is derived; otherwise the newest frames, without folds."""
+    """
+    From the first frame on, with fresh folds of all that is derived; otherwise the newest frames, without folds.
+    """
     shards: frozenset[str] = frozenset()
     """These alone; empty: all."""
     folds: Folds = {}
@@ -39,25 +37,17 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """The archive directory."""
 
     def after(self, tenure: Tenure) -> int:
-        """
-        The frame after which a shard is read.
-        """
+        """The frame after which a shard is read."""
         return 0 if self.full else max(0, tenure.frame - RECENT_FRAMES)
 
     def takes(self, tenure: Tenure) -> bool:
-        """
-        Whether a shard is among those wanted.
-        """
+        """Whether a shard is among those wanted."""
         return not self.shards or tenure.shard in self.shards
 
     def sampled(self, beginnings: int) -> Sample | None:
-        """
-        Which streams of a shard are folded, if it is not all.
-        """
+        """Which streams of a shard are folded, if it is not all."""
         return Sample(self.sample, beginnings, seed=self.seed) if self.sample else None
 
     def archives(self) -> Archives:
-        """
-        What reads archived pieces.
-        """
+        """What reads archived pieces."""
         return FileArchives(self.archive) if self.archive is not None else NoArchives()

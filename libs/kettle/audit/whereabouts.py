@@ -1,6 +1,4 @@
-"""
-Where in the log a row of a projection comes from: the last event that it follows from.
-"""
+"""Where in the log a row of a projection comes from: the last event that it follows from."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -11,9 +9,7 @@ from kettle_wire.frames import Frame
 
 
 class Whereabouts:
-    """
-    Fed the frames of one shard, it remembers of each owner the last position, and looks the rest up.
-    """
+    """Fed the frames of one shard, it remembers of each owner the last position, and looks the rest up."""
 
     names: Sequence[str] = ()
     one_by_one = True
@@ -25,9 +21,7 @@ class Whereabouts:
         self._last: dict[str, int] = {}
 
     async def feed(self, frame: Frame, events: Sequence[Event]) -> None:
-        """
-        See `Follower.feed`.
-        """
+        """See `Follower.feed`."""
         for index, (entry, event) in enumerate(zip(frame.entries, events, strict=True)):
             position = frame.position_of(index)
             if isinstance(event, ClusterSubmitted):
@@ -40,14 +34,10 @@ class Whereabouts:
                 self._last[self._owner_of.get(cluster, "")] = position
 
     async def finish(self) -> None:
-        """
-        See `Follower.finish`.
-        """
+        """See `Follower.finish`."""
 
     def of_owner(self, owner: str) -> int:
-        """
-        The last position of an event of this owner's clusters and jobs; 0: none.
-        """
+        """The last position of an event of this owner's clusters and jobs; 0: none."""
         return self._last.get(owner, 0)
 
     async def position(self, key: Mapping[str, object], *, until: int) -> int:

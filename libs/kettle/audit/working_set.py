@@ -1,6 +1,4 @@
-"""
-The working set of a shard, beside a fresh fold of its events. Pure.
-"""
+"""The working set of a shard, beside a fresh fold of its events. Pure."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -16,9 +14,7 @@ Fold = Callable[[str, Event, int], Iterable[tuple[str, bytes | None]]]
 
 
 class WorkingSetFold:
-    """
-    Fed the frames up to the working set's cursor, it says how the stored rows differ.
-    """
+    """Fed the frames up to the working set's cursor, it says how the stored rows differ."""
 
     names: Sequence[str] = ("working_set",)
     one_by_one = False
@@ -45,9 +41,7 @@ class WorkingSetFold:
         self._refused = False
 
     async def feed(self, frame: Frame, events: Sequence[Event]) -> None:
-        """
-        See `Follower.feed`: frames that the working set has not seen do not count.
-        """
+        """See `Follower.feed`: frames that the working set has not seen do not count."""
         if frame.number > self._cursor or self._refused:
             return
         for position, (entry, event) in enumerate(zip(frame.entries, events, strict=True), frame.position):

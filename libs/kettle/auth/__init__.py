@@ -1,3 +1,1 @@
-"""
-Who may do what.
-"""
+"""Who may do what."""

@@ -11,16 +11,12 @@ from kettle_wire.jobs import JobId
 
 
 def proof(secret: str, *, claim: str, job: JobId, attempt: int, person: str) -> str:
-    """
-    In hexadecimal digits; who may have one, its maker decides.
-    """
+    """In hexadecimal digits; who may have one, its maker decides."""
     said = "\0".join(("access", claim, str(job), str(attempt), person))
     return hmac.new(secret.encode(), said.encode(), "sha256").hexdigest()
 
 
 def proves(given: str, secret: str, *, claim: str, job: JobId, attempt: int, person: str) -> bool:
-    """
-    Whether it was made with this secret for this person and this attempt.
-    """
+    """Whether it was made with this secret for this person and this attempt."""
     wanted = proof(secret, claim=claim, job=job, attempt=attempt, person=person)
     return hmac.compare_digest(wanted.encode(), given.encode())

@@ -236,9 +236,7 @@ def _publishes_events(role: str, subjects: Subjects) -> list[str]:
 
 
 def _makes(stream: str) -> list[str]:
-    """
-    Look at a stream, and make it if it is not there.
-    """
+    """Look at a stream, and make it if it is not there."""
     return [f"{_API}.STREAM.INFO.{stream}", f"{_API}.STREAM.CREATE.{stream}"]
 
 

@@ -1,6 +1,4 @@
-"""
-ClassAd: a mapping from names to values and expressions.
-"""
+"""ClassAd: a mapping from names to values and expressions."""
 
 from __future__ import annotations
 
@@ -48,9 +46,7 @@ class ClassAd(MutableMapping[str, Any]):
 
     @classmethod
     def around(cls, inner: classad.ClassAd) -> Self:
-        """
-        The same ad under HTCondor's methods.
-        """
+        """The same ad under HTCondor's methods."""
         ad = cls.__new__(cls)
         ad._inner = inner
         return ad
@@ -64,9 +60,7 @@ class ClassAd(MutableMapping[str, Any]):
 
     @property
     def inner(self) -> classad.ClassAd:
-        """
-        The ad as Kettle's libraries know it.
-        """
+        """The ad as Kettle's libraries know it."""
         return self._inner
 
     def __getitem__(self, key: str) -> Any:
@@ -114,9 +108,7 @@ class ClassAd(MutableMapping[str, Any]):
         return unparse(as_node(self._inner))
 
     def eval(self, attr: str) -> Any:
-        """
-        The value of an attribute; raises KeyError if there is none of this name.
-        """
+        """The value of an attribute; raises KeyError if there is none of this name."""
         if named(attr) not in self._inner:
             raise KeyError(attr)
         try:
@@ -125,9 +117,7 @@ class ClassAd(MutableMapping[str, Any]):
             raise ClassAdException(f"{attr} has no value: {error}") from error
 
     def lookup(self, attr: str) -> ExprTree:
-        """
-        The expression of an attribute, a literal too; raises KeyError.
-        """
+        """The expression of an attribute, a literal too; raises KeyError."""
         found = self._inner.find(named(attr).lower())
         if found is None:
             raise KeyError(attr)
@@ -149,44 +139,32 @@ class ClassAd(MutableMapping[str, Any]):
         )
 
     def externalRefs(self, expr: ExprTree) -> list[str]:
-        """
-        The attributes that an expression asks of other ads.
-        """
+        """The attributes that an expression asks of other ads."""
         _expect(expr, ExprTree, "expr must be an ExprTree")
         return sorted(classad.references(expr.node, self._inner).external, key=str.lower)
 
     def internalRefs(self, expr: ExprTree) -> list[str]:
-        """
-        The attributes of this ad that an expression depends on.
-        """
+        """The attributes of this ad that an expression depends on."""
         _expect(expr, ExprTree, "expr must be an ExprTree")
         return sorted(classad.references(expr.node, self._inner).internal, key=str.lower)
 
     def matches(self, ad: ClassAd) -> bool:
-        """
-        Whether this ad meets the Requirements of the other.
-        """
+        """Whether this ad meets the Requirements of the other."""
         _expect(ad, ClassAd, "ad must be a ClassAd")
         return classad.one_way(ad.inner, self._inner, CONTEXT)
 
     def symmetricMatch(self, ad: ClassAd) -> bool:
-        """
-        Whether each of the two meets the other's Requirements.
-        """
+        """Whether each of the two meets the other's Requirements."""
         _expect(ad, ClassAd, "ad must be a ClassAd")
         return classad.matches(self._inner, ad.inner, CONTEXT)
 
     def printOld(self) -> str:
-        """
-        One `Name = expression` per line.
-        """
+        """One `Name = expression` per line."""
         lines = [f"{name} = {unparse_long(self._inner[name])}" for name in self]
         return "\n".join(lines) + "\n"
 
     def printJson(self) -> str:
-        r"""
-        The ad as JSON; expressions are strings of the form `\/Expr(...)\/`.
-        """
+        r"""The ad as JSON; expressions are strings of the form `\/Expr(...)\/`."""
         try:
             return _indented(classad.write_json(self._inner))
         except classad.NotRepresentable as error:

@@ -1,6 +1,4 @@
-"""
-From what HTCondor's calls take for jobs to a selection.
-"""
+"""From what HTCondor's calls take for jobs to a selection."""
 
 import re
 from collections.abc import Iterable
@@ -42,9 +40,7 @@ def constraint_of(constraint: Constraint) -> str:
 
 
 def selection(spec: Any) -> Select:
-    """
-    The jobs that a job_spec means: `C.P`, a cluster, a list of these, or a constraint.
-    """
+    """The jobs that a job_spec means: `C.P`, a cluster, a list of these, or a constraint."""
     match spec:
         case bool() | None | ExprTree():
             return Select(constraint=constraint_of(spec))

@@ -1,6 +1,4 @@
-"""
-Collector: what the parts of the pool say of themselves.
-"""
+"""Collector: what the parts of the pool say of themselves."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final, NoReturn
@@ -74,9 +72,7 @@ class Collector:
         projection: Sequence[str] | None = None,
         statistics: str | None = None,
     ) -> list[Any]:
-        """
-        The ads of a type that meet a constraint.
-        """
+        """The ads of a type that meet a constraint."""
         del statistics  # these are in the ads, asked for or not
         pool = known(self._pool)
         kind, wanted = _TYPES.get(AdType(ad_type)), constraint_of(constraint)
@@ -104,9 +100,7 @@ class Collector:
         return next((ad for ad in found if name is None and ad.get("Name") == mine), found[0])
 
     def locateAll(self, daemon_type: DaemonType) -> list[Any]:
-        """
-        Where all daemons of a type are.
-        """
+        """Where all daemons of a type are."""
         return self._all(daemon_type, None)
 
     def directQuery(
@@ -116,9 +110,7 @@ class Collector:
         projection: Sequence[str] | None = None,
         statistics: str | None = None,
     ) -> Any:
-        """
-        The ad of a daemon, which in Kettle is what the daemon itself published last.
-        """
+        """The ad of a daemon, which in Kettle is what the daemon itself published last."""
         del statistics
         ad = self.locate(daemon_type, name)
         wanted = {each.lower() for each in projection or ()}
@@ -127,9 +119,7 @@ class Collector:
     def advertise(
         self, ad_list: Sequence[ClassAd], command: str = "UPDATE_AD_GENERIC", use_tcp: bool = True
     ) -> NoReturn:
-        """
-        Not carried out: only the parts of a pool publish ads.
-        """
+        """Not carried out: only the parts of a pool publish ads."""
         raise NotCarriedOutError(f"{command}: only the pool's own daemons publish ads in Kettle")
 
     def _all(self, daemon_type: DaemonType, name: str | None) -> list[Any]:

@@ -1,6 +1,4 @@
-"""
-One connection to each pool for all threads of a program; it is made when the first question is asked.
-"""
+"""One connection to each pool for all threads of a program; it is made when the first question is asked."""
 
 import atexit
 import os
@@ -41,9 +39,7 @@ def pool_here() -> PoolFile:
 
 
 def pool_at(address: str) -> PoolFile:
-    """
-    The pool at an address, HOST:PORT of its bus; the one that is known here, if it is that one.
-    """
+    """The pool at an address, HOST:PORT of its bus; the one that is known here, if it is that one."""
     wanted = _plain(address)
     try:
         known = pool_here()
@@ -78,9 +74,7 @@ def ask(pool: PoolFile, question: Callable[[Client], Coroutine[Any, Any, T]]) ->
 
 
 def known(pool: PoolFile | None) -> PoolFile:
-    """
-    The pool, or the one that is found here.
-    """
+    """The pool, or the one that is found here."""
     return pool_here() if pool is None else pool
 
 

@@ -1,6 +1,4 @@
-"""
-Negotiator, Startd, Credd, RemoteParam and the others that clients know.
-"""
+"""Negotiator, Startd, Credd, RemoteParam and the others that clients know."""
 
 from collections.abc import Iterator, MutableMapping, Sequence
 from typing import Any, ClassVar, Final, NoReturn
@@ -24,9 +22,7 @@ _NO_CREDENTIALS: Final = "this pool keeps no credentials: send them as files wit
 
 
 class Negotiator:
-    """
-    The negotiator, which keeps the priorities of submitters.
-    """
+    """The negotiator, which keeps the priorities of submitters."""
 
     ads: ClassVar[type[ClassAd]] = ClassAd
 
@@ -36,71 +32,49 @@ class Negotiator:
             pool_here()
 
     def getPriorities(self, rollup: bool = False) -> list[Any]:
-        """
-        How submitters stand, one ad for each; the best first.
-        """
+        """How submitters stand, one ad for each; the best first."""
         del rollup  # what a group's members used is what the group used
         found = ask(known(self._pool), lambda client: client.accountant.priorities())
         return [self._ad(submitter) for submitter in found.submitters]
 
     def getResourceUsage(self, user: str) -> NoReturn:
-        """
-        Not carried out: query the collector for the slots of a user.
-        """
+        """Not carried out: query the collector for the slots of a user."""
         raise NotCarriedOutError(f'query the collector for slots whose RemoteUser is "{user}"')
 
     def setPriority(self, user: str, priority: float) -> None:
-        """
-        Set the real priority of a submitter; for administrators.
-        """
+        """Set the real priority of a submitter; for administrators."""
         self._change(user, "priority", priority)
 
     def setFactor(self, user: str, factor: float) -> None:
-        """
-        Set its factor.
-        """
+        """Set its factor."""
         self._change(user, "factor", factor)
 
     def setUsage(self, user: str, usage: float) -> None:
-        """
-        Set what it has used, seconds.
-        """
+        """Set what it has used, seconds."""
         self._change(user, "accumulated", usage)
 
     def setBeginUsage(self, user: str, when: int) -> None:
-        """
-        Set since when it has used something.
-        """
+        """Set since when it has used something."""
         self._change(user, "begin", when)
 
     def setLastUsage(self, user: str, when: int) -> None:
-        """
-        Set when it used something last.
-        """
+        """Set when it used something last."""
         self._change(user, "last", when)
 
     def setCeiling(self, user: str, ceiling: int) -> None:
-        """
-        Set how much it may have.
-        """
+        """Set how much it may have."""
         self._change(user, "ceiling", ceiling)
 
     def resetUsage(self, user: str) -> None:
-        """
-        Set what a submitter has used to nothing.
-        """
+        """Set what a submitter has used to nothing."""
         ask(known(self._pool), lambda client: client.accountant.reset_usage(user))
 
     def resetAllUsage(self) -> None:
-        """
-        Set what everybody has used to nothing.
-        """
+        """Set what everybody has used to nothing."""
         ask(known(self._pool), lambda client: client.accountant.reset_usage(None))
 
     def deleteUser(self, user: str) -> None:
-        """
-        Forget a submitter.
-        """
+        """Forget a submitter."""
         ask(known(self._pool), lambda client: client.accountant.delete(user))
 
     def _change(self, user: str, setting: Setting, value: float) -> None:
@@ -128,9 +102,7 @@ class Negotiator:
 
 
 class Startd:
-    """
-    A machine, for its administrators.
-    """
+    """A machine, for its administrators."""
 
     def __init__(self, location: ClassAd | None = None) -> None:
         if location is None:
@@ -146,9 +118,7 @@ class Startd:
         start_expr: str | None = None,
         reason: str | None = None,
     ) -> str:
-        """
-        Empty the machine; the id of the request.
-        """
+        """Empty the machine; the id of the request."""
         if on_completion not in {CompletionType.Nothing, CompletionType.Resume}:
             raise NotCarriedOutError(
                 f"after a drain, {on_completion!r} is not carried out: see kettle restart"
@@ -166,22 +136,16 @@ class Startd:
         )
 
     def cancelDrainJobs(self, request_id: str | None = None) -> None:
-        """
-        Have the machine take work again.
-        """
+        """Have the machine take work again."""
         ask(self._pool, lambda client: client.hosts.cancel_drain(self._machine, request_id or ""))
 
     def vacate(self, vacate_fast: VacateType = VacateType.Graceful) -> NoReturn:
-        """
-        Not carried out: act on the jobs.
-        """
+        """Not carried out: act on the jobs."""
         raise NotCarriedOutError("vacate the jobs: Schedd.act(JobAction.Vacate, ...)")
 
 
 class CredCheck:
-    """
-    What is known of credentials: nothing here.
-    """
+    """What is known of credentials: nothing here."""
 
     def __init__(self, services: Sequence[str], url_or_error: str | None) -> None:
         self._services = list(services)
@@ -189,30 +153,22 @@ class CredCheck:
 
     @property
     def present(self) -> bool:
-        """
-        Whether all are there.
-        """
+        """Whether all are there."""
         return self._error is None
 
     @property
     def services(self) -> list[str]:
-        """
-        Which were asked for.
-        """
+        """Which were asked for."""
         return self._services
 
     @property
     def url(self) -> str | None:
-        """
-        Where to get them.
-        """
+        """Where to get them."""
         return None
 
     @property
     def error(self) -> str | None:
-        """
-        Why they are not there.
-        """
+        """Why they are not there."""
         return self._error
 
     def __bool__(self) -> bool:
@@ -223,9 +179,7 @@ class CredCheck:
 
 
 class Credd:
-    """
-    Stored credentials, of which Kettle has none: whatever would store one says so.
-    """
+    """Stored credentials, of which Kettle has none: whatever would store one says so."""
 
     def __init__(self, location: ClassAd | None = None) -> None:
         del location
@@ -233,48 +187,34 @@ class Credd:
     def check_user_service_creds(
         self, credtype: CredType, serviceAds: Sequence[ClassAd], user: str | None = None
     ) -> CredCheck:
-        """
-        Whether credentials are there: not if any is asked for.
-        """
+        """Whether credentials are there: not if any is asked for."""
         names = [str(ad["Service"]) for ad in serviceAds]
         return CredCheck(names, _NO_CREDENTIALS if names else None)
 
     def query_password(self, user: str | None = None) -> bool:
-        """
-        Whether there is one.
-        """
+        """Whether there is one."""
         return False
 
     def delete_password(self, user: str | None = None) -> bool:
-        """
-        Whether there was one.
-        """
+        """Whether there was one."""
         return False
 
     def add_password(self, password: str, user: str | None = None) -> NoReturn:
-        """
-        Not carried out.
-        """
+        """Not carried out."""
         raise NotCarriedOutError(_NO_CREDENTIALS)
 
     def add_user_cred(
         self, credtype: CredType, credential: bytes | None, user: str | None = None
     ) -> NoReturn:
-        """
-        Not carried out.
-        """
+        """Not carried out."""
         raise NotCarriedOutError(_NO_CREDENTIALS)
 
     def delete_user_cred(self, credtype: CredType, user: str | None = None) -> NoReturn:
-        """
-        Not carried out.
-        """
+        """Not carried out."""
         raise NotCarriedOutError(_NO_CREDENTIALS)
 
     def query_user_cred(self, credtype: CredType, user: str | None = None) -> NoReturn:
-        """
-        Not carried out.
-        """
+        """Not carried out."""
         raise NotCarriedOutError(_NO_CREDENTIALS)
 
     def add_user_service_cred(
@@ -286,38 +226,28 @@ class Credd:
         user: str | None = None,
         refresh: bool | None = None,
     ) -> NoReturn:
-        """
-        Not carried out.
-        """
+        """Not carried out."""
         raise NotCarriedOutError(_NO_CREDENTIALS)
 
     def delete_user_service_cred(
         self, credtype: CredType, service: str, handle: str | None = None, user: str | None = None
     ) -> NoReturn:
-        """
-        Not carried out.
-        """
+        """Not carried out."""
         raise NotCarriedOutError(_NO_CREDENTIALS)
 
     def query_user_service_cred(
         self, credtype: CredType, service: str, handle: str | None = None, user: str | None = None
     ) -> NoReturn:
-        """
-        Not carried out.
-        """
+        """Not carried out."""
         raise NotCarriedOutError(_NO_CREDENTIALS)
 
     def get_oauth2_credential(self, service: str, handle: str, user: str | None = None) -> NoReturn:
-        """
-        Not carried out.
-        """
+        """Not carried out."""
         raise NotCarriedOutError(_NO_CREDENTIALS)
 
 
 class RemoteParam(MutableMapping[str, str]):
-    """
-    The settings of a daemon, which Kettle's daemons do not give away.
-    """
+    """The settings of a daemon, which Kettle's daemons do not give away."""
 
     def __init__(self, location: ClassAd) -> None:
         name = location.get("Name", "this daemon")
@@ -339,15 +269,11 @@ class RemoteParam(MutableMapping[str, str]):
         return 0
 
     def refresh(self) -> None:
-        """
-        Nothing is kept.
-        """
+        """Nothing is kept."""
 
 
 class SecurityContext:
-    """
-    Which token is preferred: in Kettle the pool's file names the credential.
-    """
+    """Which token is preferred: in Kettle the pool's file names the credential."""
 
     def __init__(self, token: str | None = None) -> None:
         self.preferred_token = token

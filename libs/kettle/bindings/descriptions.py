@@ -1,6 +1,4 @@
-"""
-Submit: a submit description as a mapping, with its queue statement.
-"""
+"""Submit: a submit description as a mapping, with its queue statement."""
 
 from __future__ import annotations
 
@@ -104,9 +102,7 @@ class Submit(MutableMapping[str, str]):
         return "".join(f"{name} = {text}\n" for name, text in self._texts.values())
 
     def expand(self, attr: str) -> str:
-        """
-        A value with its macros put in; raises KeyError if there is none of this name.
-        """
+        """A value with its macros put in; raises KeyError if there is none of this name."""
         live = {"process": "0", "procid": "0", "node": "", "step": "0", "row": "0", "itemindex": "0"}
         try:
             return self._expander(live).expand(self[attr]).replace(CLUSTER, "1")
@@ -114,41 +110,31 @@ class Submit(MutableMapping[str, str]):
             raise HTCondorValueError(f"{attr}: {error}") from error
 
     def getQArgs(self) -> str:
-        """
-        What stands behind the word `queue`, the items that stand in the description included.
-        """
+        """What stands behind the word `queue`, the items that stand in the description included."""
         return "\n".join([self._queue, *self._more])
 
     def setQArgs(self, args: str) -> None:
-        """
-        Replace it.
-        """
+        """Replace it."""
         if not isinstance(args, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError("args must be a string")
         first, *more = args.split("\n")
         self._queue, self._more = first.strip(), tuple(more)
 
     def itemdata(self, qargs: str | None = None) -> Iterator[dict[str, str]] | None:
-        """
-        The items of the queue statement, or of another; None if it has none.
-        """
+        """The items of the queue statement, or of another; None if it has none."""
         iteration = self._iteration(self.getQArgs() if qargs is None else qargs)
         if not iteration.variables:
             return None
         return iter([dict(zip(iteration.variables, row.values, strict=True)) for row in iteration.rows])
 
     def getSubmitMethod(self) -> int:
-        """
-        What JobSubmitMethod will be.
-        """
+        """What JobSubmitMethod will be."""
         return self._method
 
     def setSubmitMethod(
         self, method_value: SubmitMethod | int = -1, allow_reserved_values: bool = False
     ) -> None:
-        """
-        Say how these jobs come into the queue: a number from 100 on, unless others are allowed.
-        """
+        """Say how these jobs come into the queue: a number from 100 on, unless others are allowed."""
         if int(method_value) < SubmitMethod.UserSet and not allow_reserved_values:
             raise ValueError(f"a submit method of one's own is {int(SubmitMethod.UserSet)} or more")
         self._method = int(method_value)
@@ -175,9 +161,7 @@ class Submit(MutableMapping[str, str]):
         qdate: int = 0,
         owner: str = "",
     ) -> Iterator[ClassAd]:
-        """
-        The ads of the jobs as they would be, without any pool.
-        """
+        """The ads of the jobs as they would be, without any pool."""
         return self._ads(count, itemdata, clusterid, procid, qdate, owner)
 
     procs = jobs
@@ -240,17 +224,13 @@ class Submit(MutableMapping[str, str]):
 
     @staticmethod
     def from_dag(filename: str, options: Mapping[str, int | bool | str] | None = None) -> Submit:
-        """
-        Not carried out: this version of Kettle runs no DAGs.
-        """
+        """Not carried out: this version of Kettle runs no DAGs."""
         del options
         raise NotCarriedOutError(f"{filename}: this version of Kettle runs no DAGs")
 
     @staticmethod
     def from_dag_options() -> list[str]:
-        """
-        The options of `from_dag`: none.
-        """
+        """The options of `from_dag`: none."""
         return []
 
 

@@ -1,15 +1,11 @@
-"""
-HTCondor's enumerations, with its numbers.
-"""
+"""HTCondor's enumerations, with its numbers."""
 
 from enum import IntEnum, IntFlag
 from typing import Final
 
 
 class AdType(IntEnum):
-    """
-    What a collector keeps.
-    """
+    """What a collector keeps."""
 
     Startd = 0
     Schedd = 1
@@ -32,9 +28,7 @@ class AdType(IntEnum):
 
 
 class CommonFilesEventType(IntEnum):
-    """
-    What happened to files that jobs share.
-    """
+    """What happened to files that jobs share."""
 
     TransferQueued = 1
     TransferStarted = 2
@@ -44,9 +38,7 @@ class CommonFilesEventType(IntEnum):
 
 
 class CompletionType(IntEnum):
-    """
-    What a machine does when it is drained.
-    """
+    """What a machine does when it is drained."""
 
     Nothing = 0
     Resume = 1
@@ -56,9 +48,7 @@ class CompletionType(IntEnum):
 
 
 class CredType(IntEnum):
-    """
-    Kinds of stored credentials.
-    """
+    """Kinds of stored credentials."""
 
     Password = 36
     Kerberos = 32
@@ -66,9 +56,7 @@ class CredType(IntEnum):
 
 
 class DaemonCommand(IntEnum):
-    """
-    What a daemon can be told.
-    """
+    """What a daemon can be told."""
 
     DaemonOn = 469
     DaemonOff = 467
@@ -90,9 +78,7 @@ class DaemonCommand(IntEnum):
 
 
 class DaemonType(IntEnum):
-    """
-    Kinds of daemons.
-    """
+    """Kinds of daemons."""
 
     none = 0
     Any = 1
@@ -108,9 +94,7 @@ class DaemonType(IntEnum):
 
 
 class DrainType(IntEnum):
-    """
-    How soon jobs leave a machine that is drained.
-    """
+    """How soon jobs leave a machine that is drained."""
 
     Graceful = 0
     Quick = 10
@@ -118,9 +102,7 @@ class DrainType(IntEnum):
 
 
 class FileTransferEventType(IntEnum):
-    """
-    What happened to the files of a job.
-    """
+    """What happened to the files of a job."""
 
     IN_QUEUED = 1
     IN_STARTED = 2
@@ -131,9 +113,7 @@ class FileTransferEventType(IntEnum):
 
 
 class HistorySrc(IntEnum):
-    """
-    Whose history.
-    """
+    """Whose history."""
 
     ScheddJob = 0
     StartdJob = 1
@@ -142,9 +122,7 @@ class HistorySrc(IntEnum):
 
 
 class JobAction(IntEnum):
-    """
-    What can be done to jobs.
-    """
+    """What can be done to jobs."""
 
     Hold = 1
     Release = 2
@@ -157,9 +135,7 @@ class JobAction(IntEnum):
 
 
 class JobEventType(IntEnum):
-    """
-    What stands in a job event log.
-    """
+    """What stands in a job event log."""
 
     SUBMIT = 0
     EXECUTE = 1
@@ -224,9 +200,7 @@ class JobEventType(IntEnum):
 
 
 class JobStatus(IntEnum):
-    """
-    Where a job is.
-    """
+    """Where a job is."""
 
     IDLE = 1
     RUNNING = 2
@@ -238,9 +212,7 @@ class JobStatus(IntEnum):
 
 
 class LogLevel(IntEnum):
-    """
-    What is logged.
-    """
+    """What is logged."""
 
     Always = 0
     Error = 1
@@ -265,9 +237,7 @@ class LogLevel(IntEnum):
 
 
 class QueryOpt(IntFlag):
-    """
-    What a query of jobs gives.
-    """
+    """What a query of jobs gives."""
 
     Default = 0
     AutoCluster = 1
@@ -279,9 +249,7 @@ class QueryOpt(IntFlag):
 
 
 class SubmitMethod(IntEnum):
-    """
-    How jobs came into the queue.
-    """
+    """How jobs came into the queue."""
 
     CondorSubmit = 0
     DAGMan = 1
@@ -295,9 +263,7 @@ class SubmitMethod(IntEnum):
 
 
 class SubsystemType(IntEnum):
-    """
-    What a process is.
-    """
+    """What a process is."""
 
     Master = 1
     Collector = 2
@@ -317,9 +283,7 @@ class SubsystemType(IntEnum):
 
 
 class TransactionFlag(IntFlag):
-    """
-    How an edit is done.
-    """
+    """How an edit is done."""
 
     Default = 0
     NonDurable = 1
@@ -328,9 +292,7 @@ class TransactionFlag(IntFlag):
 
 
 class VacateType(IntEnum):
-    """
-    How soon a job leaves.
-    """
+    """How soon a job leaves."""
 
     Graceful = 0
     Fast = 1

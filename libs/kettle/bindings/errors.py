@@ -7,15 +7,11 @@ catches either is served.
 
 
 class ClassAdException(Exception):
-    """
-    A ClassAd or an expression is not what it should be.
-    """
+    """A ClassAd or an expression is not what it should be."""
 
 
 class ClassAdParseError(ClassAdException, ValueError, SyntaxError):
-    """
-    A text is no ClassAd, or no expression (version 1).
-    """
+    """A text is no ClassAd, or no expression (version 1)."""
 
     def __init__(self, message: str = "") -> None:
         super().__init__(message)
@@ -23,66 +19,44 @@ class ClassAdParseError(ClassAdException, ValueError, SyntaxError):
 
 
 class ClassAdEvaluationError(ClassAdException, TypeError, RuntimeError):
-    """
-    An expression has no value, or one that Python cannot use here (version 1).
-    """
+    """An expression has no value, or one that Python cannot use here (version 1)."""
 
 
 class ClassAdValueError(ClassAdException, ValueError):
-    """
-    A value cannot stand in a ClassAd (version 1).
-    """
+    """A value cannot stand in a ClassAd (version 1)."""
 
 
 class HTCondorException(Exception):
-    """
-    Base of what the bindings raise.
-    """
+    """Base of what the bindings raise."""
 
 
 class HTCondorIOError(HTCondorException, IOError, RuntimeError):
-    """
-    The pool does not answer, or refuses.
-    """
+    """The pool does not answer, or refuses."""
 
 
 class HTCondorLocateError(HTCondorException, ValueError, RuntimeError):
-    """
-    There is no such daemon, or no pool.
-    """
+    """There is no such daemon, or no pool."""
 
 
 class HTCondorReplyError(HTCondorException, RuntimeError):
-    """
-    The pool understood, and refused.
-    """
+    """The pool understood, and refused."""
 
 
 class HTCondorValueError(HTCondorException, ValueError):
-    """
-    An argument cannot be used.
-    """
+    """An argument cannot be used."""
 
 
 class HTCondorTypeError(HTCondorException, TypeError):
-    """
-    An argument is of a wrong type.
-    """
+    """An argument is of a wrong type."""
 
 
 class HTCondorEnumError(HTCondorException, NotImplementedError):
-    """
-    An enumeration has no such member.
-    """
+    """An enumeration has no such member."""
 
 
 class HTCondorInternalError(HTCondorException, RuntimeError):
-    """
-    Something that should not happen did.
-    """
+    """Something that should not happen did."""
 
 
 class NotCarriedOutError(HTCondorException, NotImplementedError):
-    """
-    Kettle has nothing that this call could do; the message says what to use instead.
-    """
+    """Kettle has nothing that this call could do; the message says what to use instead."""

@@ -1,6 +1,4 @@
-"""
-JobEventLog: a job event log is read and followed.
-"""
+"""JobEventLog: a job event log is read and followed."""
 
 from __future__ import annotations
 
@@ -22,9 +20,7 @@ _LOOK_S: Final = 0.1
 
 
 class JobEvent(Mapping[str, Any]):
-    """
-    One event: `type`, `cluster`, `proc`, `timestamp`, and as a mapping what else it says.
-    """
+    """One event: `type`, `cluster`, `proc`, `timestamp`, and as a mapping what else it says."""
 
     def __init__(self, data: ClassAd, event_text: str) -> None:
         self._data = data
@@ -33,37 +29,27 @@ class JobEvent(Mapping[str, Any]):
 
     @property
     def type(self) -> JobEventType:
-        """
-        Which kind of event.
-        """
+        """Which kind of event."""
         return JobEventType(self._data["EventTypeNumber"])
 
     @property
     def cluster(self) -> int:
-        """
-        The job's cluster.
-        """
+        """The job's cluster."""
         return int(self._data["Cluster"])
 
     @property
     def proc(self) -> int:
-        """
-        Its number there.
-        """
+        """Its number there."""
         return int(self._data["Proc"])
 
     @property
     def timestamp(self) -> int:
-        """
-        When, seconds since the epoch.
-        """
+        """When, seconds since the epoch."""
         return self._at
 
     @classmethod
     def at(cls, seconds: int, data: ClassAd, event_text: str) -> Self:
-        """
-        An event of a time.
-        """
+        """An event of a time."""
         event = cls(data, event_text)
         event._at = seconds
         return event
@@ -112,9 +98,7 @@ class JobEventLog:
             ) from error
 
     def events(self, stop_after: float | None = None) -> Self:
-        """
-        The log as an iterator that ends when nothing came for so many seconds; None: it waits for ever.
-        """
+        """The log as an iterator that ends when nothing came for so many seconds; None: it waits for ever."""
         self._until = None if stop_after is None else time.monotonic() + stop_after
         return self
 
@@ -133,15 +117,11 @@ class JobEventLog:
         raise StopIteration("All events processed")
 
     def next(self) -> JobEvent:
-        """
-        The next event (version 1).
-        """
+        """The next event (version 1)."""
         return next(self)
 
     def close(self) -> None:
-        """
-        Read no more.
-        """
+        """Read no more."""
         self._closed = True
 
     def __enter__(self) -> Self:

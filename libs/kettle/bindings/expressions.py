@@ -1,6 +1,4 @@
-"""
-ExprTree: an expression, parsed and not evaluated.
-"""
+"""ExprTree: an expression, parsed and not evaluated."""
 
 from __future__ import annotations
 
@@ -41,9 +39,7 @@ class ExprTree:
 
     @classmethod
     def around(cls, node: Node, scope: ClassAd | None = None) -> Self:
-        """
-        The expression that a syntax tree is.
-        """
+        """The expression that a syntax tree is."""
         made = cls.__new__(cls)
         made._node = node
         made._scope = scope if cls._remembers() else None
@@ -62,15 +58,11 @@ class ExprTree:
 
     @property
     def node(self) -> Node:
-        """
-        The syntax tree.
-        """
+        """The syntax tree."""
         return self._node
 
     def eval(self, scope: ClassAd | None = None, target: ClassAd | None = None) -> Any:
-        """
-        The value in the ad `scope`, matched against `target`.
-        """
+        """The value in the ad `scope`, matched against `target`."""
         my, other = self._sides(scope, target)
         try:
             return to_python(classad.evaluate(self._node, my, other, CONTEXT), self._ads(), scope)
@@ -78,9 +70,7 @@ class ExprTree:
             raise ClassAdException(f"this expression has no value: {error}") from error
 
     def simplify(self, scope: ClassAd | None = None, target: ClassAd | None = None) -> Self:
-        """
-        The value as an expression.
-        """
+        """The value as an expression."""
         my, other = self._sides(scope, target)
         try:
             value = classad.evaluate(self._node, my, other, CONTEXT)
@@ -124,18 +114,14 @@ def _parsed(text: str) -> Node:
 
 
 def quote(input: str) -> str:
-    """
-    A string as it is written in an expression.
-    """
+    """A string as it is written in an expression."""
     if not isinstance(input, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"quote() takes a str, not {type(input).__name__}")
     return unparse(Literal(input))
 
 
 def unquote(input: str) -> str:
-    """
-    The string that is written so in an expression; raises ValueError if it is none.
-    """
+    """The string that is written so in an expression; raises ValueError if it is none."""
     try:
         node = classad.parse(input)
     except classad.ClassAdParseError as error:

@@ -29,9 +29,7 @@ from kettle.classad.nodes import (
 
 
 class ExprTree(expressions.ExprTree):
-    """
-    An expression; operators make larger ones, and `bool()`, `int()`, `float()` evaluate it.
-    """
+    """An expression; operators make larger ones, and `bool()`, `int()`, `float()` evaluate it."""
 
     __slots__ = ()
     __hash__ = None  # it compares by making an expression
@@ -45,9 +43,7 @@ class ExprTree(expressions.ExprTree):
         return ClassAd
 
     def sameAs(self, other: object) -> bool:
-        """
-        Whether another is the same expression.
-        """
+        """Whether another is the same expression."""
         return isinstance(other, expressions.ExprTree) and self.node == other.node
 
     def __bool__(self) -> bool:
@@ -79,27 +75,19 @@ class ExprTree(expressions.ExprTree):
         return made
 
     def and_(self, other: object) -> Self:
-        """
-        `self && other`.
-        """
+        """`self && other`."""
         return self._with("&&", other)
 
     def or_(self, other: object) -> Self:
-        """
-        `self || other`.
-        """
+        """`self || other`."""
         return self._with("||", other)
 
     def is_(self, other: object) -> Self:
-        """
-        `self =?= other`.
-        """
+        """`self =?= other`."""
         return self._with("=?=", other)
 
     def isnt_(self, other: object) -> Self:
-        """
-        `self =!= other`.
-        """
+        """`self =!= other`."""
         return self._with("=!=", other)
 
     def __eq__(self, other: object) -> Self:  # type: ignore[override]  # version 1 made expressions of these
@@ -170,9 +158,7 @@ class ExprTree(expressions.ExprTree):
 
 
 class ClassAd(ads.ClassAd):
-    """
-    An ad whose expressions know that they stand in it.
-    """
+    """An ad whose expressions know that they stand in it."""
 
     __slots__ = ()
     __hash__ = None  # it can change
@@ -180,72 +166,52 @@ class ClassAd(ads.ClassAd):
 
 
 def Function(name: str, *arguments: object) -> ExprTree:
-    """
-    The expression `name(arguments)`.
-    """
+    """The expression `name(arguments)`."""
     return ExprTree.around(Call(name, name.lower(), tuple(to_node(argument) for argument in arguments)))
 
 
 def Attribute(name: str) -> ExprTree:
-    """
-    The expression that is a name.
-    """
+    """The expression that is a name."""
     return ExprTree.around(reference(name))
 
 
 def Literal(value: object) -> ExprTree:
-    """
-    The expression that is a value.
-    """
+    """The expression that is a value."""
     return ExprTree.around(to_node(value))
 
 
 def parseAds(input: Source, parser: ParserType = ParserType.Auto) -> Iterator[ClassAd]:
-    """
-    All ads of a text or a file, one after the other.
-    """
+    """All ads of a text or a file, one after the other."""
     return reading.ads_of(ClassAd, input, parser)
 
 
 def parseNext(input: Source, parser: ParserType = ParserType.Auto) -> ClassAd | None:
-    """
-    The next ad; a file is read just up to its end.
-    """
+    """The next ad; a file is read just up to its end."""
     return reading.next_of(ClassAd, input, parser)
 
 
 def parseOne(input: Source, parser: ParserType = ParserType.Auto) -> ClassAd:
-    """
-    All ads of a text or a file as one.
-    """
+    """All ads of a text or a file as one."""
     return reading.one_of(ClassAd, input, parser)
 
 
 def parse(input: Source) -> ClassAd:
-    """
-    The ad that a text is, `[ ... ]`.
-    """
+    """The ad that a text is, `[ ... ]`."""
     return reading.one_of(ClassAd, input, ParserType.New)
 
 
 def parseOld(input: Source) -> ClassAd:
-    """
-    The ad that a text is, `Name = expression` in lines.
-    """
+    """The ad that a text is, `Name = expression` in lines."""
     return reading.one_of(ClassAd, input, ParserType.Old)
 
 
 def register(function: Callable[..., Any], name: str | None = None) -> NoReturn:
-    """
-    Not carried out: an expression means the same to everybody in a pool.
-    """
+    """Not carried out: an expression means the same to everybody in a pool."""
     raise NotCarriedOutError(f"{name or function.__name__}: the functions of the language are the pool's")
 
 
 def registerLibrary(path: str) -> NoReturn:
-    """
-    Not carried out: an expression means the same to everybody in a pool.
-    """
+    """Not carried out: an expression means the same to everybody in a pool."""
     raise NotCarriedOutError(f"{path}: the functions of the language are the pool's")
 
 

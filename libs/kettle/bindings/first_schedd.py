@@ -1,6 +1,4 @@
-"""
-What was different in version 1 of the main module: transactions, iterators, and jobs as ads.
-"""
+"""What was different in version 1 of the main module: transactions, iterators, and jobs as ads."""
 
 from __future__ import annotations
 
@@ -29,9 +27,7 @@ _GIVEN: Final = frozenset(
 
 
 class QueryIterator(Generic[T]):
-    """
-    Answers, one after the other.
-    """
+    """Answers, one after the other."""
 
     def __init__(self, items: Iterable[T]) -> None:
         self._items = iter(items)
@@ -43,34 +39,24 @@ class QueryIterator(Generic[T]):
         return next(self._items)
 
     def next(self, mode: object = None) -> T:
-        """
-        The next one; raises StopIteration.
-        """
+        """The next one; raises StopIteration."""
         return next(self._items)
 
     def nextAdsNonBlocking(self) -> list[T]:
-        """
-        All that are left.
-        """
+        """All that are left."""
         return list(self._items)
 
     def tag(self) -> str:
-        """
-        The name that the query was given: none.
-        """
+        """The name that the query was given: none."""
         return ""
 
     def done(self) -> bool:
-        """
-        Whether it has been answered.
-        """
+        """Whether it has been answered."""
         return True
 
 
 class Submit(descriptions.Submit):
-    """
-    A submit description, as `htcondor2.Submit`, which queues its jobs itself.
-    """
+    """A submit description, as `htcondor2.Submit`, which queues its jobs itself."""
 
     bytes_allowed: ClassVar[bool] = True
 
@@ -79,9 +65,7 @@ class Submit(descriptions.Submit):
         return ClassAd
 
     def queue(self, txn: Transaction, count: int = 0, ad_results: list[Any] | None = None) -> int:
-        """
-        Put its jobs into the queue; the number of their cluster.
-        """
+        """Put its jobs into the queue; the number of their cluster."""
         result = txn.add(self.submission(count))
         if ad_results is not None:
             ad_results.extend(self.jobs(count, clusterid=result.cluster()))
@@ -90,9 +74,7 @@ class Submit(descriptions.Submit):
     def queue_with_itemdata(
         self, txn: Transaction, count: int = 1, itemdata: Items | None = None
     ) -> SubmitResult:
-        """
-        The same for each item.
-        """
+        """The same for each item."""
         return txn.add(self.submission(count, itemdata))
 
 
@@ -108,9 +90,7 @@ class Transaction:
         self._clusters: list[int] = []
 
     def add(self, submission: Submission) -> SubmitResult:
-        """
-        Put jobs into the queue.
-        """
+        """Put jobs into the queue."""
         result = self._queue.send(submission)
         self._clusters.append(result.cluster())
         return result
@@ -127,18 +107,14 @@ class Transaction:
 
 
 class Schedd(schedd.Schedd):
-    """
-    A queue of jobs, as version 1 had it.
-    """
+    """A queue of jobs, as version 1 had it."""
 
     ads: ClassVar[type[AnyAd]] = ClassAd
 
     def transaction(
         self, flags: TransactionFlag = TransactionFlag.Default, continue_txn: bool = False
     ) -> Transaction:
-        """
-        A context in which jobs are queued.
-        """
+        """A context in which jobs are queued."""
         return Transaction(self)
 
     def submit(  # type: ignore[override]  # version 1 took an ad, too
@@ -166,9 +142,7 @@ class Schedd(schedd.Schedd):
         spool: bool = False,
         ad_results: list[Any] | None = None,
     ) -> int:
-        """
-        One cluster of the jobs that ads are: what they share, and pairs of what each has and how many.
-        """
+        """One cluster of the jobs that ads are: what they share, and pairs of what each has and how many."""
         shared = _sent(cluster_ad)
         each = [_sent(own) for own, count in proc_ads for _ in range(count)]
         names = list(dict.fromkeys(name for own in each for name in own))
@@ -189,9 +163,7 @@ class Schedd(schedd.Schedd):
         projection: Sequence[str] = (),
         requirements: Constraint = None,
     ) -> list[Any]:
-        """
-        The ads of jobs in the queue.
-        """
+        """The ads of jobs in the queue."""
         wanted = constraint if requirements is None else requirements
         return super().query(wanted, attr_list or projection, callback, limit, opts)
 
@@ -206,9 +178,7 @@ class Schedd(schedd.Schedd):
         constraint: Constraint = None,
         attr_list: Sequence[str] = (),
     ) -> QueryIterator[Any]:
-        """
-        The same as an iterator.
-        """
+        """The same as an iterator."""
         wanted = requirements if constraint is None else constraint
         return QueryIterator(super().query(wanted, projection or attr_list, None, limit, opts))
 
@@ -221,41 +191,31 @@ class Schedd(schedd.Schedd):
         *,
         constraint: Constraint = None,
     ) -> QueryIterator[Any]:
-        """
-        The ads of jobs that have left the queue, newest first.
-        """
+        """The ads of jobs that have left the queue, newest first."""
         wanted = requirements if constraint is None else constraint
         return QueryIterator(super().history(wanted, projection, match, since))
 
 
 class Collector(collector.Collector):
-    """
-    The collector, whose ads are version 1's.
-    """
+    """The collector, whose ads are version 1's."""
 
     ads: ClassVar[type[AnyAd]] = ClassAd
 
 
 class Negotiator(daemons.Negotiator):
-    """
-    The negotiator, whose ads are version 1's.
-    """
+    """The negotiator, whose ads are version 1's."""
 
     ads: ClassVar[type[AnyAd]] = ClassAd
 
 
 class JobEventLog(event_log.JobEventLog):
-    """
-    A job event log, whose ads are version 1's.
-    """
+    """A job event log, whose ads are version 1's."""
 
     ads: ClassVar[type[AnyAd]] = ClassAd
 
 
 class SecMan:
-    """
-    Sessions with daemons: Kettle's connection knows who we are, and there are none.
-    """
+    """Sessions with daemons: Kettle's connection knows who we are, and there are none."""
 
     def __enter__(self) -> Self:
         return self
@@ -266,21 +226,15 @@ class SecMan:
         return None
 
     def invalidateAllSessions(self) -> None:
-        """
-        Forget all sessions: there are none.
-        """
+        """Forget all sessions: there are none."""
 
     def ping(self, ad: AnyAd | str, command: str = "DC_NOP") -> AnyAd:
-        """
-        Ask the pool's schedd something; who it takes us for.
-        """
+        """Ask the pool's schedd something; who it takes us for."""
         return ClassAd(dict(loose.ping(ad, command)))
 
 
 def poll(active_queries: Iterable[QueryIterator[T]], timeout_ms: int = 20_000) -> Iterator[QueryIterator[T]]:
-    """
-    Queries in the order in which they are answered, which they are already.
-    """
+    """Queries in the order in which they are answered, which they are already."""
     return iter(list(active_queries))
 
 

@@ -1,6 +1,4 @@
-"""
-The history, up to where somebody says it should end.
-"""
+"""The history, up to where somebody says it should end."""
 
 import re
 from collections.abc import Callable
@@ -16,15 +14,15 @@ from kettle_wire.ads.types import Ad
 
 _JOB: Final = re.compile(r"\s*(\d+)(?:\.(\d+))?\s*")
 _A_TIME: Final = 1_000_000_000
-"""Some clients give a time where HTCondor expects a cluster: there are fewer clusters than seconds since 2001."""
+"""
+Some clients give a time where HTCondor expects a cluster: there are fewer clusters than seconds since 2001.
+"""
 
 Ends = Callable[[Ad], bool]
 
 
 def ended(pool: PoolFile, constraint: str, match: int, since: int | str | ExprTree | None) -> list[Ad]:
-    """
-    Ads of jobs that have left the queue, newest first; `match` below 0: all of them.
-    """
+    """Ads of jobs that have left the queue, newest first; `match` below 0: all of them."""
     if match == 0:
         return []
     select = Select(constraint=constraint)

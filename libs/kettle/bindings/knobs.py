@@ -1,6 +1,4 @@
-"""
-param: HTCondor's settings, as far as its clients read or set them.
-"""
+"""param: HTCondor's settings, as far as its clients read or set them."""
 
 import os
 import socket
@@ -55,18 +53,14 @@ class Param(MutableMapping[str, Any]):
 
     @property
     def knobs(self) -> Knobs:
-        """
-        What is set, by whomever; variables and files as they were when they were first looked at.
-        """
+        """What is set, by whomever; variables and files as they were when they were first looked at."""
         with self._lock:
             if self._knobs is None:
                 self._knobs = Knobs(self._environ, self._set)
             return self._knobs
 
     def refresh(self) -> None:
-        """
-        Look at variables and files again, and forget what the program set.
-        """
+        """Look at variables and files again, and forget what the program set."""
         with self._lock:
             self._set.clear()
             self._knobs = None

@@ -1,6 +1,4 @@
-"""
-The functions of the modules that belong to no class.
-"""
+"""The functions of the modules that belong to no class."""
 
 import logging
 import sys
@@ -19,45 +17,33 @@ _LEVELS: Final = {LogLevel.Always: logging.WARNING, LogLevel.Error: logging.ERRO
 
 
 def enable_debug(flags: str | None = None) -> None:
-    """
-    Write what the client does to stderr.
-    """
+    """Write what the client does to stderr."""
     del flags
     _log.addHandler(_handler)
     _log.setLevel(logging.DEBUG)
 
 
 def disable_debug() -> None:
-    """
-    Stop that.
-    """
+    """Stop that."""
     _log.removeHandler(_handler)
 
 
 def enable_log() -> None:
-    """
-    The same as `enable_debug`: Kettle's client has no log file of its own.
-    """
+    """The same as `enable_debug`: Kettle's client has no log file of its own."""
     enable_debug()
 
 
 def log(level: LogLevel | int, message: str) -> None:
-    """
-    Write a message to the log of this process.
-    """
+    """Write a message to the log of this process."""
     _log.log(_LEVELS.get(LogLevel(level), logging.INFO), message)
 
 
 def set_subsystem(name: str, daemon_type: SubsystemType = SubsystemType.Auto) -> None:
-    """
-    Say what this process is; no setting of Kettle's depends on it.
-    """
+    """Say what this process is; no setting of Kettle's depends on it."""
 
 
 def reload_config(root_config_file: str | None = None) -> None:
-    """
-    Read the settings again.
-    """
+    """Read the settings again."""
     del root_config_file
     param.refresh()
 
@@ -78,21 +64,15 @@ def ping(location: str | ClassAd | None = None, authz: str | None = None, securi
 
 
 def send_command(ad: ClassAd, dc: int, target: str | None = None) -> NoReturn:
-    """
-    Not carried out: hosts are administered by `kettle`.
-    """
+    """Not carried out: hosts are administered by `kettle`."""
     raise NotCarriedOutError("daemons are switched by: kettle on, kettle off, kettle restart")
 
 
 def send_alive(ad: ClassAd | None = None, pid: int | None = None, timeout: int | None = None) -> NoReturn:
-    """
-    Not carried out: no program of others is a daemon of Kettle's.
-    """
+    """Not carried out: no program of others is a daemon of Kettle's."""
     raise NotCarriedOutError("this process is no child of a master of Kettle's")
 
 
 def set_ready_state(state: str = "Ready") -> NoReturn:
-    """
-    Not carried out: no program of others is a daemon of Kettle's.
-    """
+    """Not carried out: no program of others is a daemon of Kettle's."""
     raise NotCarriedOutError("this process is no child of a master of Kettle's")

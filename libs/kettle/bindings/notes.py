@@ -1,6 +1,4 @@
-"""
-A submit description taken apart into assignments and its first queue statement, nothing put in.
-"""
+"""A submit description taken apart into assignments and its first queue statement, nothing put in."""
 
 import os
 import random
@@ -22,9 +20,7 @@ _ITEMS: Final = re.compile(
 
 
 class Read(NamedTuple):
-    """
-    What a description says.
-    """
+    """What a description says."""
 
     assignments: dict[str, str]
     queue: str
@@ -33,9 +29,7 @@ class Read(NamedTuple):
 
 
 class ItemNames(NamedTuple):
-    """
-    A queue statement without its items.
-    """
+    """A queue statement without its items."""
 
     times: int
     variables: tuple[str, ...]
@@ -71,9 +65,7 @@ def read(text: str) -> Read:
 
 
 def item_names(queue: str) -> ItemNames | None:
-    """
-    How often, and for which variables, a queue statement queues; None if that is not plain to see.
-    """
+    """How often, and for which variables, a queue statement queues; None if that is not plain to see."""
     found = _ITEMS.fullmatch(queue)
     if found is None:
         return None

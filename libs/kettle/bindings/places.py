@@ -1,6 +1,4 @@
-"""
-Daemons by the ads that tell where they are.
-"""
+"""Daemons by the ads that tell where they are."""
 
 import msgspec
 
@@ -31,9 +29,7 @@ def pool_of(location: ClassAd, role: str) -> PoolFile:
 
 
 def placed(ad: ClassAd, pool: PoolFile) -> ClassAd:
-    """
-    An ad with what clients need to find the daemon again.
-    """
+    """An ad with what clients need to find the daemon again."""
     address = next(iter(addresses(pool)), "")
     ad.setdefault("MyAddress", f"<{address}?alias={ad.get('Name', '')}>")
     ad.setdefault("CondorVersion", version())

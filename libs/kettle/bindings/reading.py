@@ -1,6 +1,4 @@
-"""
-parseOne, parseNext, parseAds: ads from texts and files.
-"""
+"""parseOne, parseNext, parseAds: ads from texts and files."""
 
 from __future__ import annotations
 
@@ -19,9 +17,7 @@ _Ad = TypeVar("_Ad", bound=ClassAd)
 
 
 class ParserType(IntEnum):
-    """
-    How ads are written.
-    """
+    """How ads are written."""
 
     Auto = -1
     Old = 0
@@ -47,30 +43,22 @@ Source = str | IO[Any] | Iterable[str]
 
 
 def parseAds(input: Source, parser: ParserType = ParserType.Auto) -> Iterator[ClassAd]:
-    """
-    All ads of a text or a file, one after the other.
-    """
+    """All ads of a text or a file, one after the other."""
     return ads_of(ClassAd, input, parser)
 
 
 def parseNext(input: Source, parser: ParserType = ParserType.Auto) -> ClassAd | None:
-    """
-    The next ad; a file is read just up to its end.  None: there is no more.
-    """
+    """The next ad; a file is read just up to its end.  None: there is no more."""
     return next_of(ClassAd, input, parser)
 
 
 def parseOne(input: Source, parser: ParserType = ParserType.Auto) -> ClassAd:
-    """
-    All ads of a text or a file as one: what comes later counts.
-    """
+    """All ads of a text or a file as one: what comes later counts."""
     return one_of(ClassAd, input, parser)
 
 
 def ads_of(kind: type[_Ad], source: Source, parser: ParserType) -> Iterator[_Ad]:
-    """
-    `parseAds` for ads of a kind.
-    """
+    """`parseAds` for ads of a kind."""
     text = _text(source)
     form = _form(text, parser)
     try:
@@ -81,9 +69,7 @@ def ads_of(kind: type[_Ad], source: Source, parser: ParserType) -> Iterator[_Ad]
 
 
 def one_of(kind: type[_Ad], source: Source, parser: ParserType) -> _Ad:
-    """
-    `parseOne` for an ad of a kind.
-    """
+    """`parseOne` for an ad of a kind."""
     whole = kind()
     for ad in ads_of(kind, source, parser):
         whole.update(ad)
@@ -91,9 +77,7 @@ def one_of(kind: type[_Ad], source: Source, parser: ParserType) -> _Ad:
 
 
 def next_of(kind: type[_Ad], source: Source, parser: ParserType) -> _Ad | None:
-    """
-    `parseNext` for an ad of a kind.
-    """
+    """`parseNext` for an ad of a kind."""
     if isinstance(source, str):
         found, _ = _first(source, parser)
     elif hasattr(source, "read"):

@@ -1,6 +1,4 @@
-"""
-Schedd: jobs are submitted, looked at and acted upon.
-"""
+"""Schedd: jobs are submitted, looked at and acted upon."""
 
 from __future__ import annotations
 
@@ -84,9 +82,7 @@ class Schedd:
 
     @property
     def pool(self) -> PoolFile:
-        """
-        Where it is.
-        """
+        """Where it is."""
         return known(self._pool)
 
     def submit(
@@ -107,9 +103,7 @@ class Schedd:
         return self.send(description.submission(count, items, queue), spool=spool)
 
     def send(self, submission: Submission, *, spool: bool = False) -> SubmitResult:
-        """
-        Put jobs into the queue that are ready to be sent.
-        """
+        """Put jobs into the queue that are ready to be sent."""
         reply = ask(self.pool, lambda client: client.submit(submission, spool=spool))
         wire: Ad = {**submission.ad, "ClusterId": reply.cluster}
         sent = range(reply.count if spool else 0)
@@ -149,9 +143,7 @@ class Schedd:
         return [ad if answer is None else answer for ad, answer in told]
 
     def act(self, action: JobAction, job_spec: JobSpec, reason: str | None = None) -> ClassAd:
-        """
-        Do something to jobs; the answer is an ad with TotalSuccess, TotalNotFound and so on.
-        """
+        """Do something to jobs; the answer is an ad with TotalSuccess, TotalNotFound and so on."""
         word = _ACTIONS[JobAction(action)]
         select = selection(job_spec)
         acted = ask(self.pool, lambda client: client.act(word, select, reason or ""))
@@ -164,9 +156,7 @@ class Schedd:
         value: str | ExprTree,
         flags: TransactionFlag = TransactionFlag.Default,
     ) -> int:
-        """
-        Set an attribute of jobs to an expression; how many have it now.
-        """
+        """Set an attribute of jobs to an expression; how many have it now."""
         node = value.node if isinstance(value, ExprTree) else _parsed(attr, value)
         attributes = classad.ClassAd({attr: held(node)}).to_wire()
         select = selection(job_spec)
@@ -198,9 +188,7 @@ class Schedd:
         match: int = -1,
         since: int | str | ExprTree | None = None,
     ) -> NoReturn:
-        """
-        Not carried out: `kettle usage` reports single attempts.
-        """
+        """Not carried out: `kettle usage` reports single attempts."""
         raise NotCarriedOutError("the history of single attempts is not here: see kettle usage")
 
     def spool(self, result: SubmitResult | Iterable[ClassAd]) -> None:
@@ -237,14 +225,10 @@ class Schedd:
             )
 
     def reschedule(self) -> None:
-        """
-        Nothing to do: a schedd of Kettle tells the negotiator of its jobs as they come.
-        """
+        """Nothing to do: a schedd of Kettle tells the negotiator of its jobs as they come."""
 
     def refreshGSIProxy(self, cluster: int, proc: int, proxy_filename: str, lifetime: int = -1) -> NoReturn:
-        """
-        Not carried out: a job keeps the proxy file that it was started with.
-        """
+        """Not carried out: a job keeps the proxy file that it was started with."""
         raise NotCarriedOutError("proxies of running jobs are not renewed by this version of Kettle")
 
     def _of(self, wire: Ad) -> ClassAd:

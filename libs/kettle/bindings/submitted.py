@@ -1,14 +1,10 @@
-"""
-SubmitResult: what became of a submission.
-"""
+"""SubmitResult: what became of a submission."""
 
 from kettle.bindings.ads import ClassAd
 
 
 class SubmitResult:
-    """
-    A cluster that is in the queue; `int()` of it is its number.
-    """
+    """A cluster that is in the queue; `int()` of it is its number."""
 
     def __init__(
         self,
@@ -25,34 +21,24 @@ class SubmitResult:
         self._spooled = spooled_proc_ads
 
     def cluster(self) -> int:
-        """
-        ClusterId.
-        """
+        """ClusterId."""
         return self._cluster
 
     def first_proc(self) -> int:
-        """
-        ProcId of the first job.
-        """
+        """ProcId of the first job."""
         return self._first
 
     def num_procs(self) -> int:
-        """
-        How many jobs.
-        """
+        """How many jobs."""
         return self._count
 
     def clusterad(self) -> ClassAd:
-        """
-        What the jobs share.
-        """
+        """What the jobs share."""
         return self._ad
 
     @property
     def spooled(self) -> list[ClassAd]:
-        """
-        The ads of jobs whose input is still to be sent.
-        """
+        """The ads of jobs whose input is still to be sent."""
         return self._spooled or []
 
     def __int__(self) -> int:

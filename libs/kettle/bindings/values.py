@@ -1,6 +1,4 @@
-"""
-Values of ClassAds as Python's and back.
-"""
+"""Values of ClassAds as Python's and back."""
 
 from __future__ import annotations
 
@@ -35,9 +33,7 @@ Python: TypeAlias = "bool | int | float | str | datetime | Value | list[Any] | C
 
 
 class Value(IntEnum):
-    """
-    The two values that are none.
-    """
+    """The two values that are none."""
 
     Error = 1
     Undefined = 2
@@ -133,9 +129,7 @@ def _ad(mapping: Mapping[Any, Any]) -> Node:
 
 
 def named(key: object) -> str:
-    """
-    The name of an attribute; raises TypeError for what is none.
-    """
+    """The name of an attribute; raises TypeError for what is none."""
     if not isinstance(key, str):
         raise TypeError("ClassAd keys are strings")
     return key

@@ -1,6 +1,4 @@
-"""
-Which HTCondor clients take this for, and which Kettle it is.
-"""
+"""Which HTCondor clients take this for, and which Kettle it is."""
 
 import platform as machine
 from importlib import metadata
@@ -15,28 +13,20 @@ _DATE: Final = "2026-01-01"
 
 
 def version() -> str:
-    """
-    As HTCondor's programs say it: clients read the number from it.
-    """
+    """As HTCondor's programs say it: clients read the number from it."""
     return f"$CondorVersion: {LIKE} {_DATE} BuildID: Kettle $"
 
 
 def classad_version() -> str:
-    """
-    The number alone.
-    """
+    """The number alone."""
     return LIKE
 
 
 def platform() -> str:
-    """
-    As HTCondor's programs say it.
-    """
+    """As HTCondor's programs say it."""
     return f"$CondorPlatform: {architecture()}_{machine.system()} $"
 
 
 def kettle_version() -> str:
-    """
-    The version of Kettle.
-    """
+    """The version of Kettle."""
     return metadata.version("kettle")

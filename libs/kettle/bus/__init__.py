@@ -1,3 +1,1 @@
-"""
-The bus: its port, NATS behind it, memory behind it, leases on top of it.
-"""
+"""The bus: its port, NATS behind it, memory behind it, leases on top of it."""

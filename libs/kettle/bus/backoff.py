@@ -1,6 +1,4 @@
-"""
-Trying again: what is tried, and how long to wait before a server is asked again.
-"""
+"""Trying again: what is tried, and how long to wait before a server is asked again."""
 
 import asyncio
 import logging
@@ -24,23 +22,17 @@ class Backoff:
         self._next = first
 
     def delay(self) -> float:
-        """
-        The next wait, seconds.
-        """
+        """The next wait, seconds."""
         length = self._next
         self._next = min(2 * length, self._longest)
         return length * random.uniform(0.5, 1.0)  # noqa: S311 - spreads load, guards nothing
 
     def reset(self) -> None:
-        """
-        The server answered.
-        """
+        """The server answered."""
         self._next = self._first
 
     async def wait(self) -> None:
-        """
-        Sleep for `delay()`.
-        """
+        """Sleep for `delay()`."""
         await asyncio.sleep(self.delay())
 
 

@@ -35,9 +35,7 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 
 
 class UnusualError(BusError):
-    """
-    It cannot be asked in this way; nobody knows whether it was.
-    """
+    """It cannot be asked in this way; nobody knows whether it was."""
 
 
 class _Info(msgspec.Struct, frozen=True):
@@ -130,9 +128,7 @@ def _address(url: str) -> tuple[str, int]:
 
 
 class _Line:
-    """
-    A connection that carries one question at a time.
-    """
+    """A connection that carries one question at a time."""
 
     def __init__(self, plug: socket.socket, until: float) -> None:
         self._plug = plug

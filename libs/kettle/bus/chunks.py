@@ -22,9 +22,7 @@ from kettle.bus.ports import RefusedError, Served
 
 
 class Whole(msgspec.Struct, frozen=True):
-    """
-    A request that is complete, and what it asks.
-    """
+    """A request that is complete, and what it asks."""
 
     served: Served[Any, Any]
     data: bytes
@@ -33,9 +31,7 @@ class Whole(msgspec.Struct, frozen=True):
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    What one service holds of requests that are incomplete and of replies that are being fetched.
-    """
+    """What one service holds of requests that are incomplete and of replies that are being fetched."""
 
     in_all: int = 4 * LARGEST
     """Bytes."""
@@ -65,9 +61,7 @@ class _Held(msgspec.Struct):
 
 
 def too_large(served: Served[Any, Any], size: int) -> RefusedError:
-    """
-    The refusal of a request that is larger than those of its endpoint are.
-    """
+    """The refusal of a request that is larger than those of its endpoint are."""
     verb = served.endpoint.verb
     return RefusedError("too_large", f"a {verb} of {size:,} bytes; at most {served.largest:,} are taken")
 
@@ -89,9 +83,7 @@ class Depot:
 
     @property
     def held(self) -> int:
-        """
-        Bytes that are promised to callers at present.
-        """
+        """Bytes that are promised to callers at present."""
         return self._bytes.total()
 
     def receive(self, caller: str, parcel: Parcel, served: Served[Any, Any] | None) -> Whole | Parcel:
@@ -117,9 +109,7 @@ class Depot:
         return Parcel(b"", {PLACE: f"{self.place} {number}"})
 
     def answered(self, whole: Whole) -> None:
-        """
-        Nobody works on this request any more: its room is free.
-        """
+        """Nobody works on this request any more: its room is free."""
         if whole.number in self._held:
             self._drop(whole.number)
 
@@ -135,9 +125,7 @@ class Depot:
         return Parcel(first, {SIZE: str(len(data)), PLACE: f"{self.place} {number}"})
 
     def close(self) -> None:
-        """
-        Forget everything.
-        """
+        """Forget everything."""
         for number in list(self._held):
             self._drop(number)
 

@@ -48,9 +48,7 @@ def inbox_of(identity: Identity) -> str:
 
 
 def status_of(message: Msg) -> str:
-    """
-    The status code that the server itself put into a message, or nothing.
-    """
+    """The status code that the server itself put into a message, or nothing."""
     headers = message.headers
     return headers.get("Status", "") if headers else ""
 
@@ -66,9 +64,7 @@ class _Transport(TcpTransport):
         self._bare_io_writer = self._io_writer = writer
 
     async def read(self, buffer_size: int) -> bytes:
-        """
-        As nats-py does, but more at once.
-        """
+        """As nats-py does, but more at once."""
         reader: asyncio.StreamReader | None = self._io_reader
         return await reader.read(max(buffer_size, READ_BYTES)) if reader is not None else b""
 
@@ -97,9 +93,7 @@ class _Client(Client):
 
 
 class Connection:
-    """
-    The client, what it does on loss and return, and the replies that are waited for.
-    """
+    """The client, what it does on loss and return, and the replies that are waited for."""
 
     def __init__(self, identity: Identity) -> None:
         self.client = _Client()
@@ -143,9 +137,7 @@ class Connection:
 
     @property
     def connected(self) -> bool:
-        """
-        Whether there is a server at the moment.
-        """
+        """Whether there is a server at the moment."""
         return self.client.is_connected
 
     @property
@@ -158,33 +150,25 @@ class Connection:
     def watch(
         self, *, lost: Callable[[], None] | None = None, back: Callable[[], None] | None = None
     ) -> None:
-        """
-        Call `lost` whenever the connection breaks and `back` whenever it is there again.
-        """
+        """Call `lost` whenever the connection breaks and `back` whenever it is there again."""
         if lost:
             self._on_loss.append(lost)
         if back:
             self._on_return.append(back)
 
     def unwatch(self, listener: Callable[[], None]) -> None:
-        """
-        Undo `watch`.
-        """
+        """Undo `watch`."""
         for listeners in (self._on_loss, self._on_return):
             if listener in listeners:
                 listeners.remove(listener)
 
     def fail(self, error: BaseException) -> None:
-        """
-        Something broke that no retry mends: whoever awaits `failed` stops the process.
-        """
+        """Something broke that no retry mends: whoever awaits `failed` stops the process."""
         if not self.failed.done():
             self.failed.set_exception(error)
 
     def new_inbox(self) -> str:
-        """
-        A subject of our own that nobody used before.
-        """
+        """A subject of our own that nobody used before."""
         return self.client.new_inbox()
 
     async def subscribe(
@@ -239,9 +223,7 @@ class Connection:
     async def request(
         self, subject: str, data: bytes, *, deadline: float, headers: Mapping[str, str] | None = None
     ) -> Msg:
-        """
-        Send and wait for the answer, `deadline` seconds in all.
-        """
+        """Send and wait for the answer, `deadline` seconds in all."""
         loop = asyncio.get_running_loop()
         end = loop.time() + deadline
         if not self.client.is_connected:

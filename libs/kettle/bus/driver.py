@@ -13,9 +13,7 @@ from types import ModuleType, SimpleNamespace
 
 
 class Header(StrEnum):
-    """
-    The headers that the client looks at, as `nats.js` names them.
-    """
+    """The headers that the client looks at, as `nats.js` names them."""
 
     STATUS = "Status"
     DESCRIPTION = "Description"
@@ -23,9 +21,7 @@ class Header(StrEnum):
 
 
 def _load() -> None:
-    """
-    Load the client with nothing in the places of the two, unless they are loaded already.
-    """
+    """Load the client with nothing in the places of the two, unless they are loaded already."""
     stand_in = ModuleType("nats.js")
     stand_in.api = SimpleNamespace(Header=Header)  # type: ignore[attr-defined]  # a module has what one gives it
     absent = {name: it for name, it in (("aiohttp", None), ("nats.js", stand_in)) if name not in sys.modules}

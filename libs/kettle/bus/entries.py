@@ -1,6 +1,4 @@
-"""
-Reads a bucket: what is there, then every change, also over a bucket that was lost and made again.
-"""
+"""Reads a bucket: what is there, then every change, also over a bucket that was lost and made again."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -13,9 +11,7 @@ from kettle.bus.reader import Delivery, Reader
 
 
 async def watch(reader: Reader, *, prefix: str) -> AsyncGenerator[KeyChange | None, None]:
-    """
-    See `Bus.watch`; `prefix` is what stands before the key in a subject.
-    """
+    """See `Bus.watch`; `prefix` is what stands before the key in a subject."""
     known, loop = Known(), asyncio.get_running_loop()
     complete, consumers, generation, target = False, 0, 0, 0
     async with aclosing(reader.batches()) as batches:

@@ -45,9 +45,7 @@ class FromJob:
         return await asyncio.to_thread(self.ask, endpoint, name, request, deadline)
 
     def ask(self, endpoint: Endpoint[Req, Rep], name: str, request: Req, deadline: float) -> Rep:
-        """
-        The same for who has no event loop.
-        """
+        """The same for who has no event loop."""
         body = _encode(request)
         if len(body) > COMMAND:
             raise RefusedError(

@@ -22,9 +22,7 @@ class Gather:
 
     @contextmanager
     def hurried(self) -> Generator[None]:
-        """
-        While somebody waits for what the reader has yet to take.
-        """
+        """While somebody waits for what the reader has yet to take."""
         self._hurried += 1
         self._called.set()
         try:
@@ -35,9 +33,7 @@ class Gather:
                 self._called.clear()
 
     async def wait(self) -> None:
-        """
-        Until it is time to take what has come.
-        """
+        """Until it is time to take what has come."""
         with suppress(TimeoutError):
             async with asyncio.timeout(self._seconds):
                 await self._called.wait()

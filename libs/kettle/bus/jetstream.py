@@ -1,6 +1,4 @@
-"""
-The part of the JetStream API that is used here: streams, and consumers that are pulled.
-"""
+"""The part of the JetStream API that is used here: streams, and consumers that are pulled."""
 
 import asyncio
 from typing import Any, Final, NoReturn
@@ -53,15 +51,11 @@ _NOT_NOW: Final = frozenset({
 
 
 class NotFoundError(BusError):
-    """
-    There is no such stream or consumer now.
-    """
+    """There is no such stream or consumer now."""
 
 
 class _ExistsError(BusError):
-    """
-    Somebody made the stream first, with another configuration.
-    """
+    """Somebody made the stream first, with another configuration."""
 
 
 class _Error(msgspec.Struct):
@@ -71,18 +65,14 @@ class _Error(msgspec.Struct):
 
 
 class State(msgspec.Struct, frozen=True):
-    """
-    Where a stream stands.
-    """
+    """Where a stream stands."""
 
     first_seq: int
     last_seq: int
 
 
 class StreamInfo(msgspec.Struct, frozen=True):
-    """
-    A stream; `created` tells it from another of the same name that was made after it was deleted.
-    """
+    """A stream; `created` tells it from another of the same name that was made after it was deleted."""
 
     created: str
     state: State
@@ -111,9 +101,7 @@ class _Begin(msgspec.Struct, frozen=True):
 
 
 class ConsumerInfo(msgspec.Struct, frozen=True):
-    """
-    A consumer: where it began, what is acknowledged, and how much waits.
-    """
+    """A consumer: where it began, what is acknowledged, and how much waits."""
 
     ack_floor: _Floor
     num_pending: int
@@ -165,9 +153,7 @@ def _raise(error: _Error, subject: str, expected: int = -1) -> NoReturn:
 
 
 def stored_at(reply: Msg, subject: str, expected: int) -> int:
-    """
-    The sequence under which a stream says that it stored a message; raises what it says instead.
-    """
+    """The sequence under which a stream says that it stored a message; raises what it says instead."""
     try:
         ack = _ack.decode(reply.data)
     except msgspec.MsgspecError as error:
@@ -178,9 +164,7 @@ def stored_at(reply: Msg, subject: str, expected: int) -> int:
 
 
 class JetStream:
-    """
-    Calls of the API over one connection.
-    """
+    """Calls of the API over one connection."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -207,9 +191,7 @@ class JetStream:
                 return stored_at(reply, subject, expected)
 
     async def stream(self, name: str) -> StreamInfo:
-        """
-        Look at a stream; raises NotFoundError.
-        """
+        """Look at a stream; raises NotFoundError."""
         return _stream.decode((await self._look(f"STREAM.INFO.{name}")).data)
 
     async def make_stream(self, config: dict[str, Any]) -> tuple[StreamInfo, bool]:
@@ -227,9 +209,7 @@ class JetStream:
             return await self.stream(name), False
 
     async def streams(self, subject: str) -> list[dict[str, Any]]:
-        """
-        The configurations of the streams that take anything of a subject.
-        """
+        """The configurations of the streams that take anything of a subject."""
         found: list[dict[str, Any]] = []
         while True:
             body = _encode({"subject": subject, "offset": len(found)})
@@ -239,9 +219,7 @@ class JetStream:
                 return found
 
     async def header(self, stream: str, sequence: int, name: str) -> str:
-        """
-        A header of a stored message; empty if the message has none, or is not there any more.
-        """
+        """A header of a stored message; empty if the message has none, or is not there any more."""
         try:
             reply = await self._call(f"STREAM.MSG.GET.{stream}", _encode({"seq": sequence}))
         except NotFoundError:
@@ -253,9 +231,7 @@ class JetStream:
         return ""
 
     async def newest(self, stream: str, subject: str, *, deadline: float) -> bytes | None:
-        """
-        The newest message on a subject, from any server that has a copy; None if there is none.
-        """
+        """The newest message on a subject, from any server that has a copy; None if there is none."""
         try:
             reply = await self._connection.request(
                 f"{API}.DIRECT.GET.{stream}.{subject}", b"", deadline=deadline
@@ -265,15 +241,11 @@ class JetStream:
         return None if status_of(reply) == _NO_MESSAGE else reply.data
 
     async def delete_stream(self, name: str) -> None:
-        """
-        Remove a stream with everything in it; raises NotFoundError.
-        """
+        """Remove a stream with everything in it; raises NotFoundError."""
         await self._call(f"STREAM.DELETE.{name}", b"")
 
     async def consumer(self, stream: str, name: str) -> ConsumerInfo:
-        """
-        Look at a consumer; raises NotFoundError.
-        """
+        """Look at a consumer; raises NotFoundError."""
         return _consumer.decode((await self._look(f"CONSUMER.INFO.{stream}.{name}")).data)
 
     async def make_consumer(self, stream: str, name: str, config: dict[str, Any]) -> ConsumerInfo:
@@ -286,9 +258,7 @@ class JetStream:
         return _consumer.decode((await self._call(subject, _encode(body))).data)
 
     async def delete_consumer(self, stream: str, name: str) -> None:
-        """
-        Remove a consumer; raises NotFoundError.
-        """
+        """Remove a consumer; raises NotFoundError."""
         await self._call(f"CONSUMER.DELETE.{stream}.{name}", b"")
 
     async def _look(self, subject: str) -> Msg:
@@ -328,9 +298,7 @@ def pull_request(batch: int, *, most: int, expires: float, heartbeat: float) -> 
 
 
 def stream_config(spec: StreamSpec, *, replicas: int = 1) -> dict[str, Any]:
-    """
-    The configuration of a stream that keeps the newest messages within its limits.
-    """
+    """The configuration of a stream that keeps the newest messages within its limits."""
     config: dict[str, Any] = {
         "name": spec.name,
         "subjects": spec.subjects,
@@ -357,16 +325,12 @@ def stream_config(spec: StreamSpec, *, replicas: int = 1) -> dict[str, Any]:
 
 
 def bucket_stream(bucket: str) -> str:
-    """
-    The stream that holds a bucket.
-    """
+    """The stream that holds a bucket."""
     return f"KV_{bucket}"
 
 
 def entry_subject(bucket: str, key: str) -> str:
-    """
-    The subject of an entry of a bucket, or a filter if `key` is one.
-    """
+    """The subject of an entry of a bucket, or a filter if `key` is one."""
     return f"$KV.{bucket}.{key}"
 
 
@@ -395,7 +359,5 @@ def bucket_config(spec: BucketSpec, *, replicas: int = 1) -> dict[str, Any]:
 
 
 def ttl_header(seconds: float) -> str:
-    """
-    A message's time to live as the server reads it; it knows nothing below one second.
-    """
+    """A message's time to live as the server reads it; it knows nothing below one second."""
     return f"{max(int(seconds * 1000), 1000)}ms"

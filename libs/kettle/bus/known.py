@@ -1,6 +1,4 @@
-"""
-What a watcher of a bucket was told, so that what a lost bucket took with it can be told, too.
-"""
+"""What a watcher of a bucket was told, so that what a lost bucket took with it can be told, too."""
 
 from kettle.bus.ports import KeyChange
 
@@ -16,17 +14,13 @@ class Known:
         self._until = 0.0
 
     def lost(self, until: float) -> None:
-        """
-        The bucket was made again, empty: what is not sent again by then is gone.
-        """
+        """The bucket was made again, empty: what is not sent again by then is gone."""
         self._missing |= self._keys
         self._keys = set()
         self._until = until
 
     def note(self, change: KeyChange) -> None:
-        """
-        Take in what the watcher is told.
-        """
+        """Take in what the watcher is told."""
         self._missing.discard(change.key)
         if change.value is None:
             self._keys.discard(change.key)
@@ -34,9 +28,7 @@ class Known:
             self._keys.add(change.key)
 
     def gone(self, now: float) -> list[KeyChange]:
-        """
-        What the watcher has to be told now.
-        """
+        """What the watcher has to be told now."""
         if not self._missing or now < self._until:
             return []
         missing, self._missing = self._missing, set()

@@ -35,9 +35,7 @@ _logger = logging.getLogger(__name__)
 
 
 class HeldLease:
-    """
-    See `Lease`.
-    """
+    """See `Lease`."""
 
     def __init__(self, bus: Bus, bucket: str, key: str, holder: bytes, *, ttl: float, revision: int) -> None:
         self._bus = bus
@@ -53,15 +51,11 @@ class HeldLease:
 
     @property
     def lost(self) -> Awaitable[None]:
-        """
-        See `Lease.lost`.
-        """
+        """See `Lease.lost`."""
         return asyncio.shield(self._lost)
 
     async def release(self) -> None:
-        """
-        See `Lease.release`.
-        """
+        """See `Lease.release`."""
         self._renewal.cancel()
         with suppress(asyncio.CancelledError):
             await self._renewal
@@ -118,9 +112,7 @@ class HeldLease:
 
 
 class KeyLeases:
-    """
-    See `Leases`. The bucket must have been ensured.
-    """
+    """See `Leases`. The bucket must have been ensured."""
 
     def __init__(self, bus: Bus, bucket: str, *, gone: Gone | None = None) -> None:
         self._bus = bus
@@ -190,9 +182,7 @@ class KeyLeases:
 
 
 async def _entry(bus: Bus, bucket: str, key: str) -> KeyChange | None:
-    """
-    What is there now: an entry, the mark of a deletion, or nothing.
-    """
+    """What is there now: an entry, the mark of a deletion, or nothing."""
     found: KeyChange | None = None
     async with aclosing(bus.watch(bucket, key)) as changes:
         async for change in changes:

@@ -1,6 +1,4 @@
-"""
-The bus in memory: the same promises as over NATS, without a server, for tests and simulation.
-"""
+"""The bus in memory: the same promises as over NATS, without a server, for tests and simulation."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -39,9 +37,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class MemoryBus:
-    """
-    One identity's connection to a `MemoryServer`.
-    """
+    """One identity's connection to a `MemoryServer`."""
 
     def __init__(
         self,
@@ -67,9 +63,7 @@ class MemoryBus:
         server.connections.append(self)
 
     def close(self) -> None:
-        """
-        Answer nothing and reach nobody any more, as a process that died.
-        """
+        """Answer nothing and reach nobody any more, as a process that died."""
         self._closed = True
         self._server.connections.remove(self)
         self._server.remade.remove(self._remake)
@@ -81,36 +75,26 @@ class MemoryBus:
 
     @property
     def connected(self) -> bool:
-        """
-        See `Bus.connected`.
-        """
+        """See `Bus.connected`."""
         return not self._closed
 
     @property
     def payload_limit(self) -> int:
-        """
-        See `Bus.payload_limit`.
-        """
+        """See `Bus.payload_limit`."""
         return self._server.payload_limit
 
     async def failure(self) -> None:
-        """
-        See `Bus.failure`.
-        """
+        """See `Bus.failure`."""
         await self._failure
 
     def on_return(self, listener: Callable[[], None]) -> None:
-        """
-        See `Bus.on_return`.
-        """
+        """See `Bus.on_return`."""
         self._listeners.append(listener)
 
     async def call(
         self, endpoint: Endpoint[Req, Rep], name: str, request: Req, *, deadline: float = 5.0
     ) -> Rep:
-        """
-        See `Bus.call`.
-        """
+        """See `Bus.call`."""
 
         async def carry(place: str, data: bytes, headers: Mapping[str, str]) -> Parcel:
             subject = self.subjects.command(endpoint.role, place, endpoint.verb, self.identity.token)
@@ -146,9 +130,7 @@ class MemoryBus:
         version: str,
         shared: bool = False,
     ) -> None:
-        """
-        See `Bus.serve`.
-        """
+        """See `Bus.serve`."""
         for one in served:
             pattern = self.subjects.command(role, name, one.endpoint.verb, "*")
             self._services[pattern] = one
@@ -162,9 +144,7 @@ class MemoryBus:
         return next((pattern for pattern in self._services if matches(pattern, subject)), "")
 
     def answer(self, subject: str, parcel: Parcel) -> "asyncio.Future[Parcel] | None":
-        """
-        What this connection answers to a command or to a part of one; None if it does not serve it.
-        """
+        """What this connection answers to a command or to a part of one; None if it does not serve it."""
         served = self._services.get(self.pattern(subject))
         if served is None and not matches(self.subjects.command("*", self._depot.place, "*", "*"), subject):
             return None
@@ -175,29 +155,21 @@ class MemoryBus:
         return reply
 
     async def publish(self, subject: str, data: bytes) -> None:
-        """
-        See `Bus.publish`.
-        """
+        """See `Bus.publish`."""
         self._server.publish(subject, data)
 
     async def listen(self, subject: str, listener: Callable[[str, bytes], None]) -> None:
-        """
-        See `Bus.listen`.
-        """
+        """See `Bus.listen`."""
         self._server.listeners.append((subject, listener))
 
     async def ensure_stream(self, spec: StreamSpec) -> int:
-        """
-        See `Bus.ensure_stream`.
-        """
+        """See `Bus.ensure_stream`."""
         if spec.remake:
             self._specs[spec.name] = spec
         return self._server.make_stream(spec).last
 
     async def last_sequence(self, stream: str) -> int | None:
-        """
-        See `Bus.last_sequence`.
-        """
+        """See `Bus.last_sequence`."""
         found = self._server.streams.get(stream)
         return found.last if found else None
 
@@ -210,40 +182,30 @@ class MemoryBus:
         ttl: float | None = None,
         deadline: float = 5.0,
     ) -> int:
-        """
-        See `Bus.append`.
-        """
+        """See `Bus.append`."""
         self._check(subject, data)
         return self._server.append(subject, data, expect_last, ttl)
 
     async def newest(self, stream: str, subject: str, *, deadline: float = 5.0) -> bytes | None:
-        """
-        See `Bus.newest`.
-        """
+        """See `Bus.newest`."""
         found = self._server.streams.get(stream)
         return found.newest(subject, now=self._server.clock()) if found is not None else None
 
     async def append_together(
         self, posts: Sequence[Post], *, expect_last: int, note: str = "", deadline: float = 5.0
     ) -> int:
-        """
-        See `Bus.append_together`.
-        """
+        """See `Bus.append_together`."""
         check_count(posts)
         for post in posts:
             self._check(post.subject, post.data)
         return self._server.append_together(posts, expect_last, note)
 
     async def last_note(self, stream: str) -> tuple[int, str]:
-        """
-        See `Bus.last_note`.
-        """
+        """See `Bus.last_note`."""
         return self._server.streams[stream].last_note
 
     async def stored_subjects(self, subject: str) -> list[str]:
-        """
-        See `Bus.stored_subjects`.
-        """
+        """See `Bus.stored_subjects`."""
         taken = [one for stream in self._server.streams.values() for one in stream.spec.subjects]
         return [one for one in taken if matches(subject, one)]
 
@@ -259,9 +221,7 @@ class MemoryBus:
         ephemeral: bool = False,
         gather: Gather | None = None,
     ) -> AsyncGenerator[Batch, None]:
-        """
-        See `Bus.consume`.
-        """
+        """See `Bus.consume`."""
         reading, position = None, after
         while True:
             now = self._server.streams.get(stream)
@@ -286,25 +246,19 @@ class MemoryBus:
     async def read(
         self, stream: str, *, subject: str, batch: int = 256, after: int = 0, since: float = 0.0
     ) -> AsyncGenerator[Message, None]:
-        """
-        See `Bus.read`.
-        """
+        """See `Bus.read`."""
         now = self._server.streams[stream]
         last = now.last
         for message in now.after(max(after, now.before(since)), subject, last):
             yield message
 
     async def ensure_bucket(self, spec: BucketSpec) -> None:
-        """
-        See `Bus.ensure_bucket`.
-        """
+        """See `Bus.ensure_bucket`."""
         self._specs[spec.name] = spec
         self._server.make_bucket(spec)
 
     async def put(self, bucket: str, key: str, value: bytes, *, ttl: float | None = None) -> None:
-        """
-        See `Bus.put`.
-        """
+        """See `Bus.put`."""
         with suppress(NoResponderError):
             self._server.put(bucket, key, value, ttl, None)
 
@@ -318,23 +272,17 @@ class MemoryBus:
         ttl: float | None = None,
         deadline: float = 5.0,
     ) -> int:
-        """
-        See `Bus.update`.
-        """
+        """See `Bus.update`."""
         self._check(key, value)
         return self._server.put(bucket, key, value, ttl, expect)
 
     async def delete(self, bucket: str, key: str, *, expect: int | None = None) -> None:
-        """
-        See `Bus.delete`.
-        """
+        """See `Bus.delete`."""
         with suppress(BusError):
             self._server.put(bucket, key, None, None, expect)
 
     async def watch(self, bucket: str, keys: str = ">") -> AsyncGenerator[KeyChange | None, None]:
-        """
-        See `Bus.watch`.
-        """
+        """See `Bus.watch`."""
         watcher = self._server.watch(bucket, keys)
         try:
             while True:
@@ -393,9 +341,7 @@ class MemoryBus:
 
 
 class _Fetched:
-    """
-    A batch that remembers its acknowledgement in the stream.
-    """
+    """A batch that remembers its acknowledgement in the stream."""
 
     def __init__(self, messages: Sequence[Message], acked: dict[str, int], durable: str) -> None:
         self.messages = messages
@@ -403,9 +349,7 @@ class _Fetched:
         self._durable = durable
 
     async def ack(self) -> None:
-        """
-        See `Batch.ack`.
-        """
+        """See `Batch.ack`."""
         if self._durable:
             last = self.messages[-1].sequence
             self._acked[self._durable] = max(last, self._acked.get(self._durable, 0))

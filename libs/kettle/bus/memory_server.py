@@ -30,9 +30,7 @@ PAYLOAD_LIMIT: Final = 8 * 1024 * 1024
 
 
 def matches(pattern: str, subject: str) -> bool:
-    """
-    Whether a subject falls under a pattern: `*` is one token, a final `>` the rest.
-    """
+    """Whether a subject falls under a pattern: `*` is one token, a final `>` the rest."""
     wanted, tokens = pattern.split("."), subject.split(".")
     if wanted[-1] == ">":
         wanted = wanted[:-1]
@@ -43,9 +41,7 @@ def matches(pattern: str, subject: str) -> bool:
 
 
 def transformed(transform: tuple[str, str] | None, subject: str) -> str:
-    """
-    What a stream stores a subject as.
-    """
+    """What a stream stores a subject as."""
     if transform is None or not matches(transform[0], subject):
         return subject
     wild = [t for w, t in zip(transform[0].split("."), subject.split("."), strict=True) if w == "*"]
@@ -56,9 +52,7 @@ def transformed(transform: tuple[str, str] | None, subject: str) -> str:
 
 
 class Stream:
-    """
-    The messages of a stream, and how far its durable consumers have acknowledged.
-    """
+    """The messages of a stream, and how far its durable consumers have acknowledged."""
 
     def __init__(self, spec: StreamSpec) -> None:
         self.spec = spec
@@ -73,9 +67,7 @@ class Stream:
 
     @property
     def last(self) -> int:
-        """
-        The last sequence; one before the first if the stream is empty.
-        """
+        """The last sequence; one before the first if the stream is empty."""
         return self.first + len(self.messages) - 1
 
     def append(
@@ -88,9 +80,7 @@ class Stream:
         note: str = "",
         ttl: float | None = None,
     ) -> int:
-        """
-        Add a message under the guard.
-        """
+        """Add a message under the guard."""
         if self.spec.objects:
             self._make_room(subject, at)
         if expect_last is not None and expect_last != self.last:
@@ -107,40 +97,30 @@ class Stream:
         return self.last
 
     def newest(self, subject: str, *, now: float) -> bytes | None:
-        """
-        The newest message on a subject; None if there is none any more.
-        """
+        """The newest message on a subject; None if there is none any more."""
         for message in reversed(self.messages):
             if message.subject == subject:
                 return message.data if self.until.get(message.sequence, math.inf) > now else None
         return None
 
     def _make_room(self, subject: str, now: float) -> None:
-        """
-        Refuse what finds no room beside the newest messages of the other subjects.
-        """
+        """Refuse what finds no room beside the newest messages of the other subjects."""
         newest = {m.subject: m for m in self.messages if m.subject != subject}
         lives = sum(self.until.get(m.sequence, math.inf) > now for m in newest.values())
         if 0 <= self.spec.max_messages < lives + 1:
             raise BusUnavailableError(f"{self.spec.name}: maximum messages exceeded")
 
     def before(self, time: float) -> int:
-        """
-        The sequence of the last message that was stored before a time.
-        """
+        """The sequence of the last message that was stored before a time."""
         return self.first - 1 + bisect_left(self.times, time)
 
     def after(self, sequence: int, subject: str, limit: int) -> list[Message]:
-        """
-        The messages that follow on a sequence.
-        """
+        """The messages that follow on a sequence."""
         begin = max(0, sequence - self.first + 1)
         return [m for m in self.messages[begin:] if matches(subject, m.subject)][:limit]
 
     def notify(self) -> None:
-        """
-        Wake who waits, each for itself.
-        """
+        """Wake who waits, each for itself."""
         self.changed.set()
         self.changed = asyncio.Event()
 
@@ -152,9 +132,7 @@ class _Entry(msgspec.Struct, frozen=True):
 
 
 class Watcher:
-    """
-    One watch: what it has not been told yet.
-    """
+    """One watch: what it has not been told yet."""
 
     def __init__(self, keys: str) -> None:
         self.keys = keys
@@ -163,9 +141,7 @@ class Watcher:
         self.filled = asyncio.Event()
 
     def tell(self, change: KeyChange | None) -> None:
-        """
-        Queue a change.
-        """
+        """Queue a change."""
         if change is not None:
             if not matches(self.keys, change.key):
                 return
@@ -175,9 +151,7 @@ class Watcher:
 
 
 class Bucket:
-    """
-    The entries of a bucket; deleted ones keep their last revision.
-    """
+    """The entries of a bucket; deleted ones keep their last revision."""
 
     def __init__(self, spec: BucketSpec) -> None:
         self.spec = spec
@@ -185,38 +159,28 @@ class Bucket:
         self.entries: dict[str, _Entry] = {}
 
     def last(self, key: str) -> int:
-        """
-        The revision of an entry or of its deletion.
-        """
+        """The revision of an entry or of its deletion."""
         entry = self.entries.get(key)
         return entry.revision if entry else 0
 
 
 class Connection(Protocol):
-    """
-    Somebody who may answer a command.
-    """
+    """Somebody who may answer a command."""
 
     shared: set[str]
     """Patterns of what others answer as well."""
 
     def pattern(self, subject: str) -> str:
-        """
-        Under which pattern this one answers a command; empty if it does not.
-        """
+        """Under which pattern this one answers a command; empty if it does not."""
         ...
 
     def answer(self, subject: str, parcel: Parcel) -> "asyncio.Future[Parcel] | None":
-        """
-        The reply to come; None: it is not for this one.
-        """
+        """The reply to come; None: it is not for this one."""
         ...
 
 
 class MemoryServer:
-    """
-    Streams, buckets, listeners and services.
-    """
+    """Streams, buckets, listeners and services."""
 
     def __init__(
         self, clock: Callable[[], float] = time.monotonic, *, payload_limit: int = PAYLOAD_LIMIT
@@ -234,32 +198,24 @@ class MemoryServer:
         """Called with the name of a stream or bucket that was lost."""
 
     def publish(self, subject: str, data: bytes) -> None:
-        """
-        Tell who listens, a turn of the loop later.
-        """
+        """Tell who listens, a turn of the loop later."""
         for pattern, listener in self.listeners:
             if matches(pattern, subject):
                 asyncio.get_running_loop().call_soon(listener, subject, data)
 
     def stream_of(self, subject: str) -> Stream:
-        """
-        The stream that stores a subject.
-        """
+        """The stream that stores a subject."""
         for stream in self.streams.values():
             if any(matches(pattern, subject) for pattern in stream.spec.subjects):
                 return stream
         raise NoResponderError(f"nobody answers {subject}")
 
     def append(self, subject: str, data: bytes, expect_last: int | None, ttl: float | None = None) -> int:
-        """
-        Store one message under the guard.
-        """
+        """Store one message under the guard."""
         return self.stream_of(subject).append(subject, data, expect_last, at=self.clock(), ttl=ttl)
 
     def append_together(self, posts: Sequence[Post], expect_last: int, note: str) -> int:
-        """
-        Store messages under the guard, the last one with the note.
-        """
+        """Store messages under the guard, the last one with the note."""
         for post in posts:
             self.publish(post.subject, post.data)
         stream = self.stream_of(posts[0].subject)
@@ -275,9 +231,7 @@ class MemoryServer:
         return stream.last
 
     def put(self, bucket: str, key: str, value: bytes | None, ttl: float | None, expect: int | None) -> int:
-        """
-        Set or delete (`value` None) an entry and tell the watchers; returns the revision.
-        """
+        """Set or delete (`value` None) an entry and tell the watchers; returns the revision."""
         self.expire()
         into = self.buckets.get(bucket)
         if into is None:
@@ -294,9 +248,7 @@ class MemoryServer:
         return into.revision
 
     def watch(self, bucket: str, keys: str) -> Watcher:
-        """
-        Begin a watch.
-        """
+        """Begin a watch."""
         watcher = Watcher(keys)
         self.watchers.setdefault(bucket, []).append(watcher)
         if bucket in self.buckets:
@@ -304,9 +256,7 @@ class MemoryServer:
         return watcher
 
     def expire(self) -> None:
-        """
-        Delete what has outlived its time.
-        """
+        """Delete what has outlived its time."""
         now = self.clock()
         for name, bucket in self.buckets.items():
             for key in [key for key, entry in bucket.entries.items() if entry.expires <= now]:
@@ -318,9 +268,7 @@ class MemoryServer:
                     watcher.tell(change)
 
     def make_stream(self, spec: StreamSpec) -> Stream:
-        """
-        Make a stream if it is not there.
-        """
+        """Make a stream if it is not there."""
         if spec.name not in self.streams:
             self.streams[spec.name] = Stream(spec)
             self.made.set()
@@ -328,9 +276,7 @@ class MemoryServer:
         return self.streams[spec.name]
 
     def make_bucket(self, spec: BucketSpec) -> None:
-        """
-        Make a bucket if it is not there; who watches the name sees it from its beginning.
-        """
+        """Make a bucket if it is not there; who watches the name sees it from its beginning."""
         if spec.name in self.buckets:
             return
         bucket = self.buckets[spec.name] = Bucket(spec)
@@ -340,9 +286,7 @@ class MemoryServer:
             asyncio.get_running_loop().call_later(spec.ttl + 0.001, self.expire)
 
     def lose(self, name: str) -> None:
-        """
-        Lose a stream or bucket with all that is in it, as a server that comes back with nothing does.
-        """
+        """Lose a stream or bucket with all that is in it, as a server that comes back with nothing does."""
         stream = self.streams.pop(name, None)
         self.buckets.pop(name, None)
         for remake in self.remade:

@@ -1,6 +1,4 @@
-"""
-The bus over NATS with JetStream.
-"""
+"""The bus over NATS with JetStream."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, MutableMapping, Sequence
@@ -59,9 +57,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class NatsBus:
-    """
-    One identity's connection. `failure` must be awaited beside the service's own loops.
-    """
+    """One identity's connection. `failure` must be awaited beside the service's own loops."""
 
     def __init__(
         self,
@@ -125,36 +121,26 @@ class NatsBus:
 
     @property
     def connected(self) -> bool:
-        """
-        See `Bus.connected`.
-        """
+        """See `Bus.connected`."""
         return self._connection.connected
 
     @property
     def payload_limit(self) -> int:
-        """
-        See `Bus.payload_limit`.
-        """
+        """See `Bus.payload_limit`."""
         return self._connection.limit
 
     async def failure(self) -> None:
-        """
-        See `Bus.failure`.
-        """
+        """See `Bus.failure`."""
         await self._connection.failed
 
     def on_return(self, listener: Callable[[], None]) -> None:
-        """
-        See `Bus.on_return`.
-        """
+        """See `Bus.on_return`."""
         self._listeners.append(listener)
 
     async def call(
         self, endpoint: Endpoint[Req, Rep], name: str, request: Req, *, deadline: float = 5.0
     ) -> Rep:
-        """
-        See `Bus.call`.
-        """
+        """See `Bus.call`."""
         headers: dict[str, str] = {}
         if self._inject is not None:
             self._inject(headers)
@@ -181,21 +167,15 @@ class NatsBus:
         version: str,
         shared: bool = False,
     ) -> None:
-        """
-        See `Bus.serve`.
-        """
+        """See `Bus.serve`."""
         await self._service.add(role, name, served, version=version, shared=shared)
 
     async def publish(self, subject: str, data: bytes) -> None:
-        """
-        See `Bus.publish`.
-        """
+        """See `Bus.publish`."""
         await self._drop_when_full(self._connection.publish(subject, data))
 
     async def listen(self, subject: str, listener: Callable[[str, bytes], None]) -> None:
-        """
-        See `Bus.listen`.
-        """
+        """See `Bus.listen`."""
 
         def deliver(message: Msg) -> None:
             listener(message.subject, message.data)
@@ -204,15 +184,11 @@ class NatsBus:
         await self._connection.settle()
 
     async def ensure_stream(self, spec: StreamSpec) -> int:
-        """
-        See `Bus.ensure_stream`.
-        """
+        """See `Bus.ensure_stream`."""
         return await self._ensure(stream_config(spec, replicas=self._replicas), remake=spec.remake)
 
     async def last_sequence(self, stream: str) -> int | None:
-        """
-        See `Bus.last_sequence`.
-        """
+        """See `Bus.last_sequence`."""
         try:
             return (await self._jetstream.stream(stream)).state.last_seq
         except NotFoundError:
@@ -233,9 +209,7 @@ class NatsBus:
         ttl: float | None = None,
         deadline: float = 5.0,
     ) -> int:
-        """
-        See `Bus.append`.
-        """
+        """See `Bus.append`."""
         headers: dict[str, str] = {}
         if expect_last is not None:
             headers["Nats-Expected-Last-Sequence"] = str(expect_last)
@@ -246,30 +220,22 @@ class NatsBus:
         )
 
     async def newest(self, stream: str, subject: str, *, deadline: float = 5.0) -> bytes | None:
-        """
-        See `Bus.newest`.
-        """
+        """See `Bus.newest`."""
         return await self._jetstream.newest(stream, subject, deadline=deadline)
 
     async def append_together(
         self, posts: Sequence[Post], *, expect_last: int, note: str = "", deadline: float = 5.0
     ) -> int:
-        """
-        See `Bus.append_together`.
-        """
+        """See `Bus.append_together`."""
         return await self._together.append(posts, expect_last=expect_last, note=note, deadline=deadline)
 
     async def last_note(self, stream: str) -> tuple[int, str]:
-        """
-        See `Bus.last_note`.
-        """
+        """See `Bus.last_note`."""
         last = (await self._jetstream.stream(stream)).state.last_seq
         return last, (await self._jetstream.header(stream, last, NOTE)) if last else ""
 
     async def stored_subjects(self, subject: str) -> list[str]:
-        """
-        See `Bus.stored_subjects`.
-        """
+        """See `Bus.stored_subjects`."""
         return [one for config in await self._jetstream.streams(subject) for one in config["subjects"]]
 
     async def consume(
@@ -284,9 +250,7 @@ class NatsBus:
         ephemeral: bool = False,
         gather: Gather | None = None,
     ) -> AsyncGenerator[Batch, None]:
-        """
-        See `Bus.consume`.
-        """
+        """See `Bus.consume`."""
         source = Source(
             stream=stream,
             subject=subject,
@@ -304,9 +268,7 @@ class NatsBus:
     async def read(
         self, stream: str, *, subject: str, batch: int = 256, after: int = 0, since: float = 0.0
     ) -> AsyncGenerator[Message, None]:
-        """
-        See `Bus.read`.
-        """
+        """See `Bus.read`."""
         source = Source(stream=stream, subject=subject, batch=batch, after=after, since=since)
         reader = Reader(self._connection, source, missing=lambda: self._remake(stream))
         async with aclosing(reader.batches()) as batches:
@@ -317,15 +279,11 @@ class NatsBus:
                     return
 
     async def ensure_bucket(self, spec: BucketSpec) -> None:
-        """
-        See `Bus.ensure_bucket`.
-        """
+        """See `Bus.ensure_bucket`."""
         await self._ensure(bucket_config(spec, replicas=self._replicas), remake=True)
 
     async def put(self, bucket: str, key: str, value: bytes, *, ttl: float | None = None) -> None:
-        """
-        See `Bus.put`.
-        """
+        """See `Bus.put`."""
         headers = {"Nats-TTL": ttl_header(ttl)} if ttl is not None else None
         await self._drop_when_full(
             self._connection.publish(entry_subject(bucket, key), value, headers=headers)
@@ -341,9 +299,7 @@ class NatsBus:
         ttl: float | None = None,
         deadline: float = 5.0,
     ) -> int:
-        """
-        See `Bus.update`.
-        """
+        """See `Bus.update`."""
         headers = {"Nats-Expected-Last-Subject-Sequence": str(expect)}
         if ttl is not None:
             headers["Nats-TTL"] = ttl_header(ttl)
@@ -352,18 +308,14 @@ class NatsBus:
         )
 
     async def delete(self, bucket: str, key: str, *, expect: int | None = None) -> None:
-        """
-        See `Bus.delete`.
-        """
+        """See `Bus.delete`."""
         headers = {"KV-Operation": "PURGE", "Nats-Rollup": "sub", "Nats-TTL": MARKER_TTL}
         if expect is not None:
             headers["Nats-Expected-Last-Subject-Sequence"] = str(expect)
         await self._drop_when_full(self._connection.publish(entry_subject(bucket, key), b"", headers=headers))
 
     async def watch(self, bucket: str, keys: str = ">") -> AsyncGenerator[KeyChange | None, None]:
-        """
-        See `Bus.watch`.
-        """
+        """See `Bus.watch`."""
         source = Source(
             stream=bucket_stream(bucket),
             subject=entry_subject(bucket, keys),
@@ -433,9 +385,7 @@ class NatsBus:
 
 
 class _Fetched:
-    """
-    A batch of a durable consumer, whose acknowledgements are for everything before, too.
-    """
+    """A batch of a durable consumer, whose acknowledgements are for everything before, too."""
 
     def __init__(self, reader: Reader, deliveries: Sequence[Delivery]) -> None:
         self._reader = reader
@@ -445,7 +395,5 @@ class _Fetched:
         ]
 
     async def ack(self) -> None:
-        """
-        See `Batch.ack`.
-        """
+        """See `Batch.ack`."""
         await self._reader.ack(self._last)

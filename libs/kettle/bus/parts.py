@@ -14,7 +14,9 @@ from kettle.bus.ports import BusError, RefusedError
 LARGEST: Final = 64 * 1024 * 1024
 """The most bytes of one request or reply."""
 PART: Final = 1024 * 1024
-"""Bytes of a part, where the server takes as much: on a slow line a larger one would not arrive within a deadline."""
+"""
+Bytes of a part, where the server takes as much: on a slow line a larger one would not arrive within a deadline.
+"""
 HEADERS: Final = 4096
 """Bytes of a message that are kept for its headers."""
 
@@ -29,9 +31,7 @@ FETCH: Final = "Kettle-Fetch"
 
 
 class Parcel(msgspec.Struct, frozen=True):
-    """
-    One message: a request or a reply, or a part of one.
-    """
+    """One message: a request or a reply, or a part of one."""
 
     data: bytes
     headers: Mapping[str, str] = {}
@@ -42,9 +42,7 @@ Carry = Callable[[str, bytes, Mapping[str, str]], Awaitable[Parcel]]
 
 
 async def exchange(carry: Carry, name: str, data: bytes, headers: Mapping[str, str], *, limit: int) -> bytes:
-    """
-    Ask the service `name` and return its whole answer; no message has more than `limit` bytes.
-    """
+    """Ask the service `name` and return its whole answer; no message has more than `limit` bytes."""
     if len(data) <= limit:
         reply = await carry(name, data, headers)
     else:

@@ -98,7 +98,9 @@ class StreamSpec(msgspec.Struct, frozen=True, kw_only=True):
     remake: bool = True
     """Make it again when the server lost it; false for a stream whose owner refills it from the log."""
     objects: bool = False
-    """Keep the newest message of each subject, each as long as it is told to; when it is full, refuse new ones."""
+    """
+    Keep the newest message of each subject, each as long as it is told to; when it is full, refuse new ones.
+    """
 
 
 class BucketSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -181,7 +183,9 @@ class Bus(Protocol):
 
     @property
     def payload_limit(self) -> int:
-        """The most bytes that one message may have beside its headers. Commands and their answers may have more."""
+        """
+        The most bytes that one message may have beside its headers. Commands and their answers may have more.
+        """
         ...
 
     async def failure(self) -> None:
@@ -288,7 +292,9 @@ class Bus(Protocol):
         ...
 
     async def stored_subjects(self, subject: str) -> list[str]:
-        """What the streams take that take anything of `subject`, which may be a filter: one entry per subject."""
+        """
+        What the streams take that take anything of `subject`, which may be a filter: one entry per subject.
+        """
         ...
 
     def consume(
@@ -327,7 +333,9 @@ class Bus(Protocol):
         ...
 
     async def put(self, bucket: str, key: str, value: bytes, *, ttl: float | None = None) -> None:
-        """Set an entry, unconfirmed: the next heartbeat of its owner repairs a loss. `ttl` seconds, else the bucket's."""
+        """
+        Set an entry, unconfirmed: the next heartbeat of its owner repairs a loss. `ttl` seconds, else the bucket's.
+        """
         ...
 
     async def update(
@@ -340,7 +348,9 @@ class Bus(Protocol):
         ttl: float | None = None,
         deadline: float = 5.0,
     ) -> int:
-        """Set an entry if its revision is `expect` (0: no entry); returns the new one. WrongSequenceError otherwise."""
+        """
+        Set an entry if its revision is `expect` (0: no entry); returns the new one. WrongSequenceError otherwise.
+        """
         ...
 
     async def delete(self, bucket: str, key: str, *, expect: int | None = None) -> None:

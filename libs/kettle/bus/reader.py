@@ -30,22 +30,24 @@ SILENCE_S: Final = 2.5 * HEARTBEAT_S
 ORPHAN_S: Final = 60.0
 """After so long without its reader the server forgets a consumer that has no durable name."""
 UNMADE_S: Final = 0.5
-"""The longest wait before a missing stream is looked for again: who reads is often started before who makes it."""
+"""
+The longest wait before a missing stream is looked for again: who reads is often started before who makes it.
+"""
 ACK_WAIT_S: Final = 24 * 3600.0
 """Never reached: redelivery is the reader's own business, see above."""
 
 _HEARTBEAT: Final = "100"
 _EXPIRED: Final = "408"
 _OVER: Final = ("Message Size Exceeds MaxBytes", "Batch Completed")
-"""How a server calls the end of a pull that has brought what it was to bring, under the status of all conflicts."""
+"""
+How a server calls the end of a pull that has brought what it was to bring, under the status of all conflicts.
+"""
 _UNSERVED: Final = "Nats-Pending-Messages"
 """How many messages of a pull that has ended will not come."""
 
 
 class Delivery(msgspec.Struct, frozen=True):
-    """
-    One message and where it stands: its sequence in the stream, and how many the consumer has after it.
-    """
+    """One message and where it stands: its sequence in the stream, and how many the consumer has after it."""
 
     message: Msg
     sequence: int
@@ -69,15 +71,11 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _DoubtError(Exception):
-    """
-    The consumer must be made anew.
-    """
+    """The consumer must be made anew."""
 
 
 class Reader:
-    """
-    One reading of one source. `began` is what the stream was when the present consumer was made.
-    """
+    """One reading of one source. `began` is what the stream was when the present consumer was made."""
 
     def __init__(
         self,
@@ -142,9 +140,7 @@ class Reader:
             self._connection.unwatch(self._doubt)
 
     async def ack(self, delivery: Delivery) -> None:
-        """
-        Acknowledge everything up to a message.
-        """
+        """Acknowledge everything up to a message."""
         self._floor = max(self._floor, delivery.sequence)
         with suppress(BusError):
             await self._connection.publish(delivery.message.reply, b"+ACK")

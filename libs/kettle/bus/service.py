@@ -51,9 +51,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class Service:
-    """
-    Everything that one connection answers.
-    """
+    """Everything that one connection answers."""
 
     def __init__(
         self,
@@ -95,9 +93,7 @@ class Service:
         await self._connection.settle()
 
     async def close(self) -> None:
-        """
-        Give up what is in hand: its callers repeat their commands.
-        """
+        """Give up what is in hand: its callers repeat their commands."""
         self._depot.close()
         tasks = {*self._tasks, *self._places.values()}
         for task in tasks:
@@ -179,9 +175,7 @@ class Service:
             return _encode(await whole.served.handler(request, caller))
 
     async def _open(self, role: str) -> None:
-        """
-        Let parts come in, from when this returns.
-        """
+        """Let parts come in, from when this returns."""
         if role not in self._places:
             self._places[role] = asyncio.create_task(self._subscribe(role), name=f"parts for {role}")
         try:
@@ -236,9 +230,7 @@ async def _send(respond: Respond, parcel: Parcel) -> None:
 
 
 def refusal_of(headers: Mapping[str, str] | None, data: bytes) -> RefusedError | None:
-    """
-    What a reply refuses, or None if it does not.
-    """
+    """What a reply refuses, or None if it does not."""
     if not headers or ERROR_CODE_HEADER not in headers:
         return None
     try:

@@ -26,17 +26,13 @@ class _Committed(msgspec.Struct, frozen=True):
 
 
 def check_count(posts: Sequence[Post]) -> None:
-    """
-    Raise BusError if these are none, or too many.
-    """
+    """Raise BusError if these are none, or too many."""
     if not 1 <= len(posts) <= MOST:
         raise BusError(f"{len(posts)} messages at once; a batch has 1 to {MOST}")
 
 
 class Together:
-    """
-    The batches of one connection.
-    """
+    """The batches of one connection."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -44,9 +40,7 @@ class Together:
         self._count = count(1)
 
     async def append(self, posts: Sequence[Post], *, expect_last: int, note: str, deadline: float) -> int:
-        """
-        See `Bus.append_together`.
-        """
+        """See `Bus.append_together`."""
         check_count(posts)
         batch = f"{self._name}-{next(self._count)}"
         headers = {"Nats-Batch-Id": batch, "Nats-Expected-Last-Sequence": str(expect_last)}

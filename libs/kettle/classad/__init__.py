@@ -130,9 +130,7 @@ _UNDER_ANOTHER_NAME: Final = {"unparse": ("kettle.classad.ad", "text_of")}
 
 
 def __getattr__(name: str) -> Any:
-    """
-    Load what has this name.
-    """
+    """Load what has this name."""
     if name in _UNDER_ANOTHER_NAME:
         module, attribute = _UNDER_ANOTHER_NAME[name]
     elif name in _AT:

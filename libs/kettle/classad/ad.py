@@ -217,7 +217,9 @@ def text_of(value: Value | Node) -> str:
 
 
 def _to_wire(stored: Stored | Expr) -> Scalar:
-    """Octets that are no UTF-8 and reals that are no number have no form of their own outside of expressions."""
+    """
+    Octets that are no UTF-8 and reals that are no number have no form of their own outside of expressions.
+    """
     if isinstance(stored, bool | int | Expr):
         return stored
     if isinstance(stored, float) and math.isfinite(stored):

@@ -1,6 +1,4 @@
-"""
-Chains of one associative operator, flattened: constants move to the front and become one.
-"""
+"""Chains of one associative operator, flattened: constants move to the front and become one."""
 
 from __future__ import annotations
 

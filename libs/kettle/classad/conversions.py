@@ -1,6 +1,4 @@
-"""
-From one type to another, as ``int() real() string() bool()`` do it.
-"""
+"""From one type to another, as ``int() real() string() bool()`` do it."""
 
 from __future__ import annotations
 

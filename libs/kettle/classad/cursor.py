@@ -1,6 +1,4 @@
-"""
-Where a reader of expressions is in the text: what stands there is taken, or refused.
-"""
+"""Where a reader of expressions is in the text: what stands there is taken, or refused."""
 
 from __future__ import annotations
 

@@ -33,7 +33,9 @@ class ClassAdParseError(ClassAdError, ValueError):
         super().__init__(f"{sentence}, at line {self.line}, column {self.column}: {self._excerpt(60)[0]!r}")
 
     def excerpt(self, width: int = 100) -> str:
-        """The offending line, or `width` characters of it, and below it a caret under the offending character."""
+        """
+        The offending line, or `width` characters of it, and below it a caret under the offending character.
+        """
         part, caret = self._excerpt(width)
         return f"{''.join(c if c.isprintable() else ' ' for c in part)}\n{' ' * caret}^"
 

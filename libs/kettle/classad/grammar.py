@@ -1,6 +1,4 @@
-"""
-The grammar of expressions: operator precedence with the operators that wait kept on a list.
-"""
+"""The grammar of expressions: operator precedence with the operators that wait kept on a list."""
 
 from __future__ import annotations
 
@@ -79,7 +77,9 @@ def _time(key: str, text: str) -> Node | None:
 
 
 class Parser(Cursor):
-    """One method for each thing that may stand somewhere; from outside, `parse` or `parse_ad` is called once."""
+    """
+    One method for each thing that may stand somewhere; from outside, `parse` or `parse_ad` is called once.
+    """
 
     __slots__ = ()
 

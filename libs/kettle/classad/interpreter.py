@@ -59,7 +59,9 @@ def _rel_time_literal(node: RelTimeLiteral, _: Scope) -> Value:
 
 
 def _reference(node: Reference, scope: Scope) -> Value:
-    """The body of a look-up stands here and not in the scope: a reference costs one frame of Python's stack."""
+    """
+    The body of a look-up stands here and not in the scope: a reference costs one frame of Python's stack.
+    """
     state = scope.state
     key, base = node.key, node.base
     if base is not None:

@@ -1,6 +1,4 @@
-"""
-Evaluation by the interpreter: what tests compare everything else with.
-"""
+"""Evaluation by the interpreter: what tests compare everything else with."""
 
 from __future__ import annotations
 

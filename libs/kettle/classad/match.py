@@ -1,6 +1,4 @@
-"""
-Whether two ads suit each other, and how well.
-"""
+"""Whether two ads suit each other, and how well."""
 
 from __future__ import annotations
 

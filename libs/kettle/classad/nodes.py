@@ -95,7 +95,9 @@ def _leaves(node: Node) -> Iterator[object]:
 
 
 def _side_by_side(left: object, right: object) -> Iterator[tuple[object, object]]:
-    """The parts of two trees in pairs; trees of different shape make a pair that differs before they come apart."""
+    """
+    The parts of two trees in pairs; trees of different shape make a pair that differs before they come apart.
+    """
     pending = [(left, right)]
     while pending:
         left, right = pending.pop()

@@ -213,7 +213,9 @@ def unary(op: str, value: Value) -> Value:
 
 
 def truth(value: Value) -> bool | Exceptional:
-    """What `value` means to a logical operator: numbers count, anything else that is no boolean is an error."""
+    """
+    What `value` means to a logical operator: numbers count, anything else that is no boolean is an error.
+    """
     if isinstance(value, int | float):
         return bool(value)
     return UNDEFINED if value is UNDEFINED else ERROR

@@ -1,6 +1,4 @@
-"""
-Where an expression is evaluated: the ad around it, and the other ad of a match.
-"""
+"""Where an expression is evaluated: the ad around it, and the other ad of a match."""
 
 from __future__ import annotations
 

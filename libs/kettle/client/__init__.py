@@ -80,9 +80,7 @@ _AT: Final = {
 
 
 def __getattr__(name: str) -> Any:
-    """
-    Each name is loaded when somebody wants it: a command that asks one question needs few of them.
-    """
+    """Each name is loaded when somebody wants it: a command that asks one question needs few of them."""
     if name not in _AT:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(_AT[name]), name)

@@ -1,6 +1,4 @@
-"""
-What people ask of the accountant, and what administrators have it do.
-"""
+"""What people ask of the accountant, and what administrators have it do."""
 
 import uuid
 from collections.abc import Callable, Iterable
@@ -40,15 +38,11 @@ class Accountant:
         self._waiting = waiting
 
     async def priorities(self, names: Iterable[str] = ()) -> Priorities:
-        """
-        How these submitters stand, or all who are known; the best first.
-        """
+        """How these submitters stand, or all who are known; the best first."""
         return await self._ask(negotiator.QUERY_PRIORITIES, QueryPriorities(names=list(names)))
 
     async def report(self, wanted: ReportUsage) -> list[UsageRow]:
-        """
-        What attempts have used, by one or two things, between moments.
-        """
+        """What attempts have used, by one or two things, between moments."""
         name = self._pool.accounting
         answer = await ask(
             self._asks,
@@ -62,22 +56,16 @@ class Accountant:
         return answer.rows
 
     async def set(self, name: str, setting: Setting, value: float) -> Administered:
-        """
-        Set priority, factor, accumulated usage (seconds), times, floor or ceiling of a submitter.
-        """
+        """Set priority, factor, accumulated usage (seconds), times, floor or ceiling of a submitter."""
         request = SetPrincipal(id=uuid.uuid4().hex, name=name, setting=setting, value=value)
         return await self._ask(negotiator.SET_PRINCIPAL, request)
 
     async def reset_usage(self, name: str | None) -> Administered:
-        """
-        Set the accumulated usage of a submitter, or of everybody (None), to nothing.
-        """
+        """Set the accumulated usage of a submitter, or of everybody (None), to nothing."""
         return await self._ask(negotiator.RESET_USAGE, ResetUsage(id=uuid.uuid4().hex, name=name))
 
     async def delete(self, name: str) -> Administered:
-        """
-        Forget a submitter.
-        """
+        """Forget a submitter."""
         return await self._ask(negotiator.DELETE_PRINCIPAL, DeletePrincipal(id=uuid.uuid4().hex, name=name))
 
     async def _ask(self, endpoint: Endpoint[Req, Rep], request: Req) -> Rep:

@@ -1,6 +1,4 @@
-"""
-A program beside a job, with our streams, or our terminal, as its own.
-"""
+"""A program beside a job, with our streams, or our terminal, as its own."""
 
 import asyncio
 import os
@@ -59,9 +57,7 @@ async def beside(visit: Visit, command: Sequence[str], write: Write, *, tty: boo
 
 
 async def _feed(session: Session, *, listens: bool) -> None:
-    """
-    Pass on our input until it ends, or the program does.
-    """
+    """Pass on our input until it ends, or the program does."""
     with suppress(CommandRefusedError):  # whoever reads its output hears of it
         if listens:
             async with aclosing(_input()) as pieces:
@@ -71,9 +67,7 @@ async def _feed(session: Session, *, listens: bool) -> None:
 
 
 async def _input() -> AsyncGenerator[bytes, None]:
-    """
-    Our standard input, piece by piece.
-    """
+    """Our standard input, piece by piece."""
     loop = asyncio.get_running_loop()
     readable = asyncio.Event()
     try:
@@ -106,9 +100,7 @@ def _terminal() -> Terminal:
 
 @contextmanager
 def _raw() -> Generator[None]:
-    """
-    Every key goes to the program, as it is typed.
-    """
+    """Every key goes to the program, as it is typed."""
     before = termios.tcgetattr(_STDIN)
     terminals.setraw(_STDIN, termios.TCSADRAIN)  # what was typed already is meant for it, too
     try:
@@ -118,9 +110,7 @@ def _raw() -> Generator[None]:
 
 
 def _follow_size(session: Session, stack: AsyncExitStack) -> None:
-    """
-    Tell the program when our terminal gets another size.
-    """
+    """Tell the program when our terminal gets another size."""
     loop, telling = asyncio.get_running_loop(), set[asyncio.Task[None]]()
 
     def changed() -> None:

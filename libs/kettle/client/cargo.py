@@ -45,9 +45,7 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class Cargo:
-    """
-    Of some jobs of one cluster.  Reads all of their files, once each; raises SpoolingError.
-    """
+    """Of some jobs of one cluster.  Reads all of their files, once each; raises SpoolingError."""
 
     def __init__(self, ads: Sequence[Ad]) -> None:
         self.files: Final[dict[str, Found]] = {}

@@ -1,6 +1,4 @@
-"""
-The asynchronous client: a person's jobs in one pool.
-"""
+"""The asynchronous client: a person's jobs in one pool."""
 
 import asyncio
 import os
@@ -77,9 +75,7 @@ class Client:
     def __init__(
         self, asks: Asks, pool: PoolFile, *, bus: Bus | None = None, patience: float = PATIENCE_S
     ) -> None:
-        """
-        `bus`: where there is one, beside who can be asked.
-        """
+        """`bus`: where there is one, beside who can be asked."""
         self.pool = pool
         self._asks = asks
         self._bus = bus
@@ -190,12 +186,16 @@ class Client:
         return await self.act("remove", select, reason)
 
     async def edit(self, cluster: int, attributes: Ad) -> Edited:
-        """Change how fast a cluster's jobs come into the queue: JobMaterializeLimit, JobMaterializeMaxIdle."""
+        """
+        Change how fast a cluster's jobs come into the queue: JobMaterializeLimit, JobMaterializeMaxIdle.
+        """
         edit = schedd.Edit(id=uuid.uuid4().hex, cluster=cluster, attributes=attributes)
         return await self._ask_schedd(schedd.EDIT, edit)
 
     async def edit_jobs(self, select: Select, attributes: Ad, *, add_to_priority: int = 0) -> Acted:
-        """Set attributes of jobs in the queue, or add to their priority; `refused`: nobody may set one of them."""
+        """
+        Set attributes of jobs in the queue, or add to their priority; `refused`: nobody may set one of them.
+        """
         edit = schedd.EditJobs(
             id=uuid.uuid4().hex, select=select, attributes=attributes, add_to_priority=add_to_priority
         )
@@ -225,9 +225,7 @@ class Client:
     async def jobs(
         self, select: Select | None = None, *, projection: Sequence[str] = (), limit: int = 0
     ) -> list[Ad]:
-        """
-        The ads of jobs in the queue, in its order; what this client wrote before is visible in them.
-        """
+        """The ads of jobs in the queue, in its order; what this client wrote before is visible in them."""
         return (await self.queue(select, projection=projection, limit=limit)).jobs
 
     async def queue(
@@ -276,15 +274,11 @@ class Client:
         return await self._history(request, self._patience, searched)
 
     async def events(self, job: JobId) -> list[JobEvent]:
-        """
-        Everything recorded of a job, its cluster's submission included, in order.
-        """
+        """Everything recorded of a job, its cluster's submission included, in order."""
         return [decoded(event) for event in (await self.recorded(job)).events]
 
     async def follow(self, job: JobId) -> AsyncGenerator[JobEvent, None]:
-        """
-        The same, and then each event as it is recorded, until the job has ended.
-        """
+        """The same, and then each event as it is recorded, until the job has ended."""
         async with aclosing(watching.follow(self, job)) as followed:
             async for event in followed:
                 yield event
@@ -298,17 +292,13 @@ class Client:
                 yield event
 
     async def watch(self, select: Select) -> AsyncGenerator[Progress, None]:
-        """
-        How far jobs are, after each change, until all have ended.  It is one object, which changes.
-        """
+        """How far jobs are, after each change, until all have ended.  It is one object, which changes."""
         async with aclosing(watching.watch(self, select)) as watched:
             async for progress in watched:
                 yield progress
 
     async def wait(self, select: Select, *, through_hold: bool = True) -> Progress:
-        """
-        Wait until jobs have ended; unless `through_hold`, also until all that are left are held.
-        """
+        """Wait until jobs have ended; unless `through_hold`, also until all that are left are held."""
         progress = Progress({})
         async with aclosing(watching.watch(self, select)) as watched:
             async for progress in watched:
@@ -376,9 +366,7 @@ class Client:
             request = msgspec.structs.replace(request, after=page.rest)
 
     async def usage(self, owners: Sequence[str] = ()) -> list[OwnerUsage]:
-        """
-        What people have used so far.
-        """
+        """What people have used so far."""
         request = QueryUsage(owners=list(owners))
         return (
             await ask(
@@ -387,9 +375,7 @@ class Client:
         ).owners
 
     async def recorded(self, job: JobId) -> JobEvents:
-        """
-        Everything recorded of a job, as it travels.
-        """
+        """Everything recorded of a job, as it travels."""
         try:
             found = await self._ask_schedd(schedd.QUERY_EVENTS, QueryEvents(job=job))
         except CommandRefusedError as error:
@@ -402,24 +388,18 @@ class Client:
         return found
 
     async def queued(self, select: Select, projection: Sequence[str]) -> list[Ad]:
-        """
-        For `watch`: the same as `jobs`.
-        """
+        """For `watch`: the same as `jobs`."""
         return await self.jobs(select, projection=projection)
 
     async def ended(self, select: Select, limit: int) -> list[Ad]:
-        """
-        For `watch`: the history as far as it is known, nothing if accounting does not answer.
-        """
+        """For `watch`: the history as far as it is known, nothing if accounting does not answer."""
         try:
             return await self._history(_history_of(select, limit, self._written), _SIDE_QUESTION_S)
         except ClientError:
             return []
 
     async def feed(self, shard: str) -> Feed:
-        """
-        For `watch`: the live frames of a shard; one subscription however many ask.
-        """
+        """For `watch`: the live frames of a shard; one subscription however many ask."""
         if shard not in self._feeds:
             feed = self._feeds[shard] = Feed()
             bus = self._follows
@@ -438,9 +418,7 @@ class Client:
     async def _history(
         self, request: QueryHistory, patience: float, searched: Callable[[int, int], None] | None = None
     ) -> list[Ad]:
-        """
-        Answer after answer, until there are enough or no more.
-        """
+        """Answer after answer, until there are enough or no more."""
         found: list[Ad] = []
         examined, limit = 0, request.limit
         while True:

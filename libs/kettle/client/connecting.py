@@ -1,6 +1,4 @@
-"""
-The way to a pool: its bus, or from within a job, the job's starter.
-"""
+"""The way to a pool: its bus, or from within a job, the job's starter."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager

@@ -11,15 +11,11 @@ A submit description that is refused is `kettle.submit.SubmitError`.
 
 
 class ClientError(Exception):
-    """
-    Base of what this library raises.
-    """
+    """Base of what this library raises."""
 
 
 class PoolNotFoundError(ClientError):
-    """
-    No pool is known here.
-    """
+    """No pool is known here."""
 
 
 class PoolUnreachableError(ClientError):
@@ -31,9 +27,7 @@ class PoolUnreachableError(ClientError):
 
 
 class CommandRefusedError(ClientError):
-    """
-    The pool understood, and refused.
-    """
+    """The pool understood, and refused."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)

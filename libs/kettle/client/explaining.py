@@ -1,6 +1,4 @@
-"""
-What can be known about why a job is where it is.
-"""
+"""What can be known about why a job is where it is."""
 
 import msgspec
 
@@ -11,9 +9,7 @@ from kettle_wire.jobs import JobId
 
 
 class WhyReport(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    What the pool knows about why a job is where it is.
-    """
+    """What the pool knows about why a job is where it is."""
 
     job: JobId
     explanation: Explanation | None = None

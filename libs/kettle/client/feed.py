@@ -22,9 +22,7 @@ _WAITING_EVENTS: Final = 50_000
 
 
 class Tail:
-    """
-    One reader's view of a feed.
-    """
+    """One reader's view of a feed."""
 
     def __init__(self) -> None:
         self._frames: asyncio.Queue[Frame | Hollow | None] = asyncio.Queue(_WAITING)
@@ -67,17 +65,13 @@ class Tail:
 
 
 class Feed:
-    """
-    The listener of one shard, for any number of readers.
-    """
+    """The listener of one shard, for any number of readers."""
 
     def __init__(self) -> None:
         self._tails: set[Tail] = set()
 
     def deliver(self, _subject: str, data: bytes) -> None:
-        """
-        What the bus calls for each message.
-        """
+        """What the bus calls for each message."""
         if not self._tails:
             return
         try:
@@ -88,17 +82,13 @@ class Feed:
             tail.put(frame)
 
     def interrupted(self) -> None:
-        """
-        What the bus calls when the connection is back after a loss.
-        """
+        """What the bus calls when the connection is back after a loss."""
         for tail in self._tails:
             tail.put(None)
 
     @contextmanager
     def tail(self) -> Generator[Tail, None, None]:
-        """
-        A reader, from now on.
-        """
+        """A reader, from now on."""
         tail = Tail()
         self._tails.add(tail)
         try:

@@ -43,22 +43,16 @@ class Knobs:
         self._read: dict[str, str] | None = None
 
     def get(self, name: str) -> str | None:
-        """
-        The value of a knob, with the knobs in it that it names; None if nobody has set it.
-        """
+        """The value of a knob, with the knobs in it that it names; None if nobody has set it."""
         return self._resolved(name, frozenset())
 
     def raw(self, name: str) -> str | None:
-        """
-        The value of a knob as it was written, whatever it names.
-        """
+        """The value of a knob as it was written, whatever it names."""
         key = name.lower()
         return self._given.get(key) or self._set.get(key) or self._files().get(key)
 
     def flag(self, name: str, *, default: bool) -> bool:
-        """
-        The value of a knob that is true or false.
-        """
+        """The value of a knob that is true or false."""
         value = (self.get(name) or "").strip().lower()
         return (
             default
@@ -67,9 +61,7 @@ class Knobs:
         )
 
     def number(self, name: str, default: float) -> float:
-        """
-        The value of a knob that is a number from 0 on.
-        """
+        """The value of a knob that is a number from 0 on."""
         try:
             value = float(self.get(name) or default)
         except ValueError:
@@ -77,9 +69,7 @@ class Knobs:
         return value if value >= 0 else default
 
     def names(self) -> list[str]:
-        """
-        What is set, in order.
-        """
+        """What is set, in order."""
         return sorted({*self._given, *self._set, *self._files()})
 
     def _resolved(self, name: str, within: frozenset[str]) -> str | None:
@@ -128,9 +118,7 @@ def _read(path: Path) -> dict[str, str]:
 
 
 def places(environ: Mapping[str, str]) -> list[Path]:
-    """
-    Where a pool's file is looked for: `$KETTLE_HOME` alone, if that is set.
-    """
+    """Where a pool's file is looked for: `$KETTLE_HOME` alone, if that is set."""
     if home := environ.get("KETTLE_HOME"):
         return [Path(home)]
     found: list[Path] = []
@@ -189,15 +177,11 @@ def _named(wanted: str, environ: Mapping[str, str]) -> PoolFile:
 
 
 def addresses(pool: PoolFile) -> list[str]:
-    """
-    Host and port of each server of the pool's bus.
-    """
+    """Host and port of each server of the pool's bus."""
     parts = (server.partition("://")[2] or server for server in pool.nats_url.split(","))
     return [part.rpartition("@")[2].rstrip("/") for part in parts]
 
 
 def me(pool: PoolFile) -> str:
-    """
-    Whom the pool takes us for.
-    """
+    """Whom the pool takes us for."""
     return pool.user or login_name()

@@ -1,6 +1,4 @@
-"""
-What administrators have the hosts of a pool do: switch their daemons, and empty their machines.
-"""
+"""What administrators have the hosts of a pool do: switch their daemons, and empty their machines."""
 
 import socket
 import uuid
@@ -55,9 +53,7 @@ class Hosts:
         return request.id
 
     async def cancel_drain(self, machine: str, request: str = "") -> None:
-        """
-        Have a machine take work again; with `request` only if it is that one which drains it.
-        """
+        """Have a machine take work again; with `request` only if it is that one which drains it."""
         cancel = CancelDrain(request=request)
         await self._ask(startd.CANCEL_DRAIN, machine, cancel)
 
@@ -68,9 +64,7 @@ class Hosts:
         return await self._ask(master.CONTROL, self._master(host), request)
 
     async def daemons(self, *, host: str = "") -> Daemons:
-        """
-        How the daemons of a host are, by its master's own word; for administrators alone.
-        """
+        """How the daemons of a host are, by its master's own word; for administrators alone."""
         return await self._ask(master.QUERY_DAEMONS, self._master(host), QueryDaemons())
 
     def _master(self, host: str) -> str:

@@ -1,6 +1,4 @@
-"""
-Ads of jobs in the queue, be they more than the bus carries in one answer.
-"""
+"""Ads of jobs in the queue, be they more than the bus carries in one answer."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -20,9 +18,7 @@ Ask = Callable[[QueryJobs], Awaitable[JobAds]]
 
 
 async def listed(ask: Ask, request: QueryJobs) -> JobAds:
-    """
-    What the schedd answers; the ads of what does not fit into one message come in several.
-    """
+    """What the schedd answers; the ads of what does not fit into one message come in several."""
     try:
         return await ask(request)
     except CommandRefusedError as error:
@@ -34,9 +30,7 @@ async def listed(ask: Ask, request: QueryJobs) -> JobAds:
 
 
 async def _in_parts(ask: Ask, request: QueryJobs, ids: list[JobId]) -> list[Ad]:
-    """
-    Halves, until they fit.
-    """
+    """Halves, until they fit."""
     middle = len(ids) // 2
     found: list[Ad] = []
     for part in (ids[:middle], ids[middle:]):

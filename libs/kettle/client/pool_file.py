@@ -40,9 +40,7 @@ class PoolFile(msgspec.Struct, frozen=True, kw_only=True):
     """For `kettle log`; empty where a person does not reach the database."""
 
     def save(self, home: Path) -> Path:
-        """
-        Write the file into a pool's directory, whole or not at all, readable by its owner only.
-        """
+        """Write the file into a pool's directory, whole or not at all, readable by its owner only."""
         path = home / FILE
         stage = home / f".{FILE}.{os.urandom(4).hex()}"
         fd = os.open(stage, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -57,9 +55,7 @@ class PoolFile(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def load(cls, home: Path) -> "PoolFile":
-        """
-        Read the file of a pool's directory; raises PoolNotFoundError.
-        """
+        """Read the file of a pool's directory; raises PoolNotFoundError."""
         path = home / FILE
         try:
             return msgspec.json.decode(path.read_bytes(), type=cls)
@@ -74,17 +70,13 @@ class PoolFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def home_directory(environ: Mapping[str, str] | None = None) -> Path:
-    """
-    `$KETTLE_HOME`, else `~/.kettle`.
-    """
+    """`$KETTLE_HOME`, else `~/.kettle`."""
     environ = os.environ if environ is None else environ
     return Path(environ.get("KETTLE_HOME") or "~/.kettle").expanduser()
 
 
 def login_name() -> str:
-    """
-    Who we are on this machine; the number of an account that has no name.
-    """
+    """Who we are on this machine; the number of an account that has no name."""
     try:
         import getpass
 

@@ -1,6 +1,4 @@
-"""
-From a person's description to what is sent: reading the file, the clock and the machine around it.
-"""
+"""From a person's description to what is sent: reading the file, the clock and the machine around it."""
 
 import os
 import time

@@ -1,6 +1,4 @@
-"""
-How far a set of jobs has come: a fold over what is known of each, from ads and from events.
-"""
+"""How far a set of jobs has come: a fold over what is known of each, from ads and from events."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -27,9 +25,7 @@ _ENDED: Final = frozenset({"removed", "completed"})
 
 
 class JobState(msgspec.Struct, frozen=True):
-    """
-    Where one job is.
-    """
+    """Where one job is."""
 
     status: Status = "idle"
     exit_code: int | None = None
@@ -37,23 +33,17 @@ class JobState(msgspec.Struct, frozen=True):
 
     @property
     def ended(self) -> bool:
-        """
-        Whether nothing more will happen to the job.
-        """
+        """Whether nothing more will happen to the job."""
         return self.status in _ENDED
 
     @property
     def well(self) -> bool:
-        """
-        Whether the job ran to its end and said that all is well.
-        """
+        """Whether the job ran to its end and said that all is well."""
         return self.status == "completed" and self.exit_code == 0
 
 
 def state_of(ad: Ad) -> JobState:
-    """
-    Where a job is according to its ad.
-    """
+    """Where a job is according to its ad."""
     code, number = ad.get("ExitCode"), ad.get("ExitSignal")
     status = status_of(ad)
     if status != "completed":
@@ -64,9 +54,7 @@ def state_of(ad: Ad) -> JobState:
 
 
 def after(state: JobState, event: Event) -> JobState:
-    """
-    Where a job is after an event of its own.
-    """
+    """Where a job is after an event of its own."""
     if state.ended:
         return state
     match event:
@@ -91,9 +79,7 @@ def after(state: JobState, event: Event) -> JobState:
 
 
 def folded(events: Iterable[Event]) -> JobState:
-    """
-    Where a job is after all of its events.
-    """
+    """Where a job is after all of its events."""
     state = JobState()
     for event in events:
         state = after(state, event)
@@ -111,37 +97,27 @@ class Progress:
 
     @property
     def jobs(self) -> Mapping[JobId, JobState]:
-        """
-        Where each job is, now: the mapping changes with the jobs.
-        """
+        """Where each job is, now: the mapping changes with the jobs."""
         return self._jobs
 
     @property
     def total(self) -> int:
-        """
-        How many jobs there are.
-        """
+        """How many jobs there are."""
         return len(self._jobs)
 
     @property
     def done(self) -> int:
-        """
-        How many jobs have ended.
-        """
+        """How many jobs have ended."""
         return self.counts["completed"] + self.counts["removed"]
 
     @property
     def ended(self) -> bool:
-        """
-        Whether nothing more will happen to any of them.
-        """
+        """Whether nothing more will happen to any of them."""
         return self.done == self.total
 
     @property
     def stuck(self) -> bool:
-        """
-        Whether all that have not ended are held: nothing will happen unless somebody does something.
-        """
+        """Whether all that have not ended are held: nothing will happen unless somebody does something."""
         return not self.ended and self.done + self.counts["held"] == self.total
 
     def put(self, job: JobId, state: JobState) -> bool:
@@ -157,7 +133,5 @@ class Progress:
         return True
 
     def bad(self) -> list[tuple[JobId, JobState]]:
-        """
-        The jobs that have ended otherwise than well, in queue order.
-        """
+        """The jobs that have ended otherwise than well, in queue order."""
         return [(job, state) for job, state in sorted(self._jobs.items()) if state.ended and not state.well]

@@ -22,9 +22,7 @@ _EVERYTHING: Final = ">"
 
 
 class Published(msgspec.Struct, frozen=True):
-    """
-    One event.
-    """
+    """One event."""
 
     sequence: int
     """Its place in the stream: `after` of a later reading."""
@@ -34,9 +32,7 @@ class Published(msgspec.Struct, frozen=True):
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    Which events, and from where on.
-    """
+    """Which events, and from where on."""
 
     owner: str = ""
     """Only those of this person's jobs; empty: of everybody's, and of the pool."""
@@ -51,9 +47,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """The events since this time, seconds since the epoch. With neither of both: those from now on."""
 
     def has(self, event: CloudEvent) -> bool:
-        """
-        Whether this is one of them, as far as the subject does not say it.
-        """
+        """Whether this is one of them, as far as the subject does not say it."""
         return fnmatchcase(monitoring.kind_of_type(event.type), self.kind) and self._of_jobs(event)
 
     def _of_jobs(self, event: CloudEvent) -> bool:

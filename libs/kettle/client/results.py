@@ -1,6 +1,4 @@
-"""
-Results of jobs on the machine of their submitter: where they go, and how they are written.
-"""
+"""Results of jobs on the machine of their submitter: where they go, and how they are written."""
 
 import os
 import stat
@@ -21,9 +19,7 @@ _END: Final = "...\n"
 
 
 def here(ad: Ad) -> Ad:
-    """
-    The ad with the places that its submitter named; those that are expressions are evaluated.
-    """
+    """The ad with the places that its submitter named; those that are expressions are evaluated."""
     ad = as_submitted(ad)
     if not any(isinstance(ad.get(name), Expr) for name in PLACES):
         return ad
@@ -74,9 +70,7 @@ def replaced(path: Path, job: JobId, mode: int) -> Generator[int]:
 
 
 def one_of_each_log(ads: Iterable[Ad]) -> list[Ad]:
-    """
-    A job for each job event log that some of them have.
-    """
+    """A job for each job event log that some of them have."""
     found: dict[str, Ad] = {}
     for ad in ads:
         if isinstance(log := ad.get("UserLog"), str):

@@ -1,6 +1,4 @@
-"""
-Which jobs are meant, as people write it.
-"""
+"""Which jobs are meant, as people write it."""
 
 from collections.abc import Iterable
 

@@ -62,9 +62,7 @@ class Fetched(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Spools:
-    """
-    The files of a person's jobs at an access point.
-    """
+    """The files of a person's jobs at an access point."""
 
     def __init__(
         self, asks: Asks, pool: PoolFile, *, patience: float, waiting: Callable[[], Waiting | None]

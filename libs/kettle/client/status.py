@@ -1,6 +1,4 @@
-"""
-What the ad of a job says first of all: which job it is, and where it stands.
-"""
+"""What the ad of a job says first of all: which job it is, and where it stands."""
 
 from collections.abc import Mapping
 from typing import Final, Literal
@@ -16,15 +14,11 @@ _STATUS: Final[Mapping[object, Status]] = {
 
 
 def status_of(ad: Ad) -> Status:
-    """
-    The status that a job ad tells.
-    """
+    """The status that a job ad tells."""
     return _STATUS.get(ad.get("JobStatus"), "idle")
 
 
 def id_of(ad: Ad) -> JobId:
-    """
-    The job that an ad is about.
-    """
+    """The job that an ad is about."""
     cluster, proc = ad.get("ClusterId"), ad.get("ProcId")
     return JobId(cluster if isinstance(cluster, int) else 0, proc if isinstance(proc, int) else 0)

@@ -1,6 +1,4 @@
-"""
-The same client for programs without an event loop.
-"""
+"""The same client for programs without an event loop."""
 
 import asyncio
 import os
@@ -56,9 +54,7 @@ class SyncClient:
         environ: Mapping[str, str] | None = None,
         patience: float = PATIENCE_S,
     ) -> Self:
-        """
-        Like `Client.connect`; the connection is made on entering the context.
-        """
+        """Like `Client.connect`; the connection is made on entering the context."""
         return cls(
             Client.connect(
                 nats_url,
@@ -89,9 +85,7 @@ class SyncClient:
 
     @property
     def pool(self) -> PoolFile:
-        """
-        The pool that this is connected to.
-        """
+        """The pool that this is connected to."""
         return self._connected.pool
 
     def submit(
@@ -102,47 +96,33 @@ class SyncClient:
         cwd: Path | None = None,
         source: str | None = None,
     ) -> Submitted:
-        """
-        See `Client.submit`.
-        """
+        """See `Client.submit`."""
         return self._run(self._connected.submit(description, given=given, cwd=cwd, source=source))
 
     def hold(self, select: Select, reason: str = "") -> Acted:
-        """
-        See `Client.hold`.
-        """
+        """See `Client.hold`."""
         return self._run(self._connected.hold(select, reason))
 
     def release(self, select: Select, reason: str = "") -> Acted:
-        """
-        See `Client.release`.
-        """
+        """See `Client.release`."""
         return self._run(self._connected.release(select, reason))
 
     def edit(self, cluster: int, attributes: Ad) -> Edited:
-        """
-        See `Client.edit`.
-        """
+        """See `Client.edit`."""
         return self._run(self._connected.edit(cluster, attributes))
 
     def run_now(self, job: JobId, instead_of: Sequence[JobId]) -> RunningNow:
-        """
-        See `Client.run_now`.
-        """
+        """See `Client.run_now`."""
         return self._run(self._connected.run_now(job, instead_of))
 
     def remove(self, select: Select, reason: str = "") -> Acted:
-        """
-        See `Client.remove`.
-        """
+        """See `Client.remove`."""
         return self._run(self._connected.remove(select, reason))
 
     def jobs(
         self, select: Select | None = None, *, projection: Sequence[str] = (), limit: int = 0
     ) -> list[Ad]:
-        """
-        See `Client.jobs`.
-        """
+        """See `Client.jobs`."""
         return self._run(self._connected.jobs(select, projection=projection, limit=limit))
 
     def history(
@@ -154,41 +134,29 @@ class SyncClient:
         until: float | None = None,
         searched: Callable[[int, int], None] | None = None,
     ) -> list[Ad]:
-        """
-        See `Client.history`.
-        """
+        """See `Client.history`."""
         return self._run(
             self._connected.history(select, limit=limit, since=since, until=until, searched=searched)
         )
 
     def events(self, job: JobId) -> list[JobEvent]:
-        """
-        See `Client.events`.
-        """
+        """See `Client.events`."""
         return self._run(self._connected.events(job))
 
     def follow(self, job: JobId) -> Iterator[JobEvent]:
-        """
-        See `Client.follow`.
-        """
+        """See `Client.follow`."""
         return self._iterate(self._connected.follow(job))
 
     def watch(self, select: Select) -> Iterator[Progress]:
-        """
-        See `Client.watch`.
-        """
+        """See `Client.watch`."""
         return self._iterate(self._connected.watch(select))
 
     def wait(self, select: Select, *, through_hold: bool = True) -> Progress:
-        """
-        See `Client.wait`.
-        """
+        """See `Client.wait`."""
         return self._run(self._connected.wait(select, through_hold=through_hold))
 
     def why(self, job: JobId) -> WhyReport:
-        """
-        See `Client.why`.
-        """
+        """See `Client.why`."""
         return self._run(self._connected.why(job))
 
     def ads(
@@ -199,17 +167,13 @@ class SyncClient:
         projection: Sequence[str] = (),
         forwarded: bool = False,
     ) -> list[Ad]:
-        """
-        See `Client.ads`.
-        """
+        """See `Client.ads`."""
         return self._run(
             self._connected.ads(ad_type, constraint=constraint, projection=projection, forwarded=forwarded)
         )
 
     def usage(self, owners: Sequence[str] = ()) -> list[OwnerUsage]:
-        """
-        See `Client.usage`.
-        """
+        """See `Client.usage`."""
         return self._run(self._connected.usage(owners))
 
     def drain(
@@ -222,9 +186,7 @@ class SyncClient:
         start: str = "",
         resume: bool = False,
     ) -> str:
-        """
-        See `Hosts.drain`.
-        """
+        """See `Hosts.drain`."""
         return self._run(
             self._connected.hosts.drain(
                 machine, speed=speed, reason=reason, check=check, start=start, resume=resume
@@ -232,15 +194,11 @@ class SyncClient:
         )
 
     def cancel_drain(self, machine: str, request: str = "") -> None:
-        """
-        See `Hosts.cancel_drain`.
-        """
+        """See `Hosts.cancel_drain`."""
         self._run(self._connected.hosts.cancel_drain(machine, request))
 
     def run(self, work: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
-        """
-        What the asynchronous client answers: for methods of it that are not here.
-        """
+        """What the asynchronous client answers: for methods of it that are not here."""
         return self._run(work(self._connected))
 
     @property

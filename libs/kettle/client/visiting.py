@@ -1,6 +1,4 @@
-"""
-Looking into a job that runs: its files as they grow, and programs beside it.
-"""
+"""Looking into a job that runs: its files as they grow, and programs beside it."""
 
 import asyncio
 import uuid
@@ -61,15 +59,11 @@ class Visit:
 
     @property
     def job(self) -> JobId:
-        """
-        Whose files these are.
-        """
+        """Whose files these are."""
         return self.access.job
 
     def with_access(self, given: AccessGiven) -> "Visit":
-        """
-        Another visit on the same connection: to another attempt of the job.
-        """
+        """Another visit on the same connection: to another attempt of the job."""
         return Visit(self._asks, given, patience=self._patience)
 
     async def peek(self, name: str = STDOUT, *, offset: int = 0, length: int = LONGEST_LOOK) -> FilePiece:
@@ -144,9 +138,7 @@ class Visit:
                 await ask(self._asks, CLOSE_SESSION, self.startd, close, patience=_CLOSING_S)
 
     async def exchange(self, request: Exchange) -> Exchanged:
-        """
-        For sessions.
-        """
+        """For sessions."""
         return await self._ask(EXCHANGE, request)
 
     async def _ask(self, endpoint: Endpoint[Req, Rep], request: Req) -> Rep:
@@ -154,9 +146,7 @@ class Visit:
 
 
 class Session:
-    """
-    A program that runs beside a job. Read its `output` to the end: how it ended is known then.
-    """
+    """A program that runs beside a job. Read its `output` to the end: how it ended is known then."""
 
     def __init__(self, visit: Visit, name: str) -> None:
         self._visit = visit
@@ -167,9 +157,7 @@ class Session:
         self.exit_signal: int | None = None
 
     async def output(self) -> AsyncIterator[Output]:
-        """
-        What it writes, in order, until it has ended.
-        """
+        """What it writes, in order, until it has ended."""
         number = 0
         while True:
             said = await self._visit.exchange(self._question(after=number, wait=_WAIT_S))
@@ -181,9 +169,7 @@ class Session:
                 return
 
     async def write(self, data: bytes, *, ends: bool = False) -> None:
-        """
-        Give it input; returns when it has taken it. `ends`: there is no more.
-        """
+        """Give it input; returns when it has taken it. `ends`: there is no more."""
         async with self._writing:
             while True:
                 piece = data[:LONGEST_INPUT]
@@ -196,9 +182,7 @@ class Session:
                     return
 
     async def resize(self, terminal: Terminal) -> None:
-        """
-        The person's terminal has another size.
-        """
+        """The person's terminal has another size."""
         async with self._writing:
             await self._visit.exchange(self._question(at=self._taken, terminal=terminal))
 

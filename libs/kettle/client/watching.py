@@ -1,6 +1,4 @@
-"""
-Following jobs by what is recorded of them, as it is recorded.
-"""
+"""Following jobs by what is recorded of them, as it is recorded."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
@@ -30,9 +28,7 @@ _SHOWN: Final = ["ClusterId", "ProcId", "JobStatus", "ExitCode", "ExitSignal"]
 
 
 class JobEvent(msgspec.Struct, frozen=True):
-    """
-    One recorded event.
-    """
+    """One recorded event."""
 
     stream: str
     version: int
@@ -43,45 +39,31 @@ class JobEvent(msgspec.Struct, frozen=True):
 
 
 class Pool(Protocol):
-    """
-    What following jobs needs of a client.
-    """
+    """What following jobs needs of a client."""
 
     async def recorded(self, job: JobId) -> JobEvents:
-        """
-        Everything recorded of a job.
-        """
+        """Everything recorded of a job."""
         ...
 
     async def queued(self, select: Select, projection: Sequence[str]) -> list[Ad]:
-        """
-        Ads of jobs that are in the queue.
-        """
+        """Ads of jobs that are in the queue."""
         ...
 
     async def unmade(self, select: Select) -> list[Unmade]:
-        """
-        Clusters of which jobs are still to be made.
-        """
+        """Clusters of which jobs are still to be made."""
         ...
 
     async def ended(self, select: Select, limit: int) -> list[Ad]:
-        """
-        Ads of jobs that have left the queue, as far as accounting knows by now; may be too few.
-        """
+        """Ads of jobs that have left the queue, as far as accounting knows by now; may be too few."""
         ...
 
     async def feed(self, shard: str) -> Feed:
-        """
-        The live frames of a shard.
-        """
+        """The live frames of a shard."""
         ...
 
 
 def decoded(recorded: RecordedEvent) -> JobEvent:
-    """
-    An event as it is shown to people.
-    """
+    """An event as it is shown to people."""
     return JobEvent(
         recorded.stream,
         recorded.version,
@@ -92,9 +74,7 @@ def decoded(recorded: RecordedEvent) -> JobEvent:
 
 
 def submitted(recorded: JobEvents) -> int | None:
-    """
-    How many jobs the cluster has that a record is about; None if the record does not say.
-    """
+    """How many jobs the cluster has that a record is about; None if the record does not say."""
     for event in recorded.events:
         if event.stream.startswith("cluster/"):
             match events.decode(event.data):
@@ -153,9 +133,7 @@ async def follow(pool: Pool, job: JobId) -> AsyncGenerator[JobEvent, None]:
 
 
 def _given_up(frame: Frame, job: JobId) -> bool:
-    """
-    Whether it says that a job will never come into the queue.
-    """
+    """Whether it says that a job will never come into the queue."""
     decided = [events.decode(one.data) for one in frame.entries if one.stream == f"factory/{job.cluster}"]
     return any(isinstance(event, FactoryClosed) and event.first <= job.proc for event in decided)
 
@@ -188,9 +166,7 @@ async def watch(pool: Pool, select: Select) -> AsyncGenerator[Progress, None]:
 
 
 async def _changes(pool: Pool, select: Select, tail: Tail, progress: Progress) -> bool:
-    """
-    Wait for the next frame and take it in; whether anything changed.
-    """
+    """Wait for the next frame and take it in; whether anything changed."""
     frame, missed = await tail.next(_QUIET_S)
     if missed:
         return await _look(pool, select, progress)
@@ -205,9 +181,7 @@ async def _changes(pool: Pool, select: Select, tail: Tail, progress: Progress) -
 
 
 def _cut(progress: Progress, event: Event) -> bool:
-    """
-    Jobs that will never be made count as removed.
-    """
+    """Jobs that will never be made count as removed."""
     if not isinstance(event, FactoryClosed):
         return False
     procs = range(event.first, event.first + event.count)
@@ -239,9 +213,7 @@ async def _population(pool: Pool, select: Select) -> tuple[set[JobId], str]:
 
 
 async def _cluster(pool: Pool, cluster: int) -> tuple[str, int]:
-    """
-    The shard of a cluster, and how many jobs were submitted in it.
-    """
+    """The shard of a cluster, and how many jobs were submitted in it."""
     try:
         recorded = await pool.recorded(JobId(cluster, 0))
     except CommandRefusedError as error:
@@ -284,9 +256,7 @@ async def _look(pool: Pool, select: Select, progress: Progress) -> bool:
 
 
 def _named(select: Select, jobs: set[JobId]) -> Select:
-    """
-    The selection without conditions that may cease to hold: by cluster where that is how it was made.
-    """
+    """The selection without conditions that may cease to hold: by cluster where that is how it was made."""
     return (
         Select(clusters=sorted({job.cluster for job in jobs}))
         if not select.jobs

@@ -27,18 +27,14 @@ _CACHE: Final = Path("/var/cache/kettle")
 
 
 class Account(msgspec.Struct, frozen=True):
-    """
-    A user and group by number; `changed` if they are not our own.
-    """
+    """A user and group by number; `changed` if they are not our own."""
 
     uid: int
     gid: int
     changed: bool
 
     def own(self, *paths: Path, below: bool = True) -> None:
-        """
-        Make the paths, and what is below them, belong to the account.
-        """
+        """Make the paths, and what is below them, belong to the account."""
         if not self.changed:
             return
         for path in paths:
@@ -46,18 +42,14 @@ class Account(msgspec.Struct, frozen=True):
                 os.chown(each, self.uid, self.gid, follow_symlinks=False)
 
     def options(self) -> list[str]:
-        """
-        What `setpriv` is told.
-        """
+        """What `setpriv` is told."""
         if not self.changed:
             return ["--no-new-privs"]
         return ["--no-new-privs", f"--reuid={self.uid}", f"--regid={self.gid}", "--clear-groups"]
 
 
 def server_account(uid: int) -> Account:
-    """
-    The account of a server: `uid` if we are root, else our own.
-    """
+    """The account of a server: `uid` if we are root, else our own."""
     if os.geteuid() == 0:
         return Account(uid, uid, changed=True)
     return Account(os.geteuid(), os.getegid(), changed=False)
@@ -84,9 +76,7 @@ def named_account(server: Account) -> Account:
 
 
 def nameless() -> bool:
-    """
-    Whether we ourselves run as a number without a name, as some container platforms have it.
-    """
+    """Whether we ourselves run as a number without a name, as some container platforms have it."""
     try:
         pwd.getpwuid(os.geteuid())
     except KeyError:

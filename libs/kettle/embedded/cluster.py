@@ -37,9 +37,7 @@ _INITDB_STOP: Final = Stop(((Signals.SIGTERM, 5.0),))
 
 
 class Cluster:
-    """
-    One data directory with its surroundings.
-    """
+    """One data directory with its surroundings."""
 
     def __init__(self, directory: Path, account: Account) -> None:
         self.directory = private_directory(directory)
@@ -51,15 +49,11 @@ class Cluster:
 
     @property
     def exists(self) -> bool:
-        """
-        Whether there is a complete data directory.
-        """
+        """Whether there is a complete data directory."""
         return (self.data / "PG_VERSION").is_file() and self.passfile.is_file()
 
     def socket_directory(self) -> Path:
-        """
-        The directory of the socket: made if need be, the same one after a crash, its path short enough.
-        """
+        """The directory of the socket: made if need be, the same one after a crash, its path short enough."""
         if len(str(self._link / _SOCKET_NAME)) <= _SOCKET_PATH_LIMIT:
             path = private_directory(self._link)
         elif self._link.is_symlink() and _private_to(self._account, self._link.readlink()):
@@ -73,9 +67,7 @@ class Cluster:
         return path
 
     def remove_socket_directory(self) -> None:
-        """
-        Leave no directory behind outside of our own.
-        """
+        """Leave no directory behind outside of our own."""
         if self._link.is_symlink():
             shutil.rmtree(self._link.readlink(), ignore_errors=True)
             self._link.unlink()
@@ -121,9 +113,7 @@ class Cluster:
                 await process.stop()
 
     async def copy(self, template: "Cluster") -> None:
-        """
-        Take over a stopped server's data directory, sharing its blocks where the file system can.
-        """
+        """Take over a stopped server's data directory, sharing its blocks where the file system can."""
         stage = self.directory / "data.new"
         shutil.rmtree(stage, ignore_errors=True)
         copier = await asyncio.create_subprocess_exec(

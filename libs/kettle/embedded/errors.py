@@ -11,21 +11,15 @@ from pathlib import Path
 
 
 class EmbeddedError(Exception):
-    """
-    An embedded server cannot be had; the message is a sentence for the person who wants it.
-    """
+    """An embedded server cannot be had; the message is a sentence for the person who wants it."""
 
 
 class MissingBinaryError(EmbeddedError):
-    """
-    A program that we need is not installed.
-    """
+    """A program that we need is not installed."""
 
 
 class AlreadySupervisedError(EmbeddedError):
-    """
-    Another living process holds the lock of this server's directory.
-    """
+    """Another living process holds the lock of this server's directory."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__(f"{directory}: another process runs the server of this directory.")
@@ -33,9 +27,7 @@ class AlreadySupervisedError(EmbeddedError):
 
 
 class StartError(EmbeddedError):
-    """
-    The server ended, or did not answer in time, while it was being started.
-    """
+    """The server ended, or did not answer in time, while it was being started."""
 
     def __init__(self, name: str, why: str, log: Path, tail: str) -> None:
         super().__init__(f"{name} {why}; the end of {log}:\n{tail}" if tail else f"{name} {why}; see {log}.")

@@ -1,6 +1,4 @@
-"""
-Private directories and files: made so that nobody else can read them at any moment, not even briefly.
-"""
+"""Private directories and files: made so that nobody else can read them at any moment, not even briefly."""
 
 import os
 import secrets
@@ -8,9 +6,7 @@ from pathlib import Path
 
 
 def private_directory(path: Path) -> Path:
-    """
-    A directory that only its owner can enter; the parents that are missing are private too.
-    """
+    """A directory that only its owner can enter; the parents that are missing are private too."""
     if not path.is_dir():
         private_directory(path.parent)
         path.mkdir(mode=0o700, exist_ok=True)
@@ -18,9 +14,7 @@ def private_directory(path: Path) -> Path:
 
 
 def write_private(path: Path, content: str) -> Path:
-    """
-    Replace a file, atomically, by one that only its owner can read.
-    """
+    """Replace a file, atomically, by one that only its owner can read."""
     stage = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     fd = os.open(stage, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:

@@ -16,25 +16,19 @@ if TYPE_CHECKING:
 
 
 def new_seed() -> str:
-    """
-    The seed of a new user key.
-    """
+    """The seed of a new user key."""
     encode = cast("Callable[[bytes, int], bytes]", nkeys.encode_seed)  # pyright: ignore[reportUnknownMemberType]
     return encode(os.urandom(32), nkeys.PREFIX_BYTE_USER).decode()
 
 
 def public_key(seed: str) -> str:
-    """
-    The public key that belongs to a seed.
-    """
+    """The public key that belongs to a seed."""
     pair: Any = nkeys.from_seed(bytearray(seed.encode()))  # pyright: ignore[reportUnknownMemberType]
     return str(pair.public_key, "ascii")
 
 
 def key_file(directory: Path, role: str) -> Path:
-    """
-    Where the seed of a role is kept.
-    """
+    """Where the seed of a role is kept."""
     return directory / f"{role}.nk"
 
 

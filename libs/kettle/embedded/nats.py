@@ -86,38 +86,28 @@ class EmbeddedNats:
 
     @property
     def url(self) -> str:
-        """
-        Where clients connect.
-        """
+        """Where clients connect."""
         if not self._port:
             raise EmbeddedError(f"NATS in {self.directory} has not been started.")
         return f"nats://127.0.0.1:{self._port}"
 
     @property
     def store(self) -> Path:
-        """
-        JetStream's directory.  It may be deleted at any time: what was in it is rebuilt from the log.
-        """
+        """JetStream's directory.  It may be deleted at any time: what was in it is rebuilt from the log."""
         return self._data / "jetstream"
 
     def credentials(self, role: str) -> Path:
-        """
-        The file with the seed that a role shows to the server.
-        """
+        """The file with the seed that a role shows to the server."""
         return keys.key_file(self._credentials, role)
 
     @property
     def pid(self) -> int:
-        """
-        The process id of the running server.
-        """
+        """The process id of the running server."""
         return self._running().pid
 
     @property
     def running(self) -> bool:
-        """
-        Whether the server has been started and has not ended.
-        """
+        """Whether the server has been started and has not ended."""
         return self._process is not None and self._process.running
 
     async def start(self) -> None:
@@ -177,9 +167,7 @@ class EmbeddedNats:
         return await self._running().wait()
 
     async def stop(self) -> None:
-        """
-        End the server, whatever that takes, and let go of the directory.
-        """
+        """End the server, whatever that takes, and let go of the directory."""
         if self._process is not None:
             await self._process.stop()
             self._process = None
@@ -235,9 +223,7 @@ class EmbeddedNats:
         raise self._failed("ended while it was being started")
 
     async def _answers(self, probe: str) -> bool:
-        """
-        Whether JetStream answers; that the port is open says little.
-        """
+        """Whether JetStream answers; that the port is open says little."""
         from kettle.bus.driver import Client, errors  # only who starts a server needs it
 
         if not listens(self._port):
@@ -274,6 +260,4 @@ class EmbeddedNats:
 
 
 async def _quiet(_error: Exception) -> None:
-    """
-    What goes wrong while a server comes up is no news.
-    """
+    """What goes wrong while a server comes up is no news."""

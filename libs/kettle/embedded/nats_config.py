@@ -23,9 +23,7 @@ class Permissions(msgspec.Struct, frozen=True):
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    What a pool on one machine may take of it.
-    """
+    """What a pool on one machine may take of it."""
 
     max_payload: str = "8MB"
     max_memory: str = "256MB"
@@ -60,9 +58,7 @@ def render(
     limits: Limits,
     member: Member | None = None,
 ) -> str:
-    """
-    The text of the file; `users` maps public keys to what their holders may do.
-    """
+    """The text of the file; `users` maps public keys to what their holders may do."""
     entries = "\n".join(_user(key, permissions) for key, permissions in users.items())
     return f"""\
 server_name: {_quoted(name)}

@@ -1,6 +1,4 @@
-"""
-A TCP port on the loopback interface that stays ours over restarts.
-"""
+"""A TCP port on the loopback interface that stays ours over restarts."""
 
 import random
 import socket
@@ -15,9 +13,7 @@ _PORTS: Final = range(10000, 32000)
 
 
 def kept_port(path: Path) -> int:
-    """
-    The port that the file remembers if it can be had, else a free one, which the file then remembers.
-    """
+    """The port that the file remembers if it can be had, else a free one, which the file then remembers."""
     try:
         port = int(path.read_text(encoding="ascii"))
     except (FileNotFoundError, ValueError):
@@ -47,9 +43,7 @@ def free_ports(number: int) -> list[int]:
 
 
 def listens(port: int) -> bool:
-    """
-    Whether somebody accepts connections there.
-    """
+    """Whether somebody accepts connections there."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 

@@ -1,6 +1,4 @@
-"""
-A PostgreSQL server of our own, on a Unix socket that only we can reach, with generated credentials.
-"""
+"""A PostgreSQL server of our own, on a Unix socket that only we can reach, with generated credentials."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -74,30 +72,22 @@ class EmbeddedPostgres:
 
     @property
     def dsn(self) -> str:
-        """
-        The URL of the database.  The password is not in it but in the private file that it names.
-        """
+        """The URL of the database.  The password is not in it but in the private file that it names."""
         return self.dsn_of(self.database)
 
     def dsn_of(self, database: str) -> str:
-        """
-        The URL of another database of the server.
-        """
+        """The URL of another database of the server."""
         host, passfile = quote(str(self._sockets), safe=""), quote(str(self._cluster.passfile), safe="")
         return f"postgresql://{SUPERUSER}@/{quote(database, safe='')}?host={host}&passfile={passfile}"
 
     @property
     def pid(self) -> int:
-        """
-        The process id of the running server.
-        """
+        """The process id of the running server."""
         return self._running().pid
 
     @property
     def running(self) -> bool:
-        """
-        Whether the server has been started and has not ended.
-        """
+        """Whether the server has been started and has not ended."""
         return self._process is not None and self._process.running
 
     async def start(self) -> None:
@@ -135,9 +125,7 @@ class EmbeddedPostgres:
         return await self._running().wait()
 
     async def stop(self) -> None:
-        """
-        End the server, whatever that takes, and let go of the directory.
-        """
+        """End the server, whatever that takes, and let go of the directory."""
         if self._process is not None:
             await self._process.stop()
             self._process = None
@@ -171,9 +159,7 @@ class EmbeddedPostgres:
             await asyncio.sleep(_STEP_S)  # the children of a killed predecessor are gone in a moment
 
     async def _try(self, binaries: Path) -> bool:
-        """
-        Start the process; false if it ends before it accepts connections.
-        """
+        """Start the process; false if it ends before it accepts connections."""
         with seen_by(self._account, self._cluster.data, self._sockets) as (paths, fds):
             self._process = await ServerProcess.spawn(
                 self._argv(binaries, *paths),
@@ -200,9 +186,7 @@ class EmbeddedPostgres:
         return [str(binaries / "postgres"), "-D", str(data), *pairs]
 
     async def _accepts(self) -> bool:
-        """
-        Whether a client can connect; makes the database if it is not there yet.
-        """
+        """Whether a client can connect; makes the database if it is not there yet."""
         import asyncpg  # not everybody who imports this package starts a server
 
         try:
@@ -227,9 +211,7 @@ class EmbeddedPostgres:
             await connection.close(timeout=START_S)
 
     async def connect(self, database: str | None = None) -> "asyncpg.Connection[asyncpg.Record]":
-        """
-        A connection to a database of the server, for the caller to close.
-        """
+        """A connection to a database of the server, for the caller to close."""
         import asyncpg
 
         return await asyncpg.connect(self.dsn_of(database or self.database), timeout=START_S)
@@ -244,7 +226,5 @@ class EmbeddedPostgres:
 
 
 def quoted(identifier: str) -> str:
-    """
-    An identifier as it is written in SQL.
-    """
+    """An identifier as it is written in SQL."""
     return '"' + identifier.replace('"', '""') + '"'

@@ -38,16 +38,12 @@ class Stop(msgspec.Struct, frozen=True):
 
     @property
     def death_signal(self) -> str:
-        """
-        What the kernel sends when we are gone.
-        """
+        """What the kernel sends when we are gone."""
         return self.steps[0][0].name.removeprefix("SIG")
 
 
 class ServerProcess:
-    """
-    A running server, one of our children.
-    """
+    """A running server, one of our children."""
 
     def __init__(self, process: asyncio.subprocess.Process, stop: Stop) -> None:
         self._process = process
@@ -65,9 +61,7 @@ class ServerProcess:
         log: Path,
         fds: Sequence[int] = (),
     ) -> "ServerProcess":
-        """
-        Start a server; `fds` stay open in it under the same numbers.
-        """
+        """Start a server; `fds` stay open in it under the same numbers."""
         prefix = [binaries.setpriv(), *account.options(), f"--pdeathsig={stop.death_signal}", "--"]
         output = _open_log(log)
         try:
@@ -88,28 +82,20 @@ class ServerProcess:
 
     @property
     def pid(self) -> int:
-        """
-        Its process id.
-        """
+        """Its process id."""
         return self._process.pid
 
     @property
     def running(self) -> bool:
-        """
-        Whether it has not ended yet.
-        """
+        """Whether it has not ended yet."""
         return self._process.returncode is None
 
     async def wait(self) -> int:
-        """
-        Wait for its end; the exit status, or minus the number of the signal that killed it.
-        """
+        """Wait for its end; the exit status, or minus the number of the signal that killed it."""
         return await self._process.wait()
 
     async def stop(self) -> int:
-        """
-        End it: politely, then less so, then for certain.
-        """
+        """End it: politely, then less so, then for certain."""
         for number, seconds in self._stop.steps:
             self.signal(number)
             with contextlib.suppress(TimeoutError):
@@ -120,9 +106,7 @@ class ServerProcess:
         return await self.wait()
 
     def signal(self, number: signal.Signals) -> None:
-        """
-        Send a signal, if it is still there.
-        """
+        """Send a signal, if it is still there."""
         with contextlib.suppress(ProcessLookupError):
             self._process.send_signal(number)
 
@@ -147,9 +131,7 @@ class DirectoryLock:
             raise AlreadySupervisedError(directory) from None
 
     def release(self) -> None:
-        """
-        Let somebody else have it.
-        """
+        """Let somebody else have it."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -179,9 +161,7 @@ async def end_orphan(pid_file: Path, cwd: Path, stop: Stop) -> bool:
 
 
 def _find_orphan(pid_file: Path, cwd: Path) -> tuple[int, int]:
-    """
-    The process id and a descriptor of the process; the descriptor is -1 if there is none.
-    """
+    """The process id and a descriptor of the process; the descriptor is -1 if there is none."""
     try:
         pid = int(pid_file.read_text(encoding="ascii", errors="replace").split("\n", 1)[0])
         handle = os.pidfd_open(pid)
@@ -219,9 +199,7 @@ def _open_log(log: Path) -> int:
 
 
 def log_size(log: Path) -> int:
-    """
-    Where in its log a server goes on writing.
-    """
+    """Where in its log a server goes on writing."""
     try:
         return log.stat().st_size
     except OSError:
@@ -229,9 +207,7 @@ def log_size(log: Path) -> int:
 
 
 def log_tail(log: Path, since: int = 0) -> str:
-    """
-    The last lines that a server said, at most those behind the position `since`.
-    """
+    """The last lines that a server said, at most those behind the position `since`."""
     try:
         return log.read_bytes()[since:][-_TAIL:].decode(errors="replace").strip()
     except OSError:

@@ -1,3 +1,1 @@
-"""
-The event log of one shard: its port, its owner, what follows it.
-"""
+"""The event log of one shard: its port, its owner, what follows it."""

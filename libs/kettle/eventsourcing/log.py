@@ -84,9 +84,7 @@ class Log(Protocol):
         ...
 
     async def forget_answers(self, shard: str, *, keep: int) -> None:
-        """
-        Drop answers that are older than the newest `keep`.
-        """
+        """Drop answers that are older than the newest `keep`."""
         ...
 
     async def answers(self, shard: str, *, newest: int) -> list[Answered]:
@@ -103,7 +101,9 @@ class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class WorkingSet(Protocol):
-    """The live state of a shard as a projection: committed with its cursor, read at start-up instead of history."""
+    """
+    The live state of a shard as a projection: committed with its cursor, read at start-up instead of history.
+    """
 
     async def load(self, shard: str) -> tuple[int, list[Row]]:
         """The frame up to which it is folded, and all rows."""
@@ -112,5 +112,7 @@ class WorkingSet(Protocol):
     async def save(
         self, shard: str, *, epoch: int, was: int, now: int, put: Sequence[Row], drop: Sequence[str]
     ) -> None:
-        """Move the cursor from frame `was` to `now` together with the rows; FencedError if the guard fails."""
+        """
+        Move the cursor from frame `was` to `now` together with the rows; FencedError if the guard fails.
+        """
         ...

@@ -22,25 +22,19 @@ class _Shard:
 
 
 class MemoryLog:
-    """
-    Keeps encoded frames, so that what is read back was decoded, as from a database.
-    """
+    """Keeps encoded frames, so that what is read back was decoded, as from a database."""
 
     def __init__(self) -> None:
         self._shards: dict[str, _Shard] = {}
 
     async def take(self, shard: str, *, owner: str) -> Tenure:
-        """
-        See `Log.take`.
-        """
+        """See `Log.take`."""
         mine = self._shards.setdefault(shard, _Shard(shard))
         mine.tenure = msgspec.structs.replace(mine.tenure, epoch=mine.tenure.epoch + 1, owner=owner)
         return mine.tenure
 
     async def append(self, frame: Frame, answers: Sequence[Answered] = ()) -> None:
-        """
-        See `Log.append`.
-        """
+        """See `Log.append`."""
         mine = self._shards.get(frame.shard) or _Shard(frame.shard)
         now = mine.tenure
         if (now.epoch, now.frame, now.head) != (frame.epoch, frame.number - 1, frame.position - 1):
@@ -55,30 +49,22 @@ class MemoryLog:
             mine.tenure = msgspec.structs.replace(now, frame=frame.number, head=frame.head)
 
     async def tenure(self, shard: str) -> Tenure | None:
-        """
-        See `Log.tenure`.
-        """
+        """See `Log.tenure`."""
         mine = self._shards.get(shard)
         return mine.tenure if mine else None
 
     async def shards(self) -> list[Tenure]:
-        """
-        See `Log.shards`.
-        """
+        """See `Log.shards`."""
         return [self._shards[name].tenure for name in sorted(self._shards)]
 
     async def read(self, shard: str, *, after: int = 0, until: int | None = None) -> AsyncIterator[Frame]:
-        """
-        See `Log.read`.
-        """
+        """See `Log.read`."""
         mine = self._shards.get(shard)
         for data in mine.frames[after:until] if mine else ():
             yield recorded(data)
 
     async def stream(self, shard: str, stream: str) -> list[tuple[Frame, int]]:
-        """
-        See `Log.stream`.
-        """
+        """See `Log.stream`."""
         found: dict[str | None, list[tuple[Frame, int]]] = {stream: [], stream_of_many(stream): []}
         async for frame in self.read(shard):
             for position, entry in enumerate(frame.entries, frame.position):
@@ -88,48 +74,36 @@ class MemoryLog:
         return with_those_of_many(found[stream], found[stream_of_many(stream)], stream)
 
     async def answers(self, shard: str, *, newest: int) -> list[Answered]:
-        """
-        See `Log.answers`.
-        """
+        """See `Log.answers`."""
         mine = self._shards.get(shard)
         return list(mine.answers.values())[-newest:] if mine and newest else []
 
     async def forget_answers(self, shard: str, *, keep: int) -> None:
-        """
-        See `Log.forget_answers`.
-        """
+        """See `Log.forget_answers`."""
         mine = self._shards.get(shard)
         while mine and len(mine.answers) > keep:
             mine.answers.popitem(last=False)
 
     def kept(self, shard: str) -> "_Shard | None":
-        """
-        All that is kept of a shard, its working set included.
-        """
+        """All that is kept of a shard, its working set included."""
         return self._shards.get(shard)
 
 
 class MemoryWorkingSet:
-    """
-    The working sets of the shards of one `MemoryLog`, which knows their epochs.
-    """
+    """The working sets of the shards of one `MemoryLog`, which knows their epochs."""
 
     def __init__(self, log: MemoryLog) -> None:
         self._log = log
 
     async def load(self, shard: str) -> tuple[int, list[Row]]:
-        """
-        See `WorkingSet.load`.
-        """
+        """See `WorkingSet.load`."""
         mine = self._log.kept(shard)
         return (mine.folded, [mine.rows[name] for name in sorted(mine.rows)]) if mine else (0, [])
 
     async def save(
         self, shard: str, *, epoch: int, was: int, now: int, put: Sequence[Row], drop: Sequence[str]
     ) -> None:
-        """
-        See `WorkingSet.save`.
-        """
+        """See `WorkingSet.save`."""
         mine = self._log.kept(shard)
         if mine is None or (mine.tenure.epoch, mine.folded) != (epoch, was):
             raise FencedError(f"{shard}: the working set is not at frame {was} of epoch {epoch} any more")

@@ -47,9 +47,7 @@ Decoded: TypeAlias = tuple[Frame, list[Event]]
 
 
 class OvertakenError(LogError):
-    """
-    Another instance of the projection moved the cursor: read it again and go on from there.
-    """
+    """Another instance of the projection moved the cursor: read it again and go on from there."""
 
 
 class SupersededError(LogError):
@@ -59,9 +57,7 @@ class SupersededError(LogError):
 
 
 class StoppedError(LogError):
-    """
-    The projection does not come further in a shard until its code or its tables are repaired.
-    """
+    """The projection does not come further in a shard until its code or its tables are repaired."""
 
     def __init__(self, projection: str, shard: str, frame: int, position: int, why: str) -> None:
         super().__init__(f"{projection} stopped in {shard} {why}")
@@ -76,41 +72,29 @@ class StoppedError(LogError):
 
 
 class Tx(Protocol):
-    """
-    A transaction of the database that holds the projection.
-    """
+    """A transaction of the database that holds the projection."""
 
     async def execute(self, query: str, *args: Any) -> str:
-        """
-        Run a statement.
-        """
+        """Run a statement."""
         ...
 
     async def executemany(self, command: str, args: Any) -> None:
-        """
-        Run a statement for each row of arguments.
-        """
+        """Run a statement for each row of arguments."""
         ...
 
     async def fetch(self, query: str, *args: Any) -> Sequence[Any]:
-        """
-        Run a query.
-        """
+        """Run a query."""
         ...
 
     async def copy_records_to_table(
         self, table_name: str, *, records: Iterable[Sequence[Any]], columns: Sequence[str]
     ) -> str:
-        """
-        Add rows to a table, as they come.
-        """
+        """Add rows to a table, as they come."""
         ...
 
 
 class Cursors(Protocol):
-    """
-    How far projections have come, in the database that holds their rows.
-    """
+    """How far projections have come, in the database that holds their rows."""
 
     async def cursor(self, projection: str, version: int, shard: str) -> int:
         """
@@ -136,22 +120,16 @@ class Cursors(Protocol):
 
 
 class Projection(Protocol):
-    """
-    What frames imply. The tables of a new `version` are filled from the first frame on.
-    """
+    """What frames imply. The tables of a new `version` are filled from the first frame on."""
 
     @property
     def name(self) -> str:
-        """
-        As in the table of cursors and in the name of the consumer.
-        """
+        """As in the table of cursors and in the name of the consumer."""
         ...
 
     @property
     def version(self) -> int:
-        """
-        Raised when the rows must be made anew.
-        """
+        """Raised when the rows must be made anew."""
         ...
 
     async def apply(self, tx: Tx, frames: Sequence[Decoded]) -> None:
@@ -164,9 +142,7 @@ class Projection(Protocol):
 
 
 class Progress:
-    """
-    How far a projection has come in each shard, for those who wait to read what they wrote.
-    """
+    """How far a projection has come in each shard, for those who wait to read what they wrote."""
 
     def __init__(self) -> None:
         self._frames: dict[str, int] = {}
@@ -174,15 +150,11 @@ class Progress:
         self.gather = Gather(GATHER_S)
 
     def frame(self, shard: str) -> int:
-        """
-        The last frame applied.
-        """
+        """The last frame applied."""
         return self._frames.get(shard, 0)
 
     async def move(self, shard: str, frame: int) -> None:
-        """
-        Note that everything up to a frame is applied.
-        """
+        """Note that everything up to a frame is applied."""
         async with self._moved:
             self._frames[shard] = frame
             self._moved.notify_all()
@@ -271,9 +243,7 @@ class _Runner:
         self.frame = 0
 
     async def look(self) -> None:
-        """
-        Apply what the log has beyond the cursor.
-        """
+        """Apply what the log has beyond the cursor."""
         self.frame = await self._cursors.cursor(self._projection.name, self._projection.version, self._shard)
         await self._not_ahead()
         async for frames in grouped(self._log.read(self._shard, after=self.frame)):
@@ -296,9 +266,7 @@ class _Runner:
         raise StoppedError(name, shard, tenure.frame, tenure.head, why)
 
     async def take(self, frames: Sequence[Frame | Hollow]) -> None:
-        """
-        Apply what came by the bus: what is known is left out, what is missing is read from the log.
-        """
+        """Apply what came by the bus: what is known is left out, what is missing is read from the log."""
         known = self.frame
         if frames[0].number <= known:
             await self._not_ahead()
@@ -330,9 +298,7 @@ class _Runner:
         await self._progress.move(self._shard, self.frame)
 
     async def _commit(self, decoded: Sequence[Decoded]) -> None:
-        """
-        Apply in one transaction, or, if that fails, frame by frame up to the one that is to blame.
-        """
+        """Apply in one transaction, or, if that fails, frame by frame up to the one that is to blame."""
         name, version = self._projection.name, self._projection.version
         backoff = Backoff()
         while due := [pair for pair in decoded if pair[0].number > self.frame]:
@@ -399,15 +365,11 @@ class _Runner:
 
 
 class _RollBackError(Exception):
-    """
-    Ends a transaction of which nothing is to stay.
-    """
+    """Ends a transaction of which nothing is to stay."""
 
 
 class UnreadableError(LogError):
-    """
-    The entry `index` of a frame is no event that this release knows.
-    """
+    """The entry `index` of a frame is no event that this release knows."""
 
     def __init__(self, frame: Frame, index: int, cause: UnknownEventError) -> None:
         super().__init__(
@@ -419,9 +381,7 @@ class UnreadableError(LogError):
 
 
 def decoded_events(frame: Frame) -> Decoded:
-    """
-    A frame, expanded, and its events; raises UnreadableError.
-    """
+    """A frame, expanded, and its events; raises UnreadableError."""
     try:
         whole = expanded(frame)
         return whole, events_of(whole)
@@ -438,9 +398,7 @@ def decoded_events(frame: Frame) -> Decoded:
 async def grouped(
     frames: AsyncIterator[Frame], *, most_frames: int = FRAMES, most_events: int = EVENTS
 ) -> AsyncIterator[list[Frame]]:
-    """
-    Frames in groups of at most so many frames, and of about so many events.
-    """
+    """Frames in groups of at most so many frames, and of about so many events."""
     group = _Group(most_frames, most_events)
     async for frame in frames:
         if (full := group.add(frame)) is not None:
@@ -450,9 +408,7 @@ async def grouped(
 
 
 def in_groups(frames: Iterable[Frame]) -> Iterator[list[Frame]]:
-    """
-    The same of frames that are there: few of them may be very many events.
-    """
+    """The same of frames that are there: few of them may be very many events."""
     group = _Group(FRAMES, EVENTS)
     for frame in frames:
         if (full := group.add(frame)) is not None:
@@ -469,9 +425,7 @@ class _Group:
         self.frames: list[Frame] = []
 
     def add(self, frame: Frame) -> list[Frame] | None:
-        """
-        The group, if it is full with this one; the next begins then.
-        """
+        """The group, if it is full with this one; the next begins then."""
         self.frames.append(frame)
         self._events += _size(frame)
         if len(self.frames) < self._most_frames and self._events < self._most_events:

@@ -45,15 +45,11 @@ _logger = logging.getLogger(__name__)
 
 
 class BusAheadError(LogError):
-    """
-    The bus has frames that the log has not: the log was restored from an old copy, and truth was lost.
-    """
+    """The bus has frames that the log has not: the log was restored from an old copy, and truth was lost."""
 
 
 class _Outbox:
-    """
-    The frames that were committed and not yet taken.
-    """
+    """The frames that were committed and not yet taken."""
 
     def __init__(self) -> None:
         self._frames: deque[Frame] = deque()
@@ -116,9 +112,7 @@ async def relay(bus: Bus, log: Log, shard: Shard, subjects: Subjects, *, refill:
 
 
 async def _stream(bus: Bus, shard: Shard, subjects: Subjects, refill: int) -> int:
-    """
-    The last frame on the bus, after making the stream if it is not there.
-    """
+    """The last frame on the bus, after making the stream if it is not there."""
     spec = StreamSpec(
         name=subjects.event_stream(shard.name),
         subjects=[subjects.events(shard.name)],
@@ -153,9 +147,7 @@ def _ahead(stream: str, last: int, shard: Shard) -> BusAheadError:
 
 
 async def _due(log: Log, shard: Shard, outbox: _Outbox, last: int) -> list[Frame]:
-    """
-    The frames after `last`, as soon as there are any; none when it is time to look at the stream.
-    """
+    """The frames after `last`, as soon as there are any; none when it is time to look at the stream."""
     while True:
         if frames := outbox.after(last):
             return frames
@@ -183,9 +175,7 @@ async def _read(log: Log, shard: str, *, after: int, until: int) -> list[Frame]:
 
 
 async def _send(bus: Bus, subject: str, frames: list[Frame], last: int) -> int:
-    """
-    Publish frames in order, several at once; returns the number of the last one that the bus has.
-    """
+    """Publish frames in order, several at once; returns the number of the last one that the bus has."""
     for messages in _groups(frames, bus.payload_limit):
         fault_point("relay.before")
         sent = [bus.append(subject, data, expect_last=number - 1) for number, data in messages]
@@ -198,9 +188,7 @@ async def _send(bus: Bus, subject: str, frames: list[Frame], last: int) -> int:
 
 
 def _groups(frames: list[Frame], limit: int) -> Iterator[list[tuple[int, bytes]]]:
-    """
-    The messages that are sent at once, each with its frame's number.
-    """
+    """The messages that are sent at once, each with its frame's number."""
     group: list[tuple[int, bytes]] = []
     size = 0
     for frame in frames:

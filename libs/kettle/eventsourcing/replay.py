@@ -33,7 +33,9 @@ AT_ONCE: Final = 4
 PART_BYTES: Final = 4 * 1024 * 1024
 DEADLINE_S: Final = 10.0
 PAUSE_S: Final = 0.5
-"""The longest wait before an owner who is not there is asked again: who reads is often started before who owns."""
+"""
+The longest wait before an owner who is not there is asked again: who reads is often started before who owns.
+"""
 
 _logger = logging.getLogger(__name__)
 

@@ -21,10 +21,14 @@ BATCH_EVENTS: Final = 1_024
 """More would not make a commit cheaper; so many are prepared and answered while others are written."""
 BATCH_BYTES: Final = 4 * 1024 * 1024
 BATCH_SINGLES: Final = 10_000
-"""The same with each event of many jobs as the single ones that readers take it for: a frame is read as a whole."""
+"""
+The same with each event of many jobs as the single ones that readers take it for: a frame is read as a whole.
+"""
 ENTRY_OVERHEAD_BYTES: Final = 32
 BACKWARDS_US: Final = 3_600_000_000
-"""Time in a shard does not go backwards, unless it was ahead by more than this: then the clock had been wrong."""
+"""
+Time in a shard does not go backwards, unless it was ahead by more than this: then the clock had been wrong.
+"""
 
 _logger = logging.getLogger(__name__)
 
@@ -39,9 +43,7 @@ def _failed(future: asyncio.Future[T], error: BaseException) -> asyncio.Future[T
 
 
 class _Batch:
-    """
-    What one commit will write, and who waits for it.
-    """
+    """What one commit will write, and who waits for it."""
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
@@ -69,9 +71,7 @@ class _Batch:
 
 
 class Shard:
-    """
-    One period of ownership. `run` must be running for anything to be committed.
-    """
+    """One period of ownership. `run` must be running for anything to be committed."""
 
     def __init__(self, log: Log, tenure: Tenure, answered: Sequence[Answered], *, answers: int) -> None:
         self.name = tenure.shard
@@ -115,16 +115,12 @@ class Shard:
 
     @property
     def backlog(self) -> int:
-        """
-        Events that are recorded and not yet committed: a caller that sees many refuses new work.
-        """
+        """Events that are recorded and not yet committed: a caller that sees many refuses new work."""
         return self._backlog
 
     @property
     def backlog_bytes(self) -> int:
-        """
-        The bytes of those events.
-        """
+        """The bytes of those events."""
         return self._backlog_bytes
 
     @property
@@ -141,21 +137,15 @@ class Shard:
         return self._versions.get(stream, 0)
 
     def adopt(self, versions: Mapping[str, int]) -> None:
-        """
-        Take the versions of live streams from the working set and from the frames folded after it.
-        """
+        """Take the versions of live streams from the working set and from the frames folded after it."""
         self._versions.update(versions)
 
     def retire(self, stream: str) -> None:
-        """
-        Forget a stream that will never have another event.
-        """
+        """Forget a stream that will never have another event."""
         self._versions.pop(stream, None)
 
     def on_commit(self, sink: Callable[[Frame], None]) -> None:
-        """
-        Call `sink` with every frame after its commit, in order. It must not block or raise.
-        """
+        """Call `sink` with every frame after its commit, in order. It must not block or raise."""
         self._sinks.append(sink)
 
     def record(
@@ -210,9 +200,7 @@ class Shard:
         return future
 
     async def run(self) -> None:
-        """
-        Commit, one frame at a time, for ever. Any error of the log ends it and everybody who waits.
-        """
+        """Commit, one frame at a time, for ever. Any error of the log ends it and everybody who waits."""
         try:
             while True:
                 await self._work.wait()
@@ -237,9 +225,7 @@ class Shard:
             await self.look()
 
     async def look(self) -> None:
-        """
-        Raise FencedError if somebody else has taken the shard.
-        """
+        """Raise FencedError if somebody else has taken the shard."""
         now = await self._log.tenure(self.name)
         if now is None or now.epoch != self.tenure.epoch:
             owner = now.owner if now is not None else "nobody"
@@ -248,9 +234,7 @@ class Shard:
     def _entries(
         self, changes: Sequence[tuple[str, Event]], meta: Callable[[str], bytes] | None
     ) -> tuple[list[Entry], int, int]:
-        """
-        Events as they are stored, about how many bytes they have, and how many they are to readers.
-        """
+        """Events as they are stored, about how many bytes they have, and how many they are to readers."""
         singles = len(changes)
         versions, size = self._versions, len(changes) * ENTRY_OVERHEAD_BYTES
         entries: list[Entry] = []
@@ -276,9 +260,7 @@ class Shard:
         self._backlog_bytes += size
 
     def _later(self, now_us: int) -> int:
-        """
-        The owner before us may have had a clock that was ahead: what is recorded later is not earlier.
-        """
+        """The owner before us may have had a clock that was ahead: what is recorded later is not earlier."""
         if self._at - now_us > BACKWARDS_US:
             _logger.warning(
                 "%s: its last frame is %d s in the future", self.name, (self._at - now_us) // 10**6

@@ -1,6 +1,4 @@
-"""
-Keeps a shard's working set near its head, so that a new owner reads live state instead of history.
-"""
+"""Keeps a shard's working set near its head, so that a new owner reads live state instead of history."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -39,18 +37,14 @@ class Checkpointer:
         self._work.set()
 
     async def run(self) -> None:
-        """
-        Save for ever; FencedError ends it, and must end the owner.
-        """
+        """Save for ever; FencedError ends it, and must end the owner."""
         while True:
             await self._work.wait()
             await self.flush()
             await asyncio.sleep(self._interval)
 
     async def flush(self) -> None:
-        """
-        Save everything marked so far.
-        """
+        """Save everything marked so far."""
         self._work.clear()
         if self._marked == self.saved:
             return

@@ -1,6 +1,4 @@
-"""
-What a startd tells a starter, what a starter leaves behind for it, and how both call it.
-"""
+"""What a startd tells a starter, what a starter leaves behind for it, and how both call it."""
 
 from typing import Annotated, Final
 
@@ -33,9 +31,7 @@ class AttemptId(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def name(self) -> str:
-        """
-        The attempt as part of a file name.
-        """
+        """The attempt as part of a file name."""
         claim = safe(self.claim)
         if len(claim) > _NAME_BYTES:
             import hashlib  # rarely needed, and a starter pays for every page
@@ -45,25 +41,19 @@ class AttemptId(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def sandbox(self) -> str:
-        """
-        Name of the attempt's directory inside the execute directory.
-        """
+        """Name of the attempt's directory inside the execute directory."""
         return f"dir_{self.name}"
 
 
 class Account(msgspec.Struct, frozen=True):
-    """
-    Whom a job runs as, if not as the startd's own user.
-    """
+    """Whom a job runs as, if not as the startd's own user."""
 
     uid: int
     gid: int
 
 
 class Input(msgspec.Struct, frozen=True):
-    """
-    A file for the sandbox: bytes, or the path of a copy in the cache.
-    """
+    """A file for the sandbox: bytes, or the path of a copy in the cache."""
 
     name: str
     mode: int
@@ -76,9 +66,7 @@ class Input(msgspec.Struct, frozen=True):
 
 
 class ChirpPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    What the programs of a job may ask of their submit side.
-    """
+    """What the programs of a job may ask of their submit side."""
 
     files: bool = False
     """The files of the job's owner."""
@@ -102,15 +90,17 @@ class JobHooks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     update_job_info: list[str] = []
     """With each measurement of the job."""
     job_exit: list[str] = []
-    """When the job has ended, before its results are sent; its word is `exit`, `hold`, `remove` or `evict`."""
+    """
+    When the job has ended, before its results are sent; its word is `exit`, `hold`, `remove` or `evict`.
+    """
     timeout: Annotated[float, msgspec.Meta(gt=0)] = 120.0
-    """Seconds that one may take before it is killed; of those that prepare a job, the job then runs elsewhere."""
+    """
+    Seconds that one may take before it is killed; of those that prepare a job, the job then runs elsewhere.
+    """
 
 
 class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    All that a starter needs to know; it asks nobody.
-    """
+    """All that a starter needs to know; it asks nobody."""
 
     key: ClaimKey
     job: JobId
@@ -170,16 +160,12 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def id(self) -> AttemptId:
-        """
-        The attempt.
-        """
+        """The attempt."""
         return AttemptId(self.key.claim, self.job, self.attempt)
 
 
 class StoredReport(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    A final report as it waits on disk for its confirmation.
-    """
+    """A final report as it waits on disk for its confirmation."""
 
     schedd: str
     secret: str
@@ -189,14 +175,10 @@ class StoredReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def id(self) -> AttemptId:
-        """
-        The attempt that it is about.
-        """
+        """The attempt that it is about."""
         return AttemptId(self.report.claim, self.report.job, self.report.attempt)
 
     @property
     def key(self) -> ReportKey:
-        """
-        How it is confirmed.
-        """
+        """How it is confirmed."""
         return self.report.key

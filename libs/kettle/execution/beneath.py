@@ -1,6 +1,4 @@
-"""
-Opening a file of a sandbox while its job lives and may exchange anything in it at any moment.
-"""
+"""Opening a file of a sandbox while its job lives and may exchange anything in it at any moment."""
 
 import os
 import stat
@@ -38,9 +36,7 @@ def open_beneath(root: str, name: str) -> int:
 
 
 def open_place(place: int) -> int:
-    """
-    For reading, the regular file that an O_PATH descriptor stands for. Raises OSError.
-    """
+    """For reading, the regular file that an O_PATH descriptor stands for. Raises OSError."""
     if not stat.S_ISREG(os.fstat(place).st_mode):
         raise OSError("it is not a regular file")
     return os.open(f"/proc/self/fd/{place}", _READ)

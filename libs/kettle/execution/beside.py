@@ -22,15 +22,11 @@ _ERRNO: Final = struct.Struct("!i")
 
 
 class BirthError(Exception):
-    """
-    The program could not be started; the message says why.
-    """
+    """The program could not be started; the message says why."""
 
 
 class Birth:
-    """
-    A child of ours that becomes a program; `told` is readable when it has become one, or has failed.
-    """
+    """A child of ours that becomes a program; `told` is readable when it has become one, or has failed."""
 
     def __init__(self, pid: int, told: int, path: str) -> None:
         self.pid = pid
@@ -53,9 +49,7 @@ class Birth:
             raise BirthError(f"{self._path} cannot be run there: {os.strerror(*_ERRNO.unpack(said))}")
 
     def abandon(self) -> None:
-        """
-        End the child, whatever keeps it; somebody has to wait for it.
-        """
+        """End the child, whatever keeps it; somebody has to wait for it."""
         if self.told >= 0:
             os.close(self.told)
             self.told = -1
@@ -92,18 +86,14 @@ def bear(program: Program, cgroup: Cgroup | None, join: Callable[[], None]) -> B
 
 
 def become_account(account: Account | None) -> None:
-    """
-    For good.
-    """
+    """For good."""
     if account is not None:
         os.setresgid(account.gid, account.gid, account.gid)
         os.setresuid(account.uid, account.uid, account.uid)
 
 
 def _become(program: Program, cgroup: Cgroup | None, join: Callable[[], None], tell: int) -> NoReturn:
-    """
-    In the child: nothing is said if all goes well, because the pipe closes itself.
-    """
+    """In the child: nothing is said if all goes well, because the pipe closes itself."""
     try:
         os.setsid()
         _let_go(tell, *(program.streams or ()))

@@ -15,9 +15,7 @@ import msgspec
 
 
 class CgroupLayout(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    Where groups can be made.
-    """
+    """Where groups can be made."""
 
     parent: str
     """The directory below which each attempt has its group."""
@@ -27,9 +25,7 @@ class CgroupLayout(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def probe_cgroups(name: str) -> CgroupLayout | None:
-    """
-    Make our own group called `name` in every useful hierarchy; None if there is no place where we may.
-    """
+    """Make our own group called `name` in every useful hierarchy; None if there is no place where we may."""
     mounts, own = _mounts(), _own_groups()
     unified = _make(mounts.get(""), own.get(""), name)
     if unified and "memory" in _controllers(unified):
@@ -49,9 +45,7 @@ def _layout(parent: str, kind: Literal["v2", "memory", "tracking"], origin: str)
 
 
 def remove_layout(layout: CgroupLayout) -> None:
-    """
-    Remove our own group; what still has members stays.
-    """
+    """Remove our own group; what still has members stays."""
     _rmdir(layout.parent)
 
 
@@ -61,9 +55,7 @@ def _rmdir(path: str) -> None:
 
 
 def _mounts() -> dict[str, str]:
-    """
-    Where each v1 controller is mounted; the v2 tree has the empty name.
-    """
+    """Where each v1 controller is mounted; the v2 tree has the empty name."""
     found: dict[str, str] = {}
     for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines():
         before, _, after = line.partition(" - ")
@@ -84,9 +76,7 @@ def _own_groups() -> dict[str, str]:
 
 
 def _make(mount: str | None, own: str | None, name: str) -> str:
-    """
-    The path of our group in one hierarchy; empty if we may not make it.
-    """
+    """The path of our group in one hierarchy; empty if we may not make it."""
     if mount is None or own is None:
         return ""
     parent = Path(mount + own)

@@ -1,6 +1,4 @@
-"""
-The control group of one attempt: tracks, limits, measures and kills.
-"""
+"""The control group of one attempt: tracks, limits, measures and kills."""
 
 import contextlib
 import os
@@ -15,9 +13,7 @@ _REMOVE_PAUSE_S: Final = 0.002
 
 
 class Cgroup:
-    """
-    The group of one attempt.
-    """
+    """The group of one attempt."""
 
     def __init__(self, layout: CgroupLayout, name: str) -> None:
         self._v2 = layout.kind == "v2"
@@ -47,27 +43,19 @@ class Cgroup:
             _write(f"{self._path}/{name}", str(value))
 
     def join(self) -> None:
-        """
-        Put the calling process into the group.
-        """
+        """Put the calling process into the group."""
         _write(f"{self._path}/{self._own_entry}", "0")
 
     def take(self, pid: int) -> None:
-        """
-        Put another process into the group.
-        """
+        """Put another process into the group."""
         _write(f"{self._path}/cgroup.procs", str(pid))
 
     def leave(self) -> None:
-        """
-        Put the calling process back to where the startd is.
-        """
+        """Put the calling process back to where the startd is."""
         _write(f"{self._origin}/{self._own_entry}", "0")
 
     def pids(self) -> list[int]:
-        """
-        Everything in the group, groups below it included.
-        """
+        """Everything in the group, groups below it included."""
         found: list[int] = []
         for path in (self._path, *_below(self._path)):
             with contextlib.suppress(OSError), open(f"{path}/cgroup.procs", "rb") as file:  # noqa: PTH123 - hot
@@ -75,9 +63,7 @@ class Cgroup:
         return [pid for pid in found if pid > 0]
 
     def kill(self) -> None:
-        """
-        SIGKILL everything in the group; not all of it need be gone when this returns.
-        """
+        """SIGKILL everything in the group; not all of it need be gone when this returns."""
         try:
             _write(f"{self._path}/cgroup.kill", "1")
         except OSError:
@@ -86,9 +72,7 @@ class Cgroup:
                     os.kill(pid, 9)
 
     def freeze(self, *, frozen: bool) -> bool:
-        """
-        Have everything in the group stand still, or go on; false: the kernel cannot do that here.
-        """
+        """Have everything in the group stand still, or go on; false: the kernel cannot do that here."""
         try:
             _write(f"{self._path}/cgroup.freeze", str(int(frozen)))
         except OSError:
@@ -96,35 +80,25 @@ class Cgroup:
         return True
 
     def remove(self) -> bool:
-        """
-        Remove the emptied group; whether it is gone.  The kernel takes a moment to forget a process.
-        """
+        """Remove the emptied group; whether it is gone.  The kernel takes a moment to forget a process."""
         return _remove(self._path)
 
     def oom_kills(self) -> int:
-        """
-        How many processes of the group the kernel has killed for want of memory.
-        """
+        """How many processes of the group the kernel has killed for want of memory."""
         return _table(f"{self._path}/{'memory.events' if self._v2 else 'memory.oom_control'}").get(
             "oom_kill", 0
         )
 
     def memory_peak_kib(self) -> int:
-        """
-        The most that was ever charged to the group, page cache included; 0 if it is not known.
-        """
+        """The most that was ever charged to the group, page cache included; 0 if it is not known."""
         return _number(f"{self._path}/{'memory.peak' if self._v2 else 'memory.max_usage_in_bytes'}") // 1024
 
     def resident_kib(self) -> int:
-        """
-        Anonymous memory of the group now; 0 if it is not known.
-        """
+        """Anonymous memory of the group now; 0 if it is not known."""
         return _table(f"{self._path}/memory.stat").get("anon" if self._v2 else "total_rss", 0) // 1024
 
     def cpu_seconds(self) -> tuple[float, float]:
-        """
-        User and system time of everything that was ever in the group; zeros if they are not known.
-        """
+        """User and system time of everything that was ever in the group; zeros if they are not known."""
         table = _table(f"{self._path}/cpu.stat") if self._v2 else {}
         return table.get("user_usec", 0) / 1e6, table.get("system_usec", 0) / 1e6
 
@@ -155,9 +129,7 @@ def _number(path: str) -> int:
 
 
 def _below(path: str) -> list[str]:
-    """
-    Groups that the job made inside its own, deepest first.
-    """
+    """Groups that the job made inside its own, deepest first."""
     try:
         inner = [entry.path for entry in os.scandir(path) if entry.is_dir(follow_symlinks=False)]
     except OSError:

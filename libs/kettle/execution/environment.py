@@ -26,7 +26,9 @@ _ORDINAL: Final = re.compile(r"^(CUDA|OCL)(?=[0-9]+$)")
 """Of ids that are nothing but the device's number, the libraries want the number."""
 
 _NO_GPU: Final = "10000"
-"""The number of a device that no machine has, as HTCondor hides GPUs; an empty list would hide none from some programs."""
+"""
+The number of a device that no machine has, as HTCondor hides GPUs; an empty list would hide none from some programs.
+"""
 
 _MARK: Final = "_KETTLE_ANCESTOR_"
 """Variables by which a master knows the processes of its pool, jobs included."""
@@ -67,27 +69,21 @@ def job_environment(
 
 
 def _way_to_the_pool(spec: JobSpec, job: JobAd, config: str) -> dict[str, str]:
-    """
-    By which the pool's commands find it from within the job, if it may: see `kettle.bus.from_job`.
-    """
+    """By which the pool's commands find it from within the job, if it may: see `kettle.bus.from_job`."""
     if not (spec.chirp.commands and job.flag(ATTRIBUTE, default=False)):
         return {}
     return {"KETTLE_NATS_URL": f"job:{config}", "KETTLE_USER": job.text("Owner") or ""}
 
 
 def _proxy(job: JobAd, sandbox: str, iwd: str) -> dict[str, str]:
-    """
-    Where the job's proxy certificate is here; what `getenv` took along says where its submitter's is.
-    """
+    """Where the job's proxy certificate is here; what `getenv` took along says where its submitter's is."""
     if not job.proxy:
         return {}
     return {"X509_USER_PROXY": posixpath.join(sandbox if job.transfers else iwd, job.proxy)}
 
 
 def _gpus(spec: JobSpec) -> dict[str, str]:
-    """
-    Which GPUs the job's programs may see; on a machine that has some, a job without one sees none.
-    """
+    """Which GPUs the job's programs may see; on a machine that has some, a job without one sees none."""
     ids = spec.devices.get("GPUs")
     if ids is None:
         return {}
@@ -100,9 +96,7 @@ def _gpus(spec: JobSpec) -> dict[str, str]:
 
 
 def _own(job: JobAd) -> dict[str, str]:
-    """
-    What its submitter gave; a job that another job submitted has not that one's way to the pool.
-    """
+    """What its submitter gave; a job that another job submitted has not that one's way to the pool."""
     if (text := job.text("Environment")) is not None:
         given = split_environment_v2_raw(text)
     else:

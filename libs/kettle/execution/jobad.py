@@ -1,6 +1,4 @@
-"""
-What a starter reads in a job's ad: literals only, since it carries no evaluator.
-"""
+"""What a starter reads in a job's ad: literals only, since it carries no evaluator."""
 
 import posixpath
 import signal
@@ -32,66 +30,48 @@ class JobAd:
         self._excluded: Exclusions | None = None
 
     def change(self, changes: Ad) -> None:
-        """
-        Set attributes, under the names that the ad has for them already.
-        """
+        """Set attributes, under the names that the ad has for them already."""
         names = {name.lower(): name for name in self.whole}
         for name, value in changes.items():
             self.whole[names.setdefault(name.lower(), name)] = value
             self._values[name.lower()] = value
 
     def given(self, name: str) -> bool:
-        """
-        Whether there is such an attribute.
-        """
+        """Whether there is such an attribute."""
         return name.lower() in self._values
 
     def value(self, name: str) -> Scalar | None:
-        """
-        Whatever the attribute is; None if there is no such attribute.
-        """
+        """Whatever the attribute is; None if there is no such attribute."""
         return self._values.get(name.lower())
 
     def text(self, name: str) -> str | None:
-        """
-        A string attribute.
-        """
+        """A string attribute."""
         value = self._values.get(name.lower())
         return value if isinstance(value, str) else None
 
     def number(self, name: str) -> float | None:
-        """
-        A number.
-        """
+        """A number."""
         value = self._values.get(name.lower())
         return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
     def flag(self, name: str, *, default: bool) -> bool:
-        """
-        A truth value.
-        """
+        """A truth value."""
         value = self._values.get(name.lower())
         return value if isinstance(value, bool) else default
 
     def items(self, name: str) -> list[str] | None:
-        """
-        A list, separated by commas; None if the attribute is not given.
-        """
+        """A list, separated by commas; None if the attribute is not given."""
         text = self.text(name)
         return None if text is None else items(text)
 
     @property
     def transfers(self) -> bool:
-        """
-        Whether the job's files are moved; else it runs where they are, on a file system that is shared.
-        """
+        """Whether the job's files are moved; else it runs where they are, on a file system that is shared."""
         return (self.text("ShouldTransferFiles") or "").upper() != "NO"
 
     @property
     def urls(self) -> list[str]:
-        """
-        The input files that are fetched by plugins.
-        """
+        """The input files that are fetched by plugins."""
         if not self.transfers:
             return []
         listed = [*(self.items("TransferInput") or ()), *(self.items("PublicInputFiles") or ())]
@@ -125,9 +105,7 @@ class JobAd:
         return None if code is None else int(code)
 
     def sent_to(self, remaps: Remaps, name: str) -> str | None:
-        """
-        The URL to which a result goes; None: to the submitter.
-        """
+        """The URL to which a result goes; None: to the submitter."""
         target = remaps.find(name)
         if target is not None and is_url(target):
             return target
@@ -136,15 +114,11 @@ class JobAd:
 
     @property
     def remaps(self) -> Remaps:
-        """
-        Other destinations of results.  Raises ManifestError.
-        """
+        """Other destinations of results.  Raises ManifestError."""
         return remaps(self.text("TransferOutputRemaps") or "")
 
     def excludes(self, name: str) -> bool:
-        """
-        Whether a result that nobody has listed by its own name stays behind.  Raises ManifestError.
-        """
+        """Whether a result that nobody has listed by its own name stays behind.  Raises ManifestError."""
         if self._excluded is None and (patterns := self.text("TransferExclude")):
             from kettle.transfer.exclude import exclusions  # rarely needed, and a starter pays for every page
 
@@ -153,17 +127,13 @@ class JobAd:
 
     @property
     def command(self) -> str:
-        """
-        Path of the program, as a transferred file its name in the sandbox.
-        """
+        """Path of the program, as a transferred file its name in the sandbox."""
         command = self.text("Cmd") or ""
         return posixpath.basename(command) if self.transfers_executable else command
 
     @property
     def transfers_executable(self) -> bool:
-        """
-        Whether the program comes along with the job.
-        """
+        """Whether the program comes along with the job."""
         return self.transfers and self.flag("TransferExecutable", default=True)
 
     @property
@@ -175,16 +145,12 @@ class JobAd:
         return posixpath.basename(path) if self.transfers else path
 
     def stream(self, name: str) -> str | None:
-        """
-        The path of a standard stream on the submit side; None if the job does not want it.
-        """
+        """The path of a standard stream on the submit side; None if the job does not want it."""
         path = self.text(name)
         return None if path in {None, "", NULL_DEVICE} else path
 
     def kill_signal(self, code: int) -> int:
-        """
-        The soft kill signal for an end with this VacateReasonCode, or HoldReasonCode (below 1000).
-        """
+        """The soft kill signal for an end with this VacateReasonCode, or HoldReasonCode (below 1000)."""
         own = "RemoveKillSig" if code == JOB_REMOVED else "HoldKillSig" if _held(code) else "KillSig"
         for name in (own, "KillSig"):
             if number := _signal(self._values.get(name.lower())):
@@ -192,9 +158,7 @@ class JobAd:
         return signal.SIGTERM
 
     def kill_timeout(self, limit: float) -> float:
-        """
-        Seconds that the job has after the soft kill signal; it may ask for fewer than `limit`.
-        """
+        """Seconds that the job has after the soft kill signal; it may ask for fewer than `limit`."""
         asked = [
             value
             for name in ("JobMaxVacateTime", "KillSigTimeout")
@@ -226,9 +190,7 @@ def long_form(ad: Ad) -> str:
 
 
 def old_form(value: Scalar) -> str:
-    """
-    A value in old syntax.
-    """
+    """A value in old syntax."""
     match value:
         case bool():
             return "true" if value else "false"

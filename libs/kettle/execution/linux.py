@@ -1,6 +1,4 @@
-"""
-The few system calls that Python does not have, and what Linux tells of a process.
-"""
+"""The few system calls that Python does not have, and what Linux tells of a process."""
 
 import contextlib
 import ctypes
@@ -48,9 +46,7 @@ def boottime() -> float:
 
 
 def boot_id() -> str:
-    """
-    Differs after every boot.
-    """
+    """Differs after every boot."""
     return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 
@@ -63,25 +59,19 @@ def start_time(pid: int) -> int | None:
 
 
 def parent_of(pid: int) -> int | None:
-    """
-    The parent of a process.
-    """
+    """The parent of a process."""
     fields = _stat(pid)
     return None if fields is None else int(fields[1])
 
 
 def resident_kib(pid: int) -> int:
-    """
-    Resident set of a process, KiB; 0 if it is gone.
-    """
+    """Resident set of a process, KiB; 0 if it is gone."""
     fields = _stat(pid)
     return 0 if fields is None else int(fields[21]) * PAGE_KIB
 
 
 def cpu_seconds(pid: int) -> tuple[float, float]:
-    """
-    User and system time of a process so far, its reaped children included.
-    """
+    """User and system time of a process so far, its reaped children included."""
     fields = _stat(pid)
     if fields is None:
         return 0.0, 0.0
@@ -90,9 +80,7 @@ def cpu_seconds(pid: int) -> tuple[float, float]:
 
 
 def terminal_of(pid: int) -> int:
-    """
-    The device number of the terminal that controls a process; 0: it has none.
-    """
+    """The device number of the terminal that controls a process; 0: it has none."""
     fields = _stat(pid)
     if fields is None:
         return 0
@@ -101,9 +89,7 @@ def terminal_of(pid: int) -> int:
 
 
 def _stat(pid: int) -> list[str] | None:
-    """
-    Fields of `/proc/PID/stat` from the third on; the second, the name, may contain anything.
-    """
+    """Fields of `/proc/PID/stat` from the third on; the second, the name, may contain anything."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - Path costs a tenth of a starter's time
             text = file.read()
@@ -114,9 +100,7 @@ def _stat(pid: int) -> list[str] | None:
 
 
 def children_of(pid: int) -> list[int]:
-    """
-    Direct children of a process, those of all its threads.
-    """
+    """Direct children of a process, those of all its threads."""
     found: list[int] = []
     try:
         threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - as above
@@ -132,9 +116,7 @@ def children_of(pid: int) -> list[int]:
 
 
 def descendants_of(pid: int) -> list[int]:
-    """
-    All processes below one, parents before children.
-    """
+    """All processes below one, parents before children."""
     found = children_of(pid)
     for child in found:
         found += children_of(child)

@@ -1,6 +1,4 @@
-"""
-What NVIDIA's driver tells about the GPUs of this machine.
-"""
+"""What NVIDIA's driver tells about the GPUs of this machine."""
 
 import logging
 import re

@@ -32,19 +32,17 @@ INLINE_BYTES: Final = 64 * 1024
 """How much of all results together goes into the report."""
 MOST_FILES: Final = 10_000
 MOST_NAME_BYTES: Final = 1 << 20
-"""How many results a job may leave, and how long their names may be together: the report has to fit into one message."""
+"""
+How many results a job may leave, and how long their names may be together: the report has to fit into one message.
+"""
 
 
 class TooManyResultsError(Exception):
-    """
-    The job left more than a report can name; the message says how much would do.
-    """
+    """The job left more than a report can name; the message says how much would do."""
 
 
 class Results(msgspec.Struct, frozen=True):
-    """
-    The results of a job; `kept`: some of them are still in the sandbox.
-    """
+    """The results of a job; `kept`: some of them are still in the sandbox."""
 
     files: list[OutputFile]
     missing: list[str]
@@ -55,9 +53,7 @@ class Results(msgspec.Struct, frozen=True):
 
 
 class Purpose(Enum):
-    """
-    What else than the submitter's results is wanted of a job.
-    """
+    """What else than the submitter's results is wanted of a job."""
 
     EVICTION = "what it has made, for its next run"
     CHECKPOINT = "what its next run, here or elsewhere, goes on from"
@@ -111,9 +107,7 @@ def collect(
 
 
 class _Bounds:
-    """
-    What has been counted so far.
-    """
+    """What has been counted so far."""
 
     def __init__(self) -> None:
         self._files = self._bytes = 0
@@ -129,16 +123,12 @@ class _Bounds:
 
 
 def _speakable(name: str) -> bool:
-    """
-    Whether a name can be said on the wire, which is UTF-8; on disk it is any bytes.
-    """
+    """Whether a name can be said on the wire, which is UTF-8; on disk it is any bytes."""
     return not any("\ud800" <= char <= "\udfff" for char in name)
 
 
 def _spelled(name: str) -> str:
-    """
-    A name for people, with what is no UTF-8 written as escapes.
-    """
+    """A name for people, with what is no UTF-8 written as escapes."""
     return name if _speakable(name) else os.fsencode(name).decode(errors="backslashreplace")
 
 
@@ -179,9 +169,7 @@ def _wanted(
 def _listed(
     sandbox: Sandbox, job: JobAd, items: list[str], absent: list[str], *, checkpoint: bool
 ) -> Iterator[tuple[str, str]]:
-    """
-    The same for files and directories by name; those of a checkpoint come back to where they were.
-    """
+    """The same for files and directories by name; those of a checkpoint come back to where they were."""
     preserve = checkpoint or job.flag("PreserveRelativePaths", default=False)
     for item in items:
         path, name = posixpath.join(sandbox.path, item), placed(item, preserve=preserve)
@@ -197,9 +185,7 @@ def _listed(
 
 
 def _tree(path: str, prefix: str) -> Iterator[tuple[str, str]]:
-    """
-    What is below a directory and is none, without recursion: a job may build deeper than our stack.
-    """
+    """What is below a directory and is none, without recursion: a job may build deeper than our stack."""
     waiting = [""]
     while waiting:
         below = waiting.pop()
@@ -248,9 +234,7 @@ def _read(fd: int, size: int) -> bytes:
 
 
 def _keep(sandbox: Sandbox, path: str, name: str, fd: int) -> None:
-    """
-    Have the file at `name` inside the sandbox, with no link on the way.
-    """
+    """Have the file at `name` inside the sandbox, with no link on the way."""
     target = f"{sandbox.path}/{name}"
     inside = os.path.realpath(sandbox.path)
     if os.path.realpath(path) == posixpath.join(inside, name):
@@ -268,7 +252,5 @@ def _keep(sandbox: Sandbox, path: str, name: str, fd: int) -> None:
 
 
 def names(files: Iterable[OutputFile]) -> set[str]:
-    """
-    The names under which results may be fetched.
-    """
+    """The names under which results may be fetched."""
     return {file.name for file in files if file.data is None}

@@ -27,9 +27,7 @@ SIGNALS: Final = tuple(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    What to execute, and in which surroundings.
-    """
+    """What to execute, and in which surroundings."""
 
     path: str
     arguments: Sequence[str]
@@ -41,7 +39,9 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     stderr: str
     account: Account | None = None
     lowers_itself: bool = False
-    """It is started with our rights, and gives them up itself for `account`'s; the streams are opened as that account."""
+    """
+    It is started with our rights, and gives them up itself for `account`'s; the streams are opened as that account.
+    """
     appends: bool = False
     """Its output goes on where that of an earlier life of the program ended."""
     descriptors: Sequence[int] = ()
@@ -99,9 +99,7 @@ def launch(program: Program, cgroup: Cgroup | None = None) -> int:
 
 
 def _actions(program: Program, undo: ExitStack) -> list[tuple[Any, ...]]:
-    """
-    What gives the child its descriptors.
-    """
+    """What gives the child its descriptors."""
     if program.terminal:
         # Opened by the child, after it has got a session: so it becomes the session's.
         first: list[tuple[Any, ...]] = [
@@ -192,9 +190,7 @@ def _sentence(program: Program, step: Step, errno: int) -> str:
 
 
 def _why_not_executable(program: Program, errno: int) -> str:
-    """
-    The kernel says the same of a missing file and of a missing interpreter; people need to know which.
-    """
+    """The kernel says the same of a missing file and of a missing interpreter; people need to know which."""
     try:
         with open(program.path, "rb") as file:  # noqa: PTH123 - short
             head = file.read(_SHEBANG_BYTES)

@@ -17,16 +17,12 @@ INSIDE: Final = ".condor_bin"
 
 
 def directory(execute: str) -> str:
-    """
-    Where they are, for jobs with sandboxes in `execute`.
-    """
+    """Where they are, for jobs with sandboxes in `execute`."""
     return f"{execute}/bin"
 
 
 def install(execute: Path) -> None:
-    """
-    Put copies of them there; what is right already is not touched. Raises OSError.
-    """
+    """Put copies of them there; what is right already is not touched. Raises OSError."""
     place = Path(directory(str(execute)))
     place.mkdir(exist_ok=True)
     place.chmod(0o755)
@@ -50,9 +46,7 @@ def bring(execute: str, place: Callable[[str, str], object]) -> None:
 
 
 def remove(execute: str) -> None:
-    """
-    Take them away if nothing else is left beside them: nobody needs them any more.
-    """
+    """Take them away if nothing else is left beside them: nobody needs them any more."""
     with contextlib.suppress(OSError):
         place = directory(execute)
         if os.listdir(execute) == [os.path.basename(place)]:  # noqa: PTH119, PTH208 - short

@@ -24,17 +24,13 @@ _READ_BYTES: Final = 256 * 1024
 
 
 class Run(msgspec.Struct, frozen=True, tag="run"):
-    """
-    Run this; said once, first, to a new starter or to one that rests.
-    """
+    """Run this; said once, first, to a new starter or to one that rests."""
 
     spec: JobSpec
 
 
 class Renew(msgspec.Struct, frozen=True, tag="renew"):
-    """
-    The lease goes on until `deadline` on `boottime`.
-    """
+    """The lease goes on until `deadline` on `boottime`."""
 
     deadline: float
 
@@ -52,21 +48,15 @@ class End(msgspec.Struct, frozen=True, tag="end"):
 
 
 class Suspend(msgspec.Struct, frozen=True, tag="suspend"):
-    """
-    Have all processes of the job stand still.
-    """
+    """Have all processes of the job stand still."""
 
 
 class Continue(msgspec.Struct, frozen=True, tag="continue"):
-    """
-    Have them go on.
-    """
+    """Have them go on."""
 
 
 class Saved(msgspec.Struct, frozen=True, tag="saved"):
-    """
-    The checkpoint of this number is in the spool: go on.
-    """
+    """The checkpoint of this number is in the spool: go on."""
 
     number: int
 
@@ -82,9 +72,7 @@ class Asked(msgspec.Struct, frozen=True, tag="asked"):
 
 
 class Answer(msgspec.Struct, frozen=True, tag="answer"):
-    """
-    The reply, or with a `code` why there is none.
-    """
+    """The reply, or with a `code` why there is none."""
 
     number: int
     body: bytes = b""
@@ -114,18 +102,14 @@ class Unanswered(msgspec.Struct, frozen=True, tag="unanswered"):
 
 
 class Reply(msgspec.Struct, frozen=True, tag="reply"):
-    """
-    What the submit side has answered to the question of this number.
-    """
+    """What the submit side has answered to the question of this number."""
 
     number: int
     answer: questions.Answer | Unanswered
 
 
 class Hello(msgspec.Struct, frozen=True, tag="hello"):
-    """
-    A starter is there; `report` repeats what a former startd may not have passed on.
-    """
+    """A starter is there; `report` repeats what a former startd may not have passed on."""
 
     id: AttemptId
     pid: int
@@ -137,17 +121,13 @@ class Hello(msgspec.Struct, frozen=True, tag="hello"):
 
 
 class Said(msgspec.Struct, frozen=True, tag="said"):
-    """
-    The job runs, or uses so much.
-    """
+    """The job runs, or uses so much."""
 
     report: Report
 
 
 class Over(msgspec.Struct, frozen=True, tag="over"):
-    """
-    The attempt is over and its final report is on disk; nothing of the job is left but outputs.
-    """
+    """The attempt is over and its final report is on disk; nothing of the job is left but outputs."""
 
     report: StoredReport
     rests: bool = False
@@ -163,25 +143,19 @@ decode_to_startd: Final = msgspec.msgpack.Decoder(ToStartd).decode
 
 
 def frame(message: ToStarter | ToStartd) -> bytes:
-    """
-    A message as it travels.
-    """
+    """A message as it travels."""
     body = _encode(message)
     return _LENGTH.pack(len(body)) + body
 
 
 class Frames:
-    """
-    Cuts what arrives on a stream into messages.
-    """
+    """Cuts what arrives on a stream into messages."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """
-        The messages that are complete with `data`.
-        """
+        """The messages that are complete with `data`."""
         self._buffer += data
         while len(self._buffer) >= _LENGTH.size:
             (length,) = _LENGTH.unpack_from(self._buffer)
@@ -196,9 +170,7 @@ class Frames:
 
 
 def receive(sock: socket.socket) -> bytes | None:
-    """
-    What can be read now: None if nothing, empty if the other side is gone.
-    """
+    """What can be read now: None if nothing, empty if the other side is gone."""
     try:
         return sock.recv(_READ_BYTES)
     except BlockingIOError:

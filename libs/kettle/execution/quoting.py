@@ -12,15 +12,11 @@ BLANKS: Final = " \t\r\n"
 
 
 class QuotingError(ValueError):
-    """
-    The string is not well formed; the message is a sentence.
-    """
+    """The string is not well formed; the message is a sentence."""
 
 
 def split_arguments_v2_raw(text: str) -> list[str]:
-    """
-    The words of a V2 raw string.
-    """
+    """The words of a V2 raw string."""
     words: list[str] = []
     word: str | None = None
     at = 0
@@ -41,9 +37,7 @@ def split_arguments_v2_raw(text: str) -> list[str]:
 
 
 def _group(text: str, start: int) -> tuple[str, int]:
-    """
-    The quoted text that opens at `start`, and where reading goes on.
-    """
+    """The quoted text that opens at `start`, and where reading goes on."""
     parts: list[str] = []
     at = start + 1
     while True:
@@ -58,9 +52,7 @@ def _group(text: str, start: int) -> tuple[str, int]:
 
 
 def join_arguments_v2_raw(words: Iterable[str]) -> str:
-    """
-    Inverse of `split_arguments_v2_raw`.
-    """
+    """Inverse of `split_arguments_v2_raw`."""
     return " ".join(_quoted(word) for word in words)
 
 
@@ -71,16 +63,12 @@ def _quoted(word: str) -> str:
 
 
 def split_arguments_v1(text: str) -> list[str]:
-    """
-    The words of a V1 string.
-    """
+    """The words of a V1 string."""
     return text.split()
 
 
 def join_arguments_v1(words: Iterable[str]) -> str:
-    """
-    Inverse of `split_arguments_v1`; V1 has no quotes, so not every list can be written.
-    """
+    """Inverse of `split_arguments_v1`; V1 has no quotes, so not every list can be written."""
     listed = list(words)
     for word in listed:
         if not word or any(char in word for char in BLANKS):
@@ -91,23 +79,17 @@ def join_arguments_v1(words: Iterable[str]) -> str:
 
 
 def split_environment_v2_raw(text: str) -> dict[str, str]:
-    """
-    The variables of a V2 raw string; the last of two settings of one name counts.
-    """
+    """The variables of a V2 raw string; the last of two settings of one name counts."""
     return dict(_assignment(word) for word in split_arguments_v2_raw(text))
 
 
 def join_environment_v2_raw(variables: Mapping[str, str]) -> str:
-    """
-    Inverse of `split_environment_v2_raw`.
-    """
+    """Inverse of `split_environment_v2_raw`."""
     return join_arguments_v2_raw(f"{name}={value}" for name, value in variables.items())
 
 
 def split_environment_v1(text: str, delimiter: str = ";") -> dict[str, str]:
-    """
-    The variables of a V1 string.
-    """
+    """The variables of a V1 string."""
     return dict(_assignment(part.lstrip(BLANKS)) for part in text.split(delimiter) if part.strip(BLANKS))
 
 

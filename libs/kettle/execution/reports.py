@@ -51,9 +51,7 @@ class Draft:
             store(f"{state}/{REPORTS}", stored)
 
     def _blank(self, path: str) -> int:
-        """
-        The file, empty: the one that we have, if its only name is the one that we gave it.
-        """
+        """The file, empty: the one that we have, if its only name is the one that we gave it."""
         if self._fd != _NO_DRAFT:
             about = os.stat(self._path)  # noqa: PTH116 - once per job
             if about.st_ino == self._inode and about.st_nlink == 1:
@@ -66,9 +64,7 @@ class Draft:
         return self._fd
 
     def close(self) -> None:
-        """
-        No more reports; those that are written stay.
-        """
+        """No more reports; those that are written stay."""
         if self._fd == _NO_DRAFT:
             return
         os.close(self._fd)
@@ -78,25 +74,19 @@ class Draft:
 
 
 def make_places(state: Path) -> None:
-    """
-    Make the directories below `state` in which reports are, and in which they are written.
-    """
+    """Make the directories below `state` in which reports are, and in which they are written."""
     for name in (REPORTS, DRAFTS):
         (state / name).mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def clear_drafts(state: Path) -> None:
-    """
-    Remove what starters that died have left; one that lives takes another file.
-    """
+    """Remove what starters that died have left; one that lives takes another file."""
     for left in (state / DRAFTS).iterdir():
         left.unlink(missing_ok=True)
 
 
 def store(directory: str, stored: StoredReport) -> None:
-    """
-    Put a report there; the same attempt's former one is replaced.
-    """
+    """Put a report there; the same attempt's former one is replaced."""
     path = f"{directory}/{stored.id.name}"
     fd = os.open(path + _DRAFT, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
@@ -113,9 +103,7 @@ def _write_all(fd: int, data: bytes) -> None:
 
 
 def load(directory: str, attempt: AttemptId) -> StoredReport | None:
-    """
-    The final report of an attempt, if it was written.
-    """
+    """The final report of an attempt, if it was written."""
     try:
         return _decode((Path(directory) / attempt.name).read_bytes())
     except (FileNotFoundError, msgspec.MsgspecError):
@@ -123,9 +111,7 @@ def load(directory: str, attempt: AttemptId) -> StoredReport | None:
 
 
 def load_all(directory: str) -> Iterator[StoredReport]:
-    """
-    All reports that wait; drafts of starters that died writing them are removed.
-    """
+    """All reports that wait; drafts of starters that died writing them are removed."""
     for path in sorted(Path(directory).iterdir()):
         if path.name.endswith(_DRAFT):
             path.unlink(missing_ok=True)
@@ -135,8 +121,6 @@ def load_all(directory: str) -> Iterator[StoredReport]:
 
 
 def forget(directory: str, attempt: AttemptId) -> None:
-    """
-    Remove a report that is recorded.
-    """
+    """Remove a report that is recorded."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(f"{directory}/{attempt.name}")  # noqa: PTH108 - once per job

@@ -17,7 +17,9 @@ from kettle.execution import programs
 from kettle.execution.attempt import Account, Input
 
 SYSTEM_EXECUTE: Final = "/var/lib/kettle/execute"
-"""Where pools of root have their sandboxes, each in a directory of its own: a pool's home lets no other account in."""
+"""
+Where pools of root have their sandboxes, each in a directory of its own: a pool's home lets no other account in.
+"""
 
 _COPY_BYTES: Final = 1 << 30
 _UNSUPPORTED: Final = {errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM}
@@ -27,18 +29,14 @@ Mark = tuple[int, int, int]
 
 
 class Sandbox:
-    """
-    The sandbox at `path` of a job that runs as `account` (None: as we do).
-    """
+    """The sandbox at `path` of a job that runs as `account` (None: as we do)."""
 
     def __init__(self, path: str, account: Account | None = None) -> None:
         self.path = path
         self.account = account
 
     def make(self) -> None:
-        """
-        Make it empty; what a former life left in its place goes.
-        """
+        """Make it empty; what a former life left in its place goes."""
         try:
             os.mkdir(self.path, 0o700)  # noqa: PTH102 - as a string it costs a third
         except FileExistsError:
@@ -47,9 +45,7 @@ class Sandbox:
         self._own(self.path)
 
     def place(self, file: Input) -> None:
-        """
-        Put a file in; its name is a relative path that was checked before it came here.
-        """
+        """Put a file in; its name is a relative path that was checked before it came here."""
         path = f"{self.path}/{file.name}"
         for at, char in enumerate(file.name):
             if char == "/":
@@ -82,15 +78,11 @@ class Sandbox:
             os.close(fd)
 
     def catalogue(self) -> dict[str, Mark]:
-        """
-        Regular files at the top level, links to files included, by name.
-        """
+        """Regular files at the top level, links to files included, by name."""
         return dict(self.files())
 
     def files(self) -> Iterator[tuple[str, Mark]]:
-        """
-        The same one by one: a job may leave more than is good to hold at once.
-        """
+        """The same one by one: a job may leave more than is good to hold at once."""
         with os.scandir(self.path) as entries:
             for entry in entries:
                 with contextlib.suppress(OSError):  # a link that points nowhere
@@ -99,9 +91,7 @@ class Sandbox:
                         yield entry.name, (about.st_mtime_ns, about.st_size, about.st_ino)
 
     def size_kib(self) -> int:
-        """
-        Disk space of everything in it; a file of many names counts once.
-        """
+        """Disk space of everything in it; a file of many names counts once."""
         blocks, linked = 0, dict[tuple[int, int], int]()
         for about in _walk(self.path):
             if about.st_nlink > 1 and not stat.S_ISDIR(about.st_mode):
@@ -111,16 +101,12 @@ class Sandbox:
         return (blocks + sum(linked.values())) // 2
 
     def close_to_others(self) -> None:
-        """
-        Take the directory from the job's account: the next job of this slot has the same one.
-        """
+        """Take the directory from the job's account: the next job of this slot has the same one."""
         if self.account is not None:
             os.chown(self.path, os.geteuid(), os.getegid())
 
     def remove(self) -> None:
-        """
-        Remove it with all that is in it.
-        """
+        """Remove it with all that is in it."""
         remove_tree(self.path)
 
     def _own(self, path: str) -> None:
@@ -130,9 +116,7 @@ class Sandbox:
 
 @contextlib.contextmanager
 def acting_as(account: Account | None) -> Generator[None]:
-    """
-    With the account's rights instead of ours.  For the whole process: only where there is one thread.
-    """
+    """With the account's rights instead of ours.  For the whole process: only where there is one thread."""
     if account is None:
         yield
         return
@@ -204,9 +188,7 @@ def raze(path: str, *, where: int | None = None) -> None:
 
 
 def _enter(name: str, where: int | None) -> int:
-    """
-    Open a directory, never a link to one; if its modes forbid it, it gets others.
-    """
+    """Open a directory, never a link to one; if its modes forbid it, it gets others."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         fd = os.open(name, flags, dir_fd=where)
@@ -221,9 +203,7 @@ def _enter(name: str, where: int | None) -> int:
 
 
 def _empty(directory: int) -> list[str]:
-    """
-    Remove what is no directory; the names of the directories that are left.
-    """
+    """Remove what is no directory; the names of the directories that are left."""
     with os.scandir(directory) as entries:
         found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
     for name, branch in found:
@@ -233,9 +213,7 @@ def _empty(directory: int) -> list[str]:
 
 
 def _walk(path: str) -> Iterator[os.stat_result]:
-    """
-    Everything below, without recursion: what a job builds may be deeper than our stack.
-    """
+    """Everything below, without recursion: what a job builds may be deeper than our stack."""
     waiting = [path]
     while waiting:
         with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:

@@ -59,9 +59,7 @@ def serve(sock: socket.socket, lifeline_fd: int, start: Callable[[socket.socket]
 
 
 def _become(sock: socket.socket, starter: socket.socket, start: Callable[[socket.socket], None]) -> NoReturn:
-    """
-    In the child: never return into the zygote's loop.
-    """
+    """In the child: never return into the zygote's loop."""
     status = 1
     try:
         sock.close()

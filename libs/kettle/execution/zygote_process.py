@@ -1,6 +1,4 @@
-"""
-Having a zygote: the startd's side of `kettle.execution.zygote`.
-"""
+"""Having a zygote: the startd's side of `kettle.execution.zygote`."""
 
 import contextlib
 import socket
@@ -36,9 +34,7 @@ class Zygote:
 
     @property
     def pid(self) -> int:
-        """
-        Its process id.
-        """
+        """Its process id."""
         return self._process.pid
 
     def request(self, starter: socket.socket) -> None:
@@ -51,9 +47,7 @@ class Zygote:
         socket.send_fds(self.socket, [REQUEST], [starter.fileno()])
 
     def close(self) -> None:
-        """
-        End it; its starters go on.
-        """
+        """End it; its starters go on."""
         self.socket.close()
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()

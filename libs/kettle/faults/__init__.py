@@ -77,9 +77,7 @@ _passed: Final[dict[str, int]] = {}
 
 
 def fault_point(name: str) -> None:
-    """
-    Pass a place; KeyError for one that is not in `POINTS`.
-    """
+    """Pass a place; KeyError for one that is not in `POINTS`."""
     if not _wanted:
         return
     POINTS[name]

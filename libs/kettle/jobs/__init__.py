@@ -42,9 +42,7 @@ _AT: Final = {
 
 
 def __getattr__(name: str) -> Any:
-    """
-    Each name is loaded when somebody wants it.
-    """
+    """Each name is loaded when somebody wants it."""
     if name not in _AT:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(_AT[name]), name)

@@ -166,9 +166,7 @@ def apply(ad: Ad, event: JobEvent, at_us: int) -> None:
 
 
 def _acted(ad: Ad, event: _Wanted, now: int) -> None:
-    """
-    What somebody, or a policy, or the calendar wanted.
-    """
+    """What somebody, or a policy, or the calendar wanted."""
     match event:
         case JobHeld():
             _become(ad, Status.HELD, now)
@@ -209,9 +207,7 @@ def ended(ad: Ad) -> bool:
 
 
 def over(ad: Ad) -> bool:
-    """
-    Whether it will not run again, and no attempt of it is left.
-    """
+    """Whether it will not run again, and no attempt of it is left."""
     return ad["JobStatus"] in {Status.REMOVED, Status.COMPLETED} and not ad["CurrentHosts"]
 
 
@@ -258,7 +254,9 @@ def _meanwhile(
 
 
 def _reached(ad: Ad, now: int, *, again: bool) -> None:
-    """The machine of the attempt is silent from now on, or is heard again; the job counts as running all the time."""
+    """
+    The machine of the attempt is silent from now on, or is heard again; the job counts as running all the time.
+    """
     if again:
         _add(ad, "NumJobReconnects", 1)
         _no_longer_silent(ad)
@@ -267,7 +265,9 @@ def _reached(ad: Ad, now: int, *, again: bool) -> None:
 
 
 def _checkpointed(ad: Ad, event: JobCheckpointed, now: int) -> None:
-    """As in HTCondor the first checkpoint has the number 0, and the time allowed for execution begins anew."""
+    """
+    As in HTCondor the first checkpoint has the number 0, and the time allowed for execution begins anew.
+    """
     _commit(ad, int(event.at) or now)
     _add(ad, "NumCkpts", 1)
     ad["CheckpointNumber"] = int(_number(ad, "NumCkpts")) - 1
@@ -277,9 +277,7 @@ def _checkpointed(ad: Ad, event: JobCheckpointed, now: int) -> None:
 
 
 def _vacated(ad: Ad, event: JobVacated, at_us: int) -> None:
-    """
-    Of an attempt that was ended because its job was held or removed, that is the reason.
-    """
+    """Of an attempt that was ended because its job was held or removed, that is the reason."""
     now, status = at_us // 1_000_000, ad["JobStatus"]
     if event.exited:
         exited(ad, event.exit_code, event.exit_signal)
@@ -343,9 +341,7 @@ def _commit(ad: Ad, until: int) -> None:
 
 
 def exited(ad: Ad, code: int | None, signal: int | None) -> None:
-    """
-    Change the ad in place: the program has run to its end.
-    """
+    """Change the ad in place: the program has run to its end."""
     ad["ExitBySignal"] = signal is not None
     if signal is not None:
         ad["ExitSignal"] = signal

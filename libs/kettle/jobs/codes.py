@@ -50,9 +50,7 @@ NAMES: Final = _names(_HOLDS) | _names(_VACATES)
 
 @lru_cache(maxsize=1024)
 def counted(so_far: Scalar | None, code: int) -> Expr:
-    """
-    An attribute that counts by reason, after one more of this code; None: there was none yet.
-    """
+    """An attribute that counts by reason, after one more of this code; None: there was none yet."""
     counts = dict(_COUNT.findall(so_far.expr)) if isinstance(so_far, Expr) else {}
     name = NAMES.get(code, f"Code{code}")
     counts[name] = str(int(counts.get(name, "0")) + 1)

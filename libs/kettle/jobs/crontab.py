@@ -41,9 +41,7 @@ class Crontab(msgspec.Struct, frozen=True):
     either: bool
 
     def names(self, day: date) -> bool:
-        """
-        Whether there are times on this day.
-        """
+        """Whether there are times on this day."""
         if day.month not in self.months:
             return False
         in_month, in_week = day.day in self.days, day.isoweekday() % 7 in self.weekdays
@@ -67,9 +65,7 @@ def crontab(fields: Mapping[str, str]) -> Crontab:
 
 
 def numbers_of(name: str, text: str) -> Iterator[int]:
-    """
-    What one field names. Raises ValueError with a sentence.
-    """
+    """What one field names. Raises ValueError with a sentence."""
     least, most = FIELDS[name]
     for part in text.replace(" ", "").split(","):
         match = _PART.fullmatch(part)

@@ -14,7 +14,5 @@ def short(seconds: int) -> str:
 
 
 def exceeded(what: str, seconds: int) -> str:
-    """
-    The reason of a job that went on for too long; `what` is `job` or `execute`.
-    """
+    """The reason of a job that went on for too long; `what` is `job` or `execute`."""
     return f"The job exceeded allowed {what} duration of {short(seconds)}"

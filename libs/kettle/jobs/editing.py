@@ -24,9 +24,7 @@ _SPELLED: Final = {name.lower(): name for name in UNLESS_SAID}
 
 
 def refusal(name: str) -> str:
-    """
-    Why nobody may set this attribute of a job in the queue, in one sentence; empty if its owner may.
-    """
+    """Why nobody may set this attribute of a job in the queue, in one sentence; empty if its owner may."""
     folded = name.lower()
     if not _NAME.fullmatch(name):
         return f"{name!r} is not the name of an attribute"
@@ -48,7 +46,5 @@ def refusal(name: str) -> str:
 
 
 def spelled(name: str) -> str:
-    """
-    The name as ads have it that did not have it from their submitter.
-    """
+    """The name as ads have it that did not have it from their submitter."""
     return _SPELLED.get(name.lower(), name)

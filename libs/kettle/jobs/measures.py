@@ -1,6 +1,4 @@
-"""
-What an attempt used, as attributes of its job.
-"""
+"""What an attempt used, as attributes of its job."""
 
 from kettle_wire.ads.types import Ad
 from kettle_wire.events.job import Usage
@@ -15,9 +13,7 @@ def in_use(usage: Usage) -> Ad:
 
 
 def measures(usage: Usage) -> Ad:
-    """
-    What is shown of it while the attempt lives, and afterwards.
-    """
+    """What is shown of it while the attempt lives, and afterwards."""
     ad: Ad = {}
     if usage.wall:
         ad["CpusUsage"] = (usage.user_cpu + usage.system_cpu) / usage.wall

@@ -18,13 +18,13 @@ SUBMITTED_ON_HOLD: Final[Mapping[str, Scalar]] = {
     "HoldReason": REASON,
     "HoldReasonCode": SUBMITTED_HELD,
 }
-"""What the ad of such a job says; the schedd records it as an event, so that it is told as any other hold is."""
+"""
+What the ad of such a job says; the schedd records it as an event, so that it is told as any other hold is.
+"""
 
 
 def on_hold(ad: Ad, columns: Sequence[str], rows: Sequence[Sequence[Scalar]]) -> Iterator[int]:
-    """
-    The numbers of those jobs of a submission that are on hold.
-    """
+    """The numbers of those jobs of a submission that are on hold."""
     own = [index for index, name in enumerate(columns) if name.lower() == STATUS.lower()]
     same = [value for name, value in ad.items() if name.lower() == STATUS.lower()]
     if not own and not same:

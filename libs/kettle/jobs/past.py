@@ -96,7 +96,9 @@ class Depth(msgspec.Struct):
     held: int = 0
 
     def move(self, ad: Ad, count: int) -> None:
-        """Add to the jobs of the status of this one; one that only stays in the queue after its end is none of them."""
+        """
+        Add to the jobs of the status of this one; one that only stays in the queue after its end is none of them.
+        """
         if over(ad):
             return
         match status := cast("int", ad["JobStatus"]):
@@ -135,11 +137,15 @@ class Changes(msgspec.Struct):
     attempts: list[Attempt] = []
     """Those that ended, in the order of recording."""
     depth: dict[tuple[str, int], Depth] = {}
-    """By owner and minute since the epoch: all changes up to then, of these frames; in the order of recording."""
+    """
+    By owner and minute since the epoch: all changes up to then, of these frames; in the order of recording.
+    """
 
 
 class UnknownJobError(Exception):
-    """An event of a job whose submission is not recorded: the log is broken, or this fold did not begin at its start."""
+    """
+    An event of a job whose submission is not recorded: the log is broken, or this fold did not begin at its start.
+    """
 
 
 def touched(frames: Iterable[Frame]) -> dict[str, JobId]:

@@ -1,6 +1,4 @@
-"""
-Jobs that may command the queue that they are in, as their owner.
-"""
+"""Jobs that may command the queue that they are in, as their owner."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -10,7 +8,5 @@ ATTRIBUTE: Final = "WantPoolAccess"
 
 
 def wants_access(ad: Mapping[str, object]) -> bool:
-    """
-    Whether its owner wanted that; an expression is no yes.
-    """
+    """Whether its owner wanted that; an expression is no yes."""
     return ad.get(ATTRIBUTE) is True

@@ -13,7 +13,5 @@ PRIVATE: Final = frozenset({"environment", "env"})
 
 
 def for_others(ad: Ad) -> Ad:
-    """
-    The ad as those see it whose job it is not.
-    """
+    """The ad as those see it whose job it is not."""
     return {name: value for name, value in ad.items() if name.lower() not in PRIVATE}

@@ -14,13 +14,13 @@ _LONGEST: Final = 254
 _ADDRESS: Final = re.compile(
     r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]{1,64}(@[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*)?"
 )
-"""RFC 5321 without quotes, comments and literals, of which parsers think differently; a name alone is somebody here."""
+"""
+RFC 5321 without quotes, comments and literals, of which parsers think differently; a name alone is somebody here.
+"""
 
 
 class RecipientError(ValueError):
-    """
-    Not a list of recipients; the message says which one is none, or that there are too many.
-    """
+    """Not a list of recipients; the message says which one is none, or that there are too many."""
 
 
 def recipients(text: str) -> list[str]:

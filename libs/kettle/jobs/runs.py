@@ -63,7 +63,9 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     completed: bool
     """It was the last one of a job that ran to its end."""
     code: int
-    """Why it ended early: HTCondor's VacateReasonCode, or HoldReasonCode (below 1000); 0: its program ran to its end."""
+    """
+    Why it ended early: HTCondor's VacateReasonCode, or HoldReasonCode (below 1000); 0: its program ran to its end.
+    """
     frame: int
     """That in which its end was recorded."""
 
@@ -74,9 +76,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def noted(runs: dict[JobId, Run], job: JobId, event: JobEvent, at: int) -> None:
-    """
-    Keep what the end of an attempt does not tell: its beginning and its checkpoints.
-    """
+    """Keep what the end of an attempt does not tell: its beginning and its checkpoints."""
     if isinstance(event, JobAssigned):
         runs[job] = Run(event.startd, event.slot, at)
     elif isinstance(event, JobCheckpointed) and (run := runs.get(job)) is not None:
@@ -86,9 +86,7 @@ def noted(runs: dict[JobId, Run], job: JobId, event: JobEvent, at: int) -> None:
 def attempt_of(
     job: JobId, ad: Ad, run: Run | None, event: JobCompleted | JobVacated, frame: Frame
 ) -> Attempt:
-    """
-    The attempt that an event has ended. `ad` is that of the job, with this event applied.
-    """
+    """The attempt that an event has ended. `ad` is that of the job, with this event applied."""
     usage, cpus = event.usage, ad.get("RequestCpus")
     cores = cpus if isinstance(cpus, int | float) else 1
     wall = round(usage.wall * US)

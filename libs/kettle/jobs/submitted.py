@@ -86,9 +86,7 @@ def _laid_out(submitted: ClusterSubmitted, queued_at: int) -> tuple[Ad, list[tup
 
 
 def _settle(ad: Ad, submitted: ClusterSubmitted, queued_at: int) -> None:
-    """
-    Set what a submitter cannot state, and what he did not.
-    """
+    """Set what a submitter cannot state, and what he did not."""
     ad.update(ALWAYS)
     ad.update(
         {

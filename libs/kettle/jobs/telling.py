@@ -53,9 +53,7 @@ _PREFIXES: Final = (
 
 
 def refusal(name: str) -> str:
-    """
-    Why a job may not set this attribute; empty if it may.
-    """
+    """Why a job may not set this attribute; empty if it may."""
     if not _NAME.fullmatch(name) or name.lower() in _WORDS:
         return f"{name!r} is no name of an attribute"
     folded = name.lower()
@@ -67,24 +65,18 @@ def refusal(name: str) -> str:
 
 
 def sayable(attributes: Ad) -> Ad:
-    """
-    Those attributes that a job may set, and no more than it may set at once.
-    """
+    """Those attributes that a job may set, and no more than it may set at once."""
     kept = [(name, value) for name, value in attributes.items() if not refusal(name) and _short(value)]
     return dict(kept[:MOST_ATTRIBUTES])
 
 
 def lines(notes: Iterable[str]) -> list[str]:
-    """
-    Notes as they are recorded: each on one line, not too long, not too many.
-    """
+    """Notes as they are recorded: each on one line, not too long, not too many."""
     return [" ".join(note.split())[:LONGEST_NOTE] for note in list(notes)[:MOST_NOTES]]
 
 
 def spelled(attributes: Ad, ad: Mapping[str, Scalar]) -> Ad:
-    """
-    The attributes under the names that the ad has for them already: names are the same in any case.
-    """
+    """The attributes under the names that the ad has for them already: names are the same in any case."""
     known = {name.lower(): name for name in ad}
     return {known.get(name.lower(), name): value for name, value in attributes.items()}
 

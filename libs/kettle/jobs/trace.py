@@ -13,9 +13,7 @@ from kettle_wire.jobs import JobId
 
 
 def traceparent(schedd: str, job: JobId) -> str:
-    """
-    The trace context of one job.
-    """
+    """The trace context of one job."""
     return _traceparent(f"{schedd}#{job}")
 
 
@@ -26,9 +24,7 @@ def _traceparent(name: str) -> str:
 
 
 def trace_meta(schedd: str, stream: str) -> bytes:
-    """
-    What the log keeps beside an event of a job's stream; empty for other streams.
-    """
+    """What the log keeps beside an event of a job's stream; empty for other streams."""
     kind, _, name = stream.partition("/")
     if kind != "job":
         return b""

@@ -365,7 +365,9 @@ class _Sharing:
         return sum(self._used[name] for name in members) - before
 
     def _round(self, names: list[str]) -> bool:
-        """Spins until one gives nothing and leaves all in the list; whether there is more to give in another round."""
+        """
+        Spins until one gives nothing and leaves all in the list; whether there is more to give in another round.
+        """
         given, first = False, True
         present = self._present(names)
         order = ordered(present, self._used, limits(present, self._used, self._pie))

@@ -88,7 +88,9 @@ class Analyst:
         )
 
     def _clauses(self, job: ClassAd) -> list[_Clause]:
-        """All that is demanded, once each; a request has room unless no clause that names it says so already."""
+        """
+        All that is demanded, once each; a request has room unless no clause that names it says so already.
+        """
         found: dict[tuple[str, str], _Clause] = {}
         request = Request(job, self._explainer.context)
         named = {*RESOURCES, *request.custom}
@@ -118,7 +120,9 @@ class Analyst:
         return list(found.values())
 
     def _willing(self, job: ClassAd) -> dict[str, Booleans]:
-        """Which slots would take the job if it asked for just what they have of a resource, if that is less, by its name."""
+        """
+        Which slots would take the job if it asked for just what they have of a resource, if that is less, by its name.
+        """
         request = Request(job, self._explainer.context)
         willing: dict[str, Booleans] = {}
         for name, asked in {**request.fixed, **request.custom}.items():
@@ -128,7 +132,9 @@ class Analyst:
         return willing
 
     def _tried(self, one: _Clause, fails: Integers, job: ClassAd, willing: Mapping[str, Booleans]) -> Tried:
-        """A slot's own clause may refuse for what a clause of the job is about, so what lowers a request is tried as a whole."""
+        """
+        A slot's own clause may refuse for what a clause of the job is about, so what lowers a request is tried as a whole.
+        """
         alone = one.fails & (fails == 1)
         if one.side == "job":
             for name in one.about & willing.keys():
@@ -144,7 +150,9 @@ class Analyst:
         )
 
     def _present(self, one: _Clause, places: Booleans, job: ClassAd) -> list[Present]:
-        """What these slots say of what a clause of the job asks for, but of amounts: for these there are remedies."""
+        """
+        What these slots say of what a clause of the job asks for, but of amounts: for these there are remedies.
+        """
         if one.clause is None or one.side != "job" or not places.any():
             return []
         asked = sorted(external_references(one.clause, job))
@@ -206,7 +214,9 @@ class Analyst:
 
 
 def _together(clauses: Iterable[_Clause], fails: Integers) -> tuple[list[str], int]:
-    """The fewest clauses without which a slot would match, if they are more than one, and how many slots lack just these."""
+    """
+    The fewest clauses without which a slot would match, if they are more than one, and how many slots lack just these.
+    """
     if not len(fails) or int(fails.min()) < 2:
         return [], 0
     places = np.flatnonzero(fails == fails.min())[:_LOOKED_AT]

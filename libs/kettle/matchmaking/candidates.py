@@ -35,7 +35,9 @@ _GROWTH: Final = 4
 _FULL: Final = 4
 """When one in so many slots has been filled, the filled ones are left out of the orders."""
 _ORDERS: Final = 64
-"""So many orders are kept, each of eight octets a slot; a table remembers the values of no more expressions."""
+"""
+So many orders are kept, each of eight octets a slot; a table remembers the values of no more expressions.
+"""
 
 
 class Candidates(msgspec.Struct, frozen=True):
@@ -47,7 +49,9 @@ class Candidates(msgspec.Struct, frozen=True):
 
 
 class Ranks(msgspec.Struct, frozen=True):
-    """What the pool says of a slot (MY) and a job (TARGET) besides the job's own Rank; None: the same of all."""
+    """
+    What the pool says of a slot (MY) and a job (TARGET) besides the job's own Rank; None: the same of all.
+    """
 
     before: Node | None = None
     """NEGOTIATOR_PRE_JOB_RANK."""
@@ -78,7 +82,9 @@ class Ranking:
         self._exhausted = 0
 
     def order(self, job: ClassAd, spending: Spending | None = None) -> Integers:
-        """The offered rows, those that the job ranks highest first, equal ones in the order of their numbers."""
+        """
+        The offered rows, those that the job ranks highest first, equal ones in the order of their numbers.
+        """
         self._prune()
         rank = job.find("rank")
         if not isinstance(rank, Node):
@@ -114,7 +120,9 @@ class Ranking:
         return found
 
     def _same_for_all(self, node: Node) -> bool:
-        """Whether an expression of slots names nothing but plain values of theirs, all of which have all of them."""
+        """
+        Whether an expression of slots names nothing but plain values of theirs, all of which have all of them.
+        """
         names = references(node).external
         table = self._offer.table
         for name in {name.lower().removeprefix("my.") for name in names}:

@@ -85,7 +85,9 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Explainer:
-    """Looks at the slots in `rows` of a table on behalf of one job after the other; the table must not change."""
+    """
+    Looks at the slots in `rows` of a table on behalf of one job after the other; the table must not change.
+    """
 
     def __init__(self, table: Table, rows: Integers, context: Context = NOTHING) -> None:
         self.table = table
@@ -124,7 +126,9 @@ class Explainer:
         yield from self._of_slots(job)
 
     def too_small(self, job: ClassAd, request: Request) -> dict[str, Booleans]:
-        """Which slots have not as much of each resource as is asked of them, and be it that none can be asked."""
+        """
+        Which slots have not as much of each resource as is asked of them, and be it that none can be asked.
+        """
         if request.fault is not None:
             return dict.fromkeys(RESOURCES, np.full(len(self.rows), fill_value=True))
         asked: dict[str, float | Reals] = dict(request.fixed)

@@ -21,7 +21,9 @@ SORT: Final = (
 """GROUP_SORT_EXPR: the starving first, those without a quota late, those without a group last."""
 
 Spend: TypeAlias = Callable[[Sequence[str], float, float], float]
-"""(submitters, pie, room): serve these in proportion to their shares of the pie, up to the room; what they took."""
+"""
+(submitters, pie, room): serve these in proportion to their shares of the pie, up to the room; what they took.
+"""
 
 
 class Policy(msgspec.Struct, frozen=True):
@@ -68,7 +70,9 @@ class Hierarchy:
         wanted: Mapping[str, float],
         context: Context,
     ) -> None:
-        """`used` and `wanted` are by submitter: what each has, also who asks for nothing, and what it asks for."""
+        """
+        `used` and `wanted` are by submitter: what each has, also who asks for nothing, and what it asks for.
+        """
         self.policy = policy
         tree = self._tree = policy.tree
         self._pie = pie
@@ -140,7 +144,9 @@ class Hierarchy:
         return back
 
     def _regroup(self, spend: Spend) -> None:
-        """Serve those once more who may have what nobody else wants, together with those who have no group."""
+        """
+        Serve those once more who may have what nobody else wants, together with those who have no group.
+        """
         groups = [number for number, group in enumerate(self._tree.groups) if group.autoregroup]
         members = [name for number in groups for name in self._members[number]]
         room = self._pie - self._subtree_used[0]

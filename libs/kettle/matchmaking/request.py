@@ -38,7 +38,9 @@ LIMIT: Final = 2.0**53
 
 
 def amount(value: Value | None) -> float | None:
-    """The amount that a value is: a number that is neither negative nor beyond counting; None for anything else."""
+    """
+    The amount that a value is: a number that is neither negative nor beyond counting; None for anything else.
+    """
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return value if math.isfinite(value) and 0 <= value < LIMIT else None
@@ -57,7 +59,9 @@ def quantized(name: str, asked: float | Reals) -> float | Reals:
 
 
 class Amounts(msgspec.Struct, frozen=True):
-    """So much of each of `RESOURCES`, and so many pieces of custom resources, by their names in lower case."""
+    """
+    So much of each of `RESOURCES`, and so many pieces of custom resources, by their names in lower case.
+    """
 
     asked: dict[str, float]
     custom: dict[str, int] = {}
@@ -88,7 +92,9 @@ class Request:
             if name not in self.varying:
                 self._fix(name)
         self.custom = self._pieces()
-        """Custom resources of which every slot is asked for the same number of pieces, by name in lower case."""
+        """
+        Custom resources of which every slot is asked for the same number of pieces, by name in lower case.
+        """
         self._same = Amounts(self.fixed, self.custom)
 
     def _pieces(self) -> dict[str, int]:

@@ -30,7 +30,9 @@ _WHOLE: Final = "totalslot"
 _MOST_CORES: Final = 100_000.0
 """A slot that says it has more counts for nothing."""
 _HEAVIEST: Final = 100.0
-"""No core counts for more: what one machine says of itself must not make everybody's share of the pool endless."""
+"""
+No core counts for more: what one machine says of itself must not make everybody's share of the pool endless.
+"""
 
 
 class Tenants(msgspec.Struct, frozen=True):
@@ -45,7 +47,9 @@ class Tenants(msgspec.Struct, frozen=True):
     numbers: dict[str, int]
     """Who has which number."""
     facts: dict[str, Column]
-    """What is known of them besides what the slots say, by attributes in lower case: RemoteUserPrio, for example."""
+    """
+    What is known of them besides what the slots say, by attributes in lower case: RemoteUserPrio, for example.
+    """
 
 
 class Offer:
@@ -115,7 +119,9 @@ class Offer:
         return bool(self.free["Cpus"][self.rows].any())
 
     def costs(self, rows: Integers, cores: Integers | Reals) -> Reals:
-        """What so many cores of each of `rows` count for; of a slot that is not partitionable all of it is taken."""
+        """
+        What so many cores of each of `rows` count for; of a slot that is not partitionable all of it is taken.
+        """
         counted = np.where(self.partitionable[rows], cores, self.free["Cpus"][rows] > 0)
         return self._weights[rows] * counted
 
@@ -141,7 +147,9 @@ class Offer:
         asked: Mapping[str, float | Reals],
         custom: Mapping[str, int] = MappingProxyType({}),
     ) -> Integers:
-        """How many times the amounts fit into what is left of each of `rows`; never where one is not a number."""
+        """
+        How many times the amounts fit into what is left of each of `rows`; never where one is not a number.
+        """
         least: Integers | None = None
         for name in RESOURCES:
             amount, free = asked[name], self.free[name][rows]
@@ -164,7 +172,9 @@ class Offer:
         return np.where(whole, least, (self.free["Cpus"][rows] > 0) & known)
 
     def take(self, row: int, amounts: Amounts, count: int) -> None:
-        """Count these amounts as gone from the slot, so many times; a slot that is not partitionable is all gone."""
+        """
+        Count these amounts as gone from the slot, so many times; a slot that is not partitionable is all gone.
+        """
         before = self.free["Cpus"][row]
         for name in RESOURCES:
             left = 0
@@ -204,7 +214,9 @@ def _resources(table: Table) -> list[str]:
 
 
 def _totalled(table: Table) -> list[str]:
-    """Attributes of slots, in lower case, of which they tell the whole too, as TotalSlot<name>; not the usual ones."""
+    """
+    Attributes of slots, in lower case, of which they tell the whole too, as TotalSlot<name>; not the usual ones.
+    """
     standard = {"s", *(name.lower() for name in RESOURCES)}  # TotalSlots is how many slots there are
     named = [key.removeprefix(_WHOLE) for key in table.columns if key.startswith(_WHOLE)]
     return [key for key in named if key not in standard and key in table.columns]

@@ -11,15 +11,11 @@ from pathlib import Path
 
 
 class PoolError(Exception):
-    """
-    The message is a sentence for the person who wanted the pool.
-    """
+    """The message is a sentence for the person who wanted the pool."""
 
 
 class HomeRefusedError(PoolError):
-    """
-    The directory cannot be a pool's home.
-    """
+    """The directory cannot be a pool's home."""
 
     def __init__(self, path: Path, why: str) -> None:
         super().__init__(f"{path}: {why}")
@@ -27,9 +23,7 @@ class HomeRefusedError(PoolError):
 
 
 class StartFailedError(PoolError):
-    """
-    The pool did not come up.  What had been started is gone again.
-    """
+    """The pool did not come up.  What had been started is gone again."""
 
     def __init__(self, why: str, log: Path, tail: str) -> None:
         super().__init__(f"{why}\nThe end of {log}:\n{tail}" if tail else f"{why}  See {log}.")
@@ -38,9 +32,7 @@ class StartFailedError(PoolError):
 
 
 class StopFailedError(PoolError):
-    """
-    Processes of the pool did not end.
-    """
+    """Processes of the pool did not end."""
 
     def __init__(self, pids: list[int]) -> None:
         super().__init__(f"still running after SIGKILL: {', '.join(map(str, pids))}.")

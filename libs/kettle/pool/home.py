@@ -32,80 +32,58 @@ class Home(msgspec.Struct, frozen=True):
 
     @property
     def lock(self) -> Path:
-        """
-        Held by the living master, and says who that is.
-        """
+        """Held by the living master, and says who that is."""
         return self.path / "master.lock"
 
     @property
     def state(self) -> Path:
-        """
-        What the master runs, written by it at each change.
-        """
+        """What the master runs, written by it at each change."""
         return self.path / "state.json"
 
     @property
     def switched_off(self) -> Path:
-        """
-        The daemons that an administrator has switched off; not there if there are none.
-        """
+        """The daemons that an administrator has switched off; not there if there are none."""
         return self.path / "off.json"
 
     @property
     def identity(self) -> Path:
-        """
-        The pool's id, made once; also the sign that this directory is a pool's.
-        """
+        """The pool's id, made once; also the sign that this directory is a pool's."""
         return self.path / "pool.id"
 
     @property
     def settings(self) -> Path:
-        """
-        The settings of the pool's services, made at the first start and kept.
-        """
+        """The settings of the pool's services, made at the first start and kept."""
         return self.path / "kettle.toml"
 
     @property
     def log(self) -> Path:
-        """
-        One file per service.
-        """
+        """One file per service."""
         return self.path / "log"
 
     @property
     def credentials(self) -> Path:
-        """
-        The NKey seed of each service and of the person.
-        """
+        """The NKey seed of each service and of the person."""
         return self.path / "credentials"
 
     @property
     def execute(self) -> Path:
-        """
-        The sandboxes of running jobs.
-        """
+        """The sandboxes of running jobs."""
         return self.path / "execute"
 
     @property
     def run(self) -> Path:
-        """
-        Where sockets are; a link to a directory elsewhere if this path is too long for a socket.
-        """
+        """Where sockets are; a link to a directory elsewhere if this path is too long for a socket."""
         return self.path / "run"
 
     def pool_id(self) -> str:
-        """
-        The pool's id; empty if no pool was ever started here.
-        """
+        """The pool's id; empty if no pool was ever started here."""
         try:
             return self.identity.read_text(encoding="ascii").strip()
         except FileNotFoundError:
             return ""
 
     def credential(self, name: str) -> Path:
-        """
-        The seed of one service, or of the person: `user`.
-        """
+        """The seed of one service, or of the person: `user`."""
         return self.credentials / f"{name}.nk"
 
 
@@ -134,9 +112,7 @@ def open_home(path: Path, *, uid: int | None = None) -> Home:
 
 
 def existing_home(path: Path) -> Home | None:
-    """
-    The home of a pool that was started before; None if there is none.
-    """
+    """The home of a pool that was started before; None if there is none."""
     home = Home(path.expanduser().resolve())
     try:
         return home if home.pool_id() else None
@@ -181,9 +157,7 @@ def _found(home: Home) -> None:
 
 
 def make_run(home: Home) -> Path:
-    """
-    A fresh directory for sockets, with a path that is short enough for them.
-    """
+    """A fresh directory for sockets, with a path that is short enough for them."""
     remove_run(home)
     if len(os.fsencode(home.path)) + len(_LONGEST_SOCKET) <= _SOCKET_PATH_BYTES:
         home.run.mkdir(mode=0o700)
@@ -194,9 +168,7 @@ def make_run(home: Home) -> Path:
 
 
 def remove_run(home: Home) -> None:
-    """
-    Remove the sockets, wherever they are.
-    """
+    """Remove the sockets, wherever they are."""
     if home.run.is_symlink():
         target = home.run.readlink()
         if target.name.startswith(_RUN_PREFIX):

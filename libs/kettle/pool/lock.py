@@ -16,38 +16,32 @@ from kettle.pool import processes
 from kettle.pool.home import Home
 
 _GLANCE_S: Final = 0.2
-"""Somebody who only looks whether the lock is taken holds it for a moment; a taker waits for longer than that."""
+"""
+Somebody who only looks whether the lock is taken holds it for a moment; a taker waits for longer than that.
+"""
 
 
 class Holder(msgspec.Struct, frozen=True):
-    """
-    A master: process ids are used again, so the time at which it started belongs to its name.
-    """
+    """A master: process ids are used again, so the time at which it started belongs to its name."""
 
     pid: int
     started: int
     """Clock ticks after the machine's start, as the kernel counts them."""
 
     def alive(self) -> bool:
-        """
-        Whether it is still this process.
-        """
+        """Whether it is still this process."""
         return processes.start_ticks(self.pid) == self.started
 
 
 class MasterLock:
-    """
-    The held lock.
-    """
+    """The held lock."""
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
 
     @classmethod
     def take(cls, home: Home) -> "MasterLock | None":
-        """
-        Take the lock; None if a master has it.
-        """
+        """Take the lock; None if a master has it."""
         fd = os.open(home.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         patience = time.monotonic() + _GLANCE_S
         while True:
@@ -62,9 +56,7 @@ class MasterLock:
                 return cls(fd)
 
     def sign(self) -> None:
-        """
-        Write down that this process is the master.
-        """
+        """Write down that this process is the master."""
         pid = os.getpid()
         content = msgspec.json.encode(Holder(pid, processes.start_ticks(pid)))
         os.ftruncate(self.fd, 0)
@@ -80,9 +72,7 @@ class MasterLock:
 
 
 def locked(home: Home) -> bool:
-    """
-    Whether a master lives, or is being started.
-    """
+    """Whether a master lives, or is being started."""
     try:
         fd = os.open(home.lock, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
@@ -97,9 +87,7 @@ def locked(home: Home) -> bool:
 
 
 def holder(home: Home) -> Holder | None:
-    """
-    The living master; None if there is none, or none yet.
-    """
+    """The living master; None if there is none, or none yet."""
     if not locked(home):
         return None
     try:

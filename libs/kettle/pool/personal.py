@@ -20,9 +20,7 @@ Tables = Mapping[str, Mapping[str, Value]]
 
 
 class Line(msgspec.Struct, frozen=True):
-    """
-    A setting and why it is not the default.
-    """
+    """A setting and why it is not the default."""
 
     name: str
     value: Value
@@ -86,9 +84,7 @@ _HEAD: Final = """\
 
 
 def write_settings(home: Home, extra: Tables | None = None) -> bool:
-    """
-    Write the file unless it is there; whether it was written.  `extra` replaces and adds settings.
-    """
+    """Write the file unless it is there; whether it was written.  `extra` replaces and adds settings."""
     if home.settings.exists():
         return False
     stage = home.path / f".kettle.toml.{secrets.token_hex(4)}"

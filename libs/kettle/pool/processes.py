@@ -22,16 +22,12 @@ _PARENT, _TTY, _STARTED = 1, 4, 19  # fields of /proc/PID/stat, counted from the
 
 
 def mark(pool_id: str) -> dict[str, str]:
-    """
-    The variable that says: this process, and what it starts, belongs to the pool.
-    """
+    """The variable that says: this process, and what it starts, belongs to the pool."""
     return {f"_KETTLE_ANCESTOR_{pool_id}": "1"}
 
 
 class Process(msgspec.Struct, frozen=True):
-    """
-    A living process of the pool.
-    """
+    """A living process of the pool."""
 
     pid: int
     command: str
@@ -94,9 +90,7 @@ def end_orphans(pool_id: str, execute: Path, *, of: int) -> list[Process]:
 
 
 def wait_gone(handle: int, deadline_s: float) -> bool:
-    """
-    Wait until the process behind a process descriptor has ended; whether it has.
-    """
+    """Wait until the process behind a process descriptor has ended; whether it has."""
     poll = select.poll()
     poll.register(handle, select.POLLIN)
     return bool(poll.poll(max(0.0, deadline_s) * 1000))
@@ -129,9 +123,7 @@ def _stat(pid: int) -> list[str]:
 
 
 def _ancestors(pid: int) -> list[int]:
-    """
-    The parents, from the nearest; one that has ended takes its own parents with it.
-    """
+    """The parents, from the nearest; one that has ended takes its own parents with it."""
     found: list[int] = []
     while pid > 1 and (fields := _stat(pid)):
         pid = int(fields[_PARENT])
@@ -149,9 +141,7 @@ def _marked(pid: int, wanted: bytes) -> bool:
 
 
 def _works_in(pid: int, execute: Path) -> bool:
-    """
-    A person who has gone there to look has a terminal; a job has none.
-    """
+    """A person who has gone there to look has a terminal; a job has none."""
     try:
         place = (_PROC / str(pid) / "cwd").readlink()
     except OSError:

@@ -16,9 +16,7 @@ Status = Literal["starting", "running", "standby", "waiting", "stopping", "off",
 
 
 class DaemonState(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    One service or server under the master.
-    """
+    """One service or server under the master."""
 
     name: str
     status: Status
@@ -35,13 +33,13 @@ class DaemonState(msgspec.Struct, frozen=True, kw_only=True):
     hangs: int = 0
     """How often it was ended because it gave no sign of life."""
     settings: str = ""
-    """What it said when it was last told to read its settings again: `unchanged`, `changed`, or why they are refused."""
+    """
+    What it said when it was last told to read its settings again: `unchanged`, `changed`, or why they are refused.
+    """
 
 
 class MasterState(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    The master and everything it runs, in the order in which it was started.
-    """
+    """The master and everything it runs, in the order in which it was started."""
 
     pool: str
     pool_id: str
@@ -54,20 +52,18 @@ class MasterState(msgspec.Struct, frozen=True, kw_only=True):
     version: str = ""
     nats_url: str = ""
     database_url: str = ""
-    """For tools that look at the log itself; whoever reads this file may.  The password is in a file that it names."""
+    """
+    For tools that look at the log itself; whoever reads this file may.  The password is in a file that it names.
+    """
     daemons: tuple[DaemonState, ...] = ()
 
     def daemon(self, name: str) -> DaemonState | None:
-        """
-        The service or server of this name.
-        """
+        """The service or server of this name."""
         return next((daemon for daemon in self.daemons if daemon.name == name), None)
 
 
 def write_state(home: Home, state: MasterState) -> None:
-    """
-    Replace the state file, atomically.
-    """
+    """Replace the state file, atomically."""
     stage = home.path / f".state.{secrets.token_hex(4)}"
     fd = os.open(stage, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
@@ -80,9 +76,7 @@ def write_state(home: Home, state: MasterState) -> None:
 
 
 def read_state(home: Home) -> MasterState | None:
-    """
-    What was last written; None if nothing was, or a later version wrote something else.
-    """
+    """What was last written; None if nothing was, or a later version wrote something else."""
     try:
         return msgspec.json.decode(home.state.read_bytes(), type=MasterState)
     except (FileNotFoundError, msgspec.DecodeError):

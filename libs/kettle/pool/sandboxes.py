@@ -1,6 +1,4 @@
-"""
-Removing what jobs left in the pool's sandboxes, however they left it.
-"""
+"""Removing what jobs left in the pool's sandboxes, however they left it."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -29,17 +27,13 @@ def sweep(home: Home) -> list[Path]:
 
 
 def _places(home: Home) -> list[Path]:
-    """
-    Where sandboxes are: in the home, or where the startd of root's pool says that it has put them.
-    """
+    """Where sandboxes are: in the home, or where the startd of root's pool says that it has put them."""
     elsewhere = home.path / "startd" / "execute"
     return [home.execute, *([elsewhere.readlink()] if elsewhere.is_symlink() else [])]
 
 
 def remove(path: Path) -> bool:
-    """
-    Remove a file or a tree even if a job has taken our permissions on parts of it; whether it is gone.
-    """
+    """Remove a file or a tree even if a job has taken our permissions on parts of it; whether it is gone."""
     try:
         if path.is_symlink() or not path.is_dir():
             path.unlink(missing_ok=True)

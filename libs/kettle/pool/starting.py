@@ -1,6 +1,4 @@
-"""
-`kettle up`: from nothing to a pool that takes jobs.
-"""
+"""`kettle up`: from nothing to a pool that takes jobs."""
 
 import os
 import shutil
@@ -36,9 +34,7 @@ Progress = Callable[[str], None]
 
 
 class Started(msgspec.Struct, frozen=True):
-    """
-    The running pool, and whether this call has started it.
-    """
+    """The running pool, and whether this call has started it."""
 
     home: Path
     state: MasterState
@@ -82,9 +78,7 @@ def up(
 
 
 def _running(home: Home, progress: Progress, until: float) -> MasterState | None:
-    """
-    The pool of a living master, when it is ready; None if that master has ended meanwhile.
-    """
+    """The pool of a living master, when it is ready; None if that master has ended meanwhile."""
     told = False
     while True:
         master, state = holder(home), read_state(home)
@@ -106,9 +100,7 @@ def _running(home: Home, progress: Progress, until: float) -> MasterState | None
 def _told(
     home: Home, lock: MasterLock, environ: Mapping[str, str], ears: "_Ears", lifeline_fd: int | None
 ) -> tuple[dict[str, str], list[int]]:
-    """
-    The environment of the master, and the open files that it is given.
-    """
+    """The environment of the master, and the open files that it is given."""
     variables = {name: value for name, value in environ.items() if name not in _NOT_INHERITED}
     variables |= processes.mark(home.pool_id())
     variables |= {
@@ -152,16 +144,12 @@ def _start(
 
 
 def _let_go(master: "subprocess.Popen[bytes]") -> None:
-    """
-    Outlive it or be outlived by it; if we are still there at its end, it leaves no zombie.
-    """
+    """Outlive it or be outlived by it; if we are still there at its end, it leaves no zombie."""
     threading.Thread(target=master.wait, name="reap the master", daemon=True).start()
 
 
 def _abandon(home: Home, master: "subprocess.Popen[bytes]") -> None:
-    """
-    End a master that did not come up, and with it whatever it has started.
-    """
+    """End a master that did not come up, and with it whatever it has started."""
     with suppress(ProcessLookupError):
         master.send_signal(signal.SIGTERM)
     try:
@@ -173,9 +161,7 @@ def _abandon(home: Home, master: "subprocess.Popen[bytes]") -> None:
 
 
 class _Ears:
-    """
-    Hears what the master says of itself while it starts.
-    """
+    """Hears what the master says of itself while it starts."""
 
     def __init__(self) -> None:
         self._directory = Path(tempfile.mkdtemp(prefix="kettle-up-"))
@@ -194,9 +180,7 @@ class _Ears:
         shutil.rmtree(self._directory, ignore_errors=True)
 
     def wait_ready(self, master: "subprocess.Popen[bytes]", progress: Progress, until: float) -> str:
-        """
-        Wait until the master is ready; what went wrong, or nothing.
-        """
+        """Wait until the master is ready; what went wrong, or nothing."""
         handle = os.pidfd_open(master.pid)
         waiting = poll()
         waiting.register(self._socket, POLLIN)
@@ -227,9 +211,7 @@ class _Ears:
 
 
 def ending(status: int) -> str:
-    """
-    How a process ended, in words.
-    """
+    """How a process ended, in words."""
     return f"status {status}" if status >= 0 else signal.Signals(-status).name
 
 

@@ -1,6 +1,4 @@
-"""
-`kettle down`: from a running pool, or from what is left of one, to nothing but its data.
-"""
+"""`kettle down`: from a running pool, or from what is left of one, to nothing but its data."""
 
 import os
 import shutil
@@ -28,9 +26,7 @@ Progress = Callable[[str], None]
 
 
 class Stopped(msgspec.Struct, frozen=True):
-    """
-    What was there to stop.
-    """
+    """What was there to stop."""
 
     was_running: bool
     forced: bool = False
@@ -68,9 +64,7 @@ def down(
 
 
 def state(home: Path) -> MasterState | None:
-    """
-    The pool that runs in `home`, ready or not; None if none does.
-    """
+    """The pool that runs in `home`, ready or not; None if none does."""
     place = existing_home(home)
     if place is None or (master := holder(place)) is None:
         return None
@@ -79,9 +73,7 @@ def state(home: Path) -> MasterState | None:
 
 
 def remove_runtime_files(home: Home) -> None:
-    """
-    Remove what says how to reach a pool that runs, and what is switched off in it: there is none.
-    """
+    """Remove what says how to reach a pool that runs, and what is switched off in it: there is none."""
     remove_run(home)
     for path in (home.state, home.switched_off, home.path / "pool.json"):
         path.unlink(missing_ok=True)
@@ -93,9 +85,7 @@ def remove_runtime_files(home: Home) -> None:
 
 
 def _stop_master(home: Home, progress: Progress, deadline_s: float) -> bool:
-    """
-    End the living master: politely, and after the deadline for certain; whether the first was enough.
-    """
+    """End the living master: politely, and after the deadline for certain; whether the first was enough."""
     until = time.monotonic() + _SIGNED_S
     while (master := holder(home)) is None:
         if not locked(home) or time.monotonic() > until:

@@ -1,6 +1,4 @@
-"""
-All projections, by name.
-"""
+"""All projections, by name."""
 
 from collections.abc import Callable, Mapping
 from typing import Final

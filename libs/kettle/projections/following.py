@@ -1,6 +1,4 @@
-"""
-Keeps projections near the head of the log, for ever. One that stops does not stop the others.
-"""
+"""Keeps projections near the head of the log, for ever. One that stops does not stop the others."""
 
 import logging
 from collections.abc import Sequence
@@ -22,9 +20,7 @@ _logger = logging.getLogger(__name__)
 
 
 class Trouble:
-    """
-    What stands still, and why: a service with any of it is not ready.
-    """
+    """What stands still, and why: a service with any of it is not ready."""
 
     def __init__(self) -> None:
         self._stopped: dict[tuple[str, str], str] = {}
@@ -33,33 +29,25 @@ class Trouble:
         return bool(self._stopped)
 
     def note(self, projection: str, shard: str, why: str) -> None:
-        """
-        Tell it, once for each cause; shard "": the projection has no tables that this release can use.
-        """
+        """Tell it, once for each cause; shard "": the projection has no tables that this release can use."""
         if self._stopped.get((projection, shard)) != why:
             _logger.critical("%s", why, extra={"projection": projection, "shard": shard})
         self._stopped[projection, shard] = why
 
     def over(self, projection: str, shard: str) -> None:
-        """
-        It goes on.
-        """
+        """It goes on."""
         if self._stopped.pop((projection, shard), None) is not None:
             _logger.warning("the projection goes on", extra={"projection": projection, "shard": shard})
 
     def of(self, projection: str, shard: str = "") -> str | None:
-        """
-        Why a projection stands still; None: it does not.
-        """
+        """Why a projection stands still; None: it does not."""
         return self._stopped.get((projection, shard))
 
 
 async def prepared(
     projection: StoredProjection, database: Database, logs: Sequence[PgLog], trouble: Trouble
 ) -> bool:
-    """
-    Have tables of this release, made anew where that is needed; False if that failed, which is noted.
-    """
+    """Have tables of this release, made anew where that is needed; False if that failed, which is noted."""
     try:
         done = await prepare(projection, database, logs)
     except (RebuildError, UnreadableError) as error:

@@ -1,6 +1,4 @@
-"""
-How far projections are behind the log.
-"""
+"""How far projections are behind the log."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -21,9 +19,7 @@ _WORKING_SET: Final = "working_set"
 
 
 class Lag(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    Where one projection is in one shard.
-    """
+    """Where one projection is in one shard."""
 
     projection: str
     version: int | None
@@ -40,9 +36,7 @@ class Lag(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def frames(self) -> int:
-        """
-        How many frames it has not applied.
-        """
+        """How many frames it has not applied."""
         return self.head - self.frame
 
 

@@ -38,15 +38,11 @@ Report: TypeAlias = Callable[[int, int], None]
 
 
 class RebuildError(LogError):
-    """
-    The tables cannot be made anew; those in use are as they were.
-    """
+    """The tables cannot be made anew; those in use are as they were."""
 
 
 class Rebuilt(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    What a rebuild has done.
-    """
+    """What a rebuild has done."""
 
     projection: str
     version: int
@@ -129,9 +125,7 @@ async def _alone(database: Database, name: str) -> AsyncGenerator[Connection, No
 async def _sources(
     projection: StoredProjection, connection: Connection, logs: Sequence[PgLog]
 ) -> dict[str, PgLog]:
-    """
-    Which log has which shard.
-    """
+    """Which log has which shard."""
     found = await shards_of(projection, logs)
     rows = await connection.fetch(QUERIES["followed"], projection.name)
     if missing := sorted({str(row["shard"]) for row in rows} - found.keys()):
@@ -143,9 +137,7 @@ async def _sources(
 
 
 async def shards_of(projection: StoredProjection, logs: Sequence[PgLog]) -> dict[str, PgLog]:
-    """
-    The shards that a projection follows, each with its log; that of the first one that has it.
-    """
+    """The shards that a projection follows, each with its log; that of the first one that has it."""
     found: dict[str, PgLog] = {}
     for log in logs:
         for tenure in await log.shards():
@@ -155,17 +147,13 @@ async def shards_of(projection: StoredProjection, logs: Sequence[PgLog]) -> dict
 
 
 async def groups(frames: AsyncIterator[Frame]) -> AsyncGenerator[list[Decoded], None]:
-    """
-    Frames with their events, as many as one transaction takes.
-    """
+    """Frames with their events, as many as one transaction takes."""
     async for group in grouped(frames, most_frames=GROUP, most_events=GROUP):
         yield [decoded_events(frame) for frame in group]
 
 
 async def ahead(items: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
-    """
-    The same items; the next one is made while the caller is busy with one.
-    """
+    """The same items; the next one is made while the caller is busy with one."""
     async with aclosing(items):
         coming = asyncio.ensure_future(anext(items, None))
         try:
@@ -229,9 +217,7 @@ class _Rebuilding:
             await self._connection.execute(f'ANALYZE "{self._next}"."{row["name"]}"')
 
     async def _catch_up(self, *, near: int) -> int:
-        """
-        Apply what the logs have by now; returns how many frames that were.
-        """
+        """Apply what the logs have by now; returns how many frames that were."""
         heads = {t.shard: t.frame for log in set(self._sources.values()) for t in await log.shards()}
         applied = 0
         for shard, log in self._sources.items():

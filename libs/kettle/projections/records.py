@@ -23,7 +23,9 @@ Value: TypeAlias = str | int | float | bool
 INDEX: Final = "kettle-jobs"
 """Where records of jobs go if a site does not say otherwise."""
 LONGEST: Final = 256
-"""Characters of a text, as condor_adstash cuts it; a store refuses a document with a longer word than it can index."""
+"""
+Characters of a text, as condor_adstash cuts it; a store refuses a document with a longer word than it can index.
+"""
 
 _DATES: Final = frozenset({
     "CompletionDate", "EnteredCurrentStatus", "JobCurrentStartDate", "JobCurrentStartExecutingDate", "JobLastStartDate",
@@ -88,9 +90,7 @@ def job_record(ad: Ad, more: Collection[str] = ()) -> Record:
 
 
 def attempt_record(schedd: str, one: Attempt) -> Record:
-    """
-    The record of an attempt that ended; RunInstanceId counts those of a job, from 1.
-    """
+    """The record of an attempt that ended; RunInstanceId counts those of a job, from 1."""
     document: dict[str, Value] = {
         "RecordTime": one.ended // US,
         "ScheddName": schedd,
@@ -116,9 +116,7 @@ def attempt_record(schedd: str, one: Attempt) -> Record:
 
 
 def bulk(index: str, records: Iterable[Record]) -> bytes:
-    """
-    What is sent: for each record a line that says where it goes, and the record.
-    """
+    """What is sent: for each record a line that says where it goes, and the record."""
     lines: list[bytes] = []
     for record in records:
         lines.append(msgspec.json.encode({"index": {"_index": index, "_id": record.id}}))
@@ -127,9 +125,7 @@ def bulk(index: str, records: Iterable[Record]) -> bytes:
 
 
 def _typed(name: str, value: Scalar) -> dict[str, Value]:
-    """
-    One field, in its own type or, under another name, as text.
-    """
+    """One field, in its own type or, under another name, as text."""
     number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     if name in _TEXT:
         return {name: _text(value)}

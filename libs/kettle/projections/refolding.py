@@ -1,6 +1,4 @@
-"""
-A fresh fold of a projection beside the stored one, in temporary tables of one connection.
-"""
+"""A fresh fold of a projection beside the stored one, in temporary tables of one connection."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
@@ -19,9 +17,7 @@ Only: TypeAlias = Mapping[str, Sequence[int | str]]
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    A row that is not what the log says.
-    """
+    """A row that is not what the log says."""
 
     table: str
     """As people read it, `jobs.history`."""
@@ -34,9 +30,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def columns(self) -> list[str]:
-        """
-        The names of the columns that differ; none if one side has no such row.
-        """
+        """The names of the columns that differ; none if one side has no such row."""
         if self.stored is None or self.folded is None:
             return []
         return [name for name, value in self.folded.items() if self.stored.get(name) != value]
@@ -64,9 +58,7 @@ class Refold:
         self._shard = shard
 
     async def begin(self) -> None:
-        """
-        Make empty tables; those of an earlier fold on this connection are dropped.
-        """
+        """Make empty tables; those of an earlier fold on this connection are dropped."""
         for name, _ in await _tables(self._connection, self._projection.name):
             await self._connection.execute(f'DROP TABLE IF EXISTS {_HERE}."{name}"')
         before = await self._turn(_HERE)
@@ -74,9 +66,7 @@ class Refold:
         await self._turn(before)
 
     async def feed(self, frames: Sequence[Decoded]) -> None:
-        """
-        Fold the next frames, in order; errors are those of the projection.
-        """
+        """Fold the next frames, in order; errors are those of the projection."""
         before = await self._turn(_HERE)
         await self._projection.apply(self._connection, frames)
         await self._turn(before)

@@ -28,51 +28,37 @@ class StoredProjection(Projection, Protocol):
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """
-        The kinds of shards that it follows: their names up to the first dot.
-        """
+        """The kinds of shards that it follows: their names up to the first dot."""
         ...
 
     @property
     def directory(self) -> Path:
-        """
-        Where `schema.sql` (the tables) and `indexes.sql` (what only readers need) are.
-        """
+        """Where `schema.sql` (the tables) and `indexes.sql` (what only readers need) are."""
         ...
 
 
 def follows(projection: StoredProjection, shard: str) -> bool:
-    """
-    Whether the projection is about this shard.
-    """
+    """Whether the projection is about this shard."""
     return shard.partition(".")[0] in projection.kinds
 
 
 def statements(projection: StoredProjection, file: str) -> str:
-    """
-    What makes the tables (`SCHEMA`), or the indexes that only readers need (`INDEXES`).
-    """
+    """What makes the tables (`SCHEMA`), or the indexes that only readers need (`INDEXES`)."""
     return (projection.directory / file).read_text()
 
 
 def instant(at: int) -> datetime:
-    """
-    Microseconds since the epoch as the database takes them.
-    """
+    """Microseconds since the epoch as the database takes them."""
     return _EPOCH + timedelta(microseconds=at)
 
 
 def microseconds(at: datetime) -> int:
-    """
-    Inverse of `instant`.
-    """
+    """Inverse of `instant`."""
     return (at - _EPOCH) // _MICROSECOND
 
 
 def storable(text: str) -> str:
-    """
-    Text as the database takes it, which has no zero character.
-    """
+    """Text as the database takes it, which has no zero character."""
     return text.replace("\0", "\ufffd")
 
 
@@ -88,9 +74,7 @@ class Sweeper:
         self._swept: dict[str, tuple[int, int]] = {}
 
     def due(self, frames: Sequence[Decoded]) -> datetime | None:
-        """
-        Before which day everything is to go after these frames; None if it has gone already.
-        """
+        """Before which day everything is to go after these frames; None if it has gone already."""
         first, last = frames[0][0], frames[-1][0]
         day = instant(last.at).replace(hour=0, minute=0, second=0, microsecond=0)
         swept_day, swept_frame = self._swept.get(last.shard, (0, 0))

@@ -31,9 +31,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 class Candidacy:
-    """
-    Elected, or waiting to be.
-    """
+    """Elected, or waiting to be."""
 
     def __init__(self, settings: OwnerSettings, role: str, shard: str) -> None:
         self._settings = settings
@@ -50,9 +48,7 @@ class Candidacy:
     @classmethod
     @asynccontextmanager
     async def enter(cls, settings: OwnerSettings, role: str, shard: str) -> AsyncGenerator["Candidacy", None]:
-        """
-        Be a candidate while the context lasts; the lease is given back at its end.
-        """
+        """Be a candidate while the context lasts; the lease is given back at its end."""
         candidacy = cls(settings, role, shard)
         candidacy._thread.start()
         signs = asyncio.create_task(candidacy._sign(), name=f"signs-{shard}")
@@ -66,15 +62,11 @@ class Candidacy:
             candidacy._ended.cancel()
 
     async def elected(self) -> None:
-        """
-        Wait until we are elected for the first time.
-        """
+        """Wait until we are elected for the first time."""
         await self._elected.wait()
 
     async def failure(self) -> None:
-        """
-        Wait for what no retry mends, and raise it.
-        """
+        """Wait for what no retry mends, and raise it."""
         await self._ended
 
     async def _sign(self) -> None:
@@ -117,9 +109,7 @@ class Candidacy:
             await self._press(KeyLeases(bus, subjects.leases, gone=gone))
 
     async def _press(self, leases: KeyLeases) -> None:
-        """
-        Be elected, and again whenever the lease was lost; for ever.
-        """
+        """Be elected, and again whenever the lease was lost; for ever."""
         while True:
             await self._responsive()
             lease = await leases.acquire(key(self._shard), presence(), ttl=self._settings.owner_lease)

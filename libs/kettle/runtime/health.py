@@ -1,6 +1,4 @@
-"""
-Liveness and readiness over HTTP, on 127.0.0.1 only: `/healthz` and `/readyz`.
-"""
+"""Liveness and readiness over HTTP, on 127.0.0.1 only: `/healthz` and `/readyz`."""
 
 import asyncio
 import inspect
@@ -14,9 +12,7 @@ DEADLINE_S: Final = 2.0
 
 
 async def readiness(checks: Mapping[str, Check], *, deadline: float = DEADLINE_S) -> dict[str, bool]:
-    """
-    What each check says, asked side by side; one that takes longer than the deadline says no.
-    """
+    """What each check says, asked side by side; one that takes longer than the deadline says no."""
     answers = await asyncio.gather(*(_ask(check, deadline) for check in checks.values()))
     return dict(zip(checks, answers, strict=True))
 

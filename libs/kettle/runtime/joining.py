@@ -40,9 +40,7 @@ async def join_bus(rt: Runtime, settings: Settings, *, name: str = "") -> NatsBu
 
 
 def _continue(rt: Runtime) -> Callable[[str, Mapping[str, str]], AbstractContextManager[object]]:
-    """
-    Commands that carry a trace are a part of it.
-    """
+    """Commands that carry a trace are a part of it."""
 
     def around(endpoint: str, headers: Mapping[str, str]) -> AbstractContextManager[object]:
         if not rt.telemetry.enabled or "traceparent" not in headers:
@@ -53,9 +51,7 @@ def _continue(rt: Runtime) -> Callable[[str, Mapping[str, str]], AbstractContext
 
 
 async def join_log(rt: Runtime, settings: Settings) -> "PgLog":
-    """
-    Connect to the event log, waiting for the database as long as it takes; closed with the service.
-    """
+    """Connect to the event log, waiting for the database as long as it takes; closed with the service."""
     from kettle.archive import FileArchives
     from kettle.storage import PgLog  # only services that own a shard or a projection pay for asyncpg
 

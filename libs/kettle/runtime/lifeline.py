@@ -16,24 +16,18 @@ EXIT_ORPHANED: Final = 70
 
 
 class Lifeline:
-    """
-    The master's side: give `read_fd` to children (`pass_fds`), and keep this object alive.
-    """
+    """The master's side: give `read_fd` to children (`pass_fds`), and keep this object alive."""
 
     def __init__(self) -> None:
         # Both ends are close-on-exec; `pass_fds` makes exactly the read end inheritable, in the child alone.
         self.read_fd, self.write_fd = os.pipe2(os.O_CLOEXEC)
 
     def environ(self) -> dict[str, str]:
-        """
-        What a child's environment has to say.
-        """
+        """What a child's environment has to say."""
         return {VARIABLE: str(self.read_fd)}
 
     def close(self) -> None:
-        """
-        Let go: every service that holds the other end stops at once.
-        """
+        """Let go: every service that holds the other end stops at once."""
         for fd in (self.write_fd, self.read_fd):
             if fd >= 0:
                 os.close(fd)
@@ -41,9 +35,7 @@ class Lifeline:
 
 
 def make_lifeline() -> Lifeline:
-    """
-    A pipe whose write end only this process holds.
-    """
+    """A pipe whose write end only this process holds."""
     return Lifeline()
 
 

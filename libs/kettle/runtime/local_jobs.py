@@ -15,9 +15,7 @@ _FILE: Final = "local_jobs.json"
 
 
 class LocalStartd(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    A startd, the name of its local slot, and the secret that opens it.
-    """
+    """A startd, the name of its local slot, and the secret that opens it."""
 
     startd: str
     slot: str
@@ -25,9 +23,7 @@ class LocalStartd(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def leave_word(home: Path, startd: LocalStartd) -> None:
-    """
-    Tell the schedds of this home; raises OSError.
-    """
+    """Tell the schedds of this home; raises OSError."""
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     stage = home / f".{_FILE}.{os.getpid()}"
     with os.fdopen(os.open(stage, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
@@ -36,16 +32,12 @@ def leave_word(home: Path, startd: LocalStartd) -> None:
 
 
 def take_back(home: Path) -> None:
-    """
-    There is no such startd any more.
-    """
+    """There is no such startd any more."""
     (home / _FILE).unlink(missing_ok=True)
 
 
 def find(home: Path) -> LocalStartd | None:
-    """
-    The startd of this home; None if there is none, or what is there is no word of one.
-    """
+    """The startd of this home; None if there is none, or what is there is no word of one."""
     try:
         return msgspec.json.decode((home / _FILE).read_bytes(), type=LocalStartd)
     except (OSError, msgspec.MsgspecError):

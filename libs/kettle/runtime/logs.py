@@ -47,9 +47,7 @@ def setup(
 
 
 def fields(record: logging.LogRecord) -> dict[str, Any]:
-    """
-    What was passed as `extra`, without secrets.
-    """
+    """What was passed as `extra`, without secrets."""
     return {
         name: "***" if _SECRET_NAME.search(name) else redact(value) if isinstance(value, str) else value
         for name, value in vars(record).items()
@@ -58,18 +56,14 @@ def fields(record: logging.LogRecord) -> dict[str, Any]:
 
 
 class JsonFormatter(logging.Formatter):
-    """
-    One JSON object per line: `ts level role logger msg`, then the fields, then `exc`.
-    """
+    """One JSON object per line: `ts level role logger msg`, then the fields, then `exc`."""
 
     def __init__(self, role: str) -> None:
         super().__init__()
         self._role = role
 
     def format(self, record: logging.LogRecord) -> str:
-        """
-        The line; a field that JSON has no notion of is written as its `repr`.
-        """
+        """The line; a field that JSON has no notion of is written as its `repr`."""
         line: dict[str, Any] = {
             "ts": _utc(record.created).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -86,9 +80,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class TextFormatter(logging.Formatter):
-    """
-    One line for a person: time, level, service, sentence, fields.
-    """
+    """One line for a person: time, level, service, sentence, fields."""
 
     def __init__(self, role: str, *, colour: bool) -> None:
         super().__init__()
@@ -96,9 +88,7 @@ class TextFormatter(logging.Formatter):
         self._colour = colour
 
     def format(self, record: logging.LogRecord) -> str:
-        """
-        The line, and below it the traceback if there is one.
-        """
+        """The line, and below it the traceback if there is one."""
         when = _utc(record.created).astimezone().strftime("%H:%M:%S.%f")[:-3]
         level = record.levelname.lower()
         extra = _pairs(fields(record))
@@ -120,9 +110,7 @@ def _pairs(values: Mapping[str, Any]) -> str:
 
 
 def _trace_id() -> str:
-    """
-    The trace that the log line belongs to; a process that does not trace never imports the library.
-    """
+    """The trace that the log line belongs to; a process that does not trace never imports the library."""
     if (trace := sys.modules.get("opentelemetry.trace")) is None:
         return ""
     context = trace.get_current_span().get_span_context()

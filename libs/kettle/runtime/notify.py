@@ -28,9 +28,7 @@ class Notifier:
     """
 
     def __init__(self, address: str = "", *, watchdog_s: float = 0.0) -> None:
-        """
-        `watchdog_s` is how long the supervisor waits between signs of life; 0 means that it does not.
-        """
+        """`watchdog_s` is how long the supervisor waits between signs of life; 0 means that it does not."""
         self.watchdog_s = watchdog_s
         self._socket: socket.socket | None = None
         if address:
@@ -40,9 +38,7 @@ class Notifier:
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> Self:
-        """
-        What `NOTIFY_SOCKET`, `WATCHDOG_USEC` and `WATCHDOG_PID` say; without them sending does nothing.
-        """
+        """What `NOTIFY_SOCKET`, `WATCHDOG_USEC` and `WATCHDOG_PID` say; without them sending does nothing."""
         period = environ.get("WATCHDOG_USEC", "")
         meant = environ.get("WATCHDOG_PID", "")
         watchdog_s = int(period) / 1e6 if period.isdigit() and meant in {"", str(os.getpid())} else 0.0
@@ -50,15 +46,11 @@ class Notifier:
 
     @property
     def supervised(self) -> bool:
-        """
-        Whether somebody listens, and so would start the service again.
-        """
+        """Whether somebody listens, and so would start the service again."""
         return self._socket is not None
 
     def send(self, *assignments: str) -> bool:
-        """
-        Tell the supervisor, for instance `READY=1`; whether it was handed over.
-        """
+        """Tell the supervisor, for instance `READY=1`; whether it was handed over."""
         if self._socket is None:
             return False
         try:
@@ -68,44 +60,32 @@ class Notifier:
         return True
 
     def ready(self) -> None:
-        """
-        The service does its work from now on.
-        """
+        """The service does its work from now on."""
         self.send("READY=1", f"STATUS={SERVING}")
 
     def standby(self) -> None:
-        """
-        The service has started, and another one does its work.
-        """
+        """The service has started, and another one does its work."""
         self.send("READY=1", f"STATUS={STANDBY}")
 
     def stopping(self) -> None:
-        """
-        The service drains.
-        """
+        """The service drains."""
         self.send("STOPPING=1")
 
     async def keep_alive(self) -> None:
-        """
-        Give a sign of life from the event loop for ever: a loop that hangs gives none.
-        """
+        """Give a sign of life from the event loop for ever: a loop that hangs gives none."""
         while self._socket is not None and self.watchdog_s > 0:
             self.send("WATCHDOG=1")
             await asyncio.sleep(self.watchdog_s / 3)
 
     def close(self) -> None:
-        """
-        Send nothing any more.
-        """
+        """Send nothing any more."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
 
 
 class Notification(msgspec.Struct, frozen=True):
-    """
-    What the process `pid` said of itself.
-    """
+    """What the process `pid` said of itself."""
 
     pid: int
     uid: int
@@ -133,18 +113,14 @@ class NotifyListener:
             raise
 
     def environ(self, *, watchdog_s: float = 0.0) -> dict[str, str]:
-        """
-        What a child's environment has to say; a child that is silent for `watchdog_s` seconds hangs.
-        """
+        """What a child's environment has to say; a child that is silent for `watchdog_s` seconds hangs."""
         variables = {"NOTIFY_SOCKET": str(self.path)}
         if watchdog_s > 0:
             variables["WATCHDOG_USEC"] = str(int(watchdog_s * 1e6))
         return variables
 
     def close(self) -> None:
-        """
-        Stop listening and remove the socket.
-        """
+        """Stop listening and remove the socket."""
         self._socket.close()
         self.path.unlink(missing_ok=True)
 

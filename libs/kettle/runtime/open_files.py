@@ -12,9 +12,7 @@ INHERITED: Final = resource.getrlimit(resource.RLIMIT_NOFILE)
 
 
 def allow_many() -> None:
-    """
-    Raise our own limit, as far as the hard one lets us.
-    """
+    """Raise our own limit, as far as the hard one lets us."""
     soft, hard = INHERITED
     wanted = ENOUGH if hard == resource.RLIM_INFINITY else min(ENOUGH, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -22,7 +20,5 @@ def allow_many() -> None:
 
 
 def restore(pid: int) -> None:
-    """
-    Give a child that we have not reaped the limits with which we were started.
-    """
+    """Give a child that we have not reaped the limits with which we were started."""
     resource.prlimit(pid, resource.RLIMIT_NOFILE, INHERITED)

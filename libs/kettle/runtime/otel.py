@@ -35,9 +35,7 @@ _KINDS: Final[Mapping[Kind, trace.SpanKind]] = {
 
 
 class Exported(Telemetry):
-    """
-    Traces and metrics that leave the process: to a collector over OTLP, or as lines of a file.
-    """
+    """Traces and metrics that leave the process: to a collector over OTLP, or as lines of a file."""
 
     enabled = True
 
@@ -70,9 +68,7 @@ class Exported(Telemetry):
         kind: Kind = "internal",
         **attributes: Value,
     ) -> AbstractContextManager[Span]:
-        """
-        See `Telemetry.span`.
-        """
+        """See `Telemetry.span`."""
         return self._span(name, parent, kind, attributes)
 
     @contextmanager
@@ -88,9 +84,7 @@ class Exported(Telemetry):
     def finished(
         self, name: str, *, began: float, ended: float, parent: Mapping[str, str], **attributes: Value
     ) -> None:
-        """
-        See `Telemetry.finished`.
-        """
+        """See `Telemetry.finished`."""
         span = self._tracer.start_span(
             name,
             context=self._propagator.extract(parent),
@@ -100,27 +94,19 @@ class Exported(Telemetry):
         span.end(int(ended * 1e9))
 
     def inject(self, headers: MutableMapping[str, str]) -> None:
-        """
-        See `Telemetry.inject`.
-        """
+        """See `Telemetry.inject`."""
         self._propagator.inject(headers)
 
     def counter(self, name: str, *, unit: str = "1", description: str = "") -> Counter:
-        """
-        See `Telemetry.counter`.
-        """
+        """See `Telemetry.counter`."""
         return _Counter(self._meter.create_counter(name, unit=unit, description=description))
 
     def histogram(self, name: str, *, unit: str = "s", description: str = "") -> Histogram:
-        """
-        See `Telemetry.histogram`.
-        """
+        """See `Telemetry.histogram`."""
         return _Histogram(self._meter.create_histogram(name, unit=unit, description=description))
 
     def gauge(self, name: str, read: Callable[[], float], *, unit: str = "1", description: str = "") -> None:
-        """
-        See `Telemetry.gauge`.
-        """
+        """See `Telemetry.gauge`."""
 
         def observe(_options: metrics.CallbackOptions) -> Iterable[metrics.Observation]:
             return [metrics.Observation(read())]
@@ -128,9 +114,7 @@ class Exported(Telemetry):
         self._meter.create_observable_gauge(name, [observe], unit=unit, description=description)
 
     async def shutdown(self) -> None:
-        """
-        See `Telemetry.shutdown`.
-        """
+        """See `Telemetry.shutdown`."""
         await shutdown_in_time(self._traces.shutdown)
         await shutdown_in_time(self._metrics.shutdown)
 
@@ -172,9 +156,7 @@ class SpanFile(SpanExporter):
         self._role = role
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        """
-        Append the spans.
-        """
+        """Append the spans."""
         try:
             for span in spans:
                 os.write(self._fd, msgspec.json.encode(self._line(span), enc_hook=repr) + b"\n")
@@ -197,9 +179,7 @@ class SpanFile(SpanExporter):
         }
 
     def shutdown(self) -> None:
-        """
-        Close the file.
-        """
+        """Close the file."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1

@@ -14,13 +14,13 @@ from typing import Final
 import msgspec
 
 _START_TIME: Final = 19
-"""Place of `starttime` in `/proc/PID/stat`, counted after the command, which may hold anything (proc(5): field 22)."""
+"""
+Place of `starttime` in `/proc/PID/stat`, counted after the command, which may hold anything (proc(5): field 22).
+"""
 
 
 class Presence(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    One process of one boot of one machine.
-    """
+    """One process of one boot of one machine."""
 
     host: str
     boot: str
@@ -33,9 +33,7 @@ class Presence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def presence() -> str:
-    """
-    Of this process, as text that is the same as long as it lives.
-    """
+    """Of this process, as text that is the same as long as it lives."""
     pid = os.getpid()
     mine = Presence(
         host=socket.gethostname(), boot=_boot(), namespace=_namespace(), pid=pid, started=_started(pid)
@@ -44,9 +42,7 @@ def presence() -> str:
 
 
 async def gone(text: str) -> None:
-    """
-    Return as soon as the process that `presence` described is over; never, where that cannot be seen.
-    """
+    """Return as soon as the process that `presence` described is over; never, where that cannot be seen."""
     try:
         process = msgspec.json.decode(text, type=Presence)
     except msgspec.DecodeError:
@@ -92,9 +88,7 @@ def _namespace() -> int:
 
 
 def _started(pid: int) -> int:
-    """
-    0: there is no such process any more, or it is another account's and hidden (`hidepid`).
-    """
+    """0: there is no such process any more, or it is another account's and hidden (`hidepid`)."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except (FileNotFoundError, ProcessLookupError, PermissionError):

@@ -61,9 +61,7 @@ Serve = Callable[["Runtime", S], Coroutine[Any, Any, None]]
 
 
 class Runtime:
-    """
-    What a service has for the time it runs.
-    """
+    """What a service has for the time it runs."""
 
     def __init__(self, role: str, *, drain: float = DRAIN_S, notifier: Notifier | None = None) -> None:
         self.role = role
@@ -88,15 +86,11 @@ class Runtime:
 
     @property
     def draining(self) -> bool:
-        """
-        Whether the process has been asked to stop.
-        """
+        """Whether the process has been asked to stop."""
         return self.stopping.is_set()
 
     async def enter(self, resource: AbstractAsyncContextManager[R]) -> R:
-        """
-        Open a resource that is closed, in reverse order, when all of the service's loops have ended.
-        """
+        """Open a resource that is closed, in reverse order, when all of the service's loops have ended."""
         return await self._stack.enter_async_context(resource)
 
     def loop(self, work: Coroutine[Any, Any, object], *, name: str) -> None:
@@ -108,23 +102,17 @@ class Runtime:
         task.add_done_callback(self._tasks.discard)
 
     def ready(self) -> None:
-        """
-        Tell whoever started us that the service does its work from now on.
-        """
+        """Tell whoever started us that the service does its work from now on."""
         self._ready = True
         self._notifier.ready()
         _log.info("ready", extra={"pid": os.getpid()})
 
     def standby(self) -> None:
-        """
-        Tell whoever started us that the process is well, and waits until it is needed.
-        """
+        """Tell whoever started us that the process is well, and waits until it is needed."""
         self._notifier.standby()
 
     def readiness(self, name: str, check: health.Check) -> None:
-        """
-        Make `/readyz` ask this too.
-        """
+        """Make `/readyz` ask this too."""
         self._checks[name] = check
 
     def stop(self, how: How = "graceful") -> None:
@@ -147,9 +135,7 @@ class Runtime:
             self._at_once.set()
 
     def on_reconfigure(self, reconfigure: Callable[[], None]) -> None:
-        """
-        At SIGHUP call this, instead of ending for a new start if the settings have changed.
-        """
+        """At SIGHUP call this, instead of ending for a new start if the settings have changed."""
         self._reconfigure = reconfigure
 
     def reconfigure(self, load: Callable[[], Settings], settings: Settings) -> None:
@@ -178,9 +164,7 @@ class Runtime:
             _log.warning("its settings have changed, and nobody would start it again: restart it to use them")
 
     def abort(self) -> None:
-        """
-        Drain no longer: cancel everything.
-        """
+        """Drain no longer: cancel everything."""
         self.stopping.set()
         self._at_once.set()
 
@@ -293,9 +277,7 @@ async def _main(
 
 
 def leaves(error: BaseException) -> list[BaseException]:
-    """
-    The failures inside nested groups, each once, in the order in which they happened.
-    """
+    """The failures inside nested groups, each once, in the order in which they happened."""
     if not isinstance(error, BaseExceptionGroup):
         return [error]
     group = cast("BaseExceptionGroup[BaseException]", error)

@@ -35,7 +35,9 @@ RESERVED: Final[Mapping[str, str]] = {
 """Variables that are no service's setting, with their meaning."""
 
 RESERVED_PREFIXES: Final = ("KETTLE_JOB_", "KETTLE_TEST_")
-"""Variables that a starter gives its job, and those that steer the test suite: no service's setting either."""
+"""
+Variables that a starter gives its job, and those that steer the test suite: no service's setting either.
+"""
 
 _HIDDEN: Final = "kettle:hidden"
 T = TypeVar("T")
@@ -48,9 +50,7 @@ _URL_PASSWORD: Final = re.compile(r"(?<=://)([^/@:\s]*):[^/@\s]*(?=@)")
 
 
 class SettingsError(Exception):
-    """
-    The settings cannot be used; the message is a sentence for the person who wrote them.
-    """
+    """The settings cannot be used; the message is a sentence for the person who wrote them."""
 
 
 class SettingRefused(ValueError):  # noqa: N818 - what is refused is the setting
@@ -64,9 +64,7 @@ class SettingRefused(ValueError):  # noqa: N818 - what is refused is the setting
 
 
 def redact(text: str) -> str:
-    """
-    Hide the passwords of the URLs in a text.
-    """
+    """Hide the passwords of the URLs in a text."""
     return _URL_PASSWORD.sub(r"\1:***", text) if "://" in text else text
 
 
@@ -85,7 +83,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     home: str = ""
     """Where the pool keeps its files on this machine; empty means `~/.kettle`."""
     archive_directory: str = ""
-    """Where old events are as files, the same for all services that read the log; empty means `archive` in `home`."""
+    """
+    Where old events are as files, the same for all services that read the log; empty means `archive` in `home`.
+    """
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["auto", "json", "text"] = "auto"
     health_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0
@@ -97,16 +97,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def home_path(self) -> Path:
-        """
-        The pool's directory on this machine, whether it exists or not.
-        """
+        """The pool's directory on this machine, whether it exists or not."""
         return Path(self.home or "~/.kettle").expanduser()
 
     @property
     def archive_path(self) -> Path:
-        """
-        The directory of archived events, whether it exists or not.
-        """
+        """The directory of archived events, whether it exists or not."""
         if self.archive_directory:
             return Path(self.archive_directory).expanduser()
         return self.home_path / "archive"
@@ -160,9 +156,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class OwnerSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """
-    What every service can be told that owns a shard of the log.
-    """
+    """What every service can be told that owns a shard of the log."""
 
     owner_lease: Annotated[float, msgspec.Meta(ge=1.0)] = 2.0
     """Seconds that the owner may be silent on the bus before one that stands by takes over."""
@@ -189,9 +183,7 @@ def _is_secret(kind: Any) -> bool:
 
 
 def _fields(kind: type[Settings]) -> dict[str, msgspec.structs.FieldInfo]:
-    """
-    By the name that people write: that of a field, unless it is a word of Python's.
-    """
+    """By the name that people write: that of a field, unless it is a word of Python's."""
     return {field.encode_name: field for field in msgspec.structs.fields(kind)}
 
 

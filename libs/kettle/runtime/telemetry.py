@@ -26,45 +26,31 @@ SHUTDOWN_S: Final = 5.0
 
 
 class Span(Protocol):
-    """
-    A piece of work under measurement.
-    """
+    """A piece of work under measurement."""
 
     def set(self, name: str, value: Value) -> None:
-        """
-        Note a fact about the work.
-        """
+        """Note a fact about the work."""
         ...
 
 
 class Counter(Protocol):
-    """
-    A sum that only grows.
-    """
+    """A sum that only grows."""
 
     def add(self, amount: float = 1, **attributes: Value) -> None:
-        """
-        Count.
-        """
+        """Count."""
         ...
 
 
 class Histogram(Protocol):
-    """
-    A distribution of measured values.
-    """
+    """A distribution of measured values."""
 
     def record(self, value: float, **attributes: Value) -> None:
-        """
-        Note one measurement.
-        """
+        """Note one measurement."""
         ...
 
 
 class Telemetry:
-    """
-    Telemetry that goes nowhere; `setup` returns one that goes somewhere if the settings say so.
-    """
+    """Telemetry that goes nowhere; `setup` returns one that goes somewhere if the settings say so."""
 
     enabled: bool = False
 
@@ -92,43 +78,29 @@ class Telemetry:
         """
 
     def inject(self, headers: MutableMapping[str, str]) -> None:
-        """
-        Add the `traceparent` of the current span, if there is one.
-        """
+        """Add the `traceparent` of the current span, if there is one."""
 
     def extract(self, headers: Mapping[str, str]) -> dict[str, str]:
-        """
-        The part of a message's headers that carries a trace on, to be kept in an event's metadata.
-        """
+        """The part of a message's headers that carries a trace on, to be kept in an event's metadata."""
         return {name: headers[name] for name in ("traceparent", "tracestate") if name in headers}
 
     def counter(self, name: str, *, unit: str = "1", description: str = "") -> Counter:
-        """
-        A new sum.
-        """
+        """A new sum."""
         return _NOTHING
 
     def histogram(self, name: str, *, unit: str = "s", description: str = "") -> Histogram:
-        """
-        A new distribution.
-        """
+        """A new distribution."""
         return _NOTHING
 
     def gauge(self, name: str, read: Callable[[], float], *, unit: str = "1", description: str = "") -> None:
-        """
-        A value that is read, from another thread, whenever metrics are exported.
-        """
+        """A value that is read, from another thread, whenever metrics are exported."""
 
     async def shutdown(self) -> None:
-        """
-        Export what is left, and wait for that no longer than a few seconds.
-        """
+        """Export what is left, and wait for that no longer than a few seconds."""
 
 
 class _Nothing:
-    """
-    Takes every measurement and keeps none.
-    """
+    """Takes every measurement and keeps none."""
 
     def set(self, name: str, value: Value) -> None:
         pass
@@ -165,9 +137,7 @@ async def shutdown_in_time(shutdown: Callable[[], object]) -> None:
 
 
 def setup(role: str, settings: Settings) -> Telemetry:
-    """
-    The telemetry that the settings ask for.
-    """
+    """The telemetry that the settings ask for."""
     if not settings.otlp_endpoint and not settings.trace_file:
         return Telemetry()
     from kettle.runtime.otel import Exported

@@ -235,7 +235,9 @@ def _schemas() -> Document:
 
 
 def _draft_7(schema: Any) -> Any:
-    """A schema of 2020-12 in the words of draft 7: arrays of fixed items, and what stands beside a reference."""
+    """
+    A schema of 2020-12 in the words of draft 7: arrays of fixed items, and what stands beside a reference.
+    """
     if is_array(schema):
         return [_draft_7(each) for each in schema]
     if not is_object(schema):

@@ -26,7 +26,9 @@ _OTHERS: Final[dict[str, tuple[str, Any]]] = {
 }
 
 LASTING: Final = ("events/", "frames/", "monitoring/")
-"""Documents of what is kept for ever, or read by programs that we do not know: see `kettle.schemas.changes`."""
+"""
+Documents of what is kept for ever, or read by programs that we do not know: see `kettle.schemas.changes`.
+"""
 
 
 @cache

@@ -22,7 +22,9 @@ _WALKED: Final = frozenset(
 
 
 def incompatible(published: Mapping[str, Document], now: Mapping[str, Document]) -> list[str]:
-    """A sentence for each change that would break what is recorded, or who reads it; by path, see `documents`."""
+    """
+    A sentence for each change that would break what is recorded, or who reads it; by path, see `documents`.
+    """
     found: list[str] = []
     for path, old in sorted(published.items()):
         if path.startswith(LASTING):
@@ -44,7 +46,9 @@ def _advice(path: str, title: str) -> str:
 
 
 class _Comparison:
-    """Two documents, walked side by side; definitions are followed, so that what they are called does not matter."""
+    """
+    Two documents, walked side by side; definitions are followed, so that what they are called does not matter.
+    """
 
     def __init__(self, old: Document, new: Document) -> None:
         self._old = old

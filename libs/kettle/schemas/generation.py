@@ -39,7 +39,9 @@ def schema(kind: Any, *, id_: str, title: str) -> Document:
 
 
 def definitions(kinds: Sequence[Any], template: str) -> tuple[list[Document], dict[str, Document]]:
-    """The schemas of some types, and by name those of all structs in them, which they refer to by `template`."""
+    """
+    The schemas of some types, and by name those of all structs in them, which they refer to by `template`.
+    """
     inside = list(structs(kinds))
     refs, found = msgspec.json.schema_components([*kinds, *inside], ref_template=template)
     for struct, ref in zip(inside, refs[len(kinds) :], strict=True):

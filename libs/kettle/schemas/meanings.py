@@ -1,4 +1,6 @@
-"""What the fields of a struct mean: the texts below them in the source, which no struct carries at run time."""
+"""
+What the fields of a struct mean: the texts below them in the source, which no struct carries at run time.
+"""
 
 import ast
 import inspect

@@ -14,17 +14,13 @@ from kettle.storage.queries import QUERIES
 
 
 class PgCursors:
-    """
-    See `Cursors`.
-    """
+    """See `Cursors`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def cursor(self, projection: str, version: int, shard: str) -> int:
-        """
-        See `Cursors.cursor`.
-        """
+        """See `Cursors.cursor`."""
         return (await self._place(projection, version, shard))[0]
 
     async def stopped(self, projection: str, version: int, shard: str) -> str | None:
@@ -34,9 +30,7 @@ class PgCursors:
         return (await self._place(projection, version, shard))[1]
 
     async def stop(self, projection: str, version: int, shard: str, *, at: int, why: str) -> None:
-        """
-        See `Cursors.stop`.
-        """
+        """See `Cursors.stop`."""
 
         async def attempt(connection: Connection) -> None:
             if not at:
@@ -49,9 +43,7 @@ class PgCursors:
     async def advance(
         self, projection: str, version: int, shard: str, *, was: int, now: int
     ) -> AsyncGenerator[Tx, None]:
-        """
-        See `Cursors.advance`.
-        """
+        """See `Cursors.advance`."""
         try:
             async with self._database.connection() as connection, connection.transaction():
                 await move(connection, projection, version, shard, was=was, now=now)
@@ -74,9 +66,7 @@ class PgCursors:
 async def move(
     connection: Connection, projection: str, version: int, shard: str, *, was: int, now: int
 ) -> None:
-    """
-    In a transaction: move a cursor, and turn to the projection's tables; raises OvertakenError.
-    """
+    """In a transaction: move a cursor, and turn to the projection's tables; raises OvertakenError."""
     if not was:
         await connection.execute(QUERIES["start_cursor"], projection, version, shard)
     if await connection.fetchrow(QUERIES["move_cursor"], projection, version, shard, was, now) is None:

@@ -44,9 +44,7 @@ _AWAY_STATES: Final = ("25006",)
 
 
 def is_away(error: BaseException) -> bool:
-    """
-    Whether the same statement may succeed later, on this server or on its successor.
-    """
+    """Whether the same statement may succeed later, on this server or on its successor."""
     match error:
         case asyncpg.PostgresError():
             state = str(getattr(error, "sqlstate", "") or "")
@@ -64,9 +62,7 @@ async def _keep_session(_connection: object) -> None:
 
 
 class Database:
-    """
-    Connections are made when they are needed and thrown away when they break.
-    """
+    """Connections are made when they are needed and thrown away when they break."""
 
     def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]") -> None:
         self._pool = pool
@@ -77,9 +73,7 @@ class Database:
     async def connect(
         cls, dsn: str, *, connections: int = 4, patience: float | None = None
     ) -> AsyncGenerator[Self, None]:
-        """
-        Wait for the server up to `patience` seconds (None: for ever), then LogUnavailableError.
-        """
+        """Wait for the server up to `patience` seconds (None: for ever), then LogUnavailableError."""
         pool = asyncpg.create_pool(
             dsn,
             min_size=0,
@@ -99,16 +93,12 @@ class Database:
 
     @asynccontextmanager
     async def connection(self) -> AsyncGenerator[Connection, None]:
-        """
-        A connection for a while; errors are the caller's.
-        """
+        """A connection for a while; errors are the caller's."""
         async with self._pool.acquire(timeout=ACQUIRE_S) as connection:
             yield connection
 
     async def run(self, attempt: Callable[[Connection], Awaitable[T]], *, patience: float | None = None) -> T:
-        """
-        Call `attempt` until it does not meet a server that is away. It must be harmless to repeat.
-        """
+        """Call `attempt` until it does not meet a server that is away. It must be harmless to repeat."""
         backoff = Backoff()
         try:
             async with asyncio.timeout(patience):

@@ -29,9 +29,7 @@ _MICROSECOND: Final = dt.timedelta(microseconds=1)
 
 
 class PgLog:
-    """
-    Holds no state but the ids of shards; every guard is in the database.
-    """
+    """Holds no state but the ids of shards; every guard is in the database."""
 
     def __init__(
         self, database: Database, *, archives: Archives | None = None, piece_events: int = PIECE
@@ -55,17 +53,13 @@ class PgLog:
         archives: Archives | None = None,
         piece_events: int = PIECE,
     ) -> AsyncGenerator["PgLog", None]:
-        """
-        Connect and bring the schema up to date, waiting up to `patience` seconds (None: for ever).
-        """
+        """Connect and bring the schema up to date, waiting up to `patience` seconds (None: for ever)."""
         async with Database.connect(dsn, patience=patience) as database:
             await database.run(migrate)
             yield cls(database, archives=archives, piece_events=piece_events)
 
     async def take(self, shard: str, *, owner: str) -> Tenure:
-        """
-        See `Log.take`. The working set's cursor changes hands in the same transaction.
-        """
+        """See `Log.take`. The working set's cursor changes hands in the same transaction."""
 
         async def attempt(connection: Connection) -> asyncpg.Record:
             async with connection.transaction():
@@ -93,9 +87,7 @@ class PgLog:
         return _tenure(row)
 
     async def append(self, frame: Frame, answers: Sequence[Answered] = ()) -> None:
-        """
-        See `Log.append`.
-        """
+        """See `Log.append`."""
         key = await self._key(frame.shard)
         query, arguments = _statement(key.id, frame, answers)
         if frame.head // key.piece_events > self._pieces.get(frame.shard, 0):
@@ -114,22 +106,16 @@ class PgLog:
             await self._make_room(key, frame)
 
     async def tenure(self, shard: str) -> Tenure | None:
-        """
-        See `Log.tenure`.
-        """
+        """See `Log.tenure`."""
         row = await self.database.run(lambda c: c.fetchrow(QUERIES["shard"], shard))
         return _tenure(row) if row else None
 
     async def shards(self) -> list[Tenure]:
-        """
-        See `Log.shards`.
-        """
+        """See `Log.shards`."""
         return [_tenure(row) for row in await self.database.run(lambda c: c.fetch(QUERIES["shards"]))]
 
     async def read(self, shard: str, *, after: int = 0, until: int | None = None) -> AsyncIterator[Frame]:
-        """
-        See `Log.read`.
-        """
+        """See `Log.read`."""
         tenure = await self.tenure(shard)
         if tenure is None:
             return
@@ -148,9 +134,7 @@ class PgLog:
             yield _frame(shard, unfinished)
 
     async def stream(self, shard: str, stream: str) -> list[tuple[Frame, int]]:
-        """
-        See `Log.stream`.
-        """
+        """See `Log.stream`."""
         if await self.tenure(shard) is None:
             return []
         key, other = await self._key(shard), stream_of_many(stream)
@@ -162,9 +146,7 @@ class PgLog:
         return with_those_of_many(own, together, stream)
 
     async def answers(self, shard: str, *, newest: int) -> list[Answered]:
-        """
-        See `Log.answers`.
-        """
+        """See `Log.answers`."""
         if await self.tenure(shard) is None:
             return []
         number = (await self._key(shard)).id
@@ -172,9 +154,7 @@ class PgLog:
         return [Answered(id=row["id"], frame=row["frame"], reply=row["reply"]) for row in reversed(rows)]
 
     async def forget_answers(self, shard: str, *, keep: int) -> None:
-        """
-        See `Log.forget_answers`. Answers of the same frame are kept or dropped together.
-        """
+        """See `Log.forget_answers`. Answers of the same frame are kept or dropped together."""
         number = (await self._key(shard)).id
         await self.database.run(lambda c: c.execute(QUERIES["forget_answers"], number, max(keep, 1)))
 
@@ -217,9 +197,7 @@ def _key(row: asyncpg.Record) -> ShardKey:
 
 
 def _ahead(key: ShardKey, head: int) -> int:
-    """
-    The newest piece that is to be there when the head is where it is.
-    """
+    """The newest piece that is to be there when the head is where it is."""
     return (head + min(AHEAD, key.piece_events // 4)) // key.piece_events
 
 
@@ -268,9 +246,7 @@ class PgWorkingSet:
         self._database = database
 
     async def load(self, shard: str) -> tuple[int, list[Row]]:
-        """
-        See `WorkingSet.load`: cursor and rows from one snapshot.
-        """
+        """See `WorkingSet.load`: cursor and rows from one snapshot."""
 
         async def attempt(connection: Connection) -> tuple[int, list[Row]]:
             async with connection.transaction(isolation="repeatable_read", readonly=True):
@@ -283,9 +259,7 @@ class PgWorkingSet:
     async def save(
         self, shard: str, *, epoch: int, was: int, now: int, put: Sequence[Row], drop: Sequence[str]
     ) -> None:
-        """
-        See `WorkingSet.save`.
-        """
+        """See `WorkingSet.save`."""
         attempts = 0
 
         async def attempt(connection: Connection) -> bool:

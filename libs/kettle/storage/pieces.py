@@ -1,6 +1,4 @@
-"""
-Pieces of a shard's events that are no longer in the database, and the port through which they are read.
-"""
+"""Pieces of a shard's events that are no longer in the database, and the port through which they are read."""
 
 import datetime as dt
 from collections.abc import AsyncIterator, Sequence
@@ -17,9 +15,7 @@ EventRow: TypeAlias = "asyncpg.Record | tuple[Any, ...]"
 
 
 class Stretch(NamedTuple):
-    """
-    Events of one frame that follow each other without a gap: all of them, or those that one page holds.
-    """
+    """Events of one frame that follow each other without a gap: all of them, or those that one page holds."""
 
     frame: int
     epoch: int
@@ -30,9 +26,7 @@ class Stretch(NamedTuple):
 
     @property
     def end(self) -> int:
-        """
-        The position behind the last.
-        """
+        """The position behind the last."""
         return self.position + len(self.entries)
 
 
@@ -42,9 +36,7 @@ VERSION: Final = 3
 
 
 class PieceFile(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    One file of a piece.
-    """
+    """One file of a piece."""
 
     path: str
     """Below the archive directory."""
@@ -59,7 +51,9 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True):
 
     shard: str
     piece: int
-    """Counts from 0; multiplied with the shard's `piece_events` it is the first position that may be in it."""
+    """
+    Counts from 0; multiplied with the shard's `piece_events` it is the first position that may be in it.
+    """
     first_position: int
     last_position: int
     first_frame: int
@@ -78,22 +72,16 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Archives(Protocol):
-    """
-    Reads the files of pieces. What is missing or damaged raises LogError and is never left out.
-    """
+    """Reads the files of pieces. What is missing or damaged raises LogError and is never left out."""
 
     def events(
         self, piece: Piece, *, after: tuple[int, int], until: int
     ) -> AsyncIterator[Sequence[EventRow]]:
-        """
-        Rows with `after < (frame, pos)` and `frame <= until`, in order, some at a time.
-        """
+        """Rows with `after < (frame, pos)` and `frame <= until`, in order, some at a time."""
         ...
 
     async def stream(self, piece: Piece, stream: str) -> Sequence[EventRow]:
-        """
-        The rows of one stream, in order.
-        """
+        """The rows of one stream, in order."""
         ...
 
 
@@ -105,15 +93,11 @@ class NoArchives:
     def events(
         self, piece: Piece, *, after: tuple[int, int], until: int
     ) -> AsyncIterator[Sequence[EventRow]]:
-        """
-        See `Archives.events`.
-        """
+        """See `Archives.events`."""
         raise _untold(piece)
 
     async def stream(self, piece: Piece, stream: str) -> Sequence[EventRow]:
-        """
-        See `Archives.stream`.
-        """
+        """See `Archives.stream`."""
         raise _untold(piece)
 
 
@@ -125,9 +109,7 @@ def _untold(piece: Piece) -> LogError:
 
 
 def piece_of(row: asyncpg.Record) -> Piece:
-    """
-    What a row of the query `archived` says.
-    """
+    """What a row of the query `archived` says."""
     return Piece(
         shard=row["name"],
         piece=row["piece"],
@@ -144,9 +126,7 @@ def piece_of(row: asyncpg.Record) -> Piece:
 
 
 def columns_of(piece: Piece) -> tuple[object, ...]:
-    """
-    What the statement `note_archived` takes after the shard's number.
-    """
+    """What the statement `note_archived` takes after the shard's number."""
     return (
         piece.piece,
         piece.first_position,

@@ -1,6 +1,4 @@
-"""
-The statements of a `queries.sql`, by name.
-"""
+"""The statements of a `queries.sql`, by name."""
 
 import re
 from collections.abc import Mapping

@@ -20,16 +20,16 @@ from kettle_wire.frames import Entry
 
 PAGE_ROWS: Final = 4_000
 PAGE_BYTES: Final = 8 * 1024 * 1024
-"""About so much of the events themselves is read at once, and at least one event: submissions may be large."""
+"""
+About so much of the events themselves is read at once, and at least one event: submissions may be large.
+"""
 
 _BEYOND: Final = 1 << 62
 """Greater than every position."""
 
 
 class ShardKey(msgspec.Struct, frozen=True):
-    """
-    What never changes about a shard.
-    """
+    """What never changes about a shard."""
 
     id: int
     name: str
@@ -37,9 +37,7 @@ class ShardKey(msgspec.Struct, frozen=True):
 
 
 async def pieces(database: Database, shard: ShardKey, *, position: int = 0, frame: int = 0) -> list[Piece]:
-    """
-    The archived pieces that hold a position or frame from these on, oldest first.
-    """
+    """The archived pieces that hold a position or frame from these on, oldest first."""
     rows = await database.run(lambda c: c.fetch(QUERIES["archived"], shard.id, position, frame))
     return [piece_of(row) for row in rows]
 
@@ -88,9 +86,7 @@ async def _page(database: Database, shard: ShardKey, at: tuple[int, int], until:
 
 
 def _stretches(shard: ShardKey, rows: Sequence[EventRow]) -> list[Stretch]:
-    """
-    Rows of an archived piece by their frames.
-    """
+    """Rows of an archived piece by their frames."""
     page: list[Stretch] = []
     for _, group in groupby(rows, key=itemgetter(FRAME)):
         of_frame = list(group)
@@ -111,9 +107,7 @@ def _whole(shard: ShardKey, stretch: Stretch, last: int) -> Stretch:
 
 
 async def _next(database: Database, place: "_Place") -> Piece | None:
-    """
-    The archived piece in which the next event must be, if it is in one.
-    """
+    """The archived piece in which the next event must be, if it is in one."""
     if place.position is None:
         found = await pieces(database, place.shard, frame=place.frame + 1)
     else:
@@ -122,9 +116,7 @@ async def _next(database: Database, place: "_Place") -> Piece | None:
 
 
 class _Place:
-    """
-    How far a reader has come: its last frame, and the position of its last event if it has read one.
-    """
+    """How far a reader has come: its last frame, and the position of its last event if it has read one."""
 
     def __init__(self, shard: ShardKey, frame: int) -> None:
         self.shard = shard
@@ -136,15 +128,11 @@ class _Place:
 
     @property
     def may_go_on(self) -> bool:
-        """
-        Whether there may be more events of the same frame.
-        """
+        """Whether there may be more events of the same frame."""
         return self.position is not None
 
     def move(self, page: Sequence[Stretch]) -> None:
-        """
-        Go behind a page, which must be what comes next.
-        """
+        """Go behind a page, which must be what comes next."""
         for stretch in page:
             if not self._continues(stretch):
                 raise LogError(
@@ -165,9 +153,7 @@ class _Place:
         return self._continues(page[0])
 
     def is_complete(self, page: Sequence[Stretch], until: int) -> bool:
-        """
-        The same when it is known that no archived piece holds the next event.
-        """
+        """The same when it is known that no archived piece holds the next event."""
         return self._continues(page[0]) if page else self.frame >= until
 
     def _continues(self, stretch: Stretch) -> bool:

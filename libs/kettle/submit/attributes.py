@@ -59,13 +59,13 @@ CONSTANTS: Final[Mapping[str, Scalar]] = {
     "CumulativeSuspensionTime": 0, "LeaveJobInQueue": False, "MaxHosts": 1, "MinHosts": 1, "NumCkpts": 0,
     "NumRestarts": 0, "TotalSuspensions": 0,
 }  # fmt: skip
-"""What every job starts with, beside what the schedd sets itself (JobStatus, QDate, the counters of its runs)."""
+"""
+What every job starts with, beside what the schedd sets itself (JobStatus, QDate, the counters of its runs).
+"""
 
 
 def identity(lookup: Lookup) -> Ad:
-    """
-    What a person calls the jobs, and how much they matter to that person.
-    """
+    """What a person calls the jobs, and how much they matter to that person."""
     ad: Ad = {"JobPrio": 0, "JobSubmitMethod": lookup.site.submit_method}
     if universe := lookup.get("universe"):
         ad["JobUniverse"] = _universe(universe)
@@ -98,9 +98,7 @@ def _universe(given: Setting) -> int:
 
 
 def executable(lookup: Lookup) -> Ad:
-    """
-    What is run.
-    """
+    """What is run."""
     given, text = lookup.get("executable"), lookup.get("shell")
     if text is not None:
         if given is not None:
@@ -123,9 +121,7 @@ def executable(lookup: Lookup) -> Ad:
 
 
 def arguments(lookup: Lookup) -> Ad:
-    """
-    With which words.
-    """
+    """With which words."""
     given = lookup.get("arguments")
     if text := lookup.get("shell"):
         if given is not None:
@@ -147,9 +143,7 @@ def arguments(lookup: Lookup) -> Ad:
 
 
 def environment(lookup: Lookup) -> Ad:
-    """
-    With which variables: what `getenv` takes along, then what is given.
-    """
+    """With which variables: what `getenv` takes along, then what is given."""
     found: dict[str, str] = {}
     taken, given = lookup.get("getenv"), lookup.get("environment")
     if newer := lookup.get("environment2"):
@@ -187,9 +181,7 @@ def _taken(text: str, environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def directory(lookup: Lookup) -> Ad:
-    """
-    Where the job's files are on this side.
-    """
+    """Where the job's files are on this side."""
     iwd = Path(_normal(lookup.iwd()))
     given = lookup.get("initialdir")
     if given and lookup.site.check_files and is_settled(iwd) and not os.path.isdir(iwd):  # noqa: PTH112 - pathlib's raises where we may not look
@@ -198,9 +190,7 @@ def directory(lookup: Lookup) -> Ad:
 
 
 def streams(lookup: Lookup) -> Ad:
-    """
-    Standard input, output and error.
-    """
+    """Standard input, output and error."""
     ad: Ad = {}
     iwd = lookup.iwd()
     home = iwd
@@ -233,9 +223,7 @@ def streams(lookup: Lookup) -> Ad:
 
 
 def rank(lookup: Lookup) -> Ad:
-    """
-    Which machines the job likes best.
-    """
+    """Which machines the job likes best."""
     given = lookup.get("rank")
     if given is None:
         return {"Rank": 0.0}
@@ -246,9 +234,7 @@ def rank(lookup: Lookup) -> Ad:
 
 
 def custom(lookup: Lookup) -> Ad:
-    """
-    `+Attr = ...` and `MY.Attr = ...`: last, over everything else.
-    """
+    """`+Attr = ...` and `MY.Attr = ...`: last, over everything else."""
     ad: Ad = {}
     for key, assignment in lookup.queue.assignments.items():
         if not key.startswith(CUSTOM):

@@ -1,6 +1,4 @@
-"""
-Who is charged for the jobs, and what they use of what the pool has only so many of.
-"""
+"""Who is charged for the jobs, and what they use of what the pool has only so many of."""
 
 import re
 from typing import Final
@@ -18,9 +16,7 @@ _USER: Final = re.compile(r"[A-Za-z0-9_.@-]+")
 
 
 def charging(lookup: Lookup) -> Ad:
-    """
-    The accounting group. With whose name it is charged the access point says, which knows who submits.
-    """
+    """The accounting group. With whose name it is charged the access point says, which knows who submits."""
     ad: Ad = {}
     group, user = lookup.get("accounting_group"), lookup.get("accounting_group_user")
     if group:
@@ -43,9 +39,7 @@ def charging(lookup: Lookup) -> Ad:
 
 
 def concurrency(lookup: Lookup) -> Ad:
-    """
-    The concurrency limits, as a list or as an expression that gives one.
-    """
+    """The concurrency limits, as a list or as an expression that gives one."""
     given, text = lookup.get("concurrency_limits"), lookup.get("concurrency_limits_expr")
     if given and text:
         text.refuse("concurrency_limits_expr and concurrency_limits are the same: say one of them")

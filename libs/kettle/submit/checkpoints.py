@@ -1,6 +1,4 @@
-"""
-Jobs that save what they have done so far, and go on from there.
-"""
+"""Jobs that save what they have done so far, and go on from there."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -15,9 +13,7 @@ _LARGEST_CODE: Final = 255
 
 
 def checkpoints(lookup: Lookup) -> Ad:
-    """
-    With which exit code the program says that it has saved something, and which files that are.
-    """
+    """With which exit code the program says that it has saved something, and which files that are."""
     ad: Ad = {}
     code, files = lookup.get("checkpoint_exit_code"), lookup.get("transfer_checkpoint_files")
     if code:

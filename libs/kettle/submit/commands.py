@@ -203,9 +203,7 @@ _KNOWN: Final = frozenset(spelling.lower() for name, others in NAMES.items() for
 
 
 def resource_tag(name: str) -> str | None:
-    """
-    The machine resource that a `request_<tag>` command asks for, other than CPUs, memory and disk.
-    """
+    """The machine resource that a `request_<tag>` command asks for, other than CPUs, memory and disk."""
     lower = name.lower()
     match = _RESOURCE.fullmatch(lower)
     if match is None or lower in _KNOWN or _meant(match[1]) is not None:
@@ -235,9 +233,7 @@ def _meant(tag: str) -> str | None:
 
 
 def is_known(name: str) -> bool:
-    """
-    Whether an assignment to this name is carried out by itself, without being used as a macro.
-    """
+    """Whether an assignment to this name is carried out by itself, without being used as a macro."""
     lower = name.lower()
     return (
         lower in _KNOWN

@@ -22,9 +22,7 @@ Lookup = Callable[[], Expander]
 
 
 class _Branch:
-    """
-    One `if` that is open: was a branch taken, is this one, and does the `if` itself count.
-    """
+    """One `if` that is open: was a branch taken, is this one, and does the `if` itself count."""
 
     def __init__(self, line: int, *, outer: bool) -> None:
         self.line = line
@@ -35,32 +33,24 @@ class _Branch:
 
 
 class Conditions:
-    """
-    The open conditionals of a description.
-    """
+    """The open conditionals of a description."""
 
     def __init__(self) -> None:
         self._open: list[_Branch] = []
 
     @property
     def active(self) -> bool:
-        """
-        Whether the lines here count.
-        """
+        """Whether the lines here count."""
         return not self._open or self._open[-1].active
 
     @property
     def depth(self) -> int:
-        """
-        How many are open.
-        """
+        """How many are open."""
         return len(self._open)
 
     @property
     def opened(self) -> int | None:
-        """
-        The line of the innermost open `if`.
-        """
+        """The line of the innermost open `if`."""
         return self._open[-1].line if self._open else None
 
     def read(self, word: str, condition: str, line: int, lookup: Lookup) -> None:

@@ -1,6 +1,4 @@
-"""
-The container that a job runs in: its image, how it gets to the machine, and which machines will do.
-"""
+"""The container that a job runs in: its image, how it gets to the machine, and which machines will do."""
 
 import posixpath
 import re
@@ -37,9 +35,7 @@ class Container(msgspec.Struct, frozen=True):
 
 
 def container_of(lookup: Lookup) -> Container | None:
-    """
-    The container; None for a job without one.
-    """
+    """The container; None for a job without one."""
     universe = lookup.get("universe")
     named = universe.text.lower() if universe else "vanilla"
     image, docker = lookup.get("container_image"), lookup.get("docker_image")
@@ -81,9 +77,7 @@ def _registry(attribute: str, image: str) -> Container:
 
 
 def _file(lookup: Lookup, image: Setting) -> Container:
-    """
-    An archive or a directory: on the machine already, or an input file.
-    """
+    """An archive or a directory: on the machine already, or an input file."""
     name = unquoted(image.text)
     sif = name.rstrip("/").endswith(".sif")
     ad: Ad = {"ContainerImage": name, "WantContainer": True, "WantSIF" if sif else "WantSandboxImage": True}
@@ -125,9 +119,7 @@ def _with_options(lookup: Lookup, container: Container) -> Container:
 
 
 def _services(lookup: Lookup) -> Ad:
-    """
-    Names of the services in the container, and the port of each.
-    """
+    """Names of the services in the container, and the port of each."""
     given = lookup.get("container_service_names")
     if given is None:
         return {}

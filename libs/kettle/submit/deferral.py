@@ -1,6 +1,4 @@
-"""
-When a job is to start: at a time, or again and again by the calendar.
-"""
+"""When a job is to start: at a time, or again and again by the calendar."""
 
 from collections.abc import Mapping
 from datetime import UTC
@@ -32,9 +30,7 @@ SCHEDD_INTERVAL: Final = 300
 
 
 def deferral_of(lookup: Lookup) -> Ad:
-    """
-    The attributes of a job that does not start at once; none for any other.
-    """
+    """The attributes of a job that does not start at once; none for any other."""
     cron = {attribute: given for name, attribute in CRON.items() if (given := lookup.get(name))}
     at = lookup.get("deferral_time")
     if at is None and not cron:
@@ -70,9 +66,7 @@ def _cron(cron: Mapping[str, Setting]) -> Ad:
 
 
 def _seconds(given: Setting, name: str) -> Scalar:
-    """
-    A number of seconds, or an expression that is one when its time has come.
-    """
+    """A number of seconds, or an expression that is one when its time has come."""
     try:
         node = expression(given.text)
     except PlacelessError as error:

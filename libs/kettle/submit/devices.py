@@ -28,9 +28,7 @@ _WHOLE: Final = re.compile(r"\d{4,6}")
 
 
 def choices(lookup: Lookup) -> Ad:
-    """
-    What the description says of the devices; without `request_gpus` it says nothing.
-    """
+    """What the description says of the devices; without `request_gpus` it says nothing."""
     ad: Ad = {}
     for name, (attribute, _) in CHOICES.items():
         if given := lookup.get(name):
@@ -39,9 +37,7 @@ def choices(lookup: Lookup) -> Ad:
 
 
 def chosen(own: Node | None, ad: Ad) -> Node | None:
-    """
-    RequireGPUs: the submitter's own expression, and what follows from the `ad` of his choices.
-    """
+    """RequireGPUs: the submitter's own expression, and what follows from the `ad` of his choices."""
     clauses = [clause for attribute, clause in CHOICES.values() if attribute in ad]
     if not clauses:
         return own
@@ -50,9 +46,7 @@ def chosen(own: Node | None, ad: Ad) -> Node | None:
 
 
 def _cuda(given: Setting) -> int:
-    """
-    The version of the CUDA runtime that the job was made for, as CUDA counts them.
-    """
+    """The version of the CUDA runtime that the job was made for, as CUDA counts them."""
     if version := _VERSION.fullmatch(given.text):
         return _cuda_number(version)
     if not _WHOLE.fullmatch(given.text):
@@ -74,16 +68,12 @@ def _bound(given: Setting, name: str) -> Scalar:
 
 
 def _cuda_number(version: re.Match[str]) -> int:
-    """
-    12.4 is 12040: so drivers say up to which version they go (CUDA_VERSION of cuda.h).
-    """
+    """12.4 is 12040: so drivers say up to which version they go (CUDA_VERSION of cuda.h)."""
     return 1000 * int(version[1]) + 10 * int(version[2] or 0)
 
 
 def _joinable(node: Node) -> str:
-    """
-    An expression as a part of an and: in parentheses, unless it holds together without.
-    """
+    """An expression as a part of an and: in parentheses, unless it holds together without."""
     text = unparse(node)
     tight = isinstance(node, Binary) or (isinstance(node, Logical) and node.op == "&&")
     return text if tight else f"({text})"

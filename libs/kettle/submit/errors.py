@@ -30,12 +30,8 @@ class PlacelessError(ValueError):
 
 
 class QuotingError(PlacelessError):
-    """
-    Text in one of the two syntaxes of arguments and environments cannot be split.
-    """
+    """Text in one of the two syntaxes of arguments and environments cannot be split."""
 
 
 class MacroError(PlacelessError):
-    """
-    A macro or a function macro has no value.
-    """
+    """A macro or a function macro has no value."""

@@ -39,21 +39,15 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def count(self) -> int:
-        """
-        How many jobs there are.
-        """
+        """How many jobs there are."""
         return len(self.rows)
 
     def job(self, proc: int) -> Ad:
-        """
-        The whole ad of one job.
-        """
+        """The whole ad of one job."""
         return self.ad | dict(zip(self.columns, self.rows[proc], strict=True))
 
     def queued(self, proc: int, cluster: int) -> Ad:
-        """
-        The same in the cluster that it has become part of, as far as that is known here.
-        """
+        """The same in the cluster that it has become part of, as far as that is known here."""
         ad = self.job(proc) | {"ClusterId": cluster, "ProcId": proc}
         number = str(cluster)
         return {
@@ -63,9 +57,7 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Batch(msgspec.Struct, frozen=True):
-    """
-    The jobs of one queue statement: what they share, and what each has of its own.
-    """
+    """The jobs of one queue statement: what they share, and what each has of its own."""
 
     shared: Ad
     own: list[Ad]
@@ -106,9 +98,7 @@ def expand_clusters(description: Description, site: Site) -> list[Submission]:
 
 
 def _clusters(description: Description) -> list[list[Queue]]:
-    """
-    The queue statements that make jobs, those of each cluster together.
-    """
+    """The queue statements that make jobs, those of each cluster together."""
     clusters: list[list[Queue]] = []
     for queue in description.queues:
         if not (queue.iteration.count and queue.iteration.rows):
@@ -187,17 +177,13 @@ class _Spelled:
         self._spelling = spelling
 
     def overlay(self, part: Ad) -> None:
-        """
-        Set attributes over those that are there.
-        """
+        """Set attributes over those that are there."""
         for name, value in part.items():
             self.ad[self._spelling.setdefault(name.lower(), name)] = value
 
 
 def _live(queue: Queue, first: int) -> Iterator[Mapping[str, str]]:
-    """
-    For each job the macros that only it has.
-    """
+    """For each job the macros that only it has."""
     variables = [name.lower() for name in queue.iteration.variables]
     proc = first
     for row in queue.iteration.rows:

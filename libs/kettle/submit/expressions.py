@@ -1,6 +1,4 @@
-"""
-Text to values of a job ad, as they travel.
-"""
+"""Text to values of a job ad, as they travel."""
 
 from __future__ import annotations
 
@@ -39,9 +37,7 @@ _BOOLEANS: Final = {
 
 
 def expression(text: str) -> Node:
-    """
-    The expression that a command's value is; raises PlacelessError.
-    """
+    """The expression that a command's value is; raises PlacelessError."""
     try:
         return parse(_with_cluster(text))
     except ClassAdParseError as error:
@@ -50,9 +46,7 @@ def expression(text: str) -> Node:
 
 
 def wire(node: Node) -> Scalar:
-    """
-    An expression as it travels: literals as themselves.
-    """
+    """An expression as it travels: literals as themselves."""
     match node:
         case Literal(value=bool() | int() | float() | str() as value):
             return value
@@ -61,9 +55,7 @@ def wire(node: Node) -> Scalar:
 
 
 def scalar(text: str) -> Scalar:
-    """
-    Text of an expression as it travels; raises PlacelessError.
-    """
+    """Text of an expression as it travels; raises PlacelessError."""
     return wire(expression(text))
 
 
@@ -87,9 +79,7 @@ def _computed(node: Node) -> Value | None:
 
 
 def integer(text: str, name: str) -> int:
-    """
-    The integer that a command must be; raises PlacelessError.
-    """
+    """The integer that a command must be; raises PlacelessError."""
     value = constant(expression(text))
     if isinstance(value, bool) or not isinstance(value, int):
         raise PlacelessError(f"{name} must be a whole number, not '{text}'")
@@ -97,18 +87,14 @@ def integer(text: str, name: str) -> int:
 
 
 def boolean(text: str, name: str) -> bool:
-    """
-    The truth value that a command must be; raises PlacelessError.
-    """
+    """The truth value that a command must be; raises PlacelessError."""
     if text.lower() not in _BOOLEANS:
         raise PlacelessError(f"{name} must be true or false, not '{text}'")
     return _BOOLEANS[text.lower()]
 
 
 def unquoted(text: str) -> str:
-    """
-    The text without one pair of double quotes around it.
-    """
+    """The text without one pair of double quotes around it."""
     return text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else text
 
 
@@ -130,7 +116,5 @@ def _with_cluster(text: str) -> str:
 
 
 def is_undefined(node: Node) -> bool:
-    """
-    Whether a command was switched off by the word `undefined`.
-    """
+    """Whether a command was switched off by the word `undefined`."""
     return isinstance(node, Literal) and node.value is UNDEFINED

@@ -1,6 +1,4 @@
-"""
-The function macros: `$ENV(HOME)`, `$Fn(file)`, `$INT(expression)`, ...
-"""
+"""The function macros: `$ENV(HOME)`, `$Fn(file)`, `$INT(expression)`, ..."""
 
 from __future__ import annotations
 
@@ -26,9 +24,7 @@ if TYPE_CHECKING:
 
 
 class Macros(Protocol):
-    """
-    What a function macro may ask of the expansion that it is part of.
-    """
+    """What a function macro may ask of the expansion that it is part of."""
 
     @property
     def environ(self) -> Mapping[str, str]:
@@ -37,9 +33,7 @@ class Macros(Protocol):
 
     @property
     def context(self) -> Context:
-        """
-        What expressions may see, and how much work they may be.
-        """
+        """What expressions may see, and how much work they may be."""
         ...
 
     def expand(self, text: str) -> str:
@@ -61,16 +55,12 @@ _CONVERSION: Final = re.compile(r"[^%]*%[-+ 0#]*\d{0,3}(?:\.\d{1,3})?([diouxXeEf
 
 
 def is_path_function(name: str) -> bool:
-    """
-    Whether `$name(...)` takes a path apart.
-    """
+    """Whether `$name(...)` takes a path apart."""
     return _PATH_FUNCTION.fullmatch(name) is not None
 
 
 def path_parts(function: str, path: str) -> str:
-    """
-    The parts of a path that the letters after `F` ask for; quotes around the path are no part of it.
-    """
+    """The parts of a path that the letters after `F` ask for; quotes around the path are no part of it."""
     letters = function[1:]
     if len(path) > 1 and path[0] == path[-1] and path[0] in "\"'":
         path = path[1:-1]
@@ -124,7 +114,9 @@ def _random_choice(argument: str, macros: Macros) -> str:
 
 
 def _listed(name: str, macros: Macros) -> list[str]:
-    """The words that a macro comes to; they are expanded already, and a value must not be taken for a text."""
+    """
+    The words that a macro comes to; they are expanded already, and a value must not be taken for a text.
+    """
     return [part for part in re.split(r"[\s,]+", macros.resolve(name)) if part]
 
 

@@ -23,9 +23,7 @@ _GROWS: Final = (("memory", "RequestMemory", "M"), ("disk", "RequestDisk", "K"))
 
 
 def first_of(given: Setting) -> Setting:
-    """
-    The first of several amounts.
-    """
+    """The first of several amounts."""
     steps = _amounts(given.text)
     return msgspec.structs.replace(given, text=steps[0]) if steps else given
 
@@ -61,9 +59,7 @@ def growth(lookup: Lookup, ad: Ad) -> Ad:
 
 
 def _amounts(text: str) -> list[str]:
-    """
-    Several amounts; none for anything else, such as a call with two arguments.
-    """
+    """Several amounts; none for anything else, such as a call with two arguments."""
     parts = [part.strip() for part in text.split(",")]
     plain = all(amount(part, unit="K") is not None for part in parts)
     return parts if plain and len(parts) > 1 else []

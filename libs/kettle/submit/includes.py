@@ -93,9 +93,7 @@ def printed(command: str, *, cwd: Path, environ: Mapping[str, str]) -> str:
 
 
 def used(category: str, names: str, templates: Callable[[str], str | None]) -> Sources:
-    """
-    The templates that a `use` statement names, one after the other.  Raises PlacelessError.
-    """
+    """The templates that a `use` statement names, one after the other.  Raises PlacelessError."""
     if category.lower() != "template":
         raise PlacelessError(f"'use {category}' is not for submit descriptions: write use template : NAME")
     position = 0

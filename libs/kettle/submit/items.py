@@ -1,6 +1,4 @@
-"""
-`queue [count] [variables] [in|from|matching ...]`: which items there are, and how often each is queued.
-"""
+"""`queue [count] [variables] [in|from|matching ...]`: which items there are, and how often each is queued."""
 
 import os
 import re
@@ -27,25 +25,23 @@ _NOT_TEXT: Final = re.compile(r"[\0\udc80-\udcff]")
 _UNIT_SEPARATOR: Final = "\x1f"
 
 MOST_JOBS: Final = 1_000_000
-"""In one description: every job takes some memory here before the pool is asked whether it takes that many."""
+"""
+In one description: every job takes some memory here before the pool is asked whether it takes that many.
+"""
 _TOO_MANY: Final = f"cannot queue {{}} jobs at once, at most {MOST_JOBS}"
 
 More = Callable[[], str | None]
 
 
 class Row(msgspec.Struct, frozen=True):
-    """
-    One item: its place in the whole list, and one value per variable.
-    """
+    """One item: its place in the whole list, and one value per variable."""
 
     index: int
     values: tuple[str, ...]
 
 
 class Iteration(msgspec.Struct, frozen=True):
-    """
-    The items of a queue statement, each queued `count` times.
-    """
+    """The items of a queue statement, each queued `count` times."""
 
     count: int
     variables: tuple[str, ...]

@@ -1,6 +1,4 @@
-"""
-Keys for objects in S3: the job says in which files they are, and only the submit side ever reads them.
-"""
+"""Keys for objects in S3: the job says in which files they are, and only the submit side ever reads them."""
 
 from typing import Final
 

@@ -1,6 +1,4 @@
-"""
-The files in which it is written what happens to the jobs, and what is written there.
-"""
+"""The files in which it is written what happens to the jobs, and what is written there."""
 
 from typing import Final
 
@@ -19,9 +17,7 @@ _TEXTS: Final = (
 
 
 def logs(lookup: Lookup) -> Ad:
-    """
-    The job event logs: the submitter's own, and that of the workflow of which the jobs are nodes.
-    """
+    """The job event logs: the submitter's own, and that of the workflow of which the jobs are nodes."""
     ad: Ad = {}
     iwd = lookup.iwd()
     for name, attribute in _FILES:

@@ -52,9 +52,7 @@ class Expander:
         self._within: list[str] = []
 
     def expand(self, text: str) -> str:
-        """
-        The text with every macro replaced by its value; raises MacroError.
-        """
+        """The text with every macro replaced by its value; raises MacroError."""
         if "$" not in text:
             return text
         done: list[str] = []
@@ -76,9 +74,7 @@ class Expander:
         return "".join(done)
 
     def value(self, name: str) -> str | None:
-        """
-        The expanded value of a macro; None if it is not defined.
-        """
+        """The expanded value of a macro; None if it is not defined."""
         key = name.lower()
         if key in _CLUSTER_NAMES:
             return CLUSTER
@@ -99,17 +95,13 @@ class Expander:
             self._within.pop()
 
     def resolve(self, argument: str) -> str:
-        """
-        The argument of a function macro: the name of a macro, or text.
-        """
+        """The argument of a function macro: the name of a macro, or text."""
         match = _NAME.fullmatch(argument)
         found = self.value(match[1]) if match else None
         return self.expand(argument).strip() if found is None else found
 
     def draw(self) -> random.Random:
-        """
-        The source of random numbers, for a function macro: each job gets its own.
-        """
+        """The source of random numbers, for a function macro: each job gets its own."""
         self.varied = True
         return self.entropy
 
@@ -130,9 +122,7 @@ class Expander:
 
 
 def _closing(text: str, position: int) -> int | None:
-    """
-    Where the parenthesis that is open at `position` closes.
-    """
+    """Where the parenthesis that is open at `position` closes."""
     depth = 1
     for index in range(position, len(text)):
         if text[index] == "(":
@@ -161,8 +151,6 @@ def names_used(text: str) -> Iterator[str]:
 
 
 def substitute_self(name: str, text: str, current: str) -> str:
-    """
-    The one expansion at assignment: a macro that names itself means the value it had so far.
-    """
+    """The one expansion at assignment: a macro that names itself means the value it had so far."""
     own = re.compile(rf"(?<!\$)\$\(\s*{re.escape(name)}\s*(?::([^()]*))?\)", re.IGNORECASE)
     return own.sub(lambda found: current or found[1] or "", text)

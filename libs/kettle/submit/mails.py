@@ -1,6 +1,4 @@
-"""
-About what the submitter is sent mail, and to whom.
-"""
+"""About what the submitter is sent mail, and to whom."""
 
 from typing import Final
 
@@ -14,9 +12,7 @@ _NOTIFICATIONS: Final = {"never": 0, "always": 1, "complete": 2, "error": 3, "st
 
 
 def mails(lookup: Lookup) -> Ad:
-    """
-    Without a word: none.
-    """
+    """Without a word: none."""
     ad: Ad = {"JobNotification": 0}
     if given := lookup.get("notification"):
         if given.text.lower() not in _NOTIFICATIONS:

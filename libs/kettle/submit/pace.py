@@ -1,6 +1,4 @@
-"""
-How fast the jobs of a large submission come into the queue (late materialisation).
-"""
+"""How fast the jobs of a large submission come into the queue (late materialisation)."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -18,9 +16,7 @@ COMMANDS: Final[Mapping[str, str]] = {
 
 
 def pace(lookup: Lookup) -> Ad:
-    """
-    At most how many jobs are in the queue at a time, and how many of them wait there.
-    """
+    """At most how many jobs are in the queue at a time, and how many of them wait there."""
     return {
         attribute: _jobs(given, name) for name, attribute in COMMANDS.items() if (given := lookup.get(name))
     }

@@ -61,9 +61,7 @@ _READ: Final[Mapping[Kind, Callable[[str, str], Scalar]]] = {
 
 
 def plain(lookup: Lookup) -> Ad:
-    """
-    All of them.
-    """
+    """All of them."""
     ad: Ad = {}
     for name, (attribute, kind) in PLAIN.items():
         if given := lookup.get(name):
@@ -96,7 +94,5 @@ def _inside(given: Setting) -> str:
 
 
 def on_hold(lookup: Lookup) -> Ad:
-    """
-    Jobs that wait for their owner from the first moment on.
-    """
+    """Jobs that wait for their owner from the first moment on."""
     return dict(SUBMITTED_ON_HOLD) if flag(lookup, "hold", default=False) else {}

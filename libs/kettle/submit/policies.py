@@ -1,6 +1,4 @@
-"""
-What is to become of a job while it waits, runs and ends: expressions that the schedd evaluates.
-"""
+"""What is to become of a job while it waits, runs and ends: expressions that the schedd evaluates."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -49,9 +47,7 @@ def policies(lookup: Lookup) -> Ad:
 
 
 def _retries(lookup: Lookup, remove: Node | None) -> Ad:
-    """
-    When a job that ended leaves the queue: after its last try, when it succeeded, or when it says so.
-    """
+    """When a job that ended leaves the queue: after its last try, when it succeeded, or when it says so."""
     most = lookup.get("max_retries")
     success = lookup.get("success_exit_code")
     ad: Ad = {"JobMaxRetries": DEFAULT_RETRIES if most is None else _whole(most, "max_retries", least=0)}
@@ -78,9 +74,7 @@ def _until(given: Setting) -> str:
 
 
 def _joinable(node: Node) -> str:
-    """
-    An expression as a part of an or: in parentheses, unless it holds together without.
-    """
+    """An expression as a part of an or: in parentheses, unless it holds together without."""
     text = unparse(node)
     tight = isinstance(node, Binary) or (isinstance(node, Logical) and node.op == "||")
     return text if tight else f"({text})"

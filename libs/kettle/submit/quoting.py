@@ -16,16 +16,12 @@ _SPECIAL: Final = re.compile(r"[\s']+")
 
 
 def is_v2(text: str) -> bool:
-    """
-    Whether a description's value is in the new syntax.
-    """
+    """Whether a description's value is in the new syntax."""
     return text.startswith('"')
 
 
 def unquote_v2(text: str) -> str:
-    """
-    The raw form of `"..."` from a description.
-    """
+    """The raw form of `"..."` from a description."""
     text = text.strip()
     if len(text) < 2 or not (text.startswith('"') and text.endswith('"')):
         raise QuotingError(f"text in the new syntax must be enclosed in double quotes, which {text} is not")
@@ -36,9 +32,7 @@ def unquote_v2(text: str) -> str:
 
 
 def split_v2(raw: str) -> list[str]:
-    """
-    The words of a raw V2 text.
-    """
+    """The words of a raw V2 text."""
     words: list[str] = []
     position = 0
     while position < len(raw):
@@ -59,9 +53,7 @@ def _unprotected(word: str) -> str:
 
 
 def join_v2(words: list[str]) -> str:
-    """
-    The canonical raw V2 text of these words; inverse of `split_v2`.
-    """
+    """The canonical raw V2 text of these words; inverse of `split_v2`."""
     return " ".join(
         _SPECIAL.sub(lambda run: "'" + run[0].replace("'", "''") + "'", word) if word else "''"
         for word in words
@@ -69,9 +61,7 @@ def join_v2(words: list[str]) -> str:
 
 
 def unescape_v1(text: str) -> str:
-    r"""
-    The raw V1 form of a description's arguments, where a double quote is written `\"`.
-    """
+    r"""The raw V1 form of a description's arguments, where a double quote is written `\"`."""
     for found in re.finditer(r'\\"|"', text):
         if found[0] == '"':
             raise QuotingError(
@@ -81,23 +71,17 @@ def unescape_v1(text: str) -> str:
 
 
 def split_v1(raw: str) -> list[str]:
-    """
-    The words of a raw V1 text.
-    """
+    """The words of a raw V1 text."""
     return raw.split()
 
 
 def split_environment_v1(raw: str) -> list[str]:
-    """
-    The `NAME=value` entries of an environment in the old syntax.
-    """
+    """The `NAME=value` entries of an environment in the old syntax."""
     return [entry.strip() for entry in raw.split(";") if entry.strip()]
 
 
 def environment_of(entries: list[str]) -> dict[str, str]:
-    """
-    Names and values of `NAME=value` entries; the last of a name wins.
-    """
+    """Names and values of `NAME=value` entries; the last of a name wins."""
     found: dict[str, str] = {}
     for entry in entries:
         name, equals, value = entry.partition("=")

@@ -41,9 +41,7 @@ class Request(msgspec.Struct, frozen=True):
 
     @property
     def literal(self) -> object:
-        """
-        The amount if it is written out, else None.
-        """
+        """The amount if it is written out, else None."""
         return self.need.value if isinstance(self.need, Literal) else None
 
 
@@ -114,9 +112,7 @@ def _choice(setting: Setting) -> Node | None:
 
 
 def _need(given: Setting, name: str, unit: str, *, least: int) -> Node:
-    """
-    A literal amount, or an expression; what is plainly less than `least` is refused.
-    """
+    """A literal amount, or an expression; what is plainly less than `least` is refused."""
     number = amount(given.text, unit=unit) if unit else None
     try:
         node = expression(given.text) if number is None else Literal(number)

@@ -1,6 +1,4 @@
-"""
-How a job is told to end.
-"""
+"""How a job is told to end."""
 
 import signal
 from typing import Final
@@ -15,9 +13,7 @@ _OTHERS: Final = {"kill_sig_timeout": "KillSigTimeout", "want_graceful_removal":
 
 
 def signals(lookup: Lookup) -> Ad:
-    """
-    By which signal, whether at all when it is removed, and how long it may take.
-    """
+    """By which signal, whether at all when it is removed, and how long it may take."""
     ad: Ad = {}
     for command, attribute in _SIGNALS.items():
         if given := lookup.get(command):

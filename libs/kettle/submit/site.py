@@ -1,6 +1,4 @@
-"""
-The machine that a description is submitted on: what it is, and what lies on its disk.
-"""
+"""The machine that a description is submitted on: what it is, and what lies on its disk."""
 
 import os
 import platform
@@ -18,25 +16,19 @@ _SYSTEMS: Final = {"linux": "LINUX", "darwin": "macOS", "windows": "WINDOWS"}
 
 
 def architecture() -> str:
-    """
-    The Arch of this machine, as machine ads spell it.
-    """
+    """The Arch of this machine, as machine ads spell it."""
     machine = platform.machine()
     return _ARCHITECTURES.get(machine.lower(), machine)
 
 
 def operating_system() -> str:
-    """
-    The OpSys of this machine, as machine ads spell it.
-    """
+    """The OpSys of this machine, as machine ads spell it."""
     system = platform.system()
     return _SYSTEMS.get(system.lower(), system.upper())
 
 
 class Site(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    What ends up in the ad of every job submitted here, and what a pool gives to those who do not ask.
-    """
+    """What ends up in the ad of every job submitted here, and what a pool gives to those who do not ask."""
 
     arch: str
     opsys: str
@@ -53,9 +45,7 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def here(cls, *, submit_method: int = 0) -> "Site":
-        """
-        The machine that we are on.
-        """
+        """The machine that we are on."""
         return cls(
             arch=architecture(),
             opsys=operating_system(),
@@ -65,26 +55,20 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Disk:
-    """
-    The files that a description names; each is looked at once, however many jobs name it.
-    """
+    """The files that a description names; each is looked at once, however many jobs name it."""
 
     def __init__(self) -> None:
         self._sizes: dict[Path, int | None] = {}
 
     def size(self, path: Path) -> int | None:
-        """
-        Bytes of a file, or of all files below a directory; None if there is no such thing.
-        """
+        """Bytes of a file, or of all files below a directory; None if there is no such thing."""
         if path not in self._sizes:
             self._sizes[path] = _size(path)
         return self._sizes[path]
 
     @staticmethod
     def unreadable(path: Path) -> str:
-        """
-        Why a file cannot be read, as the end of a sentence; empty if it can.
-        """
+        """Why a file cannot be read, as the end of a sentence; empty if it can."""
         try:
             path.stat()
         except (FileNotFoundError, NotADirectoryError):
@@ -95,9 +79,7 @@ class Disk:
 
     @staticmethod
     def unwritable(path: Path) -> str:
-        """
-        Why a file cannot be written or made, as a sentence; empty if it can.
-        """
+        """Why a file cannot be written or made, as a sentence; empty if it can."""
         if not os.path.isdir(path.parent):  # noqa: PTH112 - pathlib's raises where we may not look
             return f"there is no directory {path.parent}"
         if os.path.isdir(path):  # noqa: PTH112 - the same

@@ -32,9 +32,7 @@ _SHOWN: Final = 60
 
 
 class Assignment(msgspec.Struct, frozen=True):
-    """
-    `name = text`, not yet expanded; `line` is None for what was given beside the description.
-    """
+    """`name = text`, not yet expanded; `line` is None for what was given beside the description."""
 
     name: str
     text: str
@@ -42,16 +40,12 @@ class Assignment(msgspec.Struct, frozen=True):
     line: int | None
 
     def refused(self, sentence: str) -> SubmitError:
-        """
-        The error that this assignment gave rise to.
-        """
+        """The error that this assignment gave rise to."""
         return SubmitError(sentence, source=self.source, line=self.line)
 
 
 class Queue(msgspec.Struct, frozen=True):
-    """
-    One queue statement, with the assignments (by lower-case name) as they stood there.
-    """
+    """One queue statement, with the assignments (by lower-case name) as they stood there."""
 
     source: str
     line: int
@@ -59,9 +53,7 @@ class Queue(msgspec.Struct, frozen=True):
     iteration: Iteration
 
     def refused(self, sentence: str) -> SubmitError:
-        """
-        The error that this statement gave rise to.
-        """
+        """The error that this statement gave rise to."""
         return SubmitError(sentence, source=self.source, line=self.line)
 
 
@@ -81,9 +73,7 @@ class Description(msgspec.Struct, frozen=True):
 
 
 class Reader:
-    """
-    Reads one description; `read` may be called once.
-    """
+    """Reads one description; `read` may be called once."""
 
     def __init__(
         self,
@@ -120,9 +110,7 @@ class Reader:
         self._conditions = Conditions()
 
     def read(self) -> Description:
-        """
-        The whole description; raises SubmitError.
-        """
+        """The whole description; raises SubmitError."""
         self._read()
         for assignment in self._all:
             known = commands.is_known(assignment.name) or assignment.name.lower() in self._used
@@ -142,9 +130,7 @@ class Reader:
         )
 
     def _read(self) -> None:
-        """
-        The lines of one source; an `if` that it opens it closes.
-        """
+        """The lines of one source; an `if` that it opens it closes."""
         outer = self._conditions.depth
         while (logical := self._logical()) is not None:
             line, text = logical
@@ -163,9 +149,7 @@ class Reader:
         return SubmitError(sentence, source=self._source, line=line)
 
     def _logical(self) -> tuple[int, str] | None:
-        """
-        The next line that says something, continuations joined, with the number of its first line.
-        """
+        """The next line that says something, continuations joined, with the number of its first line."""
         while (text := self._physical()) is not None:
             line = self._next
             text = text.strip()

@@ -45,9 +45,7 @@ _LIMITS: Final = {
 
 
 class Transfer(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    How files get to the machine and back.
-    """
+    """How files get to the machine and back."""
 
     mode: str
     when: str
@@ -66,17 +64,13 @@ class Transfer(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def methods(self) -> list[str]:
-        """
-        The URL schemes that the machine must move, in order, each once.
-        """
+        """The URL schemes that the machine must move, in order, each once."""
         schemes = (scheme_of(item) for item in (*self.inputs, *self.public, *self.urls) if is_url(item))
         return [scheme for scheme in dict.fromkeys(schemes) if scheme not in self.plugins]
 
 
 def transfer_of(lookup: Lookup, container: Container | None) -> Transfer:
-    """
-    What the description says about files.
-    """
+    """What the description says about files."""
     mode, when = _mode(lookup), lookup.get("when_to_transfer_output")
     if when:
         _check_when(when, mode)
@@ -131,9 +125,7 @@ def _check_when(when: Setting, mode: str) -> None:
 
 
 def _listed(lookup: Lookup, command: str) -> tuple[str, ...]:
-    """
-    Input files: those of the submitter have to be there, URLs have to name a file.
-    """
+    """Input files: those of the submitter have to be there, URLs have to name a file."""
     given = lookup.get(command)
     if given is None:
         return ()
@@ -181,9 +173,7 @@ def _plugins(lookup: Lookup) -> Mapping[str, str]:
 
 
 def _destinations(lookup: Lookup) -> tuple[str, ...]:
-    """
-    The URLs to which results go.
-    """
+    """The URLs to which results go."""
     found: list[str] = []
     for command in ("output_destination", "checkpoint_destination"):
         if given := lookup.get(command):
@@ -237,9 +227,7 @@ def _executable_bytes(lookup: Lookup) -> int:
 
 
 def transfer_attributes(transfer: Transfer, lookup: Lookup, megabytes: int) -> Ad:
-    """
-    The part of the job ad; `megabytes` is the size of all input.
-    """
+    """The part of the job ad; `megabytes` is the size of all input."""
     image_kib = -(-transfer.executable_bytes // 1024)
     ad: Ad = {
         "ShouldTransferFiles": transfer.mode,

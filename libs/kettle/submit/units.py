@@ -1,6 +1,4 @@
-"""
-Amounts of memory and disk as people write them: `1.5 GB`, `512K`.
-"""
+"""Amounts of memory and disk as people write them: `1.5 GB`, `512K`."""
 
 import math
 import re

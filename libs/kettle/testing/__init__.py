@@ -1,3 +1,1 @@
-"""
-What tests are made of: scenarios, fakes behind the ports, and real embedded servers.
-"""
+"""What tests are made of: scenarios, fakes behind the ports, and real embedded servers."""

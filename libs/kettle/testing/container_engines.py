@@ -1,6 +1,4 @@
-"""
-Engines for containers that tests have for themselves: a store of podman's, a Docker daemon.
-"""
+"""Engines for containers that tests have for themselves: a store of podman's, a Docker daemon."""
 
 import os
 import shutil
@@ -33,9 +31,7 @@ def engine(name: str) -> Generator[list[str]]:
 
 
 def _unmount(place: Path) -> None:
-    """
-    Engines leave their store, or a namespace, mounted on itself until the machine is shut down.
-    """
+    """Engines leave their store, or a namespace, mounted on itself until the machine is shut down."""
     points = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
     for point in reversed(points):
         if point.startswith(f"{place}/"):
@@ -57,9 +53,7 @@ def _podman(place: Path) -> Generator[list[str]]:
 
 @contextmanager
 def _docker(place: Path) -> Generator[list[str]]:
-    """
-    Without a network of its own: it would change that of the machine.
-    """
+    """Without a network of its own: it would change that of the machine."""
     host = f"unix://{place / 'sock'}"
     words = [
         "dockerd", "--data-root", str(place / "data"), "--exec-root", str(place / "exec"),

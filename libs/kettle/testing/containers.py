@@ -34,9 +34,7 @@ jetstream { store_dir: "/data", max_file_store: 64GB, max_memory_store: 1GB }
 
 
 def docker_is_missing() -> str:
-    """
-    Why there is no Docker engine to be had; empty if there is one.
-    """
+    """Why there is no Docker engine to be had; empty if there is one."""
     # The engine's client forgets to close a socket that it could not connect.
     host = urlsplit(os.environ.get("DOCKER_HOST") or _DOCKER_HOST)
     if host.scheme == "unix" and (why := _not_connected(host.path)):

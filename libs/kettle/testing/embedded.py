@@ -27,9 +27,7 @@ _MEMORY_BYTES: Final = 2 << 30
 
 
 class Servers(msgspec.Struct, frozen=True):
-    """
-    A PostgreSQL and a NATS server, running.
-    """
+    """A PostgreSQL and a NATS server, running."""
 
     postgres: EmbeddedPostgres
     nats: EmbeddedNats
@@ -58,9 +56,7 @@ async def servers(
 
 
 async def postgres_template(directory: Path) -> Path:
-    """
-    A stopped server with an empty database, for others to be copied from; made if it is not there.
-    """
+    """A stopped server with an empty database, for others to be copied from; made if it is not there."""
     server = EmbeddedPostgres(directory, throwaway=True)
     if not (directory / "data" / "PG_VERSION").is_file():
         async with server:
@@ -88,9 +84,7 @@ async def fresh_database(url: str) -> AsyncGenerator[str]:
 
 
 def of_database(url: str, name: str) -> str:
-    """
-    The URL of another database of the same server.
-    """
+    """The URL of another database of the same server."""
     parts = urlsplit(url)
     query = f"?{parts.query}" if parts.query else ""
     return f"{parts.scheme}://{parts.netloc}/{quote(name, safe='')}{query}"
@@ -109,9 +103,7 @@ def server_directory() -> Generator[Path]:
 
 @contextmanager
 def temporary(parent: Path | None = None) -> Generator[Path]:
-    """
-    A private directory with a short path, as sockets need it, removed at the end.
-    """
+    """A private directory with a short path, as sockets need it, removed at the end."""
     path = Path(tempfile.mkdtemp(prefix="kettle-", dir=parent))
     try:
         yield path

@@ -18,16 +18,12 @@ _REMOVE_PAUSE_S: Final = 0.02
 
 
 def say(text: str) -> None:
-    """
-    Progress, on the standard error.
-    """
+    """Progress, on the standard error."""
     sys.stderr.write(f"{text}\n")
 
 
 def summary(values: Iterable[float], digits: int = 3) -> dict[str, Any]:
-    """
-    Median, range and number of the values.
-    """
+    """Median, range and number of the values."""
     sample = sorted(values)
     return {
         "median": round(statistics.median(sample), digits),
@@ -46,9 +42,7 @@ def processor_seconds(pid: int, *, ended_children: bool = False) -> float:
 
 
 def parent(pid: int) -> int:
-    """
-    The process that has started a process; 0: it has ended.
-    """
+    """The process that has started a process; 0: it has ended."""
     try:
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
     except (FileNotFoundError, ProcessLookupError):
@@ -68,18 +62,14 @@ def below(pid: int) -> list[int]:
 
 
 def busy_seconds() -> float:
-    """
-    Processor time of the whole computer so far, whoever has used it.
-    """
+    """Processor time of the whole computer so far, whoever has used it."""
     fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()
     user, nice, system, _, _, irq, softirq = map(int, fields[1:8])
     return (user + nice + system + irq + softirq) / _TICKS
 
 
 def proportional_kib(pid: int) -> int:
-    """
-    The memory of a process, shared pages divided among those who share them, KiB; 0: it has ended.
-    """
+    """The memory of a process, shared pages divided among those who share them, KiB; 0: it has ended."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except (FileNotFoundError, ProcessLookupError):
@@ -113,7 +103,5 @@ def accounted() -> Generator[Path | None]:
 
 
 def group_seconds(group: Path) -> float:
-    """
-    What everything that was ever in the group has used of the processors.
-    """
+    """What everything that was ever in the group has used of the processors."""
     return int((group / "cpuacct.usage").read_text()) / 1e9

@@ -33,43 +33,31 @@ _ACCOUNT: Final = "xrootd"
 
 
 class FileServer(ABC):
-    """
-    A server that runs.
-    """
+    """A server that runs."""
 
     def __init__(self, port: int) -> None:
         self.port: Final = port
 
     @abstractmethod
     def url(self, name: str, *, port: int = 0) -> str:
-        """
-        Of a file or directory, as a job names it; `port`: of somebody before the server.
-        """
+        """Of a file or directory, as a job names it; `port`: of somebody before the server."""
 
     def commands(self, *, port: int = 0) -> str:
-        """
-        What a submit description needs beside URLs.
-        """
+        """What a submit description needs beside URLs."""
         del port
         return ""
 
     @abstractmethod
     def write(self, name: str, data: bytes) -> None:
-        """
-        Have a file there.
-        """
+        """Have a file there."""
 
     @abstractmethod
     def read(self, name: str) -> bytes | None:
-        """
-        The bytes of a file; None: there is none.
-        """
+        """The bytes of a file; None: there is none."""
 
 
 class Directory(FileServer):
-    """
-    A server whose files are those of a directory.
-    """
+    """A server whose files are those of a directory."""
 
     def __init__(self, port: int, scheme: str, directory: Path) -> None:
         super().__init__(port)
@@ -77,32 +65,24 @@ class Directory(FileServer):
         self._directory = directory
 
     def url(self, name: str, *, port: int = 0) -> str:
-        """
-        Of a file.
-        """
+        """Of a file."""
         between = "//" if self._scheme == "root" else "/"
         return f"{self._scheme}://127.0.0.1:{port or self.port}{between}{name}"
 
     def write(self, name: str, data: bytes) -> None:
-        """
-        Have a file.
-        """
+        """Have a file."""
         path = self._directory / name
         path.write_bytes(data)
         path.chmod(0o644)
 
     def read(self, name: str) -> bytes | None:
-        """
-        Its bytes.
-        """
+        """Its bytes."""
         path = self._directory / name
         return path.read_bytes() if path.exists() else None
 
 
 class Bucket(FileServer):
-    """
-    A bucket of an S3 server; `place` is where the keys lie.
-    """
+    """A bucket of an S3 server; `place` is where the keys lie."""
 
     def __init__(self, port: int, place: Path) -> None:
         super().__init__(port)
@@ -112,29 +92,21 @@ class Bucket(FileServer):
         self._ask("PUT", "")
 
     def url(self, name: str, *, port: int = 0) -> str:
-        """
-        Of a file.
-        """
+        """Of a file."""
         del port
         return f"s3://{_BUCKET}/{name}"
 
     def commands(self, *, port: int = 0) -> str:
-        """
-        The keys, and where the service is.
-        """
+        """The keys, and where the service is."""
         files = "".join(f"{command} = {path}\n" for command, path in self._keys.items())
         return f"{files}s3_endpoint = http://127.0.0.1:{port or self.port}\n"
 
     def write(self, name: str, data: bytes) -> None:
-        """
-        Have a file.
-        """
+        """Have a file."""
         self._ask("PUT", name, data)
 
     def read(self, name: str) -> bytes | None:
-        """
-        Its bytes.
-        """
+        """Its bytes."""
         try:
             return self._ask("GET", name)
         except urllib.error.HTTPError as error:
@@ -155,9 +127,7 @@ class Bucket(FileServer):
 
 @contextmanager
 def s3(place: Path) -> Generator[Bucket]:
-    """
-    moto, with an empty bucket.
-    """
+    """moto, with an empty bucket."""
     (port,) = free_ports(1)
     with _server([*_script("moto_server"), "-H", "127.0.0.1", "-p", str(port)], port):
         yield Bucket(port, place)
@@ -165,9 +135,7 @@ def s3(place: Path) -> Generator[Bucket]:
 
 @contextmanager
 def webdav(place: Path) -> Generator[Directory]:
-    """
-    wsgidav, with an empty directory.
-    """
+    """wsgidav, with an empty directory."""
     (port,), directory = free_ports(1), place / "dav"
     directory.mkdir()
     where = ["--host", "127.0.0.1", "--port", str(port), "--root", str(directory)]
@@ -176,9 +144,7 @@ def webdav(place: Path) -> Generator[Directory]:
 
 
 def no_xrootd() -> str:
-    """
-    Why there can be no XRootD server here; empty if there can.
-    """
+    """Why there can be no XRootD server here; empty if there can."""
     for program, package in (("xrootd", "xrootd-server"), ("xrdcp", "xrootd-client")):
         if shutil.which(program) is None:
             return f"there is no {program}; install the package {package}"
@@ -193,9 +159,7 @@ def no_xrootd() -> str:
 
 @contextmanager
 def xrootd() -> Generator[tuple[Directory, Directory]]:
-    """
-    An origin with an empty directory, and a cache before it, which shows the same files.
-    """
+    """An origin with an empty directory, and a cache before it, which shows the same files."""
     with tempfile.TemporaryDirectory(prefix="kettle-xrootd-") as name:
         place, (origin, cache) = Path(name), free_ports(2)
         data = place / "data"
@@ -228,9 +192,7 @@ def _xrootd(place: Path, role: str) -> list[str]:
 
 
 def _give_away(place: Path) -> None:
-    """
-    The server refuses to run as root.
-    """
+    """The server refuses to run as root."""
     account = pwd.getpwnam(_ACCOUNT)
     for path in (place, *place.iterdir()):
         os.chown(path, account.pw_uid, account.pw_gid)
@@ -249,22 +211,16 @@ class Cutter:
 
     @property
     def port(self) -> int:
-        """
-        Where it stands.
-        """
+        """Where it stands."""
         port: int = self._server.sockets[0].getsockname()[1]
         return port
 
     async def open(self) -> None:
-        """
-        Stand there.
-        """
+        """Stand there."""
         self._server = await asyncio.start_server(self._pass_on, "127.0.0.1", 0)
 
     def close(self) -> None:
-        """
-        Let nobody in any more.
-        """
+        """Let nobody in any more."""
         self._server.close()
 
     async def _pass_on(self, ours: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
@@ -295,9 +251,7 @@ class Cutter:
 
 @asynccontextmanager
 async def cutter(port: int, most: int) -> AsyncGenerator[Cutter]:
-    """
-    One that stands there while the context lasts.
-    """
+    """One that stands there while the context lasts."""
     standing = Cutter(port, most)
     await standing.open()
     try:
@@ -307,9 +261,7 @@ async def cutter(port: int, most: int) -> AsyncGenerator[Cutter]:
 
 
 def _script(name: str) -> list[str]:
-    """
-    A program of the environment in which the tests run.
-    """
+    """A program of the environment in which the tests run."""
     return [sys.executable, str(Path(sys.executable).with_name(name))]
 
 
@@ -317,9 +269,7 @@ def _script(name: str) -> list[str]:
 def _server(
     command: Sequence[str], port: int, *, environ: Mapping[str, str] | None = None, account: bool = False
 ) -> Generator[None]:
-    """
-    A server's process while the context lasts; it answers at `port` when it begins.
-    """
+    """A server's process while the context lasts; it answers at `port` when it begins."""
     other = _ACCOUNT if account and not os.geteuid() else None
     process = subprocess.Popen(
         command,

@@ -1,6 +1,4 @@
-"""
-Small images for tests of containers, made of a busybox: two megabytes, nothing is pulled from anywhere.
-"""
+"""Small images for tests of containers, made of a busybox: two megabytes, nothing is pulled from anywhere."""
 
 import hashlib
 import io
@@ -26,9 +24,7 @@ _APPLETS: Final = (
 
 
 def busybox_root(path: Path) -> Path:
-    """
-    A root file system: `/bin` with links to its busybox, `/etc` with the name of the image.
-    """
+    """A root file system: `/bin` with links to its busybox, `/etc` with the name of the image."""
     for name in ("bin", "etc", "tmp", "usr"):
         (path / name).mkdir(parents=True)
     shutil.copy(BUSYBOX, path / "bin" / "busybox")
@@ -40,9 +36,7 @@ def busybox_root(path: Path) -> Path:
 
 
 def tar_of(root: Path, *, mode: Literal["w", "w:gz"] = "w") -> bytes:
-    """
-    A directory as an archive.
-    """
+    """A directory as an archive."""
     sink = io.BytesIO()
     with tarfile.TarFile.open(fileobj=sink, mode=mode) as tar:
         for path in sorted(root.rglob("*")):
@@ -78,9 +72,7 @@ def sif_of(root: Path, *, system: int = 1, architecture: str = "") -> bytes:
 
 
 def tar_with(*members: tarfile.TarInfo, data: bytes = b"x") -> bytes:
-    """
-    An archive of just these members; regular files among them hold `data`.
-    """
+    """An archive of just these members; regular files among them hold `data`."""
     sink = io.BytesIO()
     with tarfile.open(fileobj=sink, mode="w") as tar:
         for member in members:
@@ -90,18 +82,14 @@ def tar_with(*members: tarfile.TarInfo, data: bytes = b"x") -> bytes:
 
 
 def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "", mode: int = 0o644) -> tarfile.TarInfo:
-    """
-    One member of an archive.
-    """
+    """One member of an archive."""
     found = tarfile.TarInfo(name)
     found.type, found.linkname, found.mode = kind, link, mode
     return found
 
 
 def oci_layout(path: Path, *layers: bytes, config: dict[str, Any] | None = None) -> Path:
-    """
-    An OCI image layout with these layers.
-    """
+    """An OCI image layout with these layers."""
     blobs = path / "blobs" / "sha256"
     blobs.mkdir(parents=True)
 
@@ -126,9 +114,7 @@ def oci_layout(path: Path, *layers: bytes, config: dict[str, Any] | None = None)
 
 
 def docker_archive(path: Path, *layers: bytes, config: dict[str, Any] | None = None) -> Path:
-    """
-    What `docker save` writes, as a directory.
-    """
+    """What `docker save` writes, as a directory."""
     path.mkdir(parents=True)
     names = [f"layer{number}.tar" for number in range(len(layers))]
     for name, layer in zip(names, layers, strict=True):
@@ -140,9 +126,7 @@ def docker_archive(path: Path, *layers: bytes, config: dict[str, Any] | None = N
 
 
 def missing(program: str, package: str) -> str:
-    """
-    Why a test cannot run; empty if it can.
-    """
+    """Why a test cannot run; empty if it can."""
     if not os.access(BUSYBOX, os.X_OK):
         return NO_BUSYBOX
     if program == "dockerd" and "docker0" in (name for _, name in socket.if_nameindex()):

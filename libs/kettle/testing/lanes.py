@@ -33,9 +33,7 @@ _EXTERNAL: Final = (
 
 
 class _Run:
-    """
-    What `opened` opened.
-    """
+    """What `opened` opened."""
 
     addresses: Addresses | None = None
 
@@ -54,9 +52,7 @@ def lane(environ: Mapping[str, str] = os.environ) -> str:
 
 
 def servers_are_ours() -> bool:
-    """
-    Whether each test has servers of its own, which it may kill.
-    """
+    """Whether each test has servers of its own, which it may kill."""
     return lane() == LANES[0]
 
 
@@ -150,9 +146,7 @@ def _own(own: Servers) -> Place:
 
 @asynccontextmanager
 async def database_server(directory: Path) -> AsyncGenerator[str]:
-    """
-    The URL of a database on a server on which `fresh_database` may make others.
-    """
+    """The URL of a database on a server on which `fresh_database` may make others."""
     if _Run.addresses is not None:
         yield _Run.addresses.database_url
         return

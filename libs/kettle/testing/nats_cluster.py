@@ -65,15 +65,11 @@ class NatsCluster:
 
     @property
     def url(self) -> str:
-        """
-        All servers, as `KETTLE_NATS_URL` takes them.
-        """
+        """All servers, as `KETTLE_NATS_URL` takes them."""
         return ",".join(node.url for node in self.nodes)
 
     def credentials(self, role: str) -> Path:
-        """
-        The file with the seed that a role shows to any of the servers.
-        """
+        """The file with the seed that a role shows to any of the servers."""
         return self.nodes[0].credentials(role)
 
     async def __aenter__(self) -> Self:
@@ -94,16 +90,12 @@ class NatsCluster:
         await self._stack.aclose()
 
     async def kill(self, node: int) -> None:
-        """
-        SIGKILL for one server; returns when it is gone.
-        """
+        """SIGKILL for one server; returns when it is gone."""
         os.kill(self.nodes[node].pid, signal.SIGKILL)
         await self.nodes[node].wait()
 
     async def restart(self, node: int) -> None:
-        """
-        Start a server again; returns when the whole cluster has what it had before.
-        """
+        """Start a server again; returns when the whole cluster has what it had before."""
         await self.nodes[node].start()
         await self.settled()
 

@@ -64,7 +64,9 @@ class Past:
     def submit(
         self, owner: str, *, at: float = 0.0, jobs: int = 1, seconds: int | list[int] = 60, **more: Scalar
     ) -> int:
-        """Jobs that nobody has seen running, and that are allowed to take so long; the number of their cluster."""
+        """
+        Jobs that nobody has seen running, and that are allowed to take so long; the number of their cluster.
+        """
         self._clusters += 1
         ad: Ad = {
             "RequestCpus": 1,

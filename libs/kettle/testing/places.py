@@ -1,6 +1,4 @@
-"""
-Where a test finds its servers, and what it leaves on those that outlive it.
-"""
+"""Where a test finds its servers, and what it leaves on those that outlive it."""
 
 import asyncio
 import secrets
@@ -21,15 +19,11 @@ _LOOK_S: Final = 0.02
 
 
 class NotHereError(Exception):
-    """
-    What the tests were to run on cannot be had on this machine; the message says why.
-    """
+    """What the tests were to run on cannot be had on this machine; the message says why."""
 
 
 class Addresses(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    Where servers are, named like the settings that say it.
-    """
+    """Where servers are, named like the settings that say it."""
 
     nats_url: str
     nats_credentials: str
@@ -39,9 +33,7 @@ class Addresses(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Place(msgspec.Struct, frozen=True):
-    """
-    What one test has: servers, an empty database, and the name of a pool that nobody else uses.
-    """
+    """What one test has: servers, an empty database, and the name of a pool that nobody else uses."""
 
     pool: str
     addresses: Addresses
@@ -50,26 +42,20 @@ class Place(msgspec.Struct, frozen=True):
 
     @property
     def subjects(self) -> Subjects:
-        """
-        The names of the pool on the bus.
-        """
+        """The names of the pool on the bus."""
         return Subjects(self.pool)
 
 
 @asynccontextmanager
 async def fresh_pool(addresses: Addresses) -> AsyncGenerator[str]:
-    """
-    A name for a pool; at the end nothing that bears it is left on the bus.
-    """
+    """A name for a pool; at the end nothing that bears it is left on the bus."""
     name = f"t{secrets.token_hex(6)}"
     yield name
     await forget(addresses, name)
 
 
 async def forget(addresses: Addresses, pool: str) -> None:
-    """
-    Remove the streams and buckets of a pool.
-    """
+    """Remove the streams and buckets of a pool."""
     prefix = f"KETTLE_{pool}_"
     client = Client()
     await client.connect(addresses.nats_url.split(","), nkeys_seed=addresses.nats_credentials or None)
@@ -87,9 +73,7 @@ async def forget(addresses: Addresses, pool: str) -> None:
 
 
 async def everywhere(addresses: Addresses, stream: str) -> None:
-    """
-    Wait until every server that keeps a stream has all of it: a reader may be given to any of them.
-    """
+    """Wait until every server that keeps a stream has all of it: a reader may be given to any of them."""
     client = Client()
     await client.connect(addresses.nats_url.split(","), nkeys_seed=addresses.nats_credentials or None)
     try:

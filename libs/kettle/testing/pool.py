@@ -64,18 +64,14 @@ SHORT: Final[Tables] = {
 
 
 class Audit(msgspec.Struct, frozen=True):
-    """
-    What `kettle log check` said.
-    """
+    """What `kettle log check` said."""
 
     clean: bool
     said: str
 
 
 class ThrowawayPool:
-    """
-    The running pool of one test.
-    """
+    """The running pool of one test."""
 
     def __init__(
         self, home: Path, *, environ: Mapping[str, str], settings: Tables, lifeline: Lifeline
@@ -93,54 +89,40 @@ class ThrowawayPool:
 
     @property
     def state(self) -> MasterState:
-        """
-        What the master last said.
-        """
+        """What the master last said."""
         state = pool.state(self.home)
         assert state is not None, "the pool's master is gone"
         return state
 
     def daemon(self, name: str) -> DaemonState:
-        """
-        A service by its role, or a server: `nats`, `postgres`.
-        """
+        """A service by its role, or a server: `nats`, `postgres`."""
         found = self.state.daemon(name)
         assert found is not None, f"this pool has no {name}"
         return found
 
     def pid(self, name: str) -> int:
-        """
-        The process id of a service or server that runs; 0 while it does not.
-        """
+        """The process id of a service or server that runs; 0 while it does not."""
         return self.daemon(name).pid
 
     def kill(self, name: str, number: signal.Signals = signal.SIGKILL) -> int:
-        """
-        Send a signal to a service or server, if it runs; its process id.
-        """
+        """Send a signal to a service or server, if it runs; its process id."""
         if pid := self.pid(name):
             os.kill(pid, number)
         return pid
 
     @property
     def lives(self) -> bool:
-        """
-        Whether there is a master.
-        """
+        """Whether there is a master."""
         return pool.state(self.home) is not None
 
     def kill_master(self) -> int:
-        """
-        SIGKILL for the master: everything dies with it; its process id.
-        """
+        """SIGKILL for the master: everything dies with it; its process id."""
         pid = self.state.pid
         os.kill(pid, signal.SIGKILL)
         return pid
 
     async def restarted(self, name: str, *, after: int = 0, within_s: float = _WITHIN_S) -> int:
-        """
-        Wait until a service or server serves that is not the process `after`; its process id.
-        """
+        """Wait until a service or server serves that is not the process `after`; its process id."""
         async with asyncio.timeout(within_s):
             while True:
                 daemon = self.daemon(name)
@@ -149,18 +131,14 @@ class ThrowawayPool:
                 await asyncio.sleep(_LOOK_S)
 
     def log(self, name: str) -> str:
-        """
-        Everything that a service wrote.
-        """
+        """Everything that a service wrote."""
         path = self.home / "log" / f"{name}.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
     async def kettle(
         self, *arguments: str, within_s: float = _WITHIN_S, cwd: Path | None = None
     ) -> tuple[int, str, str]:
-        """
-        Run a `kettle` command against this pool: its exit status, its output, its errors.
-        """
+        """Run a `kettle` command against this pool: its exit status, its output, its errors."""
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-P",
@@ -183,39 +161,29 @@ class ThrowawayPool:
         return process.returncode or 0, out.decode(), err.decode()
 
     async def log_check(self, *, within_s: float = _WITHIN_S) -> Audit:
-        """
-        Audit the event log: positions, versions, fences, and that bus and projections agree with it.
-        """
+        """Audit the event log: positions, versions, fences, and that bus and projections agree with it."""
         status, out, err = await self.kettle("log", "check", within_s=within_s)
         return Audit(status == 0, out + err)
 
     def processes(self) -> list[str]:
-        """
-        The living processes of the pool, each with its command.
-        """
+        """The living processes of the pool, each with its command."""
         found = processes.of_pool(self._pool_id, self.home / "execute")
         return [f"{each.pid} {each.command}" for each in found if each.pid != os.getpid()]
 
     @property
     def sandboxes(self) -> list[Path]:
-        """
-        The sandboxes of jobs, wherever they are.
-        """
+        """The sandboxes of jobs, wherever they are."""
         places = [self.home / "execute", self.home / "startd" / "execute"]
         return sorted(path for place in places if place.is_dir() for path in place.glob("dir_*"))
 
     def _leftovers(self) -> list[str]:
-        """
-        Processes of the pool, and files that only a running pool needs.
-        """
+        """Processes of the pool, and files that only a running pool needs."""
         files = [self.home / name for name in ("run", "state.json", "pool.json")]
         paths = (*files, *self.sandboxes, *self._elsewhere)
         return self.processes() + [str(path) for path in paths if os.path.lexists(path)]
 
     async def start(self) -> None:
-        """
-        Bring it up, or up again.
-        """
+        """Bring it up, or up again."""
         started = await asyncio.to_thread(
             pool.up,
             self.home,
@@ -228,9 +196,7 @@ class ThrowawayPool:
         self._elsewhere = [link.readlink() for link in links if link.is_symlink()]
 
     async def stop(self) -> None:
-        """
-        Bring it down; its data stay.
-        """
+        """Bring it down; its data stay."""
         await asyncio.to_thread(pool.down, self.home, deadline_s=_WITHIN_S)
         self.left = self._leftovers()
 

@@ -26,7 +26,9 @@ _HAS: Final = (
 
 
 def machines(count: int, *, start: str = "true", seed: int = 1) -> Iterator[tuple[str, Ad]]:
-    """Partitionable slots by key; of their attributes some are their own, most are shared with many others."""
+    """
+    Partitionable slots by key; of their attributes some are their own, most are shared with many others.
+    """
     chance = random.Random(seed)  # noqa: S311 - the same ads in every run
     for number in range(count):
         name = f"slot1@node{number:06d}.farm.example.org"

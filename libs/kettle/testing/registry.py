@@ -31,9 +31,7 @@ _OCI: Final = "application/vnd.oci.image"
 
 
 class Registry:
-    """
-    A registry that runs; `host` is how images in it are named.
-    """
+    """A registry that runs; `host` is how images in it are named."""
 
     def __init__(self, host: str, logins: Path) -> None:
         self.host = host
@@ -41,9 +39,7 @@ class Registry:
         """A file with its account, as engines read it."""
 
     def push(self, name: str, root: Path, *, config: dict[str, Any] | None = None) -> str:
-        """
-        Put a directory into the registry, as an image of one layer; its full name.
-        """
+        """Put a directory into the registry, as an image of one layer; its full name."""
         layer = tar_of(root)
         described = {
             "architecture": _ARCHITECTURES.get(platform.machine(), platform.machine()),
@@ -82,9 +78,7 @@ class Registry:
 
 @contextmanager
 def registry(place: Path) -> Generator[Registry]:
-    """
-    A registry with its files in `place`, for the context.
-    """
+    """A registry with its files in `place`, for the context."""
     host = f"127.0.0.1:{free_ports(1)[0]}"
     (place / "accounts").write_text(_HASHED)
     (place / "config.yml").write_text(

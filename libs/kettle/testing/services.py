@@ -1,6 +1,4 @@
-"""
-One service of the pool inside a test, with real servers below it.
-"""
+"""One service of the pool inside a test, with real servers below it."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -29,47 +27,35 @@ T = TypeVar("T")
 
 
 class Backend(msgspec.Struct, frozen=True):
-    """
-    Servers, a database with an empty log, and the log.
-    """
+    """Servers, a database with an empty log, and the log."""
 
     place: Place
     log: PgLog
 
     @property
     def dsn(self) -> str:
-        """
-        The URL of the database.
-        """
+        """The URL of the database."""
         return self.place.addresses.database_url
 
     @property
     def servers(self) -> Servers:
-        """
-        The servers, to break them: for tests marked `breaks_servers`.
-        """
+        """The servers, to break them: for tests marked `breaks_servers`."""
         assert self.place.own is not None, "these servers are not this test's own: mark it `breaks_servers`"
         return self.place.own
 
     @property
     def subjects(self) -> Subjects:
-        """
-        The names of this pool on the bus.
-        """
+        """The names of this pool on the bus."""
         return self.place.subjects
 
     def settings(self, kind: type[S], **own: object) -> S:
-        """
-        Settings of a service that joins these servers.
-        """
+        """Settings of a service that joins these servers."""
         joined = {"pool": self.place.pool, **msgspec.structs.asdict(self.place.addresses)}
         return msgspec.convert(joined | own, kind)
 
     @asynccontextmanager
     async def bus(self, identity: Identity | None = None) -> AsyncGenerator[NatsBus]:
-        """
-        A connection of the test's own.
-        """
+        """A connection of the test's own."""
         shared = self.settings(Settings)
         async with NatsBus.connect(
             shared.nats_url,
@@ -83,9 +69,7 @@ class Backend(msgspec.Struct, frozen=True):
 
 @asynccontextmanager
 async def backend(directory: Path, *, template: Path | None = None) -> AsyncGenerator[Backend]:
-    """
-    Throw-away servers with an empty log while the context lasts.
-    """
+    """Throw-away servers with an empty log while the context lasts."""
     async with (
         a_place(directory, template=template) as place,
         PgLog.connect(place.addresses.database_url) as log,
@@ -126,9 +110,7 @@ async def hosted(role: str, settings: S, serve: Serve[S], *, within: float = 10.
 
 
 async def eventually(look: Callable[[], Awaitable[T]], *, within: float = 10.0) -> T:
-    """
-    Look again until there is something true to see; that.
-    """
+    """Look again until there is something true to see; that."""
     async with asyncio.timeout(within):
         while not (seen := await look()):
             await asyncio.sleep(0.01)
@@ -136,26 +118,20 @@ async def eventually(look: Callable[[], Awaitable[T]], *, within: float = 10.0) 
 
 
 class Owner:
-    """
-    The owner of one shard, as a service would be: what it records is committed and put on the bus.
-    """
+    """The owner of one shard, as a service would be: what it records is committed and put on the bus."""
 
     def __init__(self, shard: Shard) -> None:
         self.shard = shard
 
     async def record(self, *changes: tuple[str, Event], at_us: int) -> int:
-        """
-        Events into one frame; its number, after the commit.
-        """
+        """Events into one frame; its number, after the commit."""
         async with asyncio.timeout(10):
             return await self.shard.record(changes, now_us=at_us)
 
 
 @asynccontextmanager
 async def owned(backend: Backend, name: str) -> AsyncGenerator[Owner]:
-    """
-    Own a shard while the context lasts.
-    """
+    """Own a shard while the context lasts."""
     async with backend.bus() as bus, Shard.own(backend.log, name, owner="test") as shard:
         versions: dict[str, int] = {}
         async for frame in backend.log.read(name):

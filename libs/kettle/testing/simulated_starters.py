@@ -23,50 +23,36 @@ SECONDS: Final = "SimulatedSeconds"
 
 
 class SimulatedStarters:
-    """
-    Where simulated starters come from; `pace` is how many simulated seconds pass in one.
-    """
+    """Where simulated starters come from; `pace` is how many simulated seconds pass in one."""
 
     def __init__(self, *, pace: float = 1.0) -> None:
         self._pace = pace
         self._starters: set[_Starter] = set()
 
     def starter(self) -> socket.socket:
-        """
-        A starter that waits for its job.
-        """
+        """A starter that waits for its job."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         self._starters.add(_Starter(theirs, self._pace, self._starters.discard))
         return ours
 
     def rest(self, sock: socket.socket) -> None:
-        """
-        Nothing is gained by keeping one.
-        """
+        """Nothing is gained by keeping one."""
         sock.close()
 
     def listen(self, arrived: Callable[[socket.socket], None]) -> None:
-        """
-        None comes by itself: they end with this process, as their startd does.
-        """
+        """None comes by itself: they end with this process, as their startd does."""
 
     async def keep(self) -> None:
-        """
-        There is nothing to look after.
-        """
+        """There is nothing to look after."""
 
     def close(self) -> None:
-        """
-        They end.
-        """
+        """They end."""
         for starter in list(self._starters):
             starter.close()
 
 
 class _Starter:
-    """
-    One job, from the order to its final report.
-    """
+    """One job, from the order to its final report."""
 
     def __init__(self, sock: socket.socket, pace: float, gone: Callable[["_Starter"], None]) -> None:
         sock.setblocking(False)
@@ -85,9 +71,7 @@ class _Starter:
         self._loop.add_reader(sock, self._read)
 
     def close(self) -> None:
-        """
-        Hang up.
-        """
+        """Hang up."""
         if self._end is not None:
             self._end.cancel()
         self._loop.remove_reader(self._socket)

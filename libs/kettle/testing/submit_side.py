@@ -43,9 +43,7 @@ _decode: Final = msgspec.msgpack.Decoder(Reports).decode
 
 
 def job_ad(**attributes: Scalar) -> Ad:
-    """
-    The ad of a job that runs a program of this machine.
-    """
+    """The ad of a job that runs a program of this machine."""
     return {
         "MyType": "Job",
         "Owner": "alice",
@@ -62,17 +60,13 @@ def job_ad(**attributes: Scalar) -> Ad:
 
 
 def script(text: str, **attributes: Scalar) -> Ad:
-    """
-    A job that is a line of shell.
-    """
+    """A job that is a line of shell."""
     quoted = text.replace("'", "''")
     return job_ad(Arguments=f"-c '{quoted}'", **attributes)
 
 
 class SubmitSide:
-    """
-    Two connections to a bus, one as schedd and one as shadow.
-    """
+    """Two connections to a bus, one as schedd and one as shadow."""
 
     def __init__(self, schedd: Bus, shadow: Bus, *, pool: str = POOL, startd: str = STARTD) -> None:
         self.subjects = Subjects(pool)
@@ -92,9 +86,7 @@ class SubmitSide:
         self._claims = 0
 
     async def prepare(self) -> None:
-        """
-        Make what others would make, and answer.
-        """
+        """Make what others would make, and answer."""
         for bucket in (self.subjects.ads, self.subjects.private_ads):
             await self.schedd.ensure_bucket(BucketSpec(name=bucket))
         await self.schedd.ensure_stream(
@@ -103,9 +95,7 @@ class SubmitSide:
         await self.shadow.serve("shadow", SHADOW, [Served(FETCH_INPUT, self.fetch_input)], version="0.1.0")
 
     async def listen(self) -> None:
-        """
-        Keep all reports; for ever.
-        """
+        """Keep all reports; for ever."""
         subject = self.subjects.work_of(SCHEDD)
         async for batch in self.shadow.consume(self.subjects.work_stream, "test", subject=subject):
             for message in batch.messages:
@@ -114,9 +104,7 @@ class SubmitSide:
             await batch.ack()
 
     async def fetch_input(self, request: FetchInput, caller: Identity) -> Piece:
-        """
-        Serve `files`.
-        """
+        """Serve `files`."""
         if self.first is not None and request.job != self.first.job:
             raise RefusedError("busy", f"job {request.job} waits for its turn")
         self.fetched.append(request.name)
@@ -127,9 +115,7 @@ class SubmitSide:
         return Piece(self.files[request.name][request.offset : request.offset + request.length])
 
     async def capability(self) -> str:
-        """
-        What a negotiator would hand over.
-        """
+        """What a negotiator would hand over."""
         name = key(f"slot1@{self.startd}")
         async for change in self.schedd.watch(self.subjects.private_ads):
             if change is not None and change.key == name and change.value is not None:
@@ -137,9 +123,7 @@ class SubmitSide:
         raise AssertionError
 
     async def request(self, count: int = 1, *, lease: float = LEASE, ad: Ad | None = None) -> ClaimsDecided:
-        """
-        Ask for claims with fresh ids.
-        """
+        """Ask for claims with fresh ids."""
         self._claims += count
         keys = [ClaimKey(f"claim#{self._claims - n}", f"secret{self._claims - n}") for n in range(count)]
         return await self.request_keys(keys, lease=lease, ad=ad)
@@ -152,9 +136,7 @@ class SubmitSide:
         capability: str | None = None,
         ad: Ad | None = None,
     ) -> ClaimsDecided:
-        """
-        Ask for these claims.
-        """
+        """Ask for these claims."""
         request = RequestClaims(
             schedd=SCHEDD,
             slot=f"slot1@{self.startd}",
@@ -167,9 +149,7 @@ class SubmitSide:
         return await self.schedd.call(REQUEST_CLAIMS, self.startd, request)
 
     async def claim(self, *, lease: float = LEASE, **attributes: Scalar) -> ClaimKey:
-        """
-        Have one claim.
-        """
+        """Have one claim."""
         decided = await self.request(lease=lease, ad=job_ad(**attributes))
         assert [grant.claim for grant in decided.granted], decided.reason
         name = decided.granted[0].claim
@@ -178,9 +158,7 @@ class SubmitSide:
     def activation(
         self, claim: ClaimKey, ad: Ad, *, inputs: list[InputFile] | None = None, attempt: int = 1
     ) -> Activation:
-        """
-        An activation of the next job.
-        """
+        """An activation of the next job."""
         self._procs += 1
         return Activation(
             key=claim,
@@ -194,33 +172,25 @@ class SubmitSide:
     async def activate(
         self, *activations: Activation, recorded: list[ReportKey] | None = None
     ) -> ActivationResult:
-        """
-        Send activations; the result of the first.
-        """
+        """Send activations; the result of the first."""
         request = Activate(activations=list(activations), recorded=recorded or [])
         return (await self.shadow.call(ACTIVATE, self.startd, request)).results[0]
 
     async def start(
         self, ad: Ad, *, claim: ClaimKey | None = None, inputs: list[InputFile] | None = None
     ) -> Activation:
-        """
-        Have a job accepted.
-        """
+        """Have a job accepted."""
         activation = self.activation(claim or await self.claim(), ad, inputs=inputs)
         result = await self.activate(activation)
         assert result.code == 0, result.reason
         return activation
 
     async def run(self, ad: Ad, *, inputs: list[InputFile] | None = None) -> Exited | Failed:
-        """
-        Have a job run to its end.
-        """
+        """Have a job run to its end."""
         return await self.final(await self.start(ad, inputs=inputs))
 
     async def final(self, activation: Activation, *, wait: float = WAIT) -> Exited | Failed:
-        """
-        Wait for the final report.
-        """
+        """Wait for the final report."""
         report = await self.hear(
             activation, lambda report: isinstance(report.body, Exited | Failed), wait=wait
         )
@@ -230,9 +200,7 @@ class SubmitSide:
     async def hear(
         self, activation: Activation, wanted: Callable[[Report], bool], *, wait: float = WAIT
     ) -> Report:
-        """
-        Wait for a report.
-        """
+        """Wait for a report."""
         async with asyncio.timeout(wait):
             while True:
                 for report in self.reports:
@@ -244,24 +212,18 @@ class SubmitSide:
                 await self._heard.wait()
 
     def file(self, name: str, data: bytes, *, mode: int = 0o644) -> InputFile:
-        """
-        An input file that has to be fetched.
-        """
+        """An input file that has to be fetched."""
         self.files[name] = data
         return InputFile(name=name, mode=mode, size=len(data), sha256=hashlib.sha256(data).hexdigest())
 
 
 def inline(name: str, data: bytes, *, mode: int = 0o644) -> InputFile:
-    """
-    An input file that carries its bytes.
-    """
+    """An input file that carries its bytes."""
     digest = hashlib.sha256(data).hexdigest()
     return InputFile(name=name, mode=mode, size=len(data), sha256=digest, data=data)
 
 
 def output(exited: Exited | Failed, name: str = "_condor_stdout") -> bytes | None:
-    """
-    What a job wrote, as far as the report carries it.
-    """
+    """What a job wrote, as far as the report carries it."""
     assert isinstance(exited, Exited), exited
     return next((file.data for file in exited.outputs if file.name == name), None)

@@ -29,9 +29,7 @@ _STRING = r'"((?:[^"\\]|\\.)*)"'
 
 
 def main(arguments: list[str]) -> int:
-    """
-    Be the plugin; its exit code.
-    """
+    """Be the plugin; its exit code."""
     if arguments == ["-classad"]:
         sys.stdout.write(
             'MultipleFileSupport = true\nPluginType = "FileTransfer"\nPluginVersion = "0.1"\n'
@@ -88,9 +86,7 @@ def _move(url: str, path: str, answers: list[str], *, upload: bool) -> int:
 
 
 def install(directory: Path, name: str = "good_plugin") -> Path:
-    """
-    Put the plugin where every account can run it.
-    """
+    """Put the plugin where every account can run it."""
     target = directory / name
     shutil.copyfile(__file__, target)
     target.chmod(stat.S_IRWXU | 0o055)

@@ -1,6 +1,4 @@
-"""
-A submit side and the workers on its bus, for tests of an execution side.
-"""
+"""A submit side and the workers on its bus, for tests of an execution side."""
 
 import asyncio
 import os
@@ -21,14 +19,10 @@ from kettle_wire.subjects import Subjects
 
 
 class Worker(Protocol):
-    """
-    What these tests know of a startd.
-    """
+    """What these tests know of a startd."""
 
     async def drain(self) -> None:
-        """
-        End all jobs.
-        """
+        """End all jobs."""
         ...
 
 
@@ -48,14 +42,14 @@ class WorkerPool:
         self.submitter = submitter
         self.home = home
         self.nap = str(10**7 + secrets.randbelow(9 * 10**7))
-        """Seconds that a job may sleep whose processes are looked for: tests side by side would find each other's."""
+        """
+        Seconds that a job may sleep whose processes are looked for: tests side by side would find each other's.
+        """
         self._start = start
 
     @asynccontextmanager
     async def startd(self) -> AsyncGenerator[Worker]:
-        """
-        A startd, which is not drained at the end: jobs that run go on.
-        """
+        """A startd, which is not drained at the end: jobs that run go on."""
         bus = MemoryBus(self.server, subjects=Subjects(POOL), identity=daemon("startd"))
         try:
             async with self._start(bus) as startd:
@@ -65,43 +59,31 @@ class WorkerPool:
 
     @property
     def execute(self) -> Path:
-        """
-        The directory of the sandboxes.
-        """
+        """The directory of the sandboxes."""
         return self.home / "execute"
 
     @property
     def sandboxes(self) -> list[Path]:
-        """
-        What is there now: everything but the helper programs that jobs share.
-        """
+        """What is there now: everything but the helper programs that jobs share."""
         return [path for path in self.execute.iterdir() if path != Path(directory(str(self.execute)))]
 
     @property
     def reports(self) -> Path:
-        """
-        The directory of the final reports.
-        """
+        """The directory of the final reports."""
         return self.home / "startd" / "reports"
 
     async def until(self, holds: Callable[[], object], *, wait: float = 10.0) -> None:
-        """
-        Look until it holds.
-        """
+        """Look until it holds."""
         async with asyncio.timeout(wait):
             while not holds():
                 await asyncio.sleep(0.01)
 
     def sleeping(self) -> list[int]:
-        """
-        Living processes that sleep this pool's `nap`.
-        """
+        """Living processes that sleep this pool's `nap`."""
         return self.processes(f"sleep\0{self.nap}\0")
 
     async def sleeper(self) -> int:
-        """
-        Wait for the one process that sleeps the `nap`: a job has started when what becomes it has.
-        """
+        """Wait for the one process that sleeps the `nap`: a job has started when what becomes it has."""
         await self.until(self.sleeping)
         (found,) = self.sleeping()
         return found

@@ -19,7 +19,9 @@ import msgspec
 from kettle.transfer.manifest import is_inside, is_url, scheme_of, shown
 
 DIRECTORY: Final = "_condor_checkpoint"
-"""In the sandbox, and among what the pool keeps of a job: the manifest, and the URL below which the files are."""
+"""
+In the sandbox, and among what the pool keeps of a job: the manifest, and the URL below which the files are.
+"""
 WHERE: Final = f"{DIRECTORY}/URL"
 _MANIFEST: Final = "MANIFEST."
 _ESCAPED: Final = (("\\", "\\\\"), ("\n", "\\n"), ("\r", "\\r"))

@@ -22,17 +22,13 @@ _ANY: Final = "**"
 
 
 class Pattern(msgspec.Struct, frozen=True):
-    """
-    One of them: the names on the way, and whether the last is that of a directory.
-    """
+    """One of them: the names on the way, and whether the last is that of a directory."""
 
     names: Sequence[str]
     directory: bool
 
     def covers(self, parts: Sequence[str], *, directory: bool) -> bool:
-        """
-        Whether it is about what has this path, or about a directory above it.
-        """
+        """Whether it is about what has this path, or about a directory above it."""
         ends = self._ends(parts)
         return any(end < len(parts) or directory or not self.directory for end in ends)
 
@@ -50,9 +46,7 @@ class Pattern(msgspec.Struct, frozen=True):
 
 
 class Exclusions(msgspec.Struct, frozen=True):
-    """
-    The patterns of a job.
-    """
+    """The patterns of a job."""
 
     patterns: Sequence[Pattern] = ()
 
@@ -65,9 +59,7 @@ class Exclusions(msgspec.Struct, frozen=True):
 
 
 def exclusions(text: str) -> Exclusions:
-    """
-    Read a list of patterns, separated by commas.  Raises ManifestError.
-    """
+    """Read a list of patterns, separated by commas.  Raises ManifestError."""
     return Exclusions([_read(item) for item in items(text)])
 
 

@@ -42,7 +42,9 @@ def scheme_of(url: str) -> str:
 
 
 def shown(url: str) -> str:
-    """A URL as it may be said to anybody: without a password, and without a query, which may hold a signature."""
+    """
+    A URL as it may be said to anybody: without a password, and without a query, which may hold a signature.
+    """
     match = _URL.fullmatch(url)
     if match is None:
         return url

@@ -15,12 +15,16 @@ NULL: Final = "/dev/null"
 STDOUT: Final = "_condor_stdout"
 STDERR: Final = "_condor_stderr"
 PROXY: Final = "x509userproxy"
-"""The file by which a job is known to grid services; it holds a key, and these take no notice of one that others may read."""
+"""
+The file by which a job is known to grid services; it holds a key, and these take no notice of one that others may read.
+"""
 _PRIVATE: Final = 0o600
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """A path on the submit side and the place of it in the sandbox; `contents`: of a directory, not the directory."""
+    """
+    A path on the submit side and the place of it in the sandbox; `contents`: of a directory, not the directory.
+    """
 
     path: PurePosixPath
     name: str
@@ -39,7 +43,9 @@ def text(ad: Ad, name: str, default: str = "") -> str:
 
 
 def transfers(ad: Ad) -> bool:
-    """Whether files are moved at all; else the job runs where the submitter's files are, on a shared file system."""
+    """
+    Whether files are moved at all; else the job runs where the submitter's files are, on a shared file system.
+    """
     return text(ad, "ShouldTransferFiles").upper() != "NO"
 
 
@@ -82,7 +88,9 @@ def excluded(ad: Ad) -> Exclusions:
 
 
 def destination(ad: Ad, name: str) -> PurePosixPath | None:
-    """Where a file that the job left goes; None if nobody wants it. Raises ValueError for a name that leads elsewhere."""
+    """
+    Where a file that the job left goes; None if nobody wants it. Raises ValueError for a name that leads elsewhere.
+    """
     if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
         raise ValueError(f"the worker names an output file {name!r} outside of its sandbox")
     iwd = PurePosixPath(text(ad, "Iwd", "/")) / text(ad, "OutputDirectory")

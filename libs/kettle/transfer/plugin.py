@@ -10,9 +10,7 @@ from kettle.transfer.manifest import scheme_of
 
 
 class Plugin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """
-    A program of the machine's owner, one that the job brought along, or a module of ours.
-    """
+    """A program of the machine's owner, one that the job brought along, or a module of ours."""
 
     path: str
     """Of the program; of the module, if it is `ours`."""
@@ -26,9 +24,7 @@ class Plugin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Cached(msgspec.Struct, frozen=True):
-    """
-    A file that was fetched from a URL before.
-    """
+    """A file that was fetched from a URL before."""
 
     fd: int
     """Open for reading, also in the process that fetches."""
@@ -38,29 +34,25 @@ class Cached(msgspec.Struct, frozen=True):
 
 
 class Move(msgspec.Struct, frozen=True):
-    """
-    One file between a URL and the sandbox.
-    """
+    """One file between a URL and the sandbox."""
 
     url: str
     path: str
     """Absolute, on the worker."""
     cached: Cached | None = None
     scheme: str = ""
-    """Of the URL that was signed, if `url` is an address with a signature: who moves those gets it, and nobody else."""
+    """
+    Of the URL that was signed, if `url` is an address with a signature: who moves those gets it, and nobody else.
+    """
 
     @property
     def method(self) -> str:
-        """
-        By which it is known who moves it.
-        """
+        """By which it is known who moves it."""
         return self.scheme or scheme_of(self.url)
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    Why files could not be moved.  `hold` true: HoldReasonCode, else VacateReasonCode.
-    """
+    """Why files could not be moved.  `hold` true: HoldReasonCode, else VacateReasonCode."""
 
     hold: bool
     code: int
@@ -69,9 +61,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    What is to be moved, by whom and within which time.
-    """
+    """What is to be moved, by whom and within which time."""
 
     upload: bool
     moves: list[Move]
@@ -89,9 +79,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Moved(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    How it went.
-    """
+    """How it went."""
 
     bytes: int = 0
     """Of all files that were moved."""
@@ -101,9 +89,7 @@ class Moved(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def chosen(plugins: Sequence[Plugin], moves: Sequence[Move]) -> list[tuple[Plugin | None, list[Move]]]:
-    """
-    Which plugin moves what: the first that knows the method; None for files that none can move.
-    """
+    """Which plugin moves what: the first that knows the method; None for files that none can move."""
     by_method: dict[str, list[Move]] = {}
     for move in moves:
         by_method.setdefault(move.method, []).append(move)

@@ -34,9 +34,7 @@ class ProtocolError(ValueError):
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    What a plugin says of one file.
-    """
+    """What a plugin says of one file."""
 
     url: str = ""
     path: str = ""
@@ -69,9 +67,7 @@ def capabilities(path: str, text: str) -> Plugin:
 
 
 def question(moves: Iterable[Move]) -> str:
-    """
-    The ads that a plugin is asked with.
-    """
+    """The ads that a plugin is asked with."""
     return "".join(
         f"[ Url = {unparse(move.url)}; LocalFileName = {unparse(move.path)}{_known(move.cached)} ]\n"
         for move in moves
@@ -79,9 +75,7 @@ def question(moves: Iterable[Move]) -> str:
 
 
 def _known(cached: Cached | None) -> str:
-    """
-    What a plugin of ours is told of a file that was fetched before; to others nothing is said of it.
-    """
+    """What a plugin of ours is told of a file that was fetched before; to others nothing is said of it."""
     if cached is None:
         return ""
     sha256, tag = unparse(cached.sha256), unparse(cached.tag)
@@ -89,9 +83,7 @@ def _known(cached: Cached | None) -> str:
 
 
 def asked(text: str) -> list[Move]:
-    """
-    The same, as a plugin of ours reads it.  Raises ProtocolError.
-    """
+    """The same, as a plugin of ours reads it.  Raises ProtocolError."""
     moves: list[Move] = []
     for ad in _ads(text):
         url, path = _value(ad, "Url"), _value(ad, "LocalFileName")
@@ -109,9 +101,7 @@ def _cached(ad: ClassAd) -> Cached | None:
 
 
 def answer(text: str) -> list[Result]:
-    """
-    What a plugin answered, file by file.  Raises ProtocolError.
-    """
+    """What a plugin answered, file by file.  Raises ProtocolError."""
     return [_result(ad) for ad in _ads(text)]
 
 

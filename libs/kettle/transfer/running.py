@@ -28,9 +28,7 @@ _FAILED_BEFORE_EXEC: Final = 127
 
 
 def carry_out(order: Order) -> Moved:
-    """
-    Move the files; the first fault ends it.
-    """
+    """Move the files; the first fault ends it."""
     if not order.manifest:
         return _carried(order)
     try:
@@ -80,9 +78,7 @@ def through_cache(order: Order, wanted: Sequence[Move], cache: UrlCache, become:
 
 
 def _as_another(order: Order, become: Callable[[], None]) -> Moved:
-    """
-    Have a child carry it out.  Raises MsgspecError if it died.
-    """
+    """Have a child carry it out.  Raises MsgspecError if it died."""
     ours, theirs = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -118,9 +114,7 @@ def _several(order: Order, plugin: Plugin, moves: Sequence[Move]) -> Ran:
 
 
 def _singly(order: Order, plugin: Plugin, moves: Sequence[Move]) -> Ran:
-    """
-    A plugin of the older protocol is called with source and target; how it exits is all that it says.
-    """
+    """A plugin of the older protocol is called with source and target; how it exits is all that it says."""
     ran, done = Ran(), list[Result]()
     for move in moves:
         ends = [move.path, move.url] if order.upload else [move.url, move.path]
@@ -201,9 +195,7 @@ def _spawn(
 def _fork(
     module: str, arguments: Sequence[str], environment: Mapping[str, str], directory: str, errors: int
 ) -> int:
-    """
-    One of ours needs no new interpreter, which the job's account might not even be able to read.
-    """
+    """One of ours needs no new interpreter, which the job's account might not even be able to read."""
     main: Callable[[Sequence[str]], int] = importlib.import_module(module).main
     pid = os.fork()
     if pid == 0:
@@ -239,9 +231,7 @@ def _become(
 
 
 def _wait(pid: int, errors: int, lifetime: float) -> tuple[int | None, str]:
-    """
-    The wait status (None: it takes too long) and the end of what it said.
-    """
+    """The wait status (None: it takes too long) and the end of what it said."""
     until, tail = time.monotonic() + lifetime, b""
     handle = os.pidfd_open(pid)
     os.set_blocking(errors, False)

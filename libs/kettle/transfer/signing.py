@@ -30,9 +30,7 @@ _AMAZON: Final = re.compile(r"(?:.+\.)?s3[.-](?P<region>[a-z0-9-]+)\.amazonaws\.
 
 
 class Key(msgspec.Struct, frozen=True):
-    """
-    What a service knows somebody by.
-    """
+    """What a service knows somebody by."""
 
     id: str
     secret: str
@@ -42,9 +40,7 @@ class Key(msgspec.Struct, frozen=True):
 
 
 class Place(msgspec.Struct, frozen=True):
-    """
-    An object as the web knows it; `region` is part of what is signed.
-    """
+    """An object as the web knows it; `region` is part of what is signed."""
 
     url: str
     region: str

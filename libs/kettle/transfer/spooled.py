@@ -22,22 +22,16 @@ _BEGUN: Final = "StageInStart"
 
 
 def root(home: Path, schedd: str) -> Path:
-    """
-    The spool of a schedd's jobs in a pool's directory.
-    """
+    """The spool of a schedd's jobs in a pool's directory."""
     return home / "state" / f"spooled.{schedd}"
 
 
 def is_spooled(ad: Ad) -> bool:
-    """
-    Whether the queue knows a job as one of these; nobody else can say so.
-    """
+    """Whether the queue knows a job as one of these; nobody else can say so."""
     return _BEGUN in ad
 
 
 def as_submitted(ad: Ad) -> Ad:
-    """
-    The ad with the places that the submitter had named.
-    """
+    """The ad with the places that the submitter had named."""
     there = {name: value for name, value in ad.items() if name not in PLACES or f"{PREFIX}{name}" not in ad}
     return there | {name: ad[f"{PREFIX}{name}"] for name in PLACES if f"{PREFIX}{name}" in ad}

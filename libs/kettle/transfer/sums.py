@@ -1,6 +1,4 @@
-"""
-The sums of a checkpoint's files, made and compared beside the job, with the job's rights.
-"""
+"""The sums of a checkpoint's files, made and compared beside the job, with the job's rights."""
 
 import errno
 import hashlib
@@ -35,17 +33,13 @@ def with_manifest(order: Order) -> Order:
 
 
 def make_directories(order: Order) -> None:
-    """
-    Have the directories of files that are to come.  Raises OSError.
-    """
+    """Have the directories of files that are to come.  Raises OSError."""
     for directory in {posixpath.dirname(move.path) for move in order.moves}:
         Path(directory).mkdir(parents=True, exist_ok=True)
 
 
 def differing(order: Order) -> Fault | None:
-    """
-    What came and is not what was saved.  Raises OSError.
-    """
+    """What came and is not what was saved.  Raises OSError."""
     try:
         _compare(order.scratch, Path(order.manifest).read_text(encoding="utf-8"))
     except CheckpointError as error:

@@ -90,9 +90,7 @@ class UrlCache:
                 os.close(fd)
 
     def known(self, url: str) -> Cached | None:
-        """
-        A file that may still be what the URL names, opened for reading.
-        """
+        """A file that may still be what the URL names, opened for reading."""
         for path in self._directory.glob(f"{self._key(url)}.*.*"):
             _, tag, total = path.name.split(".")
             with suppress(OSError, binascii.Error, UnicodeDecodeError):
@@ -103,9 +101,7 @@ class UrlCache:
         return None
 
     def keep(self, url: str, tag: str, path: str) -> None:
-        """
-        Take over a file that was just fetched, in place of an older state.  Raises OSError.
-        """
+        """Take over a file that was just fetched, in place of an older state.  Raises OSError."""
         if not 0 < len(tag.encode()) <= _TAG_BYTES:
             return
         key = self._key(url)
@@ -144,9 +140,7 @@ class UrlCache:
 
 
 def _locked(path: Path, until: float) -> int | None:
-    """
-    A lock; None: somebody else has it, and goes on having it.  Raises OSError.
-    """
+    """A lock; None: somebody else has it, and goes on having it.  Raises OSError."""
     while True:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -171,9 +165,7 @@ def copied(cached: Cached, target: str) -> int | None:
 
 
 def _copy(source: int, target: Path, mode: int) -> str:
-    """
-    Copy what an open file has; its SHA-256.
-    """
+    """Copy what an open file has; its SHA-256."""
     total = hashlib.sha256()
     fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
     with os.fdopen(fd, "wb") as sink:

@@ -28,9 +28,7 @@ _SAID: Final = 500
 
 
 class Ran(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    How a plugin's process ended.
-    """
+    """How a plugin's process ended."""
 
     status: int = 0
     """Wait status: exit code << 8, or the signal."""
@@ -45,40 +43,30 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Direction(msgspec.Struct, frozen=True):
-    """
-    Which way files go, in words and codes.
-    """
+    """Which way files go, in words and codes."""
 
     upload: bool
 
     @property
     def code(self) -> int:
-        """
-        The HoldReasonCode.
-        """
+        """The HoldReasonCode."""
         return OUTPUT_ERROR if self.upload else INPUT_ERROR
 
     def fault(self, why: str, subcode: int, *, hold: bool = True) -> Fault:
-        """
-        A fault with HTCondor's beginning of the sentence.
-        """
+        """A fault with HTCondor's beginning of the sentence."""
         what = "output" if self.upload else "input"
         reason = f"Transfer {what} files failure at the execution point: {why}"[:_REASON]
         return Fault(hold=hold, code=self.code if hold else STARTER_ERROR, subcode=subcode, reason=reason)
 
     def file(self, move: Move) -> str:
-        """
-        A file in words.
-        """
+        """A file in words."""
         if self.upload:
             return f"sending {posixpath.basename(move.path)} to {shown(move.url)}"
         return f"fetching {shown(move.url)}"
 
 
 def nobody(direction: Direction, moves: Sequence[Move]) -> Fault:
-    """
-    No plugin moves these.
-    """
+    """No plugin moves these."""
     move = moves[0]
     why = f"{direction.file(move)}: this machine has no plugin for {move.method}:// URLs"
     return direction.fault(why, NOT_FOUND, hold=False)
@@ -131,9 +119,7 @@ def _compared(
     answer: Sequence[Result],
     sizes: Mapping[str, int | None],
 ) -> Fault | None:
-    """
-    A plugin that says that all went well is not believed further than can be seen.
-    """
+    """A plugin that says that all went well is not believed further than can be seen."""
     by_url = {result.url: result for result in answer}
     by_path = {result.path: result for result in answer if not result.url}
     for move in moves:

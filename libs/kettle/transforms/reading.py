@@ -1,6 +1,4 @@
-"""
-From text to statements: everything that can be known without an ad is checked here.
-"""
+"""From text to statements: everything that can be known without an ad is checked here."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -22,9 +20,7 @@ _EXPRESSIONS: Final = frozenset({"set", "evalset", "default"})
 
 
 class TransformError(ValueError):
-    """
-    A transform that makes no sense: where, and one sentence.
-    """
+    """A transform that makes no sense: where, and one sentence."""
 
 
 def parse(text: str, *, source: str, protected: Iterable[str] = ()) -> Transform:
@@ -56,9 +52,7 @@ def parse(text: str, *, source: str, protected: Iterable[str] = ()) -> Transform
 
 
 def _statements(text: str, source: str) -> Iterator[tuple[int, tuple[str, str]]]:
-    """
-    Each statement as keyword and rest, with its line; an assignment has the keyword `=`.
-    """
+    """Each statement as keyword and rest, with its line; an assignment has the keyword `=`."""
     lines = enumerate(text.splitlines(), start=1)
     for line, raw in lines:
         joined = raw.strip()
@@ -126,9 +120,7 @@ def _valued(word: str, rest: str, line: int) -> Statement:
 
 
 def _check(text: str) -> None:
-    """
-    An expression without macros either can be read or never can.
-    """
+    """An expression without macros either can be read or never can."""
     if "$(" in text or re.search(r"\$[A-Z_]+\(", text):
         return
     try:

@@ -1,6 +1,4 @@
-"""
-A transform on all jobs of a submission: each different one is looked at once, however many they are.
-"""
+"""A transform on all jobs of a submission: each different one is looked at once, however many they are."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
@@ -17,9 +15,7 @@ Table = tuple[Ad, list[str], list[list[Scalar]]]
 
 
 class TooDifferentError(ValueError):
-    """
-    So many jobs differ in what is looked at that looking at all of them would take too much.
-    """
+    """So many jobs differ in what is looked at that looking at all of them would take too much."""
 
 
 def transformed(

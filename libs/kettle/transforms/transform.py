@@ -1,6 +1,4 @@
-"""
-Statements, carried out on one ad in their order.
-"""
+"""Statements, carried out on one ad in their order."""
 
 import random
 import re
@@ -39,13 +37,13 @@ _PASTING: Final = re.compile(r"\(\s*my\.", re.IGNORECASE)
 _WHOLE: Final = re.compile(
     r"\b(eval|unresolved|parent|root|toplevel)\b|\b(my|self)\b(?!\.)|\]\s*\.|\[", re.IGNORECASE
 )
-"""What looks at attributes that it does not name: see `kettle.classad.conceals`; there may be macros in the text."""
+"""
+What looks at attributes that it does not name: see `kettle.classad.conceals`; there may be macros in the text.
+"""
 
 
 class Statement(msgspec.Struct, frozen=True):
-    """
-    One statement: what it does, to what, and with what.
-    """
+    """One statement: what it does, to what, and with what."""
 
     line: int
     word: str
@@ -55,9 +53,7 @@ class Statement(msgspec.Struct, frozen=True):
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """
-        The attributes that it changes, as far as it names them.
-        """
+        """The attributes that it changes, as far as it names them."""
         match self.word:
             case "set" | "evalset" | "default" | "delete":
                 return (self.name,)
@@ -70,9 +66,7 @@ class Statement(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """
-    What became of an ad.
-    """
+    """What became of an ad."""
 
     ad: Ad
     complaints: list[str]
@@ -80,9 +74,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 class Transform(msgspec.Struct, frozen=True):
-    """
-    What is done to each ad that meets its requirements.
-    """
+    """What is done to each ad that meets its requirements."""
 
     source: str
     statements: tuple[Statement, ...]
@@ -145,9 +137,7 @@ class _Macros(Mapping[str, str]):
 
 
 class _Run:
-    """
-    One transform on its way through one ad.
-    """
+    """One transform on its way through one ad."""
 
     def __init__(
         self,
@@ -166,15 +156,11 @@ class _Run:
         self._expander = Expander(_Macros(self), {}, entropy=entropy, context=self._context, longest=LONGEST)
 
     def spelled(self, name: str) -> str:
-        """
-        An attribute's name as the ad has it; as it was given if the ad does not.
-        """
+        """An attribute's name as the ad has it; as it was given if the ad does not."""
         return next((known for known in self.ad if known.lower() == name.lower()), name)
 
     def wanted(self) -> bool:
-        """
-        Whether all REQUIREMENTS are true of the ad; what cannot be evaluated is not.
-        """
+        """Whether all REQUIREMENTS are true of the ad; what cannot be evaluated is not."""
         for each in self._transform.statements:
             if each.word == "requirements":
                 try:
@@ -185,9 +171,7 @@ class _Run:
         return True
 
     def through(self) -> bool:
-        """
-        Carry all statements out.
-        """
+        """Carry all statements out."""
         for each in self._transform.statements:
             try:
                 if each.word in {"if", "elif", "else", "endif"}:
@@ -246,9 +230,7 @@ class _Run:
             self._put(new, value)
 
     def _move_all(self, each: Statement) -> None:
-        """
-        The whole set of names is taken before anything changes.
-        """
+        """The whole set of names is taken before anything changes."""
         pattern = re.compile(each.name, re.IGNORECASE)
         word = each.word.removesuffix("/")
         for name in list(self.ad):
@@ -269,9 +251,7 @@ def _filled(text: str, found: re.Match[str]) -> str:
 
 
 def _literal(text: str) -> str:
-    """
-    As the text of a macro: what it comes to is this text, whatever is in it.
-    """
+    """As the text of a macro: what it comes to is this text, whatever is in it."""
     return text.replace("$", "$(DOLLAR)")
 
 

@@ -1,6 +1,4 @@
-"""
-What the events of a job log are as attributes, under HTCondor's names.
-"""
+"""What the events of a job log are as attributes, under HTCondor's names."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -50,9 +48,7 @@ _NOTES: Final = ("LogNotes", "UserNotes", "Warnings")
 
 
 def attributes(event: LogEvent, written: Format = CLASSIC, zone: tzinfo | None = None) -> Ad:
-    """
-    The attributes of an event: those that all have, and its own; times as they are to be `written`.
-    """
+    """The attributes of an event: those that all have, and its own; times as they are to be `written`."""
     number = number_of(event)
     own = _other(event) if isinstance(event, Other) else _OWN[type(event)](event)
     head: Ad = {
@@ -67,9 +63,7 @@ def attributes(event: LogEvent, written: Format = CLASSIC, zone: tzinfo | None =
 
 
 def number_of(event: LogEvent) -> int:
-    """
-    Which kind of event it is, by its number.
-    """
+    """Which kind of event it is, by its number."""
     return event.kind if isinstance(event, Other) else event.number
 
 
@@ -349,16 +343,12 @@ def _cell(text: str) -> Scalar:
 
 
 def nested(members: Sequence[tuple[str, str]]) -> Expr:
-    """
-    An ad within an ad, of names and expressions.
-    """
+    """An ad within an ad, of names and expressions."""
     return Expr(f"[ {'; '.join(f'{name} = {value}' for name, value in members)} ]")
 
 
 def quoted(text: str) -> str:
-    """
-    A text as an expression.
-    """
+    """A text as an expression."""
     from kettle.classad.printing import quoted_string
 
     return quoted_string(text)

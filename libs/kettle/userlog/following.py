@@ -23,7 +23,9 @@ from kettle_wire.frames import Frame, Hollow
 _SAVE_EVERY = 64
 """Deliveries between two checkpoints: saving costs a file's flush, coming again costs a comparison."""
 _SHARE = 50.0
-"""So many times as long as a checkpoint took there is none: one of a hundred thousand jobs is not made for each 64."""
+"""
+So many times as long as a checkpoint took there is none: one of a hundred thousand jobs is not made for each 64.
+"""
 
 
 L = TypeVar("L")

@@ -107,9 +107,7 @@ class Blocks:
 
 
 def blocks(text: str) -> Iterator[Block]:
-    """
-    The whole events of a text. Raises UserLogFormatError.
-    """
+    """The whole events of a text. Raises UserLogFormatError."""
     framing = Blocks()
     for line in BytesIO(text.encode("utf-8", "surrogateescape")):
         if line.endswith(b"\n") and (block := framing.take(line)) is not None:

@@ -57,7 +57,9 @@ class JobAds:
         self._made.pop(cluster, None)
 
     def said(self, job: JobId, names: Sequence[str]) -> Ad:
-        """What these attributes come to; those that come to nothing, or to no number and no text, are left out."""
+        """
+        What these attributes come to; those that come to nothing, or to no number and no text, are left out.
+        """
         told = self._told.get(job.cluster)
         if told is None:
             return {}

@@ -43,7 +43,9 @@ class LogReader:
         self.offset = offset
 
     def next(self) -> Block | None:
-        """The event at `offset`, if all of it is there. Raises OSError, and UserLogFormatError for a log in several forms."""
+        """
+        The event at `offset`, if all of it is there. Raises OSError, and UserLogFormatError for a log in several forms.
+        """
         return next(self._events(), None)
 
     def all(self) -> list[Block]:

@@ -167,7 +167,9 @@ class RotatingLog:
         self._begun = found.begun or self._begun
 
     def _begin_after(self, known: int) -> None:
-        """Begin a file; the one that was put aside last, if it is of this log, says how many events there were."""
+        """
+        Begin a file; the one that was put aside last, if it is of this log, says how many events there were.
+        """
         last = _look(self._aside()[0]) if self._rotations else None
         if last is not None and last.begun is not None and last.begun.identity == self._identity:
             begun = last.begun
@@ -200,7 +202,9 @@ class RotatingLog:
         fault_point("event_log.begun")
 
     def _put_aside(self) -> None:
-        """Give the full file its last heading and another name; interrupted, it is done again from where it stood."""
+        """
+        Give the full file its last heading and another name; interrupted, it is done again from where it stood.
+        """
         heading = self._heading()
         # Of another log, or one that was written in another way, we do not touch what is there.
         if self._begun.identity == self._identity and len(heading) == self._heading_size:

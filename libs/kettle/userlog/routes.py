@@ -54,7 +54,9 @@ class OwnLogs:
         return "JobAdInformationAttrs" in names
 
     def of(self, ad: Mapping[str, Scalar], options: str) -> list[Route]:
-        """The job's own log, then that of its workflow; a path that is relative to nothing is nobody's file."""
+        """
+        The job's own log, then that of its workflow; a path that is relative to nothing is nobody's file.
+        """
         routes: list[Route] = []
         if (path := _path(ad, "UserLog")) is not None:
             written = format_of(options)

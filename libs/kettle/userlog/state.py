@@ -88,7 +88,9 @@ class Job(msgspec.Struct):
     disconnected: bool = False
     """Its machine does not answer, and the log says so."""
     waiting: list[msgspec.Raw] = []
-    """Recorded while the attempt lives, written when it has ended. As in the log: their types may be superseded."""
+    """
+    Recorded while the attempt lives, written when it has ended. As in the log: their types may be superseded.
+    """
     total: Usage = Usage()
     kept: bool = False
     """It stays in the queue after its end."""

@@ -1,6 +1,4 @@
-"""
-What the end of a log file already says, so that an event that is delivered again is not written again.
-"""
+"""What the end of a log file already says, so that an event that is delivered again is not written again."""
 
 from collections import Counter
 

@@ -42,11 +42,15 @@ class SubmitterAd(msgspec.Struct, frozen=True, kw_only=True):
     flocked: int = 0
     """How many of its jobs run in other pools; they are not among the `running` ones."""
     tag: str = ""
-    """In another pool than the schedd's own: the name under which its schedd calls that pool (SubmitterTag)."""
+    """
+    In another pool than the schedd's own: the name under which its schedd calls that pool (SubmitterTag).
+    """
     started: int = 0
     """When the schedd began to number its updates, in seconds since 1970 (DaemonStartTime)."""
     sequence: int = 0
-    """Which update of this ad it is since then, from 1 on (UpdateSequenceNumber); 0: they are not numbered."""
+    """
+    Which update of this ad it is since then, from 1 on (UpdateSequenceNumber); 0: they are not numbered.
+    """
 
 
 class SlotSecret(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,6 @@
-"""What a person asks of a job that runs, of the machine where it runs: a look at its files, a program beside it."""
+"""
+What a person asks of a job that runs, of the machine where it runs: a look at its files, a program beside it.
+"""
 
 from typing import Annotated
 
@@ -25,7 +27,9 @@ _Lines = Annotated[int, msgspec.Meta(ge=1, le=65535)]
 
 
 class Access(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The right of one person to one attempt. A schedd gives it, and the machine checks it; it ends with the attempt."""
+    """
+    The right of one person to one attempt. A schedd gives it, and the machine checks it; it ends with the attempt.
+    """
 
     claim: str
     job: JobId
@@ -37,11 +41,15 @@ class FilePlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     """A place in a file of the sandbox."""
 
     name: _Text
-    """Its path in the sandbox; `_condor_stdout` and `_condor_stderr` are the standard streams, wherever they go."""
+    """
+    Its path in the sandbox; `_condor_stdout` and `_condor_stderr` are the standard streams, wherever they go.
+    """
     offset: Annotated[int, msgspec.Meta(ge=-(2**62), le=2**62)] = 0
     """Negative: counted from the end, as far as the file goes back."""
     length: Annotated[int, msgspec.Meta(ge=0, le=LONGEST_LOOK)] = LONGEST_LOOK
-    """All pieces of one answer together have no more than a single one may have; the later ones are shorter then."""
+    """
+    All pieces of one answer together have no more than a single one may have; the later ones are shorter then.
+    """
 
 
 class Peek(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

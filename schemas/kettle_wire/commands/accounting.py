@@ -1,6 +1,4 @@
-"""
-What accounting is asked: the past.
-"""
+"""What accounting is asked: the past."""
 
 from typing import Annotated, Literal, TypeAlias
 
@@ -18,9 +16,7 @@ Moment = Annotated[float, msgspec.Meta(ge=0, lt=253_402_300_800)]
 
 
 class HistoryPlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """
-    A job's place in the history, which is ordered by when jobs left the queue.
-    """
+    """A job's place in the history, which is ordered by when jobs left the queue."""
 
     left_at: int
     """Microseconds since the epoch."""
@@ -50,29 +46,25 @@ class QueryHistory(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class History(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """
-    Newest first.
-    """
+    """Newest first."""
 
     jobs: list[Ad]
     more: HistoryPlace | None = None
-    """The search ended here, because it has as many as were asked for, or as fit, or because it took too long."""
+    """
+    The search ended here, because it has as many as were asked for, or as fit, or because it took too long.
+    """
     examined: int = 0
     """How many jobs were looked at."""
 
 
 class QueryUsage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """
-    What principals have used.
-    """
+    """What principals have used."""
 
     owners: list[Name] = []
 
 
 class OwnerUsage(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    Sums over all recorded attempts, those that did not finish their job included.
-    """
+    """Sums over all recorded attempts, those that did not finish their job included."""
 
     owner: str
     jobs_completed: int
@@ -86,15 +78,15 @@ class OwnerUsage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UsageReport(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    In the order of the owners' names.
-    """
+    """In the order of the owners' names."""
 
     owners: list[OwnerUsage]
 
 
 Axis: TypeAlias = Literal["owner", "group", "project", "machine", "time"]
-"""What usage is added up by: whose jobs, their AcctGroup and ProjectName, where they ran, and in which slice of time."""
+"""
+What usage is added up by: whose jobs, their AcctGroup and ProjectName, where they ran, and in which slice of time.
+"""
 
 Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=4096)]
 
@@ -119,9 +111,7 @@ class ReportUsage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class UsageRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """
-    What was used by one combination; times in microseconds.
-    """
+    """What was used by one combination; times in microseconds."""
 
     key: list[str | int]
     """One for each of `by`: a name, empty if the jobs have none, or the number of the slice, from 0."""
@@ -143,9 +133,7 @@ class UsageRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ReportedUsage(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    In the order of the keys. Rows without anything are left out.
-    """
+    """In the order of the keys. Rows without anything are left out."""
 
     rows: list[UsageRow]
 

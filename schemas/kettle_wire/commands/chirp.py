@@ -63,7 +63,9 @@ class Note(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="note"):
 
 
 class OpenFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="open"):
-    """Open a file; the answer is its descriptor and, as data, what `stat` says of it. Flags: letters of `rwatcx`."""
+    """
+    Open a file; the answer is its descriptor and, as data, what `stat` says of it. Flags: letters of `rwatcx`.
+    """
 
     path: Text
     flags: Text
@@ -77,7 +79,9 @@ class CloseFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="cl
 
 
 class ReadFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="read"):
-    """Read on, or at `offset`; with a stride so many bytes, then again so much further from where those began."""
+    """
+    Read on, or at `offset`; with a stride so many bytes, then again so much further from where those began.
+    """
 
     fd: Natural
     length: Length
@@ -111,7 +115,9 @@ class OnFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="on_fi
 
 
 class OnPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="on_path"):
-    """Something with paths: `unlink`, `rename`, `stat`, `getdir` and so on, with the protocol's names and numbers."""
+    """
+    Something with paths: `unlink`, `rename`, `stat`, `getdir` and so on, with the protocol's names and numbers.
+    """
 
     verb: Text
     paths: list[Text]

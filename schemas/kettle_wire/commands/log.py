@@ -1,6 +1,4 @@
-"""
-What the owner of a shard is asked about its log, by readers that have no database.
-"""
+"""What the owner of a shard is asked about its log, by readers that have no database."""
 
 from typing import Annotated, Final
 

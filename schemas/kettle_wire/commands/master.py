@@ -10,7 +10,9 @@ from kettle_wire.jobs import Name
 ControlAction = Literal["on", "off", "restart", "reconfig"]
 
 How = Literal["graceful", "fast", "peaceful"]
-"""How a daemon ends: `graceful` in its time, `fast` at once, `peaceful` when the jobs that run have ended by themselves."""
+"""
+How a daemon ends: `graceful` in its time, `fast` at once, `peaceful` when the jobs that run have ended by themselves.
+"""
 
 Outcome = Literal["done", "begun", "nothing", "refused"]
 

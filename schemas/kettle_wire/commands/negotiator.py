@@ -49,13 +49,17 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A clause that was tried on all slots."""
 
     side: str
-    """`job` or `slot`: whose Requirements it stands in; a request of the job that has no room is a clause of it too."""
+    """
+    `job` or `slot`: whose Requirements it stands in; a request of the job that has no room is a clause of it too.
+    """
     text: str
     asked: int
     """How many slots it concerns: one of a slot's own only those that have it."""
     passes: int
     only: int = 0
-    """How many slots it alone keeps the jobs from: they would match without it, or if less was asked of what it is about."""
+    """
+    How many slots it alone keeps the jobs from: they would match without it, or if less was asked of what it is about.
+    """
     present: list[Present] = []
     """What the slots say that it refuses: those that it refuses `only`, if there are any."""
 
@@ -80,7 +84,9 @@ class Analysis(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class RecordedVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """From the record: the last cycle that gave or refused something to this autocluster; None: none has yet."""
+    """
+    From the record: the last cycle that gave or refused something to this autocluster; None: none has yet.
+    """
 
     cycle: int | None
     at: float
@@ -127,7 +133,9 @@ class Priority(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class GroupStanding(msgspec.Struct, frozen=True, kw_only=True):
-    """How an accounting group stands since the last cycle, in slot weights; `<none>` is who is in no other."""
+    """
+    How an accounting group stands since the last cycle, in slot weights; `<none>` is who is in no other.
+    """
 
     name: str
     config_quota: float

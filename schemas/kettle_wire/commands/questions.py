@@ -14,7 +14,9 @@ from kettle_wire.jobs import JobId, Name
 
 
 class SignUrls(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="sign_urls"):
-    """Have addresses of a job's objects signed with its owner's key; `upload`: to write them, not to read them."""
+    """
+    Have addresses of a job's objects signed with its owner's key; `upload`: to write them, not to read them.
+    """
 
     urls: list[str]
     upload: bool = False

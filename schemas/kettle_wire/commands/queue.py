@@ -22,7 +22,9 @@ class Submit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     columns: list[str]
     rows: list[list[Scalar]]
     spool: bool = False
-    """The jobs' files are sent to the access point, and until they are all there the jobs are held with code 16."""
+    """
+    The jobs' files are sent to the access point, and until they are all there the jobs are held with code 16.
+    """
 
 
 class Submitted(msgspec.Struct, frozen=True, kw_only=True):

@@ -247,7 +247,9 @@ class Ended(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 class Used(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="used"):
-    """What the attempt uses, as measured last; it is not recorded, and policies see it while the attempt lives."""
+    """
+    What the attempt uses, as measured last; it is not recorded, and policies see it while the attempt lives.
+    """
 
     usage: Usage
 
@@ -281,7 +283,9 @@ class ReportAttempts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
 
 
 class AttemptsRecorded(msgspec.Struct, frozen=True, kw_only=True):
-    """All reports of the request are recorded (or were stale); in exchange, the next jobs for the freed claims."""
+    """
+    All reports of the request are recorded (or were stale); in exchange, the next jobs for the freed claims.
+    """
 
     start: list[Assignment]
     position: Position

@@ -1,4 +1,6 @@
-"""What a shadow is asked: by its schedd to look after jobs, by startds for input files and with questions of starters."""
+"""
+What a shadow is asked: by its schedd to look after jobs, by startds for input files and with questions of starters.
+"""
 
 import msgspec
 
@@ -61,7 +63,9 @@ class FetchInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
 
 class OfferInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Ask whether an input file of an attempt is in the pool's object store; it may be put there for the question."""
+    """
+    Ask whether an input file of an attempt is in the pool's object store; it may be put there for the question.
+    """
 
     key: ClaimKey
     job: JobId
@@ -73,7 +77,9 @@ class Offered(msgspec.Struct, frozen=True, kw_only=True):
     """Where the file is read."""
 
     piece: int = 0
-    """Bytes of each piece but the last in the object store, under the file's SHA-256; 0: only the shadow has it."""
+    """
+    Bytes of each piece but the last in the object store, under the file's SHA-256; 0: only the shadow has it.
+    """
 
 
 LOOK_AFTER = Endpoint("shadow", "look_after", LookAfter, Done)

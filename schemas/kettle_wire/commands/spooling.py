@@ -28,14 +28,18 @@ class Part(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=T
 
 
 class SpoolParts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Keep parts of files for jobs of a cluster.  What is there already stays as it is, so a repeat does no harm."""
+    """
+    Keep parts of files for jobs of a cluster.  What is there already stays as it is, so a repeat does no harm.
+    """
 
     cluster: Number
     parts: Annotated[list[Part], msgspec.Meta(max_length=MOST_PARTS)]
 
 
 class PartsSpooled(msgspec.Struct, frozen=True, kw_only=True):
-    """How many bytes of each file are there, from its beginning; all of them: it is complete and on the disk."""
+    """
+    How many bytes of each file are there, from its beginning; all of them: it is complete and on the disk.
+    """
 
     have: list[int]
 

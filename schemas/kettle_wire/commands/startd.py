@@ -40,7 +40,9 @@ class RequestClaims(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     also: list[Occupied] = []
     """Other parts of the same partitionable slot that make room together with `slot`, for one claim."""
     instead_of: list[ClaimKey] = []
-    """Claims of the schedd's own that make room, at once: what they have together is for the one claim that is asked for."""
+    """
+    Claims of the schedd's own that make room, at once: what they have together is for the one claim that is asked for.
+    """
 
 
 class GrantedClaim(msgspec.Struct, frozen=True, kw_only=True):
@@ -159,7 +161,9 @@ class Deactivate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
 
 class Suspension(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What the owner of a job wants of an attempt: that it stands still, or that it goes on as far as the machine lets it."""
+    """
+    What the owner of a job wants of an attempt: that it stands still, or that it goes on as far as the machine lets it.
+    """
 
     key: ClaimKey
     job: JobId
@@ -170,7 +174,9 @@ class Suspension(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
 
 class Suspend(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Have attempts stand still, or go on; of one that is over or is being ended nothing is wanted any more."""
+    """
+    Have attempts stand still, or go on; of one that is over or is being ended nothing is wanted any more.
+    """
 
     orders: list[Suspension]
 
@@ -210,7 +216,9 @@ class Piece(msgspec.Struct, frozen=True):
 
 
 class Drain(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Empty the machine: nothing new begins, and what runs is ended in the given way. Said again it changes nothing."""
+    """
+    Empty the machine: nothing new begins, and what runs is ended in the given way. Said again it changes nothing.
+    """
 
     id: Annotated[str, msgspec.Meta(min_length=1, max_length=64, pattern=r"^[!-~]+$")]
     """Made by the asker: names the request from now on."""

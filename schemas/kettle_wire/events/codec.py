@@ -33,7 +33,9 @@ EVENT_TYPES: Final[tuple[type[Event], ...]] = get_args(Recorded)
 """What is written."""
 
 SUPERSEDED_TYPES: Final[tuple[type[Superseded], ...]] = ()
-"""What was written once: see docs/explanation/event-evolution.md. Types are added here and never taken away."""
+"""
+What was written once: see docs/explanation/event-evolution.md. Types are added here and never taken away.
+"""
 
 E = TypeVar("E", bound=Event)
 _TAG: Final = re.compile(r"([a-z]+\.[a-z_]+)/([1-9]\d*)")
@@ -124,7 +126,9 @@ class Codec(Generic[E]):
                 raise ValueError(f"{tag} is written, but there is {name}/{newest[name]}")
 
     def _check_ways(self) -> None:
-        """Every superseded type leads to one that is written, and those that are written are not superseded."""
+        """
+        Every superseded type leads to one that is written, and those that are written are not superseded.
+        """
         for kind, tag in self._written.items():
             if issubclass(kind, Superseded):
                 raise ValueError(f"{tag} is superseded, and is in the codec as a type that is written")  # noqa: TRY004 - as below

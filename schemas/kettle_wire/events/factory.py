@@ -1,4 +1,6 @@
-"""What happens to a cluster whose jobs are made little by little (late materialisation); its stream is `factory/<n>`."""
+"""
+What happens to a cluster whose jobs are made little by little (late materialisation); its stream is `factory/<n>`.
+"""
 
 from kettle_wire.events.base import Event
 
@@ -7,7 +9,9 @@ HELD = 1
 
 
 class FactoryMaterialized(Event, frozen=True, tag="factory.materialized/1"):
-    """The jobs `first` to `first + count - 1` of the cluster are in the queue now; they are made in their order."""
+    """
+    The jobs `first` to `first + count - 1` of the cluster are in the queue now; they are made in their order.
+    """
 
     cluster: int
     owner: str

@@ -58,7 +58,9 @@ class JobStarted(Event, frozen=True, tag="job.started/1"):
 
 
 class JobSuspended(Event, frozen=True, tag="job.suspended/1"):
-    """All processes of this attempt stand still, because the machine's policy or its owner wants it; it keeps its slot."""
+    """
+    All processes of this attempt stand still, because the machine's policy or its owner wants it; it keeps its slot.
+    """
 
     attempt: int
     processes: int = 0
@@ -76,7 +78,9 @@ class JobContinued(Event, frozen=True, tag="job.continued/1"):
 
 
 class JobDisconnected(Event, frozen=True, tag="job.disconnected/1"):
-    """The machine of this attempt does not answer; until its lease is over the attempt may go on there, unseen."""
+    """
+    The machine of this attempt does not answer; until its lease is over the attempt may go on there, unseen.
+    """
 
     attempt: int
     reason: str = ""
@@ -89,7 +93,9 @@ class JobReconnected(Event, frozen=True, tag="job.reconnected/1"):
 
 
 class JobCheckpointed(Event, frozen=True, tag="job.checkpointed/1"):
-    """The program ended with its checkpoint's exit code and what it left is saved: its next attempt goes on from there."""
+    """
+    The program ended with its checkpoint's exit code and what it left is saved: its next attempt goes on from there.
+    """
 
     attempt: int
     number: int
@@ -178,7 +184,9 @@ class JobKept(Event, frozen=True, tag="job.kept/1"):
 
 
 class JobLeft(Event, frozen=True, tag="job.left/1"):
-    """Nothing keeps the job in the queue (any more): it leaves it now, or as soon as its attempt has ended."""
+    """
+    Nothing keeps the job in the queue (any more): it leaves it now, or as soon as its attempt has ended.
+    """
 
     reason: str = ""
     by: str = ""

@@ -25,6 +25,8 @@ class JobsChanged(Event, frozen=True, tag="jobs.changed/1"):
     type: str
     """The tag `noun.verb/N` of the single event, as it stood in the log."""
     data: msgspec.Raw
-    """The single event, as any other is recorded: when its type is superseded, it is lifted when it is read."""
+    """
+    The single event, as any other is recorded: when its type is superseded, it is lifted when it is read.
+    """
     jobs: list[Procs]
     """In their order; none twice."""

@@ -34,7 +34,9 @@ class PrincipalCharged(Event, frozen=True, tag="principal.charged/1"):
     weight: float = 0.0
     """What they count for (WeightedResourcesUsed)."""
     uncharged: float = 0.0
-    """Seconds of slots that were used and are not any more, less those of slots that have not been all the time."""
+    """
+    Seconds of slots that were used and are not any more, less those of slots that have not been all the time.
+    """
     weighted_uncharged: float = 0.0
 
 

@@ -50,9 +50,7 @@ _Make: TypeAlias = Callable[[asyncpg.Record], Record]
 
 
 class Feed:
-    """
-    To one store, from the shards of all schedds.
-    """
+    """To one store, from the shards of all schedds."""
 
     def __init__(
         self,
@@ -72,9 +70,7 @@ class Feed:
         self._told: set[str] = set()
 
     async def run(self, shards: Callable[[], Awaitable[Iterable[str]]]) -> None:
-        """
-        Feed what all shards have, also those that come later, for ever.
-        """
+        """Feed what all shards have, also those that come later, for ever."""
         followed: set[str] = set()
         async with asyncio.TaskGroup() as tasks:
             while True:
@@ -152,9 +148,7 @@ class Feed:
         await self._database.run(lambda c: c.execute(QUERIES["take"], shard, index, frame))
 
     async def _send(self, index: str, records: Sequence[Record]) -> None:
-        """
-        Until the store has said yes to each; what it took is not sent again.
-        """
+        """Until the store has said yes to each; what it took is not sent again."""
         backoff = Backoff(FIRST_S, LONGEST_S)
         left, last = list(records), ""
         while left:

@@ -1,6 +1,4 @@
-"""
-A store that speaks the bulk protocol of Elasticsearch and OpenSearch: what it made of each record.
-"""
+"""A store that speaks the bulk protocol of Elasticsearch and OpenSearch: what it made of each record."""
 
 import io
 import ssl
@@ -38,9 +36,7 @@ class NotNowError(Exception):
 
 
 class TooLargeError(Exception):
-    """
-    These were too many records at once.
-    """
+    """These were too many records at once."""
 
 
 class _Basic(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -87,9 +83,7 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 class Outcomes(msgspec.Struct, frozen=True):
-    """
-    What became of some records, each in one of three ways.
-    """
+    """What became of some records, each in one of three ways."""
 
     taken: list[Record]
     later: list[Record]
@@ -102,18 +96,14 @@ _decode_answer: Final = msgspec.json.Decoder(_Answer).decode
 
 
 class BulkStore:
-    """
-    One store.
-    """
+    """One store."""
 
     @classmethod
     @asynccontextmanager
     async def open(
         cls, url: str, *, credentials: Path | None = None, ca: Path | None = None
     ) -> AsyncGenerator[Self]:
-        """
-        `ca`: the file of the authorities that vouch for it, if not those that this machine trusts.
-        """
+        """`ca`: the file of the authorities that vouch for it, if not those that this machine trusts."""
         async with aiohttp.ClientSession() as session:
             yield cls(session, url, credentials=credentials, ca=ca)
 
@@ -127,9 +117,7 @@ class BulkStore:
         self._tls: ssl.SSLContext | bool | None = None if url.startswith("https:") else True
 
     async def send(self, index: str, records: Sequence[Record]) -> Outcomes:
-        """
-        Send once. Raises NotNowError, TooLargeError.
-        """
+        """Send once. Raises NotNowError, TooLargeError."""
         headers = {"Content-Type": "application/x-ndjson", "Accept": "application/json"}
         if self._credentials is not None:
             headers["Authorization"] = authorization(self._credentials)
@@ -152,9 +140,7 @@ class BulkStore:
         return outcomes(records, data)
 
     def _trusted(self) -> ssl.SSLContext | bool:
-        """
-        Who may vouch for the store. Raises NotNowError for a file that does not say it.
-        """
+        """Who may vouch for the store. Raises NotNowError for a file that does not say it."""
         if self._tls is None:
             try:
                 self._tls = ssl.create_default_context(cafile=self._ca)
@@ -164,9 +150,7 @@ class BulkStore:
 
 
 def outcomes(records: Sequence[Record], data: bytes) -> Outcomes:
-    """
-    Read an answer: it has one item for each record, in order. Raises NotNowError for one that has not.
-    """
+    """Read an answer: it has one item for each record, in order. Raises NotNowError for one that has not."""
     try:
         items = [item for each in _decode_answer(data).items for item in each.values()]
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -214,9 +198,7 @@ def authorization(path: Path) -> str:
 
 
 async def _whole(response: aiohttp.ClientResponse) -> bytes:
-    """
-    The answer, in as many parts as it comes.
-    """
+    """The answer, in as many parts as it comes."""
     data = bytearray()
     async for part in response.content.iter_chunked(_PART):
         data += part

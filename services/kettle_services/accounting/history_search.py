@@ -33,9 +33,7 @@ _Place: TypeAlias = Callable[[object, str], str]
 
 
 class Statement(msgspec.Struct, frozen=True):
-    """
-    A query and its arguments.
-    """
+    """A query and its arguments."""
 
     text: str
     arguments: list[object]

@@ -1,6 +1,4 @@
-"""
-What accounting answers, from its tables.
-"""
+"""What accounting answers, from its tables."""
 
 from collections.abc import Callable, Mapping
 from itertools import pairwise
@@ -39,9 +37,7 @@ _JOBS: Final = "jobs"
 
 
 class Answers:
-    """
-    Answers to everybody: what was used and what has run is no secret inside a pool.
-    """
+    """Answers to everybody: what was used and what has run is no secret inside a pool."""
 
     def __init__(
         self,
@@ -82,9 +78,7 @@ class Answers:
         )
 
     def _usable(self) -> None:
-        """
-        Tables that nobody has made, or that another release has, answer nothing.
-        """
+        """Tables that nobody has made, or that another release has, answer nothing."""
         if (why := self._trouble.of(_JOBS)) is not None:
             raise RefusedError("unavailable", f"there is no history at the moment: {why}")
 
@@ -101,9 +95,7 @@ class Answers:
             )
 
     async def query_usage(self, request: QueryUsage, caller: Identity) -> UsageReport:
-        """
-        Sums of all attempts by owner.
-        """
+        """Sums of all attempts by owner."""
         del caller
         self._usable()
         rows = await self._database.run(
@@ -124,9 +116,7 @@ class Answers:
         )
 
     async def report_usage(self, request: ReportUsage, caller: Identity) -> ReportedUsage:
-        """
-        Usage of attempts by one or two things, between moments.
-        """
+        """Usage of attempts by one or two things, between moments."""
         del caller
         if any(until <= since for since, until in pairwise(request.cuts)):
             raise RefusedError(

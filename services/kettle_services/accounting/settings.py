@@ -28,7 +28,9 @@ class AccountingSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fie
     report_time: float = 60.0
     """Seconds that a report of usage may take."""
     store_url: Secret = ""
-    """Address of an Elasticsearch or OpenSearch that gets a record of each job that left a queue; empty: none."""
+    """
+    Address of an Elasticsearch or OpenSearch that gets a record of each job that left a queue; empty: none.
+    """
     store_index: _Index = "kettle-jobs"
     """The index for the records of jobs."""
     store_attempts: _Index | Literal[""] = ""
@@ -39,7 +41,9 @@ class AccountingSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fie
     `{"bearer": "..."}`; empty: the store asks for none.
     """
     store_ca: str = ""
-    """Path of a PEM file with the authorities that vouch for the store; empty: those that this machine trusts."""
+    """
+    Path of a PEM file with the authorities that vouch for the store; empty: those that this machine trusts.
+    """
     store_batch: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = 1_000
     """The most records that are sent at once."""
     store_attributes: tuple[str, ...] = ()

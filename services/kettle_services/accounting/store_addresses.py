@@ -1,14 +1,10 @@
-"""
-Addresses of accounting stores.
-"""
+"""Addresses of accounting stores."""
 
 from urllib.parse import urlsplit
 
 
 def check(url: str, credentials: str) -> str:
-    """
-    What is wrong with the address of a store; empty: nothing.
-    """
+    """What is wrong with the address of a store; empty: nothing."""
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""

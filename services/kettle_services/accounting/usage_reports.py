@@ -35,15 +35,11 @@ _Arguments: TypeAlias = list[object]
 
 
 class TooManyRowsError(Exception):
-    """
-    The answer would be larger than anybody reads.
-    """
+    """The answer would be larger than anybody reads."""
 
 
 async def report(connection: Connection, request: ReportUsage) -> ReportedUsage:
-    """
-    Add up. Raises TooManyRowsError.
-    """
+    """Add up. Raises TooManyRowsError."""
     text, arguments = statement(request)
     async with connection.transaction(readonly=True):
         # The plan is for this very span of time: most of the table is outside of it, or none.
@@ -109,9 +105,7 @@ HAVING bool_or(ends) OR sum(wall_in) > 0 OR sum(slot_in) > 0 OR sum(cpu_in) > 0 
 
 
 def _microseconds(moment: str) -> str:
-    """
-    From the beginning of the attempt to a moment; not less than none.
-    """
+    """From the beginning of the attempt to a moment; not less than none."""
     return f"greatest(0, (extract(epoch FROM {moment} - a.begun_at) * 1000000)::bigint)"
 
 
@@ -128,17 +122,13 @@ def _between(amount: str, length: str) -> str:
 
 
 def _good() -> str:
-    """
-    What is not lost of an attempt is its first part.
-    """
+    """What is not lost of an attempt is its first part."""
     until = [_upto("slot_time", "wall", f"least({time}, good)") for time in ("t1", "t0")]
     return f"({until[0]}) - ({until[1]})"
 
 
 def _uncharged() -> str:
-    """
-    Nobody told of it, so it comes after what was measured.
-    """
+    """Nobody told of it, so it comes after what was measured."""
     length = f"greatest(0, {_microseconds('until_at').replace('a.begun_at', 'begun_at')} - wall)"
     until = [_upto("uncharged", length, f"greatest(0, {time} - wall)") for time in ("t1", "t0")]
     return f"({until[0]}) - ({until[1]})"

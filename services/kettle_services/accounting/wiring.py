@@ -1,6 +1,4 @@
-"""
-How the parts of accounting hang together.
-"""
+"""How the parts of accounting hang together."""
 
 import asyncio
 import contextlib
@@ -25,9 +23,7 @@ VERSION: Final = "0.1.0"
 
 
 async def serve(rt: Runtime, settings: AccountingSettings) -> None:
-    """
-    Fill the tables of all projections, answer, until the process is asked to stop.
-    """
+    """Fill the tables of all projections, answer, until the process is asked to stop."""
     log = await join_log(rt, settings)
     archives = FileArchives(settings.archive_path)
     logs = [log, *[await rt.enter(PgLog.connect(dsn, archives=archives)) for dsn in settings.databases]]
@@ -63,9 +59,7 @@ async def serve(rt: Runtime, settings: AccountingSettings) -> None:
 async def _feed(
     rt: Runtime, settings: AccountingSettings, following: "_Following", logs: Sequence[PgLog], bus: Bus
 ) -> None:
-    """
-    Feed the accounting store, beside all else: it may be away.
-    """
+    """Feed the accounting store, beside all else: it may be away."""
     from kettle_services.accounting.adstash import Feed
     from kettle_services.accounting.elasticsearch import (
         BulkStore,  # an HTTP client, which most pools do without
@@ -83,9 +77,7 @@ async def _feed(
 
 
 class _Following:
-    """
-    All projections in all shards, also in those that come later.
-    """
+    """All projections in all shards, also in those that come later."""
 
     def __init__(self, rt: Runtime, logs: Sequence[PgLog], bus: Bus, settings: AccountingSettings) -> None:
         self.subjects = Subjects(settings.pool)
@@ -98,16 +90,12 @@ class _Following:
         self._news: list[asyncio.Event] = []
 
     def look(self) -> None:
-        """
-        There may be a new shard.
-        """
+        """There may be a new shard."""
         for new in self._news:
             new.set()
 
     async def begin(self, projection: StoredProjection) -> None:
-        """
-        Have the tables, and fill them from now on; if that fails, try again in the background.
-        """
+        """Have the tables, and fill them from now on; if that fails, try again in the background."""
         ready = await prepared(projection, self._logs[0].database, self._logs, self.trouble)
         self._rt.loop(self._keep(projection, ready=ready), name=projection.name)
 

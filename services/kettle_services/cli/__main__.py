@@ -1,6 +1,4 @@
-"""
-The entry point: which subcommand, and what becomes of its errors.
-"""
+"""The entry point: which subcommand, and what becomes of its errors."""
 
 import argparse
 import importlib
@@ -150,7 +148,9 @@ def _guarded(module: ModuleType, arguments: argparse.Namespace, screen: Screen, 
 
 
 def _client_error() -> type[Exception]:
-    """What the client raises; who has no error does not look, so a command that needs no pool loads no client."""
+    """
+    What the client raises; who has no error does not look, so a command that needs no pool loads no client.
+    """
     from kettle.client import ClientError
 
     return ClientError

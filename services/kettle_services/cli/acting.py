@@ -38,9 +38,7 @@ _WRONG_STATUS: Final[Mapping[Action, str]] = {
 
 
 def act_arguments(parser: argparse.ArgumentParser, *, verb: str) -> None:
-    """
-    What they all take.
-    """
+    """What they all take."""
     job_options(parser, verb=verb)
     parser.add_argument("--all", action="store_true", help="all of your jobs")
     parser.add_argument("--reason", default="", metavar="TEXT", help="goes on record")
@@ -49,9 +47,7 @@ def act_arguments(parser: argparse.ArgumentParser, *, verb: str) -> None:
 
 
 def act(arguments: argparse.Namespace, screen: Screen, action: Action) -> int:
-    """
-    Do it, and tell what became of each job; 1 if it was possible for none.
-    """
+    """Do it, and tell what became of each job; 1 if it was possible for none."""
     select = selection(arguments)
     if not (select.jobs or select.clusters or select.owners or select.constraint or arguments.all):
         raise UsageError("which jobs?  Name them by id, --jobset, --owner or --constraint, or say --all")

@@ -37,9 +37,7 @@ _DONE: Final = {
 
 
 def control_arguments(parser: argparse.ArgumentParser, *, verb: str, ends: bool) -> None:
-    """
-    What the four take; `ends`: whether daemons end by it, in one of three ways.
-    """
+    """What the four take; `ends`: whether daemons end by it, in one of three ways."""
     parser.add_argument(
         "host", nargs="?", default="", metavar="HOST", help="the name of its master (default: this host)"
     )
@@ -72,9 +70,7 @@ def control_arguments(parser: argparse.ArgumentParser, *, verb: str, ends: bool)
 
 
 def control(arguments: argparse.Namespace, screen: Screen, action: ControlAction) -> int:
-    """
-    Do it, and tell what became of each daemon; 1 if one refused, or it is not so in time.
-    """
+    """Do it, and tell what became of each daemon; 1 if one refused, or it is not so in time."""
     peaceful, fast = getattr(arguments, "peaceful", False), getattr(arguments, "fast", False)
     how: How = "peaceful" if peaceful else "fast" if fast else "graceful"
     request = Control(id=uuid.uuid4().hex, action=action, daemons=arguments.daemon, how=how)
@@ -104,9 +100,7 @@ async def _control(arguments: argparse.Namespace, screen: Screen, request: Contr
 async def _until_so(
     arguments: argparse.Namespace, screen: Screen, request: Control, before: Daemons, begun: Collection[str]
 ) -> list[str]:
-    """
-    Look until all that was begun is so; what is not in time.
-    """
+    """Look until all that was begun is so; what is not in time."""
     # The bus may be away for a while, and says so each time: that is what a restart is.
     logging.getLogger("kettle.bus").setLevel(logging.CRITICAL)
     patience = arguments.timeout if arguments.timeout is not None else 120.0
@@ -126,9 +120,7 @@ async def _until_so(
 
 
 async def _look(arguments: argparse.Namespace) -> Daemons | None:
-    """
-    How the daemons are; None while the master does not answer, as when it takes its own place.
-    """
+    """How the daemons are; None while the master does not answer, as when it takes its own place."""
     try:
         async with Client.connect(home=arguments.home, patience=_LOOK_PATIENCE_S) as pool:
             return await pool.hosts.daemons(host=arguments.host)

@@ -32,9 +32,7 @@ _REQUESTS: Final = {
 
 
 def turn(rejection: Rejection, able: int, slots: int) -> Iterator[str]:
-    """
-    What a job waits for that some slots could run.
-    """
+    """What a job waits for that some slots could run."""
     got = f"; of {rejection.asked} like it {rejection.given} got one in that cycle" if rejection.given else ""
     yield f"{able} of {counted(slots, 'slot')} could run it{got}."
     yield _waits(rejection)
@@ -71,9 +69,7 @@ def _waits(rejection: Rejection) -> str:
 
 
 def ways_out(analysis: Analysis) -> Iterator[str]:
-    """
-    What would let more slots run it, the nearest first.
-    """
+    """What would let more slots run it, the nearest first."""
     for remedy in analysis.remedies[:_REMEDIES]:
         yield _remedy(remedy, analysis)
     for tried in analysis.clauses:
@@ -90,9 +86,7 @@ def ways_out(analysis: Analysis) -> Iterator[str]:
 
 
 def next_steps(job: str, analysis: Analysis | None) -> str:
-    """
-    What to do about a job that no slot can run.
-    """
+    """What to do about a job that no slot can run."""
     if analysis is not None and analysis.remedies:
         best = analysis.remedies[0]
         return (
@@ -148,9 +142,7 @@ def _present(present: Present) -> str:
 
 
 def table(clauses: Sequence[Tried]) -> tuple[list[tuple[str, str, str, str]], list[str]]:
-    """
-    Rows of a table of clauses, and their styles.
-    """
+    """Rows of a table of clauses, and their styles."""
     rows = [
         (
             f"{one.passes} of {one.asked}",

@@ -1,6 +1,4 @@
-"""
-The audit of a pool's log, with everything that it can be compared to.
-"""
+"""The audit of a pool's log, with everything that it can be compared to."""
 
 from collections.abc import Sequence
 from pathlib import Path

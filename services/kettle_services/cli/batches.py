@@ -29,9 +29,7 @@ Key = tuple[str, str]
 
 
 class Batch(msgspec.Struct, kw_only=True):
-    """
-    Some clusters that are counted together.
-    """
+    """Some clusters that are counted together."""
 
     owner: str
     name: str
@@ -56,9 +54,7 @@ class Batch(msgspec.Struct, kw_only=True):
 
     @property
     def row(self) -> list[Cell]:
-        """
-        For a table.
-        """
+        """For a table."""
         ids = self.first if self.first == self.last else _between(self.first, self.last)
         waiting = self.idle + self.unmade
         counts = (self.done, self.running, waiting, self.held, self.total)
@@ -66,17 +62,13 @@ class Batch(msgspec.Struct, kw_only=True):
 
 
 def by_batch(ad: Ad) -> Key | None:
-    """
-    Jobs that say nothing of a batch are one with those of their cluster.
-    """
+    """Jobs that say nothing of a batch are one with those of their cluster."""
     name = ad.get("JobBatchName")
     return str(ad.get("Owner", "?")), name if isinstance(name, str) and name else f"ID: {ad.get('ClusterId')}"
 
 
 def by_set(ad: Ad) -> Key | None:
-    """
-    Only those of a job set.
-    """
+    """Only those of a job set."""
     name = ad.get("JobSetName")
     return (str(ad.get("Owner", "?")), name) if isinstance(name, str) and name else None
 
@@ -84,9 +76,7 @@ def by_set(ad: Ad) -> Key | None:
 def grouped(
     ads: Iterable[Ad], unmade: Iterable[Unmade], key_of: Callable[[Ad], Key | None]
 ) -> Iterator[Batch]:
-    """
-    One for each key, in the order of the first jobs; `ads` are in the order of the queue.
-    """
+    """One for each key, in the order of the first jobs; `ads` are in the order of the queue."""
     coming = {one.cluster: one.total - one.made for one in unmade}
     found: dict[Key, Batch] = {}
     sizes: dict[Key, dict[int, int]] = {}

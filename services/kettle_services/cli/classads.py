@@ -1,6 +1,4 @@
-"""
-Ads and expressions as `kettle classad` takes them: from files, with errors that point at the place.
-"""
+"""Ads and expressions as `kettle classad` takes them: from files, with errors that point at the place."""
 
 from __future__ import annotations
 
@@ -33,9 +31,7 @@ def text_of_file(name: str) -> str:
 
 
 def lines_of_input() -> Iterator[str]:
-    """
-    The lines of standard input as they come; octets that are no UTF-8 are kept.
-    """
+    """The lines of standard input as they come; octets that are no UTF-8 are kept."""
     try:
         for line in standard_input():
             yield line.removesuffix(b"\n").decode("utf-8", "surrogateescape")
@@ -48,9 +44,7 @@ def _called(name: str) -> str:
 
 
 def ads_of_file(name: str, form: Form | None = None) -> Iterator[ClassAd]:
-    """
-    The ads of a file, in `form` or in the one that its beginning shows.
-    """
+    """The ads of a file, in `form` or in the one that its beginning shows."""
     text = text_of_file(name)
     try:
         yield from read_ads(text, form)
@@ -59,9 +53,7 @@ def ads_of_file(name: str, form: Form | None = None) -> Iterator[ClassAd]:
 
 
 def ad_of_file(name: str) -> ClassAd:
-    """
-    The one ad that a file holds.
-    """
+    """The one ad that a file holds."""
     found = ads_of_file(name)
     ad, more = next(found, None), next(found, None)
     if ad is None or more is not None:
@@ -70,17 +62,13 @@ def ad_of_file(name: str) -> ClassAd:
 
 
 def refusal(error: ClassAdParseError, source: str) -> str:
-    """
-    What cannot be read and why; below it the line with a caret under the place.
-    """
+    """What cannot be read and why; below it the line with a caret under the place."""
     line, caret = error.excerpt(_LONGEST).split("\n")
     return f"{source}, line {error.line}, column {error.column}: {error.sentence}\n  {line}\n  {caret}"
 
 
 def context(*, local: bool = True, trace: Callable[[str], None] | None = None) -> Context:
-    """
-    The world of this process: its clock, its chance, its users, and its time zone unless UTC is wanted.
-    """
+    """The world of this process: its clock, its chance, its users, and its time zone unless UTC is wanted."""
     return Context(
         now=lambda: int(time.time()),
         random=_random,

@@ -51,9 +51,7 @@ def _own_name(clause: Node) -> str | None:
 
 
 def operands(clause: Node, my: Side, target: Side | None, context: Context) -> dict[str, str]:
-    """
-    The names in a clause as they are written, from left to right, each with the text of its value.
-    """
+    """The names in a clause as they are written, from left to right, each with the text of its value."""
     found: dict[str, str] = {}
     for reference in _references(clause):
         text = unparse(reference)

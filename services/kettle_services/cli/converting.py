@@ -1,6 +1,4 @@
-"""
-`kettle classad convert`: ads from one form of text to another.
-"""
+"""`kettle classad convert`: ads from one form of text to another."""
 
 import argparse
 from collections.abc import Iterable, Iterator
@@ -12,9 +10,7 @@ from kettle_services.cli.screen import Screen
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """
-    Read, write, ad by ad.
-    """
+    """Read, write, ad by ad."""
     form = None if arguments.source == "auto" else Form(arguments.source)
     ads = _Counted(ads_of_file(arguments.file, form))
     try:
@@ -27,9 +23,7 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
 
 
 class _Counted:
-    """
-    Ads, and how many of them have been taken.
-    """
+    """Ads, and how many of them have been taken."""
 
     def __init__(self, ads: Iterable[ClassAd]) -> None:
         self.count = 0

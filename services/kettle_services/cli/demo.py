@@ -58,9 +58,7 @@ queue {jobs}
 
 
 class Figures(msgspec.Struct, kw_only=True):
-    """
-    What the demonstration measured, seconds.
-    """
+    """What the demonstration measured, seconds."""
 
     jobs: int
     expected: int
@@ -76,16 +74,12 @@ class Figures(msgspec.Struct, kw_only=True):
 
     @property
     def right(self) -> bool:
-        """
-        Whether everything is as it must be.
-        """
+        """Whether everything is as it must be."""
         return self.found == self.expected and self.attempts == self.jobs and self.clean
 
 
 def run(screen: Screen, *, jobs: int, keep: bool) -> int:
-    """
-    Show it; the exit status is 0 if the answer is right, no job ran twice, and the log is clean.
-    """
+    """Show it; the exit status is 0 if the answer is right, no job ran twice, and the log is clean."""
     if not 1 <= jobs <= 1000:
         raise CommandError("the demonstration takes between 1 and 1000 jobs; try kettle demo --jobs 120")
     place = Path(tempfile.mkdtemp(prefix="kettle-demo-"))
@@ -144,9 +138,7 @@ async def _sweep(screen: Screen, home: Path, work: Path, figures: Figures) -> No
 
 
 async def _watch(screen: Screen, client: Client, home: Path, cluster: int, figures: Figures) -> Progress:
-    """
-    Follow the sweep to its end, and kill the schedd when a third of it is done.
-    """
+    """Follow the sweep to its end, and kill the schedd when a third of it is done."""
     progress = Progress({})
     outage: asyncio.Task[float] | None = None
     with _meter(screen, figures.jobs) as meter:
@@ -214,9 +206,7 @@ async def _check(
 
 
 async def _usage(client: Client, jobs: int) -> list[OwnerUsage]:
-    """
-    What was used, once accounting has heard of the last job: it is a moment behind the queue.
-    """
+    """What was used, once accounting has heard of the last job: it is a moment behind the queue."""
     async with asyncio.timeout(30):
         while True:
             usage = await client.usage()
@@ -231,9 +221,7 @@ async def _audit(home: Path) -> tuple[bool, int]:
 
 
 def prepare(work: Path, jobs: int) -> None:
-    """
-    The files of the sweep.
-    """
+    """The files of the sweep."""
     work.mkdir(mode=0o700, parents=True)
     (work / "primes.sh").write_text(SIEVE)
     (work / "primes.sh").chmod(0o755)
@@ -243,9 +231,7 @@ def prepare(work: Path, jobs: int) -> None:
 
 
 def primes_below(limit: int) -> int:
-    """
-    How many primes there are, by Eratosthenes' sieve: another way than that of the jobs.
-    """
+    """How many primes there are, by Eratosthenes' sieve: another way than that of the jobs."""
     sieve = bytearray([1]) * limit
     sieve[:2] = b"\0\0"
     for n in range(2, int(limit**0.5) + 1):
@@ -272,9 +258,7 @@ def _title(screen: Screen, text: str) -> None:
 
 @contextmanager
 def _meter(screen: Screen, jobs: int) -> Generator[Callable[[Progress], None]]:
-    """
-    A bar on a terminal, a line for each quarter off it.
-    """
+    """A bar on a terminal, a line for each quarter off it."""
     if screen.terminal:
         with Bar() as bar:
             yield bar
@@ -283,9 +267,7 @@ def _meter(screen: Screen, jobs: int) -> Generator[Callable[[Progress], None]]:
 
 
 class _Quarters:
-    """
-    Progress for a log file.
-    """
+    """Progress for a log file."""
 
     def __init__(self, screen: Screen, jobs: int) -> None:
         self._screen = screen

@@ -8,9 +8,7 @@ from kettle.client import short
 
 
 def command() -> NoReturn:
-    """
-    Run the command that was typed, and end with its status.
-    """
+    """Run the command that was typed, and end with its status."""
     short.start()
     from kettle_services.cli.__main__ import main
 

@@ -1,6 +1,4 @@
-"""
-`kettle classad eval`: expressions and their values, one by one or a line each.
-"""
+"""`kettle classad eval`: expressions and their values, one by one or a line each."""
 
 import argparse
 from collections.abc import Callable, Iterable, Iterator
@@ -38,9 +36,7 @@ _COLUMNS: Final = 3
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """
-    Evaluate what was typed, or what comes in.
-    """
+    """Evaluate what was typed, or what comes in."""
     _check(arguments)
     engine = _engine(arguments.engine)
     if arguments.batch:
@@ -130,9 +126,7 @@ def _json(value: Value) -> str:
 
 
 def outcomes(cases: Iterable[Case], engine: Engine) -> Iterator[str]:
-    """
-    The value of each case in one line, or what became of it; a case is MY, TARGET and an expression.
-    """
+    """The value of each case in one line, or what became of it; a case is MY, TARGET and an expression."""
     world = context(local=False)
     for my, target, expression in cases:
         try:
@@ -177,9 +171,7 @@ def _engine(name: str) -> Engine:
 
 
 def _columnar() -> Engine:
-    """
-    The engine for tables, with a table of one row: the target, or the ad itself if there is none.
-    """
+    """The engine for tables, with a table of one row: the target, or the ad itself if there is none."""
     # It needs numpy, which takes longer to load than all the rest.
     from kettle.classad.columnar import Evaluator, Table
 
@@ -200,9 +192,7 @@ def _columnar() -> Engine:
 
 
 class _Same:
-    """
-    An ad by its identity: ads are compared by content, and that is more than looking twice costs.
-    """
+    """An ad by its identity: ads are compared by content, and that is more than looking twice costs."""
 
     def __init__(self, ad: ClassAd) -> None:
         self.ad = ad

@@ -1,6 +1,4 @@
-"""
-Rows as files for other programs: CSV, JSON, Parquet.
-"""
+"""Rows as files for other programs: CSV, JSON, Parquet."""
 
 import csv
 import importlib
@@ -25,9 +23,7 @@ SUFFIXES: Final[Mapping[str, str]] = {
 
 
 def as_csv(columns: Mapping[str, type], rows: Sequence[Row]) -> bytes:
-    """
-    With a line of titles, as RFC 4180 has it; a number reads back as the same number.
-    """
+    """With a line of titles, as RFC 4180 has it; a number reads back as the same number."""
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(columns)

@@ -1,6 +1,4 @@
-"""
-What commands read that is no file.
-"""
+"""What commands read that is no file."""
 
 import sys
 from typing import BinaryIO
@@ -9,9 +7,7 @@ from kettle_services.cli.errors import UsageError
 
 
 def standard_input() -> BinaryIO:
-    """
-    Standard input, unless whoever started us closed it.
-    """
+    """Standard input, unless whoever started us closed it."""
     if sys.stdin is None:
         raise UsageError("there is no standard input")
     return sys.stdin.buffer

@@ -1,6 +1,4 @@
-"""
-How far jobs have come, as a job event log tells it: no pool is asked.
-"""
+"""How far jobs have come, as a job event log tells it: no pool is asked."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -35,9 +33,7 @@ _LOOK_S: Final = 0.2
 
 @dataclass
 class Told:
-    """
-    What a log has told so far of the jobs that are meant.
-    """
+    """What a log has told so far of the jobs that are meant."""
 
     select: Select
     jobs: dict[JobId, JobState] = field(default_factory=dict[JobId, JobState])
@@ -45,9 +41,7 @@ class Told:
     """Clusters of which more jobs will be made."""
 
     def take(self, event: LogEvent) -> None:
-        """
-        Take the next event.
-        """
+        """Take the next event."""
         if not self._is_meant(event.job):
             return
         match event:
@@ -61,9 +55,7 @@ class Told:
 
     @property
     def over(self) -> bool:
-        """
-        Whether jobs were told of, and nothing more will happen to any.
-        """
+        """Whether jobs were told of, and nothing more will happen to any."""
         return bool(self.jobs) and not self.coming and all(state.ended for state in self.jobs.values())
 
     def _is_meant(self, job: JobId) -> bool:
@@ -76,9 +68,7 @@ class Told:
 
 
 def after(event: LogEvent) -> JobState | None:
-    """
-    Where a job is after an event; None: where it was before.
-    """
+    """Where a job is after an event; None: where it was before."""
     match event:
         case Submitted() | Evicted() | ReconnectFailed() | Released():
             return JobState()

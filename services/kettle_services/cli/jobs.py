@@ -1,6 +1,4 @@
-"""
-Job ads as rows of a table.
-"""
+"""Job ads as rows of a table."""
 
 import re
 from collections.abc import Mapping
@@ -36,9 +34,7 @@ TOTALS: Final = ("completed", "removed", "idle", "running", "held", "suspended")
 
 
 def queue_row(ad: Ad, now: float) -> list[Cell]:
-    """
-    A job as `condor_q -nobatch` shows it.
-    """
+    """A job as `condor_q -nobatch` shows it."""
     ran = number(ad, "RemoteWallClockTime")
     if status_of(ad) in {"running", "suspended"} and (start := number(ad, "JobCurrentStartDate")):
         ran += now - start
@@ -55,9 +51,7 @@ def queue_row(ad: Ad, now: float) -> list[Cell]:
 
 
 def held_row(ad: Ad) -> list[Cell]:
-    """
-    A held job as `condor_q -hold` shows it.
-    """
+    """A held job as `condor_q -hold` shows it."""
     return [
         str(id_of(ad)),
         str(ad.get("Owner", "?")),
@@ -67,9 +61,7 @@ def held_row(ad: Ad) -> list[Cell]:
 
 
 def history_row(ad: Ad) -> list[Cell]:
-    """
-    A job that has left the queue.
-    """
+    """A job that has left the queue."""
     ended = number(ad, "CompletionDate") or number(ad, "EnteredCurrentStatus")
     return [
         str(id_of(ad)),
@@ -84,9 +76,7 @@ def history_row(ad: Ad) -> list[Cell]:
 
 
 def exit_text(ad: Ad) -> str:
-    """
-    How a job ended, if it ended by itself.
-    """
+    """How a job ended, if it ended by itself."""
     if isinstance(ad.get("ExitSignal"), int):
         return f"signal {ad['ExitSignal']}"
     code = ad.get("ExitCode")
@@ -94,25 +84,19 @@ def exit_text(ad: Ad) -> str:
 
 
 def command_line(ad: Ad) -> str:
-    """
-    The program's name and its arguments.
-    """
+    """The program's name and its arguments."""
     words = ad.get("Arguments")
     text = _QUOTED.sub(lambda run: run[1].replace("''", "'"), words) if isinstance(words, str) else ""
     return f"{PurePath(str(ad.get('Cmd', ''))).name} {text or ad.get('Args', '')}".strip()
 
 
 def total_line(counts: Mapping[str, int]) -> str:
-    """
-    The last line of `condor_q`, of the number of jobs of each status.
-    """
+    """The last line of `condor_q`, of the number of jobs of each status."""
     each = ", ".join(f"{counts.get(status, 0)} {status}" for status in TOTALS)
     return f"Total for query: {sum(counts.values())} jobs; {each}"
 
 
 def number(ad: Ad, name: str) -> float:
-    """
-    A numeric attribute, 0 if it is something else.
-    """
+    """A numeric attribute, 0 if it is something else."""
     value = ad.get(name, 0)
     return value if isinstance(value, int | float) else 0.0

@@ -1,6 +1,4 @@
-"""
-A report of usage: rows with their names, totals, and what is drawn of them.
-"""
+"""A report of usage: rows with their names, totals, and what is drawn of them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -18,9 +16,7 @@ _HOUR_US: Final = 3600 * _US
 
 
 class Used(msgspec.Struct, kw_only=True):
-    """
-    What was used; times in whole microseconds.
-    """
+    """What was used; times in whole microseconds."""
 
     names: list[str]
     """One for each of what it is by."""
@@ -35,21 +31,15 @@ class Used(msgspec.Struct, kw_only=True):
 
     @property
     def efficiency(self) -> float:
-        """
-        The part of the cores' time in which they worked; 0 if there was none.
-        """
+        """The part of the cores' time in which they worked; 0 if there was none."""
         return self.cpu / self.slot_time if self.slot_time else 0.0
 
     def hours(self, amount: str) -> float:
-        """
-        One of the times.
-        """
+        """One of the times."""
         return int(getattr(self, amount)) / _HOUR_US
 
     def exported(self, by: Sequence[str]) -> dict[str, str | int | float]:
-        """
-        As programs get it: times in seconds.
-        """
+        """As programs get it: times in seconds."""
         times = {_SECONDS[amount]: getattr(self, amount) / _US for amount in _AMOUNTS}
         counts = {"jobs": self.jobs, "attempts": self.attempts}
         return dict(zip(by, self.names, strict=True)) | counts | times | {"efficiency": self.efficiency}
@@ -66,9 +56,7 @@ _SECONDS: Final = {
 
 
 class Ledger(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    A report.
-    """
+    """A report."""
 
     by: list[str]
     """One or two of `AXES`."""
@@ -78,9 +66,7 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def asked(by: Iterable[str]) -> list[Axis]:
-    """
-    What accounting is asked to add up by: it knows slices of time, and not which of them are days.
-    """
+    """What accounting is asked to add up by: it knows slices of time, and not which of them are days."""
     axes: list[Axis] = []
     for one in by:
         match one:
@@ -92,9 +78,7 @@ def asked(by: Iterable[str]) -> list[Axis]:
 
 
 def ledger(by: list[str], slices: Slices, rows: Iterable[UsageRow]) -> Ledger:
-    """
-    What accounting answered, with names and totals.
-    """
+    """What accounting answered, with names and totals."""
     total = Used(names=["total", *[""] * (len(by) - 1)])
     found: list[Used] = []
     for row in rows:
@@ -109,9 +93,7 @@ def ledger(by: list[str], slices: Slices, rows: Iterable[UsageRow]) -> Ledger:
 
 
 def columns(by: Sequence[str]) -> Mapping[str, type]:
-    """
-    The columns of an export, with their types.
-    """
+    """The columns of an export, with their types."""
     kinds: dict[str, type] = dict.fromkeys(by, str)
     kinds |= {"jobs": int, "attempts": int}
     return kinds | dict.fromkeys((*_SECONDS.values(), "efficiency"), float)

@@ -1,6 +1,4 @@
-"""
-The daemons of every host, as the ads of their masters tell.
-"""
+"""The daemons of every host, as the ads of their masters tell."""
 
 import time
 from collections.abc import Sequence
@@ -18,9 +16,7 @@ _STYLES: Final = {"Running": "good", "Starting": "idle", "Stopping": "idle", "Wa
 
 
 def show_masters(ads: Sequence[Ad], screen: Screen) -> None:
-    """
-    A row for each master, and one for each daemon that it keeps.
-    """
+    """A row for each master, and one for each daemon that it keeps."""
     if screen.as_json:
         screen.json([plain(ad) for ad in ads])
         return

@@ -1,6 +1,4 @@
-"""
-`kettle classad match`: two ads, whether they match, and which clause says no.
-"""
+"""`kettle classad match`: two ads, whether they match, and which clause says no."""
 
 from __future__ import annotations
 
@@ -32,9 +30,7 @@ if TYPE_CHECKING:
 
 
 class Clause(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    What has to be true for a side to agree.
-    """
+    """What has to be true for a side to agree."""
 
     attribute: str
     """The attribute in which it is written."""
@@ -48,9 +44,7 @@ class Clause(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Half(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    What one of the two ads says about the other.
-    """
+    """What one of the two ads says about the other."""
 
     ad: str
     """The file."""
@@ -62,9 +56,7 @@ class Half(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    What `kettle classad match` says.
-    """
+    """What `kettle classad match` says."""
 
     match: bool
     left: Half
@@ -72,9 +64,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """
-    Look at both, and tell.
-    """
+    """Look at both, and tell."""
     if arguments.left == arguments.right == "-":
         raise UsageError("standard input can be only one of the two ads")
     left = Side(ad_of_file(arguments.left), arguments.left)

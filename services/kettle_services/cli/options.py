@@ -1,6 +1,4 @@
-"""
-What several subcommands take, and how they reach the pool.
-"""
+"""What several subcommands take, and how they reach the pool."""
 
 from __future__ import annotations
 
@@ -20,21 +18,15 @@ T = TypeVar("T")
 
 
 class Arguments(Protocol):
-    """
-    A parser, or a group of its arguments.
-    """
+    """A parser, or a group of its arguments."""
 
     def add_argument(self, *names: str, **options: Any) -> object:
-        """
-        See argparse.
-        """
+        """See argparse."""
         ...
 
 
 def at_least(least: int) -> Callable[[str], int]:
-    """
-    The type of an argument that is a whole number, not less than `least`.
-    """
+    """The type of an argument that is a whole number, not less than `least`."""
 
     def number(text: str) -> int:
         if not text.isdecimal() or int(text) < least:
@@ -45,9 +37,7 @@ def at_least(least: int) -> Callable[[str], int]:
 
 
 def seconds(text: str) -> float:
-    """
-    The type of an argument that is a time span.
-    """
+    """The type of an argument that is a time span."""
     try:
         value = float(text)
     except ValueError:
@@ -58,9 +48,7 @@ def seconds(text: str) -> float:
 
 
 def pool_options(parser: argparse.ArgumentParser) -> None:
-    """
-    Which pool, and how long to wait for it.
-    """
+    """Which pool, and how long to wait for it."""
     reach_options(parser).add_argument(
         "--name",
         default="",
@@ -70,9 +58,7 @@ def pool_options(parser: argparse.ArgumentParser) -> None:
 
 
 def reach_options(parser: argparse.ArgumentParser) -> Arguments:
-    """
-    Where the pool is, and how long to wait for it; the group of these options, for more of them.
-    """
+    """Where the pool is, and how long to wait for it; the group of these options, for more of them."""
     group = parser.add_argument_group("pool")
     home_option(group)
     group.add_argument(
@@ -86,9 +72,7 @@ def reach_options(parser: argparse.ArgumentParser) -> Arguments:
 
 
 def home_option(parser: Arguments) -> None:
-    """
-    The directory of the pool.
-    """
+    """The directory of the pool."""
     parser.add_argument(
         "--home",
         type=Path,
@@ -98,16 +82,12 @@ def home_option(parser: Arguments) -> None:
 
 
 def json_option(parser: argparse.ArgumentParser) -> None:
-    """
-    Output for programs.
-    """
+    """Output for programs."""
     parser.add_argument("--json", action="store_true", help="print JSON, for programs")
 
 
 def job_options(parser: argparse.ArgumentParser, *, verb: str, then: str = "") -> None:
-    """
-    Which jobs; `then`: what stands behind their ids, among which the command has to look for it.
-    """
+    """Which jobs; `then`: what stands behind their ids, among which the command has to look for it."""
     behind = f"; and {then}" if then else ""
     parser.add_argument(
         "ids",
@@ -134,9 +114,7 @@ def job_options(parser: argparse.ArgumentParser, *, verb: str, then: str = "") -
 
 
 def selection(arguments: argparse.Namespace) -> Select:
-    """
-    The jobs that were named; raises UsageError for what is no id, or a condition that is no expression.
-    """
+    """The jobs that were named; raises UsageError for what is no id, or a condition that is no expression."""
     from kettle.client import ClientError, select
 
     if arguments.constraint:
@@ -159,9 +137,7 @@ def selection(arguments: argparse.Namespace) -> Select:
 
 
 def with_pool(arguments: argparse.Namespace, work: Callable[[Client], Awaitable[T]]) -> T:
-    """
-    Connect, work, disconnect.
-    """
+    """Connect, work, disconnect."""
     import asyncio
 
     from kettle.client import Client

@@ -1,6 +1,4 @@
-"""
-Where an undefined or an error comes from: the names that nobody defines, the operands that do not suit.
-"""
+"""Where an undefined or an error comes from: the names that nobody defines, the operands that do not suit."""
 
 from __future__ import annotations
 
@@ -42,9 +40,7 @@ _WITH_PATTERN: Final = frozenset(
 
 
 class Side(NamedTuple):
-    """
-    One of the two ads, and what it is called to the reader.
-    """
+    """One of the two ads, and what it is called to the reader."""
 
     ad: ClassAd
     name: str
@@ -67,18 +63,14 @@ class _Part(NamedTuple):
 
 
 def origins(expression: Node, my: Side, target: Side | None, context: Context) -> list[str]:
-    """
-    Why the value of an expression is undefined or error, in sentences; none if it is neither.
-    """
+    """Why the value of an expression is undefined or error, in sentences; none if it is neither."""
     search = _Search(msgspec.structs.replace(context, trace=None, max_steps=_MOST_STEPS))
     search.follow(expression, my, target)
     return list(search.found)
 
 
 class _Search:
-    """
-    Goes down to the innermost parts that have the value in question while nothing within them has.
-    """
+    """Goes down to the innermost parts that have the value in question while nothing within them has."""
 
     def __init__(self, context: Context) -> None:
         self.found: dict[str, None] = {}

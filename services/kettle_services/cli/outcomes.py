@@ -1,6 +1,4 @@
-"""
-What a replay came to, for people: who waited how long and had how much, with the change and without it.
-"""
+"""What a replay came to, for people: who waited how long and had how much, with the change and without it."""
 
 from __future__ import annotations
 
@@ -27,9 +25,7 @@ _DRAWN: Final = 5
 
 
 def show(found: WhatIf, names: Sequence[str], screen: Screen) -> None:
-    """
-    Tables, and how far the replay may be believed.
-    """
+    """Tables, and how far the replay may be believed."""
     span = duration(found.until - found.since)
     screen.say(
         screen.paint(
@@ -117,9 +113,7 @@ def _trust(found: WhatIf, screen: Screen) -> None:
 
 
 def plot(found: WhatIf) -> Plot:
-    """
-    What those who used most had over time, without the change and with it.
-    """
+    """What those who used most had over time, without the change and with it."""
     used = sorted(
         found.submitters, key=lambda one: -(one.replayed.weighted_hours + one.changed.weighted_hours)
     )

@@ -1,6 +1,4 @@
-"""
-Days and months of local time, as the moments at which they begin.
-"""
+"""Days and months of local time, as the moments at which they begin."""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -15,9 +13,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Slices(msgspec.Struct, frozen=True):
-    """
-    A span of time in pieces; moments are microseconds since the epoch.
-    """
+    """A span of time in pieces; moments are microseconds since the epoch."""
 
     cuts: list[int]
     """One more than there are pieces, rising."""
@@ -41,9 +37,7 @@ def slices(since: int, until: int, period: str = "") -> Slices:
 
 
 def midnight(at: datetime, days: int = 0) -> int:
-    """
-    When the day of a moment began, or one so many days after it.
-    """
+    """When the day of a moment began, or one so many days after it."""
     return micros(_date(at.astimezone()) + timedelta(days=days))
 
 

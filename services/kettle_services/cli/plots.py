@@ -1,6 +1,4 @@
-"""
-Series over time as pictures: blocks for a terminal, SVG for a file.
-"""
+"""Series over time as pictures: blocks for a terminal, SVG for a file."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -21,9 +19,7 @@ _DAY: Final = 86_400.0
 
 
 class Plot(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    Numbers at moments, by name; None where nothing is known yet.
-    """
+    """Numbers at moments, by name; None where nothing is known yet."""
 
     title: str
     times: Sequence[float]
@@ -32,26 +28,20 @@ class Plot(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def most(self) -> float:
-        """
-        The largest number; 1 if there is none above zero.
-        """
+        """The largest number; 1 if there is none above zero."""
         return (
             max((n for numbers in self.series.values() for n in numbers if n is not None), default=0.0) or 1.0
         )
 
 
 def blocks(numbers: Sequence[float | None], most: float) -> str:
-    """
-    One character for each number, as high as it is large; a blank for none.
-    """
+    """One character for each number, as high as it is large; a blank for none."""
     top = len(_BLOCKS) - 1
     return "".join(" " if n is None else _BLOCKS[max(0, min(top, round(n / most * top)))] for n in numbers)
 
 
 def svg(plot: Plot) -> str:
-    """
-    The document: a line for each series, with axes and names.
-    """
+    """The document: a line for each series, with axes and names."""
     first, last = plot.times[0], plot.times[-1]
     most = plot.most
     parts = [

@@ -1,6 +1,4 @@
-"""
-Why a job is where it is: the schedd's and the negotiator's knowledge as sentences.
-"""
+"""Why a job is where it is: the schedd's and the negotiator's knowledge as sentences."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -45,9 +43,7 @@ _ORDERED: Final = {
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    What `kettle why` says: the first sentence is the answer, the others explain it.
-    """
+    """What `kettle why` says: the first sentence is the answer, the others explain it."""
 
     job: str
     status: str
@@ -62,9 +58,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def answer(report: WhyReport, *, now: float) -> Answer:
-    """
-    The answer to why a job is where it is at `now`.
-    """
+    """The answer to why a job is where it is at `now`."""
     explanation = report.explanation
     if explanation is None:
         return _gone(report)
@@ -167,9 +161,7 @@ def _given(verdict: Verdict, when: str) -> str:
 
 
 def _analysed(job: str, said: list[str], verdict: Verdict, ad: Ad, when: str) -> Answer:
-    """
-    By the present state, and the record of why none of what is possible was given.
-    """
+    """By the present state, and the record of why none of what is possible was given."""
     analysis, rejection = verdict.analysis, verdict.rejection
     if analysis is None:
         return Answer(job=job, status="idle", sentences=said)
@@ -252,9 +244,7 @@ def _shared(rejection: Rejection) -> str:
 
 
 def _asked(clauses: Sequence[Clause], ad: Ad) -> list[str]:
-    """
-    The job's side of the failing clauses in numbers.
-    """
+    """The job's side of the failing clauses in numbers."""
     text = " ".join(clause.text for clause in clauses)
     asked = [
         _amount(name, value) for name, value in ad.items() if name.startswith("Request") and name in text

@@ -44,9 +44,7 @@ def columns() -> int:
 
 
 class Screen:
-    """
-    Standard output and standard error of one command.
-    """
+    """Standard output and standard error of one command."""
 
     def __init__(
         self,
@@ -64,69 +62,51 @@ class Screen:
         self.colour = _wants_colour(environ, terminal=self.terminal)
 
     def say(self, text: str = "") -> None:
-        """
-        A line of what was asked for.
-        """
+        """A line of what was asked for."""
         self._write(f"{text}\n")
 
     def octets(self, data: bytes) -> None:
-        """
-        A part of what was asked for, the same in any locale.
-        """
+        """A part of what was asked for, the same in any locale."""
         with writing():
             self.out.buffer.write(data)
 
     def pass_on(self, descriptor: int, data: bytes) -> None:
-        """
-        What another program wrote to its standard output (1) or its standard error (2), at once.
-        """
+        """What another program wrote to its standard output (1) or its standard error (2), at once."""
         with writing():
             stream = self.err if descriptor == 2 else self.out
             stream.buffer.write(data)
             stream.flush()
 
     def flush(self) -> None:
-        """
-        Whatever has been said so far is out.
-        """
+        """Whatever has been said so far is out."""
         with writing():
             self.out.flush()
 
     def note(self, text: str) -> None:
-        """
-        A line beside it, for the person; nothing where a program listens.
-        """
+        """A line beside it, for the person; nothing where a program listens."""
         if not self.as_json:
             with writing():
                 print(text, file=self.err)
 
     def trouble(self, text: str) -> None:
-        """
-        What did not work.
-        """
+        """What did not work."""
         with writing():
             print(self.paint(text, "bad") if self.err.isatty() else text, file=self.err)
 
     def paint(self, text: str, style: str) -> str:
-        """
-        The text in the colour of a meaning, where there are colours.
-        """
+        """The text in the colour of a meaning, where there are colours."""
         if not self.colour or style not in STYLES:
             return text
         codes = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
         return f"\x1b[{';'.join(codes[word] for word in STYLES[style].split())}m{text}\x1b[0m"
 
     def json(self, value: object) -> None:
-        """
-        A value as JSON, with line breaks for a person who looks.
-        """
+        """A value as JSON, with line breaks for a person who looks."""
         data = msgspec.json.encode(value, order="deterministic")
         self._write(msgspec.json.format(data, indent=2).decode() + "\n")
 
     def json_line(self, value: object) -> None:
-        """
-        One line of a stream of JSON values; it is out at once.
-        """
+        """One line of a stream of JSON values; it is out at once."""
         self._write(msgspec.json.encode(value).decode() + "\n")
         self.flush()
 
@@ -163,9 +143,7 @@ class Screen:
 
     @property
     def width(self) -> int:
-        """
-        The columns of the terminal; 0 off it, where there is room for everything.
-        """
+        """The columns of the terminal; 0 off it, where there is room for everything."""
         return columns() if self.terminal else 0
 
     def _write(self, text: str) -> None:
@@ -175,9 +153,7 @@ class Screen:
 
 @contextmanager
 def writing() -> Generator[None]:
-    """
-    What cannot be written is an `OutputError`, but for a closed pipe, of which nobody needs to be told.
-    """
+    """What cannot be written is an `OutputError`, but for a closed pipe, of which nobody needs to be told."""
     try:
         yield
     except BrokenPipeError:
@@ -197,9 +173,7 @@ def _wants_colour(environ: Mapping[str, str], *, terminal: bool) -> bool:
 
 
 def _column(cells: Sequence[Cell]) -> tuple[Sequence[Cell], int]:
-    """
-    Cells that need only be made to text, and how long the longest of these is.
-    """
+    """Cells that need only be made to text, and how long the longest of these is."""
     kinds = set(map(type, cells))
     if kinds == {int}:
         return cells, max(len(str(max(cells))), len(str(min(cells))))

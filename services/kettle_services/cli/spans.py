@@ -1,35 +1,25 @@
-"""
-Times, durations and sizes as people read them.
-"""
+"""Times, durations and sizes as people read them."""
 
 import time
 
 
 def clock(seconds: float) -> str:
-    """
-    A moment, in local time, as `condor_q` writes it.
-    """
+    """A moment, in local time, as `condor_q` writes it."""
     return time.strftime("%m/%d %H:%M", time.localtime(seconds))
 
 
 def moment(seconds: float) -> str:
-    """
-    A moment, in local time, to the millisecond.
-    """
+    """A moment, in local time, to the millisecond."""
     return f"{time.strftime('%H:%M:%S', time.localtime(seconds))}.{int(seconds % 1 * 1000):03}"
 
 
 def day(seconds: float) -> str:
-    """
-    The date of a moment, in local time.
-    """
+    """The date of a moment, in local time."""
     return time.strftime("%Y-%m-%d", time.localtime(seconds))
 
 
 def run_time(seconds: float) -> str:
-    """
-    A duration as HTCondor writes it: days+hours:minutes:seconds.
-    """
+    """A duration as HTCondor writes it: days+hours:minutes:seconds."""
     whole = max(0, int(seconds))
     days, rest = divmod(whole, 86_400)
     hours, rest = divmod(rest, 3600)
@@ -37,9 +27,7 @@ def run_time(seconds: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """
-    A duration in the unit that suits it.
-    """
+    """A duration in the unit that suits it."""
     if seconds < 0.9995:
         return f"{max(0.0, seconds) * 1000:.0f} ms"
     if seconds < 60:
@@ -54,9 +42,7 @@ def duration(seconds: float) -> str:
 
 
 def size(kib: float) -> str:
-    """
-    An amount of memory or disk in the unit that suits it.
-    """
+    """An amount of memory or disk in the unit that suits it."""
     if kib < 1:
         return f"{kib * 1024:.0f} B"
     for unit in ("KiB", "MiB", "GiB", "TiB"):
@@ -67,7 +53,5 @@ def size(kib: float) -> str:
 
 
 def counted(number: int, noun: str, nouns: str = "") -> str:
-    """
-    `1 job`, `2 jobs`.
-    """
+    """`1 job`, `2 jobs`."""
     return f"{number} {noun if number == 1 else nouns or noun + 's'}"

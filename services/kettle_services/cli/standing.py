@@ -1,6 +1,4 @@
-"""
-Shares, usage and priorities of submitters, now and over time, as `kettle fairshare` has them.
-"""
+"""Shares, usage and priorities of submitters, now and over time, as `kettle fairshare` has them."""
 
 from __future__ import annotations
 
@@ -29,9 +27,7 @@ _TITLES: Final = {
 
 
 class Submitter(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    How one stands now.
-    """
+    """How one stands now."""
 
     name: str
     group: str
@@ -62,9 +58,7 @@ class Past(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FairShare(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    What the command says.
-    """
+    """What the command says."""
 
     at: float
     half_life: float
@@ -86,9 +80,7 @@ def shares(effective: Mapping[str, float], group: Mapping[str, str]) -> dict[str
 
 
 def fair_share(now: Priorities, names: Sequence[str] = ()) -> FairShare:
-    """
-    How submitters stand now; `names`: only these, with their shares among all.
-    """
+    """How submitters stand now; `names`: only these, with their shares among all."""
     part = shares(
         {one.name: one.effective for one in now.submitters}, {one.name: one.group for one in now.submitters}
     )
@@ -117,9 +109,7 @@ def fair_share(now: Priorities, names: Sequence[str] = ()) -> FairShare:
 
 
 def past_of(samples: Samples, now: FairShare, names: Iterable[str] = ()) -> Past:
-    """
-    What was sampled from the log, of those who are known now or are named; those who had most first.
-    """
+    """What was sampled from the log, of those who are known now or are named; those who had most first."""
     factors = {one.name: one.factor for one in now.submitters}
     groups = {one.name: one.group for one in now.submitters}
     wanted = list(names) or list(factors)
@@ -139,16 +129,12 @@ def past_of(samples: Samples, now: FairShare, names: Iterable[str] = ()) -> Past
 
 
 def with_past(found: FairShare, past: Past) -> FairShare:
-    """
-    The same with what was before.
-    """
+    """The same with what was before."""
     return msgspec.structs.replace(found, past=past)
 
 
 def plot(past: Past, metric: str) -> Plot:
-    """
-    One of the metrics, the largest on average first.
-    """
+    """One of the metrics, the largest on average first."""
     series: dict[str, list[float | None]] = getattr(past, metric)
     order = sorted(series, key=lambda name: -math.fsum(n for n in series[name] if n is not None))
     return Plot(title=_TITLES[metric], times=past.times, series={name: series[name] for name in order})

@@ -1,6 +1,4 @@
-"""
-What happened, to a job or to the pool, as sentences.
-"""
+"""What happened, to a job or to the pool, as sentences."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
@@ -87,9 +85,7 @@ class Line(msgspec.Struct, frozen=True):
 
 
 def lines(events: Iterable[JobEvent]) -> Iterator[Line]:
-    """
-    The events of one job, in order.
-    """
+    """The events of one job, in order."""
     before: float | None = None
     started: float | None = None
     for event in events:

@@ -1,4 +1,6 @@
-"""Machines that fell silent and are expected back: their slots stay to be seen, and nobody takes them for usable."""
+"""
+Machines that fell silent and are expected back: their slots stay to be seen, and nobody takes them for usable.
+"""
 
 import asyncio
 import logging

@@ -104,7 +104,9 @@ class Forwarding:
                 pass  # some are due
 
     async def _knock(self, visit: Visit, bus: NatsBus) -> None:
-        """Find out whether ads are taken: nobody answers those that are sent, and a bus that began anew may have no bucket."""
+        """
+        Find out whether ads are taken: nobody answers those that are sent, and a bus that began anew may have no bucket.
+        """
         with suppress(WrongSequenceError):
             place = forwarded_key(visit.visitor, "Collector.x")
             await bus.update(Subjects(visit.pool).ads, place, b"", expect=_NEVER)

@@ -1,4 +1,6 @@
-"""The collector's loops: follow the bucket of ads, answer queries, and have what comes and goes written down."""
+"""
+The collector's loops: follow the bucket of ads, answer queries, and have what comes and goes written down.
+"""
 
 import asyncio
 import logging
@@ -119,7 +121,9 @@ class Collector:
                 self._registrar.overdue()
 
     async def advertise(self, registrar: Registrar, forwarding: Forwarding) -> None:
-        """Repeat the collector's own ad, and at once when another pool is reached or not any more; for ever."""
+        """
+        Repeat the collector's own ad, and at once when another pool is reached or not any more; for ever.
+        """
         started, number, said, due = time.time(), 0, Ad(), 0.0
         key = ad_key("Collector", self._settings.name)
         tick = self._settings.housekeeping if forwarding.visits else self._settings.ad_interval

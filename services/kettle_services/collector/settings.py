@@ -13,7 +13,9 @@ class CollectorSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown
 
     name: str = "collector"
     classad_lifetime: float = 900.0
-    """Seconds that an ad lives without an update (CLASSAD_LIFETIME); also how long a lost bus may hide a machine."""
+    """
+    Seconds that an ad lives without an update (CLASSAD_LIFETIME); also how long a lost bus may hide a machine.
+    """
     housekeeping: float = 1.0
     """Seconds between looks for machines that stayed away."""
     ad_interval: float = 300.0

@@ -1,6 +1,4 @@
-"""
-Whole ads: `-long`, `-json` and `-xml`.
-"""
+"""Whole ads: `-long`, `-json` and `-xml`."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -8,9 +6,7 @@ from kettle_wire.ads.types import Ad
 
 
 def long(ads: Iterable[Ad]) -> Iterator[str]:
-    """
-    `Name = value` lines, an empty line behind each ad.
-    """
+    """`Name = value` lines, an empty line behind each ad."""
     from kettle.classad import ClassAd, write_long
 
     for ad in ads:
@@ -18,9 +14,7 @@ def long(ads: Iterable[Ad]) -> Iterator[str]:
 
 
 def json(ads: Sequence[Ad]) -> Iterator[str]:
-    """
-    A list of objects, one attribute a line; nothing at all if there are no ads.
-    """
+    """A list of objects, one attribute a line; nothing at all if there are no ads."""
     from kettle.classad import ClassAd, write_json
 
     before = "[\n"
@@ -35,9 +29,7 @@ def json(ads: Sequence[Ad]) -> Iterator[str]:
 
 
 def xml(ads: Iterable[Ad]) -> Iterator[str]:
-    """
-    A document of ads; header and footer are there without any.
-    """
+    """A document of ads; header and footer are there without any."""
     from kettle.classad import ClassAd
     from kettle.classad.xmlform import XML_FOOTER, XML_HEADER, write_xml
 
@@ -48,9 +40,7 @@ def xml(ads: Iterable[Ad]) -> Iterator[str]:
 
 
 def chosen(ad: Ad, names: Sequence[str]) -> Ad:
-    """
-    The attributes of an ad that are wanted, all if none is named.
-    """
+    """The attributes of an ad that are wanted, all if none is named."""
     if not names:
         return ad
     keys = {name.lower() for name in names}

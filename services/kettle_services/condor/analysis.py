@@ -37,9 +37,7 @@ async def _asked(pool: PoolFile, jobs: Sequence[JobId], patience: float) -> list
 
 
 def told(ad: Ad, report: WhyReport, *, whole: bool, now: float) -> Iterator[str]:
-    """
-    The text about one job.
-    """
+    """The text about one job."""
     job = f"{report.job.cluster:03}.{report.job.proc:03}"
     said = answer(report, now=now)
     if whole:

@@ -1,6 +1,4 @@
-"""
-What condor_q, condor_history and condor_status take alike: how ads are printed.
-"""
+"""What condor_q, condor_history and condor_status take alike: how ads are printed."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -30,9 +28,7 @@ HELP: Final = """\
 
 
 class Printing:
-    """
-    How ads are to be printed, as far as it was said.
-    """
+    """How ads are to be printed, as far as it was said."""
 
     def __init__(self) -> None:
         self._columns: list[Columns] = []
@@ -41,9 +37,7 @@ class Printing:
         self.names: list[str] = []
 
     def take(self, given: Given) -> bool:
-        """
-        Whether an option says how ads are printed.
-        """
+        """Whether an option says how ads are printed."""
         match given.name:
             case "autoformat":
                 self._columns.append(Columns(given.values, given.letters))
@@ -59,15 +53,11 @@ class Printing:
 
     @property
     def said(self) -> bool:
-        """
-        Whether it was said; else there is a table.
-        """
+        """Whether it was said; else there is a table."""
         return bool(self._columns or self._formats or self._whole)
 
     def show(self, fetch: Fetch) -> None:
-        """
-        Ask for the ads and print them.
-        """
+        """Ask for the ads and print them."""
         sys.stdout.writelines(self._pieces(fetch))
 
     def _pieces(self, fetch: Fetch) -> Iterable[str]:

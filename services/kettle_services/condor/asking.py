@@ -33,9 +33,7 @@ _SHORT_S: Final = 5.0
 
 
 class Asker:
-    """
-    One command's way to its pool.
-    """
+    """One command's way to its pool."""
 
     def __init__(self, pool: PoolFile, patience: float) -> None:
         self.pool = pool
@@ -43,15 +41,11 @@ class Asker:
 
     @classmethod
     def of(cls, knobs: Knobs, *, pool: str = "", name: str = "") -> "Asker":
-        """
-        To the pool and the schedd that are meant.
-        """
+        """To the pool and the schedd that are meant."""
         return cls(pool_of(knobs, pool=pool, name=name), knobs.number("TOOL_PATIENCE", PATIENCE_S))
 
     def schedd(self, endpoint: Endpoint[Req, Rep], request: Req) -> Rep:
-        """
-        What the schedd answers.
-        """
+        """What the schedd answers."""
         return self.ask(endpoint, self.pool.schedd, request)
 
     def ask(self, endpoint: Endpoint[Req, Rep], name: str, request: Req) -> Rep:
@@ -66,9 +60,7 @@ class Asker:
         return self._patiently(endpoint, name, request) if answer is None else answer
 
     def jobs(self, request: QueryJobs) -> JobAds:
-        """
-        Jobs in the queue, be they more than the bus carries at once.
-        """
+        """Jobs in the queue, be they more than the bus carries at once."""
         answer = self._short(QUERY_JOBS, self.pool.schedd, request)
         if answer is not None:
             return answer
@@ -84,9 +76,7 @@ class Asker:
         return asyncio.run(asked())
 
     def ads(self, kind: str, *, constraint: str = "", projection: list[str]) -> list[Ad]:
-        """
-        Ads at the collector, of one type or of all.
-        """
+        """Ads at the collector, of one type or of all."""
         from kettle_wire.commands.collector import QUERY_ADS, QueryAds
 
         request = QueryAds(type=kind, constraint=constraint, projection=projection)
@@ -99,9 +89,7 @@ class Asker:
             request = msgspec.structs.replace(request, after=page.rest)
 
     def spools(self, work: "Callable[[Spools], Awaitable[T]]") -> T:
-        """
-        Do something with the files of jobs at the access point, over one connection.
-        """
+        """Do something with the files of jobs at the access point, over one connection."""
         import asyncio
 
         from kettle.client.client import Client

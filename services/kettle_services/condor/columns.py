@@ -1,6 +1,4 @@
-"""
-`-autoformat` and `-format`: chosen attributes and expressions, a line for each ad.
-"""
+"""`-autoformat` and `-format`: chosen attributes and expressions, a line for each ad."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -27,9 +25,7 @@ class Columns(NamedTuple):
     letters: str = ""
 
     def line(self, row: Row) -> str:
-        """
-        One ad, with the line breaks that belong to it.
-        """
+        """One ad, with the line breaks that belong to it."""
         style = style_of(self.letters)
         cells = [style.cell(row, text) for text in self.texts]
         if "j" in self.letters:
@@ -53,25 +49,19 @@ class Columns(NamedTuple):
                 yield self.line(Row(ad))
 
     def heading(self) -> str:
-        """
-        The first line, if one is wanted.
-        """
+        """The first line, if one is wanted."""
         if "h" not in self.letters:
             return ""
         return style_of(self.letters).joined([*([" ID"] if "j" in self.letters else []), *self.texts])
 
     @property
     def evaluated(self) -> bool:
-        """
-        Whether values are wanted, and not expressions.
-        """
+        """Whether values are wanted, and not expressions."""
         return style_of(self.letters).evaluated
 
 
 class Style(NamedTuple):
-    """
-    What letters come to, worked out once and not for each of a hundred thousand ads.
-    """
+    """What letters come to, worked out once and not for each of a hundred thousand ads."""
 
     evaluated: bool
     quoted: bool
@@ -82,9 +72,7 @@ class Style(NamedTuple):
     """From one cell to the next."""
 
     def cell(self, row: Row, text: str) -> str:
-        """
-        One column of one ad.
-        """
+        """One column of one ad."""
         if not self.evaluated:
             value = row.raw(text)
         elif self.quoted:
@@ -94,17 +82,13 @@ class Style(NamedTuple):
         return f"{text} = {value}" if self.labelled else value
 
     def joined(self, cells: Iterable[str]) -> str:
-        """
-        A line of cells.
-        """
+        """A line of cells."""
         return f"{self.lead}{self.between.join(cells)}\n"
 
 
 @cache
 def style_of(letters: str) -> Style:
-    """
-    What the letters of `Columns` say of cells and lines.
-    """
+    """What the letters of `Columns` say of cells and lines."""
     before = "" if "g" in letters else "\t" if "t" in letters else " "
     behind = "\n" if "n" in letters else "," if "," in letters else ""
     return Style(
@@ -129,9 +113,7 @@ class Format(NamedTuple):
     text: str
 
     def printed(self, row: Row) -> str:
-        """
-        What one ad has of it.
-        """
+        """What one ad has of it."""
         if not self.conversion:
             return self.before
         value = self._value(row)
@@ -160,9 +142,7 @@ _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 
 
 def format_of(template: str, text: str) -> Format:
-    r"""
-    What the two words behind `-format` say; `\n` may be written as two characters.
-    """
+    r"""What the two words behind `-format` say; `\n` may be written as two characters."""
     template = _ESCAPE.sub(lambda found: _ESCAPES.get(found[1], found[1]), template)
     at = 0
     while match := _CONVERSION.search(template, at):

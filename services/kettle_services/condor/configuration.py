@@ -1,6 +1,4 @@
-"""
-What these commands say of themselves and of the configuration that programs expect.
-"""
+"""What these commands say of themselves and of the configuration that programs expect."""
 
 import os
 import socket
@@ -12,28 +10,24 @@ from kettle.client.errors import ClientError
 from kettle.client.finding import Knobs, addresses, pool_of
 
 LIKE: Final = "25.0.1 2026-01-01"
-"""The version of HTCondor that clients may take these commands for: several look at it before they use an option."""
+"""
+The version of HTCondor that clients may take these commands for: several look at it before they use an option.
+"""
 
 
 def version() -> str:
-    """
-    As HTCondor writes it.
-    """
+    """As HTCondor writes it."""
     return f"$CondorVersion: {LIKE} BuildID: Kettle $"
 
 
 def platform() -> str:
-    """
-    The machine, as HTCondor writes it.
-    """
+    """The machine, as HTCondor writes it."""
     uname = os.uname()
     return f"$CondorPlatform: {uname.machine}_{uname.sysname} $"
 
 
 def defaults(knobs: Knobs) -> dict[str, str]:
-    """
-    The knobs that have a value although nobody set them.
-    """
+    """The knobs that have a value although nobody set them."""
     host = socket.gethostname()
     binaries = str(Path(sys.argv[0]).absolute().parent)
     known = {

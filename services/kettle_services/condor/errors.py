@@ -1,12 +1,8 @@
-"""
-What a command says instead of doing what it was asked.
-"""
+"""What a command says instead of doing what it was asked."""
 
 
 class ToolError(Exception):
-    """
-    The command ends with `status`; the message goes to standard error as it is.
-    """
+    """The command ends with `status`; the message goes to standard error as it is."""
 
     def __init__(self, message: str, status: int = 1) -> None:
         super().__init__(message)
@@ -14,6 +10,4 @@ class ToolError(Exception):
 
 
 class WordsError(ToolError):
-    """
-    A mistake in what was typed.
-    """
+    """A mistake in what was typed."""

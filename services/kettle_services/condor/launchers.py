@@ -66,9 +66,7 @@ def install(directory: Path) -> Path:
 
 
 def launcher(name: str, interpreter: str = sys.executable, paths: Sequence[str] | None = None) -> str:
-    """
-    The text of one.
-    """
+    """The text of one."""
     paths = module_paths() if paths is None else list(paths)
     body = _BODY.format(paths=paths, name=name)
     if " " not in interpreter and len(interpreter.encode()) <= _LONGEST:
@@ -98,9 +96,7 @@ def module_paths() -> list[str]:
 
 
 def bindings() -> Path | None:
-    """
-    The directory with the modules of the names of HTCondor's bindings, if there is one.
-    """
+    """The directory with the modules of the names of HTCondor's bindings, if there is one."""
     place = Path(__file__).parent / PYTHON
     return place if place.is_dir() else None
 

@@ -1,6 +1,4 @@
-"""
-Looking into a job that runs: what condor_tail and condor_ssh_to_job have in common.
-"""
+"""Looking into a job that runs: what condor_tail and condor_ssh_to_job have in common."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -1,6 +1,4 @@
-"""
-Which machines are meant, for commands that do something to them.
-"""
+"""Which machines are meant, for commands that do something to them."""
 
 import re
 import socket
@@ -15,9 +13,7 @@ _SHOWN: Final = 20
 
 
 def host_of(asker: Asker) -> str:
-    """
-    The name of this machine in the pool: that of its master.
-    """
+    """The name of this machine in the pool: that of its master."""
     return asker.pool.master or socket.gethostname()
 
 
@@ -31,9 +27,7 @@ def startd_of(asker: Asker, said: str) -> str:
 
 
 def slot_of(said: str) -> str:
-    """
-    The startd of a slot, by the slot's name; empty if it is not called like a slot.
-    """
+    """The startd of a slot, by the slot's name; empty if it is not called like a slot."""
     match = _SLOT.fullmatch(said)
     return match[1] if match else ""
 
@@ -58,8 +52,6 @@ def one_of(asker: Asker, role: str, kind: str, said: str) -> str:
 
 
 def names_of(asker: Asker, kind: str, constraint: str = "") -> list[str]:
-    """
-    The names of all daemons with ads of this kind.
-    """
+    """The names of all daemons with ads of this kind."""
     ads = asker.ads(kind, constraint=constraint, projection=["Name"])
     return sorted({str(ad.get("Name", "")) for ad in ads})

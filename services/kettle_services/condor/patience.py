@@ -23,18 +23,14 @@ Rep = TypeVar("Rep", bound=msgspec.Struct)
 
 
 class Ask:
-    """
-    Asks services over one connection.
-    """
+    """Asks services over one connection."""
 
     def __init__(self, asks: Asks, patience: float) -> None:
         self._asks = asks
         self._patience = patience
 
     async def __call__(self, endpoint: Endpoint[Req, Rep], name: str, request: Req) -> Rep:
-        """
-        See `kettle.client.asking.ask`.
-        """
+        """See `kettle.client.asking.ask`."""
         return await ask(self._asks, endpoint, name, request, patience=self._patience)
 
 
@@ -65,6 +61,8 @@ async def client(pool: PoolFile, patience: float) -> AsyncGenerator["Client"]:
 
 
 def _be_silent() -> None:
-    """Programs take any line of standard error for the command's own, and that says in one sentence what went wrong."""
+    """
+    Programs take any line of standard error for the command's own, and that says in one sentence what went wrong.
+    """
     for package in ("kettle", "kettle_services"):
         logging.getLogger(package).addHandler(logging.NullHandler())

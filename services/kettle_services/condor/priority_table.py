@@ -1,6 +1,4 @@
-"""
-The tables and the ads of condor_userprio.
-"""
+"""The tables and the ads of condor_userprio."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -16,9 +14,7 @@ _NOBODY: Final = "<none>"
 
 
 class Line(NamedTuple):
-    """
-    A user, or an accounting group.
-    """
+    """A user, or an accounting group."""
 
     name: str
     standing: Priority | None
@@ -111,9 +107,7 @@ def rows(found: Priorities, *, since: float | None, flat: bool, only_groups: boo
 
 
 def table(found: Priorities, lines: Sequence[Line], which: str, *, since: float | None) -> Iterator[str]:
-    """
-    The lines of a table.
-    """
+    """The lines of a table."""
     names = _SHOWN[which] + (_QUOTAS if which == "all" and any(line.group for line in lines) else ())
     columns = [_COLUMNS[name] for name in names]
     first = max(18, *(len(line.name) for line in lines), 0) if lines else 18
@@ -146,9 +140,7 @@ def _last(lines: Sequence[Line], names: Sequence[str], first: int, since: float 
 
 
 def ads(found: Priorities) -> list[Ad]:
-    """
-    What HTCondor's collector has of them: an ad of type Accounting for each user, and for each group.
-    """
+    """What HTCondor's collector has of them: an ad of type Accounting for each user, and for each group."""
     return [_ad(one) for one in found.submitters] + [_group_ad(group) for group in found.groups]
 
 
@@ -188,9 +180,7 @@ def _group_ad(group: GroupStanding) -> Ad:
 
 
 def resources(slots: Sequence[Ad]) -> Iterator[str]:
-    """
-    What a user has, a line for each slot.
-    """
+    """What a user has, a line for each slot."""
     width = max([len("Resource Name"), *(len(str(ad.get("Name"))) for ad in slots)])
     yield f"{'Resource Name'.ljust(width)}  Start Time\n"
     yield f"{'-' * width}  {'-' * 16}\n"

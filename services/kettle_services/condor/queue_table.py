@@ -1,6 +1,4 @@
-"""
-The tables of condor_q, as people and programs know them.
-"""
+"""The tables of condor_q, as people and programs know them."""
 
 import re
 import socket
@@ -35,9 +33,7 @@ Line = Callable[[Ad, float], str]
 
 
 def table(found: JobAds, how: str, pool: PoolFile, person: str) -> Iterator[str]:
-    """
-    The lines of a table: `batch`, `jobs`, `run` or `held`.
-    """
+    """The lines of a table: `batch`, `jobs`, `run` or `held`."""
     now = time.time()
     yield head(pool, now) + "\n"
     if how == "batch":
@@ -57,42 +53,32 @@ def table(found: JobAds, how: str, pool: PoolFile, person: str) -> Iterator[str]
 
 
 def head(pool: PoolFile, now: float | None = None) -> str:
-    """
-    The line that says whose queue this is.
-    """
+    """The line that says whose queue this is."""
     at = time.strftime("%m/%d/%y %H:%M:%S", time.localtime(now))
     address = next(iter(addresses(pool)), "")
     return f"\n\n-- Schedd: {pool.schedd}@{socket.gethostname()} : <{address}> @ {at}"
 
 
 def total(whose: str, counts: Mapping[str, int]) -> str:
-    """
-    How many jobs there are of each status.
-    """
+    """How many jobs there are of each status."""
     each = ", ".join(f"{counts.get(status, 0)} {status}" for status in STATUSES)
     return f"Total for {whose}: {sum(counts.values())} jobs; {each} "
 
 
 def command_line(ad: Ad) -> str:
-    """
-    The program's name and its arguments.
-    """
+    """The program's name and its arguments."""
     return f"{PurePath(str(ad.get('Cmd', ''))).name} {arguments(ad)}".strip()
 
 
 def arguments(ad: Ad) -> str:
-    """
-    The job's arguments, for people.
-    """
+    """The job's arguments, for people."""
     words = ad.get("Arguments")
     text = _QUOTED.sub(lambda run: run[1].replace("''", "'"), words) if isinstance(words, str) else ""
     return text or str(ad.get("Args", ""))
 
 
 def run_time(seconds: float) -> str:
-    """
-    Days+hours:minutes:seconds.
-    """
+    """Days+hours:minutes:seconds."""
     minutes, rest = divmod(max(0, int(seconds)), 60)
     hours, minutes = divmod(minutes, 60)
     days, hours = divmod(hours, 24)
@@ -100,9 +86,7 @@ def run_time(seconds: float) -> str:
 
 
 def moment(seconds: float) -> str:
-    """
-    Day and minute, two words.
-    """
+    """Day and minute, two words."""
     return time.strftime("%m/%d %H:%M", time.localtime(seconds)).removeprefix("0").rjust(11)
 
 
@@ -114,9 +98,7 @@ def _ran(ad: Ad, now: float) -> float:
 
 
 def beginning(ad: Ad) -> str:
-    """
-    The job's id and whose it is.
-    """
+    """The job's id and whose it is."""
     return f"{number(ad, 'ClusterId'):4.0f}.{number(ad, 'ProcId'):<3.0f} {ad.get('Owner', '???')!s:<14}"
 
 
@@ -153,9 +135,7 @@ def _counted(ads: Sequence[Ad]) -> dict[str, int]:
 
 
 def _batches(found: JobAds) -> Iterator[str]:
-    """
-    A line for each batch: jobs of one person with one JobBatchName, else in one cluster.
-    """
+    """A line for each batch: jobs of one person with one JobBatchName, else in one cluster."""
     unmade = {one.cluster: one for one in found.unmade}
     batches: dict[tuple[str, str], list[Ad]] = {}
     for ad in found.jobs:

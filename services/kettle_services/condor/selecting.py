@@ -1,6 +1,4 @@
-"""
-Which jobs are meant: ids, clusters, people and a condition, as HTCondor's commands take them.
-"""
+"""Which jobs are meant: ids, clusters, people and a condition, as HTCondor's commands take them."""
 
 import re
 from typing import Final
@@ -17,9 +15,7 @@ _LARGEST: Final = 2**31 - 1
 
 
 class Chosen(msgspec.Struct):
-    """
-    What was named, in order and by kind.
-    """
+    """What was named, in order and by kind."""
 
     jobs: list[JobId] = []
     clusters: list[int] = []
@@ -28,15 +24,11 @@ class Chosen(msgspec.Struct):
 
     @property
     def anything(self) -> bool:
-        """
-        Whether anything was named.
-        """
+        """Whether anything was named."""
         return bool(self.jobs or self.clusters or self.owners or self.constraint)
 
     def take(self, word: str) -> None:
-        """
-        An id, a cluster, or the name of a person; raises WordsError.
-        """
+        """An id, a cluster, or the name of a person; raises WordsError."""
         if match := _ID.fullmatch(word):
             cluster, proc = int(match[1]), match[2]
             if cluster > _LARGEST or int(proc or 0) > _LARGEST:
@@ -53,9 +45,7 @@ class Chosen(msgspec.Struct):
             )
 
     def require(self, expression: str) -> None:
-        """
-        One more condition; raises WordsError.
-        """
+        """One more condition; raises WordsError."""
         checked(expression)
         self.constraint = both(self.constraint, expression)
 
@@ -67,9 +57,7 @@ class Chosen(msgspec.Struct):
 
 
 def one_job(word: str) -> JobId:
-    """
-    The id of one job; a cluster alone means its first.  Raises WordsError.
-    """
+    """The id of one job; a cluster alone means its first.  Raises WordsError."""
     if match := _ID.fullmatch(word):
         cluster, proc = int(match[1]), int(match[2] or 0)
         if max(cluster, proc) <= _LARGEST:
@@ -78,23 +66,17 @@ def one_job(word: str) -> JobId:
 
 
 def owner(name: str) -> str:
-    """
-    The login name of a person; HTCondor's tools also take it with a domain.
-    """
+    """The login name of a person; HTCondor's tools also take it with a domain."""
     return name.partition("@")[0]
 
 
 def both(one: str, other: str) -> str:
-    """
-    Two conditions as one.
-    """
+    """Two conditions as one."""
     return f"({one}) && ({other})" if one and other else one or other
 
 
 def checked(expression: str) -> str:
-    """
-    The expression, if it is one; raises WordsError.
-    """
+    """The expression, if it is one; raises WordsError."""
     from kettle.classad import ClassAdParseError, parse
 
     try:

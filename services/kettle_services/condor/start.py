@@ -1,6 +1,4 @@
-"""
-From a launcher to a command, and what becomes of its errors.
-"""
+"""From a launcher to a command, and what becomes of its errors."""
 
 import os
 import sys
@@ -57,17 +55,13 @@ class _Command(Protocol):
 
 
 def command(name: str) -> NoReturn:
-    """
-    Be one command, with the words of this process; for launchers.
-    """
+    """Be one command, with the words of this process; for launchers."""
     short.start()
     short.end(main(name, sys.argv[1:]))
 
 
 def main(name: str, words: list[str]) -> int:
-    """
-    Run a command; its exit status.
-    """
+    """Run a command; its exit status."""
     status = 1
     try:
         try:

@@ -22,9 +22,7 @@ UNDEFINED: Final = "undefined"
 
 
 class Row:
-    """
-    One ad, asked for attributes and expressions.
-    """
+    """One ad, asked for attributes and expressions."""
 
     def __init__(self, ad: Ad) -> None:
         self.ad = ad
@@ -32,9 +30,7 @@ class Row:
         self._parsed: ClassAd | None = None
 
     def stored(self, name: str) -> Plain | Expr | None:
-        """
-        What stands behind an attribute's name.
-        """
+        """What stands behind an attribute's name."""
         if (
             name in self.ad
         ):  # as it is written nearly always: letters are compared without case only for the rest
@@ -66,24 +62,18 @@ class Row:
         return None if found is UNKNOWN else found
 
     def text(self, text: str) -> str:
-        """
-        The value as `-autoformat` prints it: strings without quotes.
-        """
+        """The value as `-autoformat` prints it: strings without quotes."""
         value = self.value(text)
         if type(value) is int:
             return str(value)
         return value if isinstance(value, str) else written(value)
 
     def quoted(self, text: str) -> str:
-        """
-        The value as an expression is written: strings in quotes.
-        """
+        """The value as an expression is written: strings in quotes."""
         return written(self.value(text))
 
     def raw(self, text: str) -> str:
-        """
-        An attribute as it stands in the ad; an expression as it was typed.
-        """
+        """An attribute as it stands in the ad; an expression as it was typed."""
         if not is_name(text):
             return text
         stored = self.stored(text)
@@ -92,16 +82,12 @@ class Row:
 
 @lru_cache(maxsize=256)
 def is_name(text: str) -> bool:
-    """
-    Whether it is the name of an attribute and nothing else.
-    """
+    """Whether it is the name of an attribute and nothing else."""
     return _NAME.fullmatch(text) is not None and text.lower() not in _WORDS
 
 
 def written(value: Any) -> str:
-    """
-    A value as the language writes it.
-    """
+    """A value as the language writes it."""
     match value:
         case None:
             return UNDEFINED
@@ -123,9 +109,7 @@ _SPECIAL: Final = re.compile(r'[\\"\x00-\x1f\x7f\ud800-\udfff]')
 
 
 def names_in(texts: Iterable[str]) -> list[str]:
-    """
-    The attributes that attributes and expressions are about, each once.
-    """
+    """The attributes that attributes and expressions are about, each once."""
     found: dict[str, str] = {}
     for text in texts:
         for name in [text] if is_name(text) else _references(text):
@@ -167,8 +151,6 @@ def _wanting(ads: Sequence[Ad]) -> list[str]:
 
 
 def number(ad: Mapping[str, object], name: str) -> float:
-    """
-    A numeric attribute, 0 if it is something else.
-    """
+    """A numeric attribute, 0 if it is something else."""
     value = ad.get(name, 0)
     return value if isinstance(value, int | float) else 0.0

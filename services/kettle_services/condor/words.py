@@ -18,9 +18,7 @@ ALL: Final = -1
 
 
 class Option(NamedTuple):
-    """
-    What an option takes.
-    """
+    """What an option takes."""
 
     takes: int = 0
     """How many words, or ALL."""
@@ -31,9 +29,7 @@ class Option(NamedTuple):
 
 
 class Given(NamedTuple):
-    """
-    One thing that was typed: an option, or, with an empty name, a word.
-    """
+    """One thing that was typed: an option, or, with an empty name, a word."""
 
     name: str
     values: tuple[str, ...]
@@ -104,9 +100,7 @@ def _option(word: str, options: Mapping[str, Option]) -> tuple[str, str]:
 
 
 def whole_number(given: Given) -> int:
-    """
-    The word behind an option as a number from 0 on; raises WordsError.
-    """
+    """The word behind an option as a number from 0 on; raises WordsError."""
     digits = given.values[0]
     if not (digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS):
         raise WordsError(f"Argument -{given.name} requires a number, not '{given.values[0]}'")

@@ -29,9 +29,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 class FanOut:
-    """
-    `began` is set when the first session runs: the stream is there, and the shards are known.
-    """
+    """`began` is set when the first session runs: the stream is there, and the shards are known."""
 
     def __init__(self, bus: Bus, subjects: Subjects, settings: GatewaySettings, tally: Metrics) -> None:
         self._bus = bus
@@ -98,9 +96,7 @@ class FanOut:
 
 
 def stream_spec(subjects: Subjects, settings: GatewaySettings) -> StreamSpec:
-    """
-    The stream MONITOR.
-    """
+    """The stream MONITOR."""
     return StreamSpec(
         name=subjects.monitor_stream,
         subjects=[subjects.tail_all],

@@ -1,6 +1,4 @@
-"""
-Whose a job is: from memory, or from its schedd.
-"""
+"""Whose a job is: from memory, or from its schedd."""
 
 import logging
 from collections.abc import Iterable
@@ -27,18 +25,14 @@ _log: Final = logging.getLogger(__name__)
 
 
 class Registry:
-    """
-    Answers for all shards of one gateway.
-    """
+    """Answers for all shards of one gateway."""
 
     def __init__(self, bus: Bus, owners: Owners) -> None:
         self._bus = bus
         self._owners = owners
 
     def submitted(self, shard: str, clusters: Iterable[tuple[int, str]]) -> None:
-        """
-        Take note of submissions.
-        """
+        """Take note of submissions."""
         for cluster, owner in clusters:
             self._owners.put(shard, cluster, owner)
 
@@ -69,9 +63,7 @@ class Registry:
             await backoff.wait()
 
     async def _in_queue(self, schedd: str, cluster: int) -> str:
-        """
-        While one of its jobs is in the queue: a small question with a small answer.
-        """
+        """While one of its jobs is in the queue: a small question with a small answer."""
         query = QueryJobs(select=Select(clusters=[cluster]), projection=["Owner"], limit=1)
         for ad in (await self._bus.call(QUERY_JOBS, schedd, query)).jobs:
             owner = ad.get("Owner")

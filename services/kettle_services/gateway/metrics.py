@@ -1,6 +1,4 @@
-"""
-What a gateway has told, in numbers.
-"""
+"""What a gateway has told, in numbers."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -9,9 +7,7 @@ from kettle_services.gateway.domain.batch import Batch
 
 
 class Metrics:
-    """
-    Counts since the process began.
-    """
+    """Counts since the process began."""
 
     def __init__(self) -> None:
         self.events: Counter[str] = Counter()
@@ -22,16 +18,12 @@ class Metrics:
         """How often it had to begin anew; one for the start."""
 
     def add(self, batch: Batch) -> None:
-        """
-        Count what was stored.
-        """
+        """Count what was stored."""
         self.events.update(".".join(post.subject.rsplit(".", 2)[1:]) for post in batch.posts)
         self.frames.update((shard, mark.frame) for shard, mark in batch.marks.items())
 
     def prometheus(self) -> str:
-        """
-        The counts in the text format of Prometheus.
-        """
+        """The counts in the text format of Prometheus."""
         return "".join(f"{line}\n" for line in self._lines())
 
     def _lines(self) -> Iterator[str]:

@@ -1,6 +1,4 @@
-"""
-What waits to be stored: bounded, so that a slow bus slows the reading of frames and nothing else.
-"""
+"""What waits to be stored: bounded, so that a slow bus slows the reading of frames and nothing else."""
 
 import asyncio
 from collections import deque
@@ -12,9 +10,7 @@ BYTES: Final = 8 << 20
 
 
 class PendingMessages:
-    """
-    Pieces of all shards, in the order in which they were put.
-    """
+    """Pieces of all shards, in the order in which they were put."""
 
     def __init__(self) -> None:
         self._waiting: deque[Piece] = deque()
@@ -23,9 +19,7 @@ class PendingMessages:
         self._room = asyncio.Event()
 
     async def put(self, piece: Piece) -> None:
-        """
-        Add; waits while there is too much.
-        """
+        """Add; waits while there is too much."""
         while self._bytes >= BYTES:
             self._room.clear()
             await self._room.wait()
@@ -34,9 +28,7 @@ class PendingMessages:
         self._filled.set()
 
     async def take(self) -> Batch:
-        """
-        As much as is there and fits into a batch; waits until there is something.
-        """
+        """As much as is there and fits into a batch; waits until there is something."""
         await self._filled.wait()
         batch = Batch()
         while self._waiting and batch.has_room(self._waiting[0]):

@@ -1,6 +1,4 @@
-"""
-Follows the frames of one shard and hands on what they say, without a gap and from where it was left.
-"""
+"""Follows the frames of one shard and hands on what they say, without a gap and from where it was left."""
 
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -20,7 +18,9 @@ from kettle_wire.subjects import Subjects
 FRAMES: Final = 64
 """Frames that are fetched at once; they have up to some megabytes each."""
 GATHER_S: Final = 0.05
-"""How long an event may wait for others that are stored with it: the stream takes a batch for the price of one."""
+"""
+How long an event may wait for others that are stored with it: the stream takes a batch for the price of one.
+"""
 
 _log: Final = logging.getLogger(__name__)
 
@@ -29,9 +29,7 @@ HandOn = Callable[[Piece], Awaitable[None]]
 
 
 class Follower:
-    """
-    One shard. `mark` is how far it has been told; None: begin with what the bus has.
-    """
+    """One shard. `mark` is how far it has been told; None: begin with what the bus has."""
 
     def __init__(
         self, bus: Bus, subjects: Subjects, shard: str, registry: Registry, publisher: Publisher
@@ -43,9 +41,7 @@ class Follower:
         self._publisher = publisher
 
     async def follow(self, mark: Mark | None, hand_on: HandOn) -> None:
-        """
-        For ever. Raises RefusedError if we may not read this shard.
-        """
+        """For ever. Raises RefusedError if we may not read this shard."""
         source, subject = self._subjects.event_stream(self._shard), self._subjects.events(self._shard)
         # The frame of the mark itself comes again: some of its events may not be told yet. The server keeps no position
         # for us: the mark is the only one, and two gateways would take a durable consumer from each other.

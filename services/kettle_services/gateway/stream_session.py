@@ -1,6 +1,4 @@
-"""
-One session of the fan-out: from where the stream ends until the first doubt.
-"""
+"""One session of the fan-out: from where the stream ends until the first doubt."""
 
 import asyncio
 import logging
@@ -30,9 +28,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 class Parts(msgspec.Struct, frozen=True):
-    """
-    What all sessions of one gateway share.
-    """
+    """What all sessions of one gateway share."""
 
     bus: Bus
     subjects: Subjects
@@ -44,9 +40,7 @@ class Parts(msgspec.Struct, frozen=True):
 
 
 class Session:
-    """
-    Begins after sequence `last` of the stream, which has told each shard up to its mark.
-    """
+    """Begins after sequence `last` of the stream, which has told each shard up to its mark."""
 
     def __init__(self, parts: Parts, last: int, marks: Mapping[str, Mark]) -> None:
         self._parts = parts
@@ -54,14 +48,14 @@ class Session:
         self._last = last
         self._sent = dict(marks)
         self._handed = dict(marks)
-        """How far each shard has been handed on by its follower, which begins there again after trouble of its own."""
+        """
+        How far each shard has been handed on by its follower, which begins there again after trouble of its own.
+        """
         self._outbox = PendingMessages()
         self._in_flight: asyncio.Queue[tuple[Awaitable[int], Batch]] = asyncio.Queue(IN_FLIGHT)
 
     async def run(self, began: Callable[[], None]) -> None:
-        """
-        Until something fails; `began` is called when the shards are known that are there.
-        """
+        """Until something fails; `began` is called when the shards are known that are there."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._discover(tasks, began), name="discover")
             tasks.create_task(self._send(tasks), name="send")
@@ -110,9 +104,7 @@ class Session:
             await self._in_flight.put((tasks.create_task(sending, name="store"), batch))
 
     async def _settle(self) -> None:
-        """
-        Count what is stored, in order.
-        """
+        """Count what is stored, in order."""
         while True:
             stored, batch = await self._in_flight.get()
             fault_point("gateway.sent")

@@ -1,6 +1,4 @@
-"""
-What a gateway serves over HTTP: the schemas of what is on the bus, and counts.
-"""
+"""What a gateway serves over HTTP: the schemas of what is on the bus, and counts."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager

@@ -1,6 +1,4 @@
-"""
-`python -m kettle_services.master`: wiring only.
-"""
+"""`python -m kettle_services.master`: wiring only."""
 
 from functools import partial
 

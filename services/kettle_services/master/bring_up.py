@@ -32,9 +32,7 @@ _NOT_INHERITED: Final = frozenset({
 
 
 class BringUp:
-    """
-    One start of a pool.
-    """
+    """One start of a pool."""
 
     def __init__(
         self,
@@ -57,17 +55,13 @@ class BringUp:
 
     @property
     def servers(self) -> list[str]:
-        """
-        The servers that are ours, in no order: they do not need each other.
-        """
+        """The servers that are ours, in no order: they do not need each other."""
         nats = [] if self._settings.nats_url else [NATS]
         postgres = [] if self._settings.database_url or not self._needs_database else [POSTGRES]
         return nats + postgres
 
     async def run(self, group: asyncio.TaskGroup) -> None:
-        """
-        Start everything; returns when all of it is ready.
-        """
+        """Start everything; returns when all of it is ready."""
         self._say(f"starting {' and '.join(self.servers)}" if self.servers else "starting the services")
         names = self._settings.daemon_list
         with_database = [name for name in names if role_of(name) in NEEDS_DATABASE]
@@ -171,9 +165,7 @@ class BringUp:
         return str(own) if not self._settings.nats_url or own.exists() else self._settings.nats_credentials
 
     def _write_pool_file(self) -> None:
-        """
-        Tell the person's programs where the pool is.
-        """
+        """Tell the person's programs where the pool is."""
         from kettle.client.pool_file import PoolFile  # the client's modules load while the services start
 
         PoolFile(

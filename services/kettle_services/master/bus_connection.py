@@ -36,9 +36,7 @@ _CLASSAD_LIFETIME_S: Final = 900.0
 
 
 class BusConnection:
-    """
-    Says how the host is, and answers who asks.
-    """
+    """Says how the host is, and answers who asks."""
 
     def __init__(
         self,
@@ -49,9 +47,7 @@ class BusConnection:
         interval: Callable[[], float],
         served: Sequence[Served[Any, Any]],
     ) -> None:
-        """
-        `ad` is the host's ad as it is now; `interval` the seconds between repeats.
-        """
+        """`ad` is the host's ad as it is now; `interval` the seconds between repeats."""
         self._name = name
         self._version = version
         self._ad = ad
@@ -61,15 +57,11 @@ class BusConnection:
         self._sequence = 0
 
     def changed(self) -> None:
-        """
-        The ad is no longer true.
-        """
+        """The ad is no longer true."""
         self._changed.set()
 
     async def hold(self, url: str, *, subjects: Subjects, credentials: str, replicas: int) -> None:
-        """
-        Hold the line until cancelled; the ad is then withdrawn.
-        """
+        """Hold the line until cancelled; the ad is then withdrawn."""
         from kettle.bus.nats import NatsBus  # loaded when the services run: they need not wait for it
 
         while True:

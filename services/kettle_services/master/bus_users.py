@@ -24,9 +24,7 @@ AUDIT = "audit"
 
 
 def login_name() -> str:
-    """
-    The login name of the person, or the number of an account that has no name.
-    """
+    """The login name of the person, or the number of an account that has no name."""
     try:
         return pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:
@@ -34,9 +32,7 @@ def login_name() -> str:
 
 
 def visitors_credential(name: str) -> str:
-    """
-    The name of the credential of a visiting schedd, or of a collector that forwards.
-    """
+    """The name of the credential of a visiting schedd, or of a collector that forwards."""
     return f"{VISITOR}-{name}"
 
 

@@ -1,6 +1,4 @@
-"""
-What administrators ask of a master, over the bus or by signals, and what becomes of it.
-"""
+"""What administrators ask of a master, over the bus or by signals, and what becomes of it."""
 
 import asyncio
 import contextlib
@@ -37,9 +35,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 class MasterCommands:
-    """
-    Takes commands for the daemons of one host.
-    """
+    """Takes commands for the daemons of one host."""
 
     def __init__(
         self,
@@ -70,15 +66,11 @@ class MasterCommands:
         ] = {"on": self._on, "off": self._off, "restart": self._restart, "reconfig": self._reconfig}
 
     def served(self) -> list[Served[Any, Any]]:
-        """
-        The endpoints, with who answers them.
-        """
+        """The endpoints, with who answers them."""
         return [Served(CONTROL, self.control), Served(QUERY_DAEMONS, self.query)]
 
     async def query(self, request: QueryDaemons, caller: Identity) -> wire.Daemons:
-        """
-        How the daemons are.
-        """
+        """How the daemons are."""
         del request
         self._authorise(caller)
         state = self._daemons.state
@@ -90,9 +82,7 @@ class MasterCommands:
         )
 
     async def control(self, request: Control, caller: Identity) -> Controlled:
-        """
-        Switch daemons; who repeats a command gets the first answer.
-        """
+        """Switch daemons; who repeats a command gets the first answer."""
         self._authorise(caller)
         place = (caller.token, request.id)
         answer = self._answers.get(place)
@@ -103,15 +93,11 @@ class MasterCommands:
         return await asyncio.shield(answer)
 
     def reconfigure(self) -> None:
-        """
-        SIGHUP: the settings of the whole host may have changed.
-        """
+        """SIGHUP: the settings of the whole host may have changed."""
         self._start(self._reconfig((), "graceful"), "reconfigure")
 
     def close(self) -> None:
-        """
-        Switch nothing any more: the host goes down.
-        """
+        """Switch nothing any more: the host goes down."""
         for task in self._ending:
             task.cancel()
 

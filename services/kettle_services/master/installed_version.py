@@ -1,6 +1,4 @@
-"""
-Which version is installed, whatever version this process runs.
-"""
+"""Which version is installed, whatever version this process runs."""
 
 import asyncio
 import hashlib
@@ -14,9 +12,7 @@ _TRIAL_S = 60.0
 
 
 def installed() -> Installed | None:
-    """
-    What the installer's record says, which names every file with its sum; None while it is not whole.
-    """
+    """What the installer's record says, which names every file with its sum; None while it is not whole."""
     importlib.invalidate_caches()
     try:
         found = distribution("kettle")
@@ -30,9 +26,7 @@ def installed() -> Installed | None:
 
 
 async def trouble() -> str:
-    """
-    Why a master of the installed version would not even load; empty: it would.
-    """
+    """Why a master of the installed version would not even load; empty: it would."""
     trial = await asyncio.create_subprocess_exec(
         sys.executable,
         "-P",

@@ -1,6 +1,4 @@
-"""
-The program that tunes the host before the services start.
-"""
+"""The program that tunes the host before the services start."""
 
 import asyncio
 import contextlib

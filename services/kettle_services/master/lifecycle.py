@@ -1,6 +1,4 @@
-"""
-The frame of a master's life: clean up after an earlier one, be the master, clean up.
-"""
+"""The frame of a master's life: clean up after an earlier one, be the master, clean up."""
 
 import os
 from typing import Final
@@ -18,9 +16,7 @@ STOP_S: Final = 7200.0
 
 
 async def serve(rt: Runtime, settings: MasterSettings, *, succession: SelfRestart) -> None:
-    """
-    Be the master; `succession` says afterwards whether it is to be followed by itself.
-    """
+    """Be the master; `succession` says afterwards whether it is to be followed by itself."""
     home = open_home(settings.home_path)
     lock = _locked(home, settings.lock_fd)
     check_disk(home, settings)

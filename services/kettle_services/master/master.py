@@ -35,15 +35,11 @@ _log: Final = logging.getLogger(__name__)
 
 
 class MasterError(Exception):
-    """
-    The master cannot go on; the message is the sentence with which it ends.
-    """
+    """The master cannot go on; the message is the sentence with which it ends."""
 
 
 async def live(rt: Runtime, settings: MasterSettings, home: Home, succession: SelfRestart) -> None:
-    """
-    Tune, start, watch, until asked to stop; then end everything.
-    """
+    """Tune, start, watch, until asked to stop; then end everything."""
     tuning = ""
     if settings.linux_kernel_tuning_script:
         tuning = await tune(
@@ -63,9 +59,7 @@ async def live(rt: Runtime, settings: MasterSettings, home: Home, succession: Se
 
 
 def check_disk(home: Home, settings: MasterSettings) -> None:
-    """
-    Raise the error that a full disk is.
-    """
+    """Raise the error that a full disk is."""
     free = os.statvfs(home.path)
     why = shortage(
         home.path, free_bytes=free.f_bavail * free.f_frsize, minimum_bytes=settings.minimum_disk_mib << 20
@@ -114,9 +108,7 @@ class _Host:
         self.daemons.changed = self._line.changed
 
     async def run(self, bring_up: BringUp, listener: NotifyListener) -> None:
-        """
-        Everything that a master does at once, until it is asked to stop.
-        """
+        """Everything that a master does at once, until it is asked to stop."""
         self._bring_up = bring_up
         self._rt.on_reconfigure(self._reconfigure)
         line = self._group.create_task(self._hold_line(bring_up), name="line")
@@ -207,9 +199,7 @@ class _Host:
                 return
 
     async def _watch_version(self) -> None:
-        """
-        Use another version when it has been installed; for ever, or until that ends us.
-        """
+        """Use another version when it has been installed; for ever, or until that ends us."""
         await self._up.wait()
         refused: Installed | None = None
         while True:

@@ -1,6 +1,4 @@
-"""
-What can be set about a master; the defaults are HTCondor's, a personal pool sets shorter times.
-"""
+"""What can be set about a master; the defaults are HTCondor's, a personal pool sets shorter times."""
 
 import socket
 from typing import Annotated, Literal
@@ -17,9 +15,7 @@ Seconds = Annotated[float, msgspec.Meta(gt=0)]
 
 
 class MasterSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """
-    `KETTLE_MASTER_<FIELD>` or the table `[master]`.
-    """
+    """`KETTLE_MASTER_<FIELD>` or the table `[master]`."""
 
     nats_url: Secret = ""
     """Empty: the master runs a NATS server of its own."""
@@ -62,11 +58,15 @@ class MasterSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     update_interval: Seconds = 300.0
     """Between repeats of the master's ad (MASTER_UPDATE_INTERVAL)."""
     linux_kernel_tuning_script: tuple[str, ...] = ()
-    """Program with arguments that tunes the host when the master starts (LINUX_KERNEL_TUNING_SCRIPT); its output is logged."""
+    """
+    Program with arguments that tunes the host when the master starts (LINUX_KERNEL_TUNING_SCRIPT); its output is logged.
+    """
     kernel_tuning_timeout: Seconds = 60.0
     """Seconds for it; then it is killed, and the services start all the same."""
     new_binary_restart: Literal["GRACEFUL", "PEACEFUL", "NEVER"] = "GRACEFUL"
-    """What to do when another version was installed: restart the host gracefully or peacefully, or only say so."""
+    """
+    What to do when another version was installed: restart the host gracefully or peacefully, or only say so.
+    """
     check_new_exec_interval: Seconds = 300.0
     """Between two looks for one (MASTER_CHECK_NEW_EXEC_INTERVAL)."""
     new_binary_delay: Annotated[float, msgspec.Meta(ge=0)] = 120.0
@@ -78,11 +78,15 @@ class MasterSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     migrate: bool = True
     """Bring the database's schema up to date before the services start."""
     throwaway: bool = False
-    """The data need not survive a crash of the machine: no flushing, a faster start.  For tests and demonstrations."""
+    """
+    The data need not survive a crash of the machine: no flushing, a faster start.  For tests and demonstrations.
+    """
     postgres_template: str = ""
     """Directory of a stopped PostgreSQL server that a new one is copied from."""
     lock_fd: int = -1
-    """The lock of the home, as an open file that whoever started the master has handed on; -1: it takes it itself."""
+    """
+    The lock of the home, as an open file that whoever started the master has handed on; -1: it takes it itself.
+    """
 
     def __post_init__(self) -> None:
         if self.linux_kernel_tuning_script and not self.linux_kernel_tuning_script[0].startswith("/"):
@@ -108,16 +112,12 @@ class MasterSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def own_name(self) -> str:
-        """
-        The master's name on the bus.
-        """
+        """The master's name on the bus."""
         return self.name or socket.gethostname()
 
     @property
     def rules(self) -> RestartRules:
-        """
-        The times by which the daemons are kept.
-        """
+        """The times by which the daemons are kept."""
         backoff = Backoff(
             constant=self.backoff_constant,
             unit=self.backoff_unit,

@@ -261,7 +261,9 @@ def _shown(name: str, standing: Standing, group: str) -> Priority:
 
 
 def fold_frame(principals: dict[str, Principal], frame: Frame) -> dict[str, tuple[int, bytes]]:
-    """Change the principals as a frame does; the rows of the working set that are different now, with their versions."""
+    """
+    Change the principals as a frame does; the rows of the working set that are different now, with their versions.
+    """
     changed: dict[str, tuple[int, bytes]] = {}
     for entry in frame.entries:
         if entry.stream.startswith(STREAM):

@@ -28,7 +28,9 @@ class Record:
         self._shard = shard
         self.cycle = 0
         self.recent: list[tuple[int, list[Match]]] = []
-        """Cycles before the start, as far back as it matters to somebody what they gave, with their matches."""
+        """
+        Cycles before the start, as far back as it matters to somebody what they gave, with their matches.
+        """
         self.rejected: dict[Key, Rejection] = {}
         self._verdicts: OrderedDict[Key, RecordedVerdict] = OrderedDict()
 

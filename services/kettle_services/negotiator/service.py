@@ -39,7 +39,9 @@ What one demand's expressions may take for all slots together; some second.
 A pattern that is looked for in the names of 20,000 slots takes a quarter of it.
 """
 _HEARD_S: Final = 0.2
-"""How long a cycle waits for schedds to take their matches, before the next one: for one that hangs nobody else waits."""
+"""
+How long a cycle waits for schedds to take their matches, before the next one: for one that hangs nobody else waits.
+"""
 _A = TypeVar("_A")
 
 
@@ -96,9 +98,7 @@ class Negotiator:
         """Messages with matches that are under way."""
 
     async def watch_slots(self) -> None:
-        """
-        Follow the slots' ads; for ever.
-        """
+        """Follow the slots' ads; for ever."""
         async for change in self._bus.watch(self._subjects.ads, "Machine.>"):
             if change is None:
                 self._listed("slots")

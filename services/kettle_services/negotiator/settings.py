@@ -63,7 +63,9 @@ class NegotiatorSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknow
     concurrency_limits: dict[str, Count] = {}
     """Of what there is only so much, by the names that jobs use (<NAME>_LIMIT)."""
     concurrency_limit_defaults: dict[str, Count] = {}
-    """How much there is of each `prefix.name` that has no limit, by prefix (CONCURRENCY_LIMIT_DEFAULT_<prefix>)."""
+    """
+    How much there is of each `prefix.name` that has no limit, by prefix (CONCURRENCY_LIMIT_DEFAULT_<prefix>).
+    """
     concurrency_limit_default: Count = 2_308_032.0
     """How much there is of what has no limit otherwise (CONCURRENCY_LIMIT_DEFAULT)."""
 

@@ -1,4 +1,6 @@
-"""The secrets of claims: made from a key of this access point and the claim's id, so that none needs to be stored."""
+"""
+The secrets of claims: made from a key of this access point and the claim's id, so that none needs to be stored.
+"""
 
 import hmac
 import os

@@ -20,13 +20,17 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
     name: str = "schedd"
     """The access point's name: its shard is `schedd.<name>`."""
     key_file: str = ""
-    """File of the key from which the secrets of claims are made; default `$KETTLE_HOME/credentials/<name>.claims`."""
+    """
+    File of the key from which the secrets of claims are made; default `$KETTLE_HOME/credentials/<name>.claims`.
+    """
     alive_interval: float = 300.0
     """Seconds between renewals of claims (ALIVE_INTERVAL)."""
     lease: float = 1800.0
     """Seconds that a claim outlives its last renewal: MAX_CLAIM_ALIVES_MISSED (6) intervals."""
     shortest_job_lease: Annotated[float, msgspec.Meta(gt=0)] = 300.0
-    """The least that a job can have of its own (`job_lease_duration`): its machine is asked six times as often."""
+    """
+    The least that a job can have of its own (`job_lease_duration`): its machine is asked six times as often.
+    """
     longest_job_lease: Annotated[float, msgspec.Meta(gt=0)] = 604800.0
     """And the most: so long a job of a machine that is gone for good keeps its place in the queue."""
     lease_margin: float = 60.0
@@ -43,7 +47,9 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
     claim_deadline: float = 10.0
     """Seconds for a startd to answer a request for claims."""
     request_claim_timeout: Annotated[float, msgspec.Meta(gt=0)] = 1800.0
-    """Seconds that a job waits for a slot whose job makes room for it (REQUEST_CLAIM_TIMEOUT); then it is matched anew."""
+    """
+    Seconds that a job waits for a slot whose job makes room for it (REQUEST_CLAIM_TIMEOUT); then it is matched anew.
+    """
     sync_interval: float = 5.0
     """Seconds between full exchanges with each shadow."""
     checkpoint_interval: float = 1.0
@@ -81,9 +87,13 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
     """Attributes that machine policies look at, beyond the basic ones."""
 
     job_transforms: tuple[JobTransform, ...] = ()
-    """What is done to each submitted job, in their order (JOB_TRANSFORM_NAMES): tables `name`, `transform`."""
+    """
+    What is done to each submitted job, in their order (JOB_TRANSFORM_NAMES): tables `name`, `transform`.
+    """
     submit_requirements: tuple[SubmitRequirement, ...] = ()
-    """What a submitted job must meet (SUBMIT_REQUIREMENT_NAMES): tables `name`, `expression`, `reason`, `is_warning`."""
+    """
+    What a submitted job must meet (SUBMIT_REQUIREMENT_NAMES): tables `name`, `expression`, `reason`, `is_warning`.
+    """
 
     flock_to: tuple[Annotated[str, msgspec.Meta(pattern=POOL)], ...] = ()
     """
@@ -96,11 +106,15 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
     """Whether jobs may go there that do not say so with `WantFlocking` (FLOCK_BY_DEFAULT)."""
 
     start_local_universe: str = "TotalLocalJobsRunning < 200"
-    """START_LOCAL_UNIVERSE: whether one more job (TARGET) of the local universe may start; MY is the schedd's ad."""
+    """
+    START_LOCAL_UNIVERSE: whether one more job (TARGET) of the local universe may start; MY is the schedd's ad.
+    """
     start_scheduler_universe: str = "TotalSchedulerJobsRunning < 500"
     """START_SCHEDULER_UNIVERSE: the same for the scheduler universe."""
     local_jobs_interval: Annotated[float, msgspec.Meta(gt=0)] = 5.0
-    """Seconds after which these are asked again, and after which what the machine's startd refused is tried again."""
+    """
+    Seconds after which these are asked again, and after which what the machine's startd refused is tried again.
+    """
 
     max_next_job_start_delay: Annotated[float, msgspec.Meta(ge=0)] = 600.0
     """Seconds that a job may have the next one of its owner wait (MAX_NEXT_JOB_START_DELAY)."""
@@ -116,7 +130,9 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
     periodic_expr_timeslice: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.01
     """That share."""
     system_periodic_hold: tuple[SystemRule, ...] = ()
-    """Which jobs that are not held are held: tables `expression`, `name`, `reason`, `subcode`, tried in order."""
+    """
+    Which jobs that are not held are held: tables `expression`, `name`, `reason`, `subcode`, tried in order.
+    """
     system_periodic_release: tuple[SystemRule, ...] = ()
     """Which held jobs are released, unless their owner holds them."""
     system_periodic_remove: tuple[SystemRule, ...] = ()

@@ -253,7 +253,9 @@ class Shadow:
                 followed.stopping, followed.hurried = None, False
 
     def _still(self, order: Still) -> None:
-        """Have an attempt stand still or go on; an order that came before, or was followed by another, changes nothing."""
+        """
+        Have an attempt stand still or go on; an order that came before, or was followed by another, changes nothing.
+        """
         known = self._known(order.job, order.attempt)
         if known is None or order.number <= known.ordered:
             return
@@ -407,9 +409,7 @@ class Shadow:
         self._sync.set()
 
     def startd_came_back(self, startd: str) -> None:
-        """
-        A startd has started anew.
-        """
+        """A startd has started anew."""
         self._workers.came_back(startd)
 
     async def _exchange(self) -> float:

@@ -26,15 +26,23 @@ class ShadowSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     max_output_mib: int = 102_400
     """MiB that the results of one job may have together; a job with more is held with code 33."""
     object_store: Literal["shared", "always", "never"] = "shared"
-    """Which input files go through the pool's object store: those that two machines ask for, all large ones, none."""
+    """
+    Which input files go through the pool's object store: those that two machines ask for, all large ones, none.
+    """
     object_bytes: Annotated[int, msgspec.Meta(gt=0)] = 1 << 20
     """Smaller files never go through the object store."""
     object_lifetime: Annotated[float, msgspec.Meta(ge=2)] = 3600.0
-    """Seconds that a file stays in the object store; one that is asked for after half of them is sent again."""
+    """
+    Seconds that a file stays in the object store; one that is asked for after half of them is sent again.
+    """
     object_store_mib: Annotated[int, msgspec.Meta(gt=0)] = 2048
-    """The most that is in the pool's object store at once; a full one is left alone, and files come from the shadow."""
+    """
+    The most that is in the pool's object store at once; a full one is left alone, and files come from the shadow.
+    """
     max_concurrent_uploads: Annotated[int, msgspec.Meta(ge=0)] = 100
-    """Jobs whose input files are read at once (MAX_CONCURRENT_UPLOADS); the others wait, users in turn. 0: no limit."""
+    """
+    Jobs whose input files are read at once (MAX_CONCURRENT_UPLOADS); the others wait, users in turn. 0: no limit.
+    """
     max_concurrent_downloads: Annotated[int, msgspec.Meta(ge=0)] = 100
     """The same for jobs whose results are fetched (MAX_CONCURRENT_DOWNLOADS)."""
     presigned_url_lifetime: Annotated[int, msgspec.Meta(gt=0, le=604_800)] = 86_400
@@ -46,11 +54,15 @@ class ShadowSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     confirm_delay: float = 0.05
     """Seconds that a confirmation waits for an activation to travel with."""
     chirp_at_once: Annotated[int, msgspec.Meta(ge=1)] = 60
-    """Messages of a job about itself that are recorded however fast they come; each KiB of one counts as one more."""
+    """
+    Messages of a job about itself that are recorded however fast they come; each KiB of one counts as one more.
+    """
     chirp_hourly: Annotated[int, msgspec.Meta(ge=0)] = 600
     """How many more in an hour; others are answered "try again"."""
     chirp_delayed_update_prefix: tuple[str, ...] = ("Chirp*",)
-    """Names of attributes, with `*`, that jobs may set without hurry, whatever their machines say they may."""
+    """
+    Names of attributes, with `*`, that jobs may set without hurry, whatever their machines say they may.
+    """
     chirp_open_files: Annotated[int, msgspec.Meta(ge=1)] = 256
     """Files that all jobs together have open here at once; one job has up to 32."""
     mail_server: str = ""
@@ -60,7 +72,9 @@ class ShadowSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     mail_domain: str = ""
     """What is put behind the names of people without one (EMAIL_DOMAIN); default the name of this machine."""
     mail_retry: Annotated[float, msgspec.Meta(gt=0)] = 60.0
-    """Seconds to the first repeat of what the mail server did not take; doubled up to an hour, for five days."""
+    """
+    Seconds to the first repeat of what the mail server did not take; doubled up to an hour, for five days.
+    """
     mail_hourly: Annotated[int, msgspec.Meta(ge=0)] = 200
     """Mails about one owner's jobs in an hour; the others are dropped, and the log says how many."""
     default_userlog_format_options: str = ""
@@ -69,7 +83,9 @@ class ShadowSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     SUB_SECOND, LEGACY.
     """
     event_log: str = ""
-    """Path of a file that tells of all jobs (EVENT_LOG), relative to the pool's directory; empty: there is none."""
+    """
+    Path of a file that tells of all jobs (EVENT_LOG), relative to the pool's directory; empty: there is none.
+    """
     event_log_max_size: Annotated[int, msgspec.Meta(ge=0)] = 1_000_000
     """Bytes after which it is put aside; 0: never."""
     event_log_max_rotations: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 1

@@ -32,7 +32,9 @@ _log: Final = logging.getLogger(__name__)
 
 
 async def serve(rt: Runtime, settings: ShadowSettings) -> None:
-    """Look after jobs until the process is asked to stop; what runs goes on, and the next shadow takes it over."""
+    """
+    Look after jobs until the process is asked to stop; what runs goes on, and the next shadow takes it over.
+    """
     bus = await join_bus(rt, settings)
     async with running(bus, settings, telemetry=rt.telemetry):
         rt.ready()

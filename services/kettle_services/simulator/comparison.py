@@ -40,7 +40,9 @@ class Trust(msgspec.Struct, frozen=True, kw_only=True):
     apart_p90: float | None
     """How far these two starts of a job are apart, in seconds."""
     same_order: float | None
-    """Of all pairs of jobs that began one after the other in the record, the part that does so in the replay."""
+    """
+    Of all pairs of jobs that began one after the other in the record, the part that does so in the replay.
+    """
     core_hours_recorded: float
     core_hours_replayed: float
 
@@ -132,7 +134,9 @@ def compare(
 
 
 def _members(names: Sequence[str], tree: Tree) -> dict[str, list[str]]:
-    """All submitters of each accounting group, with those of groups below it; nothing if there are no groups."""
+    """
+    All submitters of each accounting group, with those of groups below it; nothing if there are no groups.
+    """
     members: dict[str, list[str]] = {}
     if len(tree) > 1:
         for name in names:

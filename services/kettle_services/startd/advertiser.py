@@ -38,9 +38,7 @@ _VOLATILE: Final = frozenset({
 
 
 class Advertiser:
-    """
-    Keeps the bucket equal to the machine.  Each ad goes out only if it changed, or its time has come.
-    """
+    """Keeps the bucket equal to the machine.  Each ad goes out only if it changed, or its time has come."""
 
     def __init__(
         self,
@@ -82,22 +80,16 @@ class Advertiser:
         bus.on_return(self._repeat)
 
     def now(self) -> None:
-        """
-        Resources changed: the negotiator waits for it.
-        """
+        """Resources changed: the negotiator waits for it."""
         self._wake.set()
 
     def soon(self) -> None:
-        """
-        Something changed that nobody waits for.
-        """
+        """Something changed that nobody waits for."""
         if self._soon is None:
             self._soon = self._loop.call_later(self._delay, self._wake.set)
 
     async def run(self) -> None:
-        """
-        Publish changes, and repeat what has not changed; for ever.
-        """
+        """Publish changes, and repeat what has not changed; for ever."""
         while True:
             everything = self._loop.time() >= self._repeat_at
             self._calm()
@@ -125,9 +117,7 @@ class Advertiser:
                 pass  # it is time to repeat
 
     async def withdraw(self) -> None:
-        """
-        Take all ads back.
-        """
+        """Take all ads back."""
         try:
             for name in self._published:
                 await self._bus.delete(self._subjects.ads, name)
@@ -139,9 +129,7 @@ class Advertiser:
         self._published.clear()
 
     def _repeat(self) -> None:
-        """
-        The bus came back, perhaps without what it knew.
-        """
+        """The bus came back, perhaps without what it knew."""
         self._repeat_at = 0.0
         self._wake.set()
 
@@ -159,9 +147,7 @@ class Advertiser:
             self._soon = None
 
     async def _publish(self, *, everything: bool) -> None:
-        """
-        The private ad first: a slot that is seen can be matched.
-        """
+        """The private ad first: a slot that is seen can be matched."""
         ads = self._ads()
         lifetime = _LIFETIMES * self._interval
         await self._publish_secrets(lifetime, everything=everything)
@@ -195,18 +181,14 @@ class Advertiser:
                 self._told_secrets[name] = secret
 
     def _secrets(self) -> dict[str, SlotSecret]:
-        """
-        By key in the bucket of private ads.
-        """
+        """By key in the bucket of private ads."""
         machine, facts = self._machine, self._machine.facts
         opened = {facts.slot_name(slot.number): machine.capability for slot in facts.slots}
         opened |= {facts.name_of(claim): capability(machine, claim) for claim in preemptible(machine)}
         return {key(name): SlotSecret(startd=facts.name, capability=one) for name, one in opened.items()}
 
     def _ads(self) -> dict[str, Ad]:
-        """
-        By key in the bucket; dynamic slots before the one that they were carved from.
-        """
+        """By key in the bucket; dynamic slots before the one that they were carved from."""
         machine, now = self._machine, time.time()
         ads = {ad_key("Machine", str(ad["Name"])): ad for ad in slot_ads(machine, now=now)}
         own = startd_ad(machine, now=now, version=self._version) | self._counted()

@@ -62,7 +62,9 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     claim_worklife: Expression = "1200"
     """CLAIM_WORKLIFE: seconds after which a claim takes no further job; -1: never, 0: one job per claim."""
     backfill_command: list[str] = []
-    """Program with arguments that slots run while they do nothing for the pool (BACKFILL_SYSTEM); none: they do nothing."""
+    """
+    Program with arguments that slots run while they do nothing for the pool (BACKFILL_SYSTEM); none: they do nothing.
+    """
     start_backfill: Expression = "false"
     """START_BACKFILL: whether the slot begins to run it."""
     evict_backfill: Expression = "false"
@@ -81,7 +83,9 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     slot_weight: str = "Cpus"
     """SLOT_WEIGHT: what a slot counts for, an expression over its ad; fair shares and usage count it."""
     modify_request_expr: dict[str, str] = {}
-    """Size of dynamic slots by resource, expressions of the job (MODIFY_REQUEST_EXPR_...); else up to 1 core, 128 MiB, 1 MiB."""
+    """
+    Size of dynamic slots by resource, expressions of the job (MODIFY_REQUEST_EXPR_...); else up to 1 core, 128 MiB, 1 MiB.
+    """
     must_modify_request_exprs: bool = False
     """Refuse a job whose request fits only as it is, without these expressions."""
     machine_resources: dict[str, Count | list[str]] = {}
@@ -97,15 +101,25 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     attributes: dict[str, Scalar] = {}
     """More attributes of every slot (STARTD_ATTRS)."""
     local_jobs: bool = True
-    """Run the jobs of the local and the scheduler universe that are submitted to schedds with the same `home`."""
+    """
+    Run the jobs of the local and the scheduler universe that are submitted to schedds with the same `home`.
+    """
     local_overcommit: Annotated[float, msgspec.Meta(ge=1, le=1000)] = 1.0
-    """How many times the machine's cores and memory these jobs may have all together, beside those of the pool."""
+    """
+    How many times the machine's cores and memory these jobs may have all together, beside those of the pool.
+    """
     execute: str = ""
-    """Directory of the sandboxes; empty: `execute` in the pool's home, or one that slot accounts can reach."""
+    """
+    Directory of the sandboxes; empty: `execute` in the pool's home, or one that slot accounts can reach.
+    """
     job_account: Literal["auto", "slot", "own"] = "auto"
-    """Whom jobs run as: an account per slot, which takes root, or the startd's own; auto: slot if the startd is root."""
+    """
+    Whom jobs run as: an account per slot, which takes root, or the startd's own; auto: slot if the startd is root.
+    """
     slot_uid_base: Annotated[int, msgspec.Meta(gt=0, lt=2**32 - 100_000)] = 1_900_000_000
-    """The account of dynamic slot N has this number plus N, as user and as group; no distribution gives these out."""
+    """
+    The account of dynamic slot N has this number plus N, as user and as group; no distribution gives these out.
+    """
     update_interval: Seconds = 300.0
     """Between repeats of an ad that has not changed."""
     activity_delay: Seconds = 1.0
@@ -128,19 +142,29 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     container_runtimes: tuple[Literal["bubblewrap", "runc", "crun", "podman", "docker"], ...] = (
         "bubblewrap", "runc", "crun", "podman", "docker",
     )  # fmt: skip
-    """What may run containers, the most preferred first; each is tried at the start, and what fails is not used."""
+    """
+    What may run containers, the most preferred first; each is tried at the start, and what fails is not used.
+    """
     container_bind: list[str] = []
-    """What every container sees of this machine: `SOURCE` or `SOURCE:DESTINATION`; read-only unless `:rw` follows."""
+    """
+    What every container sees of this machine: `SOURCE` or `SOURCE:DESTINATION`; read-only unless `:rw` follows.
+    """
     container_network: Literal["host", "none"] = "host"
     """The network of containers; `none` wins over what a job asks for."""
     container_devices: list[str] = []
     """Device files that containers of jobs with GPUs see, but for the nodes of GPUs that are not theirs."""
     container_engine_options: dict[str, list[str]] = {}
-    """Options of the commands `podman` and `docker`, by their names: where the daemon or the store of images is."""
+    """
+    Options of the commands `podman` and `docker`, by their names: where the daemon or the store of images is.
+    """
     container_auth_file: str = ""
-    """File with logins for registries, as `docker login` and `podman login` write it; empty: what they find themselves."""
+    """
+    File with logins for registries, as `docker login` and `podman login` write it; empty: what they find themselves.
+    """
     container_always: bool = False
-    """Jobs that bring no image run in a container too: they see the machine's files read-only, and a /tmp of their own."""
+    """
+    Jobs that bring no image run in a container too: they see the machine's files read-only, and a /tmp of their own.
+    """
     container_images: str = ""
     """Directory of unpacked images; empty: `images` beside the sandboxes."""
     container_images_mib: Count = 20480
@@ -150,9 +174,13 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     transfer_plugins: list[str] = []
     """Programs that move files by URL (FILETRANSFER_PLUGINS); they go before Kettle's own."""
     transfer_methods: tuple[TransferMethod, ...] = get_args(TransferMethod)
-    """URL schemes that Kettle's own plugins move; those of XRootD only where its programs (xrdcp, xrdfs) work."""
+    """
+    URL schemes that Kettle's own plugins move; those of XRootD only where its programs (xrdcp, xrdfs) work.
+    """
     transfer_plugin_lifetime: Seconds = 72_000.0
-    """How long a plugin may take for all files of a job before it is killed (MAX_FILE_TRANSFER_PLUGIN_LIFETIME)."""
+    """
+    How long a plugin may take for all files of a job before it is killed (MAX_FILE_TRANSFER_PLUGIN_LIFETIME).
+    """
     job_hooks: dict[str, JobHooks] = {}
     """Programs that are run around jobs, by keyword: as HTCondor's `<KEYWORD>_HOOK_PREPARE_JOB` and so on."""
     job_hook_keyword: str = ""
@@ -176,7 +204,9 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     input_cache_mib: Count = 1024
     """Size of the cache of input files."""
     url_cache_mib: Count = 1024
-    """Size of the cache of what jobs fetch by http and https, if the server can say that it is the same; 0: no cache."""
+    """
+    Size of the cache of what jobs fetch by http and https, if the server can say that it is the same; 0: no cache.
+    """
     input_patience: Seconds = 60.0
     """How long a shadow may not know an input file that it announced: it may just have been restarted."""
     adoption_patience: Seconds = 3.0

@@ -1,6 +1,4 @@
-"""
-The startd: decisions are recorded in the journal, then they take effect.
-"""
+"""The startd: decisions are recorded in the journal, then they take effect."""
 
 import asyncio
 import logging
@@ -69,16 +67,12 @@ SCRATCH_DIR_ERROR: Final = 1024
 
 
 def moment() -> Now:
-    """
-    Now, on both clocks.
-    """
+    """Now, on both clocks."""
     return Now(clock=boottime(), time=time.time())
 
 
 class Startd:
-    """
-    The machine with its hands and feet.  `record` is the only way to change it.
-    """
+    """The machine with its hands and feet.  `record` is the only way to change it."""
 
     def __init__(
         self,
@@ -143,9 +137,7 @@ class Startd:
         self.overseer.wake()
 
     async def advertised(self) -> None:
-        """
-        Wait until the pool has been told of the machine: from then on it can be seen and matched.
-        """
+        """Wait until the pool has been told of the machine: from then on it can be seen and matched."""
         await self._advertiser.told.wait()
 
     # -- deciding, recording, acting ---------------------------------------------------------------------------------
@@ -220,9 +212,7 @@ class Startd:
     # -- attempts ----------------------------------------------------------------------------------------------------
 
     def begin(self, activation: Activation, change: AttemptAccepted) -> None:
-        """
-        Run an attempt that was accepted and recorded just now.
-        """
+        """Run an attempt that was accepted and recorded just now."""
         claim = self.machine.claims[change.claim]
         attempt = AttemptId(change.claim, activation.job, activation.attempt)
         self._starters.expect(attempt)
@@ -235,9 +225,7 @@ class Startd:
         self._fetching[attempt] = fetching
 
     async def _fetch(self, attempt: AttemptId, activation: Activation) -> None:
-        """
-        Get the input files, then start; the files stay in the cache until the starter has copied them.
-        """
+        """Get the input files, then start; the files stay in the cache until the starter has copied them."""
         began = time.time()
         try:
             async with self._cache.gathered(activation) as inputs:
@@ -265,32 +253,24 @@ class Startd:
         return claim.attempt if claim is not None and claim.attempt_id() == attempt else None
 
     async def ask(self, attempt: AttemptId, verb: str, body: bytes) -> Answer | None:
-        """
-        Ask the starter of an attempt; None: it is not there, or not any more.
-        """
+        """Ask the starter of an attempt; None: it is not there, or not any more."""
         return await self._starters.ask(attempt, verb, body)
 
     # -- what the tenancy tells --------------------------------------------------------------------------------------
 
     def starter_connected(self, attempt: AttemptId, pid: int, started: int) -> None:
-        """
-        A starter has said hello.
-        """
+        """A starter has said hello."""
         self.record([StarterConnected(attempt.claim, pid, started)])
 
     def record_report(self, report: Report) -> None:
-        """
-        The job runs, or uses so much.
-        """
+        """The job runs, or uses so much."""
         claim = self.machine.claims.get(report.claim)
         if claim is not None:
             self.checkpoints.said(report, claim.key.secret)
             self.reporter.send_once(claim.schedd, report)
 
     def forward_question(self, attempt: AttemptId, question: Question) -> None:
-        """
-        A starter asks the submit side of its job.
-        """
+        """A starter asks the submit side of its job."""
         self._questions.add(attempt, question)
 
     def _key(self, attempt: AttemptId) -> ClaimKey | None:
@@ -306,9 +286,7 @@ class Startd:
             self._starters.confirm_checkpoint(attempt, number)
 
     def record_exit(self, stored: StoredReport) -> None:
-        """
-        A final report is on disk.
-        """
+        """A final report is on disk."""
         if stored.id in self._evictions:
             return  # its slot is free when the eviction is done, and not before: `_evicted` finds the report
         changes = attempts.over(self.machine, stored.report, moment())
@@ -331,9 +309,7 @@ class Startd:
             )
 
     def starter_lost(self, attempt: AttemptId, *, ran: bool) -> None:
-        """
-        A starter is gone: perhaps it was done, else we clean up after it.
-        """
+        """A starter is gone: perhaps it was done, else we clean up after it."""
         stored = self.reporter.on_disk(attempt)
         if stored is not None:
             self.record_exit(stored)
@@ -361,9 +337,7 @@ class Startd:
         self._report_lost_attempt(attempt, _failed(stop or StopOrder(STARTER_ERROR, reason)))
 
     def _report_lost_attempt(self, attempt: AttemptId, failed: Failed) -> None:
-        """
-        Write the final report of an attempt that has no starter to write it.
-        """
+        """Write the final report of an attempt that has no starter to write it."""
         claim, known = self.machine.claims.get(attempt.claim), self._attempt(attempt)
         self._starters.forget(attempt)
         self.checkpoints.over(attempt)
@@ -378,9 +352,7 @@ class Startd:
     # -- life --------------------------------------------------------------------------------------------------------
 
     async def take_over(self) -> None:
-        """
-        Go on where a former startd stopped, and clean up what it can no longer.
-        """
+        """Go on where a former startd stopped, and clean up what it can no longer."""
         self._cache.restore()
         self.reporter.restore()
         known: set[str] = self.reporter.kept()
@@ -402,9 +374,7 @@ class Startd:
         await self._evictions.leftovers(known)
 
     async def watch_leases(self) -> None:
-        """
-        End claims whose lease has ended; for ever.
-        """
+        """End claims whose lease has ended; for ever."""
         while True:
             self._deadlines.clear()
             deadline = self.machine.next_deadline()
@@ -415,9 +385,7 @@ class Startd:
                 self.record(claims.expire(self.machine, moment()))
 
     async def watch_disk(self) -> None:
-        """
-        Accept nothing while there is no room, and again when there is; for ever.
-        """
+        """Accept nothing while there is no room, and again when there is; for ever."""
         await self._recorder.watch(self._advertiser.now)
 
     async def finish(self, hurried: asyncio.Event) -> None:
@@ -449,9 +417,7 @@ class Startd:
         await self.reporter.sent()
 
     def close(self) -> None:
-        """
-        Let go of everything; jobs that still run go on.
-        """
+        """Let go of everything; jobs that still run go on."""
         self._questions.close()
         for task in self._fetching.values():
             task.cancel()
@@ -463,16 +429,12 @@ class Startd:
 
 
 def _failed(stop: StopOrder) -> Failed:
-    """
-    How an attempt ended that was told to, and has no starter to say so.
-    """
+    """How an attempt ended that was told to, and has no starter to say so."""
     return Failed(hold=stop.hold, code=stop.code, subcode=stop.subcode, reason=stop.reason)
 
 
 def _closing(stored: StoredReport, changes: Sequence[Change]) -> StoredReport:
-    """
-    The report as it is told: with the word that its claim is over too, if it is.
-    """
+    """The report as it is told: with the word that its claim is over too, if it is."""
     if not any(isinstance(change, ClaimRemoved) for change in changes):
         return stored
     return msgspec.structs.replace(stored, report=msgspec.structs.replace(stored.report, closing=True))

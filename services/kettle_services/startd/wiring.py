@@ -1,6 +1,4 @@
-"""
-How the parts of a startd hang together.
-"""
+"""How the parts of a startd hang together."""
 
 import asyncio
 import hashlib
@@ -44,9 +42,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 async def serve(rt: Runtime, settings: StartdSettings) -> None:
-    """
-    Offer the machine until the process is asked to stop; then end what runs, say so, and withdraw.
-    """
+    """Offer the machine until the process is asked to stop; then end what runs, say so, and withdraw."""
     bus = await join_bus(rt, settings)
     lifeline = os.environ.get(VARIABLE)
     fd = int(lifeline) if lifeline else None
@@ -65,9 +61,7 @@ async def serve(rt: Runtime, settings: StartdSettings) -> None:
 
 
 async def _ready(rt: Runtime, startd: Startd) -> None:
-    """
-    A machine that nobody sees yet would make a pool that is up look empty.
-    """
+    """A machine that nobody sees yet would make a pool that is up look empty."""
     await startd.advertised()
     rt.ready()
 
@@ -203,9 +197,7 @@ async def running(
 
 
 def _offer_local_slot(machine: Machine, settings: StartdSettings) -> None:
-    """
-    Without room on the disk local jobs wait, as all others do: nothing would be accepted.
-    """
+    """Without room on the disk local jobs wait, as all others do: nothing would be accepted."""
     facts = machine.facts
     if facts.local is None:
         return

@@ -17,9 +17,7 @@ _FIRST_MEASURE_S: Final = 8.0
 
 
 class Deadlines:
-    """
-    Those of one attempt.
-    """
+    """Those of one attempt."""
 
     def __init__(self, spec: JobSpec, job: JobAd) -> None:
         self._spec = spec
@@ -31,33 +29,23 @@ class Deadlines:
         self._measure_at = boottime() + _FIRST_MEASURE_S
 
     def renew(self, deadline: float) -> None:
-        """
-        The lease goes on; it never becomes shorter.
-        """
+        """The lease goes on; it never becomes shorter."""
         self._lease = max(self._lease, deadline)
 
     def runs(self) -> None:
-        """
-        The job's program is executed: what it may take counts from now.
-        """
+        """The job's program is executed: what it may take counts from now."""
         self._limits = limits(self._job, self._spec.began, boottime())
 
     def rests(self) -> None:
-        """
-        The program has ended and is to be started again: only what the whole attempt may take counts.
-        """
+        """The program has ended and is to be started again: only what the whole attempt may take counts."""
         self._limits = limits(self._job, self._spec.began, math.inf)
 
     def asked_to_end(self) -> None:
-        """
-        It is killed when its time for that is over.
-        """
+        """It is killed when its time for that is over."""
         self._kill_at = boottime() + self._job.kill_timeout(self._spec.kill_timeout)
 
     def killed(self) -> None:
-        """
-        There is nothing to wait for any more.
-        """
+        """There is nothing to wait for any more."""
         self._kill_at = math.inf
 
     def next(self, *, ends: bool) -> float:
@@ -69,18 +57,14 @@ class Deadlines:
         return min(self._look_at, self._kill_at, self._lease, *(at for at, _ in self._limits))
 
     def is_kill_due(self) -> bool:
-        """
-        Whether the job has had its time to end; true once.
-        """
+        """Whether the job has had its time to end; true once."""
         due = boottime() >= self._kill_at
         if due:
             self._kill_at = math.inf
         return due
 
     def over(self) -> Iterator[tuple[Ending, bool]]:
-        """
-        Why the job has to end now, and whether at once.
-        """
+        """Why the job has to end now, and whether at once."""
         now = boottime()
         if now >= self._lease:
             yield lost_lease(), True
@@ -89,21 +73,15 @@ class Deadlines:
                 yield ending, False
 
     def is_look_due(self) -> bool:
-        """
-        Whether it is time to look at what the job uses.
-        """
+        """Whether it is time to look at what the job uses."""
         return boottime() >= self._look_at
 
     def looked(self) -> None:
-        """
-        It was looked at.
-        """
+        """It was looked at."""
         self._look_at = boottime() + self._spec.monitor_interval
 
     def is_measurement_due(self) -> bool:
-        """
-        Whether it is time to tell what it uses; true once.
-        """
+        """Whether it is time to tell what it uses; true once."""
         due = boottime() >= self._measure_at
         if due:
             self._measure_at = boottime() + self._spec.measure_interval

@@ -39,9 +39,7 @@ _REASON: Final = 300
 
 
 class HookResult(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    How a hook ended; `status` is its exit status, or the negative number of the signal that ended it.
-    """
+    """How a hook ended; `status` is its exit status, or the negative number of the signal that ended it."""
 
     status: int = 0
     late: bool = False
@@ -53,16 +51,12 @@ class HookResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HookRun:
-    """
-    A hook that runs.
-    """
+    """A hook that runs."""
 
     def __init__(
         self, hook: Hook, spec: JobSpec, job: JobAd, cgroup: Cgroup | None, more: Ad, *words: str
     ) -> None:
-        """
-        `more` goes into the ad that it reads, `words` are its arguments.
-        """
+        """`more` goes into the ad that it reads, `words` are its arguments."""
         assert spec.hooks is not None
         self.hook: Final = hook
         sandbox = f"{spec.execute}/{spec.id.sandbox}"
@@ -79,25 +73,19 @@ class HookRun:
         self.pid: Final = self._helper.pid
 
     def told(self) -> HookResult:
-        """
-        Called after its end.
-        """
+        """Called after its end."""
         try:
             return msgspec.msgpack.decode(self._helper.outcome(), type=HookResult)
         except msgspec.MsgspecError:
             return HookResult(trouble="the process that runs it died")
 
     def close(self) -> None:
-        """
-        Hear no more of it.
-        """
+        """Hear no more of it."""
         self._helper.close()
 
 
 class Updates:
-    """
-    The hook that is told now and then how a job is; one at a time, and nobody waits for it.
-    """
+    """The hook that is told now and then how a job is; one at a time, and nobody waits for it."""
 
     def __init__(self, spec: JobSpec, job: JobAd, cgroup: Cgroup | None) -> None:
         self._spec = spec
@@ -106,9 +94,7 @@ class Updates:
         self._running: HookRun | None = None
 
     def tell(self, tree: ProcessTree, usage: Usage) -> None:
-        """
-        Run it, if the last one has ended and there can be a process for it.
-        """
+        """Run it, if the last one has ended and there can be a process for it."""
         if not has(self._spec.hooks, "update_job_info"):
             return
         if self._running is not None:
@@ -124,18 +110,14 @@ class Updates:
             tree.visitors[self._running.pid] = None
 
     def close(self) -> None:
-        """
-        Hear no more of the last one; called after its end.
-        """
+        """Hear no more of the last one; called after its end."""
         if self._running is not None:
             self._running.close()
             self._running = None
 
 
 def has(hooks: JobHooks | None, hook: Hook) -> bool:
-    """
-    Whether it is to be run.
-    """
+    """Whether it is to be run."""
     return hooks is not None and bool(getattr(hooks, hook))
 
 
@@ -169,9 +151,7 @@ def exit_attributes(code: int, usage: Usage) -> Ad:
 
 
 def word(ending: Ending | None) -> str:
-    """
-    What the hook of a job's end is told about it.
-    """
+    """What the hook of a job's end is told about it."""
     if ending is None:
         return "exit"
     if ending.hold:
@@ -202,9 +182,7 @@ def _run(
 
 
 def run(command: list[str], given: str, environment: Mapping[str, str], timeout: float) -> HookResult:
-    """
-    Run a program with `given` as its input, `timeout` seconds at most.
-    """
+    """Run a program with `given` as its input, `timeout` seconds at most."""
     import subprocess
 
     stdin = os.memfd_create("ad")
@@ -239,9 +217,7 @@ def run(command: list[str], given: str, environment: Mapping[str, str], timeout:
 
 
 def _heard(pid: int, out: int, err: int, timeout: float) -> tuple[tuple[bytearray, bytearray], bool]:
-    """
-    What a process says until it ends, or the beginning of it; whether its time was over before.
-    """
+    """What a process says until it ends, or the beginning of it; whether its time was over before."""
     said = {out: bytearray(), err: bytearray()}
     until = boottime() + timeout
     handle = os.pidfd_open(pid)
@@ -266,9 +242,7 @@ def _heard(pid: int, out: int, err: int, timeout: float) -> tuple[tuple[bytearra
 
 
 def _read(fd: int, heard: bytearray) -> bool:
-    """
-    Read what there is, and keep no more than is understood; whether there may be more.
-    """
+    """Read what there is, and keep no more than is understood; whether there may be more."""
     for _ in range(_READS):
         try:
             data = os.read(fd, _SAID)

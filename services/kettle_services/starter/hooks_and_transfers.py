@@ -20,15 +20,11 @@ from kettle_wire.events.job import Usage
 
 
 class EndedError(Exception):
-    """
-    The job is not to be started any more; why is in the starter's ending.
-    """
+    """The job is not to be started any more; why is in the starter's ending."""
 
 
 class Orders(msgspec.Struct, frozen=True):
-    """
-    How what is ordered is heard meanwhile.
-    """
+    """How what is ordered is heard meanwhile."""
 
     watch: Callable[[ProcessTree], object]
     """Returns when a process has ended."""
@@ -39,9 +35,7 @@ class Orders(msgspec.Struct, frozen=True):
 
 
 class HooksAndTransfers:
-    """
-    Those of one attempt.
-    """
+    """Those of one attempt."""
 
     def __init__(
         self, spec: JobSpec, job: JobAd, cgroup: Cgroup | None, transfers: Transfers, orders: Orders
@@ -103,9 +97,7 @@ class HooksAndTransfers:
         return refusal
 
     def run_exit_hook(self, code: int, usage: Usage) -> None:
-        """
-        Have the hook of the job's end run, if there is one. It changes nothing for the job.
-        """
+        """Have the hook of the job's end run, if there is one. It changes nothing for the job."""
         if not hooks.has(self._spec.hooks, "job_exit"):
             return
         more, word = hooks.exit_attributes(code, usage), hooks.word(self._orders.ending())

@@ -1,6 +1,4 @@
-"""
-The jobs of one starter's process, one after the other.
-"""
+"""The jobs of one starter's process, one after the other."""
 
 import gc
 import socket
@@ -30,8 +28,6 @@ def run_starter(sock: socket.socket, lifeline_fd: int) -> None:
 
 
 def _run_one(supervisor: StarterProcess, *, last: bool) -> bool:
-    """
-    Whether there is to be another one; nothing of this one is kept meanwhile.
-    """
+    """Whether there is to be another one; nothing of this one is kept meanwhile."""
     order = supervisor.line.order(supervisor.lifeline_fd)
     return order is not None and Starter(supervisor, order, last=last).run_job()

@@ -54,25 +54,19 @@ class SelfCheckpoint:
 
     @property
     def report(self) -> Report | None:
-        """
-        The report of what is to be saved and is not yet: a startd that has just started knows of none.
-        """
+        """The report of what is to be saved and is not yet: a startd that has just started knows of none."""
         return self._said if self.unsaved is not None else None
 
     @property
     def goes_on(self) -> bool:
-        """
-        Whether the program is to be started again now.
-        """
+        """Whether the program is to be started again now."""
         if self.unsaved is not None or boottime() < self._next_at:
             return False
         self._started = boottime()
         return True
 
     def is_made(self, status: int | None) -> bool:
-        """
-        Whether the wait status of the program says that there is one.
-        """
+        """Whether the wait status of the program says that there is one."""
         return status is not None and os.waitstatus_to_exitcode(status) == self._code
 
     def take(
@@ -104,33 +98,25 @@ class SelfCheckpoint:
         return None
 
     def _space(self, cpu: float) -> None:
-        """
-        Say when the program may be started next, from the CPU seconds of all its runs.
-        """
+        """Say when the program may be started next, from the CPU seconds of all its runs."""
         used, self._cpu = cpu - self._cpu, cpu
         longer = max(self._shortest, 2 * self._between) if used < _IDLE_CPU_S else self._shortest
         self._between = min(longer, _LONGEST_PAUSE * self._shortest)
         self._next_at = self._started + self._between
 
     def say(self, line: StartdConnection) -> None:
-        """
-        Tell the startd, if it is time to do so (again).
-        """
+        """Tell the startd, if it is time to do so (again)."""
         if self.report is not None and boottime() >= self._repeat_at:
             self._repeat_at = boottime() + self._pause
             self._pause = min(2 * self._pause, _LAST_REPEAT_S)
             line.send(Said(self.report))
 
     def timeout_ms(self) -> int:
-        """
-        When it is time for that, or for the program to go on.
-        """
+        """When it is time for that, or for the program to go on."""
         at = self._next_at if self.unsaved is None else self._repeat_at
         return int(max(0.0, at - boottime()) * 1000) + 1
 
     def confirm(self, number: int) -> None:
-        """
-        It is saved.
-        """
+        """It is saved."""
         if number == self._number:
             self.unsaved = None

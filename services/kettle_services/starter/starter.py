@@ -1,6 +1,4 @@
-"""
-One job from its order to its final report: a state machine around `poll`, in a process of its own.
-"""
+"""One job from its order to its final report: a state machine around `poll`, in a process of its own."""
 
 import os
 import select
@@ -62,9 +60,7 @@ _LONGEST_WAIT_S: Final = 30.0
 
 
 class Starter:
-    """
-    The state of one job on this machine.
-    """
+    """The state of one job on this machine."""
 
     def __init__(self, supervisor: StarterProcess, order: protocol.Run, *, last: bool) -> None:
         self._supervisor = supervisor
@@ -118,9 +114,7 @@ class Starter:
         return self._finish()
 
     def _live(self) -> None:
-        """
-        From an empty directory to the end of the job's main process, by way of its checkpoints.
-        """
+        """From an empty directory to the end of the job's main process, by way of its checkpoints."""
         while self._launch():
             assert self._tree is not None
             self._begin(self._tree)
@@ -129,9 +123,7 @@ class Starter:
                 return
 
     def _launch(self) -> bool:
-        """
-        Have a main process, the first one or the next; whether there is one.
-        """
+        """Have a main process, the first one or the next; whether there is one."""
         try:
             before = self._tree
             pid = self._start(again=before is not None)
@@ -145,9 +137,7 @@ class Starter:
         return self._ending is None
 
     def _stumble(self, ending: Ending, error: Exception) -> None:
-        """
-        The job pays for it, in words that its owner can read; the traceback goes to the log.
-        """
+        """The job pays for it, in words that its owner can read; the traceback goes to the log."""
         if not isinstance(error, TooManyResultsError):
             sys.excepthook(type(error), error, error.__traceback__)
         self._good = False
@@ -156,9 +146,7 @@ class Starter:
     # -- before ------------------------------------------------------------------------------------------------------
 
     def _start(self, *, again: bool = False) -> int:
-        """
-        The pid of the job's main process; `again`: in the sandbox as it is.
-        """
+        """The pid of the job's main process; `again`: in the sandbox as it is."""
         path = self._sandbox.path
         saved = any(file.saved and file.name == STDOUT for file in self._spec.inputs)
         appends = again or (saved and not self._job.flag("EraseOutputAndErrorOnRestart", default=False))
@@ -250,9 +238,7 @@ class Starter:
     # -- while it runs -----------------------------------------------------------------------------------------------
 
     def _watch(self, tree: ProcessTree) -> None:
-        """
-        Returns when the main process has ended and was reaped.
-        """
+        """Returns when the main process has ended and was reaped."""
         handle = os.pidfd_open(tree.pid)
         try:
             self._listen(tree, handle)
@@ -261,9 +247,7 @@ class Starter:
         tree.reap()
 
     def _saved(self, tree: ProcessTree) -> bool:
-        """
-        Whether the program has ended with a checkpoint that is saved now, and is to be started again.
-        """
+        """Whether the program has ended with a checkpoint that is saved now, and is to be started again."""
         if self._ending is not None or not self._checkpoint.is_made(tree.status):
             return False
         tree.kill_all()
@@ -284,16 +268,12 @@ class Starter:
         return self._ending is None
 
     def _listen(self, tree: ProcessTree, handle: int) -> None:
-        """
-        Look after the family, and hear what is ordered, until `handle` is readable.
-        """
+        """Look after the family, and hear what is ordered, until `handle` is readable."""
         while not self._round(tree, handle, self._timeout_ms()):
             pass
 
     def _round(self, tree: ProcessTree, handle: int, timeout_ms: int) -> bool:
-        """
-        Whether `handle` (-1: there is none) is readable; if not, everything else that is due was done.
-        """
+        """Whether `handle` (-1: there is none) is readable; if not, everything else that is due was done."""
         poll = select.poll()
         for fd in (handle, self._lifeline_fd):
             if fd >= 0:
@@ -443,9 +423,7 @@ class Starter:
         return self._line.send(protocol.Over(stored, rests=rests)) and rests
 
     def _conclude(self, at: float) -> tuple[Exited | Failed, bool]:
-        """
-        What is to be reported, and whether outputs are kept for it.
-        """
+        """What is to be reported, and whether outputs are kept for it."""
         tree = self._tree
         status = tree.status if tree is not None else None
         usage = self._usage(tree.cpu_seconds() if tree is not None else (0.0, 0.0))

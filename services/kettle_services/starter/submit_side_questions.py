@@ -1,6 +1,4 @@
-"""
-What is asked of the submit side, by way of the startd: numbered, so that an answer finds who asked.
-"""
+"""What is asked of the submit side, by way of the startd: numbered, so that an answer finds who asked."""
 
 from collections.abc import Callable
 
@@ -9,9 +7,7 @@ from kettle_wire.commands import questions
 
 
 class SubmitSideQuestions:
-    """
-    Those of one attempt.
-    """
+    """Those of one attempt."""
 
     def __init__(self, shadow: str, say: Callable[[Question], object]) -> None:
         self._shadow = shadow
@@ -19,15 +15,11 @@ class SubmitSideQuestions:
         self._number = 0
 
     def ask(self, asks: questions.Question) -> int:
-        """
-        Ask; the number that the answer will have.
-        """
+        """Ask; the number that the answer will have."""
         self._number += 1
         self.again(self._number, asks)
         return self._number
 
     def again(self, number: int, asks: questions.Question) -> None:
-        """
-        Ask what had this number again: the startd that heard it may be gone.
-        """
+        """Ask what had this number again: the startd that heard it may be gone."""
         self._say(Question(number, self._shadow, asks))

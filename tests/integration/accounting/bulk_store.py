@@ -37,9 +37,7 @@ class BulkServer:
         self._types: dict[tuple[str, str], str] = {}
 
     def fix(self, index: str, field: str, kind: type) -> None:
-        """
-        From now on a field has this type.
-        """
+        """From now on a field has this type."""
         self._types[index, field] = kind.__name__
 
     async def bulk(self, request: web.Request) -> web.Response:
@@ -103,9 +101,7 @@ async def bulk_server(tls: ssl.SSLContext | None = None) -> AsyncGenerator[BulkS
 
 
 def certificate(directory: Path) -> tuple[ssl.SSLContext, Path]:
-    """
-    A server's side of TLS for 127.0.0.1, and the file of who vouches for it.
-    """
+    """A server's side of TLS for 127.0.0.1, and the file of who vouches for it."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "store")])
     now = dt.datetime.now(dt.UTC)

@@ -83,7 +83,9 @@ def used(owner: str, completed: int, attempts: int) -> OwnerUsage:
 
 
 async def test_history_and_usage(backend: Backend) -> None:
-    """Jobs that have left are found by id, cluster and owner, newest first; usage is summed over all queues."""
+    """
+    Jobs that have left are found by id, cluster and owner, newest first; usage is summed over all queues.
+    """
     async with (
         owned(backend, "schedd.ap") as ap,
         hosted("accounting", settings(backend), serve),
@@ -119,7 +121,9 @@ async def test_what_is_not_there_yet(backend: Backend) -> None:
 
 
 async def test_a_restart_counts_nothing_twice(backend: Backend) -> None:
-    """What was applied before a restart is not applied again; what was recorded meanwhile is; jobs go on in between."""
+    """
+    What was applied before a restart is not applied again; what was recorded meanwhile is; jobs go on in between.
+    """
     async with owned(backend, "schedd.ap") as ap, backend.bus() as bus:
         await ap.record(submitted(1, count=2), at_us=AT)
         async with hosted("accounting", settings(backend), serve):

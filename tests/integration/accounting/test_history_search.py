@@ -1,6 +1,4 @@
-"""
-Searches in the history: the same jobs as a look at every ad would find, by an index where there is one.
-"""
+"""Searches in the history: the same jobs as a look at every ad would find, by an index where there is one."""
 
 import random
 from collections.abc import Iterator
@@ -67,9 +65,7 @@ def endings(proc: int) -> Iterator[tuple[str, Event]]:
 
 
 async def recorded(backend: Backend, jobs: int, chance: random.Random) -> int:
-    """
-    Jobs with all kinds of attributes leave a queue, each in a second of its own; the last frame.
-    """
+    """Jobs with all kinds of attributes leave a queue, each in a second of its own; the last frame."""
     names = [name for name in NAMES if name != "Owner"]
     rows = [[chance.choice(VALUES) for _ in names] for _ in range(jobs)]
     async with owned(backend, SHARD) as ap:
@@ -132,9 +128,7 @@ async def test_a_search_finds_what_a_look_at_every_ad_finds(backend: Backend) ->
 
 
 async def test_ads_come_back_as_they_were(backend: Backend) -> None:
-    """
-    Integers beyond 2^53, reals, text and expressions of an ad survive to the last bit.
-    """
+    """Integers beyond 2^53, reals, text and expressions of an ad survive to the last bit."""
     rows = [[value] for value in VALUES]
     async with owned(backend, SHARD) as ap:
         event = ClusterSubmitted(cluster=1, owner="alice", ad={}, columns=["Colour"], rows=rows)
@@ -182,9 +176,7 @@ async def test_pages_and_spans(backend: Backend) -> None:
 
 
 async def test_an_answer_has_a_bound(backend: Backend) -> None:
-    """
-    A search whose time is over answers what it has, and where to go on.
-    """
+    """A search whose time is over answers what it has, and where to go on."""
     await recorded(backend, 150, random.Random(1))
     await prepare(Jobs(), backend.log.database, [backend.log])
     request = QueryHistory(constraint="ProcId + 0 == 10", limit=0)
@@ -207,9 +199,7 @@ SELECT 'schedd.ap', i / 10, i % 10, 'user' || i % 500, 4, to_timestamp(179000000
 
 
 async def test_searches_use_an_index(backend: Backend) -> None:
-    """
-    With many jobs in the history, every kind of search finds its own by an index.
-    """
+    """With many jobs in the history, every kind of search finds its own by an index."""
     await prepare(Jobs(), backend.log.database, [backend.log])
     asked = {
         "": "history_newest",

@@ -1,6 +1,4 @@
-"""
-Reports of usage are the sum of the attempts, whatever they are by and wherever time is cut.
-"""
+"""Reports of usage are the sum of the attempts, whatever they are by and wherever time is cut."""
 
 import re
 from collections import defaultdict
@@ -42,16 +40,16 @@ def moments(*cuts: int) -> list[float]:
 
 
 def pieces(amount: int, length: int) -> list[int]:
-    """How an amount is spread over a length, microsecond by microsecond; all in the first if there is no length."""
+    """
+    How an amount is spread over a length, microsecond by microsecond; all in the first if there is no length.
+    """
     if length == 0:
         return [amount]
     return [amount * (i + 1) // length - amount * i // length for i in range(length)]
 
 
 def brute(attempts: list[Row], request: ReportUsage) -> dict[tuple[str | int, ...], dict[str, int]]:
-    """
-    Every microsecond of every attempt is put where it belongs.
-    """
+    """Every microsecond of every attempt is put where it belongs."""
     cuts = [round(at * 1e6) - AT for at in request.cuts]
     found: dict[tuple[str | int, ...], dict[str, int]] = defaultdict(lambda: dict.fromkeys(AMOUNTS, 0))
 

@@ -183,9 +183,7 @@ async def test_a_record_that_is_refused(
 
 
 async def test_an_answer_in_parts() -> None:
-    """
-    That of many records does not come at once.
-    """
+    """That of many records does not come at once."""
     records = [Record(f"job {number}", {"Owner": "ada"}) for number in range(20_000)]
     async with bulk_server() as server, BulkStore.open(server.url) as store:
         assert records == (await store.send("jobs", records)).taken

@@ -22,9 +22,7 @@ LATER = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 
 
 def frames(shard: str, sizes: Iterable[int], *, epoch: int = 1, step_us: int = 1_000_000) -> list[Frame]:
-    """
-    Frames of these sizes, with ten streams that are spoken of in turn, each with versions from 1 on.
-    """
+    """Frames of these sizes, with ten streams that are spoken of in turn, each with versions from 1 on."""
     made: list[Frame] = []
     position = 1
     for number, size in enumerate(sizes, 1):
@@ -49,9 +47,7 @@ async def put(log: PgLog, made: Iterable[Frame]) -> None:
 
 
 async def see(log: PgLog, shard: str, frame: int, *, projection: str = "p") -> None:
-    """
-    A projection that has seen the frames up to one.
-    """
+    """A projection that has seen the frames up to one."""
     await log.database.run(
         lambda c: c.execute(
             "INSERT INTO log.projection (name, version, shard, frame) VALUES ($1, 1, $2, $3)"
@@ -64,9 +60,7 @@ async def see(log: PgLog, shard: str, frame: int, *, projection: str = "p") -> N
 
 
 async def tables(log: PgLog) -> list[str]:
-    """
-    The tables that hold events.
-    """
+    """The tables that hold events."""
     rows = await log.database.run(
         lambda c: c.fetch(
             "SELECT relname FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace"
@@ -79,9 +73,7 @@ async def tables(log: PgLog) -> list[str]:
 def archiver(
     dsn: str, directory: Path, *, limit: int = -1, **environ: str
 ) -> subprocess.CompletedProcess[str]:
-    """
-    An archiver in a process of its own, which can be killed, and whose files may have a limit of bytes.
-    """
+    """An archiver in a process of its own, which can be killed, and whose files may have a limit of bytes."""
     program = """
 import asyncio, datetime, pathlib, resource, sys
 from kettle.archive import archive
@@ -112,9 +104,7 @@ def _environ(more: Mapping[str, str]) -> dict[str, str]:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def postgres() -> AsyncIterator[str]:
-    """
-    One server for all tests.
-    """
+    """One server for all tests."""
     with server_directory() as path:
         async with database_server(path) as url:
             yield url
@@ -122,26 +112,20 @@ async def postgres() -> AsyncIterator[str]:
 
 @pytest_asyncio.fixture
 async def dsn(postgres: str) -> AsyncIterator[str]:
-    """
-    An empty database.
-    """
+    """An empty database."""
     async with fresh_database(postgres) as url:
         yield url
 
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """
-    An archive directory that does not exist yet.
-    """
+    """An archive directory that does not exist yet."""
     return tmp_path / "archive"
 
 
 @pytest_asyncio.fixture
 async def log(dsn: str, directory: Path) -> AsyncIterator[PgLog]:
-    """
-    A log with small pieces, taken over by `me`.
-    """
+    """A log with small pieces, taken over by `me`."""
     async with PgLog.connect(
         dsn, patience=PATIENCE_S, archives=FileArchives(directory), piece_events=SMALL
     ) as log:

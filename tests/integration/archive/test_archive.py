@@ -1,6 +1,4 @@
-"""
-Old pieces of the log go to files, and the log is read as if they had not.
-"""
+"""Old pieces of the log go to files, and the log is read as if they had not."""
 
 import datetime as dt
 import itertools
@@ -47,9 +45,7 @@ async def test_what_was_archived_is_read_back_byte_for_byte(log: PgLog, director
 
 
 async def test_each_stream_is_read_back(log: PgLog, directory: Path) -> None:
-    """
-    A stream that begins in the archive and ends in the table is whole, in the order of its versions.
-    """
+    """A stream that begins in the archive and ends in the table is whole, in the order of its versions."""
     await put(log, ALL)
     names = [f"job/{i}.0" for i in range(10)]
     before = {name: await log.stream("s", name) for name in names}
@@ -60,9 +56,7 @@ async def test_each_stream_is_read_back(log: PgLog, directory: Path) -> None:
 
 
 async def test_the_report_says_what_went_and_what_stays(log: PgLog, directory: Path) -> None:
-    """
-    The newest piece stays however old it is, and a second run finds nothing to do.
-    """
+    """The newest piece stays however old it is, and a second run finds nothing to do."""
     await put(log, ALL)
     seen: list[Progress] = []
     report = await archive(log.database, directory, older_than=LATER, progress=seen.append)
@@ -78,18 +72,14 @@ async def test_the_report_says_what_went_and_what_stays(log: PgLog, directory: P
 
 
 async def test_the_newest_piece_stays_although_it_is_full(log: PgLog, directory: Path) -> None:
-    """
-    Whoever takes the shard over reads its last frame.
-    """
+    """Whoever takes the shard over reads its last frame."""
     await put(log, frames("s", [SMALL - 1]))
     report = await archive(log.database, directory, older_than=LATER)
     assert ("newest", []) == (report.shards[0].kept, report.shards[0].archived)
 
 
 async def test_a_dry_run_does_nothing(log: PgLog, directory: Path) -> None:
-    """
-    It reports the same pieces as the run that follows.
-    """
+    """It reports the same pieces as the run that follows."""
     await put(log, ALL)
     before = await tables(log)
     dry = await archive(log.database, directory, older_than=LATER, dry_run=True)
@@ -102,9 +92,7 @@ async def test_a_dry_run_does_nothing(log: PgLog, directory: Path) -> None:
 
 
 async def test_what_is_young_stays(log: PgLog, directory: Path) -> None:
-    """
-    A piece goes only if every event in it is older than the limit; pieces go from the oldest on.
-    """
+    """A piece goes only if every event in it is older than the limit; pieces go from the oldest on."""
     await put(log, ALL)
     fifth = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=NOON_US + 5_000_000)
     report = await archive(log.database, directory, older_than=fifth)
@@ -112,9 +100,7 @@ async def test_what_is_young_stays(log: PgLog, directory: Path) -> None:
 
 
 async def test_a_clock_that_was_set_back_does_not_make_events_old(log: PgLog, directory: Path) -> None:
-    """
-    The latest time in a piece counts, not that of its last event.
-    """
+    """The latest time in a piece counts, not that of its last event."""
     back = frames("s", [10] * 20, step_us=-1_000_000)
     await put(log, back)
     limit = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=NOON_US - 3_000_000)
@@ -152,9 +138,7 @@ async def test_a_projection_that_is_behind_holds_the_log(log: PgLog, directory: 
 async def test_a_cursor_in_another_database_counts(
     dsn: str, postgres: str, log: PgLog, directory: Path
 ) -> None:
-    """
-    An accounting may follow the shards of several databases.
-    """
+    """An accounting may follow the shards of several databases."""
     await put(log, ALL)
     await see(log, "s", 14)
     async with fresh_database(postgres) as url, PgLog.connect(url) as accounting:
@@ -170,9 +154,7 @@ async def test_a_cursor_in_another_database_counts(
 
 
 async def test_a_working_set_that_is_behind_holds_the_log(log: PgLog, directory: Path) -> None:
-    """
-    It is a projection like the others, once it has been saved.
-    """
+    """It is a projection like the others, once it has been saved."""
     await put(log, ALL)
     await log.database.run(
         lambda c: c.execute("UPDATE log.projection SET frame = 1 WHERE name = 'working_set'")
@@ -182,9 +164,7 @@ async def test_a_working_set_that_is_behind_holds_the_log(log: PgLog, directory:
 
 
 async def test_shards_have_archives_of_their_own(log: PgLog, directory: Path) -> None:
-    """
-    Only those that are named go, and any name is a safe name of a directory.
-    """
+    """Only those that are named go, and any name is a safe name of a directory."""
     odd = "../ä b"
     await log.take(odd, owner="me")
     others = frames(odd, SIZES)
@@ -198,9 +178,7 @@ async def test_shards_have_archives_of_their_own(log: PgLog, directory: Path) ->
 
 
 async def test_the_files_can_be_read_by_anybody(log: PgLog, directory: Path) -> None:
-    """
-    The columns are those of the table, and the manifest says which file has what.
-    """
+    """The columns are those of the table, and the manifest says which file has what."""
     await archived(log, directory)
     manifest = json.loads((directory / "s" / "manifest.json").read_text())
     assert ("kettle.archive/1", "s", PIECES) == (
@@ -223,9 +201,7 @@ async def test_the_files_can_be_read_by_anybody(log: PgLog, directory: Path) -> 
 async def test_a_reader_that_was_not_told_of_the_archive_refuses(
     dsn: str, log: PgLog, directory: Path
 ) -> None:
-    """
-    It does not take the rest of the log for the log.
-    """
+    """It does not take the rest of the log for the log."""
     await archived(log, directory)
     async with PgLog.connect(dsn) as blind:
         with pytest.raises(LogError, match=r"piece 0 of s .*archive_directory"):
@@ -236,9 +212,7 @@ async def test_a_reader_that_was_not_told_of_the_archive_refuses(
 
 
 async def test_an_archive_can_be_moved(dsn: str, log: PgLog, directory: Path, tmp_path: Path) -> None:
-    """
-    What is recorded is relative to the archive directory.
-    """
+    """What is recorded is relative to the archive directory."""
     await archived(log, directory)
     moved = directory.rename(tmp_path / "elsewhere")
     async with PgLog.connect(dsn, archives=FileArchives(moved)) as other:
@@ -246,9 +220,7 @@ async def test_an_archive_can_be_moved(dsn: str, log: PgLog, directory: Path, tm
 
 
 async def test_the_archive_of_another_database_is_refused(dsn: str, log: PgLog, directory: Path) -> None:
-    """
-    Nothing of it is replaced, and nothing of ours is dropped.
-    """
+    """Nothing of it is replaced, and nothing of ours is dropped."""
     await archived(log, directory)
     before = {path: path.read_bytes() for path in directory.rglob("*.*")}
     await log.database.run(lambda c: c.execute("DROP SCHEMA log CASCADE"))
@@ -263,9 +235,7 @@ async def test_the_archive_of_another_database_is_refused(dsn: str, log: PgLog, 
 
 
 async def test_a_log_with_a_hole_is_not_archived_and_not_read(log: PgLog, directory: Path) -> None:
-    """
-    Whoever deleted rows by hand is found out: positions have no gaps.
-    """
+    """Whoever deleted rows by hand is found out: positions have no gaps."""
     await put(log, ALL)
     await log.database.run(lambda c: c.execute("DELETE FROM log.event WHERE pos = 70"))
     with pytest.raises(ArchiveError, match="63 of the 64 events of piece 1"):
@@ -276,9 +246,7 @@ async def test_a_log_with_a_hole_is_not_archived_and_not_read(log: PgLog, direct
 
 
 def test_pyarrow_is_imported_when_a_file_is_touched_and_not_before() -> None:
-    """
-    Services that read no archive stay light.
-    """
+    """Services that read no archive stay light."""
     program = "import kettle.archive, sys; print([m for m in sys.modules if m.startswith('pyarrow')])"
     roots = [str(Path(__file__).parents[3] / root) for root in ("libs", "schemas", "services")]
     done = subprocess.run(

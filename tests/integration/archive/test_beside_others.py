@@ -18,9 +18,7 @@ from .conftest import LATER, PATIENCE_S, SMALL, frames, put, tables
 async def test_readers_in_the_middle_of_the_log_neither_skip_nor_fail(
     dsn: str, log: PgLog, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """
-    Pieces in front of them and behind them go while they have read half a page, and again and again.
-    """
+    """Pieces in front of them and behind them go while they have read half a page, and again and again."""
     monkeypatch.setattr("kettle.storage.reading.PAGE_ROWS", 1000)
     many = frames("s", [29] * 150)
     await put(log, many)
@@ -42,9 +40,7 @@ async def test_readers_in_the_middle_of_the_log_neither_skip_nor_fail(
 async def test_readers_that_begin_again_and_again_see_the_whole_log(
     dsn: str, log: PgLog, directory: Path
 ) -> None:
-    """
-    At every moment while pieces go, from different frames on, and also the streams.
-    """
+    """At every moment while pieces go, from different frames on, and also the streams."""
     many = frames("s", [29] * 100)
     await put(log, many)
     expected = [encode(f) for f in many]
@@ -62,9 +58,7 @@ async def test_readers_that_begin_again_and_again_see_the_whole_log(
 
 
 async def test_appends_go_on_meanwhile(dsn: str, log: PgLog, directory: Path) -> None:
-    """
-    The owner is not fenced, makes its pieces, and its events are there, once.
-    """
+    """The owner is not fenced, makes its pieces, and its events are there, once."""
     old = frames("s", [29] * 120)
     await put(log, old[:60])
     archiver = asyncio.create_task(archive(log.database, directory, older_than=LATER))
@@ -79,9 +73,7 @@ async def test_appends_go_on_meanwhile(dsn: str, log: PgLog, directory: Path) ->
 async def test_a_long_transaction_holds_a_piece_and_nobody_else(
     dsn: str, log: PgLog, directory: Path
 ) -> None:
-    """
-    The archiver gives up for now, appends go on, and what the transaction sees stays complete.
-    """
+    """The archiver gives up for now, appends go on, and what the transaction sees stays complete."""
     some = frames("s", [29] * 40)
     await put(log, some[:20])
     async with Database.connect(dsn) as database, database.connection() as reader, reader.transaction():
@@ -98,9 +90,7 @@ async def test_a_long_transaction_holds_a_piece_and_nobody_else(
 
 
 async def test_one_archiver_at_a_time(dsn: str, log: PgLog, directory: Path) -> None:
-    """
-    The second one is told; afterwards the log and the archive are what one archiver leaves.
-    """
+    """The second one is told; afterwards the log and the archive are what one archiver leaves."""
     some = frames("s", [29] * 40)
     await put(log, some)
     async with Database.connect(dsn) as other:
@@ -116,9 +106,7 @@ async def test_one_archiver_at_a_time(dsn: str, log: PgLog, directory: Path) -> 
 
 
 async def test_an_archiver_that_is_cancelled_gives_its_lock_back(log: PgLog, directory: Path) -> None:
-    """
-    Cancelled at any moment, so also in the middle of a statement or a file.
-    """
+    """Cancelled at any moment, so also in the middle of a statement or a file."""
     some = frames("s", [29] * 40)
     await put(log, some)
     for steps in range(0, 60, 3):

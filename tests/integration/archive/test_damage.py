@@ -18,9 +18,7 @@ from .conftest import LATER, frames, put
 
 @pytest.fixture
 async def files(log: PgLog, directory: Path) -> list[Path]:
-    """
-    The files with the events of an archive, by piece.
-    """
+    """The files with the events of an archive, by piece."""
     await put(log, frames("s", [20] * 20))
     await archive(log.database, directory, older_than=LATER)
     return [directory / piece.events.path for piece in read_manifest(directory, "s").pieces]
@@ -48,9 +46,7 @@ DAMAGES: dict[str, Callable[[list[Path]], object]] = {
 async def test_a_damaged_file_stops_every_reader(
     dsn: str, log: PgLog, directory: Path, files: list[Path], damage: Callable[[list[Path]], object]
 ) -> None:
-    """
-    Nothing is skipped: what is before it is read, then comes the error; `verify` finds it too.
-    """
+    """Nothing is skipped: what is before it is read, then comes the error; `verify` finds it too."""
     expected = read_manifest(directory, "s").pieces[2].events.sha256
     damage(files)
     message = f"{re.escape(str(files[2]))}.*{expected}.*(?s:Bring that file back)"
@@ -70,9 +66,7 @@ async def test_a_damaged_file_stops_every_reader(
 async def test_a_file_that_is_replaced_under_a_running_reader_is_noticed(
     log: PgLog, files: list[Path]
 ) -> None:
-    """
-    A process hashes a file again when it is not the one that it hashed.
-    """
+    """A process hashes a file again when it is not the one that it hashed."""
     assert 20 == len([f async for f in log.read("s")])
     shutil.copy(files[3], files[2])
     with pytest.raises(DamagedArchiveError, match=files[2].name):
@@ -80,9 +74,7 @@ async def test_a_file_that_is_replaced_under_a_running_reader_is_noticed(
 
 
 async def test_a_sound_archive_is_found_sound(log: PgLog, directory: Path, files: list[Path]) -> None:
-    """
-    Every file is looked at.
-    """
+    """Every file is looked at."""
     seen: list[tuple[int, int]] = []
     found = await verify(log.database, directory, progress=lambda done, total: seen.append((done, total)))
     size = sum(path.stat().st_size for path in directory.rglob("*.parquet"))
@@ -93,9 +85,7 @@ async def test_a_sound_archive_is_found_sound(log: PgLog, directory: Path, files
 async def test_a_manifest_that_says_something_else_is_found(
     log: PgLog, directory: Path, files: list[Path]
 ) -> None:
-    """
-    The manifest can be lost or changed without harm to readers, and `verify` says so.
-    """
+    """The manifest can be lost or changed without harm to readers, and `verify` says so."""
     path = directory / "s" / "manifest.json"
     text = path.read_text()
     path.write_text(text.replace('"last_frame": 4', '"last_frame": 5', 1))

@@ -32,9 +32,7 @@ PIECES = 6
 async def test_an_archiver_that_is_killed_is_taken_up_by_the_next(
     dsn: str, log: PgLog, directory: Path, place: str, left: int
 ) -> None:
-    """
-    Events are there once whatever the moment, and a rerun leaves what an undisturbed run leaves.
-    """
+    """Events are there once whatever the moment, and a rerun leaves what an undisturbed run leaves."""
     await put(log, ALL)
     before = await tables(log)
     done = archiver(dsn, directory, KETTLE_FAULT_POINTS=place)
@@ -49,9 +47,7 @@ async def test_an_archiver_that_is_killed_is_taken_up_by_the_next(
 
 
 async def test_what_a_killed_archiver_left_half_written_is_removed(log: PgLog, directory: Path) -> None:
-    """
-    By the next one that writes there.
-    """
+    """By the next one that writes there."""
     (directory / "s").mkdir(parents=True)
     (directory / "s" / ".0123456789abcdef.tmp").write_bytes(b"half")
     await put(log, ALL)
@@ -65,9 +61,7 @@ def _mount(*arguments: str) -> bool:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Generator[Path]:
-    """
-    A file system with room for one piece.
-    """
+    """A file system with room for one piece."""
     if os.geteuid() != 0 or not _mount("-t", "tmpfs", "-o", "size=24k", "tmpfs", str(tmp_path)):
         pytest.skip("only root may mount a small file system; the test with a limit stands for it")
     try:
@@ -93,9 +87,7 @@ async def test_a_full_disk_leaves_everything_in_place(log: PgLog, small_disk: Pa
 async def test_a_limit_of_file_sizes_leaves_everything_in_place(
     dsn: str, log: PgLog, directory: Path
 ) -> None:
-    """
-    The same where a file cannot grow.
-    """
+    """The same where a file cannot grow."""
     await put(log, ALL)
     before = await tables(log)
     done = archiver(dsn, directory, limit=2_000)
@@ -108,9 +100,7 @@ async def test_a_limit_of_file_sizes_leaves_everything_in_place(
 
 
 async def test_a_place_that_cannot_be_written_is_said(log: PgLog, tmp_path: Path) -> None:
-    """
-    A file where the directory should be.
-    """
+    """A file where the directory should be."""
     await put(log, ALL)
     (tmp_path / "archive").write_text("")
     with pytest.raises(ArchiveError, match=r"archive/s: the archive cannot be written"):

@@ -1,6 +1,4 @@
-"""
-A database of an earlier release becomes what a new one is.
-"""
+"""A database of an earlier release becomes what a new one is."""
 
 from pathlib import Path
 
@@ -49,9 +47,7 @@ async def first_release(dsn: str) -> None:
 
 
 async def test_an_old_database_gets_the_schema_of_a_new_one(dsn: str, postgres: str) -> None:
-    """
-    Columns, constraints, indexes and functions are the same.
-    """
+    """Columns, constraints, indexes and functions are the same."""
     await first_release(dsn)
     async with fresh_database(postgres) as new, Database.connect(dsn) as old, Database.connect(new) as made:
         await old.run(migrate)
@@ -60,9 +56,7 @@ async def test_an_old_database_gets_the_schema_of_a_new_one(dsn: str, postgres: 
 
 
 async def test_the_log_of_an_old_database_goes_on(dsn: str) -> None:
-    """
-    Its shards keep the size of pieces that they have.
-    """
+    """Its shards keep the size of pieces that they have."""
     await first_release(dsn)
     old = frames("s", [3, 4])
     async with Database.connect(dsn) as database:

@@ -1,6 +1,4 @@
-"""
-Services keep the log short by themselves, and read the archive that their settings name.
-"""
+"""Services keep the log short by themselves, and read the archive that their settings name."""
 
 from pathlib import Path
 
@@ -17,9 +15,7 @@ from .conftest import PATIENCE_S, SMALL, frames, put, tables
 
 
 async def test_accounting_archives_what_is_older_than_its_setting(directory: Path) -> None:
-    """
-    From its start on; afterwards a service that joins the log reads all of it.
-    """
+    """From its start on; afterwards a service that joins the log reads all of it."""
     old = frames("s", [20] * 20)
     with server_directory() as place:
         async with backend(place) as made, PgLog.connect(made.dsn, piece_events=SMALL) as log:

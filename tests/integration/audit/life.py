@@ -1,6 +1,4 @@
-"""
-The life of a small pool, and what the tests do to its log.
-"""
+"""The life of a small pool, and what the tests do to its log."""
 
 from collections.abc import Sequence
 

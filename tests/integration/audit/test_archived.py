@@ -1,6 +1,4 @@
-"""
-The audit and the commands over a log of which a part is in files.
-"""
+"""The audit and the commands over a log of which a part is in files."""
 
 import asyncio
 from datetime import UTC, datetime

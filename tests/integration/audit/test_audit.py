@@ -1,6 +1,4 @@
-"""
-What an audit looks at, and what it leaves alone.
-"""
+"""What an audit looks at, and what it leaves alone."""
 
 import asyncio
 
@@ -113,7 +111,9 @@ async def test_a_sample(backend: Backend, seed: int, found: dict[str, tuple[str,
 
 
 async def test_folds_of_a_damaged_log_are_not_compared(backend: Backend) -> None:
-    """What a damaged log comes to is no reason to doubt what is stored; the report says that it was left out."""
+    """
+    What a damaged log comes to is no reason to doubt what is stored; the report says that it was left out.
+    """
     await damage(backend, DELETE.format("pos = 4"))
     working_set = (await audit(backend)).check("working_set")
     assert [f"{SHARD}: what the log says of it is damaged"] == working_set.skipped

@@ -1,6 +1,4 @@
-"""
-Each kind of damage, and the checks that find it.
-"""
+"""Each kind of damage, and the checks that find it."""
 
 import pytest
 

@@ -1,6 +1,4 @@
-"""
-`kettle log` beside a real database and bus, as people type it.
-"""
+"""`kettle log` beside a real database and bus, as people type it."""
 
 import asyncio
 import io
@@ -182,7 +180,9 @@ async def test_filters(kettle: Kettle, words: list[str], expected: list[int]) ->
 
 
 async def test_lines_for_people(kettle: Kettle) -> None:
-    """A line has time, shard, frame and position, stream, version, type and a sentence; --long has the fields below."""
+    """
+    A line has time, shard, frame and position, stream, version, type and a sentence; --long has the fields below.
+    """
     said = await kettle("show", AP1, "--frame", "4", "--long")
     line, *fields = said.out.splitlines()
     assert (
@@ -287,7 +287,9 @@ async def test_at_a_moment(kettle: Kettle) -> None:
 
 
 async def test_before_and_after(kettle: Kettle) -> None:
-    """Before its first frame a shard is empty; at the end usage is the sum, and who has fewest running is first."""
+    """
+    Before its first frame a shard is empty; at the end usage is the sum, and who has fewest running is first.
+    """
     before = json.loads((await kettle("at", "2026-11-20 13:00", "--json")).out)
     assert ([], [], [], []) == tuple(before[name] for name in ("jobs", "claims", "machines", "owners"))
     assert {0} == {shard["frame"] for shard in before["shards"]}

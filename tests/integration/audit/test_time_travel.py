@@ -1,6 +1,4 @@
-"""
-The past of a pool that really lived, beside what it said of itself while it did.
-"""
+"""The past of a pool that really lived, beside what it said of itself while it did."""
 
 import asyncio
 from pathlib import Path
@@ -40,7 +38,9 @@ async def frame_of(found: Places) -> int:
 
 @pytest.mark.scenario
 async def test_the_past_is_what_was_seen(tmp_path: Path, template: Path) -> None:
-    """At every moment at which the queue was looked at, the log says what the queue said, of every attribute."""
+    """
+    At every moment at which the queue was looked at, the log says what the queue said, of every attribute.
+    """
     seen: dict[int, list[Ad]] = {}
     async with (
         throwaway_pool(tmp_path, cpus=2, template=template) as pool,

@@ -8,8 +8,6 @@ from kettle.testing.embedded import server_directory
 
 @pytest.fixture
 def directory() -> Generator[Path]:
-    """
-    Where a test's own server keeps what it has.
-    """
+    """Where a test's own server keeps what it has."""
     with server_directory() as path:
         yield path

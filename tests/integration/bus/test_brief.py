@@ -37,9 +37,7 @@ async def echo(request: Text, caller: Identity) -> Text:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def server() -> AsyncIterator[EmbeddedNats]:
-    """
-    A server that takes messages of 64 KB, and wants a key.
-    """
+    """A server that takes messages of 64 KB, and wants a key."""
     with server_directory() as directory:
         async with EmbeddedNats(
             directory / "nats",
@@ -52,9 +50,7 @@ async def server() -> AsyncIterator[EmbeddedNats]:
 
 @pytest_asyncio.fixture
 async def serving(server: EmbeddedNats) -> AsyncIterator[EmbeddedNats]:
-    """
-    Somebody answers there.
-    """
+    """Somebody answers there."""
     credentials = str(server.credentials("test"))
     async with NatsBus.connect(
         server.url, subjects=SUBJECTS, identity=daemon("test"), credentials=credentials, patience=PATIENCE_S
@@ -81,16 +77,12 @@ async def asked(
 
 @pytest.mark.parametrize("request_", [Text(b"x"), Text(b"x", 300_000), Text(b"y" * 300_000)])
 async def test_it_answers(serving: EmbeddedNats, request_: Text) -> None:
-    """
-    Short, and with a long answer or a long question, which go in parts; who asks is known.
-    """
+    """Short, and with a long answer or a long question, which go in parts; who asks is known."""
     assert Text(b"eve" + request_.data * request_.times) == await asked(serving, request_)
 
 
 async def test_what_is_unusual_is_left_to_others(serving: EmbeddedNats) -> None:
-    """
-    Nobody answers, a refusal, several servers, encryption, no key or a wrong one, no server, no time.
-    """
+    """Nobody answers, a refusal, several servers, encryption, no key or a wrong one, no server, no time."""
     text = Text(b"x")
     with pytest.raises(UnusualError, match="nobody answers"):
         await asked(serving, text, name="two")

@@ -1,6 +1,4 @@
-"""
-A server that breaks off before it has greeted.
-"""
+"""A server that breaks off before it has greeted."""
 
 import asyncio
 import gc
@@ -15,9 +13,7 @@ _INFO = b'INFO {"server_id":"x","version":"2.12.0","max_payload":1048576,"header
 
 
 class _Greeter:
-    """
-    Serves the first connection until it is told to drop it, and says nothing to any other.
-    """
+    """Serves the first connection until it is told to drop it, and says nothing to any other."""
 
     def __init__(self, refusals: int) -> None:
         self.drop = asyncio.Event()
@@ -26,9 +22,7 @@ class _Greeter:
         self._first = True
 
     async def meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """
-        One connection.
-        """
+        """One connection."""
         first, self._first = self._first, False
         if first:
             writer.write(_INFO)
@@ -50,9 +44,7 @@ class _Greeter:
 
 @pytest.mark.filterwarnings("error::ResourceWarning")
 async def test_no_socket_of_a_broken_greeting_is_left() -> None:
-    """
-    However often a server breaks off: each socket is closed when the next is opened.
-    """
+    """However often a server breaks off: each socket is closed when the next is opened."""
     greeter = _Greeter(refusals=3)
     async with await asyncio.start_server(greeter.meet, "127.0.0.1") as server:
         port = server.sockets[0].getsockname()[1]

@@ -40,9 +40,7 @@ MB = 1_000_000
 
 @pytest_asyncio.fixture
 async def nats(directory: Path) -> AsyncIterator[EmbeddedNats]:
-    """
-    A server with the limit that NATS has by itself.
-    """
+    """A server with the limit that NATS has by itself."""
     async with EmbeddedNats(
         directory / "nats",
         credentials=directory / "keys",
@@ -120,9 +118,7 @@ async def test_a_frame_too_large_for_the_bus_goes_there_hollow(nats: EmbeddedNat
 
 
 async def test_the_owner_answers_with_what_was_asked_for(nats: EmbeddedNats, tmp_path: Path) -> None:
-    """
-    In order, at most so many bytes, at least one frame, never beyond the end, which it tells.
-    """
+    """In order, at most so many bytes, at least one frame, never beyond the end, which it tells."""
     log = MemoryLog()
     async with connected(nats) as bus, owned(log, bus) as shard:
         for number in range(1, 11):
@@ -144,9 +140,7 @@ async def test_the_owner_answers_with_what_was_asked_for(nats: EmbeddedNats, tmp
 
 
 async def test_who_misses_frames_waits_for_the_owner(nats: EmbeddedNats, tmp_path: Path) -> None:
-    """
-    Nothing is skipped because nobody answers at the moment.
-    """
+    """Nothing is skipped because nobody answers at the moment."""
     log = MemoryLog()
     async with connected(nats) as bus, owned(log, bus) as shard:
         for number in (1, 2):
@@ -169,9 +163,7 @@ def unexpected(error: UserLogError) -> None:
 
 @asynccontextmanager
 async def writing(bus: NatsBus, state: Path) -> AsyncGenerator[None, None]:
-    """
-    Somebody writes job event logs by the bus alone.
-    """
+    """Somebody writes job event logs by the bus alone."""
     checkpoint = Checkpoint(state)
     projector = UserLogProjector("ap", snapshot=checkpoint.load())
     deliveries = bus.consume(STREAM, "", subject=EVENTS, after=projector.frame, ephemeral=True)
@@ -220,9 +212,7 @@ async def test_a_stream_made_again_with_its_newest_frames_costs_no_line(
 
 
 async def test_a_stream_lost_under_its_reader_costs_no_line(nats: EmbeddedNats, tmp_path: Path) -> None:
-    """
-    The reader goes over to the stream that replaces it, which begins later than where it stood.
-    """
+    """The reader goes over to the stream that replaces it, which begins later than where it stood."""
     log, job_log = MemoryLog(), tmp_path / "log"
     async with (
         connected(nats) as bus,

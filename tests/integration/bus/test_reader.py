@@ -1,6 +1,4 @@
-"""
-How a stream is read as long as nothing goes wrong.
-"""
+"""How a stream is read as long as nothing goes wrong."""
 
 import asyncio
 from contextlib import aclosing

@@ -147,9 +147,7 @@ async def until_stored(bus: NatsBus, subject: str, data: bytes) -> None:
 async def test_ads_are_there_again_without_a_watcher_noticing_more_than_that(
     nats: EmbeddedNats, empty: bool
 ) -> None:
-    """
-    A bucket in memory is lost with its server; who filled it is told to, and the watch starts all over.
-    """
+    """A bucket in memory is lost with its server; who filled it is told to, and the watch starts all over."""
     async with connected(nats) as startd, connected(nats) as collector:
         spec = BucketSpec(name=SUBJECTS.ads, ttl=600.0)
         await startd.ensure_bucket(spec)
@@ -225,9 +223,7 @@ async def test_frames_are_refilled_from_the_log(nats: EmbeddedNats) -> None:
 
 
 async def test_a_deleted_stream_is_refilled_as_far_as_wanted(nats: EmbeddedNats) -> None:
-    """
-    Its first sequence is the first frame that is put back, so that sequence and number stay equal.
-    """
+    """Its first sequence is the first frame that is put back, so that sequence and number stay equal."""
     log = MemoryLog()
     async with connected(nats) as bus, owned(log, bus, refill=10) as shard:
         await record(shard, 40)
@@ -242,9 +238,7 @@ async def test_a_deleted_stream_is_refilled_as_far_as_wanted(nats: EmbeddedNats)
 
 
 async def test_a_bus_that_is_ahead_of_the_log_stops_the_owner(nats: EmbeddedNats) -> None:
-    """
-    A log restored from an old copy must not be papered over.
-    """
+    """A log restored from an old copy must not be papered over."""
     async with connected(nats) as bus:
         async with owned(MemoryLog(), bus) as shard:
             await record(shard, 5)
@@ -257,9 +251,7 @@ async def test_a_bus_that_is_ahead_of_the_log_stops_the_owner(nats: EmbeddedNats
 
 
 async def test_an_overtaken_owner_is_told_just_that(nats: EmbeddedNats) -> None:
-    """
-    If its successor has published more than it knows of, no truth was lost: it is fenced.
-    """
+    """If its successor has published more than it knows of, no truth was lost: it is fenced."""
     log = MemoryLog()
     async with connected(nats) as bus, Shard.own(log, "schedd.a", owner="paused") as paused:
         async with owned(log, bus) as shard:
@@ -270,9 +262,7 @@ async def test_an_overtaken_owner_is_told_just_that(nats: EmbeddedNats) -> None:
 
 
 async def test_an_owner_does_not_begin_on_a_log_that_the_bus_is_ahead_of(nats: EmbeddedNats) -> None:
-    """
-    It refuses before it has recorded anything that would contradict what others have seen.
-    """
+    """It refuses before it has recorded anything that would contradict what others have seen."""
     async with connected(nats) as bus:
         async with owned(MemoryLog(), bus) as shard:
             await record(shard, 5)
@@ -283,9 +273,7 @@ async def test_an_owner_does_not_begin_on_a_log_that_the_bus_is_ahead_of(nats: E
 
 
 async def test_two_owners_never_publish_a_frame_twice(nats: EmbeddedNats) -> None:
-    """
-    A second relay of the same frames changes nothing.
-    """
+    """A second relay of the same frames changes nothing."""
     log = MemoryLog()
     async with connected(nats) as bus, connected(nats) as other, owned(log, bus) as shard:
         second = asyncio.create_task(relay(other, log, shard, SUBJECTS))
@@ -298,9 +286,7 @@ async def test_two_owners_never_publish_a_frame_twice(nats: EmbeddedNats) -> Non
 
 
 async def test_wrong_credentials_are_told_at_once(nats: EmbeddedNats, directory: Path) -> None:
-    """
-    Waiting would not help.
-    """
+    """Waiting would not help."""
     from kettle.embedded import keys
 
     stranger = directory / "stranger.nk"
@@ -319,9 +305,7 @@ async def test_wrong_credentials_are_told_at_once(nats: EmbeddedNats, directory:
 
 
 async def test_a_server_that_is_not_there_is_waited_for(nats: EmbeddedNats) -> None:
-    """
-    As long as the caller has patience.
-    """
+    """As long as the caller has patience."""
     await kill(nats)
     with pytest.raises(BusUnavailableError, match=r"within 0\.5 seconds"):
         async with NatsBus.connect(nats.url, subjects=SUBJECTS, identity=daemon("test"), patience=0.5):

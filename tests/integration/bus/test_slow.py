@@ -1,6 +1,4 @@
-"""
-Whoever does not keep up hurts himself alone, notices it, and loses nothing that can be had again.
-"""
+"""Whoever does not keep up hurts himself alone, notices it, and loses nothing that can be had again."""
 
 import asyncio
 import os
@@ -68,9 +66,7 @@ async def connected(nats: EmbeddedNats, url: str = "") -> AsyncGenerator[NatsBus
 
 @asynccontextmanager
 async def stopped_subscriber(nats: EmbeddedNats) -> AsyncGenerator[int, None]:
-    """
-    A process with a plain client that subscribes to the frames and is stopped; its process id.
-    """
+    """A process with a plain client that subscribes to the frames and is stopped; its process id."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-c",
@@ -127,9 +123,7 @@ async def test_a_subscriber_that_is_stopped_holds_nobody_up(nats: EmbeddedNats) 
 
 @pytest.fixture
 def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    Subscriptions of our client that keep a hundred messages.
-    """
+    """Subscriptions of our client that keep a hundred messages."""
     subscribe = cast("Any", Client).subscribe
     monkeypatch.setattr(Client, "subscribe", partialmethod(subscribe, pending_msgs_limit=100))
 
@@ -151,9 +145,7 @@ async def test_who_is_too_slow_for_a_live_feed_is_told(nats: EmbeddedNats, narro
 
 
 async def test_a_slow_reader_of_a_stream_misses_nothing(nats: EmbeddedNats, narrow: None) -> None:
-    """
-    What was dropped comes again, because the consumer's numbering shows the gap.
-    """
+    """What was dropped comes again, because the consumer's numbering shows the gap."""
     del narrow
     async with connected(nats) as owner, connected(nats) as reader:
         await owner.ensure_stream(StreamSpec(name=STREAM, subjects=[EVENTS]))
@@ -173,9 +165,7 @@ async def test_a_slow_reader_of_a_stream_misses_nothing(nats: EmbeddedNats, narr
 
 
 async def test_large_messages_are_not_all_asked_for_at_once(nats: EmbeddedNats) -> None:
-    """
-    A batch is bounded in bytes, too; everything comes, in order.
-    """
+    """A batch is bounded in bytes, too; everything comes, in order."""
     count, size = 24, 4 * KB * KB
     async with connected(nats) as owner, connected(nats) as reader:
         await owner.ensure_stream(StreamSpec(name=STREAM, subjects=[EVENTS]))
@@ -196,9 +186,7 @@ async def test_large_messages_are_not_all_asked_for_at_once(nats: EmbeddedNats) 
 
 
 async def test_reconnecting_leaves_no_consumer_behind(nats: EmbeddedNats) -> None:
-    """
-    After fifty lost connections each reading has one consumer on the server.
-    """
+    """After fifty lost connections each reading has one consumer on the server."""
     async with (
         Line(urlsplit(nats.url).port or 0) as line,
         connected(nats) as owner,
@@ -235,9 +223,7 @@ async def test_reconnecting_leaves_no_consumer_behind(nats: EmbeddedNats) -> Non
 
 
 class Line:
-    """
-    The way to a server, which can be cut; whoever dials again gets through.
-    """
+    """The way to a server, which can be cut; whoever dials again gets through."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -246,15 +232,11 @@ class Line:
 
     @property
     def url(self) -> str:
-        """
-        Where clients connect.
-        """
+        """Where clients connect."""
         return f"nats://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
     def cut(self) -> None:
-        """
-        End every connection, in the middle of whatever is said.
-        """
+        """End every connection, in the middle of whatever is said."""
         for writer in self._writers:
             writer.transport.abort()
 
@@ -285,9 +267,7 @@ async def _pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 async def consumers(nats: EmbeddedNats) -> tuple[int, int]:
-    """
-    How many the server has for the stream and for the bucket.
-    """
+    """How many the server has for the stream and for the bucket."""
     client = Client()
     await client.connect(nats.url, nkeys_seed=str(nats.credentials("test")))
     try:

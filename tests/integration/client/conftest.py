@@ -21,9 +21,7 @@ SUBJECTS = Subjects("test")
 
 
 class Outcome(msgspec.Struct):
-    """
-    What a command said.
-    """
+    """What a command said."""
 
     status: int
     out: str
@@ -31,9 +29,7 @@ class Outcome(msgspec.Struct):
 
 
 class World:
-    """
-    A real bus with its fake pool, and the home directory of a person of that pool.
-    """
+    """A real bus with its fake pool, and the home directory of a person of that pool."""
 
     def __init__(self, nats: EmbeddedNats, home: Path, place: Path) -> None:
         self.nats = nats
@@ -46,9 +42,7 @@ class World:
         return {"KETTLE_HOME": str(self.home), "PATH": os.environ["PATH"], "TZ": "UTC", "LANG": "C.UTF-8"}
 
     async def start(self, *words: str, **environ: str) -> asyncio.subprocess.Process:
-        """
-        The `kettle` command as a process.
-        """
+        """The `kettle` command as a process."""
         return await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
@@ -62,9 +56,7 @@ class World:
         )
 
     async def kettle(self, *words: str, stdin: str = "", **environ: str) -> Outcome:
-        """
-        What the `kettle` command does.
-        """
+        """What the `kettle` command does."""
         process = await self.start(*words, **environ)
         try:
             async with asyncio.timeout(60):
@@ -86,9 +78,7 @@ def _may() -> dict[str, Permissions]:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def nats() -> AsyncIterator[EmbeddedNats]:
-    """
-    A server on which `ada` may do what a person may, and the pool everything.
-    """
+    """A server on which `ada` may do what a person may, and the pool everything."""
     with server_directory() as directory:
         server = EmbeddedNats(directory / "nats", credentials=directory / "credentials", permissions=_may())
         async with server:
@@ -97,9 +87,7 @@ async def nats() -> AsyncIterator[EmbeddedNats]:
 
 @pytest_asyncio.fixture
 async def bare(nats: EmbeddedNats, tmp_path: Path) -> AsyncIterator[World]:
-    """
-    A pool in which nobody answers yet; `$KETTLE_HOME/pool.json` says where it is.
-    """
+    """A pool in which nobody answers yet; `$KETTLE_HOME/pool.json` says where it is."""
     home, place = tmp_path / "home", tmp_path / "work"
     home.mkdir(mode=0o700)
     place.mkdir()
@@ -119,17 +107,13 @@ async def bare(nats: EmbeddedNats, tmp_path: Path) -> AsyncIterator[World]:
 
 @pytest_asyncio.fixture
 async def world(bare: World) -> World:
-    """
-    The same, and all of it answers.
-    """
+    """The same, and all of it answers."""
     await bare.pool.serve()
     return bare
 
 
 @pytest_asyncio.fixture
 async def client(bare: World) -> AsyncIterator[Client]:
-    """
-    A person's client.
-    """
+    """A person's client."""
     async with Client.connect(environ=bare.environ, patience=10) as connected:
         yield connected

@@ -70,9 +70,7 @@ class FakePool:
         return self._bus.payload_limit
 
     async def serve(self) -> None:
-        """
-        Answer from now on.
-        """
+        """Answer from now on."""
         await self.serve_schedd()
         await self._bus.serve(
             "accounting",
@@ -89,9 +87,7 @@ class FakePool:
         )
 
     async def serve_schedd(self) -> None:
-        """
-        Answer as the schedd alone.
-        """
+        """Answer as the schedd alone."""
         await self._bus.serve(
             "schedd",
             "schedd",
@@ -106,9 +102,7 @@ class FakePool:
         )
 
     async def record(self, *changes: tuple[str, Event]) -> Position:
-        """
-        Something happened: on the record, in the ads, and on the bus.
-        """
+        """Something happened: on the record, in the ads, and on the bus."""
         self._frame += 1
         at = time.time_ns() // 1000
         entries: list[Entry] = []
@@ -252,7 +246,5 @@ def _named(job: JobId, ad: Ad, select: Select) -> bool:
 
 
 async def settle() -> None:
-    """
-    Let what was published arrive.
-    """
+    """Let what was published arrive."""
     await asyncio.sleep(0.05)

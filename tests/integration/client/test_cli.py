@@ -1,6 +1,4 @@
-"""
-The `kettle` command as people run it: a process, its output, its exit status.
-"""
+"""The `kettle` command as people run it: a process, its output, its exit status."""
 
 import asyncio
 import time
@@ -47,17 +45,13 @@ def sub(world: World) -> Path:
 
 
 async def test_submit(world: World, sub: Path) -> None:
-    """
-    One line, as HTCondor's tools write it, and nothing beside it.
-    """
+    """One line, as HTCondor's tools write it, and nothing beside it."""
     said = await world.kettle("submit", "job.sub")
     assert (0, "3 job(s) submitted to cluster 1.\n", "") == (said.status, said.out, said.err)
 
 
 async def test_submit_json_and_macros(world: World) -> None:
-    """
-    NAME=VALUE is set before the file is read; standard input is a file too.
-    """
+    """NAME=VALUE is set before the file is read; standard input is a file too."""
     text = "executable = /bin/sleep\narguments = $(how_long)\nqueue\n"
     said = await world.kettle("submit", "-", "how_long=5", "--json", stdin=text)
     assert {"cluster": 1, "count": 1} == json(said.out)
@@ -65,9 +59,7 @@ async def test_submit_json_and_macros(world: World) -> None:
 
 
 async def test_a_file_may_make_several_clusters(world: World) -> None:
-    """
-    One line for each, also when it is JSON that is wanted, or a look beforehand.
-    """
+    """One line for each, also when it is JSON that is wanted, or a look beforehand."""
     (world.place / "two.sub").write_text(f"{JOB}executable = /bin/true\nqueue 2\n")
     shown = await world.kettle("submit", "--dry-run", "two.sub")
     assert "5 jobs in 2 clusters would be submitted." in shown.err
@@ -81,9 +73,7 @@ async def test_a_file_may_make_several_clusters(world: World) -> None:
 
 
 async def test_dry_run(world: World, sub: Path) -> None:
-    """
-    The jobs are shown, nothing is sent, and no pool is needed.
-    """
+    """The jobs are shown, nothing is sent, and no pool is needed."""
     said = await world.kettle("submit", "--dry-run", "job.sub", KETTLE_HOME="/nowhere")
     assert 0 == said.status
     assert 'Cmd = "/bin/sleep"' in said.out
@@ -106,9 +96,7 @@ async def test_dry_run(world: World, sub: Path) -> None:
     ],
 )  # fmt: skip
 async def test_bad_submit_files(world: World, text: str, sentence: str) -> None:
-    """
-    Refused before anything is recorded: exit status 1 and one sentence with file and line.
-    """
+    """Refused before anything is recorded: exit status 1 and one sentence with file and line."""
     (world.place / "job.sub").write_text(text)
     said = await world.kettle("submit", "job.sub")
     assert (1, "") == (said.status, said.out)
@@ -118,18 +106,14 @@ async def test_bad_submit_files(world: World, text: str, sentence: str) -> None:
 
 
 async def test_a_missing_submit_file(world: World) -> None:
-    """
-    It is named.
-    """
+    """It is named."""
     said = await world.kettle("submit", "absent.sub")
     assert (1, "") == (said.status, said.out)
     assert "kettle submit: cannot read the submit file absent.sub: No such file or directory\n" == said.err
 
 
 async def test_q(world: World, sub: Path) -> None:
-    """
-    Aligned columns off a terminal, without colours.
-    """
+    """Aligned columns off a terminal, without colours."""
     await world.kettle("submit", "job.sub")
     await world.pool.record(("job/1.1", ASSIGNED), ("job/1.1", JobStarted(attempt=1)))
     await world.pool.record(("job/1.2", JobHeld(code=1, reason="a look", by="ada")))
@@ -154,9 +138,7 @@ async def test_q(world: World, sub: Path) -> None:
 
 
 async def test_nothing_found_is_no_failure(world: World) -> None:
-    """
-    An empty queue is an answer.
-    """
+    """An empty queue is an answer."""
     said = await world.kettle("q")
     assert (0, "") == (said.status, said.err)
     assert "Total for query: 0 jobs" in said.out
@@ -164,9 +146,7 @@ async def test_nothing_found_is_no_failure(world: World) -> None:
 
 
 async def test_hold_release_rm(world: World, sub: Path) -> None:
-    """
-    What became of each job; exit status 1 if it was possible for none.
-    """
+    """What became of each job; exit status 1 if it was possible for none."""
     await world.kettle("submit", "job.sub")
     held = await world.kettle("hold", "1.0", "1.7", "--reason", "a look")
     assert (0, "Job 1.0 held.\n") == (held.status, held.out)
@@ -186,9 +166,7 @@ async def test_hold_release_rm(world: World, sub: Path) -> None:
 
 
 async def test_events(world: World, sub: Path) -> None:
-    """
-    A timeline: when, how long after, what; JSON for programs.
-    """
+    """A timeline: when, how long after, what; JSON for programs."""
     await world.kettle("submit", "job.sub")
     await world.pool.record(("job/1.0", ASSIGNED))
     await world.pool.record(("job/1.0", JobStarted(attempt=1, pid=77)))
@@ -208,9 +186,7 @@ async def test_events(world: World, sub: Path) -> None:
 
 
 async def test_following_events(world: World, sub: Path) -> None:
-    """
-    Each event comes out as it is recorded, and the command ends with the job.
-    """
+    """Each event comes out as it is recorded, and the command ends with the job."""
     await world.kettle("submit", "job.sub")
     process = await world.start("events", "-f", "--json", "1.0")
     assert process.stdout is not None
@@ -224,9 +200,7 @@ async def test_following_events(world: World, sub: Path) -> None:
 
 
 async def test_wait(world: World, sub: Path) -> None:
-    """
-    The exit status says whether all went well.
-    """
+    """The exit status says whether all went well."""
     await world.kettle("submit", "job.sub")
     process = await world.start("wait", "1")
     await asyncio.sleep(0.5)
@@ -242,9 +216,7 @@ async def test_wait(world: World, sub: Path) -> None:
 
 
 async def test_wait_for_jobs_that_end_badly(world: World, sub: Path) -> None:
-    """
-    They are named, with how they ended.
-    """
+    """They are named, with how they ended."""
     await world.kettle("submit", "job.sub")
     await world.pool.record(("job/1.0", DONE), ("job/1.1", JobCompleted(attempt=1, exit_code=2)))
     await world.pool.record(("job/1.2", JobCompleted(attempt=1, exit_signal=9)))
@@ -257,9 +229,7 @@ async def test_wait_for_jobs_that_end_badly(world: World, sub: Path) -> None:
 
 
 async def test_wait_gives_up(world: World, sub: Path) -> None:
-    """
-    On time where that was asked for, and where only held jobs are left.
-    """
+    """On time where that was asked for, and where only held jobs are left."""
     await world.kettle("submit", "job.sub")
     late = await world.kettle("wait", "1", "--for", "0.3")
     assert 1 == late.status
@@ -271,9 +241,7 @@ async def test_wait_gives_up(world: World, sub: Path) -> None:
 
 
 async def test_why_no_machine_takes_it(world: World, sub: Path) -> None:
-    """
-    Which clause of which side refuses how many slots.
-    """
+    """Which clause of which side refuses how many slots."""
     await world.kettle("submit", "job.sub")
     world.pool.verdict = Verdict(
         cycle=4,
@@ -305,9 +273,7 @@ async def test_why_no_machine_takes_it(world: World, sub: Path) -> None:
 
 
 async def test_why_in_other_states(world: World, sub: Path) -> None:
-    """
-    Waiting for its turn, held, running, ended: one answer each.
-    """
+    """Waiting for its turn, held, running, ended: one answer each."""
     await world.kettle("submit", "job.sub")
     assert "No negotiation has looked at jobs like this one yet" in (await world.kettle("why", "1.0")).out
     match = Match(submitter="ada", schedd="schedd", autocluster=1, slot="s", startd="m", count=2)
@@ -328,9 +294,7 @@ async def test_why_in_other_states(world: World, sub: Path) -> None:
 
 
 async def test_status(world: World) -> None:
-    """
-    Machines and jobs; the parts of this machine's pool only where there is one.
-    """
+    """Machines and jobs; the parts of this machine's pool only where there is one."""
     world.pool.ads = [MACHINE, {"MyType": "Scheduler", "Name": "schedd", "TotalIdleJobs": 7}]
     said = await world.kettle("status")
     assert 0 == said.status
@@ -345,9 +309,7 @@ async def test_status(world: World) -> None:
 
 
 async def test_history(world: World, sub: Path) -> None:
-    """
-    What has left the queue, with exit codes.
-    """
+    """What has left the queue, with exit codes."""
     await world.kettle("submit", "job.sub")
     await world.pool.record(("job/1.0", DONE))
     said = await world.kettle("history", "1")
@@ -357,9 +319,7 @@ async def test_history(world: World, sub: Path) -> None:
 
 
 async def test_without_a_pool(world: World, tmp_path: Path) -> None:
-    """
-    One sentence that says what to do.
-    """
+    """One sentence that says what to do."""
     said = await world.kettle("q", KETTLE_HOME=str(tmp_path / "empty"))
     assert (1, "") == (said.status, said.out)
     assert said.err.startswith("kettle q: no pool is up: ")
@@ -367,9 +327,7 @@ async def test_without_a_pool(world: World, tmp_path: Path) -> None:
 
 
 async def test_a_pool_that_does_not_answer(bare: World) -> None:
-    """
-    After as long as was asked for, with a hint.
-    """
+    """After as long as was asked for, with a hint."""
     said = await bare.kettle("q", "--patience", "0.5")
     assert 1 == said.status
     assert "the schedd 'schedd' did not answer within 0.5 seconds" in said.err

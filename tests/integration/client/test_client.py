@@ -1,6 +1,4 @@
-"""
-The client against the services that it asks.
-"""
+"""The client against the services that it asks."""
 
 import asyncio
 from pathlib import Path
@@ -41,9 +39,7 @@ DONE = JobCompleted(attempt=1, exit_code=0)
 
 
 async def test_submitting(world: World, client: Client) -> None:
-    """
-    A description becomes one cluster of the person who is connected.
-    """
+    """A description becomes one cluster of the person who is connected."""
     submitted = await client.submit(SLEEP)
     assert (1, 3, SHARD) == (submitted.cluster, submitted.count, submitted.position.shard)
     assert ["0", "1", "2"] == [ad["Args"] for ad in await client.jobs()]
@@ -51,9 +47,7 @@ async def test_submitting(world: World, client: Client) -> None:
 
 
 async def test_a_refused_description_is_not_sent(world: World, client: Client) -> None:
-    """
-    What is wrong is found before anything leaves the machine.
-    """
+    """What is wrong is found before anything leaves the machine."""
     with pytest.raises(SubmitError, match="line 1"):
         await client.submit("executable = /no/such/file\nqueue\n")
     assert {} == world.pool.commands
@@ -72,9 +66,7 @@ async def test_a_submission_that_does_not_fit_the_bus(world: World, client: Clie
 
 
 async def test_a_queue_that_does_not_fit_the_bus(world: World, client: Client) -> None:
-    """
-    It comes in parts, whole and in order.
-    """
+    """It comes in parts, whole and in order."""
     text = f"executable = /bin/sleep\narguments = {'x' * (world.pool.payload_limit // 3)}\nqueue\n"
     for _ in range(5):
         await client.submit(text)
@@ -85,9 +77,7 @@ async def test_a_queue_that_does_not_fit_the_bus(world: World, client: Client) -
 
 
 async def test_a_file_is_read_where_it_is(world: World, client: Client) -> None:
-    """
-    Relative names start at the directory that is given.
-    """
+    """Relative names start at the directory that is given."""
     (world.place / "job.sub").write_text("executable = run.sh\nqueue\n")
     (world.place / "run.sh").touch()
     await client.submit(Path("job.sub"), cwd=world.place)
@@ -95,9 +85,7 @@ async def test_a_file_is_read_where_it_is(world: World, client: Client) -> None:
 
 
 async def test_a_repeat_has_the_same_id(world: World, client: Client) -> None:
-    """
-    A schedd that is too busy is asked again, and can tell that it is the same command.
-    """
+    """A schedd that is too busy is asked again, and can tell that it is the same command."""
     world.pool.stalls = 2
     assert 1 == (await client.submit(SLEEP)).cluster
     [sent] = world.pool.commands.values()
@@ -106,9 +94,7 @@ async def test_a_repeat_has_the_same_id(world: World, client: Client) -> None:
 
 
 async def test_a_schedd_that_comes_late_is_waited_for(bare: World, client: Client) -> None:
-    """
-    While nobody answers, the command is repeated.
-    """
+    """While nobody answers, the command is repeated."""
     asked = asyncio.create_task(client.submit(SLEEP))
     await settle()
     assert not asked.done()
@@ -117,27 +103,21 @@ async def test_a_schedd_that_comes_late_is_waited_for(bare: World, client: Clien
 
 
 async def test_patience_ends(bare: World) -> None:
-    """
-    A pool without a schedd is told from a slow one.
-    """
+    """A pool without a schedd is told from a slow one."""
     async with Client.connect(environ=bare.environ, patience=0.3) as client:
         with pytest.raises(PoolUnreachableError, match="the schedd 'schedd' did not answer"):
             await client.jobs()
 
 
 async def test_own_writes_are_seen(world: World, client: Client) -> None:
-    """
-    A query after a command names the frame of the command.
-    """
+    """A query after a command names the frame of the command."""
     submitted = await client.submit(SLEEP)
     await client.jobs()
     assert submitted.position.frame == world.pool.asked[-1].at_least
 
 
 async def test_acting(world: World, client: Client) -> None:
-    """
-    Each job has its own outcome.
-    """
+    """Each job has its own outcome."""
     await client.submit(SLEEP)
     held = await client.hold(select("1.0", "1.7"), "a look")
     assert {"1.0": "done", "1.7": "not_found"} == {str(one.job): one.outcome for one in held.outcomes}
@@ -149,9 +129,7 @@ async def test_acting(world: World, client: Client) -> None:
 
 
 async def test_a_refusal_has_its_code(world: World, client: Client) -> None:
-    """
-    What the pool does not know is told by code, for programs, and sentence, for people.
-    """
+    """What the pool does not know is told by code, for programs, and sentence, for people."""
     with pytest.raises(CommandRefusedError, match="has never had a cluster 9") as caught:
         await client.events(JobId(9, 9))
     assert "not_found" == caught.value.code
@@ -163,9 +141,7 @@ async def _collect(client: Client, job: JobId, names: list[str]) -> None:
 
 
 async def test_following(world: World, client: Client) -> None:
-    """
-    The past first, then each event as it is recorded, none twice, until the end.
-    """
+    """The past first, then each event as it is recorded, none twice, until the end."""
     await client.submit(SLEEP)
     await world.pool.record(("job/1.0", ASSIGNED))
     names: list[str] = []
@@ -181,9 +157,7 @@ async def test_following(world: World, client: Client) -> None:
 
 
 async def test_following_notices_a_gap(world: World, client: Client) -> None:
-    """
-    A frame that was lost on the way is read from the record when the next one shows that it is missing.
-    """
+    """A frame that was lost on the way is read from the record when the next one shows that it is missing."""
     await client.submit(SLEEP)
     names: list[str] = []
 
@@ -200,9 +174,7 @@ async def test_following_notices_a_gap(world: World, client: Client) -> None:
 
 
 async def test_waiting(world: World, client: Client) -> None:
-    """
-    It ends with the last job, and knows how each ended, those before it began included.
-    """
+    """It ends with the last job, and knows how each ended, those before it began included."""
     await client.submit(SLEEP)
     await world.pool.record(("job/1.0", JobCompleted(attempt=1, exit_code=3)))
     waiting = asyncio.create_task(client.wait(select(1)))
@@ -217,9 +189,7 @@ async def test_waiting(world: World, client: Client) -> None:
 
 
 async def test_waiting_for_what_has_ended(world: World, client: Client) -> None:
-    """
-    Nothing has to happen any more; the event log tells what accounting does not know yet.
-    """
+    """Nothing has to happen any more; the event log tells what accounting does not know yet."""
     await client.submit(SLEEP)
     world.pool.history_works = False
     await world.pool.record(*((f"job/1.{proc}", DONE) for proc in range(3)))
@@ -228,9 +198,7 @@ async def test_waiting_for_what_has_ended(world: World, client: Client) -> None:
 
 
 async def test_waiting_notices_a_gap(world: World, client: Client) -> None:
-    """
-    A completion whose frame was lost is found when the next frame comes.
-    """
+    """A completion whose frame was lost is found when the next frame comes."""
     await client.submit(SLEEP)
     waiting = asyncio.create_task(client.wait(select("1.0")))
     await settle()
@@ -243,9 +211,7 @@ async def test_waiting_notices_a_gap(world: World, client: Client) -> None:
 
 
 async def test_waiting_stops_where_nothing_can_happen(world: World, client: Client) -> None:
-    """
-    If all that is left is held, somebody has to do something first.
-    """
+    """If all that is left is held, somebody has to do something first."""
     await client.submit(SLEEP)
     waiting = asyncio.create_task(client.wait(select(1), through_hold=False))
     await settle()
@@ -258,9 +224,7 @@ async def test_waiting_stops_where_nothing_can_happen(world: World, client: Clie
 
 
 async def test_waiting_for_jobs_that_do_not_exist(world: World, client: Client) -> None:
-    """
-    Nobody waits for ever for a slip of the fingers.
-    """
+    """Nobody waits for ever for a slip of the fingers."""
     await client.submit(SLEEP)
     with pytest.raises(CommandRefusedError, match="there is no cluster 7"):
         await client.wait(select(7))
@@ -270,9 +234,7 @@ async def test_waiting_for_jobs_that_do_not_exist(world: World, client: Client) 
 
 
 async def test_why(world: World, client: Client) -> None:
-    """
-    The schedd is asked first, the negotiator where the schedd does not know it all.
-    """
+    """The schedd is asked first, the negotiator where the schedd does not know it all."""
     await client.submit(SLEEP)
     rejection = Rejection(submitter="ada", schedd="schedd", autocluster=1, count=3, reason="x", slots=4)
     world.pool.verdict = Verdict(cycle=2, at=1.0, rejection=rejection)
@@ -291,9 +253,7 @@ def _verdict(report: object) -> Rejection | None:
 
 
 async def test_the_synchronous_client(world: World) -> None:
-    """
-    The same without an event loop of one's own.
-    """
+    """The same without an event loop of one's own."""
 
     def work() -> list[str]:
         with SyncClient.connect(environ=world.environ, patience=10) as pool:
@@ -314,9 +274,7 @@ async def test_the_synchronous_client(world: World) -> None:
 
 
 async def test_no_bus(tmp_path: Path) -> None:
-    """
-    A pool file that leads nowhere is told in a sentence, in the time that was given.
-    """
+    """A pool file that leads nowhere is told in a sentence, in the time that was given."""
     environ = {"KETTLE_HOME": str(tmp_path), "KETTLE_NATS_URL": "nats://127.0.0.1:9"}
     with pytest.raises(
         PoolUnreachableError, match=r"the pool's bus at nats://127\.0\.0\.1:9 cannot be reached"

@@ -108,7 +108,9 @@ async def test_several_collectors_answer(backend: Backend) -> None:
 
 
 async def test_updates_that_never_came_are_counted(backend: Backend) -> None:
-    """A gap in an ad's numbers is lost updates, and it stays known when the ad went in between; a new start is none."""
+    """
+    A gap in an ad's numbers is lost updates, and it stays known when the ad went in between; a new start is none.
+    """
 
     async def update(bus: NatsBus, number: int, *, started: int = 100) -> None:
         ad: Ad = {
@@ -148,7 +150,9 @@ async def test_a_bad_constraint(backend: Backend) -> None:
 
 
 async def test_machines_come_and_go(backend: Backend) -> None:
-    """A machine joins with its first ad, leaves with its last one, and a restarted collector says nothing again."""
+    """
+    A machine joins with its first ad, leaves with its last one, and a restarted collector says nothing again.
+    """
     async with hosted("collector", settings(backend), serve), backend.bus() as bus:
         await put_slot(backend, bus, "slot1@a", "a")
         await put_slot(backend, bus, "slot2@a", "a")
@@ -250,7 +254,9 @@ async def test_an_ad_that_is_not_updated(backend: Backend) -> None:
 
 
 async def test_an_absent_machine_is_seen_until_it_is_back(backend: Backend) -> None:
-    """Of a machine that fell silent the slots that are expected back stay, also when another collector comes."""
+    """
+    Of a machine that fell silent the slots that are expected back stay, also when another collector comes.
+    """
     absent = settings(backend, lifetime=1.0, absent_requirements="Memory > 1024")
 
     async def seen(bus: NatsBus, *expected: tuple[str, bool]) -> bool:

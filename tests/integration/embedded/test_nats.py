@@ -81,9 +81,7 @@ async def refused(url: str, **options: Any) -> bool:
 
 
 async def test_role_can_do_what_it_may_and_nothing_else(directory: Path) -> None:
-    """
-    A role publishes and subscribes only where it is permitted.
-    """
+    """A role publishes and subscribes only where it is permitted."""
     async with server(directory) as running, client(running, "startd") as (startd, errors):
         await startd.publish("work.x", b"")
         await startd.flush()
@@ -97,9 +95,7 @@ async def test_role_can_do_what_it_may_and_nothing_else(directory: Path) -> None
 
 
 async def test_empty_permissions_permit_nothing(directory: Path) -> None:
-    """
-    A role with no subjects has none, although the server takes an empty list for all of them.
-    """
+    """A role with no subjects has none, although the server takes an empty list for all of them."""
     async with server(directory) as running, client(running, "mute") as (mute, errors):
         await mute.publish("any", b"")
         await cast("Any", mute).subscribe("any")
@@ -108,9 +104,7 @@ async def test_empty_permissions_permit_nothing(directory: Path) -> None:
 
 
 async def test_request_is_answered_within_permissions(directory: Path) -> None:
-    """
-    A role that may reply answers on the asker's private inbox without any permission for it.
-    """
+    """A role that may reply answers on the asker's private inbox without any permission for it."""
 
     async def answer(message: Msg) -> None:
         await message.respond(b"claimed")
@@ -129,9 +123,7 @@ async def test_request_is_answered_within_permissions(directory: Path) -> None:
 
 
 async def test_stranger_is_refused(directory: Path) -> None:
-    """
-    Without a key that the server knows there is no connection.
-    """
+    """Without a key that the server knows there is no connection."""
     async with server(directory) as running:
         assert await refused(running.url)
         other = EmbeddedNats(directory / "other", credentials=directory / "c2", permissions=PERMISSIONS)
@@ -165,9 +157,7 @@ async def test_killed_server_comes_back_to_its_clients(directory: Path) -> None:
 
 
 async def test_store_may_vanish(directory: Path) -> None:
-    """
-    When JetStream's directory is deleted while it runs, a restart comes up empty and works.
-    """
+    """When JetStream's directory is deleted while it runs, a restart comes up empty and works."""
     async with server(directory) as running:
         async with client(running, "schedd") as (schedd, _):
             await cast("Any", JetStreamContext(schedd)).add_stream(name="evt", subjects=["evt.>"])
@@ -183,9 +173,7 @@ async def test_store_may_vanish(directory: Path) -> None:
 
 
 async def test_port_and_keys_are_kept(directory: Path) -> None:
-    """
-    A later run of the same directory has the same address and the same keys.
-    """
+    """A later run of the same directory has the same address and the same keys."""
     async with server(directory) as running:
         before = (running.url, running.credentials("schedd").read_text())
     async with server(directory) as running:
@@ -193,9 +181,7 @@ async def test_port_and_keys_are_kept(directory: Path) -> None:
 
 
 async def test_nobody_else_can_reach_it(directory: Path) -> None:
-    """
-    It listens on the loopback interface only, its files are private, and it is not root.
-    """
+    """It listens on the loopback interface only, its files are private, and it is not root."""
     async with server(directory) as running:
         assert 0 != uid(running.pid)
         port = int(running.url.rpartition(":")[2])
@@ -210,9 +196,7 @@ async def test_nobody_else_can_reach_it(directory: Path) -> None:
 
 
 async def test_second_supervisor_is_refused_and_an_orphan_ended(directory: Path) -> None:
-    """
-    There is one supervisor, and never two servers.
-    """
+    """There is one supervisor, and never two servers."""
     async with server(directory) as running:
         with pytest.raises(AlreadySupervisedError):
             await server(directory).start()
@@ -223,9 +207,7 @@ async def test_second_supervisor_is_refused_and_an_orphan_ended(directory: Path)
 
 
 async def test_bad_seed_is_named(directory: Path) -> None:
-    """
-    A credentials file that holds no seed is refused by name.
-    """
+    """A credentials file that holds no seed is refused by name."""
     (directory / "credentials").mkdir(mode=0o700)
     (directory / "credentials" / "schedd.nk").write_text("nonsense\n")
     with pytest.raises(EmbeddedError, match=r"schedd\.nk: this is no NKey seed"):

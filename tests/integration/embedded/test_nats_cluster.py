@@ -1,6 +1,4 @@
-"""
-Three NATS servers of one cluster: one may die, whichever leads.
-"""
+"""Three NATS servers of one cluster: one may die, whichever leads."""
 
 from functools import partial
 from pathlib import Path
@@ -18,9 +16,7 @@ from kettle.testing.services import eventually
 
 
 async def test_the_leader_of_a_stream_may_die(directory: Path) -> None:
-    """
-    What was acknowledged is there, the others go on, and the one that comes back has what it missed.
-    """
+    """What was acknowledged is there, the others go on, and the one that comes back has what it missed."""
     async with NatsCluster(directory, permissions=EVERYTHING) as cluster:
         client = Client()
         await client.connect(cluster.url.split(","), nkeys_seed=str(cluster.credentials("test")))
@@ -69,7 +65,5 @@ def test_a_lane_that_is_not_there_is_named() -> None:
     ],
 )
 def test_a_fresh_database_is_on_the_same_server(url: str, other: str) -> None:
-    """
-    Only the name changes in its URL.
-    """
+    """Only the name changes in its URL."""
     assert other == of_database(url, "new")

@@ -55,9 +55,7 @@ async def test_first_start_makes_everything_and_data_stays(directory: Path) -> N
 
 
 async def test_killed_server_comes_back_with_its_data(directory: Path, template: Path) -> None:
-    """
-    After SIGKILL the end is noticed, and a new start has the same address and every commit.
-    """
+    """After SIGKILL the end is noticed, and a new start has the same address and every commit."""
     async with server(directory, template) as postgres:
         address = postgres.dsn
         for number in range(3):
@@ -71,9 +69,7 @@ async def test_killed_server_comes_back_with_its_data(directory: Path, template:
 
 
 async def test_nobody_else_can_reach_it(directory: Path, template: Path) -> None:
-    """
-    It listens on a socket in a private directory only, asks for the password, and is not root.
-    """
+    """It listens on a socket in a private directory only, asks for the password, and is not root."""
     async with server(directory, template) as postgres:
         inner = directory / "postgres"
         connection = await postgres.connect()
@@ -90,9 +86,7 @@ async def test_nobody_else_can_reach_it(directory: Path, template: Path) -> None
 
 
 async def test_password_is_on_no_command_line(directory: Path, template: Path) -> None:
-    """
-    Neither the address nor the command line of the server holds the password.
-    """
+    """Neither the address nor the command line of the server holds the password."""
     async with server(directory, template) as postgres:
         secret = (directory / "postgres" / "passfile").read_text().strip().rpartition(":")[2]
         assert len(secret) == 64
@@ -102,9 +96,7 @@ async def test_password_is_on_no_command_line(directory: Path, template: Path) -
 
 
 async def test_second_supervisor_is_refused(directory: Path, template: Path) -> None:
-    """
-    While one supervisor has the directory, another is refused; afterwards it is not.
-    """
+    """While one supervisor has the directory, another is refused; afterwards it is not."""
     async with server(directory, template):
         with pytest.raises(AlreadySupervisedError):
             await server(directory, template).start()
@@ -113,9 +105,7 @@ async def test_second_supervisor_is_refused(directory: Path, template: Path) -> 
 
 
 async def test_orphan_is_ended_first(directory: Path, template: Path) -> None:
-    """
-    A server that an earlier supervisor left behind is ended before a new one is started, never doubled.
-    """
+    """A server that an earlier supervisor left behind is ended before a new one is started, never doubled."""
     orphan = server(directory, template)
     await orphan.start()
     await write(orphan, 1)
@@ -127,9 +117,7 @@ async def test_orphan_is_ended_first(directory: Path, template: Path) -> None:
 
 
 async def test_pid_of_another_process_is_not_killed(directory: Path, template: Path) -> None:
-    """
-    A process that merely got the number of a dead server stays alive, and keeps nobody from starting.
-    """
+    """A process that merely got the number of a dead server stays alive, and keeps nobody from starting."""
     async with server(directory, template):
         pass
     bystander = await asyncio.create_subprocess_exec("sleep", "60")
@@ -163,9 +151,7 @@ async def test_long_path_gets_a_short_socket(directory: Path, template: Path) ->
 
 
 async def test_failed_start_says_what_the_server_said(directory: Path, template: Path) -> None:
-    """
-    A server that does not come up is reported with the end of its log, and nothing of it is left.
-    """
+    """A server that does not come up is reported with the end of its log, and nothing of it is left."""
     postgres = EmbeddedPostgres(
         directory / "postgres", throwaway=True, template=template, settings={"shared_buffers": "none"}
     )
@@ -177,9 +163,7 @@ async def test_failed_start_says_what_the_server_said(directory: Path, template:
 
 
 async def test_cancelled_start_leaves_nothing(directory: Path) -> None:
-    """
-    A start that is cancelled while it makes the data ends what it started, and the next one succeeds.
-    """
+    """A start that is cancelled while it makes the data ends what it started, and the next one succeeds."""
     postgres = EmbeddedPostgres(directory / "postgres", throwaway=True)
     starting = asyncio.create_task(postgres.start())
     stage = directory / "postgres" / "data.new"

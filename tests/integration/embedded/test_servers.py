@@ -11,9 +11,7 @@ from kettle.testing.embedded import fresh_database, servers
 
 
 async def test_pair_starts_and_leaves_nothing(directory: Path, template: Path) -> None:
-    """
-    A test gets both servers at once, and no process stays behind.
-    """
+    """A test gets both servers at once, and no process stays behind."""
     async with servers(directory, template=template) as pair:
         pids = (pair.postgres.pid, pair.nats.pid)
         assert pair.postgres.running
@@ -24,9 +22,7 @@ async def test_pair_starts_and_leaves_nothing(directory: Path, template: Path) -
 
 
 def test_pair_works_under_uvloop(directory: Path, template: Path) -> None:
-    """
-    The other event loop starts, restarts and stops the servers just the same.
-    """
+    """The other event loop starts, restarts and stops the servers just the same."""
     uvloop = pytest.importorskip("uvloop")
 
     async def restart() -> None:
@@ -41,9 +37,7 @@ def test_pair_works_under_uvloop(directory: Path, template: Path) -> None:
 
 
 async def test_tests_do_not_see_each_other(directory: Path, template: Path) -> None:
-    """
-    Each fresh database is empty, and gone afterwards even if somebody is still connected.
-    """
+    """Each fresh database is empty, and gone afterwards even if somebody is still connected."""
     async with EmbeddedPostgres(directory / "p", throwaway=True, template=template) as postgres:
         async with fresh_database(postgres.dsn) as first, fresh_database(postgres.dsn) as second:
             one, other = await asyncpg.connect(first), await asyncpg.connect(second)
@@ -77,9 +71,7 @@ def test_missing_programs_are_explained(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_own_programs_are_used(tmp_path: Path) -> None:
-    """
-    The environment can name the programs of a distribution.
-    """
+    """The environment can name the programs of a distribution."""
     for name in ("postgres", "initdb", "nats-server"):
         (tmp_path / name).touch(mode=0o755)
     assert tmp_path == binaries.postgres_bin({"KETTLE_PG_BIN": str(tmp_path)})

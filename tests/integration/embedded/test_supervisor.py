@@ -1,6 +1,4 @@
-"""
-What happens to the servers when their supervisor dies, and as whom they run.
-"""
+"""What happens to the servers when their supervisor dies, and as whom they run."""
 
 import contextlib
 import os
@@ -96,9 +94,7 @@ def test_servers_die_with_their_supervisor(
 
 
 def test_ctrl_c_does_not_reach_the_servers(directory: Path, template: Path, supervise: Supervise) -> None:
-    """
-    The servers are in sessions of their own, so that the services above them can end first.
-    """
+    """The servers are in sessions of their own, so that the services above them can end first."""
     process = supervise(directory, str(template))
     postgres, _, nats, _ = numbers(process)
     assert os.getsid(process.pid) not in {os.getsid(postgres), os.getsid(nats)}
@@ -152,9 +148,7 @@ async def test_programs_may_lie_where_only_root_can_go(
 
 @pytest.fixture
 def theirs() -> Generator[Path]:
-    """
-    A directory to be given to another account.
-    """
+    """A directory to be given to another account."""
     with temporary() as path:
         yield path
 
@@ -184,9 +178,7 @@ def test_as_an_ordinary_user_the_servers_are_theirs(theirs: Path, supervise: Sup
 
 
 def interpreter_for_all() -> str:
-    """
-    A Python of our version that another account can execute; the usual one may lie in the home of root.
-    """
+    """A Python of our version that another account can execute; the usual one may lie in the home of root."""
     candidates = [sys.executable, f"/usr/bin/python3.{sys.version_info.minor}"]
     for candidate in candidates:
         path = Path(candidate).resolve()

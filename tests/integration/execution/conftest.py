@@ -1,6 +1,4 @@
-"""
-A startd with real starters and real jobs; the pool around it is a bus in memory.
-"""
+"""A startd with real starters and real jobs; the pool around it is a bus in memory."""
 
 import asyncio
 import secrets
@@ -75,9 +73,7 @@ async def pool(settings: StartdSettings) -> AsyncGenerator[WorkerPool]:
 
 @pytest.fixture
 async def submitter(pool: WorkerPool) -> AsyncGenerator[SubmitSide]:
-    """
-    The submit side of a running startd, which is drained at the end and must leave nothing.
-    """
+    """The submit side of a running startd, which is drained at the end and must leave nothing."""
     async with pool.startd() as startd:
         yield pool.submitter
         await startd.drain()

@@ -1,6 +1,4 @@
-"""
-What a machine does for its owner while it does nothing for the pool, with real starters and processes.
-"""
+"""What a machine does for its owner while it does nothing for the pool, with real starters and processes."""
 
 import os
 import secrets
@@ -21,9 +19,7 @@ MARK = str(10**7 + secrets.randbelow(9 * 10**7))
 
 @pytest.fixture
 def settings(settings: StartdSettings) -> StartdSettings:
-    """
-    A machine that runs a program which does not end and starts another, when asked by SIGTERM neither.
-    """
+    """A machine that runs a program which does not end and starts another, when asked by SIGTERM neither."""
     text = f"trap '' TERM; sleep {MARK} & sleep {MARK}; wait"
     return msgspec.structs.replace(
         settings,

@@ -34,9 +34,7 @@ LARGE: Final = 100_000
 
 
 def saving(text: str, **attributes: str) -> Ad:
-    """
-    A job that says with exit code 85 that `state` is a checkpoint.
-    """
+    """A job that says with exit code 85 that `state` is a checkpoint."""
     return script(text, SuccessCheckpointExitCode=85, TransferCheckpoint="state", **attributes)
 
 
@@ -74,9 +72,7 @@ async def test_what_lies_there_between_two_checkpoints_does_not_take_the_place_o
 
 
 async def test_a_checkpoint_that_was_not_saved_goes_with_the_eviction(submitter: SubmitSide) -> None:
-    """
-    The state, and not what would be a result.
-    """
+    """The state, and not what would be a result."""
     ad = saving("echo 1 > state; echo half > result; exit 85", WhenToTransferOutput="ON_EXIT_OR_EVICT")
     claim = await submitter.claim()
     activation = await submitter.start(ad, claim=claim)
@@ -91,9 +87,7 @@ async def test_a_checkpoint_that_was_not_saved_goes_with_the_eviction(submitter:
 
 
 def first_word(listening: socket.socket) -> Hello:
-    """
-    What a starter says to the startd that it finds.
-    """
+    """What a starter says to the startd that it finds."""
     connection, _ = listening.accept()
     frames = Frames()
     with connection:
@@ -109,9 +103,7 @@ def first_word(listening: socket.socket) -> Hello:
 async def test_a_starter_says_its_unsaved_checkpoint_to_the_next_startd_at_once(
     pool: WorkerPool, settings: StartdSettings
 ) -> None:
-    """
-    With its hello, and not when it would repeat it; with one that is saved it does not.
-    """
+    """With its hello, and not when it would repeat it; with one that is saved it does not."""
     submitter = pool.submitter
     async with pool.startd():
         activation = await submitter.start(
@@ -141,9 +133,7 @@ async def test_a_starter_says_its_unsaved_checkpoint_to_the_next_startd_at_once(
 async def test_a_startd_hands_out_what_a_starter_says_with_its_hello(
     pool: WorkerPool, settings: StartdSettings
 ) -> None:
-    """
-    The files of a checkpoint of which it did not know may be fetched from then on.
-    """
+    """The files of a checkpoint of which it did not know may be fetched from then on."""
     submitter = pool.submitter
     async with pool.startd() as startd:
         activation = await submitter.start(

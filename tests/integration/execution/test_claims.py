@@ -1,6 +1,4 @@
-"""
-Claims over the bus: asked for, renewed, used, given back.
-"""
+"""Claims over the bus: asked for, renewed, used, given back."""
 
 import asyncio
 import time
@@ -17,9 +15,7 @@ from kettle_wire.work import Exited, Failed, Started
 
 
 async def slot(submitter: SubmitSide, name: str) -> Ad | None:
-    """
-    The ad of a slot as it stands in the bucket now.
-    """
+    """The ad of a slot as it stands in the bucket now."""
     found: Ad | None = None
     async for change in submitter.schedd.watch(submitter.subjects.ads, ad_key("Machine", name)):
         if change is None:
@@ -29,9 +25,7 @@ async def slot(submitter: SubmitSide, name: str) -> Ad | None:
 
 
 async def until_slot(submitter: SubmitSide, name: str, **wanted: object) -> float:
-    """
-    Wait until a slot's ad says so (or, without anything to say, is gone); returns the seconds it took.
-    """
+    """Wait until a slot's ad says so (or, without anything to say, is gone); returns the seconds it took."""
     began = time.monotonic()
     async with asyncio.timeout(5):
         while True:
@@ -42,9 +36,7 @@ async def until_slot(submitter: SubmitSide, name: str, **wanted: object) -> floa
 
 
 async def test_a_claim_takes_resources_and_its_end_returns_them(submitter: SubmitSide) -> None:
-    """
-    The partitionable slot shows at once what is left, the dynamic slot comes and goes.
-    """
+    """The partitionable slot shows at once what is left, the dynamic slot comes and goes."""
     await until_slot(submitter, "slot1@worker", Cpus=8, Memory=4096, State="Unclaimed")
 
     claim = await submitter.claim(RequestCpus=2, RequestMemory=200)
@@ -58,9 +50,7 @@ async def test_a_claim_takes_resources_and_its_end_returns_them(submitter: Submi
 
 
 async def test_a_busy_slot_names_its_job(submitter: SubmitSide) -> None:
-    """
-    The dynamic slot's ad shows activity, job and owner.
-    """
+    """The dynamic slot's ad shows activity, job and owner."""
     activation = await submitter.start(script("sleep 20"))
 
     await until_slot(
@@ -69,9 +59,7 @@ async def test_a_busy_slot_names_its_job(submitter: SubmitSide) -> None:
 
 
 async def test_as_many_claims_are_granted_as_there_is_room_for(submitter: SubmitSide) -> None:
-    """
-    Eight cores are eight claims; the ninth is refused with a reason.
-    """
+    """Eight cores are eight claims; the ninth is refused with a reason."""
     decided = await submitter.request(9)
 
     assert 8 == len({grant.slot for grant in decided.granted})
@@ -79,9 +67,7 @@ async def test_as_many_claims_are_granted_as_there_is_room_for(submitter: Submit
 
 
 async def test_a_repeated_request_returns_the_first_answer(submitter: SubmitSide) -> None:
-    """
-    Nothing is carved twice, and a wrong secret gets nothing.
-    """
+    """Nothing is carved twice, and a wrong secret gets nothing."""
     keys = [ClaimKey("a", "1"), ClaimKey("b", "2")]
     first = await submitter.request_keys(keys)
     again = await submitter.request_keys(keys)
@@ -92,9 +78,7 @@ async def test_a_repeated_request_returns_the_first_answer(submitter: SubmitSide
 
 
 async def test_a_stale_match_is_refused(submitter: SubmitSide) -> None:
-    """
-    Who does not have the capability of this startd gets no claim.
-    """
+    """Who does not have the capability of this startd gets no claim."""
     decided = await submitter.request_keys([ClaimKey("a", "1")], capability="stale")
 
     assert [] == decided.granted
@@ -102,9 +86,7 @@ async def test_a_stale_match_is_refused(submitter: SubmitSide) -> None:
 
 
 async def test_the_wrong_secret_starts_nothing(submitter: SubmitSide) -> None:
-    """
-    ActivationRefusedClaimNotFound.
-    """
+    """ActivationRefusedClaimNotFound."""
     claim = await submitter.claim()
 
     result = await submitter.activate(submitter.activation(ClaimKey(claim.claim, "wrong"), job_ad()))
@@ -113,9 +95,7 @@ async def test_the_wrong_secret_starts_nothing(submitter: SubmitSide) -> None:
 
 
 async def test_an_activation_that_is_repeated_runs_once(submitter: SubmitSide) -> None:
-    """
-    While the job runs and after it is over, the answer is the same: it runs, or ran, here.
-    """
+    """While the job runs and after it is over, the answer is the same: it runs, or ran, here."""
     activation = await submitter.start(script("echo x; sleep 0.2"))
     while_running = await submitter.activate(activation, activation)
     await submitter.final(activation)
@@ -128,9 +108,7 @@ async def test_an_activation_that_is_repeated_runs_once(submitter: SubmitSide) -
 
 
 async def test_another_job_is_refused_while_one_runs(submitter: SubmitSide) -> None:
-    """
-    The claim is not idle.
-    """
+    """The claim is not idle."""
     activation = await submitter.start(script("sleep 20"))
 
     result = await submitter.activate(submitter.activation(activation.key, job_ad()))
@@ -153,9 +131,7 @@ async def test_a_claim_is_used_again_and_its_reports_never_share_a_number(submit
 
 
 async def test_a_lease_that_ends_kills_the_job(submitter: SubmitSide) -> None:
-    """
-    The claim is dropped and the job reported as lost.
-    """
+    """The claim is dropped and the job reported as lost."""
     activation = await submitter.start(
         script("trap '' TERM; sleep 20"), claim=await submitter.claim(lease=0.5)
     )
@@ -171,9 +147,7 @@ async def test_a_lease_that_ends_kills_the_job(submitter: SubmitSide) -> None:
 
 
 async def test_a_renewed_lease_keeps_the_job(submitter: SubmitSide) -> None:
-    """
-    Renewals count on the worker's clock; a claim that is left out is told.
-    """
+    """Renewals count on the worker's clock; a claim that is left out is told."""
     other = await submitter.claim()
     lease = 3.0
     claim = await submitter.claim(lease=lease)
@@ -192,9 +166,7 @@ async def test_a_renewed_lease_keeps_the_job(submitter: SubmitSide) -> None:
 
 
 async def test_release_ends_what_runs(submitter: SubmitSide) -> None:
-    """
-    The job is ended softly and its slot given back.
-    """
+    """The job is ended softly and its slot given back."""
     activation = await submitter.start(script("sleep 20"))
 
     await submitter.schedd.call(RELEASE, submitter.startd, Release(claims=[activation.key], reason="enough"))
@@ -206,9 +178,7 @@ async def test_release_ends_what_runs(submitter: SubmitSide) -> None:
 
 
 async def test_ads_are_withdrawn_at_the_end(pool: WorkerPool) -> None:
-    """
-    A drained startd leaves neither ads nor sandboxes, and ends what ran with code 1013.
-    """
+    """A drained startd leaves neither ads nor sandboxes, and ends what ran with code 1013."""
     async with pool.startd() as startd:
         activation = await pool.submitter.start(script("sleep 20"))
         await startd.drain()

@@ -1,6 +1,4 @@
-"""
-What does not go away: until it does, the slot is taken and the attempt is not over.
-"""
+"""What does not go away: until it does, the slot is taken and the attempt is not over."""
 
 import asyncio
 import logging
@@ -25,9 +23,7 @@ from kettle_wire.work import Exited, Failed, Started
 
 
 class Stubborn:
-    """
-    Stands for a process that the kernel does not let go.
-    """
+    """Stands for a process that the kernel does not let go."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.lives = True
@@ -86,9 +82,7 @@ async def test_while_something_of_a_job_lives_its_slot_is_taken(
 
 
 async def test_a_successor_goes_on_evicting(pool: WorkerPool, stubborn: Stubborn) -> None:
-    """
-    A startd that stops while something lives hangs on nothing, and the next one holds the slot.
-    """
+    """A startd that stops while something lives hangs on nothing, and the next one holds the slot."""
     submitter = pool.submitter
     async with asyncio.timeout(5):
         async with pool.startd():
@@ -108,9 +102,7 @@ async def test_a_successor_goes_on_evicting(pool: WorkerPool, stubborn: Stubborn
 async def test_leftovers_that_resist_do_not_keep_a_startd_from_starting(
     pool: WorkerPool, stubborn: Stubborn
 ) -> None:
-    """
-    They belong to no claim; they go when they can.
-    """
+    """They belong to no claim; they go when they can."""
     pool.execute.mkdir(exist_ok=True)
     pool.execute.chmod(0o711)
     (pool.execute / "dir_old").mkdir()
@@ -125,9 +117,7 @@ async def test_leftovers_that_resist_do_not_keep_a_startd_from_starting(
 
 @pytest.fixture
 def sandboxed(directory: Path) -> Generator[tuple[Path, subprocess.Popen[bytes]]]:
-    """
-    A process that works inside a sandbox.
-    """
+    """A process that works inside a sandbox."""
     sandbox = directory / "dir_x"
     sandbox.mkdir()
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], cwd=sandbox) as process:
@@ -138,9 +128,7 @@ def sandboxed(directory: Path) -> Generator[tuple[Path, subprocess.Popen[bytes]]
 def test_a_clean_up_that_was_stopped_touches_nothing(
     sandboxed: tuple[Path, subprocess.Popen[bytes]],
 ) -> None:
-    """
-    What it finds may be the next job of the slot's account.
-    """
+    """What it finds may be the next job of the slot's account."""
     sandbox, process = sandboxed
 
     assert not orphan_cleanup.remove_remains(str(sandbox), None, None, stopped=lambda: True)
@@ -150,9 +138,7 @@ def test_a_clean_up_that_was_stopped_touches_nothing(
 
 
 async def test_a_probe_is_answered_as_long_as_the_report_waits(pool: WorkerPool) -> None:
-    """
-    Also when the claim is gone; an attempt that never was is not known, and is not started.
-    """
+    """Also when the claim is gone; an attempt that never was is not known, and is not started."""
     async with pool.startd() as startd:
         submitter = pool.submitter
         activation = await submitter.start(job_ad(Cmd="/bin/true"))
@@ -194,9 +180,7 @@ def test_a_link_that_cannot_be_made_stops_no_startd(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """
-    A disk may be full.
-    """
+    """A disk may be full."""
 
     def full(path: Path, target: Path) -> None:
         raise OSError(28, "No space left on device")

@@ -1,6 +1,4 @@
-"""
-What is killed, and what must happen then.
-"""
+"""What is killed, and what must happen then."""
 
 import asyncio
 import os
@@ -28,18 +26,14 @@ from kettle_wire.work import Exited, Failed, Report, Started
 
 
 async def started(submitter: SubmitSide, activation: Activation) -> int:
-    """
-    The pid of a job that runs.
-    """
+    """The pid of a job that runs."""
     report = await submitter.hear(activation, lambda report: isinstance(report.body, Started))
     assert isinstance(report.body, Started)
     return report.body.pid
 
 
 def dead(pid: int) -> bool:
-    """
-    Whether the process is gone or at least over.
-    """
+    """Whether the process is gone or at least over."""
     return parent_of(pid) is None
 
 
@@ -69,9 +63,7 @@ async def test_a_killed_starter_is_cleaned_up_after(pool: WorkerPool) -> None:
 
 
 async def test_a_killed_zygote_is_replaced_and_its_starters_go_on(pool: WorkerPool) -> None:
-    """
-    The running job ends as if nothing had happened, and the next one starts.
-    """
+    """The running job ends as if nothing had happened, and the next one starts."""
     async with pool.startd() as startd:
         submitter = pool.submitter
         activation = await submitter.start(script("sleep 0.5; echo done"))
@@ -88,9 +80,7 @@ async def test_a_killed_zygote_is_replaced_and_its_starters_go_on(pool: WorkerPo
 
 
 async def test_a_new_startd_adopts_a_job_that_runs(pool: WorkerPool) -> None:
-    """
-    The job goes on without a startd, and its result arrives through the next one.
-    """
+    """The job goes on without a startd, and its result arrives through the next one."""
     submitter = pool.submitter
     async with pool.startd():
         activation = await submitter.start(script("sleep 0.6; echo done"))
@@ -110,9 +100,7 @@ async def test_a_new_startd_adopts_a_job_that_runs(pool: WorkerPool) -> None:
 
 
 async def test_a_job_that_ends_without_a_startd_is_reported_by_the_next(pool: WorkerPool) -> None:
-    """
-    The final report waited on disk.
-    """
+    """The final report waited on disk."""
     submitter = pool.submitter
     async with pool.startd():
         activation = await submitter.start(script("sleep 0.2; echo done"))
@@ -126,9 +114,7 @@ async def test_a_job_that_ends_without_a_startd_is_reported_by_the_next(pool: Wo
 
 
 async def test_a_starter_that_died_without_a_startd_is_cleaned_up_after(pool: WorkerPool) -> None:
-    """
-    The next startd ends what is left of the job and reports the attempt as lost.
-    """
+    """The next startd ends what is left of the job and reports the attempt as lost."""
     submitter = pool.submitter
     async with pool.startd():
         activation = await submitter.start(script(f"sleep {pool.nap}"))
@@ -147,9 +133,7 @@ async def test_a_starter_that_died_without_a_startd_is_cleaned_up_after(pool: Wo
 
 
 async def test_a_lease_ends_a_job_that_has_no_startd(pool: WorkerPool) -> None:
-    """
-    The starter counts on its own clock.
-    """
+    """The starter counts on its own clock."""
     submitter = pool.submitter
     async with pool.startd():
         activation = await submitter.start(
@@ -167,9 +151,7 @@ async def test_a_lease_ends_a_job_that_has_no_startd(pool: WorkerPool) -> None:
 
 
 class Process:
-    """
-    A startd as a process of its own, on a real bus, with a lifeline as a master gives it.
-    """
+    """A startd as a process of its own, on a real bus, with a lifeline as a master gives it."""
 
     def __init__(self, settings: StartdSettings) -> None:
         self._settings = settings
@@ -204,9 +186,7 @@ async def nats() -> AsyncGenerator[EmbeddedNats]:
 
 @pytest.fixture
 async def remote(nats: EmbeddedNats) -> AsyncGenerator[SubmitSide]:
-    """
-    The submit side on a real bus.
-    """
+    """The submit side on a real bus."""
 
     def connect(role: str) -> AbstractAsyncContextManager[NatsBus]:
         return NatsBus.connect(
@@ -232,9 +212,7 @@ def process(settings: StartdSettings, nats: EmbeddedNats) -> Process:
 
 
 async def test_a_killed_startd_finds_its_jobs_again(process: Process, remote: SubmitSide) -> None:
-    """
-    SIGKILL of the startd: the job runs on, the next startd adopts it, and its one result arrives.
-    """
+    """SIGKILL of the startd: the job runs on, the next startd adopts it, and its one result arrives."""
     async with process.running() as first:
         activation = await remote.start(script("sleep 1; echo done"))
         pid = await started(remote, activation)
@@ -276,9 +254,7 @@ def _finals(reports: list[Report]) -> list[Report]:
 
 
 async def test_sigterm_drains(process: Process, remote: SubmitSide) -> None:
-    """
-    Jobs are ended and reported before the process ends.
-    """
+    """Jobs are ended and reported before the process ends."""
     async with process.running() as startd:
         activation = await remote.start(script("trap '' TERM; sleep 982; sleep 1"))
         await started(remote, activation)

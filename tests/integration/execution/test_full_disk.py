@@ -1,6 +1,4 @@
-"""
-No room: nothing new begins, everything else goes on, nothing is lost.
-"""
+"""No room: nothing new begins, everything else goes on, nothing is lost."""
 
 import asyncio
 import errno
@@ -23,9 +21,7 @@ from kettle_wire.work import Exited, Failed, Started
 
 
 class Disk:
-    """
-    The startd's disk; the starters have one of their own.
-    """
+    """The startd's disk; the starters have one of their own."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.full = False
@@ -89,9 +85,7 @@ async def test_a_full_disk_stops_what_is_new_only(pool: WorkerPool, disk: Disk) 
 
 
 async def test_the_slots_ad_says_that_the_disk_is_full(pool: WorkerPool, disk: Disk) -> None:
-    """
-    So that nobody is matched with it, and that people see why.
-    """
+    """So that nobody is matched with it, and that people see why."""
     async with pool.startd() as startd:
         submitter = pool.submitter
         await submitter.capability()
@@ -112,9 +106,7 @@ async def test_the_slots_ad_says_that_the_disk_is_full(pool: WorkerPool, disk: D
 
 
 async def test_a_startd_that_starts_on_a_full_disk_keeps_what_there_is(pool: WorkerPool, disk: Disk) -> None:
-    """
-    Jobs of its predecessor are adopted and reported, new ones refused.
-    """
+    """Jobs of its predecessor are adopted and reported, new ones refused."""
     submitter = pool.submitter
     async with pool.startd():
         activation = await submitter.start(script("sleep 0.6; echo done"))
@@ -130,9 +122,7 @@ async def test_a_startd_that_starts_on_a_full_disk_keeps_what_there_is(pool: Wor
 
 
 async def test_a_lost_attempt_is_reported_from_memory(pool: WorkerPool, disk: Disk) -> None:
-    """
-    The report that the startd writes itself reaches the bus, and the disk as soon as it can.
-    """
+    """The report that the startd writes itself reaches the bus, and the disk as soon as it can."""
     async with pool.startd() as startd:
         submitter = pool.submitter
         activation = await submitter.start(script("sleep 60"))
@@ -151,9 +141,7 @@ async def test_a_lost_attempt_is_reported_from_memory(pool: WorkerPool, disk: Di
 
 
 async def test_a_result_waits_in_the_starter_for_room(pool: WorkerPool) -> None:
-    """
-    The job's end is not lost where nothing can be written down.
-    """
+    """The job's end is not lost where nothing can be written down."""
     async with pool.startd() as startd:
         submitter = pool.submitter
         activation = submitter.activation(await submitter.claim(), script("echo done"))

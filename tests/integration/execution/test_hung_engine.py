@@ -1,6 +1,4 @@
-"""
-A container engine that does not answer: the job that wanted it can be stopped, and its machine too.
-"""
+"""A container engine that does not answer: the job that wanted it can be stopped, and its machine too."""
 
 import json
 import os

@@ -1,6 +1,4 @@
-"""
-Jobs as a submit side sees them: what goes in, what comes out, and how they end.
-"""
+"""Jobs as a submit side sees them: what goes in, what comes out, and how they end."""
 
 import os
 import signal
@@ -24,9 +22,7 @@ from kettle_wire.work import Exited, Failed, Measured, Report, Started
 
 
 async def test_a_program_runs_and_its_exit_code_comes_back(submitter: SubmitSide) -> None:
-    """
-    /bin/true exits with 0, is reported as started before, and has used something.
-    """
+    """/bin/true exits with 0, is reported as started before, and has used something."""
     activation = await submitter.start(job_ad(Cmd="/bin/true"))
 
     exited = await submitter.final(activation)
@@ -46,9 +42,7 @@ async def test_a_program_runs_and_its_exit_code_comes_back(submitter: SubmitSide
 async def test_the_end_of_a_job_is_told_as_it_was(
     submitter: SubmitSide, text: str, code: int | None, number: int | None
 ) -> None:
-    """
-    Exactly one of exit code and signal is set.
-    """
+    """Exactly one of exit code and signal is set."""
     exited = await submitter.run(script(text))
 
     assert isinstance(exited, Exited)
@@ -56,9 +50,7 @@ async def test_the_end_of_a_job_is_told_as_it_was(
 
 
 async def test_standard_streams_come_back(submitter: SubmitSide) -> None:
-    """
-    What a job writes to its standard streams is in the report under HTCondor's names.
-    """
+    """What a job writes to its standard streams is in the report under HTCondor's names."""
     exited = await submitter.run(script("echo to out; echo to err >&2"))
 
     assert b"to out\n" == output(exited)
@@ -66,9 +58,7 @@ async def test_standard_streams_come_back(submitter: SubmitSide) -> None:
 
 
 async def test_both_streams_in_one_file_keep_their_order(submitter: SubmitSide) -> None:
-    """
-    With the same name for output and error there is one file.
-    """
+    """With the same name for output and error there is one file."""
     exited = await submitter.run(script("echo one; echo two >&2; echo three", Out="log", Err="log"))
 
     assert b"one\ntwo\nthree\n" == output(exited)
@@ -97,9 +87,7 @@ async def test_a_transferred_executable_gets_arguments_environment_and_input(sub
 async def test_the_environment_is_htcondors_and_nothing_of_ours(
     submitter: SubmitSide, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """
-    A job sees scratch directory, slot, ads and thread counts, and nothing of the daemon's environment.
-    """
+    """A job sees scratch directory, slot, ads and thread counts, and nothing of the daemon's environment."""
     exited = await submitter.run(script("env; pwd"))
 
     text = (output(exited) or b"").decode()
@@ -119,18 +107,14 @@ async def test_the_environment_is_htcondors_and_nothing_of_ours(
 
 
 async def test_a_job_inherits_no_descriptor_but_its_streams(submitter: SubmitSide) -> None:
-    """
-    Neither the line to the startd nor the lifeline can be seen from inside a job.
-    """
+    """Neither the line to the startd nor the lifeline can be seen from inside a job."""
     exited = await submitter.run(script("ls /proc/$$/fd"))
 
     assert {"0", "1", "2"} == set((output(exited) or b"").decode().split())
 
 
 async def test_a_job_starts_with_clean_signals_and_limits(submitter: SubmitSide) -> None:
-    """
-    Nothing is ignored or blocked, the umask is the usual one, and there are no core files.
-    """
+    """Nothing is ignored or blocked, the umask is the usual one, and there are no core files."""
     exited = await submitter.run(script("grep -E '^Sig(Blk|Ign)' /proc/self/status; umask; ulimit -c"))
 
     _, blocked, _, ignored, umask, core = (output(exited) or b"").decode().split()
@@ -139,9 +123,7 @@ async def test_a_job_starts_with_clean_signals_and_limits(submitter: SubmitSide)
 
 
 async def test_the_ads_lie_in_the_sandbox_in_old_syntax(submitter: SubmitSide) -> None:
-    """
-    `.job.ad` and `.machine.ad` are there to be read by the job.
-    """
+    """`.job.ad` and `.machine.ad` are there to be read by the job."""
     exited = await submitter.run(script("cat .job.ad .machine.ad", Note='say "x"', Rank=Expr("Memory + 1")))
 
     lines = (output(exited) or b"").decode().splitlines()
@@ -180,9 +162,7 @@ async def test_listed_outputs_come_back_by_htcondors_rules(submitter: SubmitSide
 
 
 async def test_an_empty_list_of_outputs_means_none(submitter: SubmitSide) -> None:
-    """
-    Only the standard streams come back.
-    """
+    """Only the standard streams come back."""
     exited = await submitter.run(script("echo x > x", TransferOutput=""))
 
     assert isinstance(exited, Exited)
@@ -190,9 +170,7 @@ async def test_an_empty_list_of_outputs_means_none(submitter: SubmitSide) -> Non
 
 
 async def test_a_large_output_is_fetched_and_removed_when_confirmed(pool: WorkerPool) -> None:
-    """
-    What does not fit into the report stays until somebody has it, behind the claim's secret.
-    """
+    """What does not fit into the report stays until somebody has it, behind the claim's secret."""
     async with pool.startd() as startd:
         submitter = pool.submitter
         activation = await submitter.start(script("head -c 700000 /dev/zero | tr '\\0' x > big"))
@@ -234,9 +212,7 @@ async def test_a_large_output_is_fetched_and_removed_when_confirmed(pool: Worker
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs jobs that run as another account")
 async def test_a_result_that_leads_to_a_secret_is_read_with_the_jobs_rights(pool: WorkerPool) -> None:
-    """
-    A link to a file that the job could not read yields nothing, whether small or large.
-    """
+    """A link to a file that the job could not read yields nothing, whether small or large."""
     secret = pool.home / "secret"
     secret.write_bytes(b"s" * 100_000)
     secret.chmod(0o600)
@@ -254,9 +230,7 @@ async def test_a_result_that_leads_to_a_secret_is_read_with_the_jobs_rights(pool
 
 
 async def test_a_large_input_is_fetched_once_for_two_jobs(submitter: SubmitSide) -> None:
-    """
-    An input file comes from the shadow in pieces and is kept by its hash.
-    """
+    """An input file comes from the shadow in pieces and is kept by its hash."""
     file = submitter.file("data", os.urandom(1_300_000))
     claim = await submitter.claim()
 
@@ -273,9 +247,7 @@ async def test_a_large_input_is_fetched_once_for_two_jobs(submitter: SubmitSide)
 
 
 async def test_an_input_that_cannot_be_read_holds_the_job(submitter: SubmitSide) -> None:
-    """
-    The reason names the file: hold code 13.
-    """
+    """The reason names the file: hold code 13."""
     file = submitter.file("data", b"x" * 100_000)
     del submitter.files["data"]
 
@@ -287,9 +259,7 @@ async def test_an_input_that_cannot_be_read_holds_the_job(submitter: SubmitSide)
 
 
 async def test_an_input_that_changed_holds_the_job(submitter: SubmitSide) -> None:
-    """
-    Bytes that do not have the announced hash never reach a job.
-    """
+    """Bytes that do not have the announced hash never reach a job."""
     file = submitter.file("data", b"x" * 100_000)
     submitter.files["data"] = b"y" * 100_000
 
@@ -310,9 +280,7 @@ async def test_an_input_that_changed_holds_the_job(submitter: SubmitSide) -> Non
 async def test_what_cannot_be_executed_holds_the_job(
     submitter: SubmitSide, program: bytes | None, errno: int, words: str
 ) -> None:
-    """
-    Hold code 6 with the errno, and a sentence that says what is wrong with which file.
-    """
+    """Hold code 6 with the errno, and a sentence that says what is wrong with which file."""
     files = [] if program is None else [inline("run", program, mode=0o755)]
 
     failed = await submitter.run(job_ad(Cmd="run", TransferExecutable=True), inputs=files)
@@ -324,9 +292,7 @@ async def test_what_cannot_be_executed_holds_the_job(
 
 
 async def test_a_missing_standard_input_holds_the_job(submitter: SubmitSide) -> None:
-    """
-    Hold code 8.
-    """
+    """Hold code 8."""
     failed = await submitter.run(script("true", In="absent"))
 
     assert isinstance(failed, Failed)
@@ -334,9 +300,7 @@ async def test_a_missing_standard_input_holds_the_job(submitter: SubmitSide) -> 
 
 
 async def test_malformed_arguments_hold_the_job(submitter: SubmitSide) -> None:
-    """
-    A quote that is not closed is the job's fault, not the machine's.
-    """
+    """A quote that is not closed is the job's fault, not the machine's."""
     failed = await submitter.run(job_ad(Arguments="-c 'open"))
 
     assert isinstance(failed, Failed)
@@ -345,9 +309,7 @@ async def test_malformed_arguments_hold_the_job(submitter: SubmitSide) -> None:
 
 
 async def test_a_soft_end_lets_the_job_clean_up(submitter: SubmitSide) -> None:
-    """
-    Deactivation sends the job's own signal first; the report carries the code that was given.
-    """
+    """Deactivation sends the job's own signal first; the report carries the code that was given."""
     text = "trap 'echo bye > /dev/stderr; exit 0' USR1; echo ready; while :; do sleep 0.05; done"
     activation = await submitter.start(script(text, KillSig="SIGUSR1"))
     await submitter.hear(activation, lambda report: isinstance(report.body, Started))
@@ -368,9 +330,7 @@ async def test_a_soft_end_lets_the_job_clean_up(submitter: SubmitSide) -> None:
 
 
 async def test_a_job_that_ignores_the_soft_signal_is_killed(submitter: SubmitSide) -> None:
-    """
-    After the time that the job itself asked for comes SIGKILL.
-    """
+    """After the time that the job itself asked for comes SIGKILL."""
     text = "trap '' TERM; while :; do sleep 0.05; done"
     activation = await submitter.start(script(text, KillSigTimeout=0.3))
     await submitter.hear(activation, lambda report: isinstance(report.body, Started))
@@ -384,9 +344,7 @@ async def test_a_job_that_ignores_the_soft_signal_is_killed(submitter: SubmitSid
 
 
 async def test_no_process_outlives_its_job(pool: WorkerPool) -> None:
-    """
-    A double-forked orphan in a session of its own is gone when the report comes.
-    """
+    """A double-forked orphan in a session of its own is gone when the report comes."""
     async with pool.startd() as startd:
         text = (
             f"(setsid sh -c 'exec sleep {pool.nap}' >/dev/null 2>&1 & echo $! ); "
@@ -400,9 +358,7 @@ async def test_no_process_outlives_its_job(pool: WorkerPool) -> None:
 
 
 async def test_a_job_over_its_memory_is_held(submitter: SubmitSide) -> None:
-    """
-    Hold code 34, subcode 102, by the kernel's limit or by measurement.
-    """
+    """Hold code 34, subcode 102, by the kernel's limit or by measurement."""
     program = (
         "x = bytearray(400 << 20)\nfor i in range(0, len(x), 4096): x[i] = 1\nimport time; time.sleep(20)"
     )
@@ -416,9 +372,7 @@ async def test_a_job_over_its_memory_is_held(submitter: SubmitSide) -> None:
 
 
 async def test_a_job_over_its_allowed_time_is_held(submitter: SubmitSide) -> None:
-    """
-    Hold code 47.
-    """
+    """Hold code 47."""
     failed = await submitter.run(script("sleep 20", AllowedExecuteDuration=1))
 
     assert isinstance(failed, Failed)
@@ -426,9 +380,7 @@ async def test_a_job_over_its_allowed_time_is_held(submitter: SubmitSide) -> Non
 
 
 async def test_cpu_time_of_the_whole_tree_is_measured(submitter: SubmitSide) -> None:
-    """
-    Children count, also those that are not the job's direct ones.
-    """
+    """Children count, also those that are not the job's direct ones."""
     loop = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"
 
     exited = await submitter.run(script(f"sh -c '{loop}'; true"))
@@ -437,9 +389,7 @@ async def test_cpu_time_of_the_whole_tree_is_measured(submitter: SubmitSide) -> 
 
 
 async def test_use_is_reported_while_the_job_runs(pool: WorkerPool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    A report of what was measured comes between the first and the last one, with numbers that grow.
-    """
+    """A report of what was measured comes between the first and the last one, with numbers that grow."""
     async with pool.startd() as startd:
         submitter = pool.submitter
         activation = await submitter.start(script("sleep 9"))
@@ -452,9 +402,7 @@ async def test_use_is_reported_while_the_job_runs(pool: WorkerPool, monkeypatch:
 
 
 async def test_a_final_report_is_repeated_until_it_is_confirmed(pool: WorkerPool) -> None:
-    """
-    And is forgotten then, here and on disk.
-    """
+    """And is forgotten then, here and on disk."""
     async with pool.startd() as startd:
         submitter = pool.submitter
         activation = await submitter.start(job_ad(Cmd="/bin/true"))

@@ -58,9 +58,7 @@ def spec(place: Path) -> JobSpec:
 
 
 def a_starter(spec: JobSpec, before: Callable[[socket.socket], None]) -> tuple[int, socket.socket]:
-    """
-    A starter that carries out `spec`, and our end of its line; `before` is called with it first.
-    """
+    """A starter that carries out `spec`, and our end of its line; `before` is called with it first."""
     ours, theirs = socket.socketpair()
     before(ours)
     pid = os.fork()
@@ -76,9 +74,7 @@ def a_starter(spec: JobSpec, before: Callable[[socket.socket], None]) -> tuple[i
 
 
 def told(place: Path, pid: int) -> Failed:
-    """
-    The starter's final report.
-    """
+    """The starter's final report."""
     os.waitpid(pid, 0)
     (stored,) = load_all(str(place / "reports"))
     assert isinstance(stored.report.body, Failed)
@@ -86,9 +82,7 @@ def told(place: Path, pid: int) -> Failed:
 
 
 def test_a_job_whose_lease_has_ended_is_not_started(place: Path, spec: JobSpec) -> None:
-    """
-    However long it took to prepare it.
-    """
+    """However long it took to prepare it."""
     late = msgspec.structs.replace(spec, deadline=boottime() - 1)
     pid, line = a_starter(late, lambda line: None)
     with line:
@@ -97,9 +91,7 @@ def test_a_job_whose_lease_has_ended_is_not_started(place: Path, spec: JobSpec) 
 
 
 def test_a_job_that_was_removed_meanwhile_is_not_started(place: Path, spec: JobSpec) -> None:
-    """
-    There is nobody to be asked softly.
-    """
+    """There is nobody to be asked softly."""
     pid, line = a_starter(spec, lambda line: line.sendall(frame(End(1023, "removed"))))
     with line:
         assert (1023, "removed") == ((body := told(place, pid)).code, body.reason)
@@ -107,9 +99,7 @@ def test_a_job_that_was_removed_meanwhile_is_not_started(place: Path, spec: JobS
 
 
 def test_an_order_to_end_may_come_with_the_one_to_run(place: Path, spec: JobSpec) -> None:
-    """
-    Both at once: the job is not started, and nothing more has to come for that.
-    """
+    """Both at once: the job is not started, and nothing more has to come for that."""
     ours, theirs = socket.socketpair()
     ours.sendall(frame(Run(spec)) + frame(End(1023, "removed")))
     pid = os.fork()
@@ -128,18 +118,14 @@ def test_an_order_to_end_may_come_with_the_one_to_run(place: Path, spec: JobSpec
 
 @pytest.fixture
 def waiting(place: Path, spec: JobSpec) -> Generator[JobSpec]:
-    """
-    A job in a container whose image somebody else unpacks, for as long as the test lasts.
-    """
+    """A job in a container whose image somebody else unpacks, for as long as the test lasts."""
     with (place / "images" / f"{hashlib.sha256(IMAGE).hexdigest()}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield msgspec.structs.replace(spec, ad={**spec.ad, **CONTAINED})
 
 
 def until_it_prepares(starter: int) -> int:
-    """
-    The child of a starter.
-    """
+    """The child of a starter."""
     until = time.monotonic() + 10
     while not (found := Path(f"/proc/{starter}/task/{starter}/children").read_text().split()):
         assert time.monotonic() < until
@@ -148,9 +134,7 @@ def until_it_prepares(starter: int) -> int:
 
 
 def test_a_starter_listens_while_its_image_is_waited_for(place: Path, waiting: JobSpec) -> None:
-    """
-    An order to end the job is obeyed at once, and the child that waits is gone.
-    """
+    """An order to end the job is obeyed at once, and the child that waits is gone."""
     pid, line = a_starter(waiting, lambda line: None)
     with line:
         child = until_it_prepares(pid)
@@ -162,18 +146,14 @@ def test_a_starter_listens_while_its_image_is_waited_for(place: Path, waiting: J
 
 
 def test_the_lease_ends_while_the_image_is_waited_for(place: Path, waiting: JobSpec) -> None:
-    """
-    It is not waited for any longer.
-    """
+    """It is not waited for any longer."""
     pid, line = a_starter(msgspec.structs.replace(waiting, deadline=boottime() + 0.5), lambda line: None)
     with line:
         assert 1008 == told(place, pid).code
 
 
 def test_what_prepares_for_a_killed_starter_is_found(place: Path, waiting: JobSpec) -> None:
-    """
-    By the startd that cleans up: it works in the sandbox.
-    """
+    """By the startd that cleans up: it works in the sandbox."""
     pid, line = a_starter(waiting, lambda line: None)
     with line:
         child = until_it_prepares(pid)
@@ -189,9 +169,7 @@ def test_what_prepares_for_a_killed_starter_is_found(place: Path, waiting: JobSp
 
 
 def until_it_is_gone(pid: int) -> None:
-    """
-    One that was killed has left the sandbox before it has ended.
-    """
+    """One that was killed has left the sandbox before it has ended."""
     until = time.monotonic() + 10
     while start_time(pid) is not None:
         assert time.monotonic() < until
@@ -199,9 +177,7 @@ def until_it_is_gone(pid: int) -> None:
 
 
 def received(line: socket.socket) -> bytes:
-    """
-    What comes after everything that was said: nothing, because nobody else holds the other end.
-    """
+    """What comes after everything that was said: nothing, because nobody else holds the other end."""
     line.settimeout(10)
     while line.recv(1 << 16):
         pass

@@ -30,9 +30,7 @@ def unlike_streams(exited: Exited | Failed) -> set[str]:
 
 @pytest.mark.parametrize("listed", [None, "."])
 async def test_a_name_that_is_no_text_counts_as_missing(submitter: SubmitSide, listed: str | None) -> None:
-    """
-    With its bytes written as escapes; what else the job left comes back.
-    """
+    """With its bytes written as escapes; what else the job left comes back."""
     attributes = {} if listed is None else {"TransferOutput": listed}
 
     exited = await submitter.run(script("echo x > \"$(printf '\\377x')\"; echo good > good", **attributes))
@@ -64,9 +62,7 @@ def directory(directory: Path) -> Generator[Path]:
     ["seq 10001 | xargs touch", "long=$(printf '%0240d' 0); seq -f \"%.0f$long\" 5000 | xargs touch"],
 )
 async def test_more_files_than_a_report_can_name_hold_the_job(submitter: SubmitSide, text: str) -> None:
-    """
-    Code 12, and a sentence that says how many are too many; the next job of the claim runs.
-    """
+    """Code 12, and a sentence that says how many are too many; the next job of the claim runs."""
     activation = await submitter.start(script(text))
 
     failed = await submitter.final(activation)
@@ -79,9 +75,7 @@ async def test_more_files_than_a_report_can_name_hold_the_job(submitter: SubmitS
 
 
 async def test_ten_thousand_files_are_not_too_many(submitter: SubmitSide) -> None:
-    """
-    The standard streams count as well.
-    """
+    """The standard streams count as well."""
     exited = await submitter.run(script("seq 9998 | xargs touch"))
 
     assert 9998 == len(unlike_streams(exited))
@@ -89,9 +83,7 @@ async def test_ten_thousand_files_are_not_too_many(submitter: SubmitSide) -> Non
 
 @pytest.mark.parametrize("listed", ["", "d"])
 async def test_a_tree_deeper_than_a_stack_is_nothing_special(pool: WorkerPool, listed: str) -> None:
-    """
-    Its files come back if they are wanted, and it is removed.
-    """
+    """Its files come back if they are wanted, and it is removed."""
     async with pool.startd() as startd:
         exited = await pool.submitter.run(script(DEEP, TransferOutput=listed))
 
@@ -101,9 +93,7 @@ async def test_a_tree_deeper_than_a_stack_is_nothing_special(pool: WorkerPool, l
 
 
 async def test_a_tree_is_removed_after_a_starter_that_died(pool: WorkerPool) -> None:
-    """
-    The startd outlives what the starter of the deep job left.
-    """
+    """The startd outlives what the starter of the deep job left."""
     async with pool.startd() as startd:
         activation = await pool.submitter.start(script(f"{DEEP}; sleep 60"))
         started = await pool.submitter.hear(activation, lambda report: isinstance(report.body, Started))
@@ -119,9 +109,7 @@ async def test_a_tree_is_removed_after_a_starter_that_died(pool: WorkerPool) -> 
 
 
 async def test_a_sandbox_that_its_job_closed_holds_the_job(submitter: SubmitSide) -> None:
-    """
-    The results cannot be had by the job's own rights: code 12 and the errno, once.
-    """
+    """The results cannot be had by the job's own rights: code 12 and the errno, once."""
     if os.geteuid() != 0:
         pytest.skip("needs jobs that run as another account")
     activation = await submitter.start(script("echo x > x; chmod 000 ."))
@@ -134,9 +122,7 @@ async def test_a_sandbox_that_its_job_closed_holds_the_job(submitter: SubmitSide
 
 
 async def test_an_output_whose_name_is_taken_counts_as_missing(submitter: SubmitSide) -> None:
-    """
-    A large file that should lie where a directory lies cannot be kept there.
-    """
+    """A large file that should lie where a directory lies cannot be kept there."""
     text = "mkdir a b; head -c 100000 /dev/zero > a/b"
 
     exited = await submitter.run(script(text, TransferOutput="a/b"))
@@ -146,9 +132,7 @@ async def test_an_output_whose_name_is_taken_counts_as_missing(submitter: Submit
 
 
 async def test_names_of_inputs_that_exclude_each_other_hold_the_job(submitter: SubmitSide) -> None:
-    """
-    Code 13: on no other machine would it be different.
-    """
+    """Code 13: on no other machine would it be different."""
     failed = await submitter.run(script("true"), inputs=[inline("a", b""), inline("a/b", b"")])
 
     assert isinstance(failed, Failed)
@@ -156,9 +140,7 @@ async def test_names_of_inputs_that_exclude_each_other_hold_the_job(submitter: S
 
 
 def test_a_tree_without_rights_is_removed(directory: Path) -> None:
-    """
-    Modes of zero at every level, links that lead out, and what they lead to stays.
-    """
+    """Modes of zero at every level, links that lead out, and what they lead to stays."""
     outside = directory / "outside"
     outside.mkdir()
     (outside / "kept").write_text("x")
@@ -178,9 +160,7 @@ def test_a_tree_without_rights_is_removed(directory: Path) -> None:
 
 
 def test_a_deep_tree_is_measured(directory: Path) -> None:
-    """
-    Without a stack as deep.
-    """
+    """Without a stack as deep."""
     tree = directory / "tree"
     tree.mkdir()
     fd = os.open(tree, os.O_RDONLY)

@@ -1,6 +1,4 @@
-"""
-Where starters come from, also when a thousand jobs start at once.
-"""
+"""Where starters come from, also when a thousand jobs start at once."""
 
 import asyncio
 import os

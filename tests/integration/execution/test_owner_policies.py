@@ -1,6 +1,4 @@
-"""
-Draining and suspension as a startd carries them out, with real starters and jobs.
-"""
+"""Draining and suspension as a startd carries them out, with real starters and jobs."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -50,9 +48,7 @@ def settings(settings: StartdSettings) -> StartdSettings:
 
 
 async def test_only_administrators_drain(pool: WorkerPool, submitter: SubmitSide) -> None:
-    """
-    Whom the settings name, and the account that the startd runs as; no service, nobody else.
-    """
+    """Whom the settings name, and the account that the startd runs as; no service, nobody else."""
     drain = Drain(id="r1")
     for stranger in ("mallory", ""):
         async with asking(pool, stranger) as bus:
@@ -71,9 +67,7 @@ async def test_only_administrators_drain(pool: WorkerPool, submitter: SubmitSide
 
 
 async def test_a_mistake_in_an_expression_is_told(pool: WorkerPool, submitter: SubmitSide) -> None:
-    """
-    Which one, and where in it.
-    """
+    """Which one, and where in it."""
     async with asking(pool, "ann") as bus:
         for drain in (Drain(id="r1", check="Cpus >"), Drain(id="r1", start="Cpus >")):
             with pytest.raises(RefusedError, match="column 7"):
@@ -85,9 +79,7 @@ async def test_a_mistake_in_an_expression_is_told(pool: WorkerPool, submitter: S
 
 
 async def test_a_machine_goes_on_draining_after_a_restart(pool: WorkerPool) -> None:
-    """
-    And the job that runs is not disturbed.
-    """
+    """And the job that runs is not disturbed."""
     submitter = pool.submitter
     async with pool.startd():
         activation = await submitter.start(script("while [ ! -e go ]; do sleep 0.05; done"))
@@ -108,9 +100,7 @@ async def test_a_machine_goes_on_draining_after_a_restart(pool: WorkerPool) -> N
 
 
 async def test_a_suspended_job_goes_on_after_a_restart(pool: WorkerPool) -> None:
-    """
-    The next startd knows that it stands still, and lets it go on when the policy says so.
-    """
+    """The next startd knows that it stands still, and lets it go on when the policy says so."""
     submitter = pool.submitter
     async with pool.startd():
         activation = await submitter.start(script("sleep 0.3; exit 5", Pause=True))
@@ -124,9 +114,7 @@ async def test_a_suspended_job_goes_on_after_a_restart(pool: WorkerPool) -> None
 
 
 async def test_a_fast_drain_kills(pool: WorkerPool, submitter: SubmitSide, tmp_path: Path) -> None:
-    """
-    Without asking, also a job that stands still.
-    """
+    """Without asking, also a job that stands still."""
     activation = await submitter.start(script("trap '' TERM; while :; do sleep 0.05; done", Pause=True))
     await told(submitter, activation, Suspended)
 

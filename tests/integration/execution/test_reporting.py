@@ -1,6 +1,4 @@
-"""
-Reports on their way to a schedd: one that cannot be sent must not stop the others.
-"""
+"""Reports on their way to a schedd: one that cannot be sent must not stop the others."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine
@@ -29,9 +27,7 @@ Opened = Callable[[], AbstractAsyncContextManager[tuple[ReportDelivery, Heard]]]
 
 
 class Deceived(MemoryBus):
-    """
-    A bus whose server takes less than it said.
-    """
+    """A bus whose server takes less than it said."""
 
     @property
     def payload_limit(self) -> int:
@@ -39,9 +35,7 @@ class Deceived(MemoryBus):
 
 
 class Counting(MemoryBus):
-    """
-    A bus that remembers how many reports each message had.
-    """
+    """A bus that remembers how many reports each message had."""
 
     sizes: list[int]
 
@@ -98,9 +92,7 @@ def heard(bus: MemoryBus) -> Heard:
 async def test_a_report_too_large_for_the_bus_is_replaced_and_the_others_arrive(
     opened: Opened, tmp_path: Path
 ) -> None:
-    """
-    On disk as well: code 12 with a sentence, under the same number, and its outputs are removed.
-    """
+    """On disk as well: code 12 with a sentence, under the same number, and its outputs are removed."""
     sandbox = tmp_path / stored(2).id.sandbox
     sandbox.mkdir()
     async with opened() as (reporter, hear):
@@ -124,9 +116,7 @@ async def test_a_report_too_large_for_the_bus_is_replaced_and_the_others_arrive(
 async def test_a_report_too_large_that_a_former_startd_left_is_replaced(
     opened: Opened, tmp_path: Path
 ) -> None:
-    """
-    A restart does not bring the trouble back.
-    """
+    """A restart does not bring the trouble back."""
     store(str(tmp_path / "reports"), stored(1, names=2000))
 
     async with opened() as (reporter, hear):
@@ -138,9 +128,7 @@ async def test_a_report_too_large_that_a_former_startd_left_is_replaced(
 
 
 async def test_messages_are_cut_by_their_real_size(opened: Opened, tmp_path: Path) -> None:
-    """
-    Reports that fit alone but not together arrive, in order.
-    """
+    """Reports that fit alone but not together arrive, in order."""
     async with opened() as (reporter, hear):
         for proc in range(1, 9):
             reporter.store_and_send(stored(proc, names=400))
@@ -153,9 +141,7 @@ async def test_messages_are_cut_by_their_real_size(opened: Opened, tmp_path: Pat
 async def test_nothing_is_kept_of_a_schedd_that_is_told_nothing(
     opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """
-    Its sender ends; what is told later has a new one.
-    """
+    """Its sender ends; what is told later has a new one."""
     monkeypatch.setattr("kettle_services.startd.access_point.reports._IDLE_S", 0.05)
     async with opened() as (reporter, hear):
         for proc in (1, 2):
@@ -170,9 +156,7 @@ async def test_nothing_is_kept_of_a_schedd_that_is_told_nothing(
 
 
 async def test_a_waiting_report_proves_that_its_attempt_ran(opened: Opened, tmp_path: Path) -> None:
-    """
-    By claim, job, attempt and secret together.
-    """
+    """By claim, job, attempt and secret together."""
     async with opened() as (reporter, _):
         reporter.store_and_send(stored(1))
 
@@ -183,9 +167,7 @@ async def test_a_waiting_report_proves_that_its_attempt_ran(opened: Opened, tmp_
 
 
 async def test_in_a_rush_reports_share_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    The first one waits for the others; what comes alone is on its way at once.
-    """
+    """The first one waits for the others; what comes alone is on its way at once."""
     monkeypatch.setattr(report_pacing, "GATHER_S", 0.09)
     (tmp_path / "reports").mkdir()
     bus = Counting(MemoryServer(payload_limit=LIMIT), subjects=Subjects(POOL), identity=daemon("startd"))

@@ -1,6 +1,4 @@
-"""
-Starters that run one job after the other.
-"""
+"""Starters that run one job after the other."""
 
 import os
 import select
@@ -21,9 +19,7 @@ WAIT_MS = 20_000
 
 
 async def starter_of(submitter: SubmitSide, claim: ClaimKey | None = None) -> tuple[int, ClaimKey]:
-    """
-    The starter that runs the next job of a claim, and the claim.
-    """
+    """The starter that runs the next job of a claim, and the claim."""
     activation = await submitter.start(script(WHO), claim=claim)
     exited = await submitter.final(activation)
     assert isinstance(exited, Exited)
@@ -34,18 +30,14 @@ async def starter_of(submitter: SubmitSide, claim: ClaimKey | None = None) -> tu
 
 
 def ends(handle: int) -> bool:
-    """
-    Wait for the end of a process.
-    """
+    """Wait for the end of a process."""
     poll = select.poll()
     poll.register(handle, select.POLLIN)
     return bool(poll.poll(WAIT_MS))
 
 
 async def test_a_starter_runs_the_next_job_too(submitter: SubmitSide) -> None:
-    """
-    Of the same claim and of another one; and each finds a sandbox of its own.
-    """
+    """Of the same claim and of another one; and each finds a sandbox of its own."""
     first, claim = await starter_of(submitter)
     second, _ = await starter_of(submitter, claim)
     third, _ = await starter_of(submitter)
@@ -54,9 +46,7 @@ async def test_a_starter_runs_the_next_job_too(submitter: SubmitSide) -> None:
 
 
 async def test_what_one_job_used_is_not_told_of_the_next(submitter: SubmitSide) -> None:
-    """
-    Processor time and memory begin anew.
-    """
+    """Processor time and memory begin anew."""
     work = 'x=$(head -c 60000000 /dev/zero | tr "\\0" x); i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'
     large = await submitter.start(script(f"echo $PPID; {work}"))
     before = await submitter.final(large)
@@ -71,9 +61,7 @@ async def test_what_one_job_used_is_not_told_of_the_next(submitter: SubmitSide) 
 
 
 async def test_the_starter_of_a_job_that_was_ended_runs_no_other(submitter: SubmitSide) -> None:
-    """
-    Whatever was out of the ordinary ends with its process.
-    """
+    """Whatever was out of the ordinary ends with its process."""
     ended = await submitter.start(script("sleep 600"))
     started = await submitter.hear(ended, lambda report: isinstance(report.body, Started))
     assert isinstance(started.body, Started)
@@ -88,9 +76,7 @@ async def test_the_starter_of_a_job_that_was_ended_runs_no_other(submitter: Subm
 
 
 async def test_a_starter_that_was_killed_while_it_rested_costs_no_job(submitter: SubmitSide) -> None:
-    """
-    The next job gets another one.
-    """
+    """The next job gets another one."""
     first, claim = await starter_of(submitter)
     handle = os.pidfd_open(first)
     try:
@@ -105,9 +91,7 @@ async def test_a_starter_that_was_killed_while_it_rested_costs_no_job(submitter:
 
 
 async def test_a_starter_does_not_rest_for_ever(pool: WorkerPool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    Without another job it ends; with none for it to wait for it ends too: when its startd does.
-    """
+    """Without another job it ends; with none for it to wait for it ends too: when its startd does."""
     async with pool.startd() as startd:
         first, claim = await starter_of(pool.submitter)
         monkeypatch.setattr(starter_pool, "_REST_S", 0.05)
@@ -120,9 +104,7 @@ async def test_a_starter_does_not_rest_for_ever(pool: WorkerPool, monkeypatch: p
 
 
 def alive(pid: int) -> bool:
-    """
-    Whether there is such a process.
-    """
+    """Whether there is such a process."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,6 +1,4 @@
-"""
-Starters that run one job after the other on a machine without control groups.
-"""
+"""Starters that run one job after the other on a machine without control groups."""
 
 import hashlib
 
@@ -21,9 +19,7 @@ def settings(settings: StartdSettings) -> StartdSettings:
 
 
 async def test_a_job_is_not_as_large_as_its_starter_once_was(submitter: SubmitSide) -> None:
-    """
-    What the starter had in its hands for one job is nothing that the next one used.
-    """
+    """What the starter had in its hands for one job is nothing that the next one used."""
     data = bytes(LARGE)
     digest = hashlib.sha256(data).hexdigest()
     inputs = [InputFile(name="large", mode=0o644, size=LARGE, sha256=digest, data=data)]

@@ -1,6 +1,4 @@
-"""
-Runtimes by themselves: what is decided between a container that is ready and a job that runs.
-"""
+"""Runtimes by themselves: what is decided between a container that is ready and a job that runs."""
 
 import os
 import shutil
@@ -34,9 +32,7 @@ def runtime(request: pytest.FixtureRequest) -> Runtime:
 
 @pytest.fixture
 def box(directory: Path) -> Box:
-    """
-    A job that leaves a file, if it runs.
-    """
+    """A job that leaves a file, if it runs."""
     image, area = busybox_root(directory / "image"), directory / "sandbox" / ".container"
     area.mkdir(parents=True)
     sandbox = Mount(source=str(area.parent), destination="/srv", writable=True, alone=True)
@@ -64,9 +60,7 @@ def apart(work: Callable[[], bool]) -> bool:
 
 
 def living() -> list[int]:
-    """
-    Processes below us; those that have ended are collected.
-    """
+    """Processes below us; those that have ended are collected."""
     until = time.monotonic() + 5
     while time.monotonic() < until:
         try:
@@ -79,9 +73,7 @@ def living() -> list[int]:
 
 
 def test_a_job_that_is_refused_at_the_last_moment_does_not_run(runtime: Runtime, box: Box) -> None:
-    """
-    And nothing is left of its container; one that is not refused runs.
-    """
+    """And nothing is left of its container; one that is not refused runs."""
 
     def refuse(pid: int = 0) -> None:
         raise TimeoutError
@@ -106,9 +98,7 @@ def test_a_job_that_is_refused_at_the_last_moment_does_not_run(runtime: Runtime,
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="others follow paths with the job's own rights")
 def test_a_directory_that_was_exchanged_is_noticed(runtime: Runtime, box: Box, directory: Path) -> None:
-    """
-    Between the look at an image and the mount by root its owner may put a link there.
-    """
+    """Between the look at an image and the mount by root its owner may put a link there."""
     if type(runtime).__name__ == "Bubblewrap":
         pytest.skip("it follows paths with the job's own rights")
     (directory / "secret").mkdir()
@@ -127,7 +117,5 @@ def test_a_directory_that_was_exchanged_is_noticed(runtime: Runtime, box: Box, d
 
 
 def test_what_was_looked_at_is_remembered(box: Box) -> None:
-    """
-    For every directory of the image, and for nothing that is ours.
-    """
+    """For every directory of the image, and for nothing that is ours."""
     assert {"/bin", "/etc", "/tmp", "/usr"} == {each.destination for each in box.mounts if each.identity}

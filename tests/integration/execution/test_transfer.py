@@ -29,9 +29,7 @@ JOB_HELD_BY_SCHEDD = 1022
 
 @pytest.fixture
 def settings(settings: StartdSettings, directory: Path, request: pytest.FixtureRequest) -> StartdSettings:
-    """
-    The machine has a plugin of its owner, for `good://`; its parameter is whom jobs run as.
-    """
+    """The machine has a plugin of its owner, for `good://`; its parameter is whom jobs run as."""
     return msgspec.structs.replace(
         settings,
         transfer_plugins=[str(install(directory))],
@@ -42,9 +40,7 @@ def settings(settings: StartdSettings, directory: Path, request: pytest.FixtureR
 
 @pytest.fixture
 def files(directory: Path) -> Path:
-    """
-    A directory where every account may read and write.
-    """
+    """A directory where every account may read and write."""
     path = directory / "files"
     path.mkdir()
     path.chmod(0o777)
@@ -94,9 +90,7 @@ def web() -> Generator[_Web]:
 
 @pytest.mark.parametrize("settings", ["auto", "own"], indirect=True)
 async def test_input_files_come_by_url(submitter: SubmitSide, files: Path, web: _Web) -> None:
-    """
-    From the web, from the machine and by the owner's plugin, into the sandbox, as the job's own files.
-    """
+    """From the web, from the machine and by the owner's plugin, into the sandbox, as the job's own files."""
     (files / "local").write_text("local ")
     (files / "site").write_text("site ")
     web.files["/dir/web"] = b"web\n"
@@ -126,9 +120,7 @@ async def test_input_files_come_by_url(submitter: SubmitSide, files: Path, web: 
 async def test_bad_plugins_hold_their_job_or_send_it_elsewhere(
     submitter: SubmitSide, files: Path, behaviour: str, hold: bool, code: int, subcode: int, words: str
 ) -> None:
-    """
-    By the code table, with a sentence; the job itself never starts.
-    """
+    """By the code table, with a sentence; the job itself never starts."""
     (files / "f").touch()
     activation = await submitter.start(script("true", TransferInput=f"good://{files}/f?{behaviour}"))
     failed = await submitter.final(activation)
@@ -142,9 +134,7 @@ async def test_bad_plugins_hold_their_job_or_send_it_elsewhere(
 async def test_what_a_plugin_leaves_behind_is_ended(
     submitter: SubmitSide, pool: WorkerPool, files: Path
 ) -> None:
-    """
-    Before the job begins nothing of the plugin lives, whatever session it is in.
-    """
+    """Before the job begins nothing of the plugin lives, whatever session it is in."""
     (files / "f").touch()
     exited = await submitter.run(
         script("cat " + str(files / "f.pid"), TransferInput=f"good://{files}/f?leave")
@@ -156,9 +146,7 @@ async def test_what_a_plugin_leaves_behind_is_ended(
 
 
 async def test_a_machine_without_the_plugin(submitter: SubmitSide) -> None:
-    """
-    It is not the job's fault: the attempt failed, and the job may run elsewhere.
-    """
+    """It is not the job's fault: the attempt failed, and the job may run elsewhere."""
     failed = await submitter.run(script("true", TransferInput="gopher://host/f"))
 
     assert isinstance(failed, Failed)
@@ -167,9 +155,7 @@ async def test_a_machine_without_the_plugin(submitter: SubmitSide) -> None:
 
 
 async def test_a_job_is_ended_while_its_files_are_fetched(submitter: SubmitSide, files: Path) -> None:
-    """
-    At once, with the code of who ended it, and the plugin is gone.
-    """
+    """At once, with the code of who ended it, and the plugin is gone."""
     claim = await submitter.claim()
     activation = await submitter.start(script("true", TransferInput=f"good://{files}/f?hang"), claim=claim)
     await asyncio.sleep(0.3)
@@ -187,9 +173,7 @@ async def test_a_job_is_ended_while_its_files_are_fetched(submitter: SubmitSide,
 async def test_a_starter_that_dies_leaves_no_plugin(
     submitter: SubmitSide, pool: WorkerPool, files: Path
 ) -> None:
-    """
-    The startd ends what it has left, says that the attempt failed, and removes the sandbox.
-    """
+    """The startd ends what it has left, says that the attempt failed, and removes the sandbox."""
     activation = await submitter.start(script("true", TransferInput=f"good://{files}/f?hang"))
     await pool.until(lambda: pool.processes(f"{pool.home}/good_plugin"))
     (plugin,) = pool.processes(f"{pool.home}/good_plugin")
@@ -208,9 +192,7 @@ async def test_a_starter_that_dies_leaves_no_plugin(
 
 
 async def test_a_job_brings_its_own_plugin(submitter: SubmitSide, files: Path) -> None:
-    """
-    An input file, run before those of the machine; what it does wrong holds the job.
-    """
+    """An input file, run before those of the machine; what it does wrong holds the job."""
     (files / "f").write_text("through my own")
     own = inline("mine", install(files, "mine").read_bytes(), mode=0o755)
     ad = script("cat f", TransferInput=f"fine://{files}/f", TransferPlugins="fine=bin/mine")
@@ -223,9 +205,7 @@ async def test_a_job_brings_its_own_plugin(submitter: SubmitSide, files: Path) -
 
 
 async def test_results_go_to_urls(submitter: SubmitSide, files: Path, web: _Web) -> None:
-    """
-    All to a destination, one by a remap of its own; the standard streams come home.
-    """
+    """All to a destination, one by a remap of its own; the standard streams come home."""
     ad = script(
         "echo said; echo one > one; echo two > two; mkdir d; echo three > d/three",
         TransferOutput="one,two,d",
@@ -242,9 +222,7 @@ async def test_results_go_to_urls(submitter: SubmitSide, files: Path, web: _Web)
 
 
 async def test_results_that_cannot_be_sent(submitter: SubmitSide, files: Path) -> None:
-    """
-    The other results and the streams come home all the same, with what is wrong.
-    """
+    """The other results and the streams come home all the same, with what is wrong."""
     ad = script(
         "echo said; echo one > one; echo two > two",
         TransferOutputRemaps=f"two = good://{files}/x?fail",
@@ -260,9 +238,7 @@ async def test_results_that_cannot_be_sent(submitter: SubmitSide, files: Path) -
 
 @pytest.mark.parametrize(("text", "expected"), [("exit 0", {"r"}), ("exit 3", set[str]())])
 async def test_on_success(submitter: SubmitSide, text: str, expected: set[str]) -> None:
-    """
-    A job that failed sends its streams and nothing else.
-    """
+    """A job that failed sends its streams and nothing else."""
     exited = await submitter.run(script(f"echo x; echo y > r; {text}", WhenToTransferOutput="ON_SUCCESS"))
 
     assert isinstance(exited, Exited)
@@ -271,9 +247,7 @@ async def test_on_success(submitter: SubmitSide, text: str, expected: set[str]) 
 
 
 async def test_nothing_leaves_the_sandbox(submitter: SubmitSide, files: Path) -> None:
-    """
-    A list that leads out is told as missing; the other results come.
-    """
+    """A list that leads out is told as missing; the other results come."""
     (files / "f").touch()
     exited = await submitter.run(script("echo y > r", TransferOutput=f"r, {files}/f, ../x"))
 
@@ -283,9 +257,7 @@ async def test_nothing_leaves_the_sandbox(submitter: SubmitSide, files: Path) ->
 
 
 async def test_a_job_runs_where_its_files_are(submitter: SubmitSide, files: Path) -> None:
-    """
-    With should_transfer_files = NO it begins in its directory, and its streams are written there.
-    """
+    """With should_transfer_files = NO it begins in its directory, and its streams are written there."""
     (files / "run.sh").write_text("#!/bin/sh\necho here: $(pwd); read x; echo $x >&2; echo z > made\n")
     (files / "run.sh").chmod(0o755)
     (files / "in").write_text("given\n")
@@ -299,9 +271,7 @@ async def test_a_job_runs_where_its_files_are(submitter: SubmitSide, files: Path
 
 
 async def test_a_place_that_cannot_be_entered(submitter: SubmitSide) -> None:
-    """
-    Is code 14, and the sentence names it.
-    """
+    """Is code 14, and the sentence names it."""
     failed = await submitter.run(job_ad(Cmd="/bin/true", Iwd="/nonexistent", ShouldTransferFiles="NO"))
 
     assert isinstance(failed, Failed)
@@ -337,9 +307,7 @@ async def test_an_evicted_job_keeps_what_it_has_made(submitter: SubmitSide) -> N
 
 
 async def test_without_on_evict_nothing_is_kept(submitter: SubmitSide) -> None:
-    """
-    ON_EXIT, the default, sends nothing of a job that was evicted.
-    """
+    """ON_EXIT, the default, sends nothing of a job that was evicted."""
     claim = await submitter.claim()
     activation = await submitter.start(script("echo partial > part; sleep 60"), claim=claim)
     await submitter.hear(activation, lambda report: isinstance(report.body, Started))
@@ -352,9 +320,7 @@ async def test_without_on_evict_nothing_is_kept(submitter: SubmitSide) -> None:
 
 
 async def test_a_file_that_many_jobs_want_is_moved_once(submitter: SubmitSide) -> None:
-    """
-    Ten jobs at once and ten later: each piece of the file is asked for once.
-    """
+    """Ten jobs at once and ten later: each piece of the file is asked for once."""
     data = os.urandom(3 << 20)
     file = submitter.file("shared", data)
     ad = script("wc -c < shared")
@@ -409,9 +375,7 @@ async def test_a_transfer_that_was_killed_in_the_middle_begins_again(pool: Worke
 async def test_xrootd_is_advertised_where_its_program_works(
     settings: StartdSettings, monkeypatch: pytest.MonkeyPatch, program: str, expected: bool
 ) -> None:
-    """
-    A machine without it does not take jobs whose files it could not fetch.
-    """
+    """A machine without it does not take jobs whose files it could not fetch."""
     monkeypatch.setattr(xroot, "XRDCP", program)
     monkeypatch.setattr(xroot, "XRDFS", "/bin/true")
     ad = plugin_attributes(await find_plugins(settings), bus="nats://127.0.0.1:4222")
@@ -423,9 +387,7 @@ async def test_xrootd_is_advertised_where_its_program_works(
 
 @pytest.fixture
 def unfit(directory: Path) -> list[str]:
-    """
-    Programs that are no plugins.
-    """
+    """Programs that are no plugins."""
     texts = {"silent": "#!/bin/sh\n", "failing": "#!/bin/sh\nexit 3\n", "talking": "#!/bin/sh\necho hello\n"}
     paths = [directory / name for name in texts]
     for path in paths:

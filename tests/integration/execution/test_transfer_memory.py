@@ -23,7 +23,9 @@ from kettle.transfer.signing import Key, place, signed
 SMALL = 48
 LARGE = int(os.environ.get("KETTLE_TEST_TRANSFER_MIB", "128"))
 BOUND_KIB = {"root": 40 << 10, "cache": 40 << 10}
-"""How much more the larger file may take; `xrdcp` has four buffers of 8 MiB, of which a short transfer may not need all."""
+"""
+How much more the larger file may take; `xrdcp` has four buffers of 8 MiB, of which a short transfer may not need all.
+"""
 OWN_BOUND_KIB = 16 << 10
 
 _RUN = """
@@ -38,9 +40,7 @@ print(max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, re
 
 @pytest.fixture(scope="module")
 def urls() -> Iterator[dict[str, str]]:
-    """
-    Where files go and come from, by method.
-    """
+    """Where files go and come from, by method."""
     with ExitStack() as stack:
         there = Path(tempfile.mkdtemp(prefix="kettle-memory-"))
         stack.callback(shutil.rmtree, there)
@@ -57,9 +57,7 @@ def urls() -> Iterator[dict[str, str]]:
 
 
 def address(urls: dict[str, str], method: str, *, upload: bool) -> str:
-    """
-    Of a file; that of an object in S3 is signed as the submit side does it.
-    """
+    """Of a file; that of an object in S3 is signed as the submit side does it."""
     if method == "cache" and upload:
         return urls["root"]
     if method != "s3":
@@ -69,9 +67,7 @@ def address(urls: dict[str, str], method: str, *, upload: bool) -> str:
 
 
 def peak_kib(url: str, path: Path, *, upload: bool) -> int:
-    """
-    The largest resident set of all processes that move a file.
-    """
+    """The largest resident set of all processes that move a file."""
     order = Order(
         upload=upload,
         moves=[Move(url, str(path))],
@@ -99,9 +95,7 @@ def peak_kib(url: str, path: Path, *, upload: bool) -> int:
     ],
 )
 def test_memory_does_not_grow_with_the_file(urls: dict[str, str], tmp_path: Path, method: str) -> None:
-    """
-    To the server and back again, in both sizes; what comes back has the size that went.
-    """
+    """To the server and back again, in both sizes; what comes back has the size that went."""
     peaks: dict[bool, list[int]] = {True: [], False: []}
     for mib in (SMALL, LARGE):
         there, back = tmp_path / "there", tmp_path / "back"

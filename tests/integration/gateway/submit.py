@@ -1,6 +1,4 @@
-"""
-What the tests of a gateway record, and a schedd that knows whose it is.
-"""
+"""What the tests of a gateway record, and a schedd that knows whose it is."""
 
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
@@ -43,9 +41,7 @@ def run(cluster: int, proc: int = 0) -> list[Change]:
 
 
 class FakeSchedd:
-    """
-    A shard and who answers for it. `asked` are the clusters that somebody wanted to know the owner of.
-    """
+    """A shard and who answers for it. `asked` are the clusters that somebody wanted to know the owner of."""
 
     def __init__(self, backend: Backend, owner: Owner) -> None:
         self._backend = backend
@@ -97,9 +93,7 @@ def settings(backend: Backend, **own: object) -> GatewaySettings:
 
 
 async def stored(backend: Backend, count: int, *, subject: str = ">") -> list[Message]:
-    """
-    The first messages of the stream MONITOR.
-    """
+    """The first messages of the stream MONITOR."""
     got: list[Message] = []
     async with backend.bus() as bus:
         reading = bus.consume(backend.subjects.monitor_stream, "", subject=subject, ephemeral=True)

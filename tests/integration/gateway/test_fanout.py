@@ -55,9 +55,7 @@ async def _count(live: list[str], count: int) -> bool:
 
 
 async def test_the_number_of_stored_subjects_does_not_grow_with_jobs(backend: Backend) -> None:
-    """
-    A thousand jobs are stored under as many subjects as one.
-    """
+    """A thousand jobs are stored under as many subjects as one."""
     async with hosted("gateway", settings(backend), serve), schedd(backend) as ap:
         await ap.record(submitted(1, jobs=1000))
         for start in range(0, 1000, 100):
@@ -69,9 +67,7 @@ async def test_the_number_of_stored_subjects_does_not_grow_with_jobs(backend: Ba
 
 
 async def test_a_restart_repeats_nothing_and_leaves_nothing_out(backend: Backend) -> None:
-    """
-    What is recorded while no gateway runs is told by the next one, and nothing is told twice.
-    """
+    """What is recorded while no gateway runs is told by the next one, and nothing is told twice."""
     async with schedd(backend) as ap:
         for cluster in range(1, 6):
             await ap.record(submitted(cluster))
@@ -87,9 +83,7 @@ async def test_a_restart_repeats_nothing_and_leaves_nothing_out(backend: Backend
 
 
 async def test_the_stream_itself_remembers_what_was_told(backend: Backend) -> None:
-    """
-    A gateway that begins anew, after any time, stores nothing twice.
-    """
+    """A gateway that begins anew, after any time, stores nothing twice."""
     async with schedd(backend) as ap, backend.bus() as bus:
         await ap.record(submitted(1), submitted(2))
         async with hosted("gateway", settings(backend), serve), asyncio.timeout(WITHIN_S):
@@ -102,9 +96,7 @@ async def test_the_stream_itself_remembers_what_was_told(backend: Backend) -> No
 
 
 async def test_a_cluster_that_was_submitted_long_before_has_its_owner(backend: Backend) -> None:
-    """
-    A gateway that never saw the submission asks the schedd, once for a cluster.
-    """
+    """A gateway that never saw the submission asks the schedd, once for a cluster."""
     async with schedd(backend) as ap:
         await ap.record(submitted(7, jobs=3, owner="bob"))
         async with hosted("gateway", settings(backend), serve), asyncio.timeout(WITHIN_S):
@@ -139,9 +131,7 @@ async def test_events_wait_for_a_schedd_that_does_not_answer_and_others_do_not(b
 
 
 async def test_what_the_bus_lost_the_owner_has(backend: Backend) -> None:
-    """
-    Frames that left the stream before the gateway read them are asked for at their owner.
-    """
+    """Frames that left the stream before the gateway read them are asked for at their owner."""
     async with schedd(backend) as ap, backend.bus() as bus:
         await ap.record(submitted(1))
         async with hosted("gateway", settings(backend), serve), asyncio.timeout(WITHIN_S):
@@ -163,9 +153,7 @@ async def _at(bus: NatsBus, frame: int) -> bool:
 
 
 async def test_a_lost_tail_of_the_stream_is_told_again(backend: Backend) -> None:
-    """
-    What the server lost of MONITOR is stored again from the log, although the frames were acknowledged.
-    """
+    """What the server lost of MONITOR is stored again from the log, although the frames were acknowledged."""
     async with schedd(backend) as ap, backend.bus() as bus:
         for cluster in range(1, 4):
             await ap.record(submitted(cluster))
@@ -188,9 +176,7 @@ async def test_a_lost_tail_of_the_stream_is_told_again(backend: Backend) -> None
 
 
 async def test_a_frame_too_large_for_a_batch_is_told_in_parts(backend: Backend) -> None:
-    """
-    More events than the server takes at once are told in order, none twice.
-    """
+    """More events than the server takes at once are told in order, none twice."""
     async with schedd(backend) as ap, hosted("gateway", settings(backend), serve):
         held = JobHeld(code=1, reason="x")
         await ap.record(submitted(1, jobs=2500), *((f"job/1.{proc}", held) for proc in range(2500)))
@@ -200,9 +186,7 @@ async def test_a_frame_too_large_for_a_batch_is_told_in_parts(backend: Backend) 
 
 
 async def test_an_event_that_is_too_large_is_told_without_its_data(backend: Backend) -> None:
-    """
-    The envelope says where the event is, and how many jobs it submits.
-    """
+    """The envelope says where the event is, and how many jobs it submits."""
     async with schedd(backend) as ap, hosted("gateway", settings(backend, max_event_bytes=2000), serve):
         await ap.record(submitted(1, jobs=5, Note="x" * 3000), submitted(2))
         async with asyncio.timeout(WITHIN_S):

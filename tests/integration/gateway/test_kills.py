@@ -1,6 +1,4 @@
-"""
-A gateway that dies at the worst moments, and servers that forget.
-"""
+"""A gateway that dies at the worst moments, and servers that forget."""
 
 import asyncio
 import os
@@ -75,9 +73,7 @@ async def _last(backend: Backend) -> int | None:
 
 
 async def test_a_paused_gateway_delays_nobody(backend: Backend, tmp_path: Path) -> None:
-    """
-    While it stands still, commits go on; when it goes on, it tells everything once.
-    """
+    """While it stands still, commits go on; when it goes on, it tells everything once."""
     process = await gateway(backend, tmp_path)
     try:
         async with schedd(backend) as ap, asyncio.timeout(WITHIN_S):
@@ -100,9 +96,7 @@ async def _is_told(backend: Backend, count: int) -> bool:
 
 
 async def test_two_gateways_store_each_event_once(backend: Backend) -> None:
-    """
-    That there should be one is for the sake of speed, not of truth.
-    """
+    """That there should be one is for the sake of speed, not of truth."""
     async with (
         schedd(backend) as ap,
         hosted("gateway", settings(backend), serve),

@@ -1,6 +1,4 @@
-"""
-A whole pool, seen by people and programs that know nothing of it but what the documentation says.
-"""
+"""A whole pool, seen by people and programs that know nothing of it but what the documentation says."""
 
 import asyncio
 import json
@@ -34,9 +32,7 @@ SUBMIT = "executable = /bin/true\ntransfer_executable = false\nqueue 3\n"
 async def example(
     pool: ThrowawayPool, name: str, *arguments: str
 ) -> AsyncGenerator[asyncio.subprocess.Process]:
-    """
-    A program of the documentation, as somebody would run it who has no Kettle.
-    """
+    """A program of the documentation, as somebody would run it who has no Kettle."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-I",
@@ -121,9 +117,7 @@ def _valid(events: list[dict[str, Any]]) -> None:
 
 
 async def _chooses(pool: ThrowawayPool, user: str, cluster: int, events: list[dict[str, Any]]) -> None:
-    """
-    The options of the command choose among these events.
-    """
+    """The options of the command choose among these events."""
     job = await published(pool, "--since", "0", "--job", f"{cluster}.1")
     assert [event for event in events if event["subject"] in {f"{cluster}.1", f"cluster/{cluster}"}] == job
     machines = await published(pool, "--since", "0", "--type", "machine.*")

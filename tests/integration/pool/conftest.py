@@ -1,6 +1,4 @@
-"""
-A pool of dummy services under a real master, without servers.
-"""
+"""A pool of dummy services under a real master, without servers."""
 
 import os
 import shutil
@@ -26,9 +24,7 @@ __path__ = extend_path(__path__, __name__)  # what is not a dummy is the real se
 
 
 def eventually(holds: Callable[[], bool], within_s: float = WITHIN_S) -> bool:
-    """
-    Look again until it holds or the time is over; whether it does.
-    """
+    """Look again until it holds or the time is over; whether it does."""
     until = time.monotonic() + within_s
     while not holds():
         if time.monotonic() > until:
@@ -38,9 +34,7 @@ def eventually(holds: Callable[[], bool], within_s: float = WITHIN_S) -> bool:
 
 
 class DummyPool:
-    """
-    What a test does with the pool of dummies.
-    """
+    """What a test does with the pool of dummies."""
 
     def __init__(self, top: Path, lifeline: Lifeline, roles: list[str]) -> None:
         self.home = top / "home"
@@ -77,9 +71,7 @@ class DummyPool:
         )
 
     def install(self, version: str) -> None:
-        """
-        As an installer does: this version of Kettle is the installed one from now on.
-        """
+        """As an installer does: this version of Kettle is the installed one from now on."""
         top = self.home.parent / "dummies"
         for old in top.glob("kettle-*.dist-info"):
             shutil.rmtree(old)
@@ -89,9 +81,7 @@ class DummyPool:
         (new / "RECORD").write_text(f"kettle_services/first/__main__.py,sha256={version},1\n")
 
     def kettle(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """
-        A `kettle` command for this pool.
-        """
+        """A `kettle` command for this pool."""
         servers = {"KETTLE_NATS_URL", "KETTLE_DATABASE_URL"}
         clean = {name: value for name, value in self.environ.items() if name not in servers}
         return subprocess.run(
@@ -151,18 +141,14 @@ def dummies(tmp_path: Path) -> Iterator[DummyPool]:
 
 @pytest.fixture
 def switched(dummies: DummyPool) -> DummyPool:
-    """
-    A pool of dummies that runs a NATS server of its own, so that its master hears commands.
-    """
+    """A pool of dummies that runs a NATS server of its own, so that its master hears commands."""
     del dummies.environ["KETTLE_NATS_URL"]
     return dummies
 
 
 @pytest.fixture
 def worker(tmp_path: Path) -> Iterator[DummyPool]:
-    """
-    The same with a dummy in the place of the startd, too.
-    """
+    """The same with a dummy in the place of the startd, too."""
     with dummy_pool(tmp_path, ["startd", "second"]) as dummy:
         del dummy.environ["KETTLE_NATS_URL"]
         # The settings that a personal pool starts with are those of the real services.

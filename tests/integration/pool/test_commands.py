@@ -1,6 +1,4 @@
-"""
-A real master over dummy services and a real bus: what administrators switch, and what becomes of it.
-"""
+"""A real master over dummy services and a real bus: what administrators switch, and what becomes of it."""
 
 import os
 import signal
@@ -43,9 +41,7 @@ def test_one_daemon_is_switched_off_and_on(switched: DummyPool) -> None:
 
 
 def test_the_whole_host_is_switched_off_but_its_master(switched: DummyPool) -> None:
-    """
-    Without a daemon everything is meant; the master and its servers stay and hear `kettle on`.
-    """
+    """Without a daemon everything is meant; the master and its servers stay and hear `kettle on`."""
     master = switched.up().state.pid
     assert switched.kettle("off", "--fast").returncode == 0
     assert ["off", "off"] == [switched.daemon(name).status for name in ("first", "second")]
@@ -92,9 +88,7 @@ def test_what_a_startd_leaves_its_master_ends(worker: DummyPool) -> None:
 
 
 def test_one_daemon_is_restarted(switched: DummyPool) -> None:
-    """
-    The command returns when another process serves; an end that was asked for is followed by no wait.
-    """
+    """The command returns when another process serves; an end that was asked for is followed by no wait."""
     switched.up(MASTER_BACKOFF_CONSTANT="1000")
     first, second = switched.pid("first"), switched.pid("second")
     restart = switched.kettle("restart", "--daemon", "first")
@@ -153,9 +147,7 @@ def test_settings_that_cannot_be_used_are_refused(switched: DummyPool) -> None:
 
 
 def test_the_master_takes_on_what_it_can_at_once(switched: DummyPool) -> None:
-    """
-    A list of administrators is used at once, and what needs a restart is named.
-    """
+    """A list of administrators is used at once, and what needs a restart is named."""
     switched.up()
     text = (switched.home / "kettle.toml").read_text()
     (switched.home / "kettle.toml").write_text(
@@ -169,9 +161,7 @@ def test_the_master_takes_on_what_it_can_at_once(switched: DummyPool) -> None:
 
 
 def test_signals_do_what_commands_do(dummies: DummyPool) -> None:
-    """
-    Without a bus SIGHUP has the host read its settings, and one that has changed comes into use.
-    """
+    """Without a bus SIGHUP has the host read its settings, and one that has changed comes into use."""
     started = dummies.up()
     first = dummies.pid("first")
     change_settings(dummies, '\n[kettle]\nlog_level = "warning"\n')
@@ -195,9 +185,7 @@ def test_only_administrators_are_heard(switched: DummyPool) -> None:
 
 
 def test_an_unknown_daemon_is_refused(switched: DummyPool) -> None:
-    """
-    Nothing is done, and what there is is named; the servers are no daemons to be switched.
-    """
+    """Nothing is done, and what there is is named; the servers are no daemons to be switched."""
     switched.up()
     for name in ("third", "nats"):
         refused = switched.kettle("off", "--daemon", "first", "--daemon", name)
@@ -207,9 +195,7 @@ def test_an_unknown_daemon_is_refused(switched: DummyPool) -> None:
 
 
 def test_a_host_that_is_not_there_is_told(switched: DummyPool) -> None:
-    """
-    A command for a host without a master ends with a sentence after its patience.
-    """
+    """A command for a host without a master ends with a sentence after its patience."""
     switched.up()
     lost = switched.kettle("off", "--patience", "0.3", "nowhere")
     assert lost.returncode == 1
@@ -217,18 +203,14 @@ def test_a_host_that_is_not_there_is_told(switched: DummyPool) -> None:
 
 
 def test_a_master_has_a_name_of_its_own(switched: DummyPool) -> None:
-    """
-    The same command reaches any host by its master's name.
-    """
+    """The same command reaches any host by its master's name."""
     switched.up(MASTER_NAME="node17.example.org")
     assert switched.kettle("restart", "--daemon", "first", "node17.example.org").returncode == 0
     assert switched.daemon("first").starts == 2
 
 
 def test_a_command_can_be_for_a_program(switched: DummyPool) -> None:
-    """
-    With `--json` standard output is one JSON document.
-    """
+    """With `--json` standard output is one JSON document."""
     switched.up()
     said = switched.kettle("off", "--daemon", "first", "--json").stdout
     assert [{"daemon": "first", "outcome": "begun", "why": "", "in_time": True}] == msgspec.json.decode(said)
@@ -253,9 +235,7 @@ def test_a_hung_service_leaves_its_stacks(dummies: DummyPool) -> None:
 
 
 def test_a_service_that_hangs_too_deep_for_its_stacks_is_killed(dummies: DummyPool) -> None:
-    """
-    One that does not end although it is aborted has its time, and is then killed.
-    """
+    """One that does not end although it is aborted has its time, and is then killed."""
     dummies.up(TEST_DEAF="1", MASTER_NOT_RESPONDING_TIMEOUT="0.6", MASTER_ABORT_TIMEOUT="0.3")
     first = dummies.pid("first")
     os.kill(first, signal.SIGSTOP)
@@ -290,9 +270,7 @@ def test_the_host_is_tuned_before_the_services_start(dummies: DummyPool, tmp_pat
     ],
 )
 def test_a_host_that_cannot_be_tuned_works(dummies: DummyPool, tmp_path: Path, text: str, how: str) -> None:
-    """
-    A program that fails or hangs is told of, and the services start all the same.
-    """
+    """A program that fails or hangs is told of, and the services start all the same."""
     command = script(tmp_path / "tune", text)
     dummies.up(MASTER_LINUX_KERNEL_TUNING_SCRIPT=command, MASTER_KERNEL_TUNING_TIMEOUT="0.2")
     assert dummies.pid("first")
@@ -300,9 +278,7 @@ def test_a_host_that_cannot_be_tuned_works(dummies: DummyPool, tmp_path: Path, t
 
 
 def test_a_tuning_program_that_is_not_there_is_told(dummies: DummyPool) -> None:
-    """
-    A path to nothing stops nothing.
-    """
+    """A path to nothing stops nothing."""
     dummies.up(MASTER_LINUX_KERNEL_TUNING_SCRIPT='["/nonexistent/tune"]')
     assert dummies.pid("first")
     assert "/nonexistent/tune: cannot be started: No such file" in log_of(dummies, "master")
@@ -335,9 +311,7 @@ def test_a_new_version_is_rolled_in(dummies: DummyPool) -> None:
 
 
 def test_a_new_version_can_wait_for_a_person(dummies: DummyPool) -> None:
-    """
-    With NEVER it is only told of, once, with the command that uses it.
-    """
+    """With NEVER it is only told of, once, with the command that uses it."""
     dummies.install("8.0")
     dummies.environ |= ROLLS_IN
     dummies.up(MASTER_NEW_BINARY_RESTART="NEVER")
@@ -349,9 +323,7 @@ def test_a_new_version_can_wait_for_a_person(dummies: DummyPool) -> None:
 
 
 def test_a_broken_version_is_not_used(dummies: DummyPool) -> None:
-    """
-    A version that would not even load is refused with its own last words, and what runs goes on.
-    """
+    """A version that would not even load is refused with its own last words, and what runs goes on."""
     dummies.install("8.0")
     dummies.environ |= ROLLS_IN
     dummies.up()

@@ -1,6 +1,4 @@
-"""
-A real master over dummy services: what it keeps running, and what it leaves.
-"""
+"""A real master over dummy services: what it keeps running, and what it leaves."""
 
 import os
 import signal
@@ -19,9 +17,7 @@ GIB = 1 << 30
 
 
 def test_a_service_that_dies_comes_back(dummies: DummyPool) -> None:
-    """
-    A killed service is started again; the other one and its child are not touched.
-    """
+    """A killed service is started again; the other one and its child are not touched."""
     dummies.up()
     first, second = dummies.pid("first"), dummies.pid("second")
     os.kill(first, signal.SIGKILL)
@@ -32,9 +28,7 @@ def test_a_service_that_dies_comes_back(dummies: DummyPool) -> None:
 
 
 def test_what_a_service_started_survives_it(dummies: DummyPool) -> None:
-    """
-    A starter goes on when its startd is killed: it ends with the master, not with its parent.
-    """
+    """A starter goes on when its startd is killed: it ends with the master, not with its parent."""
     dummies.up()
     starter = dummies.noted("first.starter")
     os.kill(dummies.pid("first"), signal.SIGKILL)
@@ -43,9 +37,7 @@ def test_what_a_service_started_survives_it(dummies: DummyPool) -> None:
 
 
 def test_a_service_that_hangs_is_killed(dummies: DummyPool) -> None:
-    """
-    A stopped process gives no sign of life, so it is killed and started again.
-    """
+    """A stopped process gives no sign of life, so it is killed and started again."""
     dummies.up(MASTER_NOT_RESPONDING_TIMEOUT="0.6")
     first = dummies.pid("first")
     os.kill(first, signal.SIGSTOP)
@@ -55,9 +47,7 @@ def test_a_service_that_hangs_is_killed(dummies: DummyPool) -> None:
 
 
 def test_status_99_is_respected(dummies: DummyPool) -> None:
-    """
-    A service that asks not to be started again stays away; one that just fails does not.
-    """
+    """A service that asks not to be started again stays away; one that just fails does not."""
     dummies.up()
     os.kill(dummies.pid("first"), signal.SIGUSR1)
     os.kill(dummies.pid("second"), signal.SIGUSR2)
@@ -78,9 +68,7 @@ def test_nothing_survives_the_death_of_the_master(dummies: DummyPool) -> None:
 
 
 def test_a_killed_master_is_followed_by_a_clean_one(dummies: DummyPool) -> None:
-    """
-    After a crash of the master the next `up` starts a whole pool, and ends what the crash left behind.
-    """
+    """After a crash of the master the next `up` starts a whole pool, and ends what the crash left behind."""
     started = dummies.up(TEST_LITTERS="1")
     litter = dummies.noted("first.litter")
     os.kill(started.state.pid, signal.SIGKILL)
@@ -92,9 +80,7 @@ def test_a_killed_master_is_followed_by_a_clean_one(dummies: DummyPool) -> None:
 
 
 def test_a_second_up_finds_the_pool(dummies: DummyPool) -> None:
-    """
-    `up` of a running pool starts nothing.
-    """
+    """`up` of a running pool starts nothing."""
     first = dummies.up()
     second = dummies.up()
     assert first.new
@@ -128,18 +114,14 @@ def test_down_leaves_nothing_but_data(dummies: DummyPool) -> None:
 
 
 def test_down_can_remove_everything(dummies: DummyPool) -> None:
-    """
-    With `purge` nothing is left of the pool at all.
-    """
+    """With `purge` nothing is left of the pool at all."""
     dummies.up()
     pool.down(dummies.home, purge=True)
     assert not dummies.home.exists()
 
 
 def test_a_process_in_a_sandbox_belongs_to_the_pool(dummies: DummyPool) -> None:
-    """
-    A job that has thrown away its environment is still found by where it works.
-    """
+    """A job that has thrown away its environment is still found by where it works."""
     dummies.up()
     sandbox = dummies.home / "execute" / "s"
     sandbox.mkdir()
@@ -150,9 +132,7 @@ def test_a_process_in_a_sandbox_belongs_to_the_pool(dummies: DummyPool) -> None:
 
 
 def test_a_stubborn_service_is_killed_at_last(dummies: DummyPool) -> None:
-    """
-    A service that does not end when it is asked has the graceful time, and then no more.
-    """
+    """A service that does not end when it is asked has the graceful time, and then no more."""
     dummies.up(TEST_STUBBORN="1", MASTER_SHUTDOWN_GRACEFUL_TIMEOUT="0.3")
     began = time.monotonic()
     assert not pool.down(dummies.home).forced
@@ -161,9 +141,7 @@ def test_a_stubborn_service_is_killed_at_last(dummies: DummyPool) -> None:
 
 
 def test_a_master_that_does_not_end_is_killed(dummies: DummyPool) -> None:
-    """
-    `down` does not depend on the master's good will.
-    """
+    """`down` does not depend on the master's good will."""
     started = dummies.up()
     os.kill(started.state.pid, signal.SIGSTOP)
     down = pool.down(dummies.home, deadline_s=0.3)
@@ -184,50 +162,38 @@ def test_a_pool_that_cannot_start_says_why(dummies: DummyPool) -> None:
 
 
 def test_wrong_settings_end_the_start_at_once(dummies: DummyPool) -> None:
-    """
-    A service that cannot use its settings is not tried again.
-    """
+    """A service that cannot use its settings is not tried again."""
     with pytest.raises(pool.StartFailedError, match="cannot use its settings"):
         dummies.up(TEST_FAILS="78")
 
 
 def test_a_misspelt_setting_of_a_service_is_named(dummies: DummyPool) -> None:
-    """
-    The sentence of a service about its settings reaches the person, too.
-    """
+    """The sentence of a service about its settings reaches the person, too."""
     with pytest.raises(pool.StartFailedError, match="KETTLE_FIRST_SHRAD"):
         dummies.up(FIRST_SHRAD="3")
 
 
 def test_a_misspelt_setting_of_the_master_is_named(dummies: DummyPool) -> None:
-    """
-    The sentence of the master about its own settings reaches the person.
-    """
+    """The sentence of the master about its own settings reaches the person."""
     with pytest.raises(pool.StartFailedError, match="KETTLE_MASTER_DEAMON_LIST"):
         dummies.up(MASTER_DEAMON_LIST="[]")
 
 
 def test_a_start_that_takes_too_long_fails(dummies: DummyPool) -> None:
-    """
-    `up` does not wait for ever, and what it had started is gone.
-    """
+    """`up` does not wait for ever, and what it had started is gone."""
     with pytest.raises(pool.StartFailedError, match="not ready after"):
         dummies.up(deadline_s=0.05)
     assert [] == dummies.processes()
 
 
 def test_a_full_disk_is_refused(dummies: DummyPool) -> None:
-    """
-    A pool does not start on a disk without room, and says so.
-    """
+    """A pool does not start on a disk without room, and says so."""
     with pytest.raises(pool.StartFailedError, match=r"disk of .* is full"):
         dummies.up(MASTER_MINIMUM_DISK_MIB="999999999")
 
 
 def test_a_disk_that_fills_up_ends_the_pool(dummies: DummyPool, tmp_path: Path) -> None:
-    """
-    A running pool stops cleanly when the room is gone, and its log says why.
-    """
+    """A running pool stops cleanly when the room is gone, and its log says why."""
     room = os.statvfs(tmp_path)
     free = room.f_bavail * room.f_frsize
     if free < 4 * GIB:
@@ -242,9 +208,7 @@ def test_a_disk_that_fills_up_ends_the_pool(dummies: DummyPool, tmp_path: Path) 
 
 
 def test_the_pool_ends_with_whoever_holds_its_lifeline(dummies: DummyPool) -> None:
-    """
-    A pool that was given a lifeline ends when the other end is closed.
-    """
+    """A pool that was given a lifeline ends when the other end is closed."""
     started = dummies.up()
     dummies.cut()
     assert eventually(lambda: not alive(started.state.pid), within_s=5.0)
@@ -252,9 +216,7 @@ def test_the_pool_ends_with_whoever_holds_its_lifeline(dummies: DummyPool) -> No
 
 
 def test_a_home_with_a_long_path_works(tmp_path: Path, dummies: DummyPool) -> None:
-    """
-    The path of the home is not limited by what a socket's path may be.
-    """
+    """The path of the home is not limited by what a socket's path may be."""
     dummies.home = tmp_path / ("long" * 30) / "home"
     dummies.up()
     assert dummies.pid("first")
@@ -264,9 +226,7 @@ def test_a_home_with_a_long_path_works(tmp_path: Path, dummies: DummyPool) -> No
 
 
 def test_the_mark_is_inherited(dummies: DummyPool) -> None:
-    """
-    Everything that a service starts carries the pool's mark.
-    """
+    """Everything that a service starts carries the pool's mark."""
     dummies.up()
     assert dummies.noted("first.starter") in [
         p.pid for p in processes.of_pool(pool.open_home(dummies.home).pool_id(), Path("/nonexistent"))

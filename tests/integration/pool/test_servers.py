@@ -1,6 +1,4 @@
-"""
-A real master over real servers, with a dummy in the place of a service.
-"""
+"""A real master over real servers, with a dummy in the place of a service."""
 
 import os
 import signal
@@ -82,9 +80,7 @@ def test_credentials_are_for_their_owner_alone(served: DummyPool) -> None:
 
 
 def test_only_what_needs_the_database_is_told_where_it_is(served: DummyPool, tmp_path: Path) -> None:
-    """
-    The collector gets the database's URL; a shadow would not.
-    """
+    """The collector gets the database's URL; a shadow would not."""
     package = tmp_path / "dummies" / "kettle_services"
     (package / "shadow").mkdir()
     for file in (package / "collector").iterdir():
@@ -117,9 +113,7 @@ def test_data_survive_a_restart_of_the_pool(served: DummyPool, template: Path) -
 
 
 def test_the_state_is_json(served: DummyPool) -> None:
-    """
-    What runs can be read by any program, in the order in which it was started.
-    """
+    """What runs can be read by any program, in the order in which it was started."""
     served.up(MASTER_THROWAWAY="true")
     state = msgspec.json.decode((served.home / "state.json").read_bytes())
     assert {"nats", "postgres", "collector"} == {daemon["name"] for daemon in state["daemons"]}

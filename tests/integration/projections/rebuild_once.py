@@ -1,6 +1,4 @@
-"""
-A rebuild in a process of its own, for tests that kill it: `rebuild_once.py DSN PROJECTION`.
-"""
+"""A rebuild in a process of its own, for tests that kill it: `rebuild_once.py DSN PROJECTION`."""
 
 import asyncio
 import sys

@@ -1,6 +1,4 @@
-"""
-Projections in the running service: how far they are, and what becomes of one that stops.
-"""
+"""Projections in the running service: how far they are, and what becomes of one that stops."""
 
 import asyncio
 import os
@@ -112,9 +110,7 @@ async def test_one_that_stops_and_goes_on(backend: Backend, caplog: pytest.LogCa
 
 
 async def test_tables_that_cannot_be_made(backend: Backend) -> None:
-    """
-    The service runs without them, says so, and serves what it can.
-    """
+    """The service runs without them, says so, and serves what it can."""
     await prepare(PROJECTIONS["jobs"](), backend.log.database, [backend.log])
     await backend.log.database.run(lambda c: c.execute("UPDATE log.projected SET version = 99"))
     async with (

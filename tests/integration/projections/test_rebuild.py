@@ -1,6 +1,4 @@
-"""
-Tables made anew from the log, beside those in use.
-"""
+"""Tables made anew from the log, beside those in use."""
 
 import asyncio
 import os
@@ -50,9 +48,7 @@ async def counts(backend: Backend) -> list[int]:
 
 
 async def rebuild_in_a_process(backend: Backend, faults: str = "") -> int:
-    """
-    The exit status.
-    """
+    """The exit status."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, str(ONCE), backend.dsn, "jobs", env={**os.environ, "KETTLE_FAULT_POINTS": faults}
     )
@@ -107,9 +103,7 @@ async def test_a_rebuild_that_is_killed(backend: Backend, point: str) -> None:
 
 
 async def test_two_rebuilds_at_once(backend: Backend) -> None:
-    """
-    The second is refused with a sentence, and one after the other both work.
-    """
+    """The second is refused with a sentence, and one after the other both work."""
     database = backend.log.database
     async with owned(backend, SHARD) as ap:
         await record(ap, range(1, 10))
@@ -141,9 +135,7 @@ async def test_tables_of_another_release(backend: Backend) -> None:
 
 
 async def test_a_rebuild_that_cannot_succeed(backend: Backend) -> None:
-    """
-    An event that nobody can read, and a shard that is nowhere: the tables in use stay as they are.
-    """
+    """An event that nobody can read, and a shard that is nowhere: the tables in use stay as they are."""
     database = backend.log.database
     async with owned(backend, SHARD) as ap:
         last = await record(ap, range(1, 3))
@@ -164,9 +156,7 @@ async def test_a_rebuild_that_cannot_succeed(backend: Backend) -> None:
 
 
 async def test_the_progress_of_a_rebuild(backend: Backend) -> None:
-    """
-    It is told frame by frame up to the last one of all shards.
-    """
+    """It is told frame by frame up to the last one of all shards."""
     heard: list[tuple[int, int]] = []
     joined: Changes = [("machine/m", MachineJoined(machine="m", cpus=1, memory=1))]
     async with owned(backend, "collector") as first, owned(backend, "collector.2") as second:

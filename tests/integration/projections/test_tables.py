@@ -1,6 +1,4 @@
-"""
-What the tables of the projections say.
-"""
+"""What the tables of the projections say."""
 
 import random
 from datetime import UTC, datetime, timedelta
@@ -59,9 +57,7 @@ async def rows(backend: Backend, query: str) -> list[tuple[object, ...]]:
 
 
 async def test_live_jobs_and_claims(backend: Backend) -> None:
-    """
-    Every job in the queue as it is now, idle ones included, and every claim that is held or was.
-    """
+    """Every job in the queue as it is now, idle ones included, and every claim that is held or was."""
     await recorded(
         backend,
         SHARD,
@@ -96,9 +92,7 @@ async def test_live_jobs_and_claims(backend: Backend) -> None:
 
 
 async def test_queue_depth(backend: Backend) -> None:
-    """
-    The present depth by owner and status, and how it was at the end of each minute in which it changed.
-    """
+    """The present depth by owner and status, and how it was at the end of each minute in which it changed."""
     await recorded(
         backend,
         SHARD,
@@ -127,9 +121,7 @@ async def test_queue_depth(backend: Backend) -> None:
 
 
 async def test_usage_is_the_sum_of_attempts(backend: Backend) -> None:
-    """
-    To the microsecond, those that did not finish their job included.
-    """
+    """To the microsecond, those that did not finish their job included."""
     frames = [(i, changes) for i, changes in enumerate(day(1, jobs=20))]
     await recorded(backend, SHARD, frames)
     await prepare(PROJECTIONS["jobs"](), backend.log.database, [backend.log])
@@ -143,9 +135,7 @@ async def test_usage_is_the_sum_of_attempts(backend: Backend) -> None:
 
 
 async def test_machines(backend: Backend) -> None:
-    """
-    Which machines are there, and when which came and left.
-    """
+    """Which machines are there, and when which came and left."""
     joined = MachineJoined(machine="a", cpus=4, memory=8192)
     left = MachineLeft(machine="a", reason="expired")
     await recorded(
@@ -193,9 +183,7 @@ def negotiated(cycle: int) -> tuple[str, CycleNegotiated]:
 
 
 async def test_negotiation(backend: Backend) -> None:
-    """
-    Cycles with what they gave and refused and why; whole days are forgotten after 30 of them.
-    """
+    """Cycles with what they gave and refused and why; whole days are forgotten after 30 of them."""
     days = 86_400_000_000
     await recorded(
         backend,
@@ -265,9 +253,7 @@ async def test_jobs_that_come_little_by_little(backend: Backend) -> None:
 
 
 async def test_many_jobs_that_leave_at_once(backend: Backend) -> None:
-    """
-    Those that come and go in one transaction leave the same rows as those that are stored in between.
-    """
+    """Those that come and go in one transaction leave the same rows as those that are stored in between."""
     await recorded(backend, SHARD, [(i, changes) for i, changes in enumerate(day(1, jobs=2 * INLINE))])
     await rebuild(PROJECTIONS["jobs"](), backend.log.database, [backend.log])
     assert [(2 * INLINE // 5, 2 * INLINE * 4 // 5)] == await rows(
@@ -289,9 +275,7 @@ async def test_many_jobs_that_leave_at_once(backend: Backend) -> None:
 
 
 async def test_what_was_rolled_back_is_not_remembered(backend: Backend) -> None:
-    """
-    Frames that were folded in vain, in part or as a whole, are folded again as if nothing had been.
-    """
+    """Frames that were folded in vain, in part or as a whole, are folded again as if nothing had been."""
     await recorded(backend, SHARD, [(i, changes) for i, changes in enumerate(day(1, jobs=10))])
     await rebuild(PROJECTIONS["jobs"](), backend.log.database, [backend.log])
     read = [decoded_events(frame) async for frame in backend.log.read(SHARD)]

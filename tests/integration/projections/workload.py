@@ -1,6 +1,4 @@
-"""
-What happens in the queues of a pool, for projections to follow.
-"""
+"""What happens in the queues of a pool, for projections to follow."""
 
 from collections.abc import Iterator
 
@@ -61,9 +59,7 @@ def done(attempt: int = 1, code: int = 0) -> JobCompleted:
 
 
 def life(cluster: int, proc: int) -> Iterator[Changes]:
-    """
-    The frames of one job: each job fares otherwise.
-    """
+    """The frames of one job: each job fares otherwise."""
     job = f"job/{cluster}.{proc}"
     match proc % 5:
         case 0:
@@ -85,9 +81,7 @@ def life(cluster: int, proc: int) -> Iterator[Changes]:
 
 
 def day(cluster: int, *, jobs: int = 5, owner: str = "alice") -> Iterator[Changes]:
-    """
-    The frames of one cluster and its claim, lives of jobs side by side.
-    """
+    """The frames of one cluster and its claim, lives of jobs side by side."""
     claim = f"c#{cluster}"
     yield [submitted(cluster, owner, jobs), granted(claim)]
     lives = [life(cluster, proc) for proc in range(jobs)]
@@ -101,9 +95,7 @@ def day(cluster: int, *, jobs: int = 5, owner: str = "alice") -> Iterator[Change
 
 
 def late_day(cluster: int, *, jobs: int = 5, unmade: int = 3, owner: str = "alice") -> Iterator[Changes]:
-    """
-    The same where the jobs come into the queue little by little, and some never do.
-    """
+    """The same where the jobs come into the queue little by little, and some never do."""
     size = jobs + unmade
     event = FactorySubmitted(
         cluster=cluster, owner=owner, ad={"RequestCpus": 2, "Cmd": "/bin/true"}, columns=[], rows=[[]] * size
@@ -123,9 +115,7 @@ def late_day(cluster: int, *, jobs: int = 5, unmade: int = 3, owner: str = "alic
 
 
 async def differing(backend: Backend, name: str, shard: str = SHARD) -> list[Difference]:
-    """
-    What the stored tables of a shard say otherwise than a fresh fold up to their cursor.
-    """
+    """What the stored tables of a shard say otherwise than a fresh fold up to their cursor."""
     async with (
         backend.log.database.connection() as connection,
         connection.transaction(isolation="repeatable_read"),

@@ -1,6 +1,4 @@
-"""
-Who is elected, and who stays it, over a real server and between real processes.
-"""
+"""Who is elected, and who stays it, over a real server and between real processes."""
 
 import asyncio
 import os
@@ -47,9 +45,7 @@ async def is_elected(candidacy: Candidacy, within_s: float) -> bool:
 
 
 async def test_who_thinks_hard_stays_elected(settings: OwnerSettings) -> None:
-    """
-    A service whose loop does not turn for three times its lease has not lost it.
-    """
+    """A service whose loop does not turn for three times its lease has not lost it."""
     async with (
         Candidacy.enter(settings, "test", "shard") as first,
         AsyncExitStack() as stack,
@@ -61,9 +57,7 @@ async def test_who_thinks_hard_stays_elected(settings: OwnerSettings) -> None:
 
 
 async def test_the_next_one_is_elected_as_soon_as_the_first_has_gone(settings: OwnerSettings) -> None:
-    """
-    A lease that is given back is not waited for.
-    """
+    """A lease that is given back is not waited for."""
     long = OwnerSettings(
         pool=settings.pool,
         nats_url=settings.nats_url,
@@ -79,9 +73,7 @@ async def test_the_next_one_is_elected_as_soon_as_the_first_has_gone(settings: O
 
 
 async def test_the_death_of_a_process_is_seen_at_once() -> None:
-    """
-    Whoever knows how a process describes itself is told when that process has ended, and not before.
-    """
+    """Whoever knows how a process describes itself is told when that process has ended, and not before."""
     code = "from kettle.runtime.presence import presence; print(presence(), flush=True); input()"
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -106,9 +98,7 @@ async def test_the_death_of_a_process_is_seen_at_once() -> None:
 
 @pytest.mark.parametrize("changed", [{"boot": "another"}, {"namespace": 1}])
 async def test_nothing_is_proven_of_a_process_elsewhere(changed: dict[str, str | int]) -> None:
-    """
-    On another machine, or where its number means another process, nobody can say that it is over.
-    """
+    """On another machine, or where its number means another process, nobody can say that it is over."""
     described = msgspec.json.encode({**msgspec.json.decode(presence()), "pid": 2**22 + 1, **changed}).decode()
     for text in (described, "no description"):
         waiting = asyncio.create_task(gone(text))
@@ -117,9 +107,7 @@ async def test_nothing_is_proven_of_a_process_elsewhere(changed: dict[str, str |
 
 
 async def test_a_number_that_was_given_again_is_another_process() -> None:
-    """
-    The same process id with another start time: the one that is meant is over.
-    """
+    """The same process id with another start time: the one that is meant is over."""
     other = msgspec.json.encode({**msgspec.json.decode(presence()), "started": 1}).decode()
     async with asyncio.timeout(PATIENCE_S):
         await gone(other)

@@ -1,6 +1,4 @@
-"""
-A service as a process: exit statuses, signals, the lifeline, and what it imports.
-"""
+"""A service as a process: exit statuses, signals, the lifeline, and what it imports."""
 
 import json
 import os
@@ -74,9 +72,7 @@ def log_line(process: "subprocess.Popen[str]") -> dict[str, Any]:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_signal_drains(start: Start, number: signal.Signals) -> None:
-    """
-    SIGTERM and SIGINT let the service finish, and then it has ended cleanly.
-    """
+    """SIGTERM and SIGINT let the service finish, and then it has ended cleanly."""
     process = start(WAITS)
     assert log_line(process)["msg"] == "ready"
     process.send_signal(number)
@@ -85,9 +81,7 @@ def test_signal_drains(start: Start, number: signal.Signals) -> None:
 
 
 def test_second_signal_ends_at_once(start: Start) -> None:
-    """
-    Who asks twice does not wait for the drain deadline.
-    """
+    """Who asks twice does not wait for the drain deadline."""
     process = start("rt.ready()\nawait rt.stopping.wait()\nrt.ready()\nawait asyncio.sleep(3600)")
     log_line(process)
     process.terminate()
@@ -98,9 +92,7 @@ def test_second_signal_ends_at_once(start: Start) -> None:
 
 
 def test_failure_is_logged_once_with_its_traceback(start: Start) -> None:
-    """
-    A service that fails says why in one structured line, and its exit status says that it failed.
-    """
+    """A service that fails says why in one structured line, and its exit status says that it failed."""
     process = start('raise ValueError("boom")')
     _, log = process.communicate(timeout=DEADLINE_S)
     (line,) = [json.loads(line) for line in log.splitlines()]
@@ -110,9 +102,7 @@ def test_failure_is_logged_once_with_its_traceback(start: Start) -> None:
 
 
 def test_bad_settings_are_a_sentence(start: Start) -> None:
-    """
-    A misspelt variable ends the service at once with one sentence and a status of its own.
-    """
+    """A misspelt variable ends the service at once with one sentence and a status of its own."""
     process = start(WAITS, KETTLE_SCHEDD_LESE="1")
     _, log = process.communicate(timeout=DEADLINE_S)
     expected = "kettle schedd: KETTLE_SCHEDD_LESE: unknown setting; did you mean KETTLE_SCHEDD_LEASE?\n"
@@ -120,9 +110,7 @@ def test_bad_settings_are_a_sentence(start: Start) -> None:
 
 
 def test_service_ends_with_its_master(start: Start) -> None:
-    """
-    When the master is gone, a service stops in an orderly way if it can.
-    """
+    """When the master is gone, a service stops in an orderly way if it can."""
     line = make_lifeline()
     process = start(WAITS, fds=(line.read_fd,), **line.environ())
     log_line(process)
@@ -132,9 +120,7 @@ def test_service_ends_with_its_master(start: Start) -> None:
 
 
 def test_hanging_service_ends_with_its_master(start: Start) -> None:
-    """
-    A service whose event loop hangs does not outlive its master.
-    """
+    """A service whose event loop hangs does not outlive its master."""
     line = make_lifeline()
     process = start("rt.ready()\ntime.sleep(3600)", fds=(line.read_fd,), **line.environ())
     log_line(process)
@@ -144,9 +130,7 @@ def test_hanging_service_ends_with_its_master(start: Start) -> None:
 
 
 def test_service_imports_only_what_it_uses() -> None:
-    """
-    The runtime alone brings in neither the web server nor OpenTelemetry nor a database driver.
-    """
+    """The runtime alone brings in neither the web server nor OpenTelemetry nor a database driver."""
     program = "import sys, kettle.runtime; print(*sys.modules)"
     result = subprocess.run(
         [sys.executable, "-c", program], env=clean({}), capture_output=True, text=True, check=True, timeout=20

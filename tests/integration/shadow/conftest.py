@@ -1,6 +1,4 @@
-"""
-A shadow with everybody it talks to.
-"""
+"""A shadow with everybody it talks to."""
 
 from collections.abc import AsyncGenerator
 from pathlib import Path

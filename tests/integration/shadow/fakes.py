@@ -1,6 +1,4 @@
-"""
-A schedd and a startd that say what a test wants, on a bus in memory.
-"""
+"""A schedd and a startd that say what a test wants, on a bus in memory."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -67,7 +65,9 @@ async def until(holds: Callable[[], object]) -> None:
 
 
 class Schedd:
-    """Records what it is told; `live` is what a shadow that asks is given, `over` what is over in the record."""
+    """
+    Records what it is told; `live` is what a shadow that asks is given, `over` what is over in the record.
+    """
 
     def __init__(self, bus: MemoryBus) -> None:
         self.bus = bus

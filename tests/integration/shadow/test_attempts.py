@@ -1,6 +1,4 @@
-"""
-What a shadow says about attempts, to whom, and what it must not say.
-"""
+"""What a shadow says about attempts, to whom, and what it must not say."""
 
 import asyncio
 import os
@@ -16,9 +14,7 @@ from .fakes import Side, held, until
 
 
 async def test_a_job_runs_to_its_end(side: Side) -> None:
-    """
-    An attempt is activated, its output brought home, its end recorded and then confirmed.
-    """
+    """An attempt is activated, its output brought home, its end recorded and then confirmed."""
     job = side.assignment(Out="out")
     async with side.shadow():
         await side.schedd.hand_over(job)
@@ -34,9 +30,7 @@ async def test_a_job_runs_to_its_end(side: Side) -> None:
 
 
 async def test_a_stray_report_waits_for_its_attempt(side: Side) -> None:
-    """
-    A final report of an attempt that the schedd has not handed over yet is neither confirmed nor lost.
-    """
+    """A final report of an attempt that the schedd has not handed over yet is neither confirmed nor lost."""
     first, later = side.assignment(0), side.assignment(1)
     side.schedd.has(first)
     async with side.shadow():
@@ -52,9 +46,7 @@ async def test_a_stray_report_waits_for_its_attempt(side: Side) -> None:
 
 
 async def test_a_stray_report_of_an_attempt_that_is_over_is_confirmed(side: Side) -> None:
-    """
-    What is over in the record is confirmed, exactly that.
-    """
+    """What is over in the record is confirmed, exactly that."""
     over, unknown = side.assignment(0), side.assignment(1)
     side.schedd.over.add(Attempt(over.job, 1))
     async with side.shadow():
@@ -67,9 +59,7 @@ async def test_a_stray_report_of_an_attempt_that_is_over_is_confirmed(side: Side
 
 
 async def test_more_is_asked_for_at_once(side: Side) -> None:
-    """
-    A shadow whose orders do not fit into one message asks again without waiting.
-    """
+    """A shadow whose orders do not fit into one message asks again without waiting."""
     side.schedd.batch = 10
     for proc in range(35):
         side.schedd.has(side.assignment(proc))
@@ -93,9 +83,7 @@ async def test_an_attempt_that_runs_outlives_its_input_file(side: Side) -> None:
 
 
 async def test_an_attempt_that_does_not_run_is_held_for_its_input_file(side: Side) -> None:
-    """
-    The worker does not know it: the job is held with code 13, and the claim stays.
-    """
+    """The worker does not know it: the job is held with code 13, and the claim stays."""
     job = side.schedd.has(side.assignment(TransferInput="gone"))
     async with side.shadow():
         end = await side.schedd.end(job)
@@ -107,9 +95,7 @@ async def test_an_attempt_that_does_not_run_is_held_for_its_input_file(side: Sid
 
 
 async def test_a_refused_probe_proves_nothing(side: Side) -> None:
-    """
-    Only an answer of the worker about the attempt gives it up.
-    """
+    """Only an answer of the worker about the attempt gives it up."""
     job = side.schedd.has(side.assignment(TransferInput="gone"))
     side.startd.refuses = lambda _: RefusedError("denied", "who are you?")
     async with side.shadow():
@@ -120,9 +106,7 @@ async def test_a_refused_probe_proves_nothing(side: Side) -> None:
 
 
 async def test_activations_share_messages_as_far_as_they_fit(side: Side) -> None:
-    """
-    Sixty jobs whose ads have 300 kB each start, in several messages.
-    """
+    """Sixty jobs whose ads have 300 kB each start, in several messages."""
     big = "x" * 300_000
     side.startd.silent = True
     async with side.shadow():
@@ -137,9 +121,7 @@ async def test_activations_share_messages_as_far_as_they_fit(side: Side) -> None
 
 
 async def test_inline_input_of_one_job_is_bounded(side: Side) -> None:
-    """
-    Of very many small files only the first go along; all are offered.
-    """
+    """Of very many small files only the first go along; all are offered."""
     (side.work / "many").mkdir()
     for number in range(3000):
         (side.work / "many" / f"f{number}").write_bytes(os.urandom(3000))
@@ -153,9 +135,7 @@ async def test_inline_input_of_one_job_is_bounded(side: Side) -> None:
 
 
 async def test_an_activation_that_no_message_holds(side: Side) -> None:
-    """
-    The job is held with a sentence, its neighbours run, and no claim is given up.
-    """
+    """The job is held with a sentence, its neighbours run, and no claim is given up."""
     bad, good = side.assignment(0, Environment="x" * 4_000_000, Note="y" * 4_200_000), side.assignment(1)
     side.schedd.has(bad)
     side.schedd.has(good)
@@ -172,9 +152,7 @@ async def test_an_activation_that_no_message_holds(side: Side) -> None:
 
 
 async def test_one_refused_activation_does_not_spoil_its_batch(side: Side) -> None:
-    """
-    What a startd refuses as a whole is said again one by one; the one to blame is held, after a probe.
-    """
+    """What a startd refuses as a whole is said again one by one; the one to blame is held, after a probe."""
 
     def refuses(message: Activate) -> RefusedError | None:
         bad = any("Bad" in activation.ad for activation in message.activations)
@@ -221,9 +199,7 @@ async def test_a_refusal_after_a_lost_answer_gives_nothing_up(side: Side) -> Non
 
 
 async def test_only_the_startd_says_that_a_claim_is_lost(side: Side) -> None:
-    """
-    Code 1034 of an activation.
-    """
+    """Code 1034 of an activation."""
     side.startd.says = lambda activation: (1034, "there is no such claim")
     job = side.assignment()
     async with side.shadow():
@@ -235,9 +211,7 @@ async def test_only_the_startd_says_that_a_claim_is_lost(side: Side) -> None:
 
 
 async def test_a_busy_startd_is_asked_again(side: Side) -> None:
-    """
-    `busy` is no refusal of the job.
-    """
+    """`busy` is no refusal of the job."""
     side.startd.refuses = lambda _: RefusedError("busy", "later") if len(side.startd.messages) < 4 else None
     job = side.assignment()
     async with side.shadow():
@@ -249,9 +223,7 @@ async def test_a_busy_startd_is_asked_again(side: Side) -> None:
 
 
 async def test_what_a_job_uses_is_passed_on(side: Side) -> None:
-    """
-    A measurement goes to the schedd, whose policies it may concern, and ends nothing.
-    """
+    """A measurement goes to the schedd, whose policies it may concern, and ends nothing."""
     job = side.assignment()
     usage = Usage(wall=8.0, user_cpu=2.0, memory_kib=4096)
     async with side.shadow():

@@ -1,6 +1,4 @@
-"""
-Reading what jobs name.
-"""
+"""Reading what jobs name."""
 
 import os
 from pathlib import Path
@@ -55,9 +53,7 @@ async def test_a_tree_is_transferred(tmp_path: Path) -> None:
 
 
 async def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
-    """
-    What was read for another job serves only as long as the file is the same.
-    """
+    """What was read for another job serves only as long as the file is the same."""
     inputs, path = reader(tmp_path / "home"), tmp_path / "f"
     path.write_text("one")
     first = (await inputs.gather(job(tmp_path, "f")))[0].file.data
@@ -68,9 +64,7 @@ async def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
 
 
 async def test_bytes_are_bounded(tmp_path: Path) -> None:
-    """
-    More than may be is code 32, found before anything is read.
-    """
+    """More than may be is code 32, found before anything is read."""
     (tmp_path / "d").mkdir()
     for name in "abc":
         with (tmp_path / "d" / name).open("wb") as file:
@@ -82,9 +76,7 @@ async def test_bytes_are_bounded(tmp_path: Path) -> None:
 
 
 async def test_files_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    Directories count too: a tree without files has an end as well.
-    """
+    """Directories count too: a tree without files has an end as well."""
     monkeypatch.setattr(module, "MAX_FILES", 20)
     for number in range(30):
         (tmp_path / "d" / str(number)).mkdir(parents=True)
@@ -93,9 +85,7 @@ async def test_files_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 async def test_a_name_that_is_no_text(tmp_path: Path) -> None:
-    """
-    A message could not say it.
-    """
+    """A message could not say it."""
     (tmp_path / "d").mkdir()
     Path(os.fsdecode(os.fsencode(tmp_path / "d") + b"/\xff")).touch()
     with pytest.raises(InputError, match="is no name of a file"):
@@ -103,17 +93,13 @@ async def test_a_name_that_is_no_text(tmp_path: Path) -> None:
 
 
 async def test_what_has_no_size_before_it_is_read(tmp_path: Path) -> None:
-    """
-    Files of the kernel say that they are empty, and are not.
-    """
+    """Files of the kernel say that they are empty, and are not."""
     with pytest.raises(InputError, match="size is not known"):
         await gather(reader(tmp_path / "home"), job(tmp_path, "/proc/self/status"))
 
 
 async def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    A directory that may not be listed is not passed over, and its path is named.
-    """
+    """A directory that may not be listed is not passed over, and its path is named."""
 
     def closed(path: Path) -> object:
         if path.name == "closed":
@@ -130,9 +116,7 @@ async def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.M
 
 
 async def test_a_worker_reads_pieces_of_what_was_offered(side: Side) -> None:
-    """
-    With the claim's secret; not beyond, not before, and not what has become something else.
-    """
+    """With the claim's secret; not beyond, not before, and not what has become something else."""
     data = os.urandom(10_000)
     (side.work / "f").write_bytes(data)
     order = side.assignment(TransferInput="f")
@@ -165,9 +149,7 @@ async def test_a_worker_reads_pieces_of_what_was_offered(side: Side) -> None:
 
 @pytest.mark.parametrize("name", ["home/state", "link", "a\0b", "x" * 300])
 def test_a_job_event_log_has_its_place(tmp_path: Path, name: str) -> None:
-    """
-    What is no path, or belongs to the pool, is refused like any file that cannot be written.
-    """
+    """What is no path, or belongs to the pool, is refused like any file that cannot be written."""
     (tmp_path / "home").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "home" / "log")
     appender = JobAppender(FileAccess(tmp_path / "home"))

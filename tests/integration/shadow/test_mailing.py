@@ -1,6 +1,4 @@
-"""
-Mails that cannot be made or sent: they stop neither other mails nor the shadow.
-"""
+"""Mails that cannot be made or sent: they stop neither other mails nor the shadow."""
 
 import asyncio
 import contextlib
@@ -67,9 +65,7 @@ def settings(tmp_path: Path) -> ShadowSettings:
 
 @asynccontextmanager
 async def sending(outbox: MailOutbox, settings: ShadowSettings, server: MailServer) -> AsyncGenerator[None]:
-    """
-    A postman and a mail server that he finds.
-    """
+    """A postman and a mail server that he finds."""
     port = int(settings.mail_server.partition(":")[2])
     async with await asyncio.start_server(server.talk, "127.0.0.1", port):
         postman = asyncio.create_task(Postman(outbox, settings).run())
@@ -88,9 +84,7 @@ def mail(to: str, owner: str = "ann") -> Mail:
 async def test_an_address_that_is_none_costs_its_mail_only(
     tmp_path: Path, settings: ShadowSettings, to: str
 ) -> None:
-    """
-    The mails before and behind it in the frame are kept, and so is how far the record is read.
-    """
+    """The mails before and behind it in the frame are kept, and so is how far the record is read."""
     outbox = MailOutbox(tmp_path / "mail", settings, head=1)
     outbox.write(2, [mail("bob"), mail(to), mail("eve@example.com")])
     texts = [path.read_text() for path in outbox.waiting()]
@@ -103,9 +97,7 @@ async def test_an_address_that_is_none_costs_its_mail_only(
 async def test_whatever_a_mail_does_to_libraries_stops_no_other(
     tmp_path: Path, settings: ShadowSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """
-    An error that nobody thought of, when it is made and when it is sent.
-    """
+    """An error that nobody thought of, when it is made and when it is sent."""
     made = EmailMessage.set_content
 
     def fails(message: EmailMessage, text: str) -> None:
@@ -127,9 +119,7 @@ async def test_whatever_a_mail_does_to_libraries_stops_no_other(
 async def test_a_mail_that_is_not_taken_stops_no_other(
     tmp_path: Path, settings: ShadowSettings, answer: str
 ) -> None:
-    """
-    It waits for itself, also if the server hangs up over it, and is sent when it is taken at last.
-    """
+    """It waits for itself, also if the server hangs up over it, and is sent when it is taken at last."""
     outbox, server = MailOutbox(tmp_path / "mail", settings, head=1), MailServer(full=answer)
     outbox.write(2, [mail("full"), mail("bob"), mail("eve")])
     async with sending(outbox, settings, server):
@@ -143,9 +133,7 @@ async def test_a_mail_that_is_not_taken_stops_no_other(
 
 
 async def test_what_no_server_would_take_is_given_up(tmp_path: Path, settings: ShadowSettings) -> None:
-    """
-    A recipient that does not exist, and an address that takes an extension which the server has not.
-    """
+    """A recipient that does not exist, and an address that takes an extension which the server has not."""
     outbox, server = MailOutbox(tmp_path / "mail", settings, head=1), MailServer(nobody="550 no")
     outbox.write(2, [mail("nobody"), mail("bob"), mail("eve")])
     path = outbox.waiting()[1]
@@ -190,9 +178,7 @@ async def test_too_many_mails_are_dropped_and_said_once(
 async def test_trouble_with_mail_ends_no_shadow(
     side: Side, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """
-    A disk that takes no mail is an error in the log, again and again; jobs are looked after.
-    """
+    """A disk that takes no mail is an error in the log, again and again; jobs are looked after."""
     tried = 0
 
     async def full(*_: object) -> None:

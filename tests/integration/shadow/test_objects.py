@@ -34,9 +34,7 @@ PIECES = -(-SIZE // module.PIECE)
 
 
 class Way:
-    """
-    A shadow that serves one file, and its store; machines on the same bus.
-    """
+    """A shadow that serves one file, and its store; machines on the same bus."""
 
     def __init__(self, directory: Path, tasks: asyncio.TaskGroup, settings: ShadowSettings) -> None:
         self.now = 0.0
@@ -73,9 +71,7 @@ class Way:
         return Piece(data)
 
     def stored(self) -> int:
-        """
-        How many pieces were ever put into the store.
-        """
+        """How many pieces were ever put into the store."""
         stream = self.server.streams.get(SUBJECTS.object_stream)
         return stream.last if stream is not None else 0
 
@@ -87,9 +83,7 @@ class Way:
         return cache, fetcher
 
     async def job(self, cache: InputCache, machine: str) -> bytes:
-        """
-        What a job on a machine gets.
-        """
+        """What a job on a machine gets."""
         file = InputFile(name=machine, mode=0o644, size=SIZE, sha256=self.digest)
         activation = Activation(
             key=ClaimKey("c", "s"), job=JobId(1, 0), attempt=1, ad={}, inputs=[file], shadow="shadow"
@@ -108,9 +102,7 @@ async def way(directory: Path, **settings: str | float) -> AsyncGenerator[Way]:
 
 
 async def test_one_machine_is_served_by_the_shadow_and_the_others_by_the_store(tmp_path: Path) -> None:
-    """
-    However many of them ask at once, the file is put there once.
-    """
+    """However many of them ask at once, the file is put there once."""
     async with way(tmp_path) as one:
         machines = [(f"m{number}", *one.machine(f"m{number}")) for number in range(5)]
         first, *others = machines
@@ -127,9 +119,7 @@ async def test_one_machine_is_served_by_the_shadow_and_the_others_by_the_store(t
 
 @pytest.mark.parametrize(("chosen", "pieces"), [("always", PIECES), ("never", 0)])
 async def test_the_store_can_be_used_for_all_and_for_none(tmp_path: Path, chosen: str, pieces: int) -> None:
-    """
-    By a setting; small files never go there.
-    """
+    """By a setting; small files never go there."""
     async with way(tmp_path, object_store=chosen) as one:
         cache, _ = one.machine("m")
         assert one.data == await one.job(cache, "m")
@@ -139,9 +129,7 @@ async def test_the_store_can_be_used_for_all_and_for_none(tmp_path: Path, chosen
 
 
 async def test_pieces_that_are_gone_are_read_from_the_shadow(tmp_path: Path) -> None:
-    """
-    The store may lose what it has at any time.
-    """
+    """The store may lose what it has at any time."""
     async with way(tmp_path, object_store="always") as one:
         await one.offer("m")
         stream = one.server.streams[SUBJECTS.object_stream]
@@ -154,9 +142,7 @@ async def test_pieces_that_are_gone_are_read_from_the_shadow(tmp_path: Path) -> 
 
 
 async def test_wrong_bytes_in_the_store_are_not_used(tmp_path: Path) -> None:
-    """
-    Whoever put them there: the file's sum decides, and the shadow is asked for all of it.
-    """
+    """Whoever put them there: the file's sum decides, and the shadow is asked for all of it."""
     async with way(tmp_path, object_store="always") as one:
         await one.offer("m")
         await one.bus.append(SUBJECTS.object_piece(one.digest, 0), b"x" * module.PIECE)
@@ -166,9 +152,7 @@ async def test_wrong_bytes_in_the_store_are_not_used(tmp_path: Path) -> None:
 
 
 async def test_a_full_store_is_left_alone(tmp_path: Path) -> None:
-    """
-    Machines read from the shadow then; it is not tried for each of them.
-    """
+    """Machines read from the shadow then; it is not tried for each of them."""
     async with way(tmp_path, object_store="always", object_store_mib=1) as one:
         assert [0, 0] == [await one.offer(name) for name in ("m", "n")]
         tried = one.stored()
@@ -177,9 +161,7 @@ async def test_a_full_store_is_left_alone(tmp_path: Path) -> None:
 
 
 async def test_a_file_that_changed_is_not_complete(tmp_path: Path) -> None:
-    """
-    Its last piece never comes, and nobody is told that it is there.
-    """
+    """Its last piece never comes, and nobody is told that it is there."""
     async with way(tmp_path, object_store="always") as one:
         one.path.write_bytes(one.data[::-1])
         assert 0 == await one.offer("m")
@@ -188,9 +170,7 @@ async def test_a_file_that_changed_is_not_complete(tmp_path: Path) -> None:
 
 
 async def test_the_least_recently_used_leaves_a_cache(tmp_path: Path) -> None:
-    """
-    What a job is about to use stays, whatever the limit.
-    """
+    """What a job is about to use stays, whatever the limit."""
     async with way(tmp_path) as one:
         cache, _ = one.machine("m", limit=SIZE - 1)
         assert one.data == await one.job(cache, "m")

@@ -1,6 +1,4 @@
-"""
-Ending attempts, and ending itself.
-"""
+"""Ending attempts, and ending itself."""
 
 import asyncio
 
@@ -17,9 +15,7 @@ from .fakes import POOL, Side, until
 
 
 async def test_a_stop_order_is_followed_once(side: Side) -> None:
-    """
-    The schedd repeats it with each exchange of lists; the worker hears it once.
-    """
+    """The schedd repeats it with each exchange of lists; the worker hears it once."""
     job = side.assignment()
     stop = Stop(job=job.job, attempt=1, code=1023, reason="the job was removed")
     async with side.shadow():
@@ -35,9 +31,7 @@ async def test_a_stop_order_is_followed_once(side: Side) -> None:
 
 
 async def test_a_stop_order_waits_for_the_activation(side: Side) -> None:
-    """
-    A worker that has not heard of an attempt would not end it, and start it then.
-    """
+    """A worker that has not heard of an attempt would not end it, and start it then."""
     job = side.assignment()
     side.startd.refuses = lambda _: RefusedError("busy", "later")
     async with side.shadow():
@@ -50,9 +44,7 @@ async def test_a_stop_order_waits_for_the_activation(side: Side) -> None:
 
 
 async def test_a_pending_stop_ends_with_its_attempt(side: Side) -> None:
-    """
-    When the schedd forgets the attempt, nobody goes on telling a machine that does not answer.
-    """
+    """When the schedd forgets the attempt, nobody goes on telling a machine that does not answer."""
     job = side.assignment()
     async with side.shadow() as shadow:
         await side.schedd.hand_over(job)
@@ -88,9 +80,7 @@ async def test_it_stops_while_nobody_answers(side: Side) -> None:
 
 
 async def test_it_stops_while_it_reads(side: Side) -> None:
-    """
-    A large input file that is being hashed does not keep it.
-    """
+    """A large input file that is being hashed does not keep it."""
     with (side.work / "large").open("wb") as file:
         file.truncate(20 << 30)  # without blocks, but with bytes to hash
     async with side.shadow():
@@ -102,9 +92,7 @@ async def test_it_stops_while_it_reads(side: Side) -> None:
 
 
 async def test_nothing_is_taken_over_while_it_stops(side: Side) -> None:
-    """
-    A job that is handed over too late is refused, and the schedd keeps it for the next shadow.
-    """
+    """A job that is handed over too late is refused, and the schedd keeps it for the next shadow."""
     async with side.shadow() as shadow:
         shadow.close()
         with pytest.raises(RefusedError, match="asked to stop"):
@@ -116,9 +104,7 @@ def conversations() -> list[str]:
 
 
 async def test_nothing_is_left_of_a_machine_without_jobs(side: Side) -> None:
-    """
-    The conversation with a machine ends after the last attempt on it, and after its confirmations.
-    """
+    """The conversation with a machine ends after the last attempt on it, and after its confirmations."""
     job, gone = side.assignment(0), side.assignment(1)
     async with side.shadow() as shadow:
         await side.schedd.hand_over(job)

@@ -44,9 +44,7 @@ def small(name: str, data: bytes) -> OutputFile:
     ],
 )
 async def test_lists_that_cannot_be_hold_the_job(side: Side, attributes: Ad, code: int, words: str) -> None:
-    """
-    With code and sentence, and no machine has worked for it.
-    """
+    """With code and sentence, and no machine has worked for it."""
     with (side.work / "large").open("wb") as file:
         file.truncate(3 * MIB)
     job = side.job(attributes)
@@ -63,9 +61,7 @@ async def test_lists_that_cannot_be_hold_the_job(side: Side, attributes: Ad, cod
 
 @pytest.mark.parametrize(("limit", "settings"), [(2, {}), (1000, {"max_output_mib": 2})])
 async def test_too_many_bytes_of_results(side: Side, limit: int, settings: dict[str, object]) -> None:
-    """
-    Code 33, whether the job or the site set the limit; nothing is fetched.
-    """
+    """Code 33, whether the job or the site set the limit; nothing is fetched."""
     job = side.assignment(MaxTransferOutputMB=limit)
     async with side.shadow(**settings):
         await side.schedd.hand_over(job)
@@ -78,9 +74,7 @@ async def test_too_many_bytes_of_results(side: Side, limit: int, settings: dict[
 
 
 async def test_results_that_went_wrong_elsewhere(side: Side) -> None:
-    """
-    What did arrive is put in its place, and the job is held with the worker's words.
-    """
+    """What did arrive is put in its place, and the job is held with the worker's words."""
     job = side.assignment(Out="out")
     trouble = Trouble(code=12, subcode=256, reason="sending x to s3://b: no")
     body = Exited(exit_code=0, outputs=[small("_condor_stdout", b"hi")], trouble=trouble)
@@ -96,9 +90,7 @@ async def test_results_that_went_wrong_elsewhere(side: Side) -> None:
 
 
 async def test_what_an_evicted_job_saved_goes_along_with_its_next_run(side: Side) -> None:
-    """
-    Beside its input files and instead of them; when the job is done it is gone.
-    """
+    """Beside its input files and instead of them; when the job is done it is gone."""
     (side.work / "in").write_text("original")
     first = side.assignment(TransferInput="in")
     second = msgspec.structs.replace(first, attempt=2)
@@ -124,9 +116,7 @@ async def test_what_an_evicted_job_saved_goes_along_with_its_next_run(side: Side
 
 
 async def test_what_was_saved_goes_when_the_job_is_over(side: Side) -> None:
-    """
-    The schedd is told whose files are kept, and says who will not run again.
-    """
+    """The schedd is told whose files are kept, and says who will not run again."""
     job = side.assignment()
     failed = Failed(hold=False, code=1004, reason="vacated", outputs=[small("x", b"1")])
     async with side.shadow():
@@ -143,9 +133,7 @@ async def test_what_was_saved_goes_when_the_job_is_over(side: Side) -> None:
 
 
 async def test_machines_read_input_files_in_turn(side: Side) -> None:
-    """
-    Who asks before his job's turn is told to ask again; a job that runs makes room for the next.
-    """
+    """Who asks before his job's turn is told to ask again; a job that runs makes room for the next."""
     (side.work / "f").write_bytes(b"x" * 10_000)
     jobs = [side.assignment(proc, TransferInput="f") for proc in range(2)]
 
@@ -215,9 +203,7 @@ async def test_a_checkpoint_that_is_not_handed_out_for_now_waits(
 
 
 async def test_a_checkpoint_that_its_machine_cannot_read_holds_the_job(side: Side) -> None:
-    """
-    It ends there at once: no repeat would change it.
-    """
+    """It ends there at once: no repeat would change it."""
     job = side.assignment(MaxTransferOutputMB=1)
     async with side.shadow():
         await side.schedd.hand_over(job)
@@ -233,9 +219,7 @@ def confirmed(side: Side, count: int) -> bool:
 
 
 async def test_an_old_checkpoint_that_is_said_again_does_not_replace_a_newer_one(side: Side) -> None:
-    """
-    Although its key is not kept: of an attempt that saves very often only the newest is.
-    """
+    """Although its key is not kept: of an attempt that saves very often only the newest is."""
     job = side.assignment()
     made = [checkpoint(job, number, small("state", b"%d" % number)) for number in (1, 2, 3)]
     async with side.shadow() as shadow:

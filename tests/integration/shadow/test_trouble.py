@@ -1,6 +1,4 @@
-"""
-What one job names, or one worker says, is the trouble of nobody else.
-"""
+"""What one job names, or one worker says, is the trouble of nobody else."""
 
 import os
 
@@ -29,9 +27,7 @@ from .fakes import POOL, Side, held, until
 
 
 async def test_a_job_of_another_account_is_held(side: Side) -> None:
-    """
-    The shadow has the rights of its account, and lends them to nobody else.
-    """
+    """The shadow has the rights of its account, and lends them to nobody else."""
     job = side.assignment(Owner="somebody-else", TransferInput="/etc/hostname")
     async with side.shadow():
         await side.schedd.hand_over(job)
@@ -80,9 +76,7 @@ async def test_a_job_of_another_account_that_runs_has_none_of_our_rights(side: S
 
 @pytest.mark.parametrize("attribute", ["In", "TransferInput", "Cmd"])
 async def test_the_pools_own_files_are_no_input(side: Side, attribute: str) -> None:
-    """
-    Neither by their path nor through a link.
-    """
+    """Neither by their path nor through a link."""
     (side.home / "credentials" / "schedd.nk").write_text("secret")
     (side.work / "link").symlink_to(side.home / "credentials" / "schedd.nk")
     for proc, name in enumerate(
@@ -99,9 +93,7 @@ async def test_the_pools_own_files_are_no_input(side: Side, attribute: str) -> N
 
 
 async def test_the_pools_own_files_are_no_output(side: Side) -> None:
-    """
-    Standard output there keeps a job from running; another file is not brought there.
-    """
+    """Standard output there keeps a job from running; another file is not brought there."""
     early, late = side.assignment(0, Out=f"{side.home}/x"), side.assignment(1, Iwd=str(side.home / "state"))
     async with side.shadow():
         await side.schedd.hand_over(early, late)
@@ -115,9 +107,7 @@ async def test_the_pools_own_files_are_no_output(side: Side) -> None:
 
 @pytest.mark.parametrize("caller", [user("schedd"), user("startd"), daemon("negotiator")])
 async def test_names_are_not_roles(side: Side, caller: Identity) -> None:
-    """
-    A person who is called like a service is not one.
-    """
+    """A person who is called like a service is not one."""
     bus = MemoryBus(side.server, subjects=Subjects(POOL), identity=caller)
     job = side.assignment()
     request = FetchInput(key=job.key, job=job.job, attempt=1, name="f", offset=0, length=1)
@@ -145,9 +135,7 @@ async def test_names_are_not_roles(side: Side, caller: Identity) -> None:
     ids=["long", "nul", "zero", "pipe", "loop", "root", "parent", "long command", "long directory"],
 )
 async def test_what_one_job_names_is_its_own_trouble(side: Side, attributes: dict[str, Scalar]) -> None:
-    """
-    The job is held with a sentence, and the next one runs.
-    """
+    """The job is held with a sentence, and the next one runs."""
     os.mkfifo(side.work / "pipe")
     (side.work / "loop").symlink_to(side.work / "loop")
     bad, good = side.job(attributes), side.assignment(1)
@@ -160,9 +148,7 @@ async def test_what_one_job_names_is_its_own_trouble(side: Side, attributes: dic
 async def test_a_failure_over_one_job_is_the_end_of_one_attempt(
     side: Side, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """
-    What nobody thought of is logged and holds the job; the shadow and the other jobs go on.
-    """
+    """What nobody thought of is logged and holds the job; the shadow and the other jobs go on."""
 
     async def gather(self: Inputs, ad: Ad, saved: object, **_: object) -> list[object]:
         if "Bad" in ad:
@@ -183,9 +169,7 @@ async def test_a_failure_over_one_job_is_the_end_of_one_attempt(
 
 
 async def test_a_failure_over_results_holds_the_job(side: Side, monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    The worker's final report is here: the attempt is over, whatever happens to its files.
-    """
+    """The worker's final report is here: the attempt is over, whatever happens to its files."""
 
     async def place(*args: object, **options: object) -> None:
         raise ZeroDivisionError("nobody thought of this")
@@ -201,9 +185,7 @@ async def test_a_failure_over_results_holds_the_job(side: Side, monkeypatch: pyt
 
 
 async def test_a_message_that_is_no_report_is_passed_over(side: Side) -> None:
-    """
-    A broken worker does not stop the reports of the others.
-    """
+    """A broken worker does not stop the reports of the others."""
     job = side.assignment()
     async with side.shadow():
         await side.startd.bus.append(Subjects(POOL).work("schedd", "worker"), b"\xc1")
@@ -214,9 +196,7 @@ async def test_a_message_that_is_no_report_is_passed_over(side: Side) -> None:
 
 
 async def test_a_very_long_reason_is_cut(side: Side) -> None:
-    """
-    Names are the job's own, and need be neither short nor text.
-    """
+    """Names are the job's own, and need be neither short nor text."""
     job = side.assignment(TransferInput="x" * 100_000)
     async with side.shadow():
         await side.schedd.hand_over(job)
@@ -228,9 +208,7 @@ async def test_a_very_long_reason_is_cut(side: Side) -> None:
 
 @pytest.mark.parametrize("name", ["pipe", "directory", "a\0b", "x" * 300])
 async def test_output_that_has_no_place(side: Side, name: str) -> None:
-    """
-    The job is held with code 12; a pipe that nobody reads does not keep the shadow.
-    """
+    """The job is held with code 12; a pipe that nobody reads does not keep the shadow."""
     os.mkfifo(side.work / "pipe")
     (side.work / "directory").mkdir()
     job = side.schedd.has(side.assignment(Out=name))
@@ -244,9 +222,7 @@ async def test_output_that_has_no_place(side: Side, name: str) -> None:
 
 
 async def test_a_short_result_is_no_result(side: Side) -> None:
-    """
-    A large file that arrives with fewer bytes than were reported is not put in place.
-    """
+    """A large file that arrives with fewer bytes than were reported is not put in place."""
     side.startd.files["big"] = b"x" * 10
     job = side.assignment()
     async with side.shadow():
@@ -259,9 +235,7 @@ async def test_a_short_result_is_no_result(side: Side) -> None:
 
 
 async def test_refused_reports_are_said_again(side: Side) -> None:
-    """
-    What happened does not become untrue by a refusal, and one report does not keep the others.
-    """
+    """What happened does not become untrue by a refusal, and one report does not keep the others."""
     jobs = [side.assignment(proc, Owner="somebody-else") for proc in range(5)]
     report, refusals = side.schedd.report, [3]
 

@@ -10,18 +10,14 @@ from kettle.testing.lanes import database_server
 
 @pytest.fixture
 def directory() -> Generator[Path]:
-    """
-    Where a test's own server keeps what it has.
-    """
+    """Where a test's own server keeps what it has."""
     with server_directory() as path:
         yield path
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def postgres() -> AsyncIterator[str]:
-    """
-    One server for all tests that do not hurt it.
-    """
+    """One server for all tests that do not hurt it."""
     with server_directory() as path:
         async with database_server(path) as url:
             yield url
@@ -29,8 +25,6 @@ async def postgres() -> AsyncIterator[str]:
 
 @pytest_asyncio.fixture
 async def dsn(postgres: str) -> AsyncIterator[str]:
-    """
-    An empty database.
-    """
+    """An empty database."""
     async with fresh_database(postgres) as url:
         yield url

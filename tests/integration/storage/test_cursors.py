@@ -1,6 +1,4 @@
-"""
-Cursors of projections move with the rows that they stand for, or not at all.
-"""
+"""Cursors of projections move with the rows that they stand for, or not at all."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -40,9 +38,7 @@ async def removed(log: PgLog, schema: str = "p") -> int:
 
 
 async def test_rows_and_cursor_are_committed_together(log: PgLog) -> None:
-    """
-    A transaction that fails moves neither.
-    """
+    """A transaction that fails moves neither."""
     cursors = PgCursors(log.database)
     assert 0 == await cursors.cursor("p", 1, "s")
     async with cursors.advance("p", 1, "s", was=0, now=3) as tx:
@@ -55,9 +51,7 @@ async def test_rows_and_cursor_are_committed_together(log: PgLog) -> None:
 
 
 async def test_the_guard_lets_one_of_two_instances_through(log: PgLog) -> None:
-    """
-    The other one's rows are rolled back.
-    """
+    """The other one's rows are rolled back."""
     cursors = PgCursors(log.database)
 
     async def instance() -> None:
@@ -70,9 +64,7 @@ async def test_the_guard_lets_one_of_two_instances_through(log: PgLog) -> None:
 
 
 async def test_tables_of_another_version_are_not_touched(log: PgLog) -> None:
-    """
-    Code of another version neither moves a cursor nor begins one, and is told.
-    """
+    """Code of another version neither moves a cursor nor begins one, and is told."""
     cursors = PgCursors(log.database)
     async with cursors.advance("p", 1, "s", was=0, now=5):
         pass
@@ -88,9 +80,7 @@ async def test_tables_of_another_version_are_not_touched(log: PgLog) -> None:
 
 
 async def test_why_a_projection_stopped_is_kept_until_it_moves(log: PgLog) -> None:
-    """
-    The note stands beside the cursor that it is about, also at the very beginning, and nowhere else.
-    """
+    """The note stands beside the cursor that it is about, also at the very beginning, and nowhere else."""
     cursors = PgCursors(log.database)
     await cursors.stop("p", 1, "s", at=0, why="broken")
     assert ("broken", 0) == (await cursors.stopped("p", 1, "s"), await cursors.cursor("p", 1, "s"))
@@ -102,9 +92,7 @@ async def test_why_a_projection_stopped_is_kept_until_it_moves(log: PgLog) -> No
 
 
 class Removed:
-    """
-    The streams of removed jobs.
-    """
+    """The streams of removed jobs."""
 
     name = "removed"
     version = 1
@@ -115,9 +103,7 @@ class Removed:
 
 
 async def test_a_projection_sees_every_event_once(log: PgLog) -> None:
-    """
-    Over several runs of the projection, with frames from the log and from the bus.
-    """
+    """Over several runs of the projection, with frames from the log and from the bus."""
     subjects = Subjects("test")
     bus = MemoryBus(MemoryServer(), subjects=subjects, identity=daemon("test"))
     async with Shard.own(log, "s", owner="me") as shard:

@@ -1,6 +1,4 @@
-"""
-Readers of the log skip nothing and see nothing out of order, whatever writers do at the same time.
-"""
+"""Readers of the log skip nothing and see nothing out of order, whatever writers do at the same time."""
 
 import asyncio
 import os
@@ -50,9 +48,7 @@ SELECT count(*) FROM (
 
 
 class Holding(Database):
-    """
-    Carries out the next statement in an open transaction, and commits or loses that when it is told.
-    """
+    """Carries out the next statement in an open transaction, and commits or loses that when it is told."""
 
     hold = False
 
@@ -76,9 +72,7 @@ class Holding(Database):
 
 
 class Frames:
-    """
-    A projection that keeps which frames it was given, in the order in which it was.
-    """
+    """A projection that keeps which frames it was given, in the order in which it was."""
 
     name = "frames"
     version = 1
@@ -111,9 +105,7 @@ class Followers:
         return [(row["frame"], row["epoch"]) for row in rows]
 
     async def saw(self, count: int) -> list[tuple[int, int]]:
-        """
-        Wait until each has seen so many frames; what they saw, which is the same.
-        """
+        """Wait until each has seen so many frames; what they saw, which is the same."""
         await until(lambda: count <= min(len(self.in_log), len(self.on_bus)) or bool(self.ended()))
         async with asyncio.timeout(PATIENCE_S):
             while count > len(await self.projected()):
@@ -126,9 +118,7 @@ class Followers:
         self.loops = [asyncio.create_task(loop) for loop in (self._read(), self._consume(), self._project())]
 
     def ended(self) -> list[asyncio.Task[None]]:
-        """
-        Those that never should.
-        """
+        """Those that never should."""
         return [loop for loop in self.loops if loop.done()]
 
     async def _read(self) -> None:
@@ -173,9 +163,7 @@ async def followed(log: PgLog, server: MemoryServer, *shards: str) -> AsyncGener
 
 @asynccontextmanager
 async def owned(log: PgLog, shard: str, server: MemoryServer) -> AsyncGenerator[Shard]:
-    """
-    An owner at work; that it was fenced is its own affair.
-    """
+    """An owner at work; that it was fenced is its own affair."""
     bus = MemoryBus(server, subjects=SUBJECTS, identity=daemon("owner"))
     async with Shard.own(log, shard, owner="test") as owner:
         loops = [asyncio.create_task(owner.run()), asyncio.create_task(relay(bus, log, owner, SUBJECTS))]
@@ -293,9 +281,7 @@ async def test_of_two_writers_the_second_waits_for_an_open_append(dsn: str, comm
 
 
 async def test_an_append_that_meets_an_open_takeover_is_fenced(dsn: str) -> None:
-    """
-    It waits for the takeover's outcome, and then writes nothing.
-    """
+    """It waits for the takeover's outcome, and then writes nothing."""
     server = MemoryServer()
     async with (
         PgLog.connect(dsn, patience=PATIENCE_S) as log,

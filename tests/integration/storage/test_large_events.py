@@ -1,6 +1,4 @@
-"""
-What a reader of the log holds at once, whatever people submit.
-"""
+"""What a reader of the log holds at once, whatever people submit."""
 
 from kettle.storage import PgLog
 from kettle.storage.pieces import NoArchives
@@ -12,9 +10,7 @@ COUNT = 5
 
 
 async def test_a_page_of_large_events_is_bounded(dsn: str) -> None:
-    """
-    No page has more than it should and one event; all of them together have everything, in order.
-    """
+    """No page has more than it should and one event; all of them together have everything, in order."""
     async with PgLog.connect(dsn, patience=30.0) as log:
         tenure = await log.take("large", owner="test")
         for number in range(1, COUNT + 1):

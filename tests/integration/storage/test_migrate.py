@@ -1,6 +1,4 @@
-"""
-Bringing a database's schema up to date.
-"""
+"""Bringing a database's schema up to date."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -22,9 +20,7 @@ async def database(dsn: str) -> AsyncIterator[Database]:
 
 @pytest.fixture
 def release(tmp_path: Path) -> Path:
-    """
-    The first release of a component with one table.
-    """
+    """The first release of a component with one table."""
     (tmp_path / "migrations").mkdir()
     (tmp_path / "schema.sql").write_text("CREATE TABLE fruit (name text);")
     return tmp_path
@@ -55,9 +51,7 @@ async def run(database: Database, directory: Path, *stages: str) -> list[str]:
 
 
 async def test_a_new_database_gets_the_whole_schema(database: Database, release: Path) -> None:
-    """
-    And the steps that led to it count as done.
-    """
+    """And the steps that led to it count as done."""
     next_release(release)
     assert ["schema"] == await run(database, release)
     assert [("colour", "NO"), ("name", "YES")] == await columns(database)
@@ -65,9 +59,7 @@ async def test_a_new_database_gets_the_whole_schema(database: Database, release:
 
 
 async def test_an_old_database_is_brought_up_to_date_in_two_stages(database: Database, release: Path) -> None:
-    """
-    What the old release can live with comes first; in the end old and new database are the same.
-    """
+    """What the old release can live with comes first; in the end old and new database are the same."""
     assert ["schema"] == await run(database, release)
     next_release(release)
     assert ["01_pre_colour"] == await run(database, release, "pre")
@@ -77,9 +69,7 @@ async def test_an_old_database_is_brought_up_to_date_in_two_stages(database: Dat
 
 
 async def test_a_step_that_fails_leaves_no_trace(database: Database, release: Path) -> None:
-    """
-    All or nothing.
-    """
+    """All or nothing."""
     await run(database, release)
     next_release(release)
     (release / "migrations" / "03_pre_wrong.sql").write_text("ALTER TABLE nosuch ADD x text;")
@@ -89,8 +79,6 @@ async def test_a_step_that_fails_leaves_no_trace(database: Database, release: Pa
 
 
 async def test_services_that_start_at_once_do_not_collide(database: Database) -> None:
-    """
-    One makes the schema, the others find it.
-    """
+    """One makes the schema, the others find it."""
     ran = await asyncio.gather(*(database.run(migrate) for _ in range(4)))
     assert [[], [], [], ["schema"]] == sorted(ran)

@@ -1,6 +1,4 @@
-"""
-The log in a real PostgreSQL: crashes, lost answers, races, pieces, plans.
-"""
+"""The log in a real PostgreSQL: crashes, lost answers, races, pieces, plans."""
 
 import asyncio
 import os
@@ -32,9 +30,7 @@ def frame(number: int, position: int, count: int = 1, *, epoch: int = 1) -> Fram
 
 
 class Losing(Database):
-    """
-    Loses the answer of the next statement: it is carried out, then the connection is gone.
-    """
+    """Loses the answer of the next statement: it is carried out, then the connection is gone."""
 
     lose = 0
 
@@ -48,9 +44,7 @@ class Losing(Database):
 
 
 async def test_an_append_whose_answer_was_lost_is_there_once(dsn: str) -> None:
-    """
-    The append is repeated, writes nothing the second time, and is found to have succeeded.
-    """
+    """The append is repeated, writes nothing the second time, and is found to have succeeded."""
     async with PgLog.connect(dsn, patience=PATIENCE_S) as log, Losing.connect(dsn) as database:
         losing = PgLog(database)
         await losing.take("s", owner="me")
@@ -64,9 +58,7 @@ async def test_an_append_whose_answer_was_lost_is_there_once(dsn: str) -> None:
 
 
 async def test_a_lost_answer_of_a_stale_owner_stays_a_refusal(dsn: str) -> None:
-    """
-    Looking does not take another owner's frame for ours.
-    """
+    """Looking does not take another owner's frame for ours."""
     async with PgLog.connect(dsn, patience=PATIENCE_S) as log, Losing.connect(dsn) as database:
         losing = PgLog(database)
         await losing.take("s", owner="old")
@@ -78,9 +70,7 @@ async def test_a_lost_answer_of_a_stale_owner_stays_a_refusal(dsn: str) -> None:
 
 
 async def test_a_save_whose_answer_was_lost_is_not_a_refusal(dsn: str) -> None:
-    """
-    The cursor tells that it was done.
-    """
+    """The cursor tells that it was done."""
     async with PgLog.connect(dsn, patience=PATIENCE_S) as log, Losing.connect(dsn) as database:
         await log.take("s", owner="me")
         working_set = PgWorkingSet(database)
@@ -93,9 +83,7 @@ async def test_a_save_whose_answer_was_lost_is_not_a_refusal(dsn: str) -> None:
 async def test_nothing_is_lost_or_doubled_when_the_server_is_killed(
     directory: Path, how: signal.Signals
 ) -> None:
-    """
-    Callers wait while the server is away; every event that was answered is there, once, in order.
-    """
+    """Callers wait while the server is away; every event that was answered is there, once, in order."""
     async with (
         EmbeddedPostgres(directory / "postgres", throwaway=False) as server,
         PgLog.connect(server.dsn, patience=PATIENCE_S) as log,
@@ -134,9 +122,7 @@ async def test_nothing_is_lost_or_doubled_when_the_server_is_killed(
 
 
 async def test_owners_that_race_leave_a_contiguous_log(dsn: str) -> None:
-    """
-    Whatever they try, positions and frames have neither gap nor repetition.
-    """
+    """Whatever they try, positions and frames have neither gap nor repetition."""
     async with PgLog.connect(dsn, patience=PATIENCE_S) as log:
 
         async def contend(name: str) -> int:
@@ -161,9 +147,7 @@ async def test_owners_that_race_leave_a_contiguous_log(dsn: str) -> None:
 
 
 async def test_the_log_goes_over_from_one_piece_to_the_next(dsn: str) -> None:
-    """
-    Pieces are made ahead, and a frame may lie across two of them.
-    """
+    """Pieces are made ahead, and a frame may lie across two of them."""
     async with PgLog.connect(dsn, patience=PATIENCE_S) as log:
         await log.take("s", owner="me")
         await log.database.run(lambda c: c.execute("UPDATE log.shard SET head = $1, frame = 9", PIECE - 3))
@@ -178,9 +162,7 @@ async def test_the_log_goes_over_from_one_piece_to_the_next(dsn: str) -> None:
 
 
 async def test_a_running_owner_makes_the_next_piece_in_time(dsn: str) -> None:
-    """
-    Also without taking the shard anew.
-    """
+    """Also without taking the shard anew."""
     async with PgLog.connect(dsn, patience=PATIENCE_S) as log:
         await log.take("s", owner="me")
         await log.database.run(lambda c: c.execute("UPDATE log.shard SET head = $1", PIECE - AHEAD - 2))
@@ -190,9 +172,7 @@ async def test_a_running_owner_makes_the_next_piece_in_time(dsn: str) -> None:
 
 
 async def test_a_new_piece_does_not_wait_for_readers_of_other_shards(dsn: str) -> None:
-    """
-    A long report must not hold up a new schedd.
-    """
+    """A long report must not hold up a new schedd."""
     async with PgLog.connect(dsn, patience=PATIENCE_S) as log:
         await log.take("other", owner="me")
         async with log.database.connection() as reader, reader.transaction():
@@ -202,18 +182,14 @@ async def test_a_new_piece_does_not_wait_for_readers_of_other_shards(dsn: str) -
 
 
 async def test_a_database_that_is_not_there_is_waited_for(directory: Path) -> None:
-    """
-    As long as the caller has patience.
-    """
+    """As long as the caller has patience."""
     with pytest.raises(LogUnavailableError, match=r"within 0\.3 seconds"):
         async with PgLog.connect(f"postgresql://nobody@/kettle?host={directory}", patience=0.3):
             pass
 
 
 async def test_an_error_of_ours_is_not_retried(dsn: str) -> None:
-    """
-    Waiting would not mend it.
-    """
+    """Waiting would not mend it."""
     async with PgLog.connect(dsn, patience=PATIENCE_S) as log:
         with pytest.raises(asyncpg.UndefinedTableError):
             await asyncio.wait_for(log.database.run(lambda c: c.execute("SELECT * FROM no_such_table")), 5)
@@ -235,9 +211,7 @@ HOT: list[tuple[str, tuple[Any, ...], str]] = [
 async def test_hot_queries_use_their_index(
     dsn: str, query: str, arguments: tuple[Any, ...], index: str
 ) -> None:
-    """
-    A lost index, or a query that stopped fitting it, fails here and not in a pool of a million jobs.
-    """
+    """A lost index, or a query that stopped fitting it, fails here and not in a pool of a million jobs."""
     async with PgLog.connect(dsn, patience=PATIENCE_S) as log, log.database.connection() as connection:
         await log.take("s", owner="me")
         await connection.execute(

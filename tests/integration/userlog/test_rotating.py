@@ -64,9 +64,7 @@ def headings(path: Path) -> list[dict[str, str]]:
 
 @pytest.mark.parametrize("options", ["", "XML", "JSON, UTC, SUB_SECOND"])
 def test_full_files_are_put_aside(tmp_path: Path, options: str) -> None:
-    """
-    Each file begins with what came before it, and a full one says how much it has.
-    """
+    """Each file begins with what came before it, and a full one says how much it has."""
     log = opened(tmp_path / "EventLog", options=options)
     for number in range(1, 161):
         log.write(number, [line(number, options)])
@@ -88,9 +86,7 @@ def test_full_files_are_put_aside(tmp_path: Path, options: str) -> None:
 
 
 def test_one_old_file_is_called_old(tmp_path: Path) -> None:
-    """
-    As HTCondor calls it; with none kept, a full file is begun anew.
-    """
+    """As HTCondor calls it; with none kept, a full file is begun anew."""
     for rotations, names in ((1, ["EventLog", "EventLog.old"]), (0, ["EventLog"])):
         (tmp_path / str(rotations)).mkdir()
         log = opened(tmp_path / str(rotations) / "EventLog", rotations=rotations)
@@ -118,9 +114,7 @@ def test_what_comes_again_is_passed_over(tmp_path: Path) -> None:
 
 
 def test_another_form_begins_another_file(tmp_path: Path) -> None:
-    """
-    Files have one form; counting goes on.
-    """
+    """Files have one form; counting goes on."""
     path = tmp_path / "EventLog"
     log = opened(path)
     log.write(1, [line(1), line(2)])
@@ -131,9 +125,7 @@ def test_another_form_begins_another_file(tmp_path: Path) -> None:
 
 
 def test_a_log_of_somebody_else(tmp_path: Path) -> None:
-    """
-    It is put aside as it is, and nothing of it is counted; what is no log at all is left alone.
-    """
+    """It is put aside as it is, and nothing of it is counted; what is no log at all is left alone."""
     path = tmp_path / "EventLog"
     theirs = opened(path, identity="theirs")
     theirs.write(1, [line(1), line(2)])
@@ -152,9 +144,7 @@ def test_a_log_of_somebody_else(tmp_path: Path) -> None:
 
 
 def test_a_log_that_lost_its_end(tmp_path: Path) -> None:
-    """
-    What the cursor knows to be written is not written again, and the next file counts right.
-    """
+    """What the cursor knows to be written is not written again, and the next file counts right."""
     path = tmp_path / "EventLog"
     log = opened(path)
     log.write(1, [line(1), line(2), line(3)])
@@ -177,9 +167,7 @@ run(Path(sys.argv[1]))
 
 
 def run(directory: Path) -> None:
-    """
-    A writer with a cursor in a file, which is saved after each fifth of sixty frames.
-    """
+    """A writer with a cursor in a file, which is saved after each fifth of sixty frames."""
     from kettle.faults import fault_point
 
     cursor = directory / "cursor"
@@ -197,9 +185,7 @@ def run(directory: Path) -> None:
 @pytest.mark.parametrize("times", [1, 4])
 @pytest.mark.parametrize("place", PLACES)
 def test_killed_at_each_step(tmp_path: Path, place: str, times: int) -> None:
-    """
-    Each event is there once, in its order, wherever the writer was killed, and however often.
-    """
+    """Each event is there once, in its order, wherever the writer was killed, and however often."""
     (tmp_path / "done").mkdir()
     statuses: list[int] = []
     for _ in range(2):
@@ -219,9 +205,7 @@ def test_killed_at_each_step(tmp_path: Path, place: str, times: int) -> None:
 
 
 def test_ends_of_logs_in_each_form() -> None:
-    """
-    What a log says already is found in whatever form it is.
-    """
+    """What a log says already is found in whatever form it is."""
     for options in ("", "XML", "JSON"):
         texts: Sequence[str] = [line(number, options).text for number in (1, 2, 2)]
         tail = Tail(texts[0][7:] + "".join(texts[1:]))

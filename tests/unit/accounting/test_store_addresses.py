@@ -1,6 +1,4 @@
-"""
-Which addresses of stores are refused before anything is sent.
-"""
+"""Which addresses of stores are refused before anything is sent."""
 
 import pytest
 
@@ -25,9 +23,7 @@ from kettle_services.accounting.store_addresses import check
     ],
 )
 def test_addresses(url: str, credentials: str, says: str) -> None:
-    """
-    No password in an address, and none over a network in the clear.
-    """
+    """No password in an address, and none over a network in the clear."""
     found = check(url, credentials)
     assert bool(found) == bool(says)
     assert says in found
@@ -44,17 +40,13 @@ def test_addresses(url: str, credentials: str, says: str) -> None:
     ],
 )
 def test_an_answer_about_something_else_takes_nothing(data: bytes, says: str) -> None:
-    """
-    Only a yes to this very record counts.
-    """
+    """Only a yes to this very record counts."""
     with pytest.raises(NotNowError, match=says):
         outcomes([Record("a", {})], data)
 
 
 def test_each_item_has_a_status_of_its_own() -> None:
-    """
-    201 and 200 are taken, 429 and 503 come again, all else is refused with the reason.
-    """
+    """201 and 200 are taken, 429 and 503 come again, all else is refused with the reason."""
     statuses = {"a": 201, "b": 429, "c": 400, "d": 200, "e": 503}
     items = ",".join(
         f'{{"index": {{"_id": "{name}", "status": {status}, "error": {{"type": "t", "reason": "r"}}}}}}'

@@ -1,6 +1,4 @@
-"""
-The files of a piece give back what went into them, or say that they do not.
-"""
+"""The files of a piece give back what went into them, or say that they do not."""
 
 import datetime as dt
 import sys
@@ -51,9 +49,7 @@ TIMES = st.integers(0, 1 << 52).map(lambda us: AT + dt.timedelta(microseconds=us
 def test_rows_come_back_as_they_were(
     tmp_path_factory: pytest.TempPathFactory, values: list[tuple[dt.datetime, str, str, bytes, bytes]]
 ) -> None:
-    """
-    Whatever text, bytes and times they have; the hash over them is that of the rows that were written.
-    """
+    """Whatever text, bytes and times they have; the hash over them is that of the rows that were written."""
     rows: list[EventRow] = [(n // 3, n, 7, n, *value) for n, value in enumerate(values, 1)]
     events, streams = write(tmp_path_factory.mktemp("rows"), rows[:5], *([rows[5:]] if rows[5:] else []))
     read = [one for group in read_events(events) for one in group]
@@ -67,9 +63,7 @@ def test_rows_come_back_as_they_were(
 
 
 def test_rows_between_two_places_are_read(tmp_path: Path) -> None:
-    """
-    Groups are left out by their statistics, and never a row too many or too few.
-    """
+    """Groups are left out by their statistics, and never a row too many or too few."""
     rows = [row(at, frame=(at + 2) // 3) for at in range(1, 61)]
     events, _ = write(tmp_path, *(rows[start : start + 7] for start in range(0, 60, 7)))
     for after in [(0, 0), (2, 1 << 62), (2, 5), (20, 1 << 62), (20, 60), (7, 21), (7, 20)]:
@@ -81,9 +75,7 @@ def test_rows_between_two_places_are_read(tmp_path: Path) -> None:
 
 
 def test_a_stream_is_found_in_the_groups_that_have_it(tmp_path: Path) -> None:
-    """
-    Also if its events lie far apart, and no other rows come with them.
-    """
+    """Also if its events lie far apart, and no other rows come with them."""
     rows = [row(at, frame=at, stream=f"job/{at % 5_000}.0") for at in range(1, 2 * GROUP + 100)]
     events, streams = write(tmp_path, rows[:GROUP], rows[GROUP : 2 * GROUP], rows[2 * GROUP :])
     assert [one for one in rows if one[5] == "job/77.0"] == read_stream(events, streams, "job/77.0")
@@ -91,9 +83,7 @@ def test_a_stream_is_found_in_the_groups_that_have_it(tmp_path: Path) -> None:
 
 
 def test_a_page_that_rots_after_the_file_was_hashed_is_noticed(tmp_path: Path) -> None:
-    """
-    Pages carry checksums of their own.
-    """
+    """Pages carry checksums of their own."""
     rows = [row(at, frame=at, data=b"%d" % (at * 7919 % 1009)) for at in range(1, 1000)]
     events, _ = write(tmp_path, rows)
     assert [rows] == list(read_events(events))
@@ -106,9 +96,7 @@ def test_a_page_that_rots_after_the_file_was_hashed_is_noticed(tmp_path: Path) -
 
 
 def test_without_pyarrow_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    Reading and writing say what to install.
-    """
+    """Reading and writing say what to install."""
     arrow.cache_clear()
     with monkeypatch.context() as patch:
         for module in ("pyarrow", "pyarrow.parquet"):

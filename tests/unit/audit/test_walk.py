@@ -25,9 +25,7 @@ def many(event: Event, *jobs: Procs, tag: str = "") -> JobsChanged:
 
 
 def found(*recorded: tuple[str, int, Event | bytes], one_frame: bool = False) -> dict[str, tuple[int, str]]:
-    """
-    The first problem of each check that has one, after the submission of four jobs.
-    """
+    """The first problem of each check that has one, after the submission of four jobs."""
     report = AuditReport.empty()
     walk = Walk("schedd.ap", report)
     submitted = ClusterSubmitted(cluster=1, owner="ann", ad={}, columns=[], rows=[[], [], [], []])
@@ -72,17 +70,13 @@ def test_streams_go_on_through_events_of_many_jobs(*, one_frame: bool) -> None:
     ids=["a number twice", "a gap", "another type", "no such event", "garbled"],
 )
 def test_damage_is_found_where_it_is(event: Event | bytes, check: str, sentence: str) -> None:
-    """
-    At the position of the event, and with the stream of the job if that is what is wrong.
-    """
+    """At the position of the event, and with the stream of the job if that is what is wrong."""
     [(name, (position, said))] = found(("job/1.2", 1, HELD), ("jobs/1", 1, event)).items()
     assert (check, 3) == (name, position)
     assert sentence in said
 
 
 def test_what_comes_after_the_end_is_found() -> None:
-    """
-    Job 1.3 completed alone; then it is held with the others.
-    """
+    """Job 1.3 completed alone; then it is held with the others."""
     problems = found(("jobs/1", 1, many(REMOVED, Procs(0, 4, 1))), ("jobs/1", 2, many(HELD, Procs(2, 2, 2))))
     assert {"attempts": (3, "JobHeld of job/1.2 comes after the job was over")} == problems

@@ -1,6 +1,4 @@
-"""
-Proofs that a person may look into a job.
-"""
+"""Proofs that a person may look into a job."""
 
 import pytest
 
@@ -12,9 +10,7 @@ MADE = proof("secret", claim="c#1", job=JOB, attempt=2, person="anna")
 
 
 def test_a_proof_is_good_for_what_it_was_made_for() -> None:
-    """
-    The same person, job and attempt, and the same secret.
-    """
+    """The same person, job and attempt, and the same secret."""
     assert proves(MADE, "secret", claim="c#1", job=JOB, attempt=2, person="anna")
 
 
@@ -30,8 +26,6 @@ def test_a_proof_is_good_for_what_it_was_made_for() -> None:
     ],
 )
 def test_and_for_nothing_else(secret: str, claim: str, job: JobId, attempt: int, person: str) -> None:
-    """
-    Not for another person, another attempt or with another secret.
-    """
+    """Not for another person, another attempt or with another secret."""
     assert not proves(MADE, secret, claim=claim, job=job, attempt=attempt, person=person)
     assert not proves("", secret, claim=claim, job=job, attempt=attempt, person=person)

@@ -1,6 +1,4 @@
-"""
-The reference implementation, if this machine has it: what ours are compared with.
-"""
+"""The reference implementation, if this machine has it: what ours are compared with."""
 
 import importlib
 import os
@@ -15,8 +13,6 @@ needed = pytest.mark.skipif(
 
 
 def module(name: str) -> Any:
-    """
-    Its `htcondor2` or `classad2`; it wants a configuration when it is loaded.
-    """
+    """Its `htcondor2` or `classad2`; it wants a configuration when it is loaded."""
     os.environ.setdefault("CONDOR_CONFIG", "/dev/null")
     return importlib.import_module(name)

@@ -1,6 +1,4 @@
-"""
-ClassAd and ExprTree do what HTCondor's do: the same calls are made on both.
-"""
+"""ClassAd and ExprTree do what HTCondor's do: the same calls are made on both."""
 
 import copy
 import datetime as dt
@@ -33,9 +31,7 @@ FULL = {"a": 1, "B": "x", "d": [1, 2], "e": {"q": 3}, "f": None, "g": 2.5, "h": 
 
 
 def seen(value: Any) -> Any:
-    """
-    What can be compared of a result: numbers and texts, and how ads and expressions are written.
-    """
+    """What can be compared of a result: numbers and texts, and how ads and expressions are written."""
     kind = type(value).__name__
     if kind in {"ClassAd", "ExprTree"}:
         return kind, repr(value), str(value)
@@ -163,9 +159,7 @@ TREES = st.recursive(
 @oracle.needed
 @given(st.dictionaries(st.from_regex(r"[A-Za-z]{1,5}_", fullmatch=True), TREES, max_size=4))
 def test_values_are_stored_written_and_given_back_as_in_htcondor(attributes: dict[str, Any]) -> None:
-    """
-    An underscore makes no name a reserved word.
-    """
+    """An underscore makes no name a reserved word."""
     theirs, ours = oracle.module("classad2").ClassAd(attributes), ads.ClassAd(attributes)
     assert seen(theirs) == seen(ours)
     assert seen(list(theirs.items())) == seen(list(ours.items()))
@@ -200,9 +194,7 @@ def test_what_cannot_be_an_ad_is_told_in_words() -> None:
 
 
 def test_a_time_keeps_its_instant_whatever_its_zone() -> None:
-    """
-    HTCondor takes the hands of the clock for those of UTC; that is not repeated.
-    """
+    """HTCondor takes the hands of the clock for those of UTC; that is not repeated."""
     zone = dt.timezone(dt.timedelta(hours=2))
     noon = dt.datetime(2020, 1, 1, 12, tzinfo=zone)
     assert noon == ads.ClassAd({"a": noon})["a"]

@@ -1,6 +1,4 @@
-"""
-The reader of job event logs says what HTCondor's says.
-"""
+"""The reader of job event logs says what HTCondor's says."""
 
 import pickle
 import threading
@@ -97,9 +95,7 @@ def test_an_event_has_the_attributes_that_it_has_in_htcondor(text: str, tmp_path
 
 
 def test_a_reader_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    """
-    Also as a copy out of a pickle; an event that is not written to its end is not there yet.
-    """
+    """Also as a copy out of a pickle; an event that is not written to its end is not there yet."""
     path = written(tmp_path / "job.log", EVENTS["submit"], EVENTS["execute"])
     log = JobEventLog(str(path))
     assert JobEventType.SUBMIT is next(log).type

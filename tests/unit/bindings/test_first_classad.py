@@ -1,6 +1,4 @@
-"""
-Version 1 of the ClassAd module: expressions with operators, which know their ad.
-"""
+"""Version 1 of the ClassAd module: expressions with operators, which know their ad."""
 
 import pytest
 

@@ -82,9 +82,7 @@ FIRST: Final = {
 
 
 def ours(name: str) -> ModuleType:
-    """
-    Our module of this name under another one: the real one is imported here, too.
-    """
+    """Our module of this name under another one: the real one is imported here, too."""
     spec = importlib.util.spec_from_file_location(f"ours_{name}", MODULES / name / "__init__.py")
     assert spec is not None
     assert spec.loader is not None
@@ -131,9 +129,7 @@ def test_enumerations_are_the_same() -> None:
 @oracle.needed
 @pytest.mark.parametrize("name", ["htcondor2", "classad2"])
 def test_calls_take_the_same_arguments(name: str) -> None:
-    """
-    In the same order and under the same names; ours may take more.
-    """
+    """In the same order and under the same names; ours may take more."""
     module, compared = ours(name), 0
     theirs: Any
     for of, theirs in public(oracle.module(name)).items():

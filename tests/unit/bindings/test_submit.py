@@ -1,6 +1,4 @@
-"""
-Submit objects are written, read and expanded as HTCondor's; and their jobs are made without a pool.
-"""
+"""Submit objects are written, read and expanded as HTCondor's; and their jobs are made without a pool."""
 
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -104,9 +102,7 @@ def test_jobs_are_made_without_a_pool() -> None:
 
 
 def test_names_that_are_no_commands_are_tolerated() -> None:
-    """
-    As HTCondor takes them: programs keep what they like in their descriptions.
-    """
+    """As HTCondor takes them: programs keep what they like in their descriptions."""
     (job,) = Submit({"executable": "/bin/true", "no_such_command": "x", "submit_event_notes": "n"}).jobs()
     assert "/bin/true" == job["Cmd"]
 

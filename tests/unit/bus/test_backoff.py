@@ -1,6 +1,4 @@
-"""
-Waiting before another try.
-"""
+"""Waiting before another try."""
 
 import asyncio
 from contextlib import suppress
@@ -12,9 +10,7 @@ from kettle.bus.ports import BusError
 
 
 def test_waits_double_up_to_the_longest() -> None:
-    """
-    Each is cut by up to half; after an answer the first length comes again.
-    """
+    """Each is cut by up to half; after an answer the first length comes again."""
     backoff = Backoff(1.0, 4.0)
     for length in (1.0, 2.0, 4.0, 4.0):
         assert length / 2 <= backoff.delay() <= length
@@ -23,9 +19,7 @@ def test_waits_double_up_to_the_longest() -> None:
 
 
 async def test_who_is_cancelled_at_the_moment_of_a_failure_does_not_try_again() -> None:
-    """
-    Task groups of Python 3.11 and 3.12 hide the one behind the other.
-    """
+    """Task groups of Python 3.11 and 3.12 hide the one behind the other."""
     begun = asyncio.Event()
 
     async def fails_when_ended() -> None:
@@ -51,9 +45,7 @@ async def test_who_is_cancelled_at_the_moment_of_a_failure_does_not_try_again() 
 
 
 async def test_an_attempt_fails_as_its_work_does() -> None:
-    """
-    And returns what it returns.
-    """
+    """And returns what it returns."""
 
     async def work(answer: str) -> str:
         if not answer:

@@ -1,6 +1,4 @@
-"""
-What a service holds of messages in parts: for whom, how much, and for how long.
-"""
+"""What a service holds of messages in parts: for whom, how much, and for how long."""
 
 import asyncio
 
@@ -33,9 +31,7 @@ def depot(**limits: float) -> Depot:
 
 
 def announced(at: Depot, caller: str, size: int) -> str:
-    """
-    The number under which the parts of a request go.
-    """
+    """The number under which the parts of a request go."""
     answer = at.receive(caller, Parcel(b"", {SIZE: str(size)}), ECHO)
     assert isinstance(answer, Parcel)
     place, number = answer.headers[PLACE].split()
@@ -48,9 +44,7 @@ def part(number: str, offset: int, data: bytes) -> Parcel:
 
 
 async def test_a_request_is_complete_with_its_last_part() -> None:
-    """
-    It keeps its room until it has been answered.
-    """
+    """It keeps its room until it has been answered."""
     here = depot()
     number = announced(here, "u-ada", 12)
     assert Parcel(b"") == here.receive("u-ada", part(number, 0, b"0123456789"), None)
@@ -63,9 +57,7 @@ async def test_a_request_is_complete_with_its_last_part() -> None:
 
 
 async def test_nobody_completes_the_request_of_another() -> None:
-    """
-    He is told what he would be told if there were none, and it is not harmed.
-    """
+    """He is told what he would be told if there were none, and it is not harmed."""
     here = depot()
     number = announced(here, "u-ada", 12)
     here.receive("u-ada", part(number, 0, b"0123456789"), None)
@@ -76,9 +68,7 @@ async def test_nobody_completes_the_request_of_another() -> None:
 
 
 async def test_nobody_fetches_the_reply_of_another() -> None:
-    """
-    Only who asked gets the rest.
-    """
+    """Only who asked gets the rest."""
     here = depot()
     first = here.reply("u-ada", b"0123456789abcdefghijkl")
     assert (b"0123456789", "22") == (first.data, first.headers[SIZE])
@@ -97,9 +87,7 @@ async def test_nobody_fetches_the_reply_of_another() -> None:
     ids=["a gap", "one byte too many", "far too many"],
 )
 async def test_a_part_that_does_not_belong_ends_the_request(offset: int, data: bytes) -> None:
-    """
-    The caller has lost count; what he sent so far is worth nothing.
-    """
+    """The caller has lost count; what he sent so far is worth nothing."""
     here = depot()
     number = announced(here, "u-ada", 12)
     with pytest.raises(RefusedError) as refused:
@@ -109,18 +97,14 @@ async def test_a_part_that_does_not_belong_ends_the_request(offset: int, data: b
 
 @pytest.mark.parametrize("said", ["", "-1", "1e9", "٣", "9" * 40])
 async def test_a_size_that_is_none_is_refused(said: str) -> None:
-    """
-    Whatever somebody writes into a header.
-    """
+    """Whatever somebody writes into a header."""
     with pytest.raises(RefusedError) as refused:
         depot().receive("u-ada", Parcel(b"", {SIZE: said}), ECHO)
     assert "malformed" == refused.value.code
 
 
 async def test_what_nobody_goes_on_with_is_dropped() -> None:
-    """
-    A request without its end, a reply that nobody fetches: both are forgotten after their time.
-    """
+    """A request without its end, a reply that nobody fetches: both are forgotten after their time."""
     here = depot(idle=0.02)
     number = announced(here, "u-ada", 12)
     here.reply("u-ada", b"0123456789abcdefghijkl")
@@ -132,9 +116,7 @@ async def test_what_nobody_goes_on_with_is_dropped() -> None:
 
 
 async def test_who_sends_a_byte_now_and_then_is_not_waited_for_for_ever() -> None:
-    """
-    Each part may take its time, but all of them together have to keep a pace.
-    """
+    """Each part may take its time, but all of them together have to keep a pace."""
     here = depot(idle=0.05, slowest=1_000_000)
     number = announced(here, "u-ada", 1_000)
     with pytest.raises(RefusedError, match="given up"):
@@ -143,18 +125,14 @@ async def test_who_sends_a_byte_now_and_then_is_not_waited_for_for_ever() -> Non
 
 
 async def trickle(here: Depot, number: str) -> None:
-    """
-    Send a byte every few milliseconds, far from all of them within the time.
-    """
+    """Send a byte every few milliseconds, far from all of them within the time."""
     for offset in range(1_000):
         here.receive("u-ada", part(number, offset, b"x"), None)
         await asyncio.sleep(0.005)
 
 
 async def test_there_is_a_bound_for_each_and_for_all() -> None:
-    """
-    In bytes and in number, counted by what was announced, so that nothing fails half way.
-    """
+    """In bytes and in number, counted by what was announced, so that nothing fails half way."""
     here = depot(each=100, in_all=150, count=3)
     announced(here, "u-ada", 60)
     refusals: list[str] = []
@@ -174,9 +152,7 @@ async def test_there_is_a_bound_for_each_and_for_all() -> None:
 
 @pytest.mark.parametrize("second", [b"", b"0123456789abc"], ids=["an empty part", "more than was announced"])
 async def test_a_service_that_answers_nonsense_is_found_out(second: bytes) -> None:
-    """
-    The caller neither asks for ever nor takes more than it was told.
-    """
+    """The caller neither asks for ever nor takes more than it was told."""
     answers = iter([Parcel(b"0123456789", {SIZE: "12", PLACE: "there 1"}), Parcel(second)])
 
     async def carry(_place: str, _data: bytes, _headers: object) -> Parcel:
@@ -187,9 +163,7 @@ async def test_a_service_that_answers_nonsense_is_found_out(second: bytes) -> No
 
 
 async def test_a_small_command_is_one_message() -> None:
-    """
-    Nothing is announced and nothing is added to its headers.
-    """
+    """Nothing is announced and nothing is added to its headers."""
     sent: list[tuple[str, bytes, object]] = []
 
     async def carry(place: str, data: bytes, headers: object) -> Parcel:
@@ -206,9 +180,7 @@ async def test_a_small_command_is_one_message() -> None:
     ids=["end", "begin", "again", "odd"],
 )
 async def test_the_room_of_a_request_is_taken_until_it_is_answered(more: dict[str, str]) -> None:
-    """
-    Whatever its caller sends meanwhile, nobody holds more for him than was agreed.
-    """
+    """Whatever its caller sends meanwhile, nobody holds more for him than was agreed."""
     here = depot()
     number = announced(here, "u-ada", 3)
     whole = here.receive("u-ada", part(number, 0, b"abc"), None)
@@ -222,9 +194,7 @@ async def test_the_room_of_a_request_is_taken_until_it_is_answered(more: dict[st
 
 
 async def test_an_endpoint_may_take_less() -> None:
-    """
-    What is announced for it and is larger is refused before there is room for it.
-    """
+    """What is announced for it and is larger is refused before there is room for it."""
     small = Served(ECHO.endpoint, ECHO.handler, largest=11)
     here = depot()
     with pytest.raises(RefusedError, match="11") as refused:

@@ -1,6 +1,4 @@
-"""
-The bus's driver without its own layer over JetStream.
-"""
+"""The bus's driver without its own layer over JetStream."""
 
 import re
 import subprocess
@@ -31,18 +29,14 @@ assert nats.js.JetStreamContext
 
 
 def test_the_headers_are_those_of_the_driver() -> None:
-    """
-    What stands in the place of the driver's names has the same values.
-    """
+    """What stands in the place of the driver's names has the same values."""
     assert {each.name: Theirs[each.name].value for each in Header} == {
         each.name: each.value for each in Header
     }
 
 
 def test_the_client_needs_no_more() -> None:
-    """
-    Another version of the driver that asks for more is noticed here, and not by a message with headers.
-    """
+    """Another version of the driver that asks for more is noticed here, and not by a message with headers."""
     asked = set(re.findall(r"\bnats\.js\.([\w.]+)", Path(client.__file__).read_text()))
     needed = {name for name in asked if name not in _TYPES}
     assert {f"api.Header.{name}" for name in Header.__members__} == {
@@ -51,9 +45,7 @@ def test_the_client_needs_no_more() -> None:
 
 
 def test_others_have_the_whole_driver() -> None:
-    """
-    Who imports `nats.js` or aiohttp after us gets the real ones, and then so does the client.
-    """
+    """Who imports `nats.js` or aiohttp after us gets the real ones, and then so does the client."""
     ran = subprocess.run(
         [sys.executable, "-P", "-c", _AFTERWARDS], capture_output=True, text=True, check=False, timeout=60
     )

@@ -1,6 +1,4 @@
-"""
-What the holder of a lease does when the bus fails it in the middle of a renewal.
-"""
+"""What the holder of a lease does when the bus fails it in the middle of a renewal."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -14,9 +12,7 @@ PATIENCE_S = 10.0
 
 
 class Trouble:
-    """
-    A bus that answers each write with the next of some errors, and then stores it.
-    """
+    """A bus that answers each write with the next of some errors, and then stores it."""
 
     def __init__(self, *errors: BusError) -> None:
         self._errors = list(errors)
@@ -40,9 +36,7 @@ def held(trouble: Trouble) -> HeldLease:
 
 
 async def test_a_lost_bucket_on_a_bus_that_comes_and_goes_does_not_end_the_renewal() -> None:
-    """
-    The first write finds the bucket empty, the second one nobody who answers, the third one is stored.
-    """
+    """The first write finds the bucket empty, the second one nobody who answers, the third one is stored."""
     trouble = Trouble(WrongSequenceError("not there", expected=7), BusUnavailableError("away"))
     lease = held(trouble)
     async with asyncio.timeout(PATIENCE_S):
@@ -51,9 +45,7 @@ async def test_a_lost_bucket_on_a_bus_that_comes_and_goes_does_not_end_the_renew
 
 
 async def test_a_renewal_that_fails_for_good_loses_the_lease() -> None:
-    """
-    Whoever holds it is told, and may give it back without harm.
-    """
+    """Whoever holds it is told, and may give it back without harm."""
     lease = held(Trouble(BusError("no space left")))
     async with asyncio.timeout(PATIENCE_S):
         await lease.lost

@@ -1,6 +1,4 @@
-"""
-What a service has in hand at once.
-"""
+"""What a service has in hand at once."""
 
 import asyncio
 from typing import cast
@@ -32,9 +30,7 @@ class FakeConnection:
 
 
 class Asker:
-    """
-    Sends requests to a service as if they came from the bus.
-    """
+    """Sends requests to a service as if they came from the bus."""
 
     def __init__(self) -> None:
         self._service = Service(cast("Connection", FakeConnection()), SUBJECTS, None)
@@ -53,9 +49,7 @@ class Asker:
 
 
 async def test_what_is_for_anybody_leaves_room() -> None:
-    """
-    However many questions of people hang, the service's other endpoints answer.
-    """
+    """However many questions of people hang, the service's other endpoints answer."""
 
     async def hang(_request: Text, _caller: Identity) -> Text:
         await asyncio.Event().wait()
@@ -76,9 +70,7 @@ async def test_what_is_for_anybody_leaves_room() -> None:
 
 
 async def test_a_request_that_is_too_large_is_not_taken_in() -> None:
-    """
-    Endpoints say how much they take.
-    """
+    """Endpoints say how much they take."""
 
     async def never(_request: Text, _caller: Identity) -> Text:
         raise AssertionError

@@ -1,6 +1,4 @@
-"""
-Clocks that are turned, and what is left of them.
-"""
+"""Clocks that are turned, and what is left of them."""
 
 import subprocess
 import sys
@@ -16,9 +14,7 @@ _TELL = "import sys, time; [print(time.time(), flush=True) for line in sys.stdin
 
 
 def under(clock: Clock) -> subprocess.Popen[str]:
-    """
-    A process that tells the time for each line that it reads.
-    """
+    """A process that tells the time for each line that it reads."""
     return subprocess.Popen(
         [sys.executable, "-c", _TELL],
         env=clock.environ(),
@@ -37,9 +33,7 @@ def asked(process: subprocess.Popen[str]) -> float:
 
 
 def shared(process: subprocess.Popen[str]) -> list[bool]:
-    """
-    Whether its memory and its semaphore are there.
-    """
+    """Whether its memory and its semaphore are there."""
     names = (f"faketime_shm_{process.pid}", f"sem.faketime_sem_{process.pid}")
     return [Path("/dev/shm", name).exists() for name in names]
 
@@ -65,9 +59,7 @@ def test_what_a_killed_process_shared_is_removed(tmp_path: Path) -> None:
 
 
 def test_what_was_there_before_stays(tmp_path: Path) -> None:
-    """
-    What is left of a process that had ended before is no business of ours.
-    """
+    """What is left of a process that had ended before is no business of ours."""
     with tidied():
         killed = under(Clock(tmp_path / "clock"))
         asked(killed)

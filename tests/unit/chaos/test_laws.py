@@ -1,6 +1,4 @@
-"""
-The laws find what they are there to find: a harness that sees nothing would call every pool sound.
-"""
+"""The laws find what they are there to find: a harness that sees nothing would call every pool sound."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -71,9 +69,7 @@ def evidence(tmp_path: Path) -> Evidence:
     ],
 )
 def test_sound_lives(life: Sequence[Event]) -> None:
-    """
-    What happens in a sound pool is no flaw.
-    """
+    """What happens in a sound pool is no flaw."""
     assert [] == flaws(life)
 
 
@@ -95,16 +91,12 @@ def test_sound_lives(life: Sequence[Event]) -> None:
     ],
 )
 def test_flawed_lives(life: Sequence[Event], found: str) -> None:
-    """
-    Attempts that overlap, ends of what did not run, life after the end.
-    """
+    """Attempts that overlap, ends of what did not run, life after the end."""
     assert found in "; ".join(flaws(life))
 
 
 def test_lost_cluster() -> None:
-    """
-    A cluster that was acknowledged and is not recorded, or with too few jobs, is found.
-    """
+    """A cluster that was acknowledged and is not recorded, or with too few jobs, is found."""
     told = Ledger([Submission(batch="b1", count=1, cluster=1)])
     assert laws.nothing_lost(told, past()).kept
     assert not laws.nothing_lost(told, Past()).kept
@@ -113,9 +105,7 @@ def test_lost_cluster() -> None:
 
 
 def test_cluster_twice() -> None:
-    """
-    A submission that was repeated and recorded each time is found.
-    """
+    """A submission that was repeated and recorded each time is found."""
     asked = Ledger([Submission(batch="b1", count=1)])
     twice = past()
     assert laws.nothing_submitted_twice(asked, twice).kept
@@ -137,17 +127,13 @@ def test_answer_without_event() -> None:
 
 
 def test_job_without_end() -> None:
-    """
-    A job that has neither completed nor was removed is found.
-    """
+    """A job that has neither completed nor was removed is found."""
     assert laws.everything_ended(past(*RUN)).kept
     assert not laws.everything_ended(past(RUN[0])).kept
 
 
 def test_second_run(evidence: Evidence) -> None:
-    """
-    A job that ran more often than the record says, or met itself, or never ran, is found.
-    """
+    """A job that ran more often than the record says, or met itself, or never ran, is found."""
     assert laws.nothing_run_twice(past(*RUN), evidence).kept
     (evidence.directory / "runs").write_text("b1.0\nb1.0\n")
     assert not laws.nothing_run_twice(past(*RUN), evidence).kept
@@ -159,9 +145,7 @@ def test_second_run(evidence: Evidence) -> None:
 
 
 def test_wrong_output(evidence: Evidence) -> None:
-    """
-    A completed job with a missing or another output, or another exit code, is found.
-    """
+    """A completed job with a missing or another output, or another exit code, is found."""
     assert laws.outputs(past(*RUN), evidence).kept
     assert not laws.outputs(past(RUN[0], JobCompleted(attempt=1, exit_code=3)), evidence).kept
     (evidence.work / "out.b1.0").write_text("")
@@ -175,9 +159,7 @@ def test_wrong_output(evidence: Evidence) -> None:
     [(1, 1, 2.0, True), (0, 1, 2.0, False), (1, 2, 2.0, False), (1, 1, 2.1, False)],
 )
 def test_usage(completed: int, attempts: int, wall: float, kept: bool) -> None:
-    """
-    Accounting that counts another number of jobs, attempts or seconds is found.
-    """
+    """Accounting that counts another number of jobs, attempts or seconds is found."""
     said = OwnerUsage(
         owner="me", jobs_completed=completed, attempts=attempts, wall=wall, slot_time=wall, cpu=0.0
     )

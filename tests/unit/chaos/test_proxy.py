@@ -1,6 +1,4 @@
-"""
-A line that is broken on purpose does to a connection what a network would.
-"""
+"""A line that is broken on purpose does to a connection what a network would."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -19,9 +17,7 @@ Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class Server:
-    """
-    Keeps what it hears, and says what it is told to.
-    """
+    """Keeps what it hears, and says what it is told to."""
 
     def __init__(self) -> None:
         self.heard = asyncio.Queue[bytes]()
@@ -53,9 +49,7 @@ async def line(server: Server) -> AsyncGenerator[tuple[Proxy, int]]:
 
 
 async def closed(*writers: asyncio.StreamWriter) -> None:
-    """
-    Ours are closed for certain: one that is left to the garbage collector warns.
-    """
+    """Ours are closed for certain: one that is left to the garbage collector warns."""
     for writer in writers:
         writer.close()
         with suppress(OSError):
@@ -91,9 +85,7 @@ async def read(client: Ends, size: int) -> bytes:
 
 
 async def test_a_clear_line_passes_both_ways(server: Server, broken: tuple[Proxy, int]) -> None:
-    """
-    Nothing is added and nothing is lost.
-    """
+    """Nothing is added and nothing is lost."""
     proxy, port = broken
     client, far = await connect(port, server)
     client[1].write(b"there")
@@ -126,9 +118,7 @@ async def test_what_does_not_pass_passes_later(
 
 
 async def test_a_cut_resets(server: Server, broken: tuple[Proxy, int]) -> None:
-    """
-    Both ends of a connection learn that it is gone, new ones too, until the line is whole.
-    """
+    """Both ends of a connection learn that it is gone, new ones too, until the line is whole."""
     proxy, port = broken
     client, _far = await connect(port, server)
     await proxy.set(CUT)
@@ -145,9 +135,7 @@ async def test_a_cut_resets(server: Server, broken: tuple[Proxy, int]) -> None:
 
 
 async def test_a_black_hole_hides_the_end(server: Server, broken: tuple[Proxy, int]) -> None:
-    """
-    A server that ends its connection is not heard of while nothing passes.
-    """
+    """A server that ends its connection is not heard of while nothing passes."""
     proxy, port = broken
     client, far = await connect(port, server)
     await proxy.set(BLACKHOLE)
@@ -161,9 +149,7 @@ async def test_a_black_hole_hides_the_end(server: Server, broken: tuple[Proxy, i
 
 
 async def test_a_slow_line_delays(server: Server, broken: tuple[Proxy, int]) -> None:
-    """
-    A byte does not arrive before its delay is over.
-    """
+    """A byte does not arrive before its delay is over."""
     proxy, port = broken
     client, _far = await connect(port, server)
     await proxy.set(Line(delay=0.2, rate=1000.0))
@@ -175,9 +161,7 @@ async def test_a_slow_line_delays(server: Server, broken: tuple[Proxy, int]) -> 
 
 
 async def test_a_server_that_is_not_there(tmp_path: Path) -> None:
-    """
-    Whoever connects while nobody listens behind the proxy is reset.
-    """
+    """Whoever connects while nobody listens behind the proxy is reset."""
     proxy = Proxy(tmp_path / "nobody")
     port = await proxy.listen()
     client = await asyncio.open_connection("127.0.0.1", port)
@@ -188,9 +172,7 @@ async def test_a_server_that_is_not_there(tmp_path: Path) -> None:
 
 
 async def test_unix_sockets(tmp_path: Path, server: Server) -> None:
-    """
-    PostgreSQL's socket can be stood in for too.
-    """
+    """PostgreSQL's socket can be stood in for too."""
     listening = await asyncio.start_unix_server(server, tmp_path / "far")
     proxy = Proxy(tmp_path / "far")
     assert 0 == await proxy.listen(tmp_path / "near")

@@ -50,16 +50,12 @@ def called_deep_down(frames: int, action: Callable[[], Value]) -> Value:
     ["true || 1+1+1+1+1 > 0", "false && -(-(-(-1)))", "true ? 1 : ((((2))))", "1 ?: f(f(f(1)))[0].a.b.c.d"],
 )
 def test_a_branch_that_is_not_taken_may_be_too_deep(engine: Engine, text: str) -> None:
-    """
-    Only levels that the evaluation goes down count, however high the expression is as a whole.
-    """
+    """Only levels that the evaluation goes down count, however high the expression is as a whole."""
     assert value_of(engine, text) == value_of(engine, text, context=Context(max_depth=2))
 
 
 def test_a_branch_that_is_taken_is_as_deep_as_it_is(engine: Engine) -> None:
-    """
-    Five levels are enough for an expression of five, four are not.
-    """
+    """Five levels are enough for an expression of five, four are not."""
     text = "ifThenElse(x, 0, -(-(-(-1))))"
     assert 1 == value_of(engine, text, "[x=false]", context=Context(max_depth=9))
     assert 0 == value_of(engine, text, "[x=true]", context=Context(max_depth=1))
@@ -88,9 +84,7 @@ def test_what_would_fail_harms_nobody_who_does_not_ask(engine: Engine, doomed: s
 
 
 def test_the_first_error_or_decision_of_a_chain_wins(engine: Engine) -> None:
-    """
-    Clauses are looked at from left to right, whatever the parentheses; undefined waits for the others.
-    """
+    """Clauses are looked at from left to right, whatever the parentheses; undefined waits for the others."""
     texts = ["u && (true && error)", "(u && false) && error", "u && (5 && 1.0)", "true && (x && (y))"]
     assert [ERROR, False, UNDEFINED, True] == [value_of(engine, text, "[x=2;y=true]") for text in texts]
     texts = ["(z || true) && true", "(true && z) || true", "(true || error) && z", "(z && error) || z"]
@@ -137,9 +131,7 @@ def test_operators_that_look_into_both_ads(engine: Engine, text: str, expected: 
 
 
 def test_members_of_a_list_see_who_walks_it(engine: Engine) -> None:
-    """
-    A subscript evaluates where the list was written, a function where it was called.
-    """
+    """A subscript evaluates where the list was written, a function where it was called."""
     my = "[o=[x=3; l={x,x+1}]; x=9]"
     assert [4, 19, 3] == [value_of(engine, text, my) for text in ("o.l[1]", "sum(o.l)", "o.l[0]")]
 
@@ -213,9 +205,7 @@ def test_all_levels_fit_a_caller_who_is_deep_down_himself(engine: Engine, form: 
 def test_a_stack_that_is_used_up_is_a_failure_of_the_evaluation(
     engine_of_name: Callable[[str, ClassAd], Value],
 ) -> None:
-    """
-    Whoever calls from the end of Python's stack gets the error that all evaluations may raise.
-    """
+    """Whoever calls from the end of Python's stack gets the error that all evaluations may raise."""
     chain = ClassAd.parse("[" + ";".join(f"a{n}=-a{n - 1}" for n in range(1, 180)) + ";a0=1]")
     with pytest.raises(EvaluationFailed, match="too deeply"):
         called_deep_down(800, lambda: engine_of_name("a179", chain))
@@ -239,9 +229,7 @@ def test_a_stack_that_is_used_up_is_a_failure_of_the_evaluation(
     ],
 )
 def test_an_expression_costs_its_size_whenever_it_is_entered(engine: Engine, text: str, steps: int) -> None:
-    """
-    So many steps are enough, one less is not.
-    """
+    """So many steps are enough, one less is not."""
     my = "[x=1+1; y=y; z=3]"
     value_of(engine, text, my, context=Context(max_steps=steps))
     with pytest.raises(EvaluationFailed, match="too long"):
@@ -263,9 +251,7 @@ def test_an_expression_costs_its_size_whenever_it_is_entered(engine: Engine, tex
     ],
 )
 def test_levels_are_counted_where_an_expression_is_left(engine: Engine, text: str, levels: int) -> None:
-    """
-    So many levels are enough, one less is not.
-    """
+    """So many levels are enough, one less is not."""
     my, target = "[x=1+1; n=[k=-(-1)]]", "[t=TARGET.x]"
     value_of(engine, text, my, target, Context(max_depth=levels))
     with pytest.raises(EvaluationFailed, match="too deeply"):
@@ -273,9 +259,7 @@ def test_levels_are_counted_where_an_expression_is_left(engine: Engine, text: st
 
 
 def test_the_other_ad_is_asked_last(engine: Engine) -> None:
-    """
-    A bare name is looked for in the chained ad and in the ads around first; so is TARGET itself.
-    """
+    """A bare name is looked for in the chained ad and in the ads around first; so is TARGET itself."""
     other = ClassAd({"y": 2})
     above = ClassAd({"y": 1})
     inner = ClassAd({"z": 3}, parent=ClassAd.parse("[y=4; target=[y=5]]"))
@@ -288,9 +272,7 @@ def test_the_other_ad_is_asked_last(engine: Engine) -> None:
 
 
 def test_a_failure_that_is_caught_leaves_nothing_behind(engine: Engine) -> None:
-    """
-    A function that goes on after a failure finds no attribute marked as being evaluated.
-    """
+    """A function that goes on after a failure finds no attribute marked as being evaluated."""
     my = "[bad=random(0)]"
     assert 0 == value_of(engine, "countMatches(bad + 0, {[x=1]})", my)
     with pytest.raises(EvaluationFailed, match="random"):
@@ -298,9 +280,7 @@ def test_a_failure_that_is_caught_leaves_nothing_behind(engine: Engine) -> None:
 
 
 def test_an_expression_is_compiled_once() -> None:
-    """
-    Thousands of ads with the same Requirements share one closure.
-    """
+    """Thousands of ads with the same Requirements share one closure."""
     text = 'TARGET.Memory > 17 && Owner == "once"'
     ads = [ClassAd({"Requirements": parse(text), "Owner": owner}) for owner in ("once", "twice")]
     slot = ClassAd({"Memory": 18})
@@ -312,9 +292,7 @@ def test_an_expression_is_compiled_once() -> None:
 
 
 def test_trees_deeper_than_pythons_stack_are_no_danger(engine: Engine) -> None:
-    """
-    What is never gone into may be as deep as it likes; what is, is too deep.
-    """
+    """What is never gone into may be as deep as it likes; what is, is too deep."""
     deep = "+".join(["1"] * 20_000)
     assert True is value_of(engine, f"true || ({deep})")
     with pytest.raises(EvaluationFailed, match="too deeply"):
@@ -331,17 +309,13 @@ def test_a_list_can_be_read_when_the_evaluation_is_over(engine: Engine) -> None:
 
 
 def test_selecting_the_other_side_goes_on_from_either_side(engine: Engine) -> None:
-    """
-    `MY.TARGET` is the other ad, and so is what `TARGET.TARGET` is to that.
-    """
+    """`MY.TARGET` is the other ad, and so is what `TARGET.TARGET` is to that."""
     texts = ["MY.TARGET.x", "TARGET.TARGET.x", "self.other.x", "n.target.x"]
     assert [2, 1, 2, 2] == [value_of(engine, text, "[x=1;n=[]]", "[x=2]") for text in texts]
 
 
 def test_around_a_match_is_an_ad_of_both_sides(engine: Engine) -> None:
-    """
-    `parent` of a matched ad is an ad that names the two, from whichever side one looks.
-    """
+    """`parent` of a matched ad is an ad that names the two, from whichever side one looks."""
     texts = [
         "parent.my.x",
         "parent.target.x",
@@ -357,9 +331,7 @@ def test_around_a_match_is_an_ad_of_both_sides(engine: Engine) -> None:
 
 
 def test_indices_have_32_bits(engine: Engine) -> None:
-    """
-    The upper half of an index is not looked at.
-    """
+    """The upper half of an index is not looked at."""
     texts = [
         "{5}[4294967296]",
         "{5,6}[4294967297]",
@@ -383,9 +355,7 @@ def test_indices_have_32_bits(engine: Engine) -> None:
 )
 @pytest.mark.parametrize("what", ['"a"', "[]", "relTime(1)"])
 def test_what_is_no_boolean_decides_nothing(engine: Engine, text: str, what: str) -> None:
-    """
-    The rest is evaluated, and may fail; after an error or undefined, and by ifThenElse, it is not.
-    """
+    """The rest is evaluated, and may fail; after an error or undefined, and by ifThenElse, it is not."""
     with pytest.raises(EvaluationFailed):
         value_of(engine, text.format(what))
     assert ERROR is value_of(engine, text.format("error"))
@@ -396,9 +366,7 @@ def test_what_is_no_boolean_decides_nothing(engine: Engine, text: str, what: str
 
 
 def test_an_evaluation_can_start_on_its_way() -> None:
-    """
-    What is being evaluated further up ends circles, and what has been gone down is gone.
-    """
+    """What is being evaluated further up ends circles, and what has been gone down is gone."""
     my, slot = ClassAd.parse("[a = b ?: 5; b = a ?: 6; c = TARGET.d]"), ClassAd.parse("[d = TARGET.a]")
     name = parse("c")
     assert 6 == evaluate_within(name, my, slot)[0]

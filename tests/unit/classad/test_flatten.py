@@ -271,9 +271,7 @@ def flat(text: str, context: Context = CONTEXT) -> str:
     ],
 )
 def test_what_the_ad_decides_is_computed(text: str, expected: str) -> None:
-    """
-    The results are the reference's own.
-    """
+    """The results are the reference's own."""
     assert expected == flat(text)
 
 
@@ -290,24 +288,18 @@ def test_what_the_ad_decides_is_computed(text: str, expected: str) -> None:
     ],
 )
 def test_the_result_means_what_the_expression_meant(text: str, expected: str) -> None:
-    """
-    Where the reference changes the meaning, or drops an operand, we do not follow it.
-    """
+    """Where the reference changes the meaning, or drops an operand, we do not follow it."""
     assert expected == flat(text)
 
 
 @pytest.mark.parametrize("text", ["rec", "c1", "c1.x", "rec + x", 'eval("x")', "debug(x)", 'userHome("str")'])
 def test_what_cannot_be_known_stays(text: str) -> None:
-    """
-    Circles, and functions that find out nothing here, are left for whoever knows more.
-    """
+    """Circles, and functions that find out nothing here, are left for whoever knows more."""
     assert text == flat(text)
 
 
 def test_the_clock_is_read_only_where_there_is_one() -> None:
-    """
-    Without a clock the time stays a name.
-    """
+    """Without a clock the time stays a name."""
     assert "1767225600 - x" == flat("CurrentTime - x")
     assert "CurrentTime - x" == flat("CurrentTime - x", Context())
     assert "time() - x" == flat("time() - x", Context())
@@ -315,24 +307,18 @@ def test_the_clock_is_read_only_where_there_is_one() -> None:
 
 @pytest.mark.parametrize("text", ["!" * 450 + "x", "x" + "[0]" * 100_000, "1 - x" * 2_000])
 def test_depth_is_bounded(text: str) -> None:
-    """
-    What is nested too deeply to be evaluated is refused, not attempted.
-    """
+    """What is nested too deeply to be evaluated is refused, not attempted."""
     with pytest.raises(EvaluationFailed):
         flatten(parse(text), AD)
 
 
 def test_steps_are_bounded() -> None:
-    """
-    Attributes that double each other cost what they cost, up to the limit.
-    """
+    """Attributes that double each other cost what they cost, up to the limit."""
     doubling = "".join(f"a{n}=a{n + 1}+a{n + 1}+x;" for n in range(60))
     with pytest.raises(EvaluationFailed, match="long"):
         flatten(parse("a0"), ClassAd.parse(f"[{doubling}]"), Context(max_steps=10_000))
 
 
 def test_a_chain_of_clauses_may_be_long() -> None:
-    """
-    Operands that are joined by one operator stand side by side.
-    """
+    """Operands that are joined by one operator stand side by side."""
     assert " && ".join(["x"] * 5_000) == flat(" && ".join(["x", "t"] * 5_000))

@@ -31,9 +31,7 @@ from kettle.classad import ClassAd, ClassAdParseError, NotRepresentable, read_js
     ],
 )
 def test_each_kind_of_value_has_its_form(value: str, expected: str) -> None:
-    """
-    What JSON knows is written as itself, everything else as an expression with escaped slashes.
-    """
+    """What JSON knows is written as itself, everything else as an expression with escaped slashes."""
     assert f'{{"v": {expected}}}' == write_json(ClassAd.parse(f"[v={value}]"))
 
 
@@ -54,9 +52,7 @@ def test_each_kind_of_value_has_its_form(value: str, expected: str) -> None:
     ],
 )
 def test_json_is_read(text: str, expected: str) -> None:
-    """
-    Only escaped slashes make an expression; commas too many and repeated names do not matter.
-    """
+    """Only escaped slashes make an expression; commas too many and repeated names do not matter."""
     assert expected == unparse(read_json(text))
 
 
@@ -80,9 +76,7 @@ def test_json_is_read(text: str, expected: str) -> None:
     ],
 )
 def test_what_is_no_ad_is_refused(text: str, sentence: str, column: int) -> None:
-    """
-    A refusal says what is wrong and where; a bad expression fails the ad.
-    """
+    """A refusal says what is wrong and where; a bad expression fails the ad."""
     with pytest.raises(ClassAdParseError) as refusal:
         read_json(text)
     assert (sentence, 1, column) == (refusal.value.sentence, refusal.value.line, refusal.value.column)
@@ -105,8 +99,6 @@ def test_octets_that_are_no_characters_are_an_expression() -> None:
 
 
 def test_a_name_that_is_no_text_is_refused() -> None:
-    """
-    An attribute's name cannot be an expression.
-    """
+    """An attribute's name cannot be an expression."""
     with pytest.raises(NotRepresentable, match="is no name that JSON can carry"):
         write_json(ClassAd({"\udcff": 1}))

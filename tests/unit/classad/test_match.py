@@ -21,26 +21,20 @@ SLOT = ClassAd.parse('[Requirements = Owner == "a"; Memory = 20]')
 
 
 def test_two_ads_match_if_each_accepts_the_other() -> None:
-    """
-    Both Requirements are true, whichever side asks.
-    """
+    """Both Requirements are true, whichever side asks."""
     assert matches(JOB, SLOT)
     assert matches(SLOT, JOB)
 
 
 def test_one_refusal_is_enough() -> None:
-    """
-    A slot that wants another owner does not match, though the job would take it.
-    """
+    """A slot that wants another owner does not match, though the job would take it."""
     picky = SLOT.copy()
     picky["Requirements"] = parse('Owner == "b"')
     assert (True, False, False) == (one_way(JOB, picky), one_way(picky, JOB), matches(JOB, picky))
 
 
 def test_whatever_is_not_true_is_no_match() -> None:
-    """
-    Undefined, error, strings, a failed evaluation and no Requirements at all refuse; numbers count.
-    """
+    """Undefined, error, strings, a failed evaluation and no Requirements at all refuse; numbers count."""
     texts = ["undefined", "error", '"true"', "random(0)", "0", "1"]
     ads = [ClassAd({"Requirements": parse(text)}) for text in texts]
     assert [False, False, False, False, False, True] == [one_way(ad, SLOT) for ad in ads]
@@ -48,9 +42,7 @@ def test_whatever_is_not_true_is_no_match() -> None:
 
 
 def test_each_side_has_a_budget_of_its_own() -> None:
-    """
-    What one side's Requirements cost is not taken from the other's.
-    """
+    """What one side's Requirements cost is not taken from the other's."""
     demanding = parse("TARGET.Memory + TARGET.Memory >= Memory")
     left, right = (ClassAd({"Requirements": demanding, "Memory": 1}) for _ in range(2))
     assert matches(left, right, Context(max_steps=7))
@@ -58,26 +50,20 @@ def test_each_side_has_a_budget_of_its_own() -> None:
 
 
 def test_an_ad_can_match_itself() -> None:
-    """
-    Both sides are then one, and circles end there as elsewhere.
-    """
+    """Both sides are then one, and circles end there as elsewhere."""
     ad = ClassAd.parse("[Requirements = TARGET.x == 1 && (TARGET.Requirements ?: true); x = 1]")
     assert matches(ad, ad)
 
 
 def test_a_rank_is_a_number() -> None:
-    """
-    True is 1, anything that is no number is 0.
-    """
+    """True is 1, anything that is no number is 0."""
     texts = ["Memory", "true", "1.5", "nosuch", '"a"', "error", "random(0)"]
     ads = [ClassAd({"Rank": parse(text)}) for text in texts]
     assert [20.0, 1.0, 1.5, 0.0, 0.0, 0.0, 0.0] == [rank(ad, SLOT) for ad in ads]
 
 
 def test_references_go_through_the_ads_own_attributes() -> None:
-    """
-    What an attribute needs, whoever mentions it needs.
-    """
+    """What an attribute needs, whoever mentions it needs."""
     ad = ClassAd.parse("[Big = Memory > Limit; Limit = TARGET.Disk + MY.Extra; Loop = Loop]")
     found = references(parse("Big && Loop && Arch == TARGET.arch"), ad)
     assert {"Big", "Limit", "Loop"} == found.internal
@@ -85,24 +71,18 @@ def test_references_go_through_the_ads_own_attributes() -> None:
 
 
 def test_references_walk_calls_lists_ads_and_subscripts() -> None:
-    """
-    Every place an expression can stand is looked into; strings are not.
-    """
+    """Every place an expression can stand is looked into; strings are not."""
     found = references(parse('f(a, {b}[c], [d=1; e=d+g].e, h.i.j, x ? y : z ?: w, "k", eval("l"), -m, (n))'))
     assert set("abcghxyzwmn") == found.external
 
 
 def test_magic_names_are_no_references() -> None:
-    """
-    CurrentTime, MY, parent and the like are not attributes of anyone.
-    """
+    """CurrentTime, MY, parent and the like are not attributes of anyone."""
     assert frozenset[str]() == references(parse("CurrentTime > 5 && MY =?= parent")).external
 
 
 def test_external_references_have_one_spelling_and_no_prefix() -> None:
-    """
-    What makes up an autocluster: the names asked of the slot.
-    """
+    """What makes up an autocluster: the names asked of the slot."""
     asked = external_references(
         parse("TARGET.Memory > 1 && memory < 9 && OTHER.Disk.x[0] > 1 && my.q"), ClassAd()
     )
@@ -111,9 +91,7 @@ def test_external_references_have_one_spelling_and_no_prefix() -> None:
 
 
 def test_conjuncts_are_the_clauses_at_the_top() -> None:
-    """
-    Parentheses around conjunctions are seen through, other operators are not.
-    """
+    """Parentheses around conjunctions are seen through, other operators are not."""
     clauses = conjuncts(parse("(a && (b || c)) && ((d) && e == f)"))
     assert ["a", "b || c", "d", "e == f"] == [unparse(clause) for clause in clauses]
 

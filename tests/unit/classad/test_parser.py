@@ -15,51 +15,39 @@ from kettle.classad.nodes import (
 
 
 def test_precedence_is_the_languages_own() -> None:
-    """
-    Elvis binds tighter than any binary operator, unlike in other languages.
-    """
+    """Elvis binds tighter than any binary operator, unlike in other languages."""
     expected = Binary("+", Literal(1), Elvis(reference("a"), Literal(2)))
     assert expected == parse("1 + a ?: 2")
 
 
 def test_and_binds_tighter_than_or() -> None:
-    """
-    A disjunction holds conjunctions.
-    """
+    """A disjunction holds conjunctions."""
     a, b, c = (reference(name) for name in "abc")
     assert Logical("||", a, Logical("&&", b, c)) == parse("a || b && c")
 
 
 @pytest.mark.parametrize("text", ["1-1", "a-1", '"x"-1', "(5)-1", "{7}[0]-1", "true-1"])
 def test_minus_after_an_operand_subtracts(text: str) -> None:
-    """
-    A minus that follows an operand is the operator, with or without blanks.
-    """
+    """A minus that follows an operand is the operator, with or without blanks."""
     node = parse(text)
     assert isinstance(node, Binary)
     assert Literal(1) == node.right
 
 
 def test_minus_elsewhere_belongs_to_the_number() -> None:
-    """
-    `2*-3` holds a negative literal, `- 5` an operator.
-    """
+    """`2*-3` holds a negative literal, `- 5` an operator."""
     assert Binary("*", Literal(2), Literal(-3)) == parse("2*-3")
     assert Unary("-", Literal(5)) == parse("- 5")
 
 
 def test_literals_of_different_types_differ() -> None:
-    """
-    1, 1.0 and true are three expressions, though Python holds them equal.
-    """
+    """1, 1.0 and true are three expressions, though Python holds them equal."""
     assert len({parse("1"), parse("1.0"), parse("true")}) == 3
     assert parse("0.0") != parse("-0.0")
 
 
 def test_a_literal_duration_is_a_literal_of_its_own() -> None:
-    """
-    It is equal to another spelling of as many seconds, and to no real.
-    """
+    """It is equal to another spelling of as many seconds, and to no real."""
     assert RelTimeLiteral(65.0) == parse('relTime("1:05")') == parse('relTime("65")')
     assert hash(parse('relTime("1:05")')) == hash(parse('relTime("65")'))
     assert Literal(65.0) != parse('relTime("65")')
@@ -67,42 +55,32 @@ def test_a_literal_duration_is_a_literal_of_its_own() -> None:
 
 
 def test_the_order_of_attributes_does_not_matter() -> None:
-    """
-    An ad is a mapping, and so is one that is written inside of another.
-    """
+    """An ad is a mapping, and so is one that is written inside of another."""
     assert parse("{[a=1; b=2]}") == parse("{[b=2; a=1]}")
     assert hash(parse("{[a=1; b=2]}")) == hash(parse("{[b=2; a=1]}"))
     assert parse("[a=1; b=2]") != parse("[a=2; b=1]")
 
 
 def test_names_keep_their_spelling_and_compare_without_case() -> None:
-    """
-    The key of a reference is its lower-case name.
-    """
+    """The key of a reference is its lower-case name."""
     assert Reference("OpSys", "opsys") == parse("OpSys")
     assert UNDEFINED is evaluate(parse("'true'"))
 
 
 def test_a_repeated_attribute_keeps_its_first_spelling() -> None:
-    """
-    The last expression wins under the first name.
-    """
+    """The last expression wins under the first name."""
     assert AdLiteral((("A", Literal(2)),)) == parse("[A=1; a=2]")
 
 
 def test_neighbouring_strings_join_unless_a_comment_parts_them() -> None:
-    """
-    `"a" "b"` is one string; with a comment in between it is no expression.
-    """
+    """`"a" "b"` is one string; with a comment in between it is no expression."""
     assert Literal("ab") == parse('"a"\n"b"')
     with pytest.raises(ClassAdParseError):
         parse('"a" /* and */ "b"')
 
 
 def test_octal_escapes_make_octets() -> None:
-    """
-    Two octets that are UTF-8 are one character, one octet alone stays an octet.
-    """
+    """Two octets that are UTF-8 are one character, one octet alone stays an octet."""
     assert Literal("é") == parse(r'"\303\251"')
     assert r'"\303"' == unparse(parse(r'"\303"'))
     assert Literal("é") == parse(r'"\303" "\251"')
@@ -138,9 +116,7 @@ def test_octal_escapes_make_octets() -> None:
     ],
 )
 def test_a_refusal_says_what_and_where(text: str, sentence: str, at: int) -> None:
-    """
-    A parse error carries a sentence and the offset of the offending character.
-    """
+    """A parse error carries a sentence and the offset of the offending character."""
     with pytest.raises(ClassAdParseError) as refusal:
         parse(text)
     assert (sentence, at, text) == (refusal.value.sentence, refusal.value.at, refusal.value.text)
@@ -173,9 +149,7 @@ def test_a_refusal_says_what_and_where(text: str, sentence: str, at: int) -> Non
     ],
 )
 def test_what_no_one_writes_is_read_as_htcondor_reads_it(text: str, expected: str) -> None:
-    """
-    The reference accepts some texts that mean nothing; so do we, with the same meaning.
-    """
+    """The reference accepts some texts that mean nothing; so do we, with the same meaning."""
     try:
         assert expected == unparse(parse(text))
     except ClassAdParseError:
@@ -215,9 +189,7 @@ def test_what_no_one_writes_is_read_as_htcondor_reads_it(text: str, expected: st
     ],
 )
 def test_what_htcondor_refuses_is_refused(text: str) -> None:
-    """
-    Each of these is a parse error to the reference.
-    """
+    """Each of these is a parse error to the reference."""
     with pytest.raises(ClassAdParseError):
         parse(text)
 
@@ -253,9 +225,7 @@ def test_nesting_has_htcondors_limits(text: str, parses: bool) -> None:
 
 
 def test_a_refusal_says_the_line_and_the_column() -> None:
-    """
-    Both count from 1, and the excerpt has a caret below the offending character.
-    """
+    """Both count from 1, and the excerpt has a caret below the offending character."""
     with pytest.raises(ClassAdParseError, match="line 2, column 10") as refusal:
         parse("a &&\n  b\t++ c d\n || e")
     assert (2, 10) == (refusal.value.line, refusal.value.column)
@@ -263,9 +233,7 @@ def test_a_refusal_says_the_line_and_the_column() -> None:
 
 
 def test_an_excerpt_of_a_long_line_is_short() -> None:
-    """
-    The part of the line around the offending character is shown.
-    """
+    """The part of the line around the offending character is shown."""
     with pytest.raises(ClassAdParseError) as refusal:
         parse("x" * 500 + " y " + "z" * 500)
     shown, caret = refusal.value.excerpt(20).split("\n")
@@ -273,9 +241,7 @@ def test_an_excerpt_of_a_long_line_is_short() -> None:
 
 
 def test_chains_longer_than_pythons_stack_are_compared_and_hashed() -> None:
-    """
-    A hundred thousand operands are one tree like any other.
-    """
+    """A hundred thousand operands are one tree like any other."""
     one, other = (parse("+".join(["1"] * 100_000)) for _ in range(2))
     assert one is not other
     assert one == other
@@ -284,7 +250,5 @@ def test_chains_longer_than_pythons_stack_are_compared_and_hashed() -> None:
 
 
 def test_the_same_text_is_parsed_once() -> None:
-    """
-    Thousands of ads with the same Requirements share one tree.
-    """
+    """Thousands of ads with the same Requirements share one tree."""
     assert parse("Memory >= 1024") is parse("Memory >= 1024")

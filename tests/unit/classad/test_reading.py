@@ -28,27 +28,21 @@ ADS = [
     ],
 )
 def test_the_beginning_tells_the_form(text: str, form: Form) -> None:
-    """
-    Blank lines and comments before it do not matter.
-    """
+    """Blank lines and comments before it do not matter."""
     assert form is form_of(text)
 
 
 @pytest.mark.parametrize("form", Form)
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_what_is_written_reads_back(form: Form, count: int) -> None:
-    """
-    In each form, also without being told which, and also no ads at all.
-    """
+    """In each form, also without being told which, and also no ads at all."""
     text = "".join(write_ads(ADS[:count], form))
     assert ADS[:count] == list(read_ads(text, form))
     assert ADS[:count] == list(read_ads(text))
 
 
 def test_the_forms_look_like_htcondors() -> None:
-    """
-    Lists are in brackets, an ad on each line; in the long form an empty line follows each ad.
-    """
+    """Lists are in brackets, an ad on each line; in the long form an empty line follows each ad."""
     assert 'b = 1\n\nc = "d"\n\n' == "".join(write_ads([ClassAd({"b": 1}), ClassAd({"c": "d"})], Form.LONG))
     assert "{\n[ b = 1 ],\n[  ]\n}\n" == "".join(write_ads([ClassAd({"b": 1}), ClassAd()], Form.NEW))
     assert '[\n{"b": 1},\n{}\n]\n' == "".join(write_ads([ClassAd({"b": 1}), ClassAd()], Form.JSON))
@@ -68,9 +62,7 @@ def test_the_forms_look_like_htcondors() -> None:
     ],
 )
 def test_a_bad_ad_is_refused_or_reported(text: str, place: tuple[int, int], kept: list[str]) -> None:
-    """
-    The refusal names the line of the file; a report lets the other ads through.
-    """
+    """The refusal names the line of the file; a report lets the other ads through."""
     with pytest.raises(ClassAdParseError) as refusal:
         list(read_ads(text))
     assert place == (refusal.value.line, refusal.value.column)
@@ -80,18 +72,14 @@ def test_a_bad_ad_is_refused_or_reported(text: str, place: tuple[int, int], kept
 
 
 def test_history_files_have_their_delimiter() -> None:
-    """
-    A line of asterisks ends an ad there, a blank line does not.
-    """
+    """A line of asterisks ends an ad there, a blank line does not."""
     text = "a = 1\n\nb = 2\n*** Offset = 0 ClusterId = 1\nc = 3\n*** Offset = 9\n"
     assert ["[ a = 1; b = 2 ]", "[ c = 3 ]"] == [unparse(ad) for ad in read_ads(text, delimiter="***")]
 
 
 @pytest.mark.parametrize("form", [None, Form.LONG])
 def test_lines_of_asterisks_end_ads_also_unasked(form: Form | None) -> None:
-    """
-    What such a line says is no attribute, and lines are counted as they stand in the file.
-    """
+    """What such a line says is no attribute, and lines are counted as they stand in the file."""
     text = "a = 1\n*** Offset = 0 ClusterId = 1\n\nb = 2\n***\nc = 3"
     assert ["[ a = 1 ]", "[ b = 2 ]", "[ c = 3 ]"] == [unparse(ad) for ad in read_ads(text, form)]
     with pytest.raises(ClassAdParseError) as refusal:

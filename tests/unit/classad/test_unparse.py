@@ -39,9 +39,7 @@ from kettle.classad.printing import unparse_indented, unparse_long
     ],
 )
 def test_one_line_form_is_a_fixed_point(text: str) -> None:
-    """
-    Text in canonical form is written back as it was.
-    """
+    """Text in canonical form is written back as it was."""
     assert text == unparse(parse(text))
 
 
@@ -66,32 +64,24 @@ def test_one_line_form_is_a_fixed_point(text: str) -> None:
     ],
 )
 def test_values_are_written_as_expressions(value: Value, expected: str) -> None:
-    """
-    Every value has a text in new syntax.
-    """
+    """Every value has a text in new syntax."""
     assert expected == unparse(value)
 
 
 def test_the_long_form_spells_operators_and_reals_the_old_way() -> None:
-    """
-    Identity is written =?=, reals as short as they can be, and only the quote is escaped.
-    """
+    """Identity is written =?=, reals as short as they can be, and only the quote is escaped."""
     node = parse(r'a is 1.5 && b isnt 2.0 && c == "x\\y\"z" && d < 1e100')
     assert r'a =?= 1.5 && b =!= 2.0 && c == "x\y\"z" && d < 1E+100' == unparse_long(node)
 
 
 def test_the_indented_form_gives_members_lines_of_their_own() -> None:
-    """
-    Lists step in by three, ads by four, twice each.
-    """
+    """Lists step in by three, ads by four, twice each."""
     expected = "\n    [\n        a = 1; \n        b = \n           {\n              1,\n              2\n           }\n    ]"
     assert expected == unparse_indented(parse("[a=1;b={1,2}]"))
 
 
 def test_a_tree_deeper_than_pythons_stack_is_written() -> None:
-    """
-    Whoever holds a tree can write it, however it came about.
-    """
+    """Whoever holds a tree can write it, however it came about."""
     deep: Node = parse("a")
     for _ in range(5000):
         deep = Parentheses(deep)
@@ -100,16 +90,12 @@ def test_a_tree_deeper_than_pythons_stack_is_written() -> None:
 
 @pytest.mark.parametrize("text", ["'parent'", "x.parent", ".'parent'", "'parent'.x", "x.'a b'", "x.'true'"])
 def test_a_selected_parent_needs_no_quotes(text: str) -> None:
-    """
-    A name that means something on its own is in quotes, unless it is selected from something.
-    """
+    """A name that means something on its own is in quotes, unless it is selected from something."""
     assert text == unparse(parse(text))
 
 
 def test_a_chain_longer_than_pythons_stack_is_written() -> None:
-    """
-    Ten thousand clauses are text like any other.
-    """
+    """Ten thousand clauses are text like any other."""
     text = " && ".join(["a"] * 10_000)
     assert text == unparse(parse(text))
 
@@ -126,7 +112,5 @@ def test_a_chain_longer_than_pythons_stack_is_written() -> None:
     ],
 )
 def test_a_literal_duration_is_written_as_one(text: str, expected: str, write: Callable[[Node], str]) -> None:
-    """
-    What evaluates to a real is still written as the duration that it was, in any layout.
-    """
+    """What evaluates to a real is still written as the duration that it was, in any layout."""
     assert expected == write(parse(text))

@@ -36,9 +36,7 @@ from kettle.classad.xmlform import XML_FOOTER, XML_HEADER
     ],
 )
 def test_each_kind_of_value_has_its_element(value: str, expected: str) -> None:
-    """
-    What is written reads back; a string that XML cannot carry is written as an expression.
-    """
+    """What is written reads back; a string that XML cannot carry is written as an expression."""
     ad = ClassAd.parse(f"[v={value}]")
     text = "".join(write_ads([ad], Form.XML))
     assert f'{XML_HEADER}<c>\n    <a n="v">{expected}</a>\n</c>\n{XML_FOOTER}' == text
@@ -59,18 +57,14 @@ def test_a_duration_has_its_element_and_is_read_as_a_literal() -> None:
 
 
 def test_nothing_is_a_document_too() -> None:
-    """
-    Header and footer are there without any ad between them.
-    """
+    """Header and footer are there without any ad between them."""
     text = "".join(write_ads([], Form.XML))
     assert XML_HEADER + XML_FOOTER == text
     assert [] == list(read_ads(text))
 
 
 def test_a_name_is_quoted_or_refused() -> None:
-    """
-    Quotes in a name are written as an entity; a line break has no form.
-    """
+    """Quotes in a name are written as an entity; a line break has no form."""
     ad = ClassAd({'a"<b': 1})
     assert [ad] == list(read_ads("".join(write_ads([ad], Form.XML))))
     with pytest.raises(NotRepresentable):
@@ -102,27 +96,21 @@ def test_a_name_is_quoted_or_refused() -> None:
     ],
 )
 def test_what_is_no_document_of_ads_is_refused(text: str, sentence: str) -> None:
-    """
-    Entities are refused however harmless, and so is everything that has no place.
-    """
+    """Entities are refused however harmless, and so is everything that has no place."""
     with pytest.raises(ClassAdParseError) as refusal:
         list(read_ads(text, Form.XML))
     assert sentence == refusal.value.sentence
 
 
 def test_a_refusal_names_the_line_of_the_file() -> None:
-    """
-    Lines before the document count, and characters of several octets count once.
-    """
+    """Lines before the document count, and characters of several octets count once."""
     with pytest.raises(ClassAdParseError) as refusal:
         list(read_ads("# first\n<c>\n<a n='é'><b v='y'/></a></c>"))
     assert (3, 10) == (refusal.value.line, refusal.value.column)
 
 
 def test_ads_before_an_error_are_kept_if_it_is_reported() -> None:
-    """
-    The rest of the document is not read.
-    """
+    """The rest of the document is not read."""
     reported: list[ClassAdParseError] = []
     text = "<classads><c><a n='x'><i>5</i></a></c><c><b/></c><c/></classads>"
     assert ["[ x = 5 ]"] == [unparse(ad) for ad in read_ads(text, report=reported.append)]

@@ -1,6 +1,4 @@
-"""
-The `kettle` command as people run it: a process, its output, its exit status.
-"""
+"""The `kettle` command as people run it: a process, its output, its exit status."""
 
 import subprocess
 import sys
@@ -19,9 +17,7 @@ class Said(NamedTuple):
 
 
 def kettle(*words: str | Path, stdin: str | bytes = "", **environ: str) -> Said:
-    """
-    What `kettle classad` does, as a process with nothing in its environment but what is said.
-    """
+    """What `kettle classad` does, as a process with nothing in its environment but what is said."""
     data = stdin.encode() if isinstance(stdin, str) else stdin
     done = subprocess.run(
         [sys.executable, "-P", "-m", "kettle_services.cli", "classad", *map(str, words)],
@@ -40,9 +36,7 @@ class Typed(Protocol):
 
 @pytest.fixture
 def typed(capsys: pytest.CaptureFixture[str]) -> Typed:
-    """
-    The same without a process of its own, and without standard input.
-    """
+    """The same without a process of its own, and without standard input."""
 
     def run(*words: str | Path) -> Said:
         try:

@@ -1,6 +1,4 @@
-"""
-Jobs that belong together as rows.
-"""
+"""Jobs that belong together as rows."""
 
 from kettle_services.cli.batches import Batch, by_batch, by_set, grouped
 from kettle_wire.ads.types import Ad
@@ -40,9 +38,7 @@ def test_a_batch_counts_all_of_its_clusters() -> None:
 
 
 def test_jobs_that_are_not_made_yet_are_idle_and_not_done() -> None:
-    """
-    Of a cluster that comes into the queue little by little.
-    """
+    """Of a cluster that comes into the queue little by little."""
     (batch,) = grouped(
         [job(7, 4, IDLE, total=100)],
         [Unmade(cluster=7, owner="ada", made=5, total=100, paused=False)],
@@ -53,9 +49,7 @@ def test_jobs_that_are_not_made_yet_are_idle_and_not_done() -> None:
 
 
 def test_only_jobs_of_sets_are_in_sets() -> None:
-    """
-    Each with its number; two people may use one name.
-    """
+    """Each with its number; two people may use one name."""
     ads = [
         job(1, 0, IDLE, JobSetName="s", JobSetId=1),
         job(2, 0, IDLE),
@@ -69,8 +63,6 @@ def test_only_jobs_of_sets_are_in_sets() -> None:
 
 
 def test_jobs_of_one_cluster_are_a_range() -> None:
-    """
-    As condor_q writes it.
-    """
+    """As condor_q writes it."""
     (batch,) = grouped([job(5, 0, IDLE), job(5, 1, IDLE), job(5, 2, IDLE)], [], by_batch)
     assert "5.0-2" == batch.row[-1]

@@ -1,6 +1,4 @@
-"""
-`kettle classad eval` and `kettle classad match`: values, reasons, refusals.
-"""
+"""`kettle classad eval` and `kettle classad match`: values, reasons, refusals."""
 
 import os
 import subprocess
@@ -54,17 +52,13 @@ def slot(tmp_path: Path) -> Path:
     ],
 )
 def test_a_value_is_one_line(typed: Typed, engine: str, expression: str, value: str) -> None:
-    """
-    Nothing but the value is written, even if it is undefined or error.
-    """
+    """Nothing but the value is written, even if it is undefined or error."""
     assert Said(0, f"{value}\n", "") == typed("eval", "--engine", engine, expression)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_ads_come_from_files(job: Path, slot: Path, engine: str) -> None:
-    """
-    MY and TARGET may be in any form, and one of them may be standard input.
-    """
+    """MY and TARGET may be in any form, and one of them may be standard input."""
     words = ("eval", "--engine", engine, "--my", job, "--target")
     assert Said(0, "true\n", "") == kettle(*words, slot, "Requirements && TARGET.Requirements")
     assert Said(0, "8192\n", "") == kettle(*words, "-", "Memory * 2", stdin='{"Memory": 4096}')
@@ -72,18 +66,14 @@ def test_ads_come_from_files(job: Path, slot: Path, engine: str) -> None:
 
 
 def test_json_is_the_json_form(typed: Typed) -> None:
-    """
-    What JSON has a form for is plain JSON, an expression is marked.
-    """
+    """What JSON has a form for is plain JSON, an expression is marked."""
     assert Said(0, '[1, "a}", {"b": 2.5}]\n', "") == typed("eval", "--json", '{1, "a}", [b = 2.5]}')
     assert Said(0, "null\n", "") == typed("eval", "--json", "undefined")
     assert Said(0, '["\\/Expr(x + 1)\\/"]\n', "") == typed("eval", "--json", "{x + 1}")
 
 
 def test_what_cannot_be_read_is_pointed_at() -> None:
-    """
-    Line and column are named, and a caret stands below the place.
-    """
+    """Line and column are named, and a caret stands below the place."""
     said = kettle("eval", "1 +\n(2 * )")
     assert (1, "") == (said.status, said.out)
     first, line, caret = said.err.splitlines()
@@ -92,27 +82,21 @@ def test_what_cannot_be_read_is_pointed_at() -> None:
 
 
 def test_an_evaluation_that_is_given_up_has_its_own_status() -> None:
-    """
-    No value is written, and the status tells it from an expression that cannot be read.
-    """
+    """No value is written, and the status tells it from an expression that cannot be read."""
     said = kettle("eval", "+".join(["1"] * 500))
     assert (3, "") == (said.status, said.out)
     assert said.err.startswith("kettle classad: the evaluation was given up: ")
 
 
 def test_the_zone_is_that_of_the_machine_but_for_batches() -> None:
-    """
-    A person means the local zone; two runs of a batch agree wherever they take place.
-    """
+    """A person means the local zone; two runs of a batch agree wherever they take place."""
     hours = "getHours(absTime(0))"
     assert Said(0, "5\n", "") == kettle("eval", hours, TZ="XYZ-5")
     assert Said(0, "0\n", "") == kettle("eval", "--batch", stdin=hours, TZ="XYZ-5")
 
 
 def test_debug_reports_beside_the_value() -> None:
-    """
-    What `debug` sees goes to standard error.
-    """
+    """What `debug` sees goes to standard error."""
     said = kettle("eval", "debug(1 + 1) * 2")
     assert (0, "4\n") == (said.status, said.out)
     assert "2" in said.err
@@ -136,9 +120,7 @@ def test_debug_reports_beside_the_value() -> None:
     ],
 )
 def test_the_reason_can_be_had(typed: Typed, expression: str, sentences: list[str]) -> None:
-    """
-    Below the value stands which name is not defined and which operands do not suit, and nothing else.
-    """
+    """Below the value stands which name is not defined and which operands do not suit, and nothing else."""
     said = typed("eval", "--explain", expression)
     assert (0, "") == (said.status, said.err)
     assert [f"  {sentence}" for sentence in sentences] == said.out.splitlines()[1:]
@@ -162,9 +144,7 @@ def test_the_reason_can_be_had(typed: Typed, expression: str, sentences: list[st
 def test_the_reason_is_looked_for_in_both_ads(
     typed: Typed, tmp_path: Path, slot: Path, my: str, expression: str, sentences: list[str]
 ) -> None:
-    """
-    Attributes are followed to the ads that hold them.
-    """
+    """Attributes are followed to the ads that hold them."""
     (tmp_path / "my").write_text(f"{{{my}}}")
     said = typed("eval", "--explain", "--my", tmp_path / "my", "--target", slot, expression)
     assert (0, "", ["undefined", *(f"  {sentence}" for sentence in sentences)]) == (
@@ -175,9 +155,7 @@ def test_the_reason_is_looked_for_in_both_ads(
 
 
 def test_false_is_explained_by_its_clauses(tmp_path: Path, slot: Path) -> None:
-    """
-    Those that are false, also of an attribute that is only named, with the values of their names.
-    """
+    """Those that are false, also of an attribute that is only named, with the values of their names."""
     (tmp_path / "my").write_text(
         "[ RequestMemory = 8192; L = {1, 2}; Requirements = TARGET.Memory >= RequestMemory && (true) && "
         "member(5, L) && size(L) == 2 && +TARGET.Memory == TARGET.Disk ]"
@@ -191,9 +169,7 @@ def test_false_is_explained_by_its_clauses(tmp_path: Path, slot: Path) -> None:
 
 
 def test_a_terminal_gets_the_reason_unasked() -> None:
-    """
-    Who looks at an undefined wants to know why; the first line is the value all the same.
-    """
+    """Who looks at an undefined wants to know why; the first line is the value all the same."""
     ours, theirs = os.openpty()
     with subprocess.Popen(
         [sys.executable, "-P", "-m", "kettle_services.cli", "classad", "eval", "Memory"],
@@ -224,9 +200,7 @@ def test_a_terminal_gets_the_reason_unasked() -> None:
     ],
 )
 def test_what_makes_no_sense_is_refused(typed: Typed, words: tuple[str, ...]) -> None:
-    """
-    A mistake in what was typed is status 2 and a sentence.
-    """
+    """A mistake in what was typed is status 2 and a sentence."""
     said = typed(*words)
     assert (2, "") == (said.status, said.out)
     assert said.err
@@ -257,9 +231,7 @@ def test_ads_that_match(job: Path, slot: Path) -> None:
 
 
 def test_ads_that_do_not_match_say_why(slot: Path) -> None:
-    """
-    Status 1; programs get each clause, whether it holds, and why it is undefined.
-    """
+    """Status 1; programs get each clause, whether it holds, and why it is undefined."""
     said = kettle(
         "match", "-", slot, "--json", stdin='[ Owner = "bob"; Requirements = Disk > 1 && Memory > 1 ]'
     )
@@ -276,9 +248,7 @@ def test_ads_that_do_not_match_say_why(slot: Path) -> None:
 
 
 def test_a_clause_that_is_false_shows_its_values(job: Path) -> None:
-    """
-    Behind the clause stands what its names stand for, once each; programs get it as an object.
-    """
+    """Behind the clause stands what its names stand for, once each; programs get it as an object."""
     words, stdin = (
         ("match", job, "-"),
         '[ Memory = 1024; Requirements = TARGET.Owner == "bob" || Owner =?= 5 ]',
@@ -304,25 +274,19 @@ def test_a_clause_that_is_false_shows_its_values(job: Path) -> None:
     ],
 )
 def test_only_what_stands_behind_a_clause_is_cut(room: int, expected: str) -> None:
-    """
-    On a narrow terminal the clause is whole and its values are as many as fit.
-    """
+    """On a narrow terminal the clause is whole and its values are as many as fit."""
     assert expected == annotated("Memory > 9", {"Memory": "5", "Disk": "6"}, room)
 
 
 def test_names_that_mean_something_else_are_not_shown() -> None:
-    """
-    What is evaluated in other ads has no value here.
-    """
+    """What is evaluated in other ads has no value here."""
     side = Side(ClassAd.parse("[ x = 1; L = {[x = 2]}; n = 3 ]"), "MY")
     clause = parse("countMatches(x > 5, L) > n && [x = n].x == 7")
     assert {"L": "{ [ x = 2 ] }", "n": "3", "[ x = n ].x": "3"} == operands(clause, side, None, Context())
 
 
 def test_missing_requirements_are_explained(job: Path, tmp_path: Path) -> None:
-    """
-    An ad without Requirements matches nothing, which is not what one would guess.
-    """
+    """An ad without Requirements matches nothing, which is not what one would guess."""
     path = tmp_path / "slot.json"
     path.write_text('{"Memory": 4096}')
     said = kettle("match", job, path)
@@ -331,18 +295,14 @@ def test_missing_requirements_are_explained(job: Path, tmp_path: Path) -> None:
 
 
 def test_colours_are_for_who_wants_them(job: Path, slot: Path) -> None:
-    """
-    What holds is green.
-    """
+    """What holds is green."""
     assert "\x1b[32mmatch\x1b[0m" in kettle("match", job, slot, KETTLE_COLOR="always").out
 
 
 @pytest.mark.parametrize("text", ["", "A = (\n", "A = 1\n\nB = 2\n"])
 @pytest.mark.parametrize("words", [("match", "-"), ("eval", "1", "--my", "-", "--target")])
 def test_what_is_not_one_ad_is_no_answer(job: Path, words: tuple[str, ...], text: str) -> None:
-    """
-    Status 2, because 1 would say that the two do not match, or that the expression is bad.
-    """
+    """Status 2, because 1 would say that the two do not match, or that the expression is bad."""
     said = kettle(*words, job, stdin=text)
     assert (2, "") == (said.status, said.out)
     assert said.err.startswith("kettle classad: standard input")
@@ -352,9 +312,7 @@ def test_what_is_not_one_ad_is_no_answer(job: Path, words: tuple[str, ...], text
 
 
 def test_nothing_is_loaded_that_is_not_needed() -> None:
-    """
-    An expression needs neither the pool's client nor numpy; who asks for columns gets numpy.
-    """
+    """An expression needs neither the pool's client nor numpy; who asks for columns gets numpy."""
     code = (
         "import sys, kettle_services.cli.__main__ as m; m.main(sys.argv[1:]); print(*sys.modules, sep='\\n')"
     )

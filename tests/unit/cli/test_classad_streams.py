@@ -1,6 +1,4 @@
-"""
-`kettle classad eval --batch` and `kettle classad convert`: many expressions, many ads.
-"""
+"""`kettle classad eval --batch` and `kettle classad convert`: many expressions, many ads."""
 
 from pathlib import Path
 from typing import Final
@@ -23,9 +21,7 @@ def vectors(name: str) -> list[list[str]]:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_batch_gives_the_vectors(engine: str) -> None:
-    """
-    Each expression of the conformance vectors, a line each, gives its value.
-    """
+    """Each expression of the conformance vectors, a line each, gives its value."""
     rows = vectors("classad-vectors.tsv")
     said = kettle("eval", "--batch", "--engine", engine, stdin="".join(f"{row[0]}\n" for row in rows))
     assert (0, "") == (said.status, said.err)
@@ -36,9 +32,7 @@ def test_a_batch_gives_the_vectors(engine: str) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_batch_of_matches_gives_the_vectors(engine: str) -> None:
-    """
-    With columns MY, TARGET and expression, each row gives its value.
-    """
+    """With columns MY, TARGET and expression, each row gives its value."""
     rows = vectors("classad-match-vectors.tsv")
     text = "".join("\t".join(row[:3]) + "\n" for row in rows)
     said = kettle("eval", "--batch", "--tsv", "--engine", engine, stdin=text)
@@ -78,9 +72,7 @@ def test_a_row_with_a_bad_ad_is_a_parse_error(engine: str) -> None:
 
 
 def test_a_row_with_other_columns_is_a_mistake() -> None:
-    """
-    The line is named; what came before it has been answered.
-    """
+    """The line is named; what came before it has been answered."""
     said = kettle("eval", "--batch", "--tsv", stdin="\t\t1\n\t1\n")
     assert (2, "1\n") == (said.status, said.out)
     assert "line 2 has 2 columns" in said.err
@@ -96,9 +88,7 @@ ADS: Final = (
 
 
 def test_each_form_turns_into_another_and_back() -> None:
-    """
-    What has gone through all forms is the same as before, told how it is written or not.
-    """
+    """What has gone through all forms is the same as before, told how it is written or not."""
     first = kettle("convert", "--from", "new", "--to", "new", stdin=ADS)
     said = first
     for wanted in ("long", "xml", "json", "jsonl", "new"):
@@ -111,9 +101,7 @@ def test_each_form_turns_into_another_and_back() -> None:
 
 @pytest.mark.parametrize("form", ["long", "json", "jsonl", "xml"])
 def test_the_form_can_be_told(typed: Typed, tmp_path: Path, form: str) -> None:
-    """
-    What was written in a form is read in it, and in no other.
-    """
+    """What was written in a form is read in it, and in no other."""
     said = kettle("convert", "--to", form, stdin=ADS)
     (tmp_path / "ads").write_text(said.out)
     wrong = "xml" if form == "long" else "long"
@@ -123,17 +111,13 @@ def test_the_form_can_be_told(typed: Typed, tmp_path: Path, form: str) -> None:
 
 
 def test_octets_that_are_no_text_survive() -> None:
-    """
-    Strings are octets, and no locale changes them.
-    """
+    """Strings are octets, and no locale changes them."""
     said = kettle("convert", "--to", "long", stdin=b'Name = "\xff\xc3\xbc"\n', LC_ALL="C")
     assert Said(0, 'Name = "\udcff\u00fc"\n\n', "") == said
 
 
 def test_json_gets_no_octets_that_are_no_text() -> None:
-    """
-    They are escapes within an expression, so whatever reads JSON can read it.
-    """
+    """They are escapes within an expression, so whatever reads JSON can read it."""
     stdin = b'Name = "\xffz"\n'
     assert Said(0, '{"Name": "\\/Expr(\\"\\\\377z\\")\\/"}\n', "") == kettle(
         "convert", "--to", "jsonl", stdin=stdin
@@ -143,9 +127,7 @@ def test_json_gets_no_octets_that_are_no_text() -> None:
 
 @pytest.mark.parametrize("words", [(), ("--from", "long")])
 def test_a_history_file_holds_an_ad_per_job(words: tuple[str, ...]) -> None:
-    """
-    A line of asterisks ends an ad, and what it says is no attribute.
-    """
+    """A line of asterisks ends an ad, and what it says is no attribute."""
     stdin = 'ProcId = 0\n*** Offset = 0 ClusterId = 1 Owner = "ada"\nProcId = 1\n*** Offset = 11\n'
     said = kettle("convert", *words, "--to", "jsonl", stdin=stdin)
     assert Said(0, '{"ProcId": 0}\n{"ProcId": 1}\n', "") == said
@@ -157,16 +139,12 @@ def test_a_history_file_holds_an_ad_per_job(words: tuple[str, ...]) -> None:
     "text", ["A = 1\n", "[ A = 1 ]", '{"A": 1}', '[{"A": 1}]', '<c><a n="A"><i>1</i></a></c>']
 )
 def test_a_byte_order_mark_is_no_part_of_an_ad(text: str) -> None:
-    """
-    Editors put it before text of any form.
-    """
+    """Editors put it before text of any form."""
     assert Said(0, "A = 1\n\n", "") == kettle("convert", "--to", "long", stdin=f"\ufeff{text}")
 
 
 def test_a_bad_line_is_pointed_at(tmp_path: Path) -> None:
-    """
-    File, line and column are named, and a caret stands below the place.
-    """
+    """File, line and column are named, and a caret stands below the place."""
     path = tmp_path / "bad.long"
     path.write_text("A = 1\nB = (1 + \n")
     said = kettle("convert", "--to", "json", path)
@@ -178,18 +156,14 @@ def test_a_bad_line_is_pointed_at(tmp_path: Path) -> None:
 
 
 def test_what_a_form_cannot_carry_is_refused() -> None:
-    """
-    Nothing is changed silently: the ad is named, and those before it have been written.
-    """
+    """Nothing is changed silently: the ad is named, and those before it have been written."""
     said = kettle("convert", "--to", "long", stdin='[ A = 1 ]\n[ B = "two\\nlines" ]\n')
     assert (1, "A = 1\n\n") == (said.status, said.out)
     assert said.err.startswith("kettle classad: ad 2 cannot be written as long: B ")
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    """
-    The file and the reason are named.
-    """
+    """The file and the reason are named."""
     said = kettle("convert", "--to", "json", tmp_path / "nowhere")
     assert (
         Said(2, "", f"kettle classad: {tmp_path}/nowhere cannot be read: No such file or directory\n") == said

@@ -1,6 +1,4 @@
-"""
-What `kettle drain` refuses before it asks anybody.
-"""
+"""What `kettle drain` refuses before it asks anybody."""
 
 import pytest
 
@@ -20,9 +18,7 @@ from kettle_services.cli.__main__ import main
 def test_what_makes_no_sense_is_refused(
     words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """
-    Exit status 2 and one sentence.
-    """
+    """Exit status 2 and one sentence."""
     assert main(["drain", *words]) == 2
     said = capsys.readouterr()
     assert (said.out, 1) == ("", len(said.err.splitlines()))
@@ -30,9 +26,7 @@ def test_what_makes_no_sense_is_refused(
 
 
 def test_one_speed_at_a_time(capsys: pytest.CaptureFixture[str]) -> None:
-    """
-    And none with --cancel.
-    """
+    """And none with --cancel."""
     for words in (["--quick", "--fast"], ["--cancel", "--graceful"]):
         with pytest.raises(SystemExit) as exit_:
             main(["drain", *words, "node1"])

@@ -52,9 +52,7 @@ def sampled(moments: list[float], *events: tuple[float, Event]) -> Samples:
 
 
 def test_shares_are_in_inverse_proportion_to_priority_within_a_group() -> None:
-    """
-    10 and 30 without a group: 3/4 and 1/4; eve is alone in hers. Of 8 in use they have 3, 1 and 4.
-    """
+    """10 and 30 without a group: 3/4 and 1/4; eve is alone in hers. Of 8 in use they have 3, 1 and 4."""
     found = {one.name: (one.share, one.part) for one in standing.fair_share(NOW).submitters}
     assert {"ada": (0.75, 0.375), "bob": (0.25, 0.125), "phys.eve": (1.0, 0.5)} == found
     (bob,) = standing.fair_share(NOW, ["bob"]).submitters
@@ -81,24 +79,18 @@ def test_the_past_follows_from_the_charges() -> None:
 
 
 def test_shares_of_the_past_are_among_all_although_few_are_shown() -> None:
-    """
-    Both have the same priority, so each had half.
-    """
+    """Both have the same priority, so each had half."""
     samples = sampled([9.0], (1.0, charged("ada", 0.0, 1.0, 0.0)), (2.0, charged("bob", 0.0, 1.0, 0.0)))
     assert {"ada": [0.5]} == standing.past_of(samples, standing.fair_share(NOW), ["ada"]).share
 
 
 def test_blocks_are_as_high_as_numbers_are_large() -> None:
-    """
-    Nothing where nothing is known.
-    """
+    """Nothing where nothing is known."""
     assert " ▁▅█" == plots.blocks([None, 0.0, 2.0, 4.0], 4.0)
 
 
 def test_a_plot_is_an_image_with_a_line_and_a_name_for_each() -> None:
-    """
-    Well-formed whatever the name is, and every point is inside of it.
-    """
+    """Well-formed whatever the name is, and every point is inside of it."""
     plot = Plot(
         title="In <use>", times=[0.0, 60.0, 120.0], series={"<a&b>": [None, 1.0, 4.0], "c": [2.0, 2.0, 0.0]}
     )
@@ -114,9 +106,7 @@ def test_a_plot_is_an_image_with_a_line_and_a_name_for_each() -> None:
 
 
 def test_the_largest_comes_first_and_a_plot_of_nothing_is_one() -> None:
-    """
-    A scale of zero would be none.
-    """
+    """A scale of zero would be none."""
     past = standing.Past(
         times=[0.0, 1.0], usage={"a": [1.0, None], "b": [1.0, 2.0]}, share={}, priority={}, hours={}
     )
@@ -126,9 +116,7 @@ def test_the_largest_comes_first_and_a_plot_of_nothing_is_one() -> None:
 
 @pytest.mark.parametrize("terminal", [True, False])
 def test_it_is_a_table_with_a_drawing(*, terminal: bool) -> None:
-    """
-    Colours on a terminal only.
-    """
+    """Colours on a terminal only."""
 
     class Out(io.StringIO):
         def isatty(self) -> bool:
@@ -159,8 +147,6 @@ def test_it_is_a_table_with_a_drawing(*, terminal: bool) -> None:
 def test_what_cannot_be_drawn_is_refused(
     words: list[str], says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """
-    Before the pool is asked.
-    """
+    """Before the pool is asked."""
     assert 2 == main(["fairshare", *words])
     assert says in capsys.readouterr().err

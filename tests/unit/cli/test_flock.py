@@ -1,6 +1,4 @@
-"""
-`kettle flock`: passes are made and taken in.
-"""
+"""`kettle flock`: passes are made and taken in."""
 
 import json
 from pathlib import Path
@@ -16,9 +14,7 @@ SEED = "SUAMLK2ZNL35WSMW37E7UD4VZ7ELPKW7DHC3BWBSD2GCZ7IUQQXZIORRBU"
 
 @pytest.fixture
 def there(tmp_path: Path) -> Path:
-    """
-    The directory of a pool that has admitted one schedd.
-    """
+    """The directory of a pool that has admitted one schedd."""
     home = tmp_path / "there"
     (home / "credentials").mkdir(parents=True)
     (home / "credentials" / "visitor-ap@physics.nk").write_text(f"{SEED}\n")
@@ -29,9 +25,7 @@ def there(tmp_path: Path) -> Path:
 def test_a_pass_is_made_there_and_taken_in_here(
     there: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """
-    The file is for its owner alone, and is not written over.
-    """
+    """The file is for its owner alone, and is not written over."""
     file, here = tmp_path / "physics.pass", tmp_path / "here"
     words = [
         "flock",
@@ -67,18 +61,14 @@ def test_a_pass_is_made_there_and_taken_in_here(
 def test_what_cannot_be_is_told(
     there: Path, capsys: pytest.CaptureFixture[str], words: list[str], status: int, says: str
 ) -> None:
-    """
-    One sentence, with what to do.
-    """
+    """One sentence, with what to do."""
     said = [word.format(there=there) for word in words]
     assert status == main(["flock", *said, "--home", str(there)])
     assert says in capsys.readouterr().err
 
 
 def test_the_rights_are_those_of_the_visitor(there: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """
-    For a NATS server that somebody else configures.
-    """
+    """For a NATS server that somebody else configures."""
     assert 0 == main(["flock", "pass", "ap@physics", "--rights", "--home", str(there)])
     rights = json.loads(capsys.readouterr().out)
     assert "kettle.chemistry.cmd.startd.*.request_claims.v-ap%40physics" in rights["publish"]

@@ -1,6 +1,4 @@
-"""
-`kettle wait --log`: how far jobs are, from a job event log alone.
-"""
+"""`kettle wait --log`: how far jobs are, from a job event log alone."""
 
 import asyncio
 from collections.abc import Sequence
@@ -44,9 +42,7 @@ def written(path: Path, events: Sequence[LogEvent], form: str = "") -> str:
 
 
 def test_where_a_job_is() -> None:
-    """
-    After each event that says so.
-    """
+    """After each event that says so."""
     told, seen = Told(Select()), list[str]()
     for event in (
         Submitted(job=FIRST, at=AT, host="<h>"), Executing(job=FIRST, at=AT, host="<h>"), Suspended(job=FIRST, at=AT),
@@ -61,9 +57,7 @@ def test_where_a_job_is() -> None:
 
 
 def test_jobs_that_are_still_to_come() -> None:
-    """
-    A cluster whose jobs come little by little is over with its last one.
-    """
+    """A cluster whose jobs come little by little is over with its last one."""
     told = Told(Select())
     told.take(ClusterSubmit(job=CLUSTER, at=AT, host="<h>"))
     told.take(Submitted(job=FIRST, at=AT, host="<h>"))
@@ -77,9 +71,7 @@ def test_jobs_that_are_still_to_come() -> None:
 def test_the_status_says_how_they_ended(
     form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """
-    As without a log; other jobs of the file do not count when some are named.
-    """
+    """As without a log; other jobs of the file do not count when some are named."""
     begun = [Submitted(job=job, at=AT, host="<h>") for job in (FIRST, SECOND)]
     log = written(tmp_path / "log", [*begun, ended(FIRST), Aborted(job=SECOND, at=AT)], form)
     assert 1 == main(["wait", "--log", log])
@@ -89,9 +81,7 @@ def test_the_status_says_how_they_ended(
 
 
 def test_what_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """
-    It is said of which file, and where.
-    """
+    """It is said of which file, and where."""
     assert 1 == main(["wait", "--log", str(tmp_path / "nothing")])
     assert "No such file" in capsys.readouterr().err
     begun = Submitted(job=FIRST, at=AT, host="<h>")
@@ -102,9 +92,7 @@ def test_what_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 
 async def test_a_log_that_grows(tmp_path: Path) -> None:
-    """
-    Each look that finds more is told, until all have ended.
-    """
+    """Each look that finds more is told, until all have ended."""
     path = tmp_path / "log"
     written(path, [Submitted(job=FIRST, at=AT, host="<h>")])
     seen: list[str] = []

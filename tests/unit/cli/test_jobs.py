@@ -1,6 +1,4 @@
-"""
-Job ads as rows.
-"""
+"""Job ads as rows."""
 
 from kettle_services.cli.jobs import command_line, exit_text, history_row, queue_row, total_line
 from kettle_wire.ads.types import Ad
@@ -12,26 +10,20 @@ AD: Ad = {
 
 
 def test_a_running_job_counts_its_present_run() -> None:
-    """
-    Earlier runs and the one that goes on are one time.
-    """
+    """Earlier runs and the one that goes on are one time."""
     assert ["3.1", "ada", "0+00:00:15", "R", -5, "12.0", "sh -c echo it's"] == [
         cell for index, cell in enumerate(queue_row(AD, now=105.0)) if index != 2
     ]
 
 
 def test_arguments_in_either_syntax() -> None:
-    """
-    Old ones stand as they are.
-    """
+    """Old ones stand as they are."""
     assert "a b 'c" == command_line({"Cmd": "/x/a", "Args": "b 'c"})
     assert "a" == command_line({"Cmd": "a", "Arguments": ""})
 
 
 def test_how_a_job_ended() -> None:
-    """
-    A code, a signal, or nothing where it did not end by itself.
-    """
+    """A code, a signal, or nothing where it did not end by itself."""
     assert "3" == exit_text({"JobStatus": 4, "ExitCode": 3})
     assert "signal 9" == exit_text({"JobStatus": 4, "ExitSignal": 9})
     assert "" == exit_text({"JobStatus": 3, "ExitCode": 0})
@@ -39,8 +31,6 @@ def test_how_a_job_ended() -> None:
 
 
 def test_totals() -> None:
-    """
-    The line that scripts look for.
-    """
+    """The line that scripts look for."""
     expected = "Total for query: 2 jobs; 0 completed, 0 removed, 1 idle, 0 running, 1 held, 0 suspended"
     assert expected == total_line({"idle": 1, "held": 1})

@@ -1,6 +1,4 @@
-"""
-The pure parts of `kettle log`: moments, spans, patterns, and the search for a frame by its time.
-"""
+"""The pure parts of `kettle log`: moments, spans, patterns, and the search for a frame by its time."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -22,17 +20,13 @@ NOW = datetime(2026, 11, 21, 15, 30, tzinfo=UTC)
     [("90s", 90), ("10m", 600), ("2h30m", 9000), ("30d", 2_592_000), ("1w", 604_800), ("1.5h", 5400)],
 )
 def test_spans(text: str, seconds: float) -> None:
-    """
-    Units add up.
-    """
+    """Units add up."""
     assert seconds == span(text)
 
 
 @pytest.mark.parametrize("text", ["", "10", "m", "10x", "-10m", "10 m", "1h-5m"])
 def test_what_is_no_span(text: str) -> None:
-    """
-    What has no unit, or another one, is refused.
-    """
+    """What has no unit, or another one, is refused."""
     with pytest.raises(ValueError, match="no span of time"):
         span(text)
 
@@ -50,25 +44,19 @@ def test_what_is_no_span(text: str) -> None:
     ],
 )
 def test_moments(text: str, expected: datetime) -> None:
-    """
-    A moment is what it says, and a span counts back from now.
-    """
+    """A moment is what it says, and a span counts back from now."""
     assert micros(expected) == moment(text, now=NOW)
 
 
 @pytest.mark.parametrize("text", ["2026-11-20 14:00", "2026-11-20T14:00:00", "2026-11-20"])
 def test_moments_of_local_time(text: str) -> None:
-    """
-    What names no zone is local time.
-    """
+    """What names no zone is local time."""
     local = datetime.fromisoformat(text).astimezone()
     assert micros(local) == moment(text, now=NOW)
 
 
 def test_a_time_of_day_is_of_today() -> None:
-    """
-    Hours and minutes alone are those of the local day.
-    """
+    """Hours and minutes alone are those of the local day."""
     midnight = NOW.astimezone().replace(hour=0, minute=0)
     assert micros(midnight.replace(hour=14, minute=5)) == moment("14:05", now=NOW)
     assert micros(midnight.replace(hour=9, minute=5)) == moment("9:05", now=NOW)
@@ -76,9 +64,7 @@ def test_a_time_of_day_is_of_today() -> None:
 
 @pytest.mark.parametrize("text", ["", "noon", "25:00", "2026-13-01", "10", "-10", "10x", "99999999d"])
 def test_what_is_no_moment(text: str) -> None:
-    """
-    Anything else is refused with the forms there are.
-    """
+    """Anything else is refused with the forms there are."""
     with pytest.raises(ValueError, match="no moment: write it as 2026-11-20T14:00:00Z"):
         moment(text, now=NOW)
 
@@ -94,9 +80,7 @@ def test_moments_come_back(at: int) -> None:
 
 @given(st.lists(st.integers(0, 50)).map(sorted), st.integers(-1, 51))
 def test_the_last_frame_until_a_moment(times: list[int], at: int) -> None:
-    """
-    The search finds what looking at every frame would, and looks at few.
-    """
+    """The search finds what looking at every frame would, and looks at few."""
     looked: list[int] = []
     with pytest.raises(StopIteration) as found:
         _drive(last_until(1, len(times), at), times, looked)
@@ -122,9 +106,7 @@ def _drive(search: Search, times: list[int], looked: list[int]) -> None:
     ],
 )
 def test_types(said: str, takes: str, leaves: str) -> None:
-    """
-    A noun stands for all its types, a type for all its versions.
-    """
+    """A noun stands for all its types, a type for all its versions."""
     narrow = Narrow(after=0, until=0, types=[pattern_of(said)])
     assert [True, False] == [narrow.takes(Entry("s", 1, kind, b"")) for kind in (takes, leaves)]
 
@@ -144,16 +126,12 @@ def test_types(said: str, takes: str, leaves: str) -> None:
     ],
 )
 def test_what_a_stream_is_about(stream: str, root: Root | None) -> None:
-    """
-    A cluster is sampled with all its jobs.
-    """
+    """A cluster is sampled with all its jobs."""
     assert root == root_of(stream)
 
 
 def test_a_sample_is_of_the_size_wanted_and_the_same_again() -> None:
-    """
-    About as many are taken as were wanted, by the seed.
-    """
+    """About as many are taken as were wanted, by the seed."""
     streams = [f"cluster/{number}" for number in range(10_000)]
     taken = [[stream for stream in streams if sample.takes(stream)] for sample in _samples(3, 3, 4)]
     assert 900 < len(taken[0]) < 1100

@@ -1,6 +1,4 @@
-"""
-The way to a subcommand.
-"""
+"""The way to a subcommand."""
 
 import argparse
 import importlib
@@ -17,9 +15,7 @@ from kettle_services.cli.commands import COMMANDS, module_of
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """
-    `--help` says what a command does, and commands that have something to show show it by example.
-    """
+    """`--help` says what a command does, and commands that have something to show show it by example."""
     with pytest.raises(SystemExit) as ended:
         main([name, "--help"])
     said = capsys.readouterr().out
@@ -43,9 +39,7 @@ def test_every_command_reads_times_alike(
 
 
 def test_a_range_of_frames_that_ends_before_it_begins(capsys: pytest.CaptureFixture[str]) -> None:
-    """
-    It is refused, rather than answered with nothing.
-    """
+    """It is refused, rather than answered with nothing."""
     with pytest.raises(SystemExit) as ended:
         main(["log", "show", "schedd.ap1", "--frame", "9:2"])
     assert 2 == ended.value.code
@@ -53,9 +47,7 @@ def test_a_range_of_frames_that_ends_before_it_begins(capsys: pytest.CaptureFixt
 
 
 def test_every_command_but_services_has_json() -> None:
-    """
-    Programs need not read tables; what runs beside a job has the command's streams to itself.
-    """
+    """Programs need not read tables; what runs beside a job has the command's streams to itself."""
     without: set[str] = set()
     for name in COMMANDS:
         parser = argparse.ArgumentParser(name)
@@ -75,26 +67,20 @@ def _leaves(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
 
 
 def test_the_overview_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
-    """
-    Nothing is hidden.
-    """
+    """Nothing is hidden."""
     assert 0 == main(["--help"])
     said = capsys.readouterr().out
     assert [] == [name for name in COMMANDS if f"  {name} " not in said]
 
 
 def test_a_slip_is_understood(capsys: pytest.CaptureFixture[str]) -> None:
-    """
-    The nearest command is named.
-    """
+    """The nearest command is named."""
     assert 2 == main(["submi", "x"])
     assert "did you mean kettle submit?" in capsys.readouterr().err
 
 
 def test_nothing_heavy_is_loaded() -> None:
-    """
-    A command that needs no pool loads no driver, and none loads a database's.
-    """
+    """A command that needs no pool loads no driver, and none loads a database's."""
     code = (
         "import sys, kettle_services.cli.__main__ as m; m.main(['version']); print(*sys.modules, sep='\\n')"
     )

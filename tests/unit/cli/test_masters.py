@@ -1,6 +1,4 @@
-"""
-The table of masters and their daemons.
-"""
+"""The table of masters and their daemons."""
 
 import io
 
@@ -44,15 +42,11 @@ def test_each_daemon_has_a_row_below_its_master() -> None:
 
 
 def test_a_version_that_waits_is_told() -> None:
-    """
-    What runs and what would, beside the table.
-    """
+    """What runs and what would, beside the table."""
     assert "node17 runs Kettle 1.0; 1.1 is installed." in shown({**AD, "NewVersion": "1.1"})[1]
     assert "installed" not in shown(AD)[1]
 
 
 def test_no_master_is_a_sentence() -> None:
-    """
-    An empty table says nothing.
-    """
+    """An empty table says nothing."""
     assert (["No master has told of itself."], "") == shown()

@@ -1,6 +1,4 @@
-"""
-Where output cannot go and input cannot come from: closed pipes, full disks, closed descriptors.
-"""
+"""Where output cannot go and input cannot come from: closed pipes, full disks, closed descriptors."""
 
 import os
 import subprocess
@@ -16,9 +14,7 @@ CLOSED: Final = "kettle: cannot write: there is no standard output\n"
 
 
 def shell(command: str, *, stdin: str = "") -> tuple[int, str]:
-    """
-    The exit status and standard error of a command line, whose `kettle` is ours.
-    """
+    """The exit status and standard error of a command line, whose `kettle` is ours."""
     done = subprocess.run(
         ["/bin/bash", "-c", f'kettle() {{ {KETTLE} "$@"; }}; {command}'],
         input=stdin,
@@ -33,18 +29,14 @@ def shell(command: str, *, stdin: str = "") -> tuple[int, str]:
 
 @pytest.fixture
 def mismatch(tmp_path: Path) -> str:
-    """
-    The words of a match whose verdict is no, status 1.
-    """
+    """The words of a match whose verdict is no, status 1."""
     (tmp_path / "no").write_text("[ Requirements = false ]")
     return f"classad match {tmp_path}/no {tmp_path}/no"
 
 
 @pytest.mark.parametrize(("unbuffered", "status"), [("", 1), ("1", 141)])
 def test_a_reader_that_went_away_makes_no_verdict_good(mismatch: str, unbuffered: str, status: int) -> None:
-    """
-    The status is the verdict, or 141 where it was not known by then; nothing is said.
-    """
+    """The status is the verdict, or 141 where it was not known by then; nothing is said."""
     ours, theirs = os.pipe()
     os.close(ours)
     done = subprocess.run(
@@ -60,16 +52,12 @@ def test_a_reader_that_went_away_makes_no_verdict_good(mismatch: str, unbuffered
 
 
 def test_a_refusal_that_nobody_hears_is_one() -> None:
-    """
-    Standard error may go into a closed pipe too.
-    """
+    """Standard error may go into a closed pipe too."""
     assert (141, "") == shell("kettle classad eval '1 +' 2>&1 | (exec <&-); exit ${PIPESTATUS[0]}")
 
 
 def test_a_stream_that_is_cut_ends_like_any_other() -> None:
-    """
-    `head` has seen enough: 141 is what the shell calls that.
-    """
+    """`head` has seen enough: 141 is what the shell calls that."""
     assert (141, "") == shell("yes 1 | kettle classad eval --batch | head -1; exit ${PIPESTATUS[1]}")
 
 
@@ -78,17 +66,13 @@ def test_a_stream_that_is_cut_ends_like_any_other() -> None:
     [(">/dev/full", FULL), (">&-", CLOSED), (">/dev/full 2>/dev/full", ""), (">&- 2>&-", "")],
 )
 def test_what_cannot_be_written_is_no_verdict(mismatch: str, where: str, sentence: str) -> None:
-    """
-    Status 2 and a sentence, if there is anywhere to put it.
-    """
+    """Status 2 and a sentence, if there is anywhere to put it."""
     for words in (mismatch, "classad eval 1", "classad convert --to json", "help", "version"):
         assert (2, sentence) == shell(f"kettle {words} {where}", stdin="A = 1")
 
 
 def test_closed_standard_error_takes_nothing() -> None:
-    """
-    What belongs there does not go to standard output instead.
-    """
+    """What belongs there does not go to standard output instead."""
     assert (1, "") == shell(
         "said=$(kettle classad eval '1 +' 2>&-); status=$?; echo -n \"$said\" >&2; exit $status"
     )
@@ -96,7 +80,5 @@ def test_closed_standard_error_takes_nothing() -> None:
 
 @pytest.mark.parametrize("words", ["eval --batch", "eval --my - 1", "convert --to json", "match - /dev/null"])
 def test_closed_standard_input_is_a_sentence(words: str) -> None:
-    """
-    It is not taken for an empty one.
-    """
+    """It is not taken for an empty one."""
     assert (2, "kettle classad: there is no standard input\n") == shell(f"kettle classad {words} <&-")

@@ -1,6 +1,4 @@
-"""
-`kettle schema` hands out the documents that the code makes.
-"""
+"""`kettle schema` hands out the documents that the code makes."""
 
 import json
 
@@ -14,25 +12,19 @@ from kettle_services.cli.__main__ import main
     "name", ["job.completed/1", "job.completed.1", "events/job.completed.1", "events/job.completed.1.json"]
 )
 def test_an_event_by_any_of_its_names(name: str, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    """
-    The tag as it is in the log and the name of the file lead to the same schema.
-    """
+    """The tag as it is in the log and the name of the file lead to the same schema."""
     assert 0 == main(["schema", name])
     assert documents()["events/job.completed.1.json"] == json.loads(capfdbinary.readouterr().out)
 
 
 def test_all_subjects(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    """
-    The AsyncAPI document comes whole.
-    """
+    """The AsyncAPI document comes whole."""
     assert 0 == main(["schema", "asyncapi"])
     assert asyncapi() == json.loads(capfdbinary.readouterr().out)
 
 
 def test_every_listed_name_is_one(capfd: pytest.CaptureFixture[str]) -> None:
-    """
-    What the list names can be asked for, and the list is complete.
-    """
+    """What the list names can be asked for, and the list is complete."""
     assert 0 == main(["schema", "--json"])
     names = set(json.loads(capfd.readouterr().out))
     assert {path.removesuffix(".json") for path in documents()} | {"asyncapi"} == names
@@ -40,8 +32,6 @@ def test_every_listed_name_is_one(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_slip_is_understood(capfd: pytest.CaptureFixture[str]) -> None:
-    """
-    The nearest name is said.
-    """
+    """The nearest name is said."""
     assert 2 == main(["schema", "job.complete/1"])
     assert "did you mean job.completed.1?" in capfd.readouterr().err

@@ -1,6 +1,4 @@
-"""
-What people get to see.
-"""
+"""What people get to see."""
 
 import io
 
@@ -28,18 +26,14 @@ def screen(out: io.StringIO, **environ: str) -> Screen:
 
 
 def test_tables_are_aligned() -> None:
-    """
-    Columns line up, numbers at their right ends, without blanks at the ends of lines.
-    """
+    """Columns line up, numbers at their right ends, without blanks at the ends of lines."""
     out = io.StringIO()
     screen(out).table(("NAME", "N", "WHAT"), [("a", 1, "x"), ("bbbbb", 10, "")], right=frozenset({"N"}))
     assert "NAME    N  WHAT\na       1  x\nbbbbb  10\n" == out.getvalue()
 
 
 def test_colours_are_for_terminals() -> None:
-    """
-    A pipe gets none, nor does anybody who asks for none.
-    """
+    """A pipe gets none, nor does anybody who asks for none."""
     assert "x" == screen(io.StringIO()).paint("x", "held")
     assert "\x1b[31mx\x1b[0m" == screen(Terminal()).paint("x", "held")
     assert "x" == screen(Terminal(), NO_COLOR="1").paint("x", "held")
@@ -49,9 +43,7 @@ def test_colours_are_for_terminals() -> None:
 
 
 def test_a_terminal_gets_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    A long row is cut there, and nowhere else.
-    """
+    """A long row is cut there, and nowhere else."""
     monkeypatch.setenv("COLUMNS", "10")
     for out, expected in ((Terminal(), "abcdefghi…"), (io.StringIO(), "abcdefghijklmn")):
         screen(out, NO_COLOR="1").table(("A",), [("abcdefghijklmn",)])
@@ -59,9 +51,7 @@ def test_a_terminal_gets_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_ads_as_json() -> None:
-    """
-    An expression can be told from a string.
-    """
+    """An expression can be told from a string."""
     written = plain({"A": 1, "B": Expr("x + 1"), "C": "/Expr(x)/"})
     assert rb'{"A": 1, "B": "\/Expr(x + 1)\/", "C": "/Expr(x)/"}' == bytes(written)
 
@@ -79,9 +69,7 @@ def test_simple_ads_look_the_same(ad: Ad) -> None:
 
 @given(st.lists(st.tuples(st.integers(), st.text("abc", max_size=9), st.floats(-9, 9) | st.integers())))
 def test_columns_are_as_wide_as_their_widest_cell(rows: list[tuple[int, str, int | float]]) -> None:
-    """
-    Whatever kinds of cells there are, each line has them at the same places.
-    """
+    """Whatever kinds of cells there are, each line has them at the same places."""
     out = io.StringIO()
     screen(out).table(("N", "TEXT", "X"), rows, right=frozenset({"N"}))
     texts = [("N", "TEXT", "X")]
@@ -107,16 +95,12 @@ def test_columns_are_as_wide_as_their_widest_cell(rows: list[tuple[int, str, int
     ],
 )
 def test_durations(seconds: float, text: str) -> None:
-    """
-    As exact as a person wants it.
-    """
+    """As exact as a person wants it."""
     assert text == duration(seconds)
 
 
 def test_other_amounts() -> None:
-    """
-    Sizes, run times and counts.
-    """
+    """Sizes, run times and counts."""
     assert ["512 B", "1 KiB", "1.5 MiB", "128 MiB", "2 GiB"] == [
         size(kib) for kib in (0.5, 1, 1536, 131_072, 2 << 20)
     ]

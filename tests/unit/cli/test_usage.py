@@ -53,9 +53,7 @@ def test_days_are_those_of_local_time() -> None:
 
 @pytest.mark.usefixtures("berlin")
 def test_months() -> None:
-    """
-    From the middle of a month over the end of a year.
-    """
+    """From the middle of a month over the end of a year."""
     found = slices(at(2026, 11, 15), at(2027, 2, 1), "month")
     assert ["2026-11", "2026-12", "2027-01"] == found.names
     assert [at(2026, 12, 1), at(2027, 1, 1), at(2027, 2, 1)] == found.cuts[1:]
@@ -118,9 +116,7 @@ def used(draw: st.DrawFn) -> Used:
 
 @given(st.lists(used(), max_size=5))
 def test_exports_read_back_as_the_same_numbers(rows: list[Used]) -> None:
-    """
-    Whatever the names are, to the microsecond.
-    """
+    """Whatever the names are, to the microsecond."""
     by = ["owner", "project"]
     kinds = ledger.columns(by)
     wanted = [row.exported(by) for row in rows]
@@ -133,9 +129,7 @@ def test_exports_read_back_as_the_same_numbers(rows: list[Used]) -> None:
 
 
 def test_a_file_is_written_whole_or_not(tmp_path: Path) -> None:
-    """
-    What was there is replaced at once; a place that is none is told.
-    """
+    """What was there is replaced at once; a place that is none is told."""
     file = tmp_path / "usage.csv"
     for data in (b"old", b"new"):
         exports.write(file, data)

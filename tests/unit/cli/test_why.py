@@ -96,9 +96,7 @@ NONE = Analysis(
     ],
 )  # fmt: skip
 def test_every_state_has_its_answer(told: WhyReport, words: list[str]) -> None:
-    """
-    What it is, since when, and what to do.
-    """
+    """What it is, since when, and what to do."""
     text = said(told)
     assert [] == [word for word in words if word not in text], text
 
@@ -115,9 +113,7 @@ def test_every_state_has_its_answer(told: WhyReport, words: list[str]) -> None:
     ],
 )  # fmt: skip
 def test_each_reason_of_the_record_has_its_sentence(rejection: Rejection, words: str) -> None:
-    """
-    With the present state beside it, and without.
-    """
+    """With the present state beside it, and without."""
     for analysis in (ABLE, None):
         text = said(waiting(rejection, analysis))
         assert words in text
@@ -125,9 +121,7 @@ def test_each_reason_of_the_record_has_its_sentence(rejection: Rejection, words:
 
 
 def test_the_nearest_change_is_named_with_numbers() -> None:
-    """
-    How many of how many slots, for how much instead of how much, and how to write it.
-    """
+    """How many of how many slots, for how much instead of how much, and how to write it."""
     text = said(waiting(rejected("no_match", able=0), NONE))
     assert (
         "It can run on none of 40 slots: all are refused by the clause TARGET.Memory >= RequestMemory of the job."
@@ -141,9 +135,7 @@ def test_the_nearest_change_is_named_with_numbers() -> None:
 
 
 def test_what_there_is_instead_and_what_lacks_together_is_named() -> None:
-    """
-    For clauses of which no amount is a matter.
-    """
+    """For clauses of which no amount is a matter."""
     present = [Present(attribute="Arch", values=[('"arm64"', 3), ("undefined", 1)], others=2)]
     clause = Tried(side="job", text='TARGET.Arch == "x"', asked=6, passes=0, only=6, present=present)
     text = said(waiting(None, Analysis(slots=6, able=0, clauses=[clause])))
@@ -166,9 +158,7 @@ def test_what_there_is_instead_and_what_lacks_together_is_named() -> None:
     ],
 )  # fmt: skip
 def test_what_nothing_can_run_is_said_to(analysis: Analysis, words: str) -> None:
-    """
-    Whose fault it is.
-    """
+    """Whose fault it is."""
     assert words in said(waiting(None, analysis))
 
 
@@ -183,9 +173,7 @@ def shown(told: Answer, out: io.StringIO) -> str:
 
 
 def test_the_table_has_colours_on_a_terminal_only() -> None:
-    """
-    Every clause with how many slots pass it alone and how many refuse for it alone, then all together.
-    """
+    """Every clause with how many slots pass it alone and how many refuse for it alone, then all together."""
     told = answer(waiting(rejected("no_match", able=0), NONE), now=100.0)
     plain, coloured = shown(told, io.StringIO()), shown(told, Terminal())
     assert "   0 of 40         27  the job's   TARGET.Memory >= RequestMemory\n" in plain

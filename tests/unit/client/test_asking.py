@@ -1,6 +1,4 @@
-"""
-Asking a service that is busy.
-"""
+"""Asking a service that is busy."""
 
 import asyncio
 from itertools import pairwise
@@ -26,9 +24,7 @@ ASK = Endpoint("test", "ask", Request, Request)
 
 
 class Busy:
-    """
-    A service that refuses a number of times.
-    """
+    """A service that refuses a number of times."""
 
     def __init__(self, times: int, retry_after_ms: int) -> None:
         self.times = times
@@ -49,9 +45,7 @@ async def served(busy: Busy) -> MemoryBus:
 
 
 async def test_the_same_command_comes_again_when_it_was_told() -> None:
-    """
-    Not before, and under the same id.
-    """
+    """Not before, and under the same id."""
     busy = Busy(3, 40)
     assert Request("x") == await ask(await served(busy), ASK, "a", Request("x"))
     times = [at for _, at in busy.asked]
@@ -60,9 +54,7 @@ async def test_the_same_command_comes_again_when_it_was_told() -> None:
 
 
 async def test_a_person_is_told_of_a_long_wait_once() -> None:
-    """
-    With the reason; of a short one he is not.
-    """
+    """With the reason; of a short one he is not."""
     for times, expected in ((2, 1), (0, 0)):
         notes: list[str] = []
         await ask(await served(Busy(times, 1_000)), ASK, "a", Request("x"), waiting=notes.append)
@@ -70,9 +62,7 @@ async def test_a_person_is_told_of_a_long_wait_once() -> None:
 
 
 async def test_patience_ends() -> None:
-    """
-    Nobody waits for a time that lies beyond his patience.
-    """
+    """Nobody waits for a time that lies beyond his patience."""
     busy = Busy(99, 5_000)
     with pytest.raises(PoolUnreachableError, match="the queue is full"):
         await ask(await served(busy), ASK, "a", Request("x"), patience=1.0)
@@ -80,9 +70,7 @@ async def test_patience_ends() -> None:
 
 
 def test_a_crowd_does_not_come_back_together() -> None:
-    """
-    Pauses differ, and none is shorter than what was said.
-    """
+    """Pauses differ, and none is shorter than what was said."""
     pauses = {pause_for(100, 0.02) for _ in range(100)}
     assert len(pauses) > 50
     assert min(pauses) >= 0.1

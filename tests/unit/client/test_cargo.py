@@ -1,6 +1,4 @@
-"""
-Files of jobs on the machine of their submitter: what is sent, and where results go.
-"""
+"""Files of jobs on the machine of their submitter: what is sent, and where results go."""
 
 import os
 from pathlib import Path
@@ -33,9 +31,7 @@ def manifest(cargo: Cargo) -> Manifest:
 
 
 def test_what_jobs_share_is_sent_once(tmp_path: Path) -> None:
-    """
-    Files of the same content are one file, and jobs with the same files have one list.
-    """
+    """Files of the same content are one file, and jobs with the same files have one list."""
     for name in ("a", "b"):
         (tmp_path / name).write_text("same")
     (tmp_path / "c").write_text("other")
@@ -94,9 +90,7 @@ def test_a_file_that_changes_meanwhile_is_not_sent(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["missing", "pipe"])
 def test_what_cannot_be_read_is_named(tmp_path: Path, kind: str) -> None:
-    """
-    Nothing but a regular file is opened: a pipe would keep us until somebody writes to it.
-    """
+    """Nothing but a regular file is opened: a pipe would keep us until somebody writes to it."""
     if kind == "pipe":
         os.mkfifo(tmp_path / "pipe")
     with pytest.raises(SpoolingError, match=f"^{tmp_path}/{kind}: "):
@@ -104,9 +98,7 @@ def test_what_cannot_be_read_is_named(tmp_path: Path, kind: str) -> None:
 
 
 def test_results_go_where_the_submitter_said(tmp_path: Path) -> None:
-    """
-    Of an ad as the queue has it, whose own places are those of the access point.
-    """
+    """Of an ad as the queue has it, whose own places are those of the access point."""
     queued: Ad = {
         "Iwd": "/spool/7/0", "Out": "_condor_stdout", "Err": "_condor_stderr", "TransferOutputRemaps": "",
         "SUBMIT_Iwd": str(tmp_path), "SUBMIT_Out": "o/out", "SUBMIT_Err": Expr('strcat("e", "rr")'),
@@ -136,9 +128,7 @@ def test_a_result_is_there_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
 
 
 def test_a_log_gets_what_it_does_not_have() -> None:
-    """
-    It may be one of other jobs, too, and be fetched again and again.
-    """
+    """It may be one of other jobs, too, and be fetched again and again."""
     one, two, three = (f"00{n} (007.000.000) then\n...\n" for n in range(3))
     other = "000 (006.000.000) before\n...\n"
     assert one + two == news("", one + two)

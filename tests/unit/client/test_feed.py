@@ -1,6 +1,4 @@
-"""
-A live feed of frames, and the certainty of noticing what is missing.
-"""
+"""A live feed of frames, and the certainty of noticing what is missing."""
 
 from kettle.client.feed import Feed
 from kettle_wire import frames
@@ -18,9 +16,7 @@ def frame(number: int) -> bytes:
 
 
 async def test_frames_in_order_miss_nothing() -> None:
-    """
-    Each reader gets each frame, whatever the first number is.
-    """
+    """Each reader gets each frame, whatever the first number is."""
     feed = Feed()
     with feed.tail() as one, feed.tail() as other:
         for number in (7, 8):
@@ -33,9 +29,7 @@ async def test_frames_in_order_miss_nothing() -> None:
 
 
 async def test_a_gap_is_noticed() -> None:
-    """
-    A number that is left out means that something was lost.
-    """
+    """A number that is left out means that something was lost."""
     feed = Feed()
     with feed.tail() as tail:
         feed.deliver("", frame(7))
@@ -46,9 +40,7 @@ async def test_a_gap_is_noticed() -> None:
 
 
 async def test_silence_and_a_lost_connection_are_reasons_to_look() -> None:
-    """
-    Neither has a frame that could show a gap.
-    """
+    """Neither has a frame that could show a gap."""
     feed = Feed()
     with feed.tail() as tail:
         assert (None, True) == await tail.next(QUIET)
@@ -57,9 +49,7 @@ async def test_silence_and_a_lost_connection_are_reasons_to_look() -> None:
 
 
 async def test_a_slow_reader_is_told() -> None:
-    """
-    The queue is bounded, in frames and in events; what did not fit in is reported.
-    """
+    """The queue is bounded, in frames and in events; what did not fit in is reported."""
     for entries, count in ((1, 3000), (1000, 100)):
         feed = Feed()
         with feed.tail() as tail:
@@ -69,9 +59,7 @@ async def test_a_slow_reader_is_told() -> None:
 
 
 async def test_a_frame_without_its_entries_is_a_reason_to_look() -> None:
-    """
-    It was too large for the bus; the frames around it are in order.
-    """
+    """It was too large for the bus; the frames around it are in order."""
     feed = Feed()
     with feed.tail() as tail:
         feed.deliver("", frame(7))

@@ -1,6 +1,4 @@
-"""
-Knobs, and where the pool is.
-"""
+"""Knobs, and where the pool is."""
 
 from pathlib import Path
 
@@ -20,9 +18,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def test_a_variable_wins_over_a_file(tmp_path: Path) -> None:
-    """
-    In any case of letters; a value may name others.
-    """
+    """In any case of letters; a value may name others."""
     (tmp_path / "condor_config").write_text(
         "# a comment\nSCHEDD_NAME = one\nA = $(B)/$(schedd_name)/$(NONE)\n  b=two \\\n words\nLoop = $(LOOP)\n"
     )
@@ -48,9 +44,7 @@ def test_a_pool_is_known_by_its_file(home: Path, pool: str) -> None:
 
 
 def test_a_pool_is_named_by_what_htcondor_knows(home: Path) -> None:
-    """
-    COLLECTOR_HOST, SCHEDD_HOST and SCHEDD_NAME, unless it was typed.
-    """
+    """COLLECTOR_HOST, SCHEDD_HOST and SCHEDD_NAME, unless it was typed."""
     environ = {"HOME": "/nonexistent", "_CONDOR_COLLECTOR_HOST": str(home), "_CONDOR_SCHEDD_HOST": "two"}
     found = pool_of(Knobs(environ), environ=environ)
     assert ("physics", "two") == (found.pool, found.schedd)

@@ -1,6 +1,4 @@
-"""
-How a client finds its pool.
-"""
+"""How a client finds its pool."""
 
 import stat
 from pathlib import Path
@@ -14,9 +12,7 @@ POOL = PoolFile(pool="p", nats_url="nats://127.0.0.1:4222", credentials="/c", us
 
 
 def test_written_and_read(tmp_path: Path) -> None:
-    """
-    The file is its owner's alone, and says the same to the reader.
-    """
+    """The file is its owner's alone, and says the same to the reader."""
     path = POOL.save(tmp_path)
     assert 0o600 == stat.S_IMODE(path.stat().st_mode)
     assert POOL == PoolFile.load(tmp_path)
@@ -25,17 +21,13 @@ def test_written_and_read(tmp_path: Path) -> None:
 
 
 def test_the_directory_is_looked_at() -> None:
-    """
-    `$KETTLE_HOME` beats the usual place.
-    """
+    """`$KETTLE_HOME` beats the usual place."""
     assert Path("/pool") == home_directory({"KETTLE_HOME": "/pool"})
     assert Path.home() / ".kettle" == home_directory({})
 
 
 def test_what_is_named_beats_what_lies_there(tmp_path: Path) -> None:
-    """
-    An argument, then the environment, then the file.
-    """
+    """An argument, then the environment, then the file."""
     POOL.save(tmp_path)
     environ = {"KETTLE_HOME": str(tmp_path)}
     assert POOL == locate(environ)
@@ -47,9 +39,7 @@ def test_what_is_named_beats_what_lies_there(tmp_path: Path) -> None:
 
 
 def test_no_pool(tmp_path: Path) -> None:
-    """
-    The sentence says what to do.
-    """
+    """The sentence says what to do."""
     with pytest.raises(PoolNotFoundError, match="start one with: kettle up"):
         locate({"KETTLE_HOME": str(tmp_path)})
     (tmp_path / "pool.json").write_text("{}")
@@ -58,9 +48,7 @@ def test_no_pool(tmp_path: Path) -> None:
 
 
 def test_ids() -> None:
-    """
-    A number is a cluster, a pair is a job.
-    """
+    """A number is a cluster, a pair is a job."""
     chosen = select("12", "3.4", 5, JobId(6, 7), owners=["ada"], constraint="x")
     assert ([12, 5], [JobId(3, 4), JobId(6, 7)]) == (chosen.clusters, chosen.jobs)
     assert JobId(12, 0) == job_id("12")

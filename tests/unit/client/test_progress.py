@@ -1,6 +1,4 @@
-"""
-How far jobs are, as a fold.
-"""
+"""How far jobs are, as a fold."""
 
 import pytest
 
@@ -41,16 +39,12 @@ A, B, C = JobId(1, 0), JobId(1, 1), JobId(1, 2)
     ],
 )
 def test_status_after_events(events: list[Event], status: str) -> None:
-    """
-    The last thing that changed the status counts; an end is an end.
-    """
+    """The last thing that changed the status counts; an end is an end."""
     assert status == folded(events).status
 
 
 def test_well() -> None:
-    """
-    Only exit code 0 is well; a signal, another code and a removal are not.
-    """
+    """Only exit code 0 is well; a signal, another code and a removal are not."""
     assert after(JobState(), JobCompleted(attempt=1, exit_code=0)).well
     assert not after(JobState(), JobCompleted(attempt=1, exit_code=1)).well
     assert not after(JobState(), JobCompleted(attempt=1, exit_signal=9)).well
@@ -58,17 +52,13 @@ def test_well() -> None:
 
 
 def test_ads_and_events_agree() -> None:
-    """
-    The same job gives the same state from its ad.
-    """
+    """The same job gives the same state from its ad."""
     ad: Ad = {"JobStatus": 4, "ExitCode": 3}
     assert after(JobState("running"), JobCompleted(attempt=1, exit_code=3)) == state_of(ad)
 
 
 def test_counts_follow() -> None:
-    """
-    Counts are those of the jobs at any moment; what is put twice is new once; strangers do not join.
-    """
+    """Counts are those of the jobs at any moment; what is put twice is new once; strangers do not join."""
     progress = Progress(dict.fromkeys((A, B, C), JobState()))
     assert progress.put(A, JobState("completed", 0))
     assert not progress.put(A, JobState("completed", 0))

@@ -5,9 +5,7 @@ HEAD = "import gc, os, sys\nfrom kettle.client import short\n"
 
 
 def run(code: str) -> tuple[int, str]:
-    """
-    The status and the output of a program that begins as a command does.
-    """
+    """The status and the output of a program that begins as a command does."""
     done = subprocess.run(  # noqa: PLW1510 - the status is what we look at
         [sys.executable, "-P", "-c", HEAD + code], stdout=subprocess.PIPE, text=True
     )
@@ -15,9 +13,7 @@ def run(code: str) -> tuple[int, str]:
 
 
 def test_a_start_loads_no_more_than_it_must() -> None:
-    """
-    Messages are checked as ever, and who wants `typing_extensions` later on gets it.
-    """
+    """Messages are checked as ever, and who wants `typing_extensions` later on gets it."""
     code = """
 short.start()
 import msgspec

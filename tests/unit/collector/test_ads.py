@@ -120,7 +120,9 @@ def test_what_is_no_ad_changes_nothing() -> None:
 
 
 def test_stale() -> None:
-    """An ad whose end the bus forgot to tell is dropped later than its lifetime, which it may state shorter."""
+    """
+    An ad whose end the bus forgot to tell is dropped later than its lifetime, which it may state shorter.
+    """
     adverts = Adverts(lifetime=100.0)
     adverts.put("Machine.a", encode({"Name": "a", "ClassAdLifetime": 10}), NOW)
     adverts.put("Machine.b", encode({"Name": "b", "ClassAdLifetime": 1000}), NOW)
@@ -167,9 +169,7 @@ def test_forwarded_ads_are_apart_and_say_where_they_come_from() -> None:
 
 
 def test_nobody_says_of_itself_that_it_is_forwarded() -> None:
-    """
-    Neither is a forwarded submitter read as one of ours.
-    """
+    """Neither is a forwarded submitter read as one of ours."""
     adverts = pool()
     adverts.put("Machine.x", encode({"Name": "x", "ForwardedFrom": "physics"}), NOW)
     assert all("ForwardedFrom" not in ad for ad in query(adverts, "Machine"))
@@ -182,9 +182,7 @@ def test_nobody_says_of_itself_that_it_is_forwarded() -> None:
     "key", ["Forwarded", "Forwarded.", "Forwarded.view=40physics", "Forwarded.=ZZ.Machine.a"]
 )
 def test_forwarded_keys_that_are_none(key: str) -> None:
-    """
-    Whatever stands there, it is no ad of this pool.
-    """
+    """Whatever stands there, it is no ad of this pool."""
     adverts = pool()
     with suppress(NotAnAdError):
         adverts.put(key, encode({"Name": "x"}), NOW)

@@ -1,6 +1,4 @@
-"""
-When an ad is sent to another pool.
-"""
+"""When an ad is sent to another pool."""
 
 import msgspec
 import pytest
@@ -25,9 +23,7 @@ def sent(outbox: ForwardingQueue, ads: dict[str, Ad], now: float) -> list[str]:
 
 
 def test_what_is_watched_goes_at_once_and_the_rest_with_the_interval() -> None:
-    """
-    An ad that is new goes too.
-    """
+    """An ad that is new goes too."""
     outbox = ForwardingQueue(interval=100.0, watch=["State"])
     ads: dict[str, Ad] = {"Machine.a": {"State": "Idle", "LoadAvg": 1.0}}
     outbox.changed("Machine.a", {"state": "Idle", "loadavg": 1.0})
@@ -45,9 +41,7 @@ def test_what_is_watched_goes_at_once_and_the_rest_with_the_interval() -> None:
 
 
 def test_without_anything_watched_each_update_goes() -> None:
-    """
-    As HTCondor does without its filter.
-    """
+    """As HTCondor does without its filter."""
     outbox = ForwardingQueue(interval=100.0, watch=[])
     ads: dict[str, Ad] = {"Machine.a": {"State": "Idle"}}
     for now in (0.0, 1.0, 2.0):
@@ -56,9 +50,7 @@ def test_without_anything_watched_each_update_goes() -> None:
 
 
 def test_what_was_never_sent_need_not_be_taken_away() -> None:
-    """
-    What was is, once; then nobody thinks of it any more.
-    """
+    """What was is, once; then nobody thinks of it any more."""
     outbox = ForwardingQueue(interval=100.0, watch=["State"])
     outbox.gone("Machine.b")
     assert [] == sent(outbox, {}, 0.0)
@@ -70,9 +62,7 @@ def test_what_was_never_sent_need_not_be_taken_away() -> None:
 
 
 def test_after_a_reconnection_everything_goes_again() -> None:
-    """
-    And what went meanwhile is taken away; however often it is asked for, nothing is there twice.
-    """
+    """And what went meanwhile is taken away; however often it is asked for, nothing is there twice."""
     outbox = ForwardingQueue(interval=100.0, watch=["State"])
     ads: dict[str, Ad] = {"Machine.a": {}, "Machine.b": {}}
     for key in ads:
@@ -89,9 +79,7 @@ def test_after_a_reconnection_everything_goes_again() -> None:
 
 
 def test_an_ad_that_lives_short_goes_oftener() -> None:
-    """
-    It would vanish there before the interval is over.
-    """
+    """It would vanish there before the interval is over."""
     outbox = ForwardingQueue(interval=100.0, watch=["State"])
     ads: dict[str, Ad] = {"Machine.a": {"ClassAdLifetime": 30}}
     outbox.changed("Machine.a", {"classadlifetime": 30})
@@ -100,9 +88,7 @@ def test_an_ad_that_lives_short_goes_oftener() -> None:
 
 
 def test_an_ad_that_comes_and_goes_is_kept_once() -> None:
-    """
-    However often: its interval counts from the last time.
-    """
+    """However often: its interval counts from the last time."""
     outbox = ForwardingQueue(interval=100.0, watch=["State"])
     for now in range(50):
         outbox.changed("Machine.a", {})
@@ -127,9 +113,7 @@ def test_an_ad_that_comes_and_goes_is_kept_once() -> None:
     ],
 )
 def test_an_ad_is_the_same_when_it_comes_and_when_it_is_sent(key: str, value: bytes) -> None:
-    """
-    Whatever its attributes are: the same again is not sent.
-    """
+    """Whatever its attributes are: the same again is not sent."""
     adverts, outbox = Adverts(lifetime=900.0), ForwardingQueue(interval=100.0, watch=["Seen", "IdleJobs"])
     outbox.changed(key, adverts.put(key, value, 1.0))
     ad = adverts.ad(key)

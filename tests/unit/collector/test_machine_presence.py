@@ -21,7 +21,9 @@ def sighting(key: str, ad: Ad) -> Sighting | None:
 
 
 def test_whose_ad() -> None:
-    """Startds and slots speak of machines, with the totals of the machine if they have them; others do not."""
+    """
+    Startds and slots speak of machines, with the totals of the machine if they have them; others do not.
+    """
     assert Sighting("a", 8, 2048) == sighting(
         "StartDaemon.a", {"Name": "a", "TotalCpus": 8, "TotalMemory": 2048}
     )
@@ -59,7 +61,9 @@ def test_expired() -> None:
 
 
 def test_a_restart_makes_nobody_leave() -> None:
-    """Machines of the record that are still there neither join again nor leave; the others do when their time is up."""
+    """
+    Machines of the record that are still there neither join again nor leave; the others do when their time is up.
+    """
     machines = Machines({"a", "b"}, deadline=100)
     assert [] == machines.seen("s1", A)
     machines.listed(["s1"], deadline=900)
@@ -89,7 +93,9 @@ def test_a_slot_that_moved() -> None:
 
 
 def test_an_absent_machine() -> None:
-    """The slots that are expected back are in the event, and in the row; of a machine that left by itself none is."""
+    """
+    The slots that are expected back are in the event, and in the row; of a machine that left by itself none is.
+    """
     machines = Machines((), deadline=0)
     slot: Ad = {"Name": "slot1@a"}
     for age, left in (

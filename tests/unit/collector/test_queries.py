@@ -68,7 +68,9 @@ def meets(ad: Ad, constraint: Node) -> bool:
 
 @given(ads=ADS, text=CONSTRAINTS)
 def test_what_is_selected_is_what_meets_the_constraint(ads: list[Ad], text: str) -> None:
-    """In columns or one by one: exactly those ads in which the constraint is true, with the ad on both sides."""
+    """
+    In columns or one by one: exactly those ads in which the constraint is true, with the ad on both sides.
+    """
     constraint, adverts = parse(text), told(ads)
     assert [ad for ad in paged(adverts, None) if meets(ad, constraint)] == paged(adverts, constraint)
 

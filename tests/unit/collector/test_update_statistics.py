@@ -21,7 +21,9 @@ def told(
 
 
 def test_what_never_came_is_lost() -> None:
-    """Of the first update nobody knows what was before it; of 4 after 1, that 2 and 3 are missing: 0110 from the newest."""
+    """
+    Of the first update nobody knows what was before it; of 4 after 1, that 2 and 3 are missing: 0110 from the newest.
+    """
     updates = Updates()
     assert (1, 0, 0, f"0x{CAME}") == told(updates, 7)
     assert (2, 1, 0, f"0x{CAME}") == told(updates, 8)
@@ -55,7 +57,9 @@ def test_what_is_not_numbered_is_only_counted(number: Scalar, started: Scalar) -
 
 
 def test_counts_outlive_the_ad_for_days() -> None:
-    """What a silent daemon sent in the meantime was lost; after two days nobody knows its numbers any more."""
+    """
+    What a silent daemon sent in the meantime was lost; after two days nobody knows its numbers any more.
+    """
     updates = Updates()
     told(updates, 1, now=0.0)
     updates.sweep(SWEEP_S - 1)

@@ -1,6 +1,4 @@
-"""
-What -autoformat and -format make of an ad.
-"""
+"""What -autoformat and -format make of an ad."""
 
 import pytest
 
@@ -78,16 +76,12 @@ def test_titles_stand_before_all() -> None:
     ],
 )
 def test_a_format_is_that_of_printf(template: str, text: str, printed: str) -> None:
-    """
-    Text without a value is not printed, text without a conversion always is.
-    """
+    """Text without a value is not printed, text without a conversion always is."""
     assert printed == format_of(template, text).printed(Row(AD))
 
 
 def test_what_is_asked_for_is_what_is_needed() -> None:
-    """
-    Attributes of expressions; then those that their values are about, until nothing is missing.
-    """
+    """Attributes of expressions; then those that their values are about, until nothing is missing."""
     assert ["A", "b"] == names_in(["A", "b", "a"])
     assert {"A", "B"} == set(names_in(["A + MY.B", "true", '"C"']))
     queue: Ad = {"Sum": Expr("Part + 1"), "Part": Expr("Whole / 2"), "Whole": 8, "Other": 1}

@@ -1,6 +1,4 @@
-"""
-The files that a shell finds.
-"""
+"""The files that a shell finds."""
 
 import subprocess
 import sys
@@ -13,9 +11,7 @@ from kettle_services.condor.start import COMMANDS
 
 
 def test_only_what_has_changed_is_written_again(tmp_path: Path) -> None:
-    """
-    And what is no command any more goes.
-    """
+    """And what is no command any more goes."""
     place = launchers.install(tmp_path)
     assert sorted(COMMANDS) == sorted(path.name for path in place.iterdir())
     before = {path.name: path.stat().st_ino for path in place.iterdir()}
@@ -37,9 +33,7 @@ def test_a_launcher_needs_no_environment(tmp_path: Path) -> None:
 
 
 def test_an_interpreter_may_have_any_name(tmp_path: Path) -> None:
-    """
-    The first line of a script can hold neither a blank nor a long path; then a shell starts it.
-    """
+    """The first line of a script can hold neither a blank nor a long path; then a shell starts it."""
     odd = tmp_path / "it's a place" / "python"
     odd.parent.mkdir()
     odd.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
@@ -72,9 +66,7 @@ ROLES = {"kettle_wire.commands.schedd", "kettle_wire.events"}
     ],
 )
 def test_a_command_loads_no_more_than_it_needs(module: str, forbidden: set[str]) -> None:
-    """
-    Programs run them in loops: what is only sometimes needed is loaded then.
-    """
+    """Programs run them in loops: what is only sometimes needed is loaded then."""
     paths = launchers.module_paths()
     code = f"import sys; sys.path += {paths!r}; from kettle.client import short; short.start(); import kettle_services.condor.start; "
     code += f"import kettle_services.condor.commands.{module}; print(*sys.modules, sep=chr(10))"

@@ -1,6 +1,4 @@
-"""
-The tables of condor_userprio, with accounting groups.
-"""
+"""The tables of condor_userprio, with accounting groups."""
 
 from kettle_services.condor.priority_table import ads, rows, table
 from kettle_wire.commands.negotiator import GroupStanding, Priorities, Priority
@@ -47,9 +45,7 @@ def shown(
 
 
 def test_users_stand_under_their_groups() -> None:
-    """
-    Who is in no group stands under <none>; who has not used the pool of late is left out.
-    """
+    """Who is in no group stands under <none>; who has not used the pool of late is left out."""
     lines = shown("most", since=NOW - 24 * HOUR)
     names = [line[:18].rstrip() for line in lines]
     assert ["Group", "  User Name"] == names[1:3]
@@ -85,9 +81,7 @@ def test_of_nobody_there_are_titles() -> None:
 
 
 def test_each_is_an_ad() -> None:
-    """
-    With the names that HTCondor's collector has for them.
-    """
+    """With the names that HTCondor's collector has for them."""
     ada, *_, physics = ads(FOUND)
     assert ("physics.ada", 500.0, 2, "physics", False) == tuple(
         ada[name] for name in ("Name", "Priority", "ResourcesUsed", "AccountingGroup", "IsAccountingGroup")

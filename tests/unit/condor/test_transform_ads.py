@@ -1,6 +1,4 @@
-"""
-condor_transform_ads, as a process: rules files tried on ads.
-"""
+"""condor_transform_ads, as a process: rules files tried on ads."""
 
 import json
 import subprocess
@@ -54,9 +52,7 @@ def transform(tmp_path: Path) -> Transform:
 
 
 def test_what_meets_the_requirements_is_changed(transform: Transform) -> None:
-    """
-    All else stays as it is; macros may be typed; the ads may come from standard input.
-    """
+    """All else stays as it is; macros may be typed; the ads may come from standard input."""
     first = 'Owner = "anna"\nRequestCpus = 2\nRequirements = TARGET.Cpus >= RequestCpus\n\n'
     second = 'Half = 4\nOwner = "ben"\nQueue = "{queue}"\nRequestCpus = 8\n\n'
     wanted = first + second.format(queue="large")
@@ -83,9 +79,7 @@ def test_ads_come_and_go_in_any_form(transform: Transform, tmp_path: Path) -> No
 
 
 def test_rules_follow_each_other(transform: Transform, tmp_path: Path) -> None:
-    """
-    Later ones see the macros of earlier ones, and which were met is told.
-    """
+    """Later ones see the macros of earlier ones, and which were met is told."""
     (tmp_path / "one").write_text("EVALMACRO n RequestCpus * 10\nSET A $(n)\n")
     (tmp_path / "two").write_text("REQUIREMENTS A == 80\nSET B $(n) + 1\n")
     words = ("-rules", "one", "-rules", "two", "ads")

@@ -1,6 +1,4 @@
-"""
-condor_wait: what it says of a log, in each form, and how little it loads for it.
-"""
+"""condor_wait: what it says of a log, in each form, and how little it loads for it."""
 
 import subprocess
 import sys
@@ -72,9 +70,7 @@ def test_jobs_that_are_still_to_come(form: str, tmp_path: Path, capsys: pytest.C
 
 
 def test_a_log_in_two_forms(tmp_path: Path) -> None:
-    """
-    The sentence says in which line, and what to do.
-    """
+    """The sentence says in which line, and what to do."""
     text = render(BEGUN[0]) + render(ENDED[0], None, format_of("XML"))
     (tmp_path / "log").write_text(text)
     with pytest.raises(ToolError, match=r"log cannot be read: line 3: this is in XML.*agree on log_xml"):
@@ -83,9 +79,7 @@ def test_a_log_in_two_forms(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", ["", "JSON"])
 def test_little_is_loaded(form: str, tmp_path: Path) -> None:
-    """
-    Who waits for a log loads nothing that talks with a pool, and nothing that reads ads.
-    """
+    """Who waits for a log loads nothing that talks with a pool, and nothing that reads ads."""
     log = written(tmp_path / "log", [*BEGUN, *ENDED], form)
     code = "import sys; from kettle_services.condor.commands import wait; wait.run('', sys.argv[1:]); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code, log], capture_output=True, text=True, check=True)

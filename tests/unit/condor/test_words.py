@@ -1,6 +1,4 @@
-"""
-HTCondor's grammar of options.
-"""
+"""HTCondor's grammar of options."""
 
 import pytest
 
@@ -33,9 +31,7 @@ OPTIONS = {
     ],
 )
 def test_options_are_understood(words: list[str], expected: list[Given]) -> None:
-    """
-    Short after one dash, whole after two, with what they take.
-    """
+    """Short after one dash, whole after two, with what they take."""
     assert expected == understood(words, OPTIONS)
 
 
@@ -64,9 +60,7 @@ def test_a_number_is_a_number() -> None:
 
 
 def test_what_another_program_takes_is_left_as_it_is() -> None:
-    """
-    Options end at the first word: what is behind it may begin with a dash.
-    """
+    """Options end at the first word: what is behind it may begin with a dash."""
     found = understood_before(["-terse", "-name", "x", "12.3", "ls", "-l", "-name"], OPTIONS)
     assert ([Given("terse", ()), Given("name", ("x",))], ["12.3", "ls", "-l", "-name"]) == found
     assert ([], []) == understood_before([], OPTIONS)

@@ -1,6 +1,4 @@
-"""
-Projections and the relay that feeds them, over a bus and a log in memory.
-"""
+"""Projections and the relay that feeds them, over a bus and a log in memory."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Sequence
@@ -44,9 +42,7 @@ class MemoryTx:
 
 
 class MemoryCursors:
-    """
-    One cursor; its transactions can be made to fail before or after they are committed.
-    """
+    """One cursor; its transactions can be made to fail before or after they are committed."""
 
     def __init__(self) -> None:
         self.frame = 0
@@ -78,9 +74,7 @@ class MemoryCursors:
 
 
 class Numbers:
-    """
-    Notes the numbers of the frames of each transaction that it was part of.
-    """
+    """Notes the numbers of the frames of each transaction that it was part of."""
 
     name = "numbers"
     version = 1
@@ -160,9 +154,7 @@ async def test_a_projection_follows_log_and_bus() -> None:
 
 
 async def test_a_transaction_takes_about_so_many_events(monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    Few frames may be very many events: what the bus brings at once is divided.
-    """
+    """Few frames may be very many events: what the bus brings at once is divided."""
     monkeypatch.setattr(module, "EVENTS", 10)
     data = msgspec.Raw(encode(JobRemoved()))
     six = JobsChanged(cluster=1, type="job.removed/1", data=data, jobs=[Procs(0, 6, 1)])
@@ -181,9 +173,7 @@ async def test_a_transaction_takes_about_so_many_events(monkeypatch: pytest.Monk
 
 
 async def test_a_projection_needs_no_bus() -> None:
-    """
-    If the bus brings nothing, the log is looked at.
-    """
+    """If the bus brings nothing, the log is looked at."""
     world = World()
     async with world.shard(relayed=False) as shard:
         world.project()
@@ -193,9 +183,7 @@ async def test_a_projection_needs_no_bus() -> None:
 
 
 async def test_a_gap_on_the_bus_is_filled_from_the_log() -> None:
-    """
-    A stream that was lost begins later than the projection is.
-    """
+    """A stream that was lost begins later than the projection is."""
     world = World()
     async with world.shard() as shard:
         world.project()
@@ -223,9 +211,7 @@ async def test_a_database_that_goes_away_is_waited_for(when: str) -> None:
 
 
 async def test_one_that_was_overtaken_goes_on_from_there() -> None:
-    """
-    Two instances may run; the guard makes it harmless.
-    """
+    """Two instances may run; the guard makes it harmless."""
     world = World()
     async with world.shard() as shard:
         world.project()
@@ -239,9 +225,7 @@ async def test_one_that_was_overtaken_goes_on_from_there() -> None:
 
 
 async def test_a_log_that_was_restored_from_an_older_copy_stops_the_projection() -> None:
-    """
-    What is recorded anew under numbers that it knows would be left out for ever.
-    """
+    """What is recorded anew under numbers that it knows would be left out for ever."""
     world = World()
     world.cursors.frame = 9
     async with world.shard(relayed=False) as shard:
@@ -253,9 +237,7 @@ async def test_a_log_that_was_restored_from_an_older_copy_stops_the_projection()
 
 
 async def test_an_event_that_cannot_be_read_stops_the_projection() -> None:
-    """
-    It never skips: what came before is applied, and frame, position and stream are noted.
-    """
+    """It never skips: what came before is applied, and frame, position and stream are noted."""
     world = World()
     tenure = await world.log.take("s", owner="me")
     good = Entry("a", 1, tag_of(JobRemoved()), encode(JobRemoved()))
@@ -294,9 +276,7 @@ async def test_an_event_that_cannot_be_applied_stops_the_projection() -> None:
 
 
 async def test_waiting_to_read_ones_write_is_bounded() -> None:
-    """
-    The asker is told that it was not enough.
-    """
+    """The asker is told that it was not enough."""
     progress = Progress()
     await progress.move("s", 3)
     assert await progress.caught_up("s", 3, deadline=0.01)

@@ -1,6 +1,4 @@
-"""
-The owner of a shard: numbers, groups, releases after the commit, stops when it is fenced.
-"""
+"""The owner of a shard: numbers, groups, releases after the commit, stops when it is fenced."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
@@ -24,9 +22,7 @@ REMOVED = JobRemoved(reason="x")
 
 
 class GatedLog(MemoryLog):
-    """
-    Commits when it is let.
-    """
+    """Commits when it is let."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -56,9 +52,7 @@ async def turns(count: int = 5) -> None:
 
 
 async def test_events_are_numbered_without_gaps() -> None:
-    """
-    Positions count in the shard, versions in each stream, and the future is the frame's number.
-    """
+    """Positions count in the shard, versions in each stream, and the future is the frame's number."""
     log = MemoryLog()
     async with running(log) as shard:
         first = await shard.record([("a", REMOVED), ("b", REMOVED), ("a", REMOVED)], now_us=7)
@@ -77,9 +71,7 @@ async def test_events_are_numbered_without_gaps() -> None:
 
 
 async def test_what_comes_during_a_commit_is_the_next_frame() -> None:
-    """
-    One commit at a time, and whoever waits shares the next one; nothing is answered before its commit.
-    """
+    """One commit at a time, and whoever waits shares the next one; nothing is answered before its commit."""
     log = GatedLog()
     async with running(log) as shard:
         log.gate.clear()
@@ -95,9 +87,7 @@ async def test_what_comes_during_a_commit_is_the_next_frame() -> None:
 
 
 async def test_a_record_is_never_split(monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    A batch that has no room is closed first; what is larger than a batch has one of its own.
-    """
+    """A batch that has no room is closed first; what is larger than a batch has one of its own."""
     monkeypatch.setattr(module, "BATCH_EVENTS", 4)
     log = MemoryLog()
     async with running(log) as shard:
@@ -107,9 +97,7 @@ async def test_a_record_is_never_split(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_a_batch_is_bounded_in_what_it_is_to_readers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    An event of many jobs counts as the single ones that it stands for.
-    """
+    """An event of many jobs counts as the single ones that it stands for."""
     monkeypatch.setattr(module, "BATCH_SINGLES", 10)
     data = msgspec.Raw(encode_event(REMOVED))
 
@@ -133,9 +121,7 @@ async def test_a_batch_is_bounded_in_what_it_is_to_readers(monkeypatch: pytest.M
 
 
 async def test_a_batch_is_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    So that a frame fits into a message of the bus.
-    """
+    """So that a frame fits into a message of the bus."""
     monkeypatch.setattr(module, "BATCH_BYTES", 1_000)
     log = MemoryLog()
     async with running(log) as shard:
@@ -175,9 +161,7 @@ async def test_an_answer_is_given_again_and_not_before_it_is_committed() -> None
 
 
 async def test_one_who_gives_up_does_not_take_the_answer_from_others() -> None:
-    """
-    Each waits for a future of its own.
-    """
+    """Each waits for a future of its own."""
     log = GatedLog()
     async with running(log) as shard:
         log.gate.clear()
@@ -193,9 +177,7 @@ async def test_one_who_gives_up_does_not_take_the_answer_from_others() -> None:
 
 
 async def test_an_answer_without_events_is_stored() -> None:
-    """
-    It takes no frame: its number is that of the frame before.
-    """
+    """It takes no frame: its number is that of the frame before."""
     log = MemoryLog()
     async with running(log) as shard:
         await shard.record([("a", REMOVED)], now_us=1)
@@ -205,9 +187,7 @@ async def test_an_answer_without_events_is_stored() -> None:
 
 
 async def test_a_barrier_waits_for_what_was_recorded_before() -> None:
-    """
-    A refusal that rests on an uncommitted fact is not told before that is committed.
-    """
+    """A refusal that rests on an uncommitted fact is not told before that is committed."""
     log = GatedLog()
     async with running(log) as shard:
         assert 0 == await shard.record([], now_us=1)
@@ -227,9 +207,7 @@ async def test_a_barrier_waits_for_what_was_recorded_before() -> None:
 
 
 async def test_an_owner_that_was_overtaken_stops_and_so_do_its_callers() -> None:
-    """
-    Everybody who waits is told, and so is everybody who comes later.
-    """
+    """Everybody who waits is told, and so is everybody who comes later."""
     log = GatedLog()
     async with Shard.own(log, "s", owner="old") as shard:
         committer = asyncio.create_task(shard.run())
@@ -250,9 +228,7 @@ async def test_an_owner_that_was_overtaken_stops_and_so_do_its_callers() -> None
 
 
 async def test_what_was_in_hand_when_the_owner_stopped_is_unknown() -> None:
-    """
-    Cancellation is neither success nor failure.
-    """
+    """Cancellation is neither success nor failure."""
     log = GatedLog()
     log.gate.clear()
     async with running(log) as shard:
@@ -263,9 +239,7 @@ async def test_what_was_in_hand_when_the_owner_stopped_is_unknown() -> None:
 
 
 async def test_sinks_see_each_frame_in_order_before_the_callers() -> None:
-    """
-    So that a caller that reads after its commit finds its effect.
-    """
+    """So that a caller that reads after its commit finds its effect."""
     log = MemoryLog()
     seen: list[int] = []
     async with running(log) as shard:
@@ -276,9 +250,7 @@ async def test_sinks_see_each_frame_in_order_before_the_callers() -> None:
 
 
 async def test_versions_go_on_from_what_was_adopted() -> None:
-    """
-    A new owner counts on from the working set; a stream that is over is forgotten.
-    """
+    """A new owner counts on from the working set; a stream that is over is forgotten."""
     log = MemoryLog()
     async with running(log) as shard:
         shard.adopt({"a": 41, "b": 7})
@@ -296,9 +268,7 @@ HOUR_US = 3_600_000_000
     [(-5, 10 * HOUR_US + 5), (1, 10 * HOUR_US), (HOUR_US, 10 * HOUR_US), (2 * HOUR_US, 8 * HOUR_US)],
 )
 async def test_time_does_not_go_backwards_with_the_owner(behind_us: int, expected: int) -> None:
-    """
-    A new owner whose clock is behind dates its frames like the last one, unless that was hours ahead.
-    """
+    """A new owner whose clock is behind dates its frames like the last one, unless that was hours ahead."""
     log = MemoryLog()
     async with running(log) as first:
         await first.record([("job/1.0", REMOVED)], now_us=10 * HOUR_US)
@@ -308,9 +278,7 @@ async def test_time_does_not_go_backwards_with_the_owner(behind_us: int, expecte
 
 
 async def test_only_so_many_answers_are_kept() -> None:
-    """
-    The oldest are forgotten in memory and in the log.
-    """
+    """The oldest are forgotten in memory and in the log."""
     log = MemoryLog()
     async with running(log, answers=10) as shard:
         for i in range(50):

@@ -1,6 +1,4 @@
-"""
-The checkpointer: what it saves, and when.
-"""
+"""The checkpointer: what it saves, and when."""
 
 import asyncio
 
@@ -18,9 +16,7 @@ async def working_set() -> tuple[MemoryLog, MemoryWorkingSet]:
 
 
 async def test_frames_are_merged_into_one_save() -> None:
-    """
-    The last state of each stream counts; one that ended is dropped, one that came back is not.
-    """
+    """The last state of each stream counts; one that ended is dropped, one that came back is not."""
     _, saved = await working_set()
     checkpointer = Checkpointer(saved, "s", epoch=1, frame=0)
     checkpointer.mark(1, {"a": (1, b"1"), "b": (1, b"1"), "c": (1, b"1")})
@@ -37,9 +33,7 @@ async def test_frames_are_merged_into_one_save() -> None:
 
 
 async def test_it_saves_by_itself_but_not_all_the_time() -> None:
-    """
-    The first mark is saved at once, the next ones together after the interval.
-    """
+    """The first mark is saved at once, the next ones together after the interval."""
     _, saved = await working_set()
     checkpointer = Checkpointer(saved, "s", epoch=1, frame=0, interval=0.05)
     running = asyncio.create_task(checkpointer.run())
@@ -56,9 +50,7 @@ async def test_it_saves_by_itself_but_not_all_the_time() -> None:
 
 
 async def test_a_stale_owner_s_checkpointer_stops() -> None:
-    """
-    FencedError ends it, so that the owner ends.
-    """
+    """FencedError ends it, so that the owner ends."""
     log, saved = await working_set()
     checkpointer = Checkpointer(saved, "s", epoch=1, frame=0)
     await log.take("s", owner="other")

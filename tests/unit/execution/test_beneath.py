@@ -1,6 +1,4 @@
-"""
-Opening files of a sandbox while its job lives.
-"""
+"""Opening files of a sandbox while its job lives."""
 
 import os
 from pathlib import Path
@@ -24,9 +22,7 @@ def sandbox(tmp_path: Path) -> Path:
 
 
 def test_a_file_is_opened_by_its_path(sandbox: Path) -> None:
-    """
-    Wherever it is below the sandbox.
-    """
+    """Wherever it is below the sandbox."""
     fd = open_beneath(str(sandbox), "deep/er/file")
     try:
         assert b"inside" == os.read(fd, 100)
@@ -49,9 +45,7 @@ def test_a_file_is_opened_by_its_path(sandbox: Path) -> None:
     ],
 )
 def test_no_way_leads_out(sandbox: Path, name: str) -> None:
-    """
-    Neither by the name nor by a link, and links inside are not followed either; no descriptor is left.
-    """
+    """Neither by the name nor by a link, and links inside are not followed either; no descriptor is left."""
     before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - counts descriptors
     with pytest.raises(PermissionError):
         open_beneath(str(sandbox), name)
@@ -60,8 +54,6 @@ def test_no_way_leads_out(sandbox: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["pipe", "deep", "absent", "deep/er/file/x"])
 def test_only_files_are_opened(sandbox: Path, name: str) -> None:
-    """
-    A pipe without a writer does not make us wait, and is not touched.
-    """
+    """A pipe without a writer does not make us wait, and is not touched."""
     with pytest.raises(OSError):
         open_beneath(str(sandbox), name)

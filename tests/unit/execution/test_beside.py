@@ -1,6 +1,4 @@
-"""
-The beginning of a program beside a job.
-"""
+"""The beginning of a program beside a job."""
 
 import os
 import select
@@ -17,9 +15,7 @@ from kettle.execution.process import Program
 
 @pytest.fixture
 def pipes() -> Generator[tuple[int, int]]:
-    """
-    (what a program's output can be read from, its streams).
-    """
+    """(what a program's output can be read from, its streams)."""
     out, stream = os.pipe()
     yield out, stream
     for fd in (out, stream):
@@ -62,9 +58,7 @@ def test_it_is_the_program_with_the_usual_signals(pipes: tuple[int, int]) -> Non
 
 
 def test_what_keeps_it_from_beginning_is_told(pipes: tuple[int, int]) -> None:
-    """
-    As a sentence with the reason; what is left is a child that has ended.
-    """
+    """As a sentence with the reason; what is left is a child that has ended."""
     birth = beside(None, program("/no/such/program", stream=pipes[1]))
     with pytest.raises(BirthError, match=r"/no/such/program .* No such file"):
         birth.finish()

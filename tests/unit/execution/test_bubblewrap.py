@@ -25,9 +25,7 @@ def a_box(tmp_path: Path, **environment: str) -> Box:
 
 
 def checked(pid: int = 0) -> None:
-    """
-    Nothing is against it.
-    """
+    """Nothing is against it."""
 
 
 def a_bubblewrap(tmp_path: Path, text: str) -> Bubblewrap:
@@ -54,9 +52,7 @@ def test_it_has_none_of_the_jobs_environment(tmp_path: Path) -> None:
 
 
 def test_a_process_that_is_not_its_child_is_not_taken_for_the_job(tmp_path: Path) -> None:
-    """
-    Whoever is named gets the job's signals: it has to be a process of the job.
-    """
+    """Whoever is named gets the job's signals: it has to be a process of the job."""
     with subprocess.Popen(["/bin/sleep", "60"]) as stranger:
         script = f"echo '{{\"child-pid\": {stranger.pid}}}' >&3; exec sleep 60"
         with pytest.raises(ContainerError, match="could not set the container up"):
@@ -68,18 +64,14 @@ def test_a_process_that_is_not_its_child_is_not_taken_for_the_job(tmp_path: Path
 
 @pytest.mark.parametrize("environment", [{"A": "1\0--bind\0/\0/"}, {"A\0--bind\0/\0/": "1"}])
 def test_a_variable_cannot_become_an_option(tmp_path: Path, environment: dict[str, str]) -> None:
-    """
-    What separates options may not be in one: hold code 6.
-    """
+    """What separates options may not be in one: hold code 6."""
     with pytest.raises(ContainerError, match="NUL byte") as caught:
         a_bubblewrap(tmp_path, "exit 9").start(a_box(tmp_path, **environment), None, checked)
     assert 6 == caught.value.code
 
 
 def test_more_variables_than_it_takes_are_the_jobs_fault(tmp_path: Path) -> None:
-    """
-    Hold code 6: it would fail on every machine.
-    """
+    """Hold code 6: it would fail on every machine."""
     with pytest.raises(ContainerError, match="more variables") as caught:
         a_bubblewrap(tmp_path, "exit 9").start(
             a_box(tmp_path, **{f"V{number}": "x" for number in range(3000)}), None, checked

@@ -1,6 +1,4 @@
-"""
-What prepares a container is a child with limits, which can be ended, and whose use is nobody's.
-"""
+"""What prepares a container is a child with limits, which can be ended, and whose use is nobody's."""
 
 import os
 import resource
@@ -25,9 +23,7 @@ BOX = Box(
 
 
 def made(tmp_path: Path, work: Callable[[], tuple[Box, int]]) -> tuple[Box, int]:
-    """
-    What comes of `work` when it is waited for.
-    """
+    """What comes of `work` when it is waited for."""
     with building(work, str(tmp_path)) as builder:
         poll = select.poll()
         poll.register(builder, select.POLLIN)
@@ -36,9 +32,7 @@ def made(tmp_path: Path, work: Callable[[], tuple[Box, int]]) -> tuple[Box, int]
 
 
 def test_a_box_comes_back_and_the_lock_with_it(tmp_path: Path) -> None:
-    """
-    The descriptor is the same open file: the image is kept without a gap.
-    """
+    """The descriptor is the same open file: the image is kept without a gap."""
 
     def work() -> tuple[Box, int]:
         return BOX, os.open("lock", os.O_CREAT | os.O_RDWR)
@@ -51,9 +45,7 @@ def test_a_box_comes_back_and_the_lock_with_it(tmp_path: Path) -> None:
 
 
 def test_the_reason_comes_back(tmp_path: Path) -> None:
-    """
-    With code and subcode.
-    """
+    """With code and subcode."""
 
     def work() -> NoReturn:
         raise ContainerError("no image", code=35, subcode=2)
@@ -64,18 +56,14 @@ def test_the_reason_comes_back(tmp_path: Path) -> None:
 
 
 def test_it_does_not_take_the_machines_memory(tmp_path: Path) -> None:
-    """
-    Whatever it is that wants so much.
-    """
+    """Whatever it is that wants so much."""
     with pytest.raises(ContainerError, match="cannot be prepared") as caught:
         made(tmp_path, lambda: (BOX, bytearray(2 * MEMORY_BYTES)[0]))
     assert 21 == caught.value.code
 
 
 def test_one_that_is_killed_is_the_machines_fault(tmp_path: Path) -> None:
-    """
-    Code 1021: the job runs again.
-    """
+    """Code 1021: the job runs again."""
 
     def work() -> tuple[Box, int]:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -87,9 +75,7 @@ def test_one_that_is_killed_is_the_machines_fault(tmp_path: Path) -> None:
 
 
 def test_nothing_of_it_is_left_or_counted(tmp_path: Path) -> None:
-    """
-    Neither the process nor, among what our children used, its time.
-    """
+    """Neither the process nor, among what our children used, its time."""
 
     def work() -> tuple[Box, int]:
         while True:
@@ -105,9 +91,7 @@ def test_nothing_of_it_is_left_or_counted(tmp_path: Path) -> None:
 
 
 def test_a_name_that_cannot_be_told_is_the_images_fault(tmp_path: Path) -> None:
-    """
-    Names on disk are any bytes; what runtimes are told is UTF-8.
-    """
+    """Names on disk are any bytes; what runtimes are told is UTF-8."""
     box = Box(program=BOX.program, area="/a", skeleton="/s\udce9", mounts=[])
     with pytest.raises(ContainerError, match="no UTF-8") as caught:
         made(tmp_path, lambda: (box, -1))

@@ -1,6 +1,4 @@
-"""
-What docker and podman are told, how images are called, and what is made of their refusals.
-"""
+"""What docker and podman are told, how images are called, and what is made of their refusals."""
 
 import itertools
 import os
@@ -77,17 +75,13 @@ def test_what_an_engine_is_told(name: str) -> None:
 
 
 def test_podman_of_an_ordinary_user_keeps_its_account() -> None:
-    """
-    In the container's user namespace the user is who they are outside.
-    """
+    """In the container's user namespace the user is who they are outside."""
     assert "--userns=keep-id" in arguments("podman", BOX, "/.kettle-1", root=False)
 
 
 @pytest.mark.parametrize("path", ["/a,source=/etc,destination=/b", "/a\nb", "-v"])
 def test_a_path_is_no_way_to_say_more(path: str) -> None:
-    """
-    Options of mounts are separated by commas: a path with one would be an option too.
-    """
+    """Options of mounts are separated by commas: a path with one would be an option too."""
     box = msgspec.structs.replace(BOX, mounts=[Mount(source="/x/dir_a", destination=path, writable=True)])
     with pytest.raises(ContainerError, match="do not take there"):
         arguments("docker", box, "/.kettle-1", root=True)
@@ -105,9 +99,7 @@ def test_a_path_is_no_way_to_say_more(path: str) -> None:
     ],
 )
 def test_the_name_of_an_image_in_full(name: str, full: str) -> None:
-    """
-    Without a registry it is Docker's own, without a tag it is the latest, and a digest says all.
-    """
+    """Without a registry it is Docker's own, without a tag it is the latest, and a digest says all."""
     assert full == full_name(name)
 
 
@@ -117,9 +109,7 @@ def test_the_name_of_an_image_in_full(name: str, full: str) -> None:
      "a/" + "b" * 600],
 )  # fmt: skip
 def test_what_is_no_name_of_an_image_is_refused(name: str) -> None:
-    """
-    Engines take options and names of files in the same place: with their rights, not the job's.
-    """
+    """Engines take options and names of files in the same place: with their rights, not the job's."""
     with pytest.raises(ContainerError, match="no name of an image"):
         full_name(name)
 
@@ -149,9 +139,7 @@ def test_what_is_no_name_of_an_image_is_refused(name: str) -> None:
     ],
 )
 def test_why_an_image_was_not_pulled(said: str, code: int, words: str) -> None:
-    """
-    What would be so everywhere holds the job; what is so here and now has it run again.
-    """
+    """What would be so everywhere holds the job; what is so here and now has it run again."""
     error = refusal("r/a:1", said)
     assert code == error.code
     assert words in str(error)
@@ -161,9 +149,7 @@ def test_why_an_image_was_not_pulled(said: str, code: int, words: str) -> None:
     "name", ["localhost/kettle-0123", "localhost/kettle-0123:ab", "localhost/kettle-a" + DIGEST]
 )
 def test_what_another_job_brought_along_has_no_name(name: str) -> None:
-    """
-    Imported images are in the engine under names; a job that knows one gets no image by it.
-    """
+    """Imported images are in the engine under names; a job that knows one gets no image by it."""
     with pytest.raises(ContainerError, match="bring it along"):
         full_name(name)
 
@@ -176,9 +162,7 @@ def test_no_link_of_an_image_leads_to_a_holder() -> None:
 
 
 def scripted(tmp_path: Path, text: str, name: str = "docker") -> Found:
-    """
-    An engine whose command is a script.
-    """
+    """An engine whose command is a script."""
     path = tmp_path / "engine"
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)
@@ -186,9 +170,7 @@ def scripted(tmp_path: Path, text: str, name: str = "docker") -> Found:
 
 
 def test_a_command_that_hangs_is_ended_with_what_it_has_started(tmp_path: Path) -> None:
-    """
-    Nobody waits for an engine longer than they said.
-    """
+    """Nobody waits for an engine longer than they said."""
     found = scripted(tmp_path, f"sleep 98764 & echo $! > {tmp_path}/pid; wait")
     with pytest.raises(SilentError, match="did not answer within"):
         EngineClient(found).run("x", timeout=0.5)
@@ -207,16 +189,12 @@ def test_a_command_that_hangs_is_ended_with_what_it_has_started(tmp_path: Path) 
     ],
 )
 def test_what_is_gone_is_said_to_be_gone(tmp_path: Path, said: str, gone: bool) -> None:
-    """
-    An engine that cannot be asked has not removed a container, though something is not there.
-    """
+    """An engine that cannot be asked has not removed a container, though something is not there."""
     assert gone == remove_container(scripted(tmp_path, f"echo '{said}' >&2; exit 1"), "kettle-1")
 
 
 def test_an_engine_that_is_silent_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    Whoever makes room for images does not wait for it again for each of them.
-    """
+    """Whoever makes room for images does not wait for it again for each of them."""
     monkeypatch.setattr(engine_client, "ANSWER_S", 0.2)
     found = scripted(tmp_path, f"echo asked >> {tmp_path}/asked; exec sleep 98763")
     cache = image_cache(ContainerPolicy(runtimes=[found], images=str(tmp_path / "images"), limit=0))
@@ -234,9 +212,7 @@ IMAGE = '[{"Id": "sha256:1", "Size": 1, "Config": {"Volumes": {"/data": {}}}}]'
 
 
 def test_docker_gives_no_disk_beside_the_sandbox(tmp_path: Path) -> None:
-    """
-    An image with volumes is refused, and why is said: docker would make them writable, on its own disk.
-    """
+    """An image with volumes is refused, and why is said: docker would make them writable, on its own disk."""
     found = scripted(tmp_path, f"echo '{IMAGE}'")
     policy = ContainerPolicy(runtimes=[found], images=str(tmp_path / "images"), limit=1 << 20)
     with pytest.raises(ContainerError, match=r"declares volumes \(/data\)") as raised:
@@ -245,9 +221,7 @@ def test_docker_gives_no_disk_beside_the_sandbox(tmp_path: Path) -> None:
 
 
 def test_each_pull_has_its_logins(tmp_path: Path) -> None:
-    """
-    A second pull in a sandbox is no trouble, and no login stays there.
-    """
+    """A second pull in a sandbox is no trouble, and no login stays there."""
     plain_image = IMAGE.replace('{"/data": {}}', "null")
     found = scripted(
         tmp_path,
@@ -269,9 +243,7 @@ def test_each_pull_has_its_logins(tmp_path: Path) -> None:
 
 
 def test_a_pull_that_takes_too_long_is_ended(tmp_path: Path) -> None:
-    """
-    The job runs elsewhere.
-    """
+    """The job runs elsewhere."""
     found = scripted(
         tmp_path,
         'case "$1" in pull) exec sleep 98762;; info) echo /;; *) echo No such image >&2; exit 1;; esac',
@@ -284,44 +256,34 @@ def test_a_pull_that_takes_too_long_is_ended(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("free", [(9 << 30, (1 << 30) - 1), (9 << 30, 7 << 30), ((1 << 30) - 1,)])
 def test_a_pull_that_fills_the_disk_is_ended(free: tuple[int, ...]) -> None:
-    """
-    There is little left, or more has gone than an image may take; whatever the registry says of it.
-    """
+    """There is little left, or more has gone than an image may take; whatever the registry says of it."""
     left = iter(free)
     with pytest.raises(EngineError, match="disk"):
         bounded(lambda: next(left), (1 << 30) - 1)()
 
 
 def test_a_pull_goes_on_while_there_is_room() -> None:
-    """
-    Packed and unpacked together.
-    """
+    """Packed and unpacked together."""
     left = iter((9 << 30, 7 << 30))
     bounded(lambda: next(left), 1 << 30)()
 
 
 @pytest.mark.parametrize("name", ["probe-abc", "probe-a_b", "probe-ab_", "probe-__", "probe-A___9"])
 def test_an_image_of_a_trial_has_a_name_wherever_it_is_made(name: str) -> None:
-    """
-    It is well formed, and one that no job may ask for.
-    """
+    """It is well formed, and one that no job may ask for."""
     with pytest.raises(ContainerError, match="what another job has brought along"):
         full_name(trial_image(f"/execute/{name}"))
 
 
 def test_a_process_that_holds_nothing_is_not_joined(tmp_path: Path) -> None:
-    """
-    The pid that an engine named may be another process by now; the job would run there.
-    """
+    """The pid that an engine named may be another process by now; the job would run there."""
     about = tmp_path.stat()
     with ExitStack() as closing, pytest.raises(ProcessLookupError, match="does not hold"):
         identified(os.getpid(), Held((about.st_dev, about.st_ino)), closing)
 
 
 def test_a_job_does_not_enter_where_we_are(tmp_path: Path) -> None:
-    """
-    A process that is in no container is none to be joined, even if it executes the right program.
-    """
+    """A process that is in no container is none to be joined, even if it executes the right program."""
     program = msgspec.structs.replace(
         BOX.program,
         path="/bin/touch",
@@ -372,9 +334,7 @@ def test_a_holder_stays_until_its_line_is_cut(tmp_path: Path) -> None:
     reason="no assembler for this machine's holder (Debian package binutils)",
 )
 def test_the_holder_is_what_its_listing_says(tmp_path: Path) -> None:
-    """
-    The machine code in the source is that of the listing in its documentation.
-    """
+    """The machine code in the source is that of the listing in its documentation."""
     assert holding.__doc__ is not None
     listing = textwrap.dedent(holding.__doc__.partition("assembles it again:")[2])
     (tmp_path / "code.s").write_text(".intel_syntax noprefix\n" + listing)

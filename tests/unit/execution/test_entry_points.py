@@ -1,6 +1,4 @@
-"""
-What of an image is run, and how its services are reached.
-"""
+"""What of an image is run, and how its services are reached."""
 
 import pytest
 
@@ -25,9 +23,7 @@ def words(path: str, arguments: list[str], *, under: bool) -> list[str]:
 
 
 def test_the_entry_point_runs_the_program_if_it_is_not_overridden() -> None:
-    """
-    Without a program it runs by itself, with the job's arguments or its usual ones.
-    """
+    """Without a program it runs by itself, with the job's arguments or its usual ones."""
     assert ["/bin/a", "1"] == words("/bin/a", ["1"], under=False)
     assert ["/entry", "-x", "/bin/a", "1"] == words("/bin/a", ["1"], under=True)
     for under in (True, False):
@@ -36,9 +32,7 @@ def test_the_entry_point_runs_the_program_if_it_is_not_overridden() -> None:
 
 
 def test_the_job_says_whether_it_overrides() -> None:
-    """
-    It does unless it says that it does not.
-    """
+    """It does unless it says that it does not."""
     for said, under in ((None, False), (True, False), (False, True)):
         ad = IMAGE if said is None else IMAGE | {"DockerOverrideEntrypoint": said}
         request = container_request(JobAd(ad), None, "/sandbox")
@@ -47,9 +41,7 @@ def test_the_job_says_whether_it_overrides() -> None:
 
 
 def test_services_need_the_network_of_the_machine() -> None:
-    """
-    A machine whose containers have none does not pretend.
-    """
+    """A machine whose containers have none does not pretend."""
     job = JobAd(IMAGE | {"ContainerServiceNames": "web", "web_ContainerPort": 80})
     assert container_request(job, None, "/sandbox") is not None
     with pytest.raises(ContainerError, match="have no network"):

@@ -1,6 +1,4 @@
-"""
-Having a control group stand still.
-"""
+"""Having a control group stand still."""
 
 from pathlib import Path
 
@@ -9,9 +7,7 @@ from kettle.execution.cgroups import Cgroup
 
 
 def test_a_group_is_frozen_where_the_kernel_can(tmp_path: Path) -> None:
-    """
-    With one word to the kernel, in whatever kind of group there is such a word.
-    """
+    """With one word to the kernel, in whatever kind of group there is such a word."""
     for kind in ("v2", "tracking"):
         layout = CgroupLayout(parent=str(tmp_path), origin=str(tmp_path), kind=kind)
         (tmp_path / "can").mkdir(exist_ok=True)
@@ -25,9 +21,7 @@ def test_a_group_is_frozen_where_the_kernel_can(tmp_path: Path) -> None:
 
 
 def test_elsewhere_it_is_not(tmp_path: Path) -> None:
-    """
-    And says so.
-    """
+    """And says so."""
     (tmp_path / "cannot").mkdir()
     layout = CgroupLayout(parent=str(tmp_path), origin=str(tmp_path), kind="memory")
 

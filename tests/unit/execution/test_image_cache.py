@@ -1,6 +1,4 @@
-"""
-Unpacked images: each once, never removed while used, never half there.
-"""
+"""Unpacked images: each once, never removed while used, never half there."""
 
 import threading
 import time
@@ -20,9 +18,7 @@ def of_size(size: int) -> ImageConfig:
 
 
 def test_an_image_is_unpacked_once(tmp_path: Path) -> None:
-    """
-    Also for two that ask at the same moment: the second waits.
-    """
+    """Also for two that ask at the same moment: the second waits."""
     begun: list[str] = []
 
     def unpack(root: str, limit: int) -> ImageConfig:
@@ -48,9 +44,7 @@ def test_an_image_is_unpacked_once(tmp_path: Path) -> None:
 
 
 def test_what_fails_leaves_nothing_and_can_be_tried_again(tmp_path: Path) -> None:
-    """
-    The next one who wants it begins anew.
-    """
+    """The next one who wants it begins anew."""
     cache = ImageCache(str(tmp_path), 100)
 
     def fail(root: str, limit: int) -> ImageConfig:
@@ -65,9 +59,7 @@ def test_what_fails_leaves_nothing_and_can_be_tried_again(tmp_path: Path) -> Non
 
 
 def test_the_longest_unused_go_and_those_in_use_stay(tmp_path: Path) -> None:
-    """
-    When they are together larger than the limit.
-    """
+    """When they are together larger than the limit."""
     cache = ImageCache(str(tmp_path), 100)
     used = cache.have(USED, lambda root, limit: of_size(60))
     cache.have(OLD, lambda root, limit: of_size(30)).release()
@@ -80,9 +72,7 @@ def test_the_longest_unused_go_and_those_in_use_stay(tmp_path: Path) -> None:
 
 
 def test_a_draft_of_a_dead_process_is_removed(tmp_path: Path) -> None:
-    """
-    Its owner's lock went with it.
-    """
+    """Its owner's lock went with it."""
     (tmp_path / f"{KEY}.draft" / "root").mkdir(parents=True)
 
     ImageCache(str(tmp_path), 100).shrink()
@@ -92,9 +82,7 @@ def test_a_draft_of_a_dead_process_is_removed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("key", ["", "key", "../" + "0" * 61, "0" * 63, "A" * 64, "0" * 64 + "\n"])
 def test_a_key_that_is_no_digest_is_refused(tmp_path: Path, key: str) -> None:
-    """
-    It names a directory, and must not lead out of the cache.
-    """
+    """It names a directory, and must not lead out of the cache."""
     with pytest.raises(ValueError, match="no SHA-256"):
         ImageCache(str(tmp_path / "images"), 100).have(key, lambda root, limit: of_size(1))
     assert [] == list(tmp_path.iterdir())

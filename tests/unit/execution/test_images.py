@@ -1,6 +1,4 @@
-"""
-An image is shared by all who name the same digest: nobody can put another one in its place.
-"""
+"""An image is shared by all who name the same digest: nobody can put another one in its place."""
 
 import hashlib
 from pathlib import Path
@@ -27,9 +25,7 @@ def policy(tmp_path: Path) -> ContainerPolicy:
 
 
 def had(policy: ContainerPolicy, image: str, *inputs: Input, account: Account | None = None) -> Image:
-    """
-    The image of a job with these input files.
-    """
+    """The image of a job with these input files."""
     spec = JobSpec(
         key=ClaimKey("c", "s"), job=JobId(1, 0), attempt=1, schedd="s", execute="/e", state="/s", slot="slot1",
         cpus=1, memory=1, disk=1, ad={}, machine_ad="", inputs=list(inputs), received=0, began=0, deadline=0,

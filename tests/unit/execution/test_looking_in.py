@@ -1,6 +1,4 @@
-"""
-What a starter does with the questions of people who look into its job.
-"""
+"""What a starter does with the questions of people who look into its job."""
 
 import os
 import select
@@ -48,9 +46,7 @@ encode = msgspec.msgpack.encode
 
 
 class FakeMasterCommands:
-    """
-    The reception of a job with this sandbox, and what it has answered.
-    """
+    """The reception of a job with this sandbox, and what it has answered."""
 
     def __init__(self, tmp_path: Path, **attributes: Scalar) -> None:
         spec = JobSpec(
@@ -84,9 +80,7 @@ def test_what_goes_wrong_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_trouble_with_sessions_ends_them_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    The job goes on, and so does the looking at its files.
-    """
+    """The job goes on, and so does the looking at its files."""
     master_commands = FakeMasterCommands(tmp_path)
     peek = encode(Peek(access=ACCESS, files=[]))
     master_commands.ask(PEEK.verb, peek)
@@ -100,9 +94,7 @@ def test_trouble_with_sessions_ends_them_alone(tmp_path: Path, monkeypatch: pyte
 
 
 def test_one_question_has_its_turn(tmp_path: Path) -> None:
-    """
-    Between two of them the starter hears its orders; it does not sleep while there is one more.
-    """
+    """Between two of them the starter hears its orders; it does not sleep while there is one more."""
     master_commands = FakeMasterCommands(tmp_path)
     assert float("inf") == master_commands.access_requests.due
     for number in (1, 2):
@@ -115,9 +107,7 @@ def test_one_question_has_its_turn(tmp_path: Path) -> None:
 
 
 def test_many_files_are_no_more_than_one(tmp_path: Path) -> None:
-    """
-    An answer has a size that does not depend on how many files were asked for.
-    """
+    """An answer has a size that does not depend on how many files were asked for."""
     (tmp_path / "large").write_bytes(bytes(LONGEST_LOOK))
     places = [FilePlace(name="large", length=length) for length in (100, LONGEST_LOOK, LONGEST_LOOK)]
     answer = FakeMasterCommands(tmp_path).ask(PEEK.verb, encode(Peek(access=ACCESS, files=places)))
@@ -127,9 +117,7 @@ def test_many_files_are_no_more_than_one(tmp_path: Path) -> None:
 
 
 def test_a_stream_in_proc_is_none(tmp_path: Path) -> None:
-    """
-    A job that names its own output may name files that tell of its starter, not of itself.
-    """
+    """A job that names its own output may name files that tell of its starter, not of itself."""
     (tmp_path / "out").write_bytes(b"said")
     for name, found in (("out", b"said"), ("/proc/self/environ", b"")):
         master_commands = FakeMasterCommands(tmp_path, Iwd=str(tmp_path), Out=name, ShouldTransferFiles="NO")
@@ -141,18 +129,14 @@ def test_a_stream_in_proc_is_none(tmp_path: Path) -> None:
 
 
 def test_nothing_begins_beside_a_suspended_job(tmp_path: Path) -> None:
-    """
-    It would stand still in the job's group before it had begun.
-    """
+    """It would stand still in the job's group before it had begun."""
     request = OpenSession(access=ACCESS, session="s", command=["true"])
     answer = FakeMasterCommands(tmp_path).ask(OPEN_SESSION.verb, encode(request), still=True)
     assert ("refused", True) == (answer.code, "suspended" in answer.reason)
 
 
 def test_a_word_that_is_not_known_is_passed_over() -> None:
-    """
-    A later startd may say more than a starter knows; what it knows is heard.
-    """
+    """A later startd may say more than a starter knows; what it knows is heard."""
     ours, theirs = socket.socketpair()
     body = encode({"type": "dance"})
     theirs.sendall(struct.pack("!I", len(body)) + body + frame(Renew(5.0)))
@@ -165,9 +149,7 @@ def test_a_word_that_is_not_known_is_passed_over() -> None:
 
 
 class Talk:
-    """
-    Sessions, and what they have answered.
-    """
+    """Sessions, and what they have answered."""
 
     def __init__(self) -> None:
         self.replies: list[Exchanged | Opened] = []
@@ -207,9 +189,7 @@ class Talk:
         return reply.pid
 
     def output(self) -> bytes:
-        """
-        All that the program writes.
-        """
+        """All that the program writes."""
         found, after = b"", 0
         while True:
             request = Exchange(access=ACCESS, session="s", after=after, wait=5.0)
@@ -226,9 +206,7 @@ class Talk:
 
 
 def test_a_program_that_cannot_begin_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    One that the job keeps from beginning is ended when its time is over, and nobody has waited for it.
-    """
+    """One that the job keeps from beginning is ended when its time is over, and nobody has waited for it."""
     monkeypatch.setattr(sessions, "_BIRTH_S", 0.0)
     talk = Talk()
 
@@ -245,9 +223,7 @@ def test_a_program_that_cannot_begin_is_given_up(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_program_that_is_not_there_is_refused() -> None:
-    """
-    With the reason; and its place is free.
-    """
+    """With the reason; and its place is free."""
     talk = Talk()
 
     def absent(program: Program) -> Birth:
@@ -260,9 +236,7 @@ def test_a_program_that_is_not_there_is_refused() -> None:
 
 
 def test_without_descriptors_nothing_is_left_running(monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    A program that cannot be watched is ended at once.
-    """
+    """A program that cannot be watched is ended at once."""
 
     def full(_pid: int) -> int:
         raise OSError(24, "Too many open files")
@@ -277,9 +251,7 @@ def test_without_descriptors_nothing_is_left_running(monkeypatch: pytest.MonkeyP
 
 
 def test_an_end_of_input_that_is_said_again_is_one() -> None:
-    """
-    On a terminal the end is a character: the next reader must not find a second one.
-    """
+    """On a terminal the end is a character: the next reader must not find a second one."""
     talk = Talk()
     talk.open("cat; read word && echo got $word", tty=True)
     talk.opened()

@@ -1,6 +1,4 @@
-"""
-Which device files belong to which GPU.
-"""
+"""Which device files belong to which GPU."""
 
 from pathlib import Path
 
@@ -26,9 +24,7 @@ SHARED = ["/dev/nvidiactl", "/dev/nvidia-uvm"]
 def test_a_job_sees_the_nodes_of_its_gpus_and_what_all_share(
     tmp_path: Path, assigned: list[str], shown: list[str]
 ) -> None:
-    """
-    None without a GPU; where the driver does not know a device, its node cannot be told from others.
-    """
+    """None without a GPU; where the driver does not know a device, its node cannot be told from others."""
     for name, minor in (("GPU-a", 0), ("GPU-b", 1), ("GPU-c", 10)):
         (tmp_path / name).mkdir()
         (tmp_path / name / "information").write_text(f"GPU UUID: \t {name}\nDevice Minor: \t {minor}\n")

@@ -1,6 +1,4 @@
-"""
-Messages between startd and starter, cut out of a stream.
-"""
+"""Messages between startd and starter, cut out of a stream."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,9 +8,7 @@ from kettle.execution.protocol import End, Frames, Renew, ToStarter, decode_to_s
 
 @given(st.lists(st.integers(1, 20), max_size=20))
 def test_messages_arrive_whole_however_the_stream_is_cut(cuts: list[int]) -> None:
-    """
-    In order, each once.
-    """
+    """In order, each once."""
     messages: list[ToStarter] = [Renew(1.5), End(1009, "enough", hard=True), Renew(2.0)]
     stream = b"".join(frame(message) for message in messages)
     frames, at = Frames(), 0

@@ -28,9 +28,7 @@ def open_path() -> Generator[Path]:
 
 
 def test_resolving_ends(tmp_path: Path) -> None:
-    """
-    Links in a circle are an error, and no path leads out of the root.
-    """
+    """Links in a circle are an error, and no path leads out of the root."""
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
     (tmp_path / "up").symlink_to("../../../etc")
@@ -65,9 +63,7 @@ def test_a_skeleton_has_a_place_for_every_mount(tmp_path: Path) -> None:
 
 
 def test_a_mount_goes_where_the_images_links_lead(tmp_path: Path) -> None:
-    """
-    /tmp that is a link to /var/tmp is mounted there.
-    """
+    """/tmp that is a link to /var/tmp is mounted there."""
     image = tmp_path / "image"
     (image / "var" / "tmp").mkdir(parents=True)
     (image / "tmp").symlink_to("/var/tmp")
@@ -82,9 +78,7 @@ def test_a_mount_goes_where_the_images_links_lead(tmp_path: Path) -> None:
 
 
 def put(image: Path, skeleton: Path, destination: str, reader: Account | None = None) -> list[str]:
-    """
-    Destinations of all mounts when a directory is mounted at `destination`.
-    """
+    """Destinations of all mounts when a directory is mounted at `destination`."""
     wanted = [Mount(source=str(image), destination=destination)]
     return [mount.destination for mount in furnish(str(image), str(skeleton), wanted, reader)]
 
@@ -108,9 +102,7 @@ def test_a_closed_directory_of_the_machine_is_not_taken_apart(open_path: Path, m
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs another account than the job's")
 def test_the_skeleton_stays_ours(open_path: Path) -> None:
-    """
-    The job's rights count for what is read, not for what is made.
-    """
+    """The job's rights count for what is read, not for what is made."""
     (open_path / "image" / "opt" / "app").mkdir(parents=True)
     (open_path / "image" / "lib").symlink_to("opt")
 
@@ -133,9 +125,7 @@ def test_the_skeleton_stays_ours(open_path: Path) -> None:
 def test_what_is_in_the_way_of_a_mount_is_the_images_fault(
     open_path: Path, link: str, target: str, destination: str, words: str
 ) -> None:
-    """
-    Hold code 35, not another try on another machine.
-    """
+    """Hold code 35, not another try on another machine."""
     image = open_path / "image"
     image.mkdir()
     (image / link).symlink_to(target)
@@ -147,9 +137,7 @@ def test_what_is_in_the_way_of_a_mount_is_the_images_fault(
 
 
 def test_parents_are_mounted_first_wherever_links_lead(open_path: Path) -> None:
-    """
-    /tmp is a link to /var/tmp here: what is mounted at /var must not cover it.
-    """
+    """/tmp is a link to /var/tmp here: what is mounted at /var must not cover it."""
     image = open_path / "image"
     (image / "var" / "tmp").mkdir(parents=True)
     (image / "tmp").symlink_to("var/tmp")

@@ -1,6 +1,4 @@
-"""
-What container runtimes are told, word by word.
-"""
+"""What container runtimes are told, word by word."""
 
 import os
 
@@ -54,9 +52,7 @@ def test_what_bubblewrap_is_told() -> None:
 
 
 def test_what_runc_is_told() -> None:
-    """
-    The job's account without capabilities or new privileges, and no word of control groups.
-    """
+    """The job's account without capabilities or new privileges, and no word of control groups."""
     told = configuration(BOX)
 
     assert {"uid": 7, "gid": 8, "umask": 0o022} == told["process"]["user"]
@@ -84,17 +80,13 @@ def test_what_runc_is_told() -> None:
     ],
 )
 def test_binds_as_an_administrator_writes_them(text: str, mount: Mount) -> None:
-    """
-    Read-only unless it says otherwise.
-    """
+    """Read-only unless it says otherwise."""
     assert mount == bind(text)
 
 
 @pytest.mark.parametrize("text", ["", "a", "/a:b", "/a:/b:/c", "rw"])
 def test_a_bind_that_makes_no_sense_is_refused(text: str) -> None:
-    """
-    With the text that is wrong.
-    """
+    """With the text that is wrong."""
     with pytest.raises(ValueError, match="absolute paths"):
         bind(text)
 
@@ -103,9 +95,7 @@ def test_a_bind_that_makes_no_sense_is_refused(text: str) -> None:
     "text", ["/", "/etc:/", "/etc://", "/etc:/proc", "/etc:/proc/x:rw", "/etc:/x/../dev"]
 )
 def test_a_bind_over_what_a_container_needs_is_refused(text: str) -> None:
-    """
-    No job could start.
-    """
+    """No job could start."""
     with pytest.raises(ValueError, match="would cover"):
         bind(text)
 
@@ -115,9 +105,7 @@ def policy(**fields: object) -> ContainerPolicy:
 
 
 def test_a_plain_job_has_no_container_unless_the_administrator_says_so() -> None:
-    """
-    Then it sees the machine's own files, and its sandbox where it is.
-    """
+    """Then it sees the machine's own files, and its sandbox where it is."""
     assert container_request(JobAd({"Cmd": "x"}), policy(), "/sandbox") is None
     request = container_request(JobAd({"Cmd": "x"}), policy(always=True), "/sandbox")
     assert request is not None
@@ -125,9 +113,7 @@ def test_a_plain_job_has_no_container_unless_the_administrator_says_so() -> None
 
 
 def test_the_machines_network_policy_wins() -> None:
-    """
-    A job that asks for the host's network does not get it where the administrator gives none.
-    """
+    """A job that asks for the host's network does not get it where the administrator gives none."""
     job = JobAd({"ContainerImage": "/i", "DockerNetworkType": "host"})
     request = container_request(job, policy(network="none"), "/sandbox")
     assert request is not None
@@ -136,8 +122,6 @@ def test_the_machines_network_policy_wins() -> None:
 
 @pytest.mark.parametrize("path", ["/", "srv", "/proc", "/dev/shm", "//", "/a/../../b", "/sys/x"])
 def test_a_target_directory_that_makes_no_sense_is_refused(path: str) -> None:
-    """
-    It may not cover what a container needs.
-    """
+    """It may not cover what a container needs."""
     with pytest.raises(ContainerError, match="container_target_dir"):
         container_request(JobAd({"ContainerImage": "/i", "ContainerTargetDir": path}), policy(), "/s")

@@ -1,6 +1,4 @@
-"""
-Files of ours in a sandbox that its job may have prepared for them.
-"""
+"""Files of ours in a sandbox that its job may have prepared for them."""
 
 from pathlib import Path
 
@@ -33,9 +31,7 @@ def test_a_file_of_ours_is_a_new_one(tmp_path: Path, kind: str) -> None:
 
 
 def test_a_file_of_ours_takes_no_directorys_place(tmp_path: Path) -> None:
-    """
-    What cannot be taken away by unlinking it is an error, and nothing is written.
-    """
+    """What cannot be taken away by unlinking it is an error, and nothing is written."""
     (tmp_path / ".job.ad").mkdir()
     with pytest.raises(OSError, match="directory"):
         Sandbox(str(tmp_path)).write(".job.ad", "ours")

@@ -1,6 +1,4 @@
-"""
-SIF images: told by what is in them, and unpacked like any other image of a stranger.
-"""
+"""SIF images: told by what is in them, and unpacked like any other image of a stranger."""
 
 import io
 import shutil
@@ -53,9 +51,7 @@ def test_a_sif_image_is_unpacked(root: Path, tmp_path: Path) -> None:
 
 
 def test_rights_beyond_a_job_are_left_out(root: Path, tmp_path: Path) -> None:
-    """
-    No file keeps a set-user-id bit.
-    """
+    """No file keeps a set-user-id bit."""
     (root / "bin/busybox").chmod(0o4755)
     found = unpacked(sif_of(root), tmp_path)
     assert 0o755 == (found / "bin/busybox").stat().st_mode & 0o7777
@@ -73,9 +69,7 @@ def test_rights_beyond_a_job_are_left_out(root: Path, tmp_path: Path) -> None:
 def test_a_damaged_one_is_refused(
     root: Path, tmp_path: Path, begin: int, end: int | None, instead: bytes, words: str
 ) -> None:
-    """
-    With a sentence.
-    """
+    """With a sentence."""
     data = sif_of(root)
     damaged = data[:begin] + instead + (data[end:] if end is not None else b"")
     with pytest.raises(ContainerError, match=words):
@@ -93,17 +87,13 @@ def test_a_damaged_one_is_refused(
 def test_what_cannot_be_read_is_refused(
     root: Path, tmp_path: Path, fields: dict[str, int], words: str
 ) -> None:
-    """
-    Another file system, or programs of other machines.
-    """
+    """Another file system, or programs of other machines."""
     with pytest.raises(ContainerError, match=words):
         unpacked(sif_of(root, **fields), tmp_path)  # type: ignore[arg-type]  # of any field
 
 
 def test_one_that_unpacks_to_too_much_is_refused(root: Path, tmp_path: Path) -> None:
-    """
-    A small file may hold endless zeros.
-    """
+    """A small file may hold endless zeros."""
     with (root / "zeros").open("wb") as file:
         file.truncate(512 << 20)
     data = sif_of(root)
@@ -113,9 +103,7 @@ def test_one_that_unpacks_to_too_much_is_refused(root: Path, tmp_path: Path) -> 
 
 
 def test_other_files_are_no_sif_images() -> None:
-    """
-    Whatever they are called.
-    """
+    """Whatever they are called."""
     assert not sif.is_sif(io.BytesIO(b""))
     assert not sif.is_sif(io.BytesIO(b"#!/usr/bin/env run-singularity\n\0SIF_magic\0"))
     assert sif.is_sif(io.BytesIO(b"\0" * 32 + b"SIF_MAGIC\0"))

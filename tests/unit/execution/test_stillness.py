@@ -1,6 +1,4 @@
-"""
-A job that is to stand still.
-"""
+"""A job that is to stand still."""
 
 from typing import cast
 
@@ -11,9 +9,7 @@ from kettle_wire.work import Body, Report
 
 
 class FakeFamily:
-    """
-    Counts what it is told.
-    """
+    """Counts what it is told."""
 
     def __init__(self) -> None:
         self.told: list[str] = []
@@ -49,9 +45,7 @@ def test_nothing_stands_still_before_it_runs() -> None:
 
 
 def test_what_is_said_twice_happens_once() -> None:
-    """
-    And the last word is kept, to be repeated.
-    """
+    """And the last word is kept, to be repeated."""
     fake, suspension = FakeFamily(), JobSuspension(report)
     tree = cast("ProcessTree", fake)
     suspension.begin(tree)
@@ -64,9 +58,7 @@ def test_what_is_said_twice_happens_once() -> None:
 
 
 def test_a_job_that_is_to_end_goes_on_without_a_word() -> None:
-    """
-    A signal reaches nobody who stands still.
-    """
+    """A signal reaches nobody who stands still."""
     fake, suspension = FakeFamily(), JobSuspension(report)
     tree = cast("ProcessTree", fake)
     suspension.begin(tree)

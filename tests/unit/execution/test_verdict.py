@@ -1,6 +1,4 @@
-"""
-Why an attempt ends without a result.
-"""
+"""Why an attempt ends without a result."""
 
 import errno
 
@@ -19,16 +17,12 @@ from kettle_wire.ads import Ad
 
 @pytest.mark.parametrize("seconds", [float("inf"), float("-inf"), float("nan")])
 def test_a_duration_that_is_none_is_no_limit(seconds: float) -> None:
-    """
-    A starter waits for moments, and these are none.
-    """
+    """A starter waits for moments, and these are none."""
     assert [] == limits(JobAd({"AllowedExecuteDuration": seconds}), 1.0, 1.0)
 
 
 def test_a_job_runs_from_when_its_program_was_started() -> None:
-    """
-    What went before, a large image perhaps, counts for the job's duration alone.
-    """
+    """What went before, a large image perhaps, counts for the job's duration alone."""
     found = limits(JobAd({"AllowedExecuteDuration": 60, "AllowedJobDuration": 90}), 5.0, 50.0)
 
     assert [(95.0, 46), (110.0, 47)] == [(at, ending.code) for at, ending in found]
@@ -45,18 +39,14 @@ def test_a_job_runs_from_when_its_program_was_started() -> None:
     ],
 )
 def test_a_job_that_is_ready_too_late(ad: Ad, expected: tuple[bool, int] | None) -> None:
-    """
-    Beyond its window a job is held, and one of the calendar waits for its next time.
-    """
+    """Beyond its window a job is held, and one of the calendar waits for its next time."""
     ending = after_waiting(JobAd(ad), 100.0)
 
     assert expected == (None if ending is None else (ending.hold, ending.code))
 
 
 def test_every_reason_can_be_said_on_the_wire() -> None:
-    """
-    Names on disk may be any bytes, and text may be long.
-    """
+    """Names on disk may be any bytes, and text may be long."""
     name = "\udcffx"
     found = [
         after_preparing(OSError(errno.ENOSPC, "No space left", name)),
@@ -74,9 +64,7 @@ def test_every_reason_can_be_said_on_the_wire() -> None:
     [(errno.ENOSPC, False, 1024), (errno.ENAMETOOLONG, True, 13), (errno.ENOTDIR, True, 13)],
 )
 def test_names_of_inputs_that_no_machine_takes_hold_the_job(number: int, hold: bool, code: int) -> None:
-    """
-    Everything else about a sandbox is the machine's fault.
-    """
+    """Everything else about a sandbox is the machine's fault."""
     ending = after_preparing(OSError(number, "why", "name"))
 
     assert (hold, code) == (ending.hold, ending.code)

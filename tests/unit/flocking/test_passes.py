@@ -1,6 +1,4 @@
-"""
-Passes: what is in one, and how they are kept.
-"""
+"""Passes: what is in one, and how they are kept."""
 
 from pathlib import Path
 
@@ -13,9 +11,7 @@ PASS = Pass(pool="chemistry", nats_url="nats://there:4222", visitor="ap@physics"
 
 
 def test_what_is_taken_in_is_found_under_its_name(tmp_path: Path) -> None:
-    """
-    For the owner alone, with the key in a file of its own; a new one takes its place.
-    """
+    """For the owner alone, with the key in a file of its own; a new one takes its place."""
     passes = Passes(tmp_path)
     assert [] == passes.names()
     passes.keep("chem", decoded(encoded(PASS), "file"))
@@ -29,9 +25,7 @@ def test_what_is_taken_in_is_found_under_its_name(tmp_path: Path) -> None:
 
 
 def test_no_pass_is_told_with_what_to_do(tmp_path: Path) -> None:
-    """
-    The sentence names the command.
-    """
+    """The sentence names the command."""
     with pytest.raises(PassError, match=r"no pass for it.*kettle flock use FILE --as chem"):
         Passes(tmp_path).load("chem")
 
@@ -48,24 +42,18 @@ def test_no_pass_is_told_with_what_to_do(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_pass_is_refused(data: bytes) -> None:
-    """
-    With the file's name.
-    """
+    """With the file's name."""
     with pytest.raises(PassError, match=r"^file is no pass"):
         decoded(data, "file")
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "../x", "a b", "x" * 65])
 def test_a_name_is_no_path(tmp_path: Path, name: str) -> None:
-    """
-    It becomes the name of a file.
-    """
+    """It becomes the name of a file."""
     with pytest.raises(PassError, match="no name for a pool"):
         Passes(tmp_path).keep(name, PASS)
 
 
 def test_a_pass_does_not_show_its_secret() -> None:
-    """
-    Not even where it is printed by mistake.
-    """
+    """Not even where it is printed by mistake."""
     assert SEED not in f"{PASS!r} {PASS}"

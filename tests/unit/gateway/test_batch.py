@@ -29,17 +29,13 @@ def test_a_frame_is_told_in_parts_that_fit(sizes: list[int], last: int) -> None:
 
 
 def test_no_part_has_more_messages_than_the_server_takes() -> None:
-    """
-    A thousand at once is the limit of the server.
-    """
+    """A thousand at once is the limit of the server."""
     made = list(enumerate(posts([1] * 2500), 1))
     assert [1000, 1000, 500] == [len(part.posts) for part in pieces("s", 1, 1, made)]
 
 
 def test_what_was_recorded_at_once_is_told_at_once() -> None:
-    """
-    Of 400 messages at each position three do not fit together, and none of them is cut.
-    """
+    """Of 400 messages at each position three do not fit together, and none of them is cut."""
     made = [(number // 400 + 1, post) for number, post in enumerate(posts([1] * 2000))]
     parts = pieces("s", 1, 1, made)
     assert [(800, 2), (800, 4), (400, 5)] == [(len(part.posts), part.mark.position) for part in parts]
@@ -47,9 +43,7 @@ def test_what_was_recorded_at_once_is_told_at_once() -> None:
 
 @given(st.dictionaries(st.text(st.characters(codec="utf-8")), st.tuples(*[st.integers(0, 2**62)] * 3)))
 def test_marks_are_read_back(raw: dict[str, tuple[int, int, int]]) -> None:
-    """
-    Whatever a shard is called, the note is printable ASCII and says what was put into it.
-    """
+    """Whatever a shard is called, the note is printable ASCII and says what was put into it."""
     marks = {shard: Mark(*numbers) for shard, numbers in raw.items()}
     note = note_of(marks)
     assert note.isascii()
@@ -58,16 +52,12 @@ def test_marks_are_read_back(raw: dict[str, tuple[int, int, int]]) -> None:
 
 
 def test_no_note_means_no_marks() -> None:
-    """
-    A stream that is new has told nothing.
-    """
+    """A stream that is new has told nothing."""
     assert {} == marks_of("")
 
 
 def test_a_batch_takes_what_fits() -> None:
-    """
-    The first piece always fits; then messages and bytes are counted.
-    """
+    """The first piece always fits; then messages and bytes are counted."""
     load = Batch()
     huge = Piece("a", Mark(1, 1, 1), posts([batch.BYTES + 1]))
     assert load.has_room(huge)
@@ -80,9 +70,7 @@ def test_a_batch_takes_what_fits() -> None:
 
 
 def test_a_batch_has_the_last_mark_of_each_shard() -> None:
-    """
-    Pieces of one shard overwrite each other's marks, those of others do not.
-    """
+    """Pieces of one shard overwrite each other's marks, those of others do not."""
     load = Batch()
     for shard, number in (("a", 1), ("b", 5), ("a", 2)):
         load.add(Piece(shard, Mark(number, number, 1), posts([1])))
@@ -90,9 +78,7 @@ def test_a_batch_has_the_last_mark_of_each_shard() -> None:
 
 
 def test_owners_are_bounded_and_forget_the_least_used() -> None:
-    """
-    Memory does not grow with the number of clusters, and who is asked for stays.
-    """
+    """Memory does not grow with the number of clusters, and who is asked for stays."""
     owners = Owners(2)
     owners.put("s", 1, "a")
     owners.put("s", 2, "b")
@@ -102,9 +88,7 @@ def test_owners_are_bounded_and_forget_the_least_used() -> None:
 
 
 def test_clusters_of_two_schedds_are_two() -> None:
-    """
-    A number of a cluster means something inside its schedd only.
-    """
+    """A number of a cluster means something inside its schedd only."""
     owners = Owners(10)
     owners.put("schedd.a", 1, "alice")
     assert owners.get("schedd.b", 1) is None

@@ -192,17 +192,13 @@ def test_each_of_many_jobs_has_an_event_of_its_own() -> None:
 
 
 def test_every_type_of_event_has_an_example() -> None:
-    """
-    The examples below, which are those of the documentation, leave no type out that is published.
-    """
+    """The examples below, which are those of the documentation, leave no type out that is published."""
     assert set(EVENT_TYPES) - {JobsChanged} == {type(event) for _, event in EXAMPLES}
 
 
 @pytest.mark.parametrize(("stream", "event"), EXAMPLES, ids=lambda part: str(part)[:14])
 def test_an_envelope_is_a_cloud_event(stream: str, event: Recorded) -> None:
-    """
-    The cloudevents library reads every envelope, and the data follow the schema that it names.
-    """
+    """The cloudevents library reads every envelope, and the data follow the schema that it names."""
     _, data = published(stream, event)
     read_back = JSONFormat().read(None, data)
     assert "1.0" == read_back.get_specversion()
@@ -218,9 +214,7 @@ def test_an_envelope_is_a_cloud_event(stream: str, event: Recorded) -> None:
 
 @pytest.mark.parametrize(("stream", "event"), EXAMPLES, ids=lambda part: str(part)[:14])
 def test_extensions_are_what_cloudevents_allows(stream: str, event: Recorded) -> None:
-    """
-    Names of at most 20 lower-case letters and digits; values are text or integers of 32 bits.
-    """
+    """Names of at most 20 lower-case letters and digits; values are text or integers of 32 bits."""
     _, data = published(stream, event)
     for name, value in json.loads(data).items():
         assert name.isalnum()
@@ -233,17 +227,13 @@ def test_extensions_are_what_cloudevents_allows(stream: str, event: Recorded) ->
 
 @pytest.mark.parametrize(("stream", "event"), EXAMPLES, ids=lambda part: str(part)[:14])
 def test_the_event_is_read_back(stream: str, event: Recorded) -> None:
-    """
-    What was recorded is what is published.
-    """
+    """What was recorded is what is published."""
     _, data = published(stream, event)
     assert event == monitoring.event_of(monitoring.decode(data))
 
 
 def test_subjects_say_whose_what_and_which() -> None:
-    """
-    Job events name owner, job and type; events of a cluster have no job, those of the pool no owner.
-    """
+    """Job events name owner, job and type; events of a cluster have no job, those of the pool no owner."""
     said = {subject for subject, _ in (published(stream, event) for stream, event in EXAMPLES)}
     assert {
         "kettle.p.tail.alice.12.-.cluster.submitted",
@@ -294,9 +284,7 @@ def test_any_owner_is_safe_in_a_subject(owner: str) -> None:
 
 
 def test_a_job_event_has_the_trace_of_its_job() -> None:
-    """
-    The trace context that the log keeps is in the envelope; events of the pool have none.
-    """
+    """The trace context that the log keeps is in the envelope; events of the pool have none."""
     meta = msgspec.msgpack.decode(trace_meta("ap1", "job/12.0"), type=dict[str, str])
     assert meta["traceparent"] == monitoring.decode(published("job/12.0", JobReleased())[1]).traceparent
     machine = published("machine/n", MachineLeft(machine="n", reason="drained"))[1]
@@ -304,9 +292,7 @@ def test_a_job_event_has_the_trace_of_its_job() -> None:
 
 
 def test_a_frame_number_may_be_larger_than_an_integer_of_cloudevents() -> None:
-    """
-    It is text, as are all numbers that have no bound.
-    """
+    """It is text, as are all numbers that have no bound."""
     made = frame("machine/n", MachineLeft(machine="n", reason="drained"), number=2**40)
     [told] = read(made)
     envelope = monitoring.decode(Publisher(Subjects("p"), limit=1000).post(made, told, "").data)
@@ -314,9 +300,7 @@ def test_a_frame_number_may_be_larger_than_an_integer_of_cloudevents() -> None:
 
 
 def test_only_the_rest_of_a_frame_is_read() -> None:
-    """
-    Of a frame that was told in part, the events after the mark are told.
-    """
+    """Of a frame that was told in part, the events after the mark are told."""
     entries = [Entry("job/1.0", n, "job.released/1", encode(JobReleased(reason=str(n)))) for n in range(1, 5)]
     told = read(Frame("schedd.ap1", 1, 1, 10, AT, entries), after=11)
     assert [(12, "3"), (13, "4")] == [
@@ -338,9 +322,7 @@ def test_the_events_of_a_cluster_are_those_of_its_jobs_and_factory() -> None:
 
 
 def test_submissions_say_whose_a_cluster_is() -> None:
-    """
-    From the submission on, the owner of its jobs' events is known.
-    """
+    """From the submission on, the owner of its jobs' events is known."""
     assert [(12, "alice")] == list(owners_in(read(frame(*EXAMPLES[0]))))
     assert [(13, "alice")] == list(owners_in(read(frame(*EXAMPLES[1]))))
     assert [] == list(owners_in(read(frame(*EXAMPLES[2]))))
@@ -348,9 +330,7 @@ def test_submissions_say_whose_a_cluster_is() -> None:
 
 @pytest.mark.parametrize("name", ["Environment", "ENV", "ClaimId", "_condor_privRemoteAdminCapability"])
 def test_what_may_be_a_secret_is_left_out(name: str) -> None:
-    """
-    Environments and capabilities are neither in the ad nor in the item table of what is published.
-    """
+    """Environments and capabilities are neither in the ad nor in the item table of what is published."""
     submitted = ClusterSubmitted(
         cluster=1,
         owner="a",
@@ -368,9 +348,7 @@ def test_what_may_be_a_secret_is_left_out(name: str) -> None:
 
 
 def test_names_are_private_in_any_case() -> None:
-    """
-    As in ClassAds, the case of a name means nothing.
-    """
+    """As in ClassAds, the case of a name means nothing."""
     assert all(is_private(name.upper()) and is_private(name.lower()) for name in PRIVATE)
     assert not is_private("Arguments")
 
@@ -379,9 +357,7 @@ def test_names_are_private_in_any_case() -> None:
     ("number", "text"), [(NAN, 'real("NaN")'), (INF, 'real("INF")'), (-INF, 'real("-INF")')]
 )
 def test_a_number_that_json_has_not_is_an_expression_in_an_ad(number: float, text: str) -> None:
-    """
-    What JSON cannot say, the language of ads can; the text null stays what it is.
-    """
+    """What JSON cannot say, the language of ads can; the text null stays what it is."""
     submitted = ClusterSubmitted(
         cluster=1, owner="a", ad={"X": number, "Y": "null"}, columns=["Z"], rows=[[number], [1.5]]
     )
@@ -394,9 +370,7 @@ def test_a_number_that_json_has_not_is_an_expression_in_an_ad(number: float, tex
     ("number", "nearest"), [(NAN, 0.0), (INF, 1.7976931348623157e308), (-INF, -1.7976931348623157e308)]
 )
 def test_a_number_that_json_has_not_is_the_nearest_one_elsewhere(number: float, nearest: float) -> None:
-    """
-    A worker's clock or meter that says nonsense does not make a message that nobody can read.
-    """
+    """A worker's clock or meter that says nonsense does not make a message that nobody can read."""
     data = as_published(JobCompleted(attempt=1, exit_code=0, at=number, usage=Usage(wall=number)))
     assert (nearest, nearest) == (data["at"], data["usage"]["wall"])
 
@@ -409,9 +383,7 @@ def scalars() -> st.SearchStrategy[Scalar]:
 
 @given(st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=8), scalars(), max_size=5))
 def test_any_ad_is_published_as_valid_json(ad: dict[str, Scalar]) -> None:
-    """
-    Whatever is in an ad, what is published is JSON that follows the schema, and its integers are exact.
-    """
+    """Whatever is in an ad, what is published is JSON that follows the schema, and its integers are exact."""
     data = as_published(ClusterSubmitted(cluster=1, owner="a", ad=ad, columns=[], rows=[[]]))
     shown = {name: value for name, value in ad.items() if not is_private(name)}
     assert set(shown) == set(data["ad"])
@@ -427,9 +399,7 @@ def integers(ad: dict[str, Scalar]) -> Iterator[tuple[str, int]]:
 
 
 def test_a_large_event_is_published_without_its_data() -> None:
-    """
-    The envelope says where it is, how many jobs it submits, and claims no content.
-    """
+    """The envelope says where it is, how many jobs it submits, and claims no content."""
     _, data = published(*EXAMPLES[0], limit=10)
     read_back = JSONFormat().read(None, data)
     assert read_back.get_data() is None
@@ -442,9 +412,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "reference" / "monitoring-events.md"
 
 
 def in_documentation(stream: str, event: Recorded) -> str:
-    """
-    The section of a type in the documentation.
-    """
+    """The section of a type in the documentation."""
     tag = tag_of(event)
     shards = {"machine": "collector", "cycle": "negotiator", "principal": "negotiator"}
     shard = shards.get(stream.partition("/")[0], "schedd.ap1")
@@ -459,9 +427,7 @@ def in_documentation(stream: str, event: Recorded) -> str:
 
 
 def test_the_documentation_shows_every_type() -> None:
-    """
-    Its examples are what the gateway makes of these events; to renew them, run this file as a program.
-    """
+    """Its examples are what the gateway makes of these events; to renew them, run this file as a program."""
     shown = "".join(in_documentation(stream, event) for stream, event in EXAMPLES)
     assert PAGE.read_text().partition("<!-- examples -->\n")[2] == shown
 

@@ -1,6 +1,4 @@
-"""
-What is told of a shard whose log is not what it was when its mark was set.
-"""
+"""What is told of a shard whose log is not what it was when its mark was set."""
 
 from collections.abc import AsyncGenerator
 from typing import cast
@@ -20,9 +18,7 @@ SUBJECTS = Subjects("pool")
 
 
 class Arrived:
-    """
-    A batch of messages.
-    """
+    """A batch of messages."""
 
     def __init__(self, *frames: Frame) -> None:
         subject = SUBJECTS.events("collector")
@@ -33,9 +29,7 @@ class Arrived:
 
 
 class OneBatch:
-    """
-    A bus that has these frames and ends.
-    """
+    """A bus that has these frames and ends."""
 
     def __init__(self, *frames: Frame) -> None:
         self._frames = frames
@@ -51,9 +45,7 @@ def frame(number: int, *, epoch: int) -> Frame:
 
 
 async def told(mark: Mark, *frames: Frame) -> list[int]:
-    """
-    The numbers of the frames that are told after a mark.
-    """
+    """The numbers of the frames that are told after a mark."""
     bus = cast("Bus", OneBatch(*frames))
     registry, publisher = Registry(bus, Owners(9)), Publisher(SUBJECTS, limit=10_000)
     found: list[int] = []
@@ -66,16 +58,12 @@ async def told(mark: Mark, *frames: Frame) -> list[int]:
 
 
 async def test_what_a_restored_log_records_anew_is_told() -> None:
-    """
-    Frames 3 to 5 were told, and lost with the database: the new ones of these numbers are other events.
-    """
+    """Frames 3 to 5 were told, and lost with the database: the new ones of these numbers are other events."""
     anew = [frame(2, epoch=1), frame(3, epoch=2), frame(4, epoch=2), frame(5, epoch=3), frame(6, epoch=3)]
     assert [3, 4, 5, 6] == await told(Mark(5, 5, 1), *anew)
 
 
 async def test_what_was_told_is_told_once_whoever_owns_the_shard() -> None:
-    """
-    A change of the owner alone makes nothing come again.
-    """
+    """A change of the owner alone makes nothing come again."""
     again = [frame(4, epoch=1), frame(5, epoch=2), frame(6, epoch=3)]
     assert [6] == await told(Mark(5, 5, 2), *again)

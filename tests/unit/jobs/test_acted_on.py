@@ -42,9 +42,7 @@ def constants() -> Iterator[str]:
 
 
 def test_whatever_the_code_reads_no_job_sets() -> None:
-    """
-    A new attribute that anything acts on is refused before it is released.
-    """
+    """A new attribute that anything acts on is refused before it is released."""
     names = list(constants())
 
     assert {"TransferInput", "Iwd", "Cmd", "WantIOProxy"} <= set(names)
@@ -58,14 +56,10 @@ def test_whatever_the_code_reads_no_job_sets() -> None:
      "x509userproxy", "X509UserProxyExpiration"],
 )  # fmt: skip
 def test_a_job_has_not_its_next_run_act_for_it(name: str) -> None:
-    """
-    What a run reads and writes, and with which keys, is what was submitted.
-    """
+    """What a run reads and writes, and with which keys, is what was submitted."""
     assert telling.refusal(name)
 
 
 def test_a_job_has_words_of_its_own() -> None:
-    """
-    Whatever nothing of ours reads, it may set.
-    """
+    """Whatever nothing of ours reads, it may set."""
     assert [""] * 4 == [telling.refusal(name) for name in ("Stage", "ChirpProgress", "MyEvents", "Fraction")]

@@ -46,14 +46,14 @@ def part(ad: Ad, *names: str) -> dict[str, object]:
 
 
 def found(ad: Ad, *names: str) -> dict[str, object]:
-    """
-    Those of the attributes that are there.
-    """
+    """Those of the attributes that are there."""
     return {name: ad[name] for name in names if name in ad}
 
 
 def test_submission_makes_the_ad() -> None:
-    """The item's columns replace the cluster's attributes whatever their case, and the cluster's number is put in."""
+    """
+    The item's columns replace the cluster's attributes whatever their case, and the cluster's number is put in.
+    """
     ad = after(proc=1)
     assert {
         "ClusterId": 7,
@@ -187,7 +187,9 @@ def test_held_while_running_stays_held() -> None:
 
 
 def test_an_attempt_that_a_hold_or_removal_ended_says_why() -> None:
-    """The reason of the eviction is that of the hold, with its codes, or of the removal, and both are counted."""
+    """
+    The reason of the eviction is that of the hold, with its codes, or of the removal, and both are counted.
+    """
     held = JobHeld(code=3, subcode=7, reason="too big")
     ad = after(ASSIGNED, held, JobVacated(attempt=1, code=1022, reason="x"))
     assert {"VacateReason": "too big", "VacateReasonCode": 3, "VacateReasonSubCode": 7} == part(
@@ -256,7 +258,9 @@ def test_removed_leaves_with_its_attempt() -> None:
 
 
 def test_jobs_of_a_cluster_share_nothing_that_changes() -> None:
-    """The ads of a cluster are alike but for the columns, whatever becomes of one of them, and in one order."""
+    """
+    The ads of a cluster are alike but for the columns, whatever becomes of one of them, and in one order.
+    """
     submitted = ClusterSubmitted(
         cluster=9, owner="eve", ad={"Out": "o.$(ClusterId)"}, columns=["Args", "user", "TotalSubmitProcs"],
         rows=[["a", "eve@uni", 7], ["b", "ada", 7]],
@@ -353,7 +357,9 @@ EVICTED = JobVacated(attempt=1, code=1011, reason="", usage=USAGE)
 def test_what_was_not_for_nothing_is_committed(
     events: tuple[JobEvent, ...], expected: tuple[int, ...]
 ) -> None:
-    """The time of runs that came to their end, and of others up to their last checkpoint; two cores count twice."""
+    """
+    The time of runs that came to their end, and of others up to their last checkpoint; two cores count twice.
+    """
     assert dict(zip(COMMITTED, expected, strict=True)) == part(after(*events), *COMMITTED)
     assert "UncommittedSuspensionTime" not in after(*events)
 

@@ -1,6 +1,4 @@
-"""
-The calendar of jobs.
-"""
+"""The calendar of jobs."""
 
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
@@ -42,16 +40,12 @@ def test_next_run(fields: dict[str, str], after: str, expected: str) -> None:
 
 
 def test_a_day_that_never_comes() -> None:
-    """
-    Days that no year has name no time.
-    """
+    """Days that no year has name no time."""
     assert next_run(crontab({"CronDayOfMonth": "31", "CronMonth": "2"}), 0, UTC) is None
 
 
 def test_summer_time() -> None:
-    """
-    A time that the clock leaves out comes an hour later, and the one after it the next day.
-    """
+    """A time that the clock leaves out comes an hour later, and the one after it the next day."""
     zone = ZoneInfo("Europe/Berlin")
     schedule = crontab({"CronMinute": "30", "CronHour": "2"})
     first = next_run(schedule, seconds("2024-03-30 12:00", zone), zone)
@@ -75,9 +69,7 @@ def test_nonsense(name: str, text: str) -> None:
 
 
 def test_winter_time() -> None:
-    """
-    In the hour that comes twice, what runs every hour runs twice, and a time of the day once.
-    """
+    """In the hour that comes twice, what runs every hour runs twice, and a time of the day once."""
     zone = ZoneInfo("Europe/Berlin")
     one = int(datetime(2024, 10, 27, 0, 30, tzinfo=UTC).timestamp())
     assert one + 1800 == next_run(crontab({"CronMinute": "*/30"}), one, zone)

@@ -1,6 +1,4 @@
-"""
-What becomes of an attempt in the accounts.
-"""
+"""What becomes of an attempt in the accounts."""
 
 from kettle.jobs.past import Past, Submission
 from kettle.jobs.runs import Attempt
@@ -88,9 +86,7 @@ def test_what_an_eviction_loses() -> None:
 
 
 def test_a_program_that_ended_and_stays_in_the_queue() -> None:
-    """
-    A policy has it run again: its work is not lost, and the job is not complete. Nor is a removed one.
-    """
+    """A policy has it run again: its work is not lost, and the job is not complete. Nor is a removed one."""
     again = JobVacated(attempt=1, code=1005, reason="again", exit_code=1, usage=Usage(wall=5.0))
     killed = JobVacated(attempt=2, code=1023, reason="removed", usage=Usage(wall=5.0))
     first, second = attempts(
@@ -103,26 +99,20 @@ def test_a_program_that_ended_and_stays_in_the_queue() -> None:
 
 
 def test_a_machine_that_never_told() -> None:
-    """
-    Its lease was over after 900 s: nothing was measured, and 1800 core seconds are uncharged.
-    """
+    """Its lease was over after 900 s: nothing was measured, and 1800 core seconds are uncharged."""
     (one,) = attempts(frame(2, 0, assigned()), frame(3, 900, JobVacated(attempt=1, code=1008, reason="away")))
     assert (0, 0, 0, 1800 * S) == (one.wall, one.slot_time, one.good, one.uncharged)
 
 
 def test_a_clock_that_was_put_back() -> None:
-    """
-    The end is recorded 5 s after the beginning and the machine measured 30 s: what was measured counts.
-    """
+    """The end is recorded 5 s after the beginning and the machine measured 30 s: what was measured counts."""
     gone = JobVacated(attempt=1, code=1004, reason="v", usage=Usage(wall=30.0))
     (one,) = attempts(frame(2, 100, assigned()), frame(3, 105, gone))
     assert (30 * S, 0, 130 * S) == (one.wall, one.uncharged, one.until)
 
 
 def test_going_on_from_what_was_stored() -> None:
-    """
-    A fold that knows only what was stored of the job tells the same of its attempt.
-    """
+    """A fold that knows only what was stored of the job tells the same of its attempt."""
     parts = [
         frame(2, 0.25, assigned()),
         frame(3, 21, JobCheckpointed(attempt=1, number=1, usage=Usage(wall=20.0))),

@@ -14,24 +14,18 @@ from kettle_wire.events import JobTold
      "RemoteHost", "Requirements", "", "A" * 129, "GlobalJobId", "HoldReason"],
 )  # fmt: skip
 def test_a_job_does_not_say_who_it_is_nor_what_happens_to_it(name: str) -> None:
-    """
-    Nor what was asked once, nor what is no name; the sentence says why.
-    """
+    """Nor what was asked once, nor what is no name; the sentence says why."""
     assert telling.refusal(name)
     assert {} == telling.sayable({name: 1})
 
 
 def test_what_the_queue_keeps_is_kept() -> None:
-    """
-    Everything that a submitter cannot state, no job can either.
-    """
+    """Everything that a submitter cannot state, no job can either."""
     assert all(telling.refusal(name) for name in KEPT)
 
 
 def test_a_job_says_a_bounded_lot() -> None:
-    """
-    So many attributes at once, of so many bytes; so many notes, each on one line.
-    """
+    """So many attributes at once, of so many bytes; so many notes, each on one line."""
     many: Ad = {f"A{number}": number for number in range(telling.MOST_ATTRIBUTES + 1)}
 
     assert telling.MOST_ATTRIBUTES == len(telling.sayable(many))
@@ -41,16 +35,12 @@ def test_a_job_says_a_bounded_lot() -> None:
 
 
 def test_names_are_the_same_in_any_case() -> None:
-    """
-    An attribute that the ad has keeps its spelling.
-    """
+    """An attribute that the ad has keeps its spelling."""
     assert {"Stage": 2, "new": 3} == telling.spelled({"STAGE": 2, "new": 3}, {"Stage": 1})
 
 
 def test_what_was_said_is_in_the_ad() -> None:
-    """
-    With the number of times that it was said.
-    """
+    """With the number of times that it was said."""
     ad: Ad = {"Stage": 1}
     apply(ad, JobTold(attempt=1, id="a", attributes={"Stage": 2}), 0)
     apply(ad, JobTold(attempt=1, id="b", notes=["x"]), 0)

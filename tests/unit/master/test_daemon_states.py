@@ -41,24 +41,18 @@ def seen(change: daemon.Change) -> tuple[Phase, bool, tuple[Step, ...]]:
 @pytest.mark.parametrize("how", ["peaceful", "graceful", "fast"])
 @pytest.mark.parametrize("phase", ["starting", "running", "standby"])
 def test_off_asks_what_runs_to_end(phase: Phase, how: How) -> None:
-    """
-    A daemon that runs is asked to end in the way that was chosen.
-    """
+    """A daemon that runs is asked to end in the way that was chosen."""
     assert ("stopping", False, (how,)) == seen(daemon.off(at(phase), how, now=NOW, rules=RULES))
 
 
 @pytest.mark.parametrize("phase", ["waiting", "left", "off"])
 def test_off_of_what_does_not_run_is_all(phase: Phase) -> None:
-    """
-    A daemon without a process is off at once, and nothing is asked of anybody.
-    """
+    """A daemon without a process is off at once, and nothing is asked of anybody."""
     assert ("off", False, ()) == seen(daemon.off(at(phase), "graceful", now=NOW, rules=RULES))
 
 
 def test_off_during_the_launch_ends_it_as_soon_as_there_is_a_process() -> None:
-    """
-    What cannot be told anything yet is told when it can.
-    """
+    """What cannot be told anything yet is told when it can."""
     launching, steps = daemon.off(at("launching"), "fast", now=NOW, rules=RULES)
     assert ("launching", ()) == (launching.phase, steps)
     assert ("stopping", False, ("fast",)) == seen(daemon.launched(launching, now=NOW, rules=RULES))
@@ -76,17 +70,13 @@ def test_off_during_the_launch_ends_it_as_soon_as_there_is_a_process() -> None:
     ],
 )
 def test_an_end_becomes_only_harsher(first: How, then: How, steps: tuple[Step, ...]) -> None:
-    """
-    Who is to end already is told only what is harsher than what it was told.
-    """
+    """Who is to end already is told only what is harsher than what it was told."""
     stopping, _ = daemon.off(at("running"), first, now=NOW, rules=RULES)
     assert ("stopping", False, steps) == seen(daemon.off(stopping, then, now=NOW, rules=RULES))
 
 
 def test_whoever_does_not_end_gracefully_is_hurried_and_then_killed() -> None:
-    """
-    The deadlines are those of the settings: graceful, then fast, then killed, and killed again.
-    """
+    """The deadlines are those of the settings: graceful, then fast, then killed, and killed again."""
     now, asked = NOW, list[tuple[float, Step]]()
     one, steps = daemon.off(at("running"), "graceful", now=now, rules=RULES)
     while now < NOW + 40:
@@ -97,9 +87,7 @@ def test_whoever_does_not_end_gracefully_is_hurried_and_then_killed() -> None:
 
 
 def test_a_peaceful_end_has_no_deadline() -> None:
-    """
-    A job that runs for a month is waited for.
-    """
+    """A job that runs for a month is waited for."""
     one, _ = daemon.off(at("running"), "peaceful", now=NOW, rules=RULES)
     month = NOW + 2_600_000
     assert ("stopping", False, ()) == seen(
@@ -108,9 +96,7 @@ def test_a_peaceful_end_has_no_deadline() -> None:
 
 
 def test_restart_starts_at_once_and_forgets_failures() -> None:
-    """
-    The end that was asked for is no failure: there is no wait.
-    """
+    """The end that was asked for is no failure: there is no wait."""
     one, steps = daemon.restart(
         msgspec.structs.replace(at("running"), failures=7), "graceful", now=NOW, rules=RULES
     )
@@ -124,9 +110,7 @@ def test_restart_starts_at_once_and_forgets_failures() -> None:
 
 @pytest.mark.parametrize("phase", ["waiting", "left", "off"])
 def test_restart_and_on_start_what_does_not_run(phase: Phase) -> None:
-    """
-    A daemon that waits, was switched off or given up is started now.
-    """
+    """A daemon that waits, was switched off or given up is started now."""
     one = at(phase, wanted=phase != "off", due=NOW + 3000)
     assert SupervisedDaemon(phase="waiting", due=NOW) == daemon.on(one, now=NOW)[0]
     assert SupervisedDaemon(phase="waiting", due=NOW) == daemon.restart(one, "fast", now=NOW, rules=RULES)[0]
@@ -134,16 +118,12 @@ def test_restart_and_on_start_what_does_not_run(phase: Phase) -> None:
 
 @pytest.mark.parametrize("phase", ["starting", "running", "standby"])
 def test_on_leaves_alone_what_runs(phase: Phase) -> None:
-    """
-    `on` of a daemon that is on changes nothing.
-    """
+    """`on` of a daemon that is on changes nothing."""
     assert (at(phase), ()) == daemon.on(at(phase), now=NOW)
 
 
 def test_on_during_the_end_makes_it_a_restart() -> None:
-    """
-    A daemon that is being switched off and is wanted again is started when it has ended.
-    """
+    """A daemon that is being switched off and is wanted again is started when it has ended."""
     one, _ = daemon.off(at("running"), "graceful", now=NOW, rules=RULES)
     one, steps = daemon.on(one, now=NOW)
     assert ("stopping", ()) == (one.phase, steps)
@@ -152,9 +132,7 @@ def test_on_during_the_end_makes_it_a_restart() -> None:
 
 @pytest.mark.parametrize("phase", ["running", "standby"])
 def test_silence_is_a_hang_whose_stacks_are_wanted(phase: Phase) -> None:
-    """
-    A daemon that is silent for too long is aborted, then killed, and started again with a wait.
-    """
+    """A daemon that is silent for too long is aborted, then killed, and started again with a wait."""
     one = msgspec.structs.replace(at(phase), sign=NOW - 11)
     one, steps = daemon.tick(one, now=NOW, looked=NOW - 1, period=1, rules=RULES)
     assert ("hung", ("abort",)) == (one.phase, steps)
@@ -166,9 +144,7 @@ def test_silence_is_a_hang_whose_stacks_are_wanted(phase: Phase) -> None:
 
 
 def test_a_daemon_has_longer_to_start_than_to_answer() -> None:
-    """
-    Silence before it was ready is measured by the time for a start.
-    """
+    """Silence before it was ready is measured by the time for a start."""
     one = msgspec.structs.replace(at("starting"), sign=NOW - 15)
     assert "starting" == daemon.tick(one, now=NOW, looked=NOW - 1, period=1, rules=RULES)[0].phase
     one = msgspec.structs.replace(one, sign=NOW - 21)
@@ -176,9 +152,7 @@ def test_a_daemon_has_longer_to_start_than_to_answer() -> None:
 
 
 def test_a_master_that_slept_accuses_nobody() -> None:
-    """
-    After a pause of the master itself everybody has the whole time again.
-    """
+    """After a pause of the master itself everybody has the whole time again."""
     one = msgspec.structs.replace(at("running"), sign=NOW - 500)
     after, steps = daemon.tick(one, now=NOW, looked=NOW - 500, period=1, rules=RULES)
     assert ("running", NOW, ()) == (after.phase, after.sign, steps)
@@ -188,9 +162,7 @@ def test_a_master_that_slept_accuses_nobody() -> None:
     ("status", "phase"), [(0, "waiting"), (1, "waiting"), (-11, "waiting"), (99, "left")]
 )
 def test_an_end_that_nobody_asked_for(status: int, phase: Phase) -> None:
-    """
-    Any end is followed by a start after a wait, unless its status says that this is of no use.
-    """
+    """Any end is followed by a start after a wait, unless its status says that this is of no use."""
     one = daemon.ended(at("running"), status, now=NOW, rules=RULES)
     assert (phase, 1) == (one.phase, one.failures)
 
@@ -206,16 +178,12 @@ def test_changed_settings_are_no_failure() -> None:
 
 @pytest.mark.parametrize("phase", get_args(Phase))
 def test_only_who_serves_is_told_to_renew(phase: Phase) -> None:
-    """
-    A daemon that is starting reads the new settings anyway; one that ends needs none.
-    """
+    """A daemon that is starting reads the new settings anyway; one that ends needs none."""
     assert (("renew",) if phase in {"running", "standby"} else ()) == daemon.renew(at(phase))[1]
 
 
 def test_ready_counts_only_while_it_is_to_run() -> None:
-    """
-    A daemon that becomes ready while it is being ended does not run.
-    """
+    """A daemon that becomes ready while it is being ended does not run."""
     assert "running" == daemon.heard(at("starting"), now=NOW, ready=True, standby=False).phase
     assert "standby" == daemon.heard(at("running"), now=NOW, ready=True, standby=True).phase
     assert "stopping" == daemon.heard(at("stopping"), now=NOW, ready=True, standby=False).phase
@@ -235,9 +203,7 @@ EVENTS = st.lists(
 
 
 class World:
-    """
-    A process beside the state machine, which does what it is told and notices what cannot be.
-    """
+    """A process beside the state machine, which does what it is told and notices what cannot be."""
 
     def __init__(self) -> None:
         self.now = NOW

@@ -1,6 +1,4 @@
-"""
-What a master keeps on disk: who is switched off, and where a service hung.
-"""
+"""What a master keeps on disk: who is switched off, and where a service hung."""
 
 import os
 from pathlib import Path
@@ -13,9 +11,7 @@ from kettle_services.master.supervision.switched_off import read_off, write_off
 
 
 def test_who_is_off_is_remembered(tmp_path: Path) -> None:
-    """
-    What was written is read, and nobody is off when the last one is on again.
-    """
+    """What was written is read, and nobody is off when the last one is on again."""
     home = open_home(tmp_path / "home")
     assert read_off(home) == frozenset()
     write_off(home, {"startd", "schedd.ap1"})
@@ -27,9 +23,7 @@ def test_who_is_off_is_remembered(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[1]"])
 def test_a_damaged_list_switches_nothing_off(tmp_path: Path, content: bytes) -> None:
-    """
-    A master starts whatever is in the file.
-    """
+    """A master starts whatever is in the file."""
     home = open_home(tmp_path / "home")
     home.switched_off.write_bytes(content)
     assert read_off(home) == frozenset()
@@ -54,9 +48,7 @@ def test_what_was_written_after_the_look_is_kept(tmp_path: Path) -> None:
 
 
 def test_only_the_last_ones_are_kept(tmp_path: Path) -> None:
-    """
-    A service that hangs again and again does not fill the disk.
-    """
+    """A service that hangs again and again does not fill the disk."""
     log = tmp_path / "schedd.log"
     log.write_text("")
     other = tmp_path / "schedd.ap1.hang.20260101T000000Z.1.txt"
@@ -68,8 +60,6 @@ def test_only_the_last_ones_are_kept(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_costs_only_the_stacks(tmp_path: Path) -> None:
-    """
-    Stacks that cannot be kept are no reason not to start the service again.
-    """
+    """Stacks that cannot be kept are no reason not to start the service again."""
     log = tmp_path / "gone" / "schedd.log"
     assert hang_reports.write_report(hang_reports.Hang(pid=1, kernel="", written=0), log, "schedd") is None

@@ -1,6 +1,4 @@
-"""
-The master's ad.
-"""
+"""The master's ad."""
 
 import msgspec
 
@@ -17,9 +15,7 @@ def ad_of(*daemons: DaemonState, host: Host = HOST) -> Ad:
 
 
 def test_each_daemon_has_its_attributes() -> None:
-    """
-    HTCondor's names where it has them: `<DAEMON>_StartTime` of a daemon that runs.
-    """
+    """HTCondor's names where it has them: `<DAEMON>_StartTime` of a daemon that runs."""
     ad = ad_of(DaemonState(name="schedd.ap1#2", status="standby", pid=9, since=150.0, starts=3, hangs=1))
     assert {
         "MyType": "DaemonMaster",
@@ -37,9 +33,7 @@ def test_each_daemon_has_its_attributes() -> None:
 
 
 def test_a_daemon_that_does_not_run_has_an_end() -> None:
-    """
-    Since when it is away, and how it ended, instead of since when it runs.
-    """
+    """Since when it is away, and how it ended, instead of since when it runs."""
     ad = ad_of(DaemonState(name="startd", status="off", since=150.0, starts=1, last_exit="status 0"))
     assert {"STARTD_State": "Off", "STARTD_EndTime": 150, "STARTD_LastExit": "status 0"}.items() <= ad.items()
     assert not {"STARTD_StartTime", "STARTD_Pid"} & ad.keys()
@@ -47,9 +41,7 @@ def test_a_daemon_that_does_not_run_has_an_end() -> None:
 
 
 def test_what_is_special_about_the_host_is_there_only_then() -> None:
-    """
-    A new version, a tuning script, a reconfiguration.
-    """
+    """A new version, a tuning script, a reconfiguration."""
     assert not {"NewVersion", "LinuxKernelTuning", "DaemonLastReconfigTime"} & ad_of().keys()
     host = msgspec.structs.replace(HOST, installed="1.1", waiting=True, tuning="status 3", reconfigured=180.0)
     ad = ad_of(host=host)
@@ -59,9 +51,7 @@ def test_what_is_special_about_the_host_is_there_only_then() -> None:
 
 
 def test_a_prefix_is_a_name_of_an_attribute() -> None:
-    """
-    Whatever the daemon is called, its attributes can be written in an expression.
-    """
+    """Whatever the daemon is called, its attributes can be written in an expression."""
     assert ["SCHEDD", "SCHEDD_AP_1_2", "STARTD_N_DE"] == [
         prefix_of(name) for name in ("schedd", "schedd.ap-1#2", "startd.n.de")
     ]

@@ -16,9 +16,7 @@ from kettle_services.master.domain.start_order import (
 
 
 def test_work_ends_before_what_records_it() -> None:
-    """
-    The machine stops first, then the submit side, then the queue, then everybody else in reverse order.
-    """
+    """The machine stops first, then the submit side, then the queue, then everybody else in reverse order."""
     assert [
         ["startd"],
         ["shadow"],
@@ -29,16 +27,12 @@ def test_work_ends_before_what_records_it() -> None:
 
 @given(st.lists(st.sampled_from([*DAEMON_LIST, "gateway", "scaler"]), unique=True))
 def test_everything_is_stopped_once(daemons: list[str]) -> None:
-    """
-    Whatever is in the list is stopped exactly once.
-    """
+    """Whatever is in the list is stopped exactly once."""
     assert sorted(daemons) == sorted(chain.from_iterable(stop_stages(daemons)))
 
 
 def test_those_that_stand_by_stop_with_the_one_that_works() -> None:
-    """
-    Every schedd belongs to the stage of the schedds, whatever its name and number.
-    """
+    """Every schedd belongs to the stage of the schedds, whatever its name and number."""
     daemons = ["schedd", "schedd.ap1", "schedd.ap1#2", "collector", "startd"]
     assert [["startd"], ["schedd", "schedd.ap1", "schedd.ap1#2"], ["collector"]] == stop_stages(daemons)
 
@@ -60,41 +54,31 @@ def test_those_that_stand_by_stop_with_the_one_that_works() -> None:
 def test_an_entry_of_the_daemon_list_says_role_name_and_number(
     text: str, instance: Instance, variables: dict[str, str]
 ) -> None:
-    """
-    The process is told the name by the settings of its role.
-    """
+    """The process is told the name by the settings of its role."""
     assert instance == Instance.parse(text)
     assert variables == instance.variables()
 
 
 @pytest.mark.parametrize("text", ["", ".ap1", "schedd.", "schedd#", "schedd#1", "schedd#x", "schedd.ap1#-2"])
 def test_what_is_no_entry_is_refused(text: str) -> None:
-    """
-    The sentence shows the entry and how one looks.
-    """
+    """The sentence shows the entry and how one looks."""
     with pytest.raises(ValueError, match="ROLE"):
         Instance.parse(text)
 
 
 def test_several_processes_of_one_name_own_one_shard() -> None:
-    """
-    Rights on the bus are given for each shard once.
-    """
+    """Rights on the bus are given for each shard once."""
     owned = shards(["schedd", "schedd#2", "schedd.ap1", "schedd.ap1#2", "negotiator", "negotiator#2"])
     assert {"schedd": ("schedd.schedd", "schedd.ap1"), "negotiator": ("negotiator",)} == owned
 
 
 def test_the_worker_side_has_no_way_into_the_database() -> None:
-    """
-    A startd or a shadow is never given the database's URL.
-    """
+    """A startd or a shadow is never given the database's URL."""
     assert not NEEDS_DATABASE & {"startd", "shadow", "starter"}
 
 
 def test_a_full_disk_is_a_sentence() -> None:
-    """
-    Too little room is refused with what there is, what is needed and which setting says so.
-    """
+    """Too little room is refused with what there is, what is needed and which setting says so."""
     sentence = shortage(Path("/home/k"), free_bytes=5 << 20, minimum_bytes=128 << 20)
     assert "/home/k" in sentence
     assert "5 MiB" in sentence

@@ -1,6 +1,4 @@
-"""
-A keeper over a daemon that is no process, and a desk over several.
-"""
+"""A keeper over a daemon that is no process, and a desk over several."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -34,9 +32,7 @@ WITHIN_S = 5.0
 
 
 class Actor:
-    """
-    A daemon that does what the test says: `obeys` are the orders at which it ends.
-    """
+    """A daemon that does what the test says: `obeys` are the orders at which it ends."""
 
     notifies = True
 
@@ -101,9 +97,7 @@ async def kept(
 
 
 async def test_it_runs_until_it_is_stopped() -> None:
-    """
-    Started, ready, ended by somebody else, started again, stopped for good.
-    """
+    """Started, ready, ended by somebody else, started again, stopped for good."""
     actor = Actor("schedd")
     async with kept(actor) as supervisor:
         await until(lambda: actor.starts == 1)
@@ -118,9 +112,7 @@ async def test_it_runs_until_it_is_stopped() -> None:
 
 
 async def test_a_stubborn_one_is_asked_more_and_more_harshly() -> None:
-    """
-    Graceful, fast, killed; `stop` returns at its end.
-    """
+    """Graceful, fast, killed; `stop` returns at its end."""
     actor = Actor("schedd", obeys=("kill",))
     async with kept(actor) as supervisor:
         await until(lambda: actor.starts == 1)
@@ -130,9 +122,7 @@ async def test_a_stubborn_one_is_asked_more_and_more_harshly() -> None:
 
 
 async def test_what_is_switched_off_can_be_switched_on() -> None:
-    """
-    It does not start by itself, and starts at once when it is told to.
-    """
+    """It does not start by itself, and starts at once when it is told to."""
     actor = Actor("schedd")
     async with kept(actor, wanted=False) as supervisor:
         assert supervisor.ready.is_set()
@@ -159,9 +149,7 @@ async def test_one_that_cannot_be_started_is_given_up_while_the_pool_starts() ->
 
 
 async def test_only_a_startd_is_ended_peacefully() -> None:
-    """
-    Others have nothing to wait for.
-    """
+    """Others have nothing to wait for."""
     for name, told in (("schedd", "graceful"), ("startd.a", "peaceful")):
         actor = Actor(name, obeys=("graceful", "peaceful"))
         async with kept(actor) as supervisor:
@@ -172,9 +160,7 @@ async def test_only_a_startd_is_ended_peacefully() -> None:
 
 
 class Office:
-    """
-    A desk, and the actors behind it.
-    """
+    """A desk, and the actors behind it."""
 
     def __init__(self, home: Path, group: asyncio.TaskGroup) -> None:
         self.home = open_home(home)
@@ -220,9 +206,7 @@ async def office(tmp_path: Path) -> AsyncGenerator[Office]:
 
 
 async def test_a_repeated_command_gets_the_first_answer(tmp_path: Path) -> None:
-    """
-    A restart whose answer was lost is not carried out twice.
-    """
+    """A restart whose answer was lost is not carried out twice."""
     async with office(tmp_path) as it:
         assert {"schedd": "begun"} == await it.ask("restart", "schedd", id_="1")
         await until(lambda: it.actors["schedd"].starts == 2)
@@ -234,9 +218,7 @@ async def test_a_repeated_command_gets_the_first_answer(tmp_path: Path) -> None:
 
 
 async def test_off_is_written_down_before_anything_ends(tmp_path: Path) -> None:
-    """
-    The worker ends before the queue, and what was off before is off without being asked twice.
-    """
+    """The worker ends before the queue, and what was off before is off without being asked twice."""
     async with office(tmp_path) as it:
         assert {"schedd": "begun", "startd": "begun"} == await it.ask("off")
         assert {"schedd", "startd"} == read_off(it.home)
@@ -251,9 +233,7 @@ async def test_off_is_written_down_before_anything_ends(tmp_path: Path) -> None:
 
 
 async def test_one_that_is_switched_on_before_its_turn_stays(tmp_path: Path) -> None:
-    """
-    While the host waits for the startd's jobs, a schedd that is wanted again does not end.
-    """
+    """While the host waits for the startd's jobs, a schedd that is wanted again does not end."""
     async with office(tmp_path) as it:
         await it.ask("off", how="peaceful")
         await it.status("startd", "stopping")
@@ -266,9 +246,7 @@ async def test_one_that_is_switched_on_before_its_turn_stays(tmp_path: Path) -> 
 
 
 async def test_switching_one_off_does_not_hurry_another(tmp_path: Path) -> None:
-    """
-    A peaceful end stays one, whatever else is switched off gracefully.
-    """
+    """A peaceful end stays one, whatever else is switched off gracefully."""
     async with office(tmp_path) as it:
         await it.ask("off", "startd", how="peaceful")
         await it.ask("off", "schedd")
@@ -280,9 +258,7 @@ async def test_switching_one_off_does_not_hurry_another(tmp_path: Path) -> None:
 
 
 async def test_whoever_is_no_administrator_changes_nothing(tmp_path: Path) -> None:
-    """
-    Neither may others switch, nor look.
-    """
+    """Neither may others switch, nor look."""
     async with office(tmp_path) as it:
         with pytest.raises(RefusedError, match="eve is no administrator"):
             await it.master_commands.control(Control(id="1", action="off"), user("eve"))
@@ -292,9 +268,7 @@ async def test_whoever_is_no_administrator_changes_nothing(tmp_path: Path) -> No
 
 
 async def test_a_host_is_restarted_by_its_master(tmp_path: Path) -> None:
-    """
-    Without a name, or with the master's own, the master takes its own place.
-    """
+    """Without a name, or with the master's own, the master takes its own place."""
     async with office(tmp_path) as it:
         assert {"master": "begun"} == await it.ask("restart", how="peaceful")
         assert {"master": "begun"} == await it.ask("restart", "master")

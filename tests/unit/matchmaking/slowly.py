@@ -147,9 +147,7 @@ def faulty(job: ClassAd) -> bool:
 
 
 class Sharing:
-    """
-    The pie by the book: spins, and rounds of them, one slot and one job at a time.
-    """
+    """The pie by the book: spins, and rounds of them, one slot and one job at a time."""
 
     def __init__(
         self, slots: Sequence[Slot], demands: Iterable[Demand], claimants: Sequence[Claimant]

@@ -80,9 +80,7 @@ def slots_left(offered: Offer, ads: list[Ad]) -> list[Slot]:
 def test_it_is_shared_as_one_job_after_the_other_would_be(
     ads: list[Ad], demands: list[Demand], claimants: list[Claimant]
 ) -> None:
-    """
-    Every slot gets from each autocluster what the obvious way gives it, one slot and one job at a time.
-    """
+    """Every slot gets from each autocluster what the obvious way gives it, one slot and one job at a time."""
     by_the_book = Sharing([Slot(row, ad) for row, ad in enumerate(ads)], demands, claimants)
     by_the_book.run()
     allocation = allocate(offer(*ads), demands, claimants=claimants)
@@ -94,9 +92,7 @@ def test_it_is_shared_as_one_job_after_the_other_would_be(
 
 @given(POOLS, DEMANDS)
 def test_no_slot_gives_more_than_it_has(ads: list[Ad], demands: list[Demand]) -> None:
-    """
-    What was asked of a slot fits into it, and rounded up it exceeds it by less than the last rounding.
-    """
+    """What was asked of a slot fits into it, and rounded up it exceeds it by less than the last rounding."""
     offered = offer(*ads)
     allocation = allocate(offered, demands)
     for row, ad in enumerate(ads):
@@ -114,9 +110,7 @@ def test_no_slot_gives_more_than_it_has(ads: list[Ad], demands: list[Demand]) ->
 
 @given(POOLS, DEMANDS)
 def test_every_job_is_given_or_unmet(ads: list[Ad], demands: list[Demand]) -> None:
-    """
-    The counts of a demand add up, and jobs that take the same of a slot are one grant.
-    """
+    """The counts of a demand add up, and jobs that take the same of a slot are one grant."""
     allocation = allocate(offer(*ads), demands)
     total = Counter(given_to(allocation))
     for unmet in allocation.unmet:
@@ -130,9 +124,7 @@ def test_every_job_is_given_or_unmet(ads: list[Ad], demands: list[Demand]) -> No
 
 @given(POOLS, DEMANDS)
 def test_what_is_given_matches_when_it_is_given(ads: list[Ad], demands: list[Demand]) -> None:
-    """
-    At that moment both sides accept each other, the slot being described with what is left of it.
-    """
+    """At that moment both sides accept each other, the slot being described with what is left of it."""
 
     class Watched(Offer):
         """Keeps what was left of each slot each time before something was taken."""
@@ -232,9 +224,7 @@ def test_a_ceiling_keeps_no_slot_from_the_others(
 
 @pytest.mark.parametrize("submitters", [1, 2, 3, 4, 6, 8])
 def test_everybody_gets_an_equal_share(submitters: int) -> None:
-    """
-    Of 24 cores, whoever asks for more gets as many as every other one, wherever the cores are.
-    """
+    """Of 24 cores, whoever asks for more gets as many as every other one, wherever the cores are."""
     for pool in ([24], [8, 8, 8], [1] * 24, [20, 3, 1]):
         offered = offer(*map(slot, pool))
         demands = [demand(number, f"user {number}") for number in range(submitters)]
@@ -251,9 +241,7 @@ def test_shares_that_are_not_used_flow_to_the_others() -> None:
 
 
 def test_shares_are_of_cores_not_of_jobs() -> None:
-    """
-    Who asks for four cores a job gets a quarter as many jobs.
-    """
+    """Who asks for four cores a job gets a quarter as many jobs."""
     demands = [demand(1, "ada", RequestCpus=4), demand(2, "bob")]
     assert {1: 2, 2: 8} == given_to(allocate(offer(slot(16)), demands))
 
@@ -309,9 +297,7 @@ def test_shares_of_slots_with_unlike_weights_are_worked_out_at_once(monkeypatch:
 
 
 def test_a_slot_that_is_not_partitionable_is_given_whole() -> None:
-    """
-    One job takes it, whatever it asks, and it counts in the share as the whole of it.
-    """
+    """One job takes it, whatever it asks, and it counts in the share as the whole of it."""
     ads = [slot(8, PartitionableSlot=False), slot(8, PartitionableSlot=False)]
     offered = offer(*ads)
     assert [(1, 0, 1), (1, 1, 1)] == placed(allocate(offered, [demand(1)]))
@@ -319,18 +305,14 @@ def test_a_slot_that_is_not_partitionable_is_given_whole() -> None:
 
 
 def test_a_submitter_is_served_in_its_own_order_of_priority() -> None:
-    """
-    The first demand is served as far as possible before the second, however small that is.
-    """
+    """The first demand is served as far as possible before the second, however small that is."""
     first = [demand(1, count=3, RequestCpus=2), demand(2, count=9), demand(3, count=9)]
     assert {1: 3, 2: 2} == given_to(allocate(offer(slot(8)), first))
     assert {3: 8} == given_to(allocate(offer(slot(8)), first[::-1]))
 
 
 def test_what_cannot_be_served_does_not_stand_in_the_way() -> None:
-    """
-    A demand that nothing suits is passed over, and its submitter keeps its share for the next one.
-    """
+    """A demand that nothing suits is passed over, and its submitter keeps its share for the next one."""
     impossible = demand(1, "ada", Requirements=Expr("TARGET.Nosuch > 1"))
     demands = [impossible, demand(2, "ada"), demand(3, "bob")]
     allocation = allocate(offer(slot(8)), demands)
@@ -339,27 +321,21 @@ def test_what_cannot_be_served_does_not_stand_in_the_way() -> None:
 
 
 def test_jobs_go_to_the_slots_that_they_rank_highest() -> None:
-    """
-    Those are filled first, equal ones in the order of their rows.
-    """
+    """Those are filled first, equal ones in the order of their rows."""
     ads = [slot(2, Speed=speed) for speed in (1, 3, 2, 3)]
     ranked = demand(1, count=7, Rank=Expr("TARGET.Speed"))
     assert [(1, 1, 2), (1, 3, 2), (1, 2, 2), (1, 0, 1)] == placed(allocate(offer(*ads), [ranked]))
 
 
 def test_each_spin_ranks_what_is_left_then() -> None:
-    """
-    Who prefers the slot with most memory is sent elsewhere once another one has more.
-    """
+    """Who prefers the slot with most memory is sent elsewhere once another one has more."""
     ads = [slot(4, Memory=1024), slot(4, Memory=900)]
     wants = [demand(n, f"user {n}", 1, RequestMemory=256, Rank=Expr("TARGET.Memory")) for n in range(3)]
     assert [(0, 0, 1), (1, 1, 1), (2, 0, 1)] == placed(allocate(offer(*ads), wants))
 
 
 def test_a_request_may_be_for_all_that_is_left() -> None:
-    """
-    Amounts that depend on the slot are taken as they are there.
-    """
+    """Amounts that depend on the slot are taken as they are there."""
     greedy = demand(1, count=5, RequestCpus=Expr("TARGET.Cpus"))
     assert [(1, 0, 1), (1, 1, 1)] == placed(allocate(offer(slot(3), slot(8)), [greedy]))
 
@@ -386,9 +362,7 @@ def test_varying_requests_meet_slots_of_both_kinds() -> None:
 
 
 def test_nobody_and_nothing() -> None:
-    """
-    Without slots all is unmet; without demand nothing is given.
-    """
+    """Without slots all is unmet; without demand nothing is given."""
     nothing = allocate(offer(), [demand(1), demand(2, "bob")])
     assert ([], [(1, 100), (2, 100)]) == (
         nothing.grants,
@@ -398,9 +372,7 @@ def test_nobody_and_nothing() -> None:
 
 
 def test_ten_thousand_slots_are_filled_to_the_last_core() -> None:
-    """
-    A hundred submitters with more than enough to do get what there is, each exactly its share.
-    """
+    """A hundred submitters with more than enough to do get what there is, each exactly its share."""
     offered = offer(*(slot(8, Memory=8192, Speed=n % 5, Arch="x" if n % 4 else "y") for n in range(10_000)))
     rank, picky = Expr("TARGET.Speed"), Expr('TARGET.Arch == "x"')
     demands = [

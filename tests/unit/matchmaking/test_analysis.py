@@ -37,9 +37,7 @@ def job(requirements: str, **more: Scalar) -> Ad:
 
 
 def fits(wants: Ad, one: Slot, *, but: frozenset[str] = frozenset()) -> bool:
-    """
-    One slot, one job, by the evaluator alone; requests in `but` always have room.
-    """
+    """One slot, one job, by the evaluator alone; requests in `but` always have room."""
     ad = ClassAd.from_wire(wants)
     if faulty(ad) or not matches(ad, one.idle):
         return False
@@ -139,9 +137,7 @@ def test_a_remedy_gains_what_it_says_and_no_larger_amount_does(ads: list[Ad], wa
 
 
 def test_the_largest_amount_and_the_one_that_gains_most_are_told() -> None:
-    """
-    Of 4 machines 3 have less than 4096 MiB: 2150 would match one, 1000 all of them.
-    """
+    """Of 4 machines 3 have less than 4096 MiB: 2150 would match one, 1000 all of them."""
     wants = job('TARGET.Memory >= RequestMemory && TARGET.Arch == "x"')
     ads = [slot(Memory=1000), slot(Memory=2150), slot(Memory=1000), slot(Memory=9000)]
     found = analysed(
@@ -156,9 +152,7 @@ def test_the_largest_amount_and_the_one_that_gains_most_are_told() -> None:
 
 
 def test_of_gpus_the_number_that_there_is_is_told() -> None:
-    """
-    Also of those that are in use now.
-    """
+    """Also of those that are in use now."""
     wants = job("TARGET.GPUs >= RequestGPUs", RequestMemory=1, RequestGPUs=8)
     found = analysed(wants, slot(GPUs=0, TotalSlotGPUs=4), slot(GPUs=2, TotalSlotGPUs=2), slot())
     assert [("RequestGPUs", 4.0, 1, 2.0, 2)] == [
@@ -167,9 +161,7 @@ def test_of_gpus_the_number_that_there_is_is_told() -> None:
 
 
 def test_what_slots_say_instead_is_told() -> None:
-    """
-    The most frequent values of what a clause asks for, and how many say nothing.
-    """
+    """The most frequent values of what a clause asks for, and how many say nothing."""
     ads = [slot(OpSysAndVer="Debian13"), slot(OpSysAndVer="Debian13"), slot(OpSysAndVer="Ubuntu24"), slot()]
     (clause,) = analysed(job('TARGET.OpSysAndVer == "CentOS7"'), *ads).clauses
     said = [('"Debian13"', 2), ('"Ubuntu24"', 1), ("undefined", 1)]
@@ -178,9 +170,7 @@ def test_what_slots_say_instead_is_told() -> None:
 
 
 def test_clauses_that_only_together_are_in_the_way_are_named_together() -> None:
-    """
-    No single change is enough for any slot: two of three lack the same two.
-    """
+    """No single change is enough for any slot: two of three lack the same two."""
     wants = job('TARGET.Arch == "x" && TARGET.Fast && TARGET.Near', RequestMemory=1)
     ads = [slot(Arch="y", Near=True), slot(Arch="y", Near=True), slot(Fast=True, Arch="y")]
     found = analysed(wants, *ads)
@@ -189,9 +179,7 @@ def test_clauses_that_only_together_are_in_the_way_are_named_together() -> None:
 
 
 def test_a_request_without_a_clause_counts_as_one() -> None:
-    """
-    As it does when slots are divided; with a clause that says the same it is told once.
-    """
+    """As it does when slots are divided; with a clause that says the same it is told once."""
     assert [("RequestMemory = 4096 does not fit", 1)] == [
         (one.text, one.only) for one in analysed(job("true"), slot(Memory=100)).clauses if one.only
     ]
@@ -200,8 +188,6 @@ def test_a_request_without_a_clause_counts_as_one() -> None:
 
 
 def test_a_job_at_fault_is_told_so() -> None:
-    """
-    No clause is to blame.
-    """
+    """No clause is to blame."""
     found = analysed(job("true", RequestCpus=-1), slot())
     assert ("RequestCpus is no amount", 0, []) == (found.fault, found.able, found.clauses)

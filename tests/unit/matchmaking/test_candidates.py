@@ -47,9 +47,7 @@ def found(offered: Offer, wants: ClassAd, context: Context = NOTHING) -> list[tu
 
 @given(POOLS, JOBS)
 def test_what_is_found_matches_on_both_sides_and_nothing_else_does(ads: list[Ad], wants: Ad) -> None:
-    """
-    Slot by slot as `matches` says for the ad with what is left of the slot, best-liked first.
-    """
+    """Slot by slot as `matches` says for the ad with what is left of the slot, best-liked first."""
     wanted = ClassAd.from_wire(wants)
     offered = offer(*ads)
     request = Request(wanted, NOTHING)
@@ -64,9 +62,7 @@ def test_what_is_found_matches_on_both_sides_and_nothing_else_does(ads: list[Ad]
 
 @given(st.lists(SLOTS, min_size=2, max_size=7), JOBS, st.integers(0, 6))
 def test_what_was_taken_counts(ads: list[Ad], wants: Ad, row: int) -> None:
-    """
-    Requirements of both sides see what is left, not what the ad says.
-    """
+    """Requirements of both sides see what is left, not what the ad says."""
     wanted, row = ClassAd.from_wire(wants), row % len(ads)
     offered, slots = offer(*ads), [Slot(number, ad) for number, ad in enumerate(ads)]
     offered.take(row, ONE, 1)
@@ -81,18 +77,14 @@ def test_what_was_taken_counts(ads: list[Ad], wants: Ad, row: int) -> None:
 
 
 def test_the_best_liked_slot_is_the_one_that_is_looked_at() -> None:
-    """
-    Requirements are looked at in the slots of the order, not in those that have these numbers.
-    """
+    """Requirements are looked at in the slots of the order, not in those that have these numbers."""
     slots = [slot(Speed=n, Arch="x" if n % 2 else "y") for n in range(6)]
     wants = job(Requirements=Expr('TARGET.Arch == "x"'), Rank=Expr("TARGET.Speed"))
     assert [5, 3, 1] == [row for row, _ in found(offer(*slots), wants)]
 
 
 def test_slots_that_are_liked_equally_keep_their_order() -> None:
-    """
-    Also where there are many of them, and where nothing is ranked at all.
-    """
+    """Also where there are many of them, and where nothing is ranked at all."""
     slots = [slot(Speed=n % 3) for n in range(3000)]
     liked = [row for speed in (2, 1, 0) for row in range(speed, 3000, 3)]
     assert liked == [row for row, _ in found(offer(*slots), job(Rank=Expr("TARGET.Speed")))]
@@ -101,9 +93,7 @@ def test_slots_that_are_liked_equally_keep_their_order() -> None:
 
 
 def test_slots_are_looked_at_as_far_as_they_are_asked_for() -> None:
-    """
-    In pieces that grow; where nothing is found there is no piece.
-    """
+    """In pieces that grow; where nothing is found there is no piece."""
     slots = [slot(Serial=n) for n in range(3000)]
     offered = offer(*slots)
     wants = job(Requirements=Expr("TARGET.Serial % 1000 == 999"))
@@ -112,9 +102,7 @@ def test_slots_are_looked_at_as_far_as_they_are_asked_for() -> None:
 
 
 def test_a_rank_that_looks_at_slots_alone_is_worked_out_once() -> None:
-    """
-    Jobs with the same Rank share one order, unless one of them says what the Rank asks of it.
-    """
+    """Jobs with the same Rank share one order, unless one of them says what the Rank asks of it."""
     offered = offer(slot(Speed=1), slot(Speed=2))
     ranking = Ranking(offered, NOTHING)
     same = parse("TARGET.Speed * (Sign ?: 1)")
@@ -127,9 +115,7 @@ def test_a_rank_that_looks_at_slots_alone_is_worked_out_once() -> None:
 
 
 def test_only_so_many_orders_are_kept() -> None:
-    """
-    The first of sixty-five is found anew, and is the same; nothing grows with the number of Ranks.
-    """
+    """The first of sixty-five is found anew, and is the same; nothing grows with the number of Ranks."""
     offered = offer(slot(Speed=1), slot(Speed=2))
     ranking = Ranking(offered, NOTHING)
     wants = [ClassAd({"Rank": parse(f"TARGET.Speed * {n}")}) for n in range(1, 66)]
@@ -142,9 +128,7 @@ def test_only_so_many_orders_are_kept() -> None:
 
 @pytest.mark.parametrize("text", ["TARGET.Cpus", "-TARGET.Memory", "TARGET.Derived", "Factor * TARGET.Speed"])
 def test_a_rank_that_looks_at_what_is_left_or_at_the_job_is_worked_out_anew(text: str) -> None:
-    """
-    The order follows what was given away in between, and what the job says.
-    """
+    """The order follows what was given away in between, and what the job says."""
     offered = offer(slot(Speed=1, Derived=Expr("Cpus")), slot(Speed=2, Derived=Expr("Cpus")))
     ranking, ranked = Ranking(offered, NOTHING), parse(text)
     for factor, row in ((1, 0), (-1, 1), (5, 1)):
@@ -158,9 +142,7 @@ def test_a_rank_that_looks_at_what_is_left_or_at_the_job_is_worked_out_anew(text
 
 
 def test_a_rank_may_depend_on_time() -> None:
-    """
-    It is not kept for another order if it looks at the clock.
-    """
+    """It is not kept for another order if it looks at the clock."""
     now = 100
     context = Context(now=lambda: now)
     offered = offer(slot(Boot=90), slot(Boot=50))

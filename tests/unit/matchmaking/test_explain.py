@@ -55,9 +55,7 @@ def test_clauses_are_counted_as_they_would_be_slot_by_slot(ads: list[Ad], wants:
 
 
 def test_clauses_of_both_sides_are_named() -> None:
-    """
-    Slots that say the same count together; a clause that refuses nobody is left out.
-    """
+    """Slots that say the same count together; a clause that refuses nobody is left out."""
     picky = Expr('TARGET.Owner == "ada" && true')
     ads = [slot(Requirements=picky), slot(Requirements=picky, Memory=100), slot(Arch="x"), slot()]
     wants: Ad = {"Requirements": Expr('TARGET.Memory > 200 && TARGET.Arch == "x" && 1 < 2'), "Owner": "bob"}
@@ -82,9 +80,7 @@ def test_clauses_of_both_sides_are_named() -> None:
     ],
 )
 def test_requirements_that_are_no_expression(requirements: Scalar | None, text: str) -> None:
-    """
-    What is missing or a literal refuses everything, on either side, and is named as it is.
-    """
+    """What is missing or a literal refuses everything, on either side, and is named as it is."""
     ad: Ad = {} if requirements is None else {"Requirements": requirements}
     slots = [{**slot(), **ad} if ad else {"Cpus": 8}] * 3
     assert {("job", text): 3} == counts(explained(ad, slot(), slot(), slot()))
@@ -94,17 +90,13 @@ def test_requirements_that_are_no_expression(requirements: Scalar | None, text: 
 
 @pytest.mark.parametrize("requirements", [True, 1, 0.5, -3])
 def test_requirements_that_are_true_refuse_nobody(requirements: Scalar) -> None:
-    """
-    A number other than zero is true.
-    """
+    """A number other than zero is true."""
     found = explained({"Requirements": requirements}, slot(Requirements=requirements))
     assert Explanation(able=1, refusals=[]) == found
 
 
 def test_slots_are_looked_at_as_if_nothing_ran_on_them() -> None:
-    """
-    What the machine has counts, not what is left; where it does not say, what is there.
-    """
+    """What the machine has counts, not what is left; where it does not say, what is there."""
     busy = slot(Cpus=0, TotalSlotCpus=8, Memory=0, TotalSlotMemory=8192)
     wants: Ad = {"Requirements": Expr("TARGET.Cpus >= 8 && TARGET.Memory >= 8192 && TARGET.Disk >= 10000")}
     assert 1 == explained(wants, busy).able
@@ -163,9 +155,7 @@ def test_what_fits_in_no_slot_refuses() -> None:
 
 
 def test_what_fits_only_where_it_may_not_run_is_named_beside_the_clause() -> None:
-    """
-    One machine is too small and the other refuses: neither alone is the reason.
-    """
+    """One machine is too small and the other refuses: neither alone is the reason."""
     wants: Ad = {"Requirements": Expr('TARGET.Arch == "x"'), "RequestCpus": 16}
     found = explained(
         wants,
@@ -179,9 +169,7 @@ def test_what_fits_only_where_it_may_not_run_is_named_beside_the_clause() -> Non
 
 
 def test_a_request_that_depends_on_the_slot_is_named_as_it_is_written() -> None:
-    """
-    It has no one amount.
-    """
+    """It has no one amount."""
     wants: Ad = {"Requirements": True, "RequestMemory": Expr("TARGET.Memory * 2")}
     found = explained(wants, slot(PartitionableSlot=True))
     assert {("job", "RequestMemory = TARGET.Memory * 2 does not fit"): 1} == counts(found)
@@ -195,34 +183,26 @@ def test_a_request_that_depends_on_the_slot_is_named_as_it_is_written() -> None:
     ],
 )
 def test_a_request_that_is_no_amount_is_a_fault(request_memory: Scalar, fault: str) -> None:
-    """
-    It is said instead of clauses that have nothing to do with it.
-    """
+    """It is said instead of clauses that have nothing to do with it."""
     wants: Ad = {"Requirements": True, "RequestMemory": request_memory}
     assert Explanation(able=0, refusals=[], fault=fault) == explained(wants, slot(Name="s"))
 
 
 def test_a_slot_that_is_not_partitionable_has_room_for_one() -> None:
-    """
-    Whatever it asks for: that is left to the Requirements, as it is when slots are given away.
-    """
+    """Whatever it asks for: that is left to the Requirements, as it is when slots are given away."""
     wants: Ad = {"Requirements": True, "RequestCpus": 500}
     assert (1, 0) == (explained(wants, slot()).able, explained(wants, slot(Cpus=0)).able)
 
 
 def test_only_the_slots_that_are_meant_count() -> None:
-    """
-    Others in the table are neither able nor refused.
-    """
+    """Others in the table are neither able nor refused."""
     ads = [slot(Arch="x"), slot(), slot(Arch="x"), slot(), slot(Requirements=False)]
     found = explained({"Requirements": Expr('TARGET.Arch == "x"')}, *ads, rows=[1, 2, 3])
     assert (1, {("job", 'TARGET.Arch == "x"'): 2}) == (found.able, counts(found))
 
 
 def test_there_may_be_no_slots_at_all() -> None:
-    """
-    Nobody refuses; what is wrong with the job itself is still said.
-    """
+    """Nobody refuses; what is wrong with the job itself is still said."""
     assert Explanation(able=0, refusals=[]) == explained({"Requirements": Expr("TARGET.Memory > 1")})
     assert Explanation(able=0, refusals=[]) == explained({})
     found = explained({"Requirements": Expr("random(0) > 1")})
@@ -231,9 +211,7 @@ def test_there_may_be_no_slots_at_all() -> None:
 
 
 def test_a_failure_for_some_slots_is_no_fault() -> None:
-    """
-    Requirements that have a value for one slot are explained clause by clause.
-    """
+    """Requirements that have a value for one slot are explained clause by clause."""
     wants: Ad = {"Requirements": Expr("TARGET.Cpus > 100 && random(TARGET.Odds) >= 0")}
     found = explained(wants, slot(Cpus=200, Odds=0), slot(Cpus=1, Odds=0))
     assert found.fault is None
@@ -241,17 +219,13 @@ def test_a_failure_for_some_slots_is_no_fault() -> None:
 
 
 def test_a_long_clause_is_cut() -> None:
-    """
-    A record shows five hundred characters of it.
-    """
+    """A record shows five hundred characters of it."""
     (refusal,) = explained({"Requirements": Expr(f'TARGET.Arch == "{"x" * 1000}"')}, slot()).refusals
     assert (503, "...") == (len(refusal.text), refusal.text[-3:])
 
 
 def test_one_explainer_serves_many_jobs() -> None:
-    """
-    What is known of the slots does not mix what is said of one job with the next.
-    """
+    """What is known of the slots does not mix what is said of one job with the next."""
     table = Table()
     table.put_many([("a", slot(Arch="x")), ("b", slot(Requirements=Expr("TARGET.Size < 5")))])
     explainer = Explainer(table, np.arange(2))

@@ -78,9 +78,7 @@ def test_what_is_no_tree_is_refused(rules: dict[str, GroupRule], group: str, say
 
 
 def test_more_than_there_is_may_be_allowed() -> None:
-    """
-    With oversubscription the same quotas are a tree.
-    """
+    """With oversubscription the same quotas are a tree."""
     assert 4 == len(Tree({"a": static(10), "a.x": static(8), "a.y": static(3)}, oversubscription=True))
 
 
@@ -261,9 +259,7 @@ def test_quotas_hold_and_shares_divide_a_group() -> None:
 
 
 def test_what_nobody_else_wants_goes_to_who_accepts_surplus() -> None:
-    """
-    100 cores, a = 40, b = 20 which accepts surplus, and nobody without a group: a has 40 and b 60.
-    """
+    """100 cores, a = 40, b = 20 which accepts surplus, and nobody without a group: a has 40 and b 60."""
     tree = Tree({"a": static(40), "b": static(20, accept_surplus=True)})
     assert {"a.ada": 40, "b.eve": 60} == shared(tree, 100, demand("a.ada"), demand("b.eve"))[0]
 
@@ -303,9 +299,7 @@ def test_what_those_below_took_of_a_groups_quota_is_not_given_twice() -> None:
 
 
 def test_many_groups_below_one_cost_in_proportion() -> None:
-    """
-    Twice as many groups below one cost about twice as many calls, not four times as many.
-    """
+    """Twice as many groups below one cost about twice as many calls, not four times as many."""
 
     def work(children: int) -> int:
         rules = {"a": static(float(children)), **{f"a.{n}": dynamic(1 / children) for n in range(children)}}
@@ -378,9 +372,7 @@ def test_quotas_are_never_exceeded_and_the_same_again(
 
 
 def test_a_pool_without_groups_is_one() -> None:
-    """
-    Without groups nothing is different from a pool that has none.
-    """
+    """Without groups nothing is different from a pool that has none."""
     taken, allocation = shared(NO_GROUPS, 10, demand("ada"), demand("bob"))
     assert {"ada": 5, "bob": 5} == taken
     assert [] == allocation.groups

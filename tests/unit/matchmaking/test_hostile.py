@@ -66,9 +66,7 @@ def given(allocation: Allocation) -> dict[int, int]:
     ],
 )
 def test_a_request_that_is_no_amount_is_refused_by_name(request_cpus: Scalar) -> None:
-    """
-    It is said which attribute is no amount, and the demand behind it is served as if nothing were.
-    """
+    """It is said which attribute is no amount, and the demand behind it is served as if nothing were."""
     offered = offer(slot())
     allocation = allocate(offered, [demand(RequestCpus=request_cpus), demand(autocluster=2)])
 
@@ -79,18 +77,14 @@ def test_a_request_that_is_no_amount_is_refused_by_name(request_cpus: Scalar) ->
 
 @pytest.mark.parametrize("name", ["RequestCpus", "RequestMemory", "RequestDisk"])
 def test_nothing_is_gained_by_asking_for_less_than_nothing(name: str) -> None:
-    """
-    A negative amount takes nothing, so that nothing grows by it.
-    """
+    """A negative amount takes nothing, so that nothing grows by it."""
     offered = offer(slot())
     allocate(offered, [demand(**{name: -4096})])
     assert {"Cpus": 8, "Memory": 8192, "Disk": 10_000_000} == left(offered)
 
 
 def test_a_request_may_depend_on_the_slot() -> None:
-    """
-    A quarter of the machine is two cores of one and four of the other.
-    """
+    """A quarter of the machine is two cores of one and four of the other."""
     offered = offer(slot(TotalCpus=8), slot(Cpus=16, TotalCpus=16))
     allocation = allocate(offered, [demand(count=8, RequestCpus=Expr("TARGET.TotalCpus / 4"))])
 
@@ -107,9 +101,7 @@ def test_a_request_may_depend_on_the_slot() -> None:
     ],
 )
 def test_a_request_that_hides_what_it_asks_depends_on_the_slot(text: str) -> None:
-    """
-    Text that is evaluated may name attributes of the slot, also behind another attribute of the job.
-    """
+    """Text that is evaluated may name attributes of the slot, also behind another attribute of the job."""
     offered = offer(slot(TotalCpus=8), slot(Cpus=16, TotalCpus=16))
     wants = demand(count=8, RequestCpus=Expr(text), Quarter=Expr('eval(strcat("TARGET.", "TotalCpus / 4"))'))
     allocation = allocate(offered, [wants])
@@ -120,9 +112,7 @@ def test_a_request_that_hides_what_it_asks_depends_on_the_slot(text: str) -> Non
 
 
 def test_a_request_that_is_an_amount_for_no_slot_is_refused_by_name() -> None:
-    """
-    An expression over the slot is refused only where it gives no amount.
-    """
+    """An expression over the slot is refused only where it gives no amount."""
     wants = demand(RequestMemory=Expr("TARGET.Speed - 10"))
     (unmet,) = allocate(offer(slot(Speed=1)), [wants]).unmet
 
@@ -132,18 +122,14 @@ def test_a_request_that_is_an_amount_for_no_slot_is_refused_by_name() -> None:
 
 @pytest.mark.parametrize("cpus", [Expr("1 +"), float("nan"), float("inf"), -8, 1e300])
 def test_a_slot_whose_amounts_are_none_offers_nothing(cpus: Scalar) -> None:
-    """
-    A machine that says nonsense about itself gets no jobs, the others do.
-    """
+    """A machine that says nonsense about itself gets no jobs, the others do."""
     allocation = allocate(offer(slot(Cpus=cpus), slot()), [demand()])
     assert [1] == [grant.row for grant in allocation.grants]
 
 
 @pytest.mark.parametrize("text", [f"({DEEP}) == 1", "random(0) > 1"])
 def test_requirements_without_a_value_are_the_reason(text: str) -> None:
-    """
-    What cannot be evaluated matches nothing, and that is said.
-    """
+    """What cannot be evaluated matches nothing, and that is said."""
     wants = demand(Requirements=Expr(text))
     (unmet,) = allocate(offer(slot()), [wants]).unmet
     explained = explain(wants.job, slot())
@@ -155,34 +141,26 @@ def test_requirements_without_a_value_are_the_reason(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["1 +", "(" * 300 + "true" + ")" * 300, DEEP + " == 1"])
 def test_a_slot_with_senseless_requirements_refuses(text: str) -> None:
-    """
-    It counts as a slot that refuses, with the text of what refuses.
-    """
+    """It counts as a slot that refuses, with the text of what refuses."""
     explained = explain(demand().job, slot(Requirements=Expr(text)))
     assert (0, [("slot", 1)]) == (explained.able, [(r.side, r.refuses) for r in explained.refusals])
 
 
 def test_a_rank_that_is_no_number_counts_as_nothing() -> None:
-    """
-    What has no order must not decide about one.
-    """
+    """What has no order must not decide about one."""
     ranked = demand(count=1, Rank=Expr('TARGET.Fast =?= true ? 5 : real("NaN")'))
     allocation = allocate(offer(slot(), slot(Fast=True), slot()), [ranked])
     assert [1] == [grant.row for grant in allocation.grants]
 
 
 def test_slots_with_one_name_are_two_slots() -> None:
-    """
-    Names are what ads say; what is given of one must not be booked on the other.
-    """
+    """Names are what ads say; what is given of one must not be booked on the other."""
     allocation = allocate(offer(slot("same", Cpus=2), slot("same", Cpus=2)), [demand(count=4)])
     assert [(0, 2), (1, 2)] == [(grant.row, grant.count) for grant in allocation.grants]
 
 
 @pytest.mark.parametrize("text", ["string(MY) != string(TARGET)", 'eval(MY) =!= "x"'])
 def test_a_whole_ad_that_says_nonsense_is_a_value_like_any_other(text: str) -> None:
-    """
-    A job that reads its own ad, in which something does not parse, does not stop the others.
-    """
+    """A job that reads its own ad, in which something does not parse, does not stop the others."""
     broken = demand(Nonsense=Expr("1 +"), Requirements=Expr(text))
     assert 3 == given(allocate(offer(slot()), [broken, demand(autocluster=2)]))[2]

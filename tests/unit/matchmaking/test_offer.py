@@ -41,9 +41,7 @@ def left(offered: Offer, row: int) -> tuple[int, ...]:
 
 @given(POOLS, AMOUNTS)
 def test_room_is_how_often_a_job_fits(ads: list[Ad], asked: dict[str, float]) -> None:
-    """
-    As many times as the rounded amounts do, whether they are the same for all slots or vary.
-    """
+    """As many times as the rounded amounts do, whether they are the same for all slots or vary."""
     offered, rows = offer(*ads), np.arange(len(ads))
     expected = [Slot(0, ad).room(asked) for ad in ads]
     each = {name: np.full(len(ads), amount) for name, amount in asked.items()}
@@ -90,9 +88,7 @@ def test_taking_more_than_there_is_leaves_nothing(ads: list[Ad], asked: dict[str
 
 
 def test_only_slots_with_cores_are_offered() -> None:
-    """
-    The weight of an offer is its free cores, and what slots count for that are taken whole.
-    """
+    """The weight of an offer is its free cores, and what slots count for that are taken whole."""
     offered = offer(slot(), slot(Cpus=0), slot(Cpus="8"), {}, slot(Cpus=2.9, PartitionableSlot=False))
     assert [0, 4] == offered.rows.tolist()
     assert pytest.approx(10.9) == offered.weight
@@ -103,18 +99,14 @@ def test_only_slots_with_cores_are_offered() -> None:
 
 
 def test_rows_that_are_not_named_are_not_offered() -> None:
-    """
-    An offer is of some of the rows of a table.
-    """
+    """An offer is of some of the rows of a table."""
     table = offer(slot(), slot(), slot()).table
     offered = Offer(table, np.array([0, 2]))
     assert ([0, 2], 16.0) == (offered.rows.tolist(), offered.weight)
 
 
 def test_an_offer_does_not_change_the_ads() -> None:
-    """
-    What is given away is noted beside the table, under the lower-case names that evaluations look up.
-    """
+    """What is given away is noted beside the table, under the lower-case names that evaluations look up."""
     offered = offer(slot())
     offered.take(0, Amounts({"Cpus": 3.0, "Memory": 100.0, "Disk": 1.0}), 2)
     assert ClassAd.from_wire(slot()) == offered.table.ad(0)
@@ -125,9 +117,7 @@ def test_an_offer_does_not_change_the_ads() -> None:
 
 @pytest.mark.parametrize(("memory", "jobs"), [(127, 1), (128, 1), (255, 1), (256, 2), (99, 0), (100, 1)])
 def test_one_job_may_fit_exactly_where_the_rounded_amount_does_not(memory: int, jobs: int) -> None:
-    """
-    A request of 100 MiB is rounded up to 128, but one job also fits into 100.
-    """
+    """A request of 100 MiB is rounded up to 128, but one job also fits into 100."""
     asked = {"Cpus": 1.0, "Memory": 100.0, "Disk": 1024.0}
     offered = offer(slot(Memory=memory))
     assert [jobs] == offered.room(np.array([0]), asked).tolist()
@@ -136,9 +126,7 @@ def test_one_job_may_fit_exactly_where_the_rounded_amount_does_not(memory: int, 
 
 
 def test_pieces_are_counted_one_slot_or_many_at_once() -> None:
-    """
-    A slot that is not partitionable goes whole; what nobody knows is never used up.
-    """
+    """A slot that is not partitionable goes whole; what nobody knows is never used up."""
     wants, asked = {"gpus": 2, "fpgas": 1}, {"Cpus": 1.0, "Memory": 128.0, "Disk": 1024.0}
     one, many = (
         offer(
@@ -160,9 +148,7 @@ def test_pieces_are_counted_one_slot_or_many_at_once() -> None:
 
 
 def test_amounts_that_are_none_fit_nowhere() -> None:
-    """
-    Where a request is not a number for a slot, there is no room in it, whatever kind it is.
-    """
+    """Where a request is not a number for a slot, there is no room in it, whatever kind it is."""
     offered = offer(slot(), slot(PartitionableSlot=False), slot())
     asked: dict[str, float | npt.NDArray[np.float64]] = {
         "Cpus": np.array([math.nan, math.nan, 1.0]),
@@ -174,17 +160,13 @@ def test_amounts_that_are_none_fit_nowhere() -> None:
 
 @pytest.mark.parametrize("name", RESOURCES)
 def test_amounts_are_rounded_up(name: str) -> None:
-    """
-    To whole cores, 128 MiB and 1024 KiB.
-    """
+    """To whole cores, 128 MiB and 1024 KiB."""
     amounts = Amounts({name: 1.5 * QUANTA[name]})
     assert 2 * QUANTA[name] == amounts.quantized(name) == rounded(name, amounts.asked[name])
 
 
 def test_a_request_without_amounts_has_defaults() -> None:
-    """
-    One core, 128 MiB, 1024 KiB; what is an expression over the job alone is evaluated once.
-    """
+    """One core, 128 MiB, 1024 KiB; what is an expression over the job alone is evaluated once."""
     nothing = Request(ClassAd(), NOTHING)
     assert ({"Cpus": 1, "Memory": 128, "Disk": 1024}, (), None) == (
         nothing.fixed,

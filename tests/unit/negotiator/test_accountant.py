@@ -73,9 +73,7 @@ def test_a_half_life_of_use_goes_half_of_the_way() -> None:
 
 
 def test_a_half_life_without_use_takes_half_of_it() -> None:
-    """
-    After that day one without anything: 50.25*0.5 + 0*0.5 = 25.125.
-    """
+    """After that day one without anything: 50.25*0.5 + 0*0.5 = 25.125."""
     principal = folded(charged(DAY, 100.0), charged(DAY, 0.0, since=START + DAY))
     assert 25.125 == principal.priority
 
@@ -91,9 +89,7 @@ def test_a_minute_of_a_thousand_cores() -> None:
 
 
 def test_nobody_is_better_than_the_best() -> None:
-    """
-    A priority of 0.6 decays to 0.3 in a day, and is 0.5, the least.
-    """
+    """A priority of 0.6 decays to 0.3 in a day, and is 0.5, the least."""
     set_to = PrincipalSet(principal="alice", setting="priority", value=0.6, at=START, by="root")
     assert 0.5 == folded(set_to, charged(DAY, 0.0)).priority
 
@@ -131,9 +127,7 @@ def test_what_ended_before_the_charge_is_charged() -> None:
 
 
 def test_a_clock_that_was_put_back_charges_nothing() -> None:
-    """
-    With dt < 0 only the clock is reset; from there on usage counts again.
-    """
+    """With dt < 0 only the clock is reset; from there on usage counts again."""
     before = folded(charged(60.0, 8.0))
     after = fold(before, charged(30.0, 8.0, since=START - 3600.0))
     assert msgspec.structs.replace(before, charged=START - 3570.0) == after
@@ -172,9 +166,7 @@ USES = st.lists(st.tuples(st.floats(0.125, 5000.0), st.integers(0, 64)), min_siz
 def test_usage_is_the_integral_however_often_it_is_charged(
     uses: list[tuple[float, int]], data: st.DataObject
 ) -> None:
-    """
-    Weighted usage is the sum of cores times seconds, wherever in between charges are recorded.
-    """
+    """Weighted usage is the sum of cores times seconds, wherever in between charges are recorded."""
     accountant, now, used = Accountant(), START, 0.0
     accountant.observe(now, {})
     for seconds, cores in uses:
@@ -201,9 +193,7 @@ def test_two_charges_of_steady_use_are_one(seconds: float, part: float, weight: 
 
 @given(USES)
 def test_a_standing_is_what_a_charge_would_make_of_it(uses: list[tuple[float, int]]) -> None:
-    """
-    Asked at any moment, the accountant says what it would record then.
-    """
+    """Asked at any moment, the accountant says what it would record then."""
     accountant, now = Accountant(), START
     accountant.observe(now, {})
     for seconds, cores in uses:
@@ -287,9 +277,7 @@ def test_administrators_commands_are_events() -> None:
 def test_usage_is_the_integral_also_of_who_is_charged_alone(
     uses: list[tuple[float, int]], data: st.DataObject
 ) -> None:
-    """
-    A charge of one in between takes nothing from what it, or anybody else, is charged in the end.
-    """
+    """A charge of one in between takes nothing from what it, or anybody else, is charged in the end."""
     accountant, now, used = Accountant(), START, 0.0
     accountant.observe(now, {})
     for seconds, cores in uses:
@@ -310,9 +298,7 @@ def test_usage_is_the_integral_also_of_who_is_charged_alone(
 
 
 def test_names_that_mean_nothing_any_more_are_forgotten() -> None:
-    """
-    Only those at the best priority, for whom nothing is set, who have used nothing and use nothing.
-    """
+    """Only those at the best priority, for whom nothing is set, who have used nothing and use nothing."""
     accountant = Accountant()
     accountant.restore(
         {
@@ -346,9 +332,7 @@ def test_names_that_mean_nothing_any_more_are_forgotten() -> None:
     ],
 )
 def test_what_makes_no_sense_is_refused_with_a_sentence(what: Setting, value: float, says: str) -> None:
-    """
-    And nothing of it is recorded.
-    """
+    """And nothing of it is recorded."""
     accountant = Accountant()
     accountant.restore({"alice": Principal(ceiling=10.0)})
     with pytest.raises(Unacceptable, match=says):
@@ -356,9 +340,7 @@ def test_what_makes_no_sense_is_refused_with_a_sentence(what: Setting, value: fl
 
 
 def test_who_is_forgotten_begins_as_somebody_new() -> None:
-    """
-    The row of the working set stays, empty, for the stream may go on.
-    """
+    """The row of the working set stays, empty, for the stream may go on."""
     gone = PrincipalDeleted(principal="alice", at=START + 60, by="root")
     assert fold(folded(charged(60.0, 100.0)), gone) is None
     assert principal_of(row_of(None)) is None
@@ -397,9 +379,7 @@ def test_a_group_is_charged_for_all_below_it() -> None:
     [("<b>", "factor", "no group <b>"), ("<A>", "factor", "write <a>"), ("<a>", "ceiling", "quota")],
 )
 def test_what_makes_no_sense_of_a_group_is_refused(name: str, what: Setting, says: str) -> None:
-    """
-    A group that there is not, another spelling of one, and a floor or ceiling: its quota is that.
-    """
+    """A group that there is not, another spelling of one, and a floor or ceiling: its quota is that."""
     accountant = Accountant(tree=Tree({"a": GroupRule(quota=5)}))
     with pytest.raises(Unacceptable, match=says):
         setting(accountant, name, what, 5.0, now=1.0, by="root")

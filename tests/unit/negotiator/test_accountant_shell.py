@@ -83,9 +83,7 @@ async def test_nobody_sees_what_is_not_committed(office: Office) -> None:
 
 
 async def test_a_command_whose_caller_went_away_is_carried_out_once(office: Office) -> None:
-    """
-    Its repeat gets the first answer, and the next command is decided by what it has changed.
-    """
+    """Its repeat gets the first answer, and the next command is decided by what it has changed."""
     office.log.gate.clear()
     setting = asyncio.create_task(office.accounts.set(factor(10.0), ROOT))
     await turns()

@@ -55,9 +55,7 @@ def given_by(outcome: Outcome) -> dict[int, int]:
     ],
 )
 def test_limits_are_read(text: str, uses: dict[str, float]) -> None:
-    """
-    Names without regard to case, a number behind a colon, 1 without.
-    """
+    """Names without regard to case, a number behind a colon, 1 without."""
     assert uses == limits_of(text)
     assert uses == limits_of(text_of(uses))
 
@@ -112,9 +110,7 @@ def test_an_expression_may_look_at_the_slot() -> None:
 
 
 def test_what_is_no_list_of_limits_matches_nothing() -> None:
-    """
-    A job whose limits cannot be read gets no slot, and is told why.
-    """
+    """A job whose limits cannot be read gets no slot, and is told why."""
     outcome = run(pool([slot()], submitter("alice", (1, 1, using("a;b")))))
     assert [] == outcome.matches
     assert "is no concurrency limit" in outcome.rejections[0].reason
@@ -133,9 +129,7 @@ def test_nothing_that_a_job_says_ends_a_cycle(text: str | Expr) -> None:
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), -100.0, 1e19])
 def test_what_a_schedd_says_that_is_in_use_is_a_number(number: float) -> None:
-    """
-    With what is none no sum could be made, and less than nothing would make room.
-    """
+    """With what is none no sum could be made, and less than nothing would make room."""
     said = submitter("bob")
     wrong = msgspec.msgpack.encode(msgspec.structs.replace(said, limits={"matlab": number}))
     with pytest.raises(msgspec.ValidationError, match="limits"):
@@ -145,9 +139,7 @@ def test_what_a_schedd_says_that_is_in_use_is_a_number(number: float) -> None:
 
 
 def test_there_is_room_for_no_more_jobs_than_can_be_counted() -> None:
-    """
-    The largest limit and the smallest number of it that a job may use make a whole number.
-    """
+    """The largest limit and the smallest number of it that a job may use make a whole number."""
     assert 2.0**53 == Concurrency(LimitRules({"x": 1e15}), {}).room({"x": 1e-6})
 
 
@@ -247,9 +239,7 @@ def test_a_cycle_follows_when_a_limit_has_room_again(
 
 
 def test_what_came_to_nothing_is_given_again() -> None:
-    """
-    If a schedd is not heard of, its matches count until they would long have been taken.
-    """
+    """If a schedd is not heard of, its matches count until they would long have been taken."""
     one = pool([slot("slot1@a"), slot("slot1@b")], submitter("alice", (1, 8, using("matlab"))))
     assert {1: 3} == given_by(run(one))
     assert {} == given_by(run(one, now=SETTLES - 1, cycle=2))

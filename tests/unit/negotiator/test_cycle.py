@@ -73,9 +73,7 @@ def test_a_partitionable_slot_takes_as_many_as_fit(state: str) -> None:
 
 
 def test_two_submitters_get_equal_shares() -> None:
-    """
-    Who asks for everything gets half if somebody else asks for everything too.
-    """
+    """Who asks for everything gets half if somebody else asks for everything too."""
     both = pool([slot()], submitter("alice", (1, 100, job())), submitter("bob", (2, 100, job())))
     given = {m.submitter: m.count for m in negotiate(both, Reasons(), now=0.0, trust=2.0).matches}
 
@@ -83,9 +81,7 @@ def test_two_submitters_get_equal_shares() -> None:
 
 
 def test_unused_shares_flow_to_the_others() -> None:
-    """
-    A submitter with one job leaves the rest of its share to the other.
-    """
+    """A submitter with one job leaves the rest of its share to the other."""
     both = pool([slot()], submitter("alice", (1, 100, job())), submitter("bob", (2, 1, job())))
     given = {m.submitter: m.count for m in negotiate(both, Reasons(), now=0.0, trust=2.0).matches}
 
@@ -112,9 +108,7 @@ def test_who_has_least_is_served_first(fed_back: bool) -> None:
 
 
 def test_a_submitter_with_two_schedds_counts_as_one() -> None:
-    """
-    The schedd of a submitter at which less runs comes first.
-    """
+    """The schedd of a submitter at which less runs comes first."""
     one = pool([slot(cpus=1)], submitter("bob", (1, 9, job()), running=3))
     for schedd, running in (("a", 2), ("b", 1)):
         ad = submitter("alice", (1, 9, job()), running=running)
@@ -123,9 +117,7 @@ def test_a_submitter_with_two_schedds_counts_as_one() -> None:
 
 
 def test_two_ads_with_one_name_are_two_demands() -> None:
-    """
-    What is promised to one ad of a submitter at a schedd is not asked for again by it.
-    """
+    """What is promised to one ad of a submitter at a schedd is not asked for again by it."""
     one = pool([slot()])
     for name in ("k1", "k2"):
         one.submitter(name, submitter("alice", (1, 2, job())))
@@ -135,9 +127,7 @@ def test_two_ads_with_one_name_are_two_demands() -> None:
 
 
 def test_a_request_that_fits_nowhere_is_said_to() -> None:
-    """
-    Five hundred cores are more than any machine has, whatever runs there.
-    """
+    """Five hundred cores are more than any machine has, whatever runs there."""
     wants = job("true", RequestCpus=500)
     (rejection,) = negotiate(
         pool([slot("slot1@a"), slot("slot1@b", cpus=0)], submitter("alice", (1, 1, wants))),
@@ -152,26 +142,20 @@ def test_a_request_that_fits_nowhere_is_said_to() -> None:
 
 @pytest.mark.parametrize("state", ["unclaimed", "Claimed", Expr('strcat("Un", "claimed")'), True, 1])
 def test_only_a_slot_that_says_unclaimed_is_offered(state: Scalar) -> None:
-    """
-    The word as it is, not an expression for it: what a machine writes there is not evaluated.
-    """
+    """The word as it is, not an expression for it: what a machine writes there is not evaluated."""
     several = pool([slot("slot1@a", State=state), slot("slot1@b"), slot("slot1@c", State=state)])
     assert ["slot1@b"] == [several.name_of(row) for row in several.offer().rows.tolist()]
 
 
 @pytest.mark.parametrize("carved", ["true", 1, False, Expr("1 == 1")])
 def test_only_a_slot_that_says_true_is_carved_out(carved: Scalar) -> None:
-    """
-    Explanations look at all other slots.
-    """
+    """Explanations look at all other slots."""
     several = pool([slot("slot1@a", DynamicSlot=True), slot("slot1@b", DynamicSlot=carved), slot("slot1@c")])
     assert ["slot1@b", "slot1@c"] == [several.name_of(row) for row in several.machines().tolist()]
 
 
 def test_an_impossible_request_is_explained_clause_by_clause() -> None:
-    """
-    The refusal names the clause and how many slots it refuses, as if nothing ran on them.
-    """
+    """The refusal names the clause and how many slots it refuses, as if nothing ran on them."""
     wants = job('TARGET.Memory >= RequestMemory && TARGET.Arch == "Z80"')
     outcome = negotiate(
         pool([slot("slot1@a"), slot("slot1@b", cpus=0)], submitter("alice", (1, 3, wants))),
@@ -187,9 +171,7 @@ def test_an_impossible_request_is_explained_clause_by_clause() -> None:
 
 
 def test_an_empty_pool_is_said_to_be_empty() -> None:
-    """
-    Without any slot the reason is that, not a clause.
-    """
+    """Without any slot the reason is that, not a clause."""
     outcome = negotiate(pool([], submitter("alice", (1, 1, job()))), Reasons(), now=0.0, trust=2.0)
     assert [NO_SLOTS] == [r.reason for r in outcome.rejections]
 
@@ -206,9 +188,7 @@ def test_what_was_given_is_not_given_again() -> None:
 
 
 def test_a_new_ad_replaces_what_was_assumed() -> None:
-    """
-    A slot that says itself what is left is believed.
-    """
+    """A slot that says itself what is left is believed."""
     one = pool([slot()], submitter("alice", (1, 8, job())))
     negotiate(one, Reasons(), now=0.0, trust=2.0)
     one.slot(key("slot1@m"), slot(cpus=5))
@@ -218,9 +198,7 @@ def test_a_new_ad_replaces_what_was_assumed() -> None:
 
 
 def test_only_news_is_recorded() -> None:
-    """
-    A refusal that differs from the last one only in how many jobs wait is no news.
-    """
+    """A refusal that differs from the last one only in how many jobs wait is no news."""
     first = negotiate(pool([], submitter("alice", (1, 3, job()))), Reasons(), now=0.0, trust=2.0).rejections
     second = negotiate(pool([], submitter("alice", (1, 2, job()))), Reasons(), now=1.0, trust=2.0).rejections
     before = {("alice", "ap", 1): first[0]}
@@ -229,9 +207,7 @@ def test_only_news_is_recorded() -> None:
 
 
 def test_rank_chooses_the_slot() -> None:
-    """
-    A job goes to the slot that it ranks highest.
-    """
+    """A job goes to the slot that it ranks highest."""
     ranked = job(Rank=Expr("TARGET.Speed"))
     slots = [slot("slot1@slow", Speed=1), slot("slot1@fast", Speed=9)]
     outcome = negotiate(pool(slots, submitter("alice", (1, 1, ranked))), Reasons(), now=0.0, trust=2.0)
@@ -254,9 +230,7 @@ def test_a_slot_is_known_by_the_key_of_its_ad() -> None:
 
 
 def test_a_demand_that_cannot_be_is_refused_by_its_attribute() -> None:
-    """
-    The record says which attribute is wrong, and others get what they ask for.
-    """
+    """The record says which attribute is wrong, and others get what they ask for."""
     wrong = job(RequestCpus=Expr('real("INF")'))
     outcome = negotiate(
         pool([slot()], submitter("alice", (1, 3, wrong), (2, 1, job()))), Reasons(), now=0.0, trust=2.0
@@ -266,9 +240,7 @@ def test_a_demand_that_cannot_be_is_refused_by_its_attribute() -> None:
 
 
 def test_time_comes_from_outside() -> None:
-    """
-    Requirements may depend on the time that is passed in.
-    """
+    """Requirements may depend on the time that is passed in."""
     early = pool([slot()], submitter("alice", (1, 1, job("time() > 100"))))
     before = negotiate(early, Reasons(), now=0.0, trust=2.0, context=Context(now=lambda: 50))
     after = negotiate(early, Reasons(), now=0.0, trust=2.0, context=Context(now=lambda: 150))
@@ -277,9 +249,7 @@ def test_time_comes_from_outside() -> None:
 
 
 def test_an_old_assumption_is_not_counted_again() -> None:
-    """
-    What was given and showed no effect in time is forgotten, also when the slot is given again.
-    """
+    """What was given and showed no effect in time is forgotten, also when the slot is given again."""
     one = pool([slot(cpus=4)], submitter("alice", (1, 3, job())))
     for now in (0.0, 2.5):
         negotiate(one, Reasons(), now=now, trust=2.0)
@@ -330,9 +300,7 @@ def gpus(name: str, free: int) -> Ad:
 
 @pytest.mark.parametrize("ask", [1, Expr("3 - 2"), Expr("MY.Many")])
 def test_gpus_are_counted_while_they_are_given_away(ask: int | Expr) -> None:
-    """
-    Hosts with a GPU or two are served in one cycle, and what was promised counts in the next one too.
-    """
+    """Hosts with a GPU or two are served in one cycle, and what was promised counts in the next one too."""
     wants = job("TARGET.GPUs >= RequestGPUs", RequestGPUs=ask, Many=1)
     having = pool(
         [gpus("a", 1), gpus("b", 2), gpus("c", 0), slot("slot1@d")], submitter("alice", (1, 9, wants))
@@ -347,9 +315,7 @@ def test_gpus_are_counted_while_they_are_given_away(ask: int | Expr) -> None:
 
 
 def test_a_resource_of_which_a_slot_knows_nothing_is_not_counted() -> None:
-    """
-    Its startd does not either; who wants only slots that know it says so in its requirements.
-    """
+    """Its startd does not either; who wants only slots that know it says so in its requirements."""
     wants = job("true", RequestLicences=1)
     having = pool(
         [slot(), slot("slot1@n", Licences=1, TotalSlotLicences=1)], submitter("alice", (1, 9, wants))
@@ -361,9 +327,7 @@ def test_a_resource_of_which_a_slot_knows_nothing_is_not_counted() -> None:
 
 
 def test_an_explanation_follows_the_slots_within_seconds() -> None:
-    """
-    It holds for two seconds while slots change, and the cycle says when it is to be looked at again.
-    """
+    """It holds for two seconds while slots change, and the cycle says when it is to be looked at again."""
     changing, reasons = pool([slot()], submitter("alice", (1, 1, job("TARGET.Speed > 1")))), Reasons()
     changing.slot(key("slot1@m"), slot(cpus=0))
     assert [NO_MATCH] == [r.reason for r in negotiate(changing, reasons, now=0.0, trust=2.0).rejections]
@@ -375,9 +339,7 @@ def test_an_explanation_follows_the_slots_within_seconds() -> None:
 
 
 def busy(name: str, rank: float, **more: Scalar) -> Ad:
-    """
-    A slot of a machine that likes jobs as they say, with one of this rank.
-    """
+    """A slot of a machine that likes jobs as they say, with one of this rank."""
     taken: Ad = {"State": "Claimed", "PartitionableSlot": False, "CurrentRank": rank}
     return slot(name, 1) | taken | {"Rank": Expr("TARGET.Liking"), **more}
 

@@ -17,9 +17,7 @@ QUESTION = Why(submitter="alice", schedd="ap", autocluster=1)
 
 
 async def test_the_present_state_is_told_while_jobs_wait_and_follows_the_slots() -> None:
-    """
-    Nothing is on record; at first no slot is large enough, then one joins, then the jobs are gone.
-    """
+    """Nothing is on record; at first no slot is large enough, then one joins, then the jobs are gone."""
     one = pool([slot()], submitter("alice", (1, 3, job(RequestMemory=10_000))))
     async with Shard.own(MemoryLog(), "s", owner="me") as shard:
         answering = Answering(Record(shard), one)
@@ -41,9 +39,7 @@ async def test_the_present_state_is_told_while_jobs_wait_and_follows_the_slots()
 
 
 async def test_many_questions_at_once_are_one_look() -> None:
-    """
-    The same slots and jobs have the same answer, which is the same object.
-    """
+    """The same slots and jobs have the same answer, which is the same object."""
     one = pool([slot()], submitter("alice", (1, 3, job())))
     async with Shard.own(MemoryLog(), "s", owner="me") as shard:
         answering = Answering(Record(shard), one)

@@ -78,9 +78,7 @@ def test_nobody_makes_room_if_the_rules_do_not_say_so(rules: Preemption, bob: fl
 
 
 def test_a_machine_that_does_not_let_priorities_count_is_left_alone() -> None:
-    """
-    Its startd would refuse the match.
-    """
+    """Its startd would refuse the match."""
     one = pool([{**busy("slot1_1@m", "bob"), "UserPreemption": False}], submitter("ada", (1, 1, job())))
     assert [] == run(one, {"ada": 1.0, "bob": 30.0}).matches
 
@@ -101,9 +99,7 @@ def test_a_free_slot_is_taken_first_and_nobody_preempts_himself() -> None:
 
 
 def test_of_one_user_the_job_makes_room_that_has_run_the_shortest() -> None:
-    """
-    PREEMPTION_RANK is RemoteUserPrio*1000000 - TotalJobRunTime.
-    """
+    """PREEMPTION_RANK is RemoteUserPrio*1000000 - TotalJobRunTime."""
     slots = [busy(f"slot1_{n}@m", "bob", TotalJobRunTime=seconds) for n, seconds in enumerate((500, 20, 90))]
     one = pool(slots, submitter("ada", (1, 1, job())))
     assert ["slot1_1@m"] == slots_of(run(one, {"ada": 1.0, "bob": 30.0}))

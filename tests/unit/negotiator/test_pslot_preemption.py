@@ -1,6 +1,4 @@
-"""
-Several parts of one partitionable slot make room for one job.
-"""
+"""Several parts of one partitionable slot make room for one job."""
 
 import pytest
 
@@ -40,9 +38,7 @@ def part(number: int, cpus: int, *, rank: float = 0.0, machine: str = "m", **mor
 
 
 def rest(cpus: int, machine: str = "m", **more: Scalar) -> Ad:
-    """
-    What is left of the slot.
-    """
+    """What is left of the slot."""
     usual: dict[str, Scalar] = {
         "Rank": Expr("TARGET.Liking ?: 0"),
         "Requirements": LARGE_ENOUGH,
@@ -52,9 +48,7 @@ def rest(cpus: int, machine: str = "m", **more: Scalar) -> Ad:
 
 
 def placed(slots: list[Ad], *submitters: SubmitterAd) -> Pool:
-    """
-    Slots of as many startds as there are machines.
-    """
+    """Slots of as many startds as there are machines."""
     one = pool([], *submitters)
     for ad in slots:
         name = str(ad["Name"])
@@ -70,9 +64,7 @@ def cycle(one: Pool, rules: Preemption = TOGETHER, **more: float) -> Outcome:
 
 
 def rooms(outcome: Outcome) -> list[list[str]]:
-    """
-    For each match the parts that make room.
-    """
+    """For each match the parts that make room."""
     return [
         [match.slot, *(each.slot for each in match.also)]
         for matches in outcome.messages.values()
@@ -132,9 +124,7 @@ def test_nobody_makes_room_for_what_would_not_fit(slots: list[Ad], rules: Preemp
 
 
 def test_a_single_slot_that_is_large_enough_comes_first() -> None:
-    """
-    What is free before any, then the one job that has enough, then two.
-    """
+    """What is free before any, then the one job that has enough, then two."""
     slots = [rest(0), part(1, 2), part(2, 2), rest(0, "n"), part(1, 4, machine="n"), rest(4, "o")]
     one = placed(slots, submitter("ada", (1, 3, job(RequestCpus=4, Liking=2))))
 
@@ -142,9 +132,7 @@ def test_a_single_slot_that_is_large_enough_comes_first() -> None:
 
 
 def test_who_was_told_to_make_room_is_not_told_again() -> None:
-    """
-    Neither for another job of the same cycle nor in the next one, before the ads show what came of it.
-    """
+    """Neither for another job of the same cycle nor in the next one, before the ads show what came of it."""
     one = pool([rest(0), part(1, 2), part(2, 2)], submitter("ada", (1, 2, job(RequestCpus=4, Liking=2))))
     assert 1 == len(cycle(one).matches)
     one.submitter("Submitter.eve", submitter("eve", (1, 2, job(RequestCpus=2, Liking=9))))

@@ -41,9 +41,7 @@ def test_what_was_asked_given_and_left_is_told_with_how_many_slots_could() -> No
 
 
 def test_whose_share_is_used_up_is_told_so() -> None:
-    """
-    Of 8 cores 4 are the share of each of two equal submitters, who both want 100.
-    """
+    """Of 8 cores 4 are the share of each of two equal submitters, who both want 100."""
     both = pool([slot()], submitter("alice", (1, 100, job())), submitter("bob", (2, 100, job())))
     found = of(cycle(both), "alice")
 
@@ -63,9 +61,7 @@ def test_who_is_below_its_share_waits_for_slots() -> None:
 
 
 def test_each_limit_has_its_own_word() -> None:
-    """
-    A ceiling of 2, a quota of 3 and a concurrency limit of 1 each leave the rest of 8 cores free.
-    """
+    """A ceiling of 2, a quota of 3 and a concurrency limit of 1 each leave the rest of 8 cores free."""
     ceiling = Standing(principal=Principal(ceiling=2.0), factor=1.0)
     asks = submitter("phys.alice", (1, 9, job()))
     groups = Policy(Tree({"phys": GroupRule(quota=3)}))
@@ -87,17 +83,13 @@ def test_each_limit_has_its_own_word() -> None:
     [([], "no_slots"), ([slot()], "no_match"), ([slot(Requirements=Expr("TARGET.Nice"))], "no_match")],
 )
 def test_a_job_that_nothing_suits_is_no_matter_of_shares(ads: list[Ad], cause: str) -> None:
-    """
-    Neither where there is nothing at all.
-    """
+    """Neither where there is nothing at all."""
     one = pool(ads, submitter("alice", (1, 1, job("TARGET.Speed > 1"))))
     assert (cause, 0) == (of(cycle(one), "alice").cause, of(cycle(one), "alice").able)
 
 
 def test_a_job_that_cannot_be_is_its_own_fault() -> None:
-    """
-    A request that is no amount.
-    """
+    """A request that is no amount."""
     one = pool([slot()], submitter("alice", (1, 1, job(RequestCpus=-1))))
     assert "fault" == of(cycle(one), "alice").cause
 
@@ -113,9 +105,7 @@ def test_a_job_that_cannot_be_is_its_own_fault() -> None:
     ],
 )
 def test_what_protects_the_slots_of_others_is_told(rules: Preemption, ad: Ad, rule: str) -> None:
-    """
-    Two slots of bob would suit, one is too small for it, and alice's own does not count.
-    """
+    """Two slots of bob would suit, one is too small for it, and alice's own does not count."""
     wants = job("TARGET.Memory >= RequestMemory", RequestMemory=200)
     slots = [{**busy(f"slot1_{n}@m", "bob"), **ad} for n in range(2)]
     slots += [busy("slot1_8@m", "alice"), {**busy("slot1_9@m", "bob", **ad), "Memory": 100}]
@@ -127,9 +117,7 @@ def test_what_protects_the_slots_of_others_is_told(rules: Preemption, ad: Ad, ru
 
 
 def test_who_has_its_share_is_told_that_the_rules_allow_more() -> None:
-    """
-    Alice (P = 10) has 3 of bob's 4 cores, which is her share; the rules would let her have the fourth.
-    """
+    """Alice (P = 10) has 3 of bob's 4 cores, which is her share; the rules would let her have the fourth."""
     one = pool([busy(f"slot1_{n}@m", "bob") for n in range(4)], submitter("alice", (1, 9, job())))
     one.submitter("Submitter.bob", submitter("bob", running=4))
     found = of(run(one, {"alice": 10.0, "bob": 30.0}), "alice")
@@ -159,9 +147,7 @@ def test_what_is_different_all_the_time_is_no_news_and_what_is_given_is() -> Non
 
 
 def test_a_request_that_depends_on_the_slot_is_no_fault_where_there_is_none_to_ask() -> None:
-    """
-    Without any slot, and with one that is taken.
-    """
+    """Without any slot, and with one that is taken."""
     wants = submitter("alice", (1, 1, job(RequestMemory=Expr("TARGET.Memory / 3"))))
     assert "no_slots" == of(cycle(pool([], wants)), "alice").cause
     assert "busy" == of(cycle(pool([slot(State="Claimed")], wants)), "alice").cause

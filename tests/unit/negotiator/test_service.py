@@ -97,9 +97,7 @@ def asking(name: str, job: Ad) -> SubmitterAd:
 
 
 async def test_an_ad_that_cannot_be_read_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
-    """
-    Its key is named in one warning, and matching goes on with the others.
-    """
+    """Its key is named in one warning, and matching goes on with the others."""
     encode = msgspec.msgpack.encode
     bus = Buckets(
         {
@@ -187,9 +185,7 @@ async def test_nothing_is_matched_before_all_ads_have_come() -> None:
 
 
 async def test_what_cannot_be_matched_costs_no_more_cycles() -> None:
-    """
-    As long as nothing new is said, the next cycle comes with the interval.
-    """
+    """As long as nothing new is said, the next cycle comes with the interval."""
     encode = msgspec.msgpack.encode
     bus = Buckets(
         {"Machine.good": encode({**SLOT, **AMOUNTS}), "Submitter.ada": encode(demand(64))},
@@ -208,9 +204,7 @@ async def test_what_cannot_be_matched_costs_no_more_cycles() -> None:
 
 
 async def test_an_ad_of_a_visitor_is_about_its_own_guests(caplog: pytest.LogCaptureFixture) -> None:
-    """
-    Under the visitor's key nobody else's jobs are asked for: such an ad is left out with a warning.
-    """
+    """Under the visitor's key nobody else's jobs are asked for: such an ad is left out with a warning."""
     visitor, encode = "ap@physics", msgspec.msgpack.encode
     ads = {"Machine.good": encode({**SLOT, **AMOUNTS})}
     for name, schedd in (("ada", visitor), ("ada@physics", "ap"), ("ada@physics", visitor)):

@@ -53,9 +53,7 @@ def test_numbers_are_finite(tmp_path: Path, text: str, says: str) -> None:
 
 
 def test_a_variable_is_named_too() -> None:
-    """
-    Groups in the environment are JSON; what is wrong with them names the variable.
-    """
+    """Groups in the environment are JSON; what is wrong with them names the variable."""
     environ = {"KETTLE_NEGOTIATOR_GROUPS": '{"a.b": {"quota": 1}}'}
     with pytest.raises(SettingsError, match=r"KETTLE_NEGOTIATOR_GROUPS: the group a\.b has no parent"):
         NegotiatorSettings.load("negotiator", environ=environ)

@@ -58,9 +58,7 @@ def test_what_runs_already_counts() -> None:
 
 
 def test_who_has_more_than_its_share_waits_for_the_others() -> None:
-    """
-    With 16 of 20 cores alice may have none of the four that are free until bob has what he wants.
-    """
+    """With 16 of 20 cores alice may have none of the four that are free until bob has what he wants."""
     ads = [slot(cpus=4), claimed("slot2@m", "alice", 16)]
     asks = submitter("alice", (1, 100, job()))
     greedy = pool(ads, asks, submitter("bob", (2, 100, job())))
@@ -91,9 +89,7 @@ def test_a_thousand_jobs_fill_sixteen_machines_in_one_cycle() -> None:
 
 @given(st.lists(st.floats(0.5, 1e12), min_size=1, max_size=30, unique=True), st.floats(0.0, 1e6))
 def test_shares_sum_to_the_pool(priorities: list[float], pie: float) -> None:
-    """
-    Whatever the priorities, the limits of submitters who have nothing are together the whole pie.
-    """
+    """Whatever the priorities, the limits of submitters who have nothing are together the whole pie."""
     claimants = [Claimant(name=str(number), priority=one) for number, one in enumerate(priorities)]
     limit = limits(claimants, dict.fromkeys((one.name for one in claimants), 0.0), pie)
     assert pie == pytest.approx(sum(limit.values()), rel=1e-9)
@@ -140,9 +136,7 @@ def test_nobody_starves(priorities: list[float], cores: int, seed: int) -> None:
 @settings(max_examples=6, deadline=None)
 @given(st.permutations(["ada", "bob", "eve"]), st.permutations([2, 3, 5]))
 def test_equal_inputs_give_equal_matches(order: list[str], sizes: list[int]) -> None:
-    """
-    In whatever order submitters' ads came, the same slots go to the same submitters.
-    """
+    """In whatever order submitters' ads came, the same slots go to the same submitters."""
     ads = [slot(f"slot1@m{n}", cpus) for n, cpus in enumerate(sizes)]
     made = [
         negotiate(

@@ -18,9 +18,7 @@ from kettle_wire.work import Exited, Report
 
 
 def test_a_new_home_is_private(tmp_path: Path) -> None:
-    """
-    The home and every directory in it can be entered by its owner alone.
-    """
+    """The home and every directory in it can be entered by its owner alone."""
     home = open_home(tmp_path / "deep" / "home")
     directories = [home.path, *(path for path in home.path.rglob("*") if path.is_dir())]
     assert {0o700} == {stat.S_IMODE(path.stat().st_mode) for path in directories}
@@ -28,9 +26,7 @@ def test_a_new_home_is_private(tmp_path: Path) -> None:
 
 
 def test_a_home_keeps_its_id(tmp_path: Path) -> None:
-    """
-    The id of a pool is made once.
-    """
+    """The id of a pool is made once."""
     assert open_home(tmp_path / "h").pool_id() == open_home(tmp_path / "h").pool_id()
 
 
@@ -46,18 +42,14 @@ def test_a_home_open_to_others_is_refused(tmp_path: Path, mode: int) -> None:
 
 
 def test_somebody_elses_home_is_refused(tmp_path: Path) -> None:
-    """
-    A directory that belongs to another account is refused with both numbers.
-    """
+    """A directory that belongs to another account is refused with both numbers."""
     tmp_path.chmod(0o700)
     with pytest.raises(HomeRefusedError, match=f"belongs to user {os.geteuid()}, not to you"):
         open_home(tmp_path, uid=os.geteuid() + 1)
 
 
 def test_a_directory_of_something_else_is_refused(tmp_path: Path) -> None:
-    """
-    A directory that holds other things is no pool's home, and is never cleaned up as one.
-    """
+    """A directory that holds other things is no pool's home, and is never cleaned up as one."""
     tmp_path.chmod(0o700)
     (tmp_path / "thesis.tex").touch()
     with pytest.raises(HomeRefusedError, match=r"holds thesis\.tex"):
@@ -66,18 +58,14 @@ def test_a_directory_of_something_else_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_file_is_refused(tmp_path: Path) -> None:
-    """
-    A file is no directory.
-    """
+    """A file is no directory."""
     (tmp_path / "f").touch()
     with pytest.raises(HomeRefusedError, match="not a directory"):
         open_home(tmp_path / "f")
 
 
 def test_one_master_at_a_time(tmp_path: Path) -> None:
-    """
-    The lock is taken once, and is free again when its holder lets go.
-    """
+    """The lock is taken once, and is free again when its holder lets go."""
     home = open_home(tmp_path / "h")
     lock = MasterLock.take(home)
     assert lock is not None
@@ -92,9 +80,7 @@ def test_one_master_at_a_time(tmp_path: Path) -> None:
 
 
 def test_a_reused_process_id_is_not_the_master(tmp_path: Path) -> None:
-    """
-    A process that started at another time than the signature says is another process.
-    """
+    """A process that started at another time than the signature says is another process."""
     home = open_home(tmp_path / "h")
     lock = MasterLock.take(home)
     assert lock is not None
@@ -104,9 +90,7 @@ def test_a_reused_process_id_is_not_the_master(tmp_path: Path) -> None:
 
 
 def test_sockets_fit_wherever_the_home_is(tmp_path: Path) -> None:
-    """
-    A home with a long path has its sockets elsewhere, and nothing of them is left.
-    """
+    """A home with a long path has its sockets elsewhere, and nothing of them is left."""
     home = open_home(tmp_path / ("x" * 100))
     run = make_run(home)
     assert len(str(run)) < 60
@@ -117,9 +101,7 @@ def test_sockets_fit_wherever_the_home_is(tmp_path: Path) -> None:
 
 
 def test_a_link_that_is_not_ours_is_not_followed(tmp_path: Path) -> None:
-    """
-    What a foreign link at the place of the sockets points to is left alone.
-    """
+    """What a foreign link at the place of the sockets points to is left alone."""
     home = open_home(tmp_path / "h")
     (tmp_path / "precious").mkdir()
     home.run.symlink_to(tmp_path / "precious")
@@ -128,9 +110,7 @@ def test_a_link_that_is_not_ours_is_not_followed(tmp_path: Path) -> None:
 
 
 def test_the_settings_file_is_toml() -> None:
-    """
-    What is written is read back, what the caller adds replaces what we chose.
-    """
+    """What is written is read back, what the caller adds replaces what we chose."""
     tables = tomllib.loads(
         render({"startd": {"name": 'a"b', "num_cpus": 4}, "master": {"backoff_unit": 7.5}})
     )
@@ -157,9 +137,7 @@ def test_sandboxes_are_removed_however_they_were_left(tmp_path: Path) -> None:
 
 
 def test_outputs_that_nobody_has_yet_are_kept(tmp_path: Path) -> None:
-    """
-    The sandbox of a finished job stays as long as its report waits for confirmation.
-    """
+    """The sandbox of a finished job stays as long as its report waits for confirmation."""
     report = Report(claim="c", attempt=1, sequence=2, job=JobId(7, 0), body=Exited(exit_code=0))
     stored = StoredReport(schedd="schedd", secret="s", report=report, sandbox=True)
     (tmp_path / "startd" / "reports").mkdir(parents=True)
@@ -171,18 +149,14 @@ def test_outputs_that_nobody_has_yet_are_kept(tmp_path: Path) -> None:
 
 
 def test_only_the_marked_are_found(tmp_path: Path) -> None:
-    """
-    A process without the pool's mark does not belong to the pool.
-    """
+    """A process without the pool's mark does not belong to the pool."""
     assert [] == of_pool("0123456789abcdef", tmp_path)
     assert ["_KETTLE_ANCESTOR_ab"] == list(mark("ab"))
     assert Home(tmp_path).pool_id() == ""
 
 
 def test_sandboxes_outside_of_the_home_are_removed(tmp_path: Path) -> None:
-    """
-    The startd of root's pool says where it has put them, and the place goes with them.
-    """
+    """The startd of root's pool says where it has put them, and the place goes with them."""
     home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
     (home / "startd").mkdir(parents=True)
     (elsewhere / "dir_1").mkdir(parents=True)

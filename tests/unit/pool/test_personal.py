@@ -1,6 +1,4 @@
-"""
-The file that `kettle up` writes is understood by every service.
-"""
+"""The file that `kettle up` writes is understood by every service."""
 
 import importlib
 from pathlib import Path
@@ -21,9 +19,7 @@ def settings_of(role: str) -> type[Settings]:
 
 @pytest.mark.parametrize("role", sorted({*PERSONAL, *SHORT}))
 def test_the_service_understands_its_table(role: str, tmp_path: Path) -> None:
-    """
-    Every name and value in the file is one of the service's settings, and arrives there.
-    """
+    """Every name and value in the file is one of the service's settings, and arrives there."""
     file = tmp_path / "kettle.toml"
     file.write_text(render(SHORT))
     loaded = settings_of(role).load(role, environ={}, toml_path=file)
@@ -34,17 +30,13 @@ def test_the_service_understands_its_table(role: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("role", sorted(PERSONAL))
 def test_a_personal_pool_differs_from_production(role: str) -> None:
-    """
-    A setting is in the file because it is not the default; one that is the default has no place there.
-    """
+    """A setting is in the file because it is not the default; one that is the default has no place there."""
     defaults = settings_of(role)()
     assert [] == [line.name for line in PERSONAL[role] if line.value == getattr(defaults, line.name)]
 
 
 def test_pools_of_root_do_not_share_accounts(tmp_path: Path) -> None:
-    """
-    Each pool of root gives its slots accounts of its own, inside the range that the startd accepts.
-    """
+    """Each pool of root gives its slots accounts of its own, inside the range that the startd accepts."""
     bases = {slot_uid_base(f"{number:016x}") for number in (0, 1, 2**64 - 1)}
     assert len(bases) == 3
     assert min(abs(one - other) for one in bases for other in bases if one != other) >= 1000

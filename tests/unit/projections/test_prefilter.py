@@ -1,6 +1,4 @@
-"""
-What of a constraint becomes SQL. That it never excludes a match is held by the tests of the history.
-"""
+"""What of a constraint becomes SQL. That it never excludes a match is held by the tests of the history."""
 
 import pytest
 
@@ -43,9 +41,7 @@ def test_what_the_tables_can_tell(constraint: str, sql: str, arguments: list[obj
     ],
 )  # fmt: skip
 def test_what_they_cannot_tell(constraint: str) -> None:
-    """
-    What may be true of any row excludes none.
-    """
+    """What may be true of any row excludes none."""
     assert ("true", []) == prefilter(parse(constraint), NOW)
 
 

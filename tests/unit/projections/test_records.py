@@ -1,6 +1,4 @@
-"""
-What an accounting store is told of a job.
-"""
+"""What an accounting store is told of a job."""
 
 import json
 import math
@@ -45,9 +43,7 @@ def test_names_and_types_are_those_of_condor_adstash() -> None:
 
 
 def test_a_removed_job_counts_from_its_removal() -> None:
-    """
-    It has no CompletionDate; one that never ran has no machine.
-    """
+    """It has no CompletionDate; one that never ran has no machine."""
     ad = {name: value for name, value in AD.items() if name != "LastRemoteHost"}
     record = job_record(ad | {"JobStatus": 3, "CompletionDate": 0})
     assert ("ap#1.0#1790000000#1790000061", "Removed", "UNKNOWN") == (
@@ -91,9 +87,7 @@ def test_no_submitter_decides_about_a_type_or_a_field() -> None:
 
 
 def test_what_is_sent_is_lines_of_json() -> None:
-    """
-    Also with line breaks, long text and text that is no UTF-8 in an ad.
-    """
+    """Also with line breaks, long text and text that is no UTF-8 in an ad."""
     record = job_record(AD | {"Cmd": "a\nb", "Args": "x" * 1000, "Iwd": "/home/\udcff"})
     action, document, end = bulk("jobs", [record]).split(b"\n")
     assert b"" == end
@@ -103,9 +97,7 @@ def test_what_is_sent_is_lines_of_json() -> None:
 
 
 def test_an_attempt() -> None:
-    """
-    Its id is the job's and the number of the attempt; times are seconds.
-    """
+    """Its id is the job's and the number of the attempt; times are seconds."""
     one = Attempt(
         job=JobId(1, 0), number=2, owner="ada", group="", project="tau", machine="ep", slot="slot1@ep",
         begun=1_790_000_000_500_000, ended=1_790_000_060_000_000, wall=2_500_000, slot_time=5_000_000, cpu=1_000_000,

@@ -1,6 +1,4 @@
-"""
-What is written of an ad for searches.
-"""
+"""What is written of an ad for searches."""
 
 from collections.abc import Sequence
 

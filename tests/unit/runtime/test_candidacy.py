@@ -1,6 +1,4 @@
-"""
-How a candidacy ends that cannot go on.
-"""
+"""How a candidacy ends that cannot go on."""
 
 import pytest
 
@@ -9,15 +7,11 @@ from kettle.runtime.candidacy import Candidacy
 
 
 class BrokenError(Exception):
-    """
-    What no retry mends.
-    """
+    """What no retry mends."""
 
 
 async def test_the_service_is_told_why_it_cannot_be_elected(monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    And not that a loop is closed, when the candidacy is left.
-    """
+    """And not that a loop is closed, when the candidacy is left."""
 
     async def broken(_self: Candidacy) -> None:
         raise BrokenError

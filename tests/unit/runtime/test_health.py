@@ -6,9 +6,7 @@ from kettle.runtime import health
 
 
 async def test_readiness_asks_every_check() -> None:
-    """
-    `/readyz` is 503 until all checks say yes, `/healthz` is 200 as long as the loop turns.
-    """
+    """`/readyz` is 503 until all checks say yes, `/healthz` is 200 as long as the loop turns."""
     state = {"bus": False}
 
     async def log() -> bool:
@@ -30,9 +28,7 @@ async def test_readiness_asks_every_check() -> None:
 
 
 async def test_check_that_hangs_or_cannot_connect_says_no() -> None:
-    """
-    A check is given a deadline, and a failing connection is an answer.
-    """
+    """A check is given a deadline, and a failing connection is an answer."""
 
     async def hangs() -> bool:
         await asyncio.Event().wait()

@@ -7,9 +7,7 @@ from kettle.runtime import lifeline, make_lifeline
 
 
 def test_end_of_the_master_is_noticed() -> None:
-    """
-    When the last write end closes, the service is told first and ended then.
-    """
+    """When the last write end closes, the service is told first and ended then."""
     said: list[str] = []
     line = make_lifeline()
     fd = os.dup(line.read_fd)
@@ -26,9 +24,7 @@ def test_end_of_the_master_is_noticed() -> None:
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_orderly_attempt_that_fails_changes_nothing() -> None:
-    """
-    The process ends even if telling it to goes wrong.
-    """
+    """The process ends even if telling it to goes wrong."""
     died = threading.Event()
     line = make_lifeline()
     fd = os.dup(line.read_fd)
@@ -44,9 +40,7 @@ def test_orderly_attempt_that_fails_changes_nothing() -> None:
 
 
 def test_ends_are_not_inherited_by_accident() -> None:
-    """
-    Only a child that is meant to gets the read end, and no child ever gets the write end.
-    """
+    """Only a child that is meant to gets the read end, and no child ever gets the write end."""
     line = make_lifeline()
     try:
         assert not os.get_inheritable(line.read_fd)
@@ -59,9 +53,7 @@ def test_ends_are_not_inherited_by_accident() -> None:
 
 
 def test_without_a_master_there_is_no_lifeline() -> None:
-    """
-    No variable, no lifeline; a variable that means nothing is refused.
-    """
+    """No variable, no lifeline; a variable that means nothing is refused."""
     assert lifeline.inherited({}) is None
     with pytest.raises(ValueError, match="KETTLE_LIFELINE_FD=9999: not an open file descriptor"):
         lifeline.inherited({"KETTLE_LIFELINE_FD": "9999"})

@@ -24,9 +24,7 @@ def restored() -> Generator[None]:
 
 
 def test_off_a_terminal_every_line_is_json() -> None:
-    """
-    A line carries time, level, service and fields.
-    """
+    """A line carries time, level, service and fields."""
     stream = io.StringIO()
     logs.setup("schedd", stream=stream)
     logging.getLogger("kettle_services.schedd").info("took %s", "job", extra={"cluster": 7, "path": {1}})
@@ -39,9 +37,7 @@ def test_off_a_terminal_every_line_is_json() -> None:
 
 
 def test_on_a_terminal_it_is_text_with_colours() -> None:
-    """
-    A person reads a sentence.
-    """
+    """A person reads a sentence."""
     stream = Terminal()
     logs.setup("schedd", stream=stream)
     logging.getLogger("kettle").warning("odd", extra={"cluster": 7})
@@ -65,9 +61,7 @@ def test_secrets_are_not_written() -> None:
 
 
 def test_level_is_obeyed() -> None:
-    """
-    What is below the level is not written; chatty libraries are held to warnings.
-    """
+    """What is below the level is not written; chatty libraries are held to warnings."""
     stream = io.StringIO()
     logs.setup("schedd", level="info", stream=stream)
     logging.getLogger("kettle").debug("d")

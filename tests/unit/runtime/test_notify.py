@@ -26,9 +26,7 @@ async def first(listener: NotifyListener, number: int) -> list[Notification]:
 
 
 async def test_listener_learns_who_spoke(directory: Path) -> None:
-    """
-    The supervisor is told the process id by the kernel, not by the message.
-    """
+    """The supervisor is told the process id by the kernel, not by the message."""
     with NotifyListener(directory / "notify") as listener:
         notifier = Notifier.from_environ(listener.environ())
         notifier.send("READY=1", "MAINPID=1", "nonsense")
@@ -39,9 +37,7 @@ async def test_listener_learns_who_spoke(directory: Path) -> None:
 
 
 async def test_service_reports_its_life(directory: Path) -> None:
-    """
-    A service says that it is ready, that it lives, and that it drains.
-    """
+    """A service says that it is ready, that it lives, and that it drains."""
     with NotifyListener(directory / "notify") as listener:
         notifier = Notifier.from_environ(listener.environ(watchdog_s=0.03))
 
@@ -61,9 +57,7 @@ async def test_service_reports_its_life(directory: Path) -> None:
 
 
 async def test_nobody_listens() -> None:
-    """
-    A service without a supervisor, or with one that has gone, does not care.
-    """
+    """A service without a supervisor, or with one that has gone, does not care."""
     assert Notifier().send("READY=1") is False
     gone = Notifier("/nonexistent/notify")
     assert gone.send("READY=1") is False
@@ -71,9 +65,7 @@ async def test_nobody_listens() -> None:
 
 
 def test_watchdog_is_for_the_process_that_is_meant() -> None:
-    """
-    A period that was set for another process is not ours.
-    """
+    """A period that was set for another process is not ours."""
     assert Notifier.from_environ({"WATCHDOG_USEC": "3000000", "WATCHDOG_PID": "1"}).watchdog_s == 0
     assert (
         Notifier.from_environ({"WATCHDOG_USEC": "3000000", "WATCHDOG_PID": str(os.getpid())}).watchdog_s == 3
@@ -81,9 +73,7 @@ def test_watchdog_is_for_the_process_that_is_meant() -> None:
 
 
 async def test_socket_is_removed(directory: Path) -> None:
-    """
-    The listener leaves nothing behind, and replaces what a killed one left.
-    """
+    """The listener leaves nothing behind, and replaces what a killed one left."""
     path = directory / "notify"
     path.touch()
     with NotifyListener(path):

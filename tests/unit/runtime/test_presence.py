@@ -1,6 +1,4 @@
-"""
-What is proven of a process that cannot be seen well.
-"""
+"""What is proven of a process that cannot be seen well."""
 
 import asyncio
 import os
@@ -25,9 +23,7 @@ async def is_pending(text: str) -> bool:
 async def test_a_process_of_a_hidden_account_is_not_taken_for_dead(
     monkeypatch: pytest.MonkeyPatch, error: type[OSError]
 ) -> None:
-    """
-    Where /proc is mounted with hidepid, a living process of another account looks like none.
-    """
+    """Where /proc is mounted with hidepid, a living process of another account looks like none."""
     text, read = presence(), Path.read_text
 
     def hidden(path: Path, *arguments: str, **names: str) -> str:
@@ -42,9 +38,7 @@ async def test_a_process_of_a_hidden_account_is_not_taken_for_dead(
 
 
 async def test_where_processes_may_not_be_watched_nothing_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    Some sandboxes forbid pidfd_open: the lease's own time counts then.
-    """
+    """Some sandboxes forbid pidfd_open: the lease's own time counts then."""
 
     def forbidden(_pid: int) -> int:
         raise PermissionError

@@ -21,9 +21,7 @@ async def noted(name: str, journal: list[str]) -> AsyncGenerator[str]:
 
 
 async def test_resources_close_in_reverse_after_the_loops() -> None:
-    """
-    A loop can use every resource until it has ended; then they close, the last one first.
-    """
+    """A loop can use every resource until it has ended; then they close, the last one first."""
     journal: list[str] = []
 
     async def loop() -> None:
@@ -45,9 +43,7 @@ async def test_resources_close_in_reverse_after_the_loops() -> None:
 
 
 async def test_failing_loop_stops_the_service() -> None:
-    """
-    A failure in a loop ends serve and reaches the caller.
-    """
+    """A failure in a loop ends serve and reaches the caller."""
     journal: list[str] = []
 
     async def fail() -> None:
@@ -67,9 +63,7 @@ async def test_failing_loop_stops_the_service() -> None:
 
 
 async def test_service_lives_as_long_as_its_loops() -> None:
-    """
-    When serve returns after setting up, the loops go on until they end or the service is stopped.
-    """
+    """When serve returns after setting up, the loops go on until they end or the service is stopped."""
     journal: list[str] = []
 
     async def work() -> None:
@@ -84,9 +78,7 @@ async def test_service_lives_as_long_as_its_loops() -> None:
 
 
 async def test_draining_lets_serve_finish_what_it_began() -> None:
-    """
-    After the first stop, serve still has time, and its loops still turn.
-    """
+    """After the first stop, serve still has time, and its loops still turn."""
     journal: list[str] = []
     queue: asyncio.Queue[str] = asyncio.Queue(1)
 
@@ -107,9 +99,7 @@ async def test_draining_lets_serve_finish_what_it_began() -> None:
 
 
 async def test_drain_has_a_deadline() -> None:
-    """
-    A serve that does not return in time is cancelled.
-    """
+    """A serve that does not return in time is cancelled."""
 
     async def serve(rt: Runtime, _settings: Settings) -> None:
         rt.stop()
@@ -120,9 +110,7 @@ async def test_drain_has_a_deadline() -> None:
 
 
 async def test_second_stop_does_not_wait() -> None:
-    """
-    Asked twice, the service ends at once.
-    """
+    """Asked twice, the service ends at once."""
 
     async def serve(rt: Runtime, _settings: Settings) -> None:
         rt.stop()
@@ -134,9 +122,7 @@ async def test_second_stop_does_not_wait() -> None:
 
 
 async def test_cancelled_host_closes_everything() -> None:
-    """
-    Cancellation from outside is passed on, not swallowed, and leaves nothing open.
-    """
+    """Cancellation from outside is passed on, not swallowed, and leaves nothing open."""
     journal: list[str] = []
     opened = asyncio.Event()
 
@@ -154,17 +140,13 @@ async def test_cancelled_host_closes_everything() -> None:
 
 
 def test_leaves_of_nested_groups() -> None:
-    """
-    Every failure is found once, in order.
-    """
+    """Every failure is found once, in order."""
     a, b, c = ValueError("a"), KeyError("b"), OSError("c")
     assert [a, b, c] == leaves(ExceptionGroup("", [a, ExceptionGroup("", [b, c])]))
 
 
 async def test_a_peaceful_stop_has_no_deadline_until_it_is_hurried() -> None:
-    """
-    A service that stops peacefully waits as long as it wants; the next stop gives it the drain time.
-    """
+    """A service that stops peacefully waits as long as it wants; the next stop gives it the drain time."""
     rt = Runtime("startd", drain=0.01)
     journal: list[str] = []
 
@@ -184,9 +166,7 @@ async def test_a_peaceful_stop_has_no_deadline_until_it_is_hurried() -> None:
 
 
 async def test_a_third_stop_ends_a_peaceful_one_at_once() -> None:
-    """
-    Peaceful, then graceful, then at once.
-    """
+    """Peaceful, then graceful, then at once."""
     rt = Runtime("startd", drain=1000.0)
 
     async def serve(rt: Runtime, _settings: Settings) -> None:
@@ -199,9 +179,7 @@ async def test_a_third_stop_ends_a_peaceful_one_at_once() -> None:
 
 
 class Supervisor:
-    """
-    Hears what a service says of itself.
-    """
+    """Hears what a service says of itself."""
 
     def __init__(self, path: Path) -> None:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -224,9 +202,7 @@ def supervisor(tmp_path: Path) -> Iterator[Supervisor]:
 
 
 async def test_changed_settings_end_a_supervised_service_without_draining(supervisor: Supervisor) -> None:
-    """
-    It ends as in a crash, so what it does goes on elsewhere, and says that it is to be started again.
-    """
+    """It ends as in a crash, so what it does goes on elsewhere, and says that it is to be started again."""
     rt = Runtime("startd", notifier=supervisor.notifier)
     journal: list[str] = []
 
@@ -243,9 +219,7 @@ async def test_changed_settings_end_a_supervised_service_without_draining(superv
 
 
 async def test_the_same_settings_change_nothing(supervisor: Supervisor) -> None:
-    """
-    A service whose settings are as they were goes on.
-    """
+    """A service whose settings are as they were goes on."""
     rt = Runtime("startd", notifier=supervisor.notifier)
     rt.reconfigure(Settings, SETTINGS)
     assert not rt.renewed
@@ -253,9 +227,7 @@ async def test_the_same_settings_change_nothing(supervisor: Supervisor) -> None:
 
 
 async def test_settings_that_cannot_be_used_change_nothing(supervisor: Supervisor) -> None:
-    """
-    The service goes on with those that it has, and says why.
-    """
+    """The service goes on with those that it has, and says why."""
 
     def load() -> Settings:
         raise SettingsError("kettle.toml: [startd] nmu_cpus: unknown setting")
@@ -267,9 +239,7 @@ async def test_settings_that_cannot_be_used_change_nothing(supervisor: Superviso
 
 
 async def test_nobody_ends_where_nobody_would_start_it_again() -> None:
-    """
-    A service without a supervisor goes on with the settings that it has.
-    """
+    """A service without a supervisor goes on with the settings that it has."""
     rt = Runtime("startd")
     rt.reconfigure(lambda: Settings(pool="another"), SETTINGS)
     assert not rt.renewed

@@ -34,9 +34,7 @@ def config(tmp_path: Path) -> Path:
 
 
 def test_no_setting_is_needed() -> None:
-    """
-    A service whose settings all have defaults starts without any.
-    """
+    """A service whose settings all have defaults starts without any."""
     assert msgspec.structs.replace(load(KETTLE_HOME="/nonexistent"), home="") == ScheddSettings()
 
 
@@ -54,9 +52,7 @@ def test_environment_beats_file_and_own_beats_shared(config: Path) -> None:
 
 
 def test_lists_and_tables_are_json_in_the_environment() -> None:
-    """
-    A variable can carry a list or a table.
-    """
+    """A variable can carry a list or a table."""
     settings = load(KETTLE_SCHEDD_LIMITS='{"a": 1}', KETTLE_SCHEDD_ROLES='["x", "y"]')
     assert (settings.limits, settings.roles) == ({"a": 1}, ("x", "y"))
 
@@ -79,18 +75,14 @@ def test_lists_and_tables_are_json_in_the_environment() -> None:
     ],
 )
 def test_bad_variable_is_named(variable: str, value: str, sentence: str) -> None:
-    """
-    A variable that is misspelt or has a bad value is refused by its name.
-    """
+    """A variable that is misspelt or has a bad value is refused by its name."""
     with pytest.raises(SettingsError) as refusal:
         load_from({variable: value})
     assert str(refusal.value).startswith(sentence)
 
 
 def test_other_roles_and_reserved_variables_are_left_alone() -> None:
-    """
-    One environment serves all roles, and what steers the programs is nobody's setting.
-    """
+    """One environment serves all roles, and what steers the programs is nobody's setting."""
     assert ScheddSettings() == load(
         KETTLE_STARTD_LESE="1", KETTLE_PG_BIN="/x", KETTLE_LIFELINE_FD="3", KETTLE_JOB_AD="x", PATH="/bin"
     )
@@ -108,9 +100,7 @@ def test_other_roles_and_reserved_variables_are_left_alone() -> None:
     ],
 )
 def test_bad_file_is_named(config: Path, text: str, sentence: str) -> None:
-    """
-    A mistake in the file is refused with the file, the table and the name.
-    """
+    """A mistake in the file is refused with the file, the table and the name."""
     config.write_text(text)
     with pytest.raises(SettingsError) as refusal:
         load(config)
@@ -118,26 +108,20 @@ def test_bad_file_is_named(config: Path, text: str, sentence: str) -> None:
 
 
 def test_missing_file_that_was_asked_for_is_an_error(tmp_path: Path) -> None:
-    """
-    KETTLE_CONFIG that leads nowhere is not ignored, no file in the pool's directory is.
-    """
+    """KETTLE_CONFIG that leads nowhere is not ignored, no file in the pool's directory is."""
     with pytest.raises(SettingsError, match="cannot read the settings: No such file"):
         load(KETTLE_CONFIG=str(tmp_path / "none.toml"))
     assert load(KETTLE_HOME=str(tmp_path)).home == str(tmp_path)
 
 
 def test_file_in_the_pools_directory_is_found(tmp_path: Path) -> None:
-    """
-    `kettle.toml` in KETTLE_HOME is read without being named.
-    """
+    """`kettle.toml` in KETTLE_HOME is read without being named."""
     (tmp_path / "kettle.toml").write_text("[schedd]\nshard=7\n")
     assert load(KETTLE_HOME=str(tmp_path)).shard == 7
 
 
 def test_setting_without_default_must_be_given() -> None:
-    """
-    What has no default is asked for by name.
-    """
+    """What has no default is asked for by name."""
     with pytest.raises(SettingsError, match=r"^KETTLE_STARTD_NAME: this setting has no default"):
         NeedySettings.load("startd", environ={"HOME": "/nonexistent"})
     assert (
@@ -146,9 +130,7 @@ def test_setting_without_default_must_be_given() -> None:
 
 
 def test_secrets_are_not_shown() -> None:
-    """
-    Printing settings shows neither passwords nor capabilities, and shows the rest.
-    """
+    """Printing settings shows neither passwords nor capabilities, and shows the rest."""
     shown = repr(ScheddSettings(database_url="postgresql://u:pa55@h/d", capability="pa55", pool="p"))
     assert "pa55" not in shown
     assert "database_url='postgresql://u:***@h/d'" in shown
@@ -156,16 +138,12 @@ def test_secrets_are_not_shown() -> None:
 
 
 def test_redacted_url_keeps_what_is_no_password() -> None:
-    """
-    Only the password of a URL is hidden.
-    """
+    """Only the password of a URL is hidden."""
     assert redact("to nats://u:x@h:1,nats://h:2") == "to nats://u:***@h:1,nats://h:2"
 
 
 def test_settings_travel_as_environment() -> None:
-    """
-    What one process passes to another by `environ` loads as the same settings.
-    """
+    """What one process passes to another by `environ` loads as the same settings."""
     settings = ScheddSettings(pool="p", lease=1.5, roles=("x", "y"), limits={"a": 1}, log_level="debug")
     environ = settings.environ("schedd")
     assert set(environ) == {

@@ -15,9 +15,7 @@ def spans(path: Path) -> list[dict[str, Any]]:
 
 
 async def test_one_job_is_one_trace_over_two_services(tmp_path: Path) -> None:
-    """
-    The context that one service puts into headers makes the other's span part of the same trace.
-    """
+    """The context that one service puts into headers makes the other's span part of the same trace."""
     path = tmp_path / "trace.jsonl"
     schedd = telemetry.setup("schedd", Settings(trace_file=str(path)))
     shadow = telemetry.setup("shadow", Settings(trace_file=str(path)))
@@ -40,9 +38,7 @@ async def test_one_job_is_one_trace_over_two_services(tmp_path: Path) -> None:
 
 
 async def test_failure_is_recorded_and_goes_on(tmp_path: Path) -> None:
-    """
-    An exception leaves the span and marks it.
-    """
+    """An exception leaves the span and marks it."""
     path = tmp_path / "trace.jsonl"
     schedd = telemetry.setup("schedd", Settings(trace_file=str(path)))
     with pytest.raises(ValueError, match="boom"), schedd.span("submit"):
@@ -52,9 +48,7 @@ async def test_failure_is_recorded_and_goes_on(tmp_path: Path) -> None:
 
 
 async def test_off_it_does_nothing_but_passes_contexts_on() -> None:
-    """
-    Without an exporter spans and instruments take everything, and a trace passes through unharmed.
-    """
+    """Without an exporter spans and instruments take everything, and a trace passes through unharmed."""
     off = telemetry.setup("schedd", Settings())
     assert type(off) is Telemetry
     headers: dict[str, str] = {}
@@ -70,9 +64,7 @@ async def test_off_it_does_nothing_but_passes_contexts_on() -> None:
 
 
 async def test_traces_and_metrics_reach_a_collector() -> None:
-    """
-    With an endpoint, spans and metrics are posted over OTLP at the latest when the service ends.
-    """
+    """With an endpoint, spans and metrics are posted over OTLP at the latest when the service ends."""
     posted: list[str] = []
 
     class Collector(http.server.BaseHTTPRequestHandler):
@@ -103,9 +95,7 @@ async def test_traces_and_metrics_reach_a_collector() -> None:
 
 
 async def test_dead_collector_does_not_hold_the_end_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    The last export is given up after a few seconds.
-    """
+    """The last export is given up after a few seconds."""
     monkeypatch.setattr(telemetry, "SHUTDOWN_S", 0.02)
     never = threading.Event()
     async with asyncio.timeout(2):

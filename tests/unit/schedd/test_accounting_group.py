@@ -28,9 +28,7 @@ def filled(ad: Ad, owner: str = "ada") -> Ad:
     ],
 )
 def test_a_group_is_completed_with_who_submits(said: Ad, whole: str, group: str) -> None:
-    """
-    The name at the end is that of who proved to be it, whichever attribute a job gives.
-    """
+    """The name at the end is that of who proved to be it, whichever attribute a job gives."""
     of: Ad = {"AcctGroup": group} if group else {}
     assert {"AccountingGroup": whole, **of, "AcctGroupUser": "ada", "Cmd": "x"} == filled(
         {**said, "Cmd": "x"}
@@ -53,9 +51,7 @@ def test_each_spelling_of_a_group_is_the_same_claimant() -> None:
 
 
 def test_a_dot_in_an_owners_name_makes_nobody_somebody_else() -> None:
-    """
-    j.smith in chem would be smith in chem.j: who has a dot in its name may only be nice.
-    """
+    """j.smith in chem would be smith in chem.j: who has a dot in its name may only be nice."""
     with pytest.raises(Unacceptable, match=r"j\.smith has a dot in its name.*submit without one"):
         filled({"AcctGroup": "chem"}, "j.smith")
     assert "nice-user.j.smith" == filled({"AcctGroup": "nice-user"}, "j.smith")["AccountingGroup"]
@@ -84,9 +80,7 @@ def test_nobody_is_charged_for_anothers_jobs(said: Ad, owner: str, says: str) ->
 
 
 def test_jobs_of_one_submission_may_differ() -> None:
-    """
-    Where the group stands in a column each job has its own; all rows are checked.
-    """
+    """Where the group stands in a column each job has its own; all rows are checked."""
     rows: list[list[Scalar]] = [["physics", 1], ["chem", 2]]
     ad, columns, made = completed({"Cmd": "x"}, ["AcctGroup", "N"], rows, owner="ada", members=MEMBERS)
     event = ClusterSubmitted(cluster=1, owner="ada", ad=ad, columns=columns, rows=made)
@@ -100,9 +94,7 @@ def test_jobs_of_one_submission_may_differ() -> None:
 
 
 def test_what_was_recorded_before_anybody_looked_charges_its_owner() -> None:
-    """
-    An AccountingGroup that does not end with the owner, or is none, charges the owner.
-    """
+    """An AccountingGroup that does not end with the owner, or is none, charges the owner."""
     for said in ("bob", "physics.bob", "<x>.ada", Expr('"x.ada"'), 5, ".ada"):
         assert "ada" == charged({"AccountingGroup": said}, [], "ada")
     assert "physics.ada" == charged({"accountinggroup": "physics.ada"}, [], "ada")

@@ -31,9 +31,7 @@ def test_transforms_come_before_requirements() -> None:
 
 
 def test_one_job_that_is_unacceptable_refuses_all() -> None:
-    """
-    A submission is one; a warning of many jobs is told once.
-    """
+    """A submission is one; a warning of many jobs is told once."""
     most = SubmitRequirement(name="memory", expression="RequestMemory <= 300")
     rows: list[list[Scalar]] = [[100], [200], [400], [500]]
     with pytest.raises(Unacceptable, match=r"RequestMemory <= 300.*memory"):
@@ -54,9 +52,7 @@ def test_nobody_forges_whose_job_it_is(name: str) -> None:
 
 
 def test_a_pattern_does_not_forge_it_either() -> None:
-    """
-    Whatever the pattern says, the owner that requirements see is that of the credential.
-    """
+    """Whatever the pattern says, the owner that requirements see is that of the credential."""
     site = admission(
         "COPY /Cmd/ Owner\nRENAME /^Owner$/ Other",
         SubmitRequirement(name="o", expression='Owner == "anna" && Other =?= undefined'),
@@ -65,9 +61,7 @@ def test_a_pattern_does_not_forge_it_either() -> None:
 
 
 def test_a_requirement_that_cannot_be_read_refuses_the_start() -> None:
-    """
-    With its name.
-    """
+    """With its name."""
     with pytest.raises(msgspec.ValidationError, match="submit requirement 'r'"):
         msgspec.convert({"submit_requirements": [{"name": "r", "expression": "1 +"}]}, ScheddSettings)
 
@@ -121,9 +115,7 @@ def test_what_a_submitter_writes_is_a_value_and_nothing_else(text: str, value: s
 
 
 def test_whatever_goes_wrong_in_a_transform_refuses_the_submission(monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    With a sentence for the submitter, and the cause for the log.
-    """
+    """With a sentence for the submitter, and the cause for the log."""
 
     def broken(*_: object, **__: object) -> None:
         raise RecursionError("too deep")
@@ -135,9 +127,7 @@ def test_whatever_goes_wrong_in_a_transform_refuses_the_submission(monkeypatch: 
 
 
 def test_a_condition_that_cannot_be_read_does_not_hold() -> None:
-    """
-    A submitter cannot have both branches carried out.
-    """
+    """A submitter cannot have both branches carried out."""
     site = admission("if $(MY.X)\nSET A 1\nelse\nSET B 2\nendif")
     admitted = site.admit("anna", JOB | {"X": "no condition"}, [], [[]], now=1.0)
     assert (False, 2, 1) == ("A" in admitted.ad, admitted.ad["B"], len(admitted.complaints))
@@ -169,9 +159,7 @@ def test_no_requirement_is_slipped_past(
 
 
 def test_a_chosen_item_of_a_list_hides_nothing() -> None:
-    """
-    So jobs that differ in something else are looked at once.
-    """
+    """So jobs that differ in something else are looked at once."""
     site = admission("", SubmitRequirement(name="r", expression="MY.Sizes[0] < RequestMemory"))
     rows: list[list[Scalar]] = [[f"{number}"] for number in range(1_000)]
     job: Ad = {"Cmd": "x", "Sizes": Expr("{1, 2}"), "RequestMemory": 2}
@@ -179,9 +167,7 @@ def test_a_chosen_item_of_a_list_hides_nothing() -> None:
 
 
 def test_too_many_jobs_that_differ_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    In what is looked at; the same jobs pass where nobody looks at what they differ in.
-    """
+    """In what is looked at; the same jobs pass where nobody looks at what they differ in."""
     monkeypatch.setattr("kettle_services.schedd.domain.submission.admission.MOST_VALUES", 1_000)
     rows: list[list[Scalar]] = [[f"{number}"] for number in range(501)]
     with pytest.raises(Unacceptable, match="several clusters"):
@@ -190,9 +176,7 @@ def test_too_many_jobs_that_differ_are_refused(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_only_the_first_sentences_are_told() -> None:
-    """
-    Of a hundred warnings twenty and how many there are; a long one is cut.
-    """
+    """Of a hundred warnings twenty and how many there are; a long one is cut."""
     warn = SubmitRequirement(name="r", expression="false", reason="Args", is_warning="true")
     rows: list[list[Scalar]] = [[f"{number:05}" + "x" * 5_000] for number in range(100)]
     warnings = admission("", warn).admit("anna", {"Cmd": "x"}, ["Args"], rows, now=1.0).warnings

@@ -54,9 +54,7 @@ async def record(ap: Schedd, claim: str, limits: Mapping[str, float]) -> None:
 
 
 async def test_an_ad_that_is_too_large_keeps_no_other_from_the_pool(tmp_path: Path) -> None:
-    """
-    The submitters after it and the schedd are published all the same.
-    """
+    """The submitters after it and the schedd are published all the same."""
     async with schedd(tmp_path) as ap:
         event = ClusterSubmitted(cluster=2, owner="zoe", ad={"Cmd": "x"}, columns=[], rows=[[]])
         await ap.recorder.record([("cluster/2", event)])

@@ -1,6 +1,4 @@
-"""
-What a schedd that was overtaken, and does not know it yet, says to a shadow.
-"""
+"""What a schedd that was overtaken, and does not know it yet, says to a shadow."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -38,9 +36,7 @@ KEPT = ShadowSync(shadow="s", attempts=[Attempt(JOB, 1)])
 
 @asynccontextmanager
 async def attempt_reports(log: MemoryLog) -> AsyncGenerator[AttemptReports, None]:
-    """
-    Of a schedd whose queue is empty.
-    """
+    """Of a schedd whose queue is empty."""
     bus, settings = await MemoryWorld().connect(), ScheddSettings(name="ap")
     async with Shard.own(log, NAME, owner="first") as shard, asyncio.TaskGroup() as tasks:
         queue = Queue("ap")
@@ -60,9 +56,7 @@ async def attempt_reports(log: MemoryLog) -> AsyncGenerator[AttemptReports, None
 
 
 async def test_an_owner_says_of_a_job_that_it_never_had_that_it_is_over() -> None:
-    """
-    Whoever repeats himself long afterwards is not kept waiting.
-    """
+    """Whoever repeats himself long afterwards is not kept waiting."""
     async with attempt_reports(MemoryLog()) as owner:
         assert STRAY.strays == (await owner.sync_shadow(STRAY, SHADOW)).over
         assert KEPT.attempts == (await owner.sync_shadow(KEPT, SHADOW)).forget

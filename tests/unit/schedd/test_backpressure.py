@@ -1,6 +1,4 @@
-"""
-How long those wait who find the schedd busy.
-"""
+"""How long those wait who find the schedd busy."""
 
 import pytest
 
@@ -26,16 +24,12 @@ from kettle_services.schedd.domain.queue.backpressure import (
     ],
 )
 def test_the_wait_follows_from_queue_and_rate(backlog: int, rate: float | None, expected: int) -> None:
-    """
-    A deep queue or a slow database make it longer; it is never silly.
-    """
+    """A deep queue or a slow database make it longer; it is never silly."""
     assert expected == retry_after_ms(backlog, 50_000, rate)
 
 
 def test_the_rate_is_that_of_late() -> None:
-    """
-    A fast past does not promise anything when the database stands still.
-    """
+    """A fast past does not promise anything when the database stands still."""
     rate = CommitRate()
     for tenth in range(20):
         rate.note(1_000, tenth / 10)
@@ -43,18 +37,14 @@ def test_the_rate_is_that_of_late() -> None:
 
 
 def test_a_pause_says_nothing() -> None:
-    """
-    After a time of rest nobody knows how fast the next commits will be.
-    """
+    """After a time of rest nobody knows how fast the next commits will be."""
     rate = CommitRate()
     rate.note(1_000, 0.0)
     assert [None, None] == [rate.per_second(now) for now in (60.0, 60.1)]
 
 
 def test_a_rate_is_known_from_the_first_commit_on() -> None:
-    """
-    Also before a whole window has passed.
-    """
+    """Also before a whole window has passed."""
     rate = CommitRate()
     assert rate.per_second(5.0) is None
     rate.note(500, 5.0)

@@ -55,9 +55,7 @@ def test_a_clock_that_is_not_known_renews_nothing() -> None:
 
 
 def test_a_claim_is_lost_when_its_startd_says_so_twice() -> None:
-    """
-    The first time the worker's last report may still be under way.
-    """
+    """The first time the worker's last report may still be under way."""
     leases = ClaimLeases(margin=MARGIN)
     assert [] == leases.suspect(["a", "b"], ["a"])
     assert ["a"] == leases.suspect(["a", "b"], ["a", "b"])
@@ -66,9 +64,7 @@ def test_a_claim_is_lost_when_its_startd_says_so_twice() -> None:
 
 
 def test_a_worker_that_never_answers_is_given_up() -> None:
-    """
-    Renewals that nobody answers do not put off the end for ever.
-    """
+    """Renewals that nobody answers do not put off the end for ever."""
     leases = ClaimLeases(margin=MARGIN)
     leases.trust("m", 0.0)
     leases.record_answer("m", 500.0, 0.0)
@@ -80,9 +76,7 @@ def test_a_worker_that_never_answers_is_given_up() -> None:
 
 
 def test_what_reached_nobody_puts_nothing_off() -> None:
-    """
-    A renewal for which the bus had no receiver extends no lease.
-    """
+    """A renewal for which the bus had no receiver extends no lease."""
     leases = ClaimLeases(margin=MARGIN)
     leases.trust("m", 0.0)
     leases.record_answer("m", 500.0, 0.0)
@@ -103,17 +97,13 @@ def test_what_reached_nobody_puts_nothing_off() -> None:
     ],
 )
 def test_a_job_may_have_a_lease_of_its_own(own: Scalar | None, lease: float) -> None:
-    """
-    Within the bounds of the access point; what is no number of seconds is no wish.
-    """
+    """Within the bounds of the access point; what is no number of seconds is no wish."""
     terms = LeaseTerms(lease=1800.0, shortest=60.0, longest=7200.0)
     assert lease == terms.of({} if own is None else {"JobLeaseDuration": own})
 
 
 def test_short_leases_are_renewed_more_often() -> None:
-    """
-    In proportion, and nobody else is for it; who has them no more is asked with the others again.
-    """
+    """In proportion, and nobody else is for it; who has them no more is asked with the others again."""
     paces = RenewalSchedule(interval=300.0, lease=1800.0)
     both, usual = {"quick": 60.0, "slow": 9000.0}, {"quick": 1800.0, "slow": 1800.0}
 

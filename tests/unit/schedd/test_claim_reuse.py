@@ -90,9 +90,7 @@ class Side:
 
 
 def test_the_next_job_that_fills_the_slot_gets_it() -> None:
-    """
-    8 cores do not match 4 and are passed over; the 4 after them do.
-    """
+    """8 cores do not match 4 and are passed over; the 4 after them do."""
     assert JobId(3, 0) == Side(first=4, then=[8, 4]).succession.next("c")
 
 
@@ -106,7 +104,5 @@ def test_a_smaller_job_whose_turn_it_is_ends_the_claim() -> None:
 
 
 def test_a_claim_for_which_no_job_is_left_ends() -> None:
-    """
-    Eight cores never fit.
-    """
+    """Eight cores never fit."""
     assert "no more jobs for the claim" == Side(first=4, then=[8]).succession.next("c")

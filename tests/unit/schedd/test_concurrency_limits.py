@@ -69,9 +69,7 @@ def test_jobs_with_other_limits_are_in_other_autoclusters() -> None:
 
 
 def test_the_names_of_limits_are_counted() -> None:
-    """
-    A name is there as long as a claim uses it, however much of it and with whatever others.
-    """
+    """A name is there as long as a claim uses it, however much of it and with whatever others."""
     used = LimitsInUse()
     for uses, claims in (({"a": 1.0}, 2), ({"a": 2.0, "b": 1.0}, 1), ({"c": 1.0}, 1)):
         used.count("ada", uses, claims)

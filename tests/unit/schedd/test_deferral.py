@@ -1,6 +1,4 @@
-"""
-Jobs that start at a time of their own, in the queue.
-"""
+"""Jobs that start at a time of their own, in the queue."""
 
 import asyncio
 import time
@@ -55,16 +53,12 @@ def test_plan(ad: Ad, expected: Wait | Move) -> None:
     "ad", [{"CronMinute": "61"}, {"CronMinute": 61}, {"CronDayOfMonth": "31", "CronMonth": "2"}]
 )
 def test_a_calendar_without_days(ad: Ad) -> None:
-    """
-    Settings that name no time are told, and the job does not wait for ever.
-    """
+    """Settings that name no time are told, and the job does not wait for ever."""
     assert isinstance(plan(ad, NOW), Senseless)
 
 
 def test_only_what_names_a_time_is_timed() -> None:
-    """
-    Jobs without such attributes are not looked at.
-    """
+    """Jobs without such attributes are not looked at."""
     assert [True, True, False] == [
         timed(names) for names in (["deferraltime"], ["CRONHOUR"], ["DeferralWindow"])
     ]
@@ -126,9 +120,7 @@ def test_the_next_time_of_a_job_that_cooled_down_is_not_missed() -> None:
 
 
 def test_a_running_job_is_not_deferred() -> None:
-    """
-    The time of a job that has begun does not move.
-    """
+    """The time of a job that has begun does not move."""
     assert [JobDeferred(until=5)] == decide(Job(), Defer(5))
     assert [] == decide(Job(status="running", claim="c"), Defer(5))
     assert decide(Job(), Assign(claim="c", slot="s", startd="n"))
@@ -137,9 +129,7 @@ def test_a_running_job_is_not_deferred() -> None:
 async def test_a_job_is_looked_at_when_it_begins_to_wait_and_when_it_is_due(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """
-    What happens to others costs it nothing; one whose time has come is offered.
-    """
+    """What happens to others costs it nothing; one whose time has come is offered."""
     looked: list[object] = []
 
     def noted(ad: Ad, now: float) -> Wait | Move | Senseless | Done:
@@ -178,9 +168,7 @@ async def test_a_job_is_looked_at_when_it_begins_to_wait_and_when_it_is_due(
 
 
 async def test_a_job_that_has_cooled_is_offered_at_once() -> None:
-    """
-    Its time has long come: nothing else need happen to the queue before it is seen.
-    """
+    """Its time has long come: nothing else need happen to the queue before it is seen."""
     log, queue, offered = MemoryLog(), Queue("ap"), asyncio.Event()
     async with Shard.own(log, "schedd.ap", owner="me") as shard, asyncio.TaskGroup() as tasks:
         recorder = QueueRecorder(
@@ -219,8 +207,6 @@ async def test_a_job_that_has_cooled_is_offered_at_once() -> None:
     ],
 )
 def test_a_job_for_no_machine_is_over(said: Ad, expected: Done | Wait) -> None:
-    """
-    As it says; one that is for a machine after all waits for nothing.
-    """
+    """As it says; one that is for a machine after all waits for nothing."""
     assert timed(said)
     assert expected == plan(said, NOW)

@@ -23,9 +23,7 @@ DEEP = "+".join(["1"] * 450)
 
 
 def test_an_answer_belongs_to_its_caller_and_command() -> None:
-    """
-    The same id of two people, or for two commands, is remembered apart.
-    """
+    """The same id of two people, or for two commands, is remembered apart."""
     ids = {
         command_id(who, verb, "x")
         for who in (user("a"), user("b"), daemon("a"))
@@ -36,33 +34,25 @@ def test_an_answer_belongs_to_its_caller_and_command() -> None:
 
 @pytest.mark.parametrize("given", ["", "a\0b", "é", "x" * (LONGEST_ID + 1), "a\nb"])
 def test_an_id_that_is_none_is_refused(given: str) -> None:
-    """
-    Before anything is recorded under it.
-    """
+    """Before anything is recorded under it."""
     with pytest.raises(RefusedError, match="printable"):
         command_id(user("a"), "submit", given)
 
 
 def test_what_cannot_be_evaluated_is_not_true() -> None:
-    """
-    An expression that is too deep refuses, and hurts nobody.
-    """
+    """An expression that is too deep refuses, and hurts nobody."""
     ad = ClassAd.from_wire({"Requirements": Expr(DEEP)})
     assert not holds(parse(DEEP), ad, at(0))
     assert not matches(ad, ad, at(0))
 
 
 def test_constraints_know_what_time_it_is() -> None:
-    """
-    The oldest jobs are found by their age.
-    """
+    """The oldest jobs are found by their age."""
     assert holds(parse("time() - QDate > 60"), ClassAd.from_wire({"QDate": 100}), at(161.5))
 
 
 def test_messages_are_cut_by_size() -> None:
-    """
-    However large job ads are, a message has at least one and stays below what the bus takes.
-    """
+    """However large job ads are, a message has at least one and stays below what the bus takes."""
 
     def assignment(number: int, size: int) -> Assignment:
         return Assignment(
@@ -81,9 +71,7 @@ def test_messages_are_cut_by_size() -> None:
 
 
 def test_an_ad_that_is_too_large_is_refused() -> None:
-    """
-    Because it travels with others in one message.
-    """
+    """Because it travels with others in one message."""
     ad: Ad = {"Cmd": "/bin/true", "Environment": "x" * JOB_BYTES}
     with pytest.raises(Unacceptable, match="bytes"):
         check(ad, [], [[]], limit=10)
@@ -113,17 +101,13 @@ def test_limits_that_nobody_can_count_are_refused(text: str) -> None:
     ],
 )
 def test_one_name_in_two_spellings_is_refused(ad: Ad, columns: list[str]) -> None:
-    """
-    Who looks for one of them would overlook the other, which counts.
-    """
+    """Who looks for one of them would overlook the other, which counts."""
     with pytest.raises(Unacceptable, match="the same name"):
         check({"Cmd": "/bin/true", **ad}, columns, [[1] * len(columns)], limit=1)
 
 
 def test_the_universe_is_looked_at_however_it_is_spelled() -> None:
-    """
-    As jobs, machines and policies see it.
-    """
+    """As jobs, machines and policies see it."""
     with pytest.raises(Unacceptable, match="universes"):
         check({"Cmd": "/bin/true", "jobuniverse": 9}, [], [[]], limit=1)
     with pytest.raises(Unacceptable, match="universes"):
@@ -131,9 +115,7 @@ def test_the_universe_is_looked_at_however_it_is_spelled() -> None:
 
 
 def test_what_a_worker_measured_must_be_numbers() -> None:
-    """
-    Infinity and nonsense are nothing: what is recorded is folded for ever.
-    """
+    """Infinity and nonsense are nothing: what is recorded is folded for ever."""
     usage = Usage(wall=math.inf, user_cpu=math.nan, memory_kib=-1, sent=5)
     news = Finished(exit_code=0, at=math.inf, usage=usage)
     command = command_of(AttemptReport(job=JobId(1, 0), attempt=1, claim="c", news=news))
@@ -141,9 +123,7 @@ def test_what_a_worker_measured_must_be_numbers() -> None:
 
 
 def test_a_job_that_no_machine_can_activate_is_held() -> None:
-    """
-    Another attempt would be refused in the same way.
-    """
+    """Another attempt would be refused in the same way."""
     news = Ended(hold=False, code=1026, reason="the name leads out of the sandbox")
     command = command_of(AttemptReport(job=JobId(1, 0), attempt=1, claim="c", news=news))
     assert (True, 6) == (getattr(command, "hold", None), getattr(command, "code", None))
@@ -151,8 +131,6 @@ def test_a_job_that_no_machine_can_activate_is_held() -> None:
 
 @pytest.mark.parametrize("value", ["a\0b", math.inf, math.nan])
 def test_a_value_that_nothing_can_carry_is_refused(value: str | float) -> None:
-    """
-    Before it is recorded: later it would be in everybody's way.
-    """
+    """Before it is recorded: later it would be in everybody's way."""
     with pytest.raises(Unacceptable, match=r"NUL|finite"):
         check({"Cmd": "/bin/true"}, ["Note"], [[value]], limit=10)

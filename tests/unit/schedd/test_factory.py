@@ -101,9 +101,7 @@ def test_which_jobs_have_left_is_kept_in_pages() -> None:
 
 
 def test_the_one_row_of_a_former_release_is_read() -> None:
-    """
-    It had all bits; what leaves afterwards is in pages, and both rows go with the cluster.
-    """
+    """It had all bits; what leaves afterwards is in pages, and both rows go with the cluster."""
     queue, again = Queue("ap"), Queue("ap")
     event = ClusterSubmitted(
         cluster=1, owner="anna", ad={"Cmd": "x"}, columns=[], rows=[[] for _ in range(PAGE + 3)]
@@ -125,9 +123,7 @@ def test_the_one_row_of_a_former_release_is_read() -> None:
 
 @pytest.mark.parametrize("size", [0, 1, BLOCK, BLOCK + 1, 3 * BLOCK - 1])
 def test_a_table_is_its_rows(size: int) -> None:
-    """
-    Packed rows come out as they went in, in any order; there is none behind the last.
-    """
+    """Packed rows come out as they went in, in any order; there is none behind the last."""
     rows: list[list[Scalar]] = [[number, f"{number}", 0.5] for number in range(size)]
     table = PackedRows(rows)
     assert (size, rows, rows[::-1]) == (len(table), list(table), table[::-1])
@@ -210,9 +206,7 @@ async def test_jobs_are_made_when_others_run_or_end() -> None:
 
 
 async def test_a_held_job_counts_as_waiting() -> None:
-    """
-    Else a cluster whose jobs all fail and are held would come into the queue at once.
-    """
+    """Else a cluster whose jobs all fail and are held would come into the queue at once."""
     async with access_point() as ap:
         await ap.submit(submitted(5, JobMaterializeMaxIdle=2))
         job = JobId(1, 0)
@@ -227,9 +221,7 @@ async def test_a_held_job_counts_as_waiting() -> None:
     ("settings", "procs"), [({"max_jobs_per_owner": 3}, 3), ({"max_jobs_per_submission": 2}, 2)]
 )
 async def test_what_the_site_allows_is_not_exceeded(settings: dict[str, int], procs: int) -> None:
-    """
-    A factory waits where a submission would be refused.
-    """
+    """A factory waits where a submission would be refused."""
     async with access_point(**settings) as ap:
         await ap.submit(submitted(9, JobMaterializeLimit=8))
         assert procs == len(ap.procs)
@@ -279,9 +271,7 @@ async def test_a_factory_is_held_released_and_removed() -> None:
 
 
 async def test_limits_are_edited() -> None:
-    """
-    Once per id, by the owner alone, and numbers alone; no other attribute can be.
-    """
+    """Once per id, by the owner alone, and numbers alone; no other attribute can be."""
     async with access_point() as ap:
         await ap.submit(submitted(9, JobMaterializeMaxIdle=1))
         await ap.edit({"jobmaterializemaxidle": 3})
@@ -340,9 +330,7 @@ async def test_why_a_job_is_not_made_yet() -> None:
 
 
 async def test_who_knows_no_factories_does_not_take_their_jobs_for_jobs_in_the_queue() -> None:
-    """
-    A submission that has one is recorded as a type of its own; any other as it always was.
-    """
+    """A submission that has one is recorded as a type of its own; any other as it always was."""
     async with access_point() as ap:
         rows: list[list[Scalar]] = [[], []]
         for number, pace in enumerate(({}, {"JobMaterializeMaxIdle": 1}), start=1):
@@ -362,9 +350,7 @@ async def test_who_knows_no_factories_does_not_take_their_jobs_for_jobs_in_the_q
     ],
 )
 async def test_a_submission_with_a_factory_is_bounded(settings: dict[str, int], name: str) -> None:
-    """
-    By how many there are, and of how many jobs; nothing is recorded.
-    """
+    """By how many there are, and of how many jobs; nothing is recorded."""
     async with access_point(**settings) as ap:
         said = Submit(id="1", ad={"Cmd": "x", "JobMaterializeLimit": 1}, columns=[], rows=[[], []])
         with pytest.raises(RefusedError, match=name):
@@ -373,9 +359,7 @@ async def test_a_submission_with_a_factory_is_bounded(settings: dict[str, int], 
 
 
 async def test_a_transform_that_fails_refuses_that_submission_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    Whatever it raises: the next one is looked at as if nothing had happened.
-    """
+    """Whatever it raises: the next one is looked at as if nothing had happened."""
 
     def broken(*_: object, **__: object) -> None:
         raise RecursionError("too deep")
@@ -392,9 +376,7 @@ async def test_a_transform_that_fails_refuses_that_submission_alone(monkeypatch:
 
 
 async def test_not_too_many_submissions_wait_to_be_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    Each may be large, and one is looked at at a time: those that are too many are told to come again.
-    """
+    """Each may be large, and one is looked at at a time: those that are too many are told to come again."""
     monkeypatch.setattr("kettle_services.schedd.commands.queue_management._MOST_ADMITTED", 2)
     async with access_point(job_transforms=[{"name": "t", "transform": "SET A 1"}]) as ap:
         asked = [Submit(id=f"{i}", ad={"Cmd": "x"}, columns=[], rows=[[]]) for i in range(5)]
@@ -407,9 +389,7 @@ async def test_not_too_many_submissions_wait_to_be_looked_at(monkeypatch: pytest
 
 @pytest.mark.parametrize("pace", [{"JobMaterializeLimit": 0}, {"JobMaterializeMaxIdle": "2"}])
 def test_a_pace_that_is_none_is_refused(pace: Ad) -> None:
-    """
-    Before it is recorded: a factory that makes nothing would wait for ever.
-    """
+    """Before it is recorded: a factory that makes nothing would wait for ever."""
     with pytest.raises(Unacceptable, match="at least 1"):
         check({"Cmd": "x", **pace}, [], [[]], limit=1)
     with pytest.raises(Unacceptable, match="the same for all"):
@@ -417,9 +397,7 @@ def test_a_pace_that_is_none_is_refused(pace: Ad) -> None:
 
 
 def test_only_those_clusters_are_meant_that_a_constraint_is_true_of() -> None:
-    """
-    What each job has of its own, its status included, is undefined of jobs that are not made.
-    """
+    """What each job has of its own, its status included, is undefined of jobs that are not made."""
     queue = Queue("ap")
     queue.apply("cluster/1", submitted(3, JobMaterializeLimit=1), 1)
     assert {1} == queue.unmade

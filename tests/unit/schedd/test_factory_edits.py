@@ -49,9 +49,7 @@ def restored(rows: dict[str, bytes]) -> Queue:
 
 
 def test_an_edit_is_in_the_ad_and_counted() -> None:
-    """
-    Whatever the attribute was before.
-    """
+    """Whatever the attribute was before."""
     ad: Ad = {"RequestMemory": 1}
     apply(ad, JobEdited(attributes={"RequestMemory": 2, "Colour": "blue"}, by="anna"), AT)
     apply(ad, JobEdited(attributes={"Colour": Expr("undefined")}, by="anna"), AT)
@@ -68,9 +66,7 @@ def test_an_edit_is_in_the_ad_and_counted() -> None:
     ],
 )  # fmt: skip
 def test_what_nobody_may_set(name: str) -> None:
-    """
-    Each with a sentence that names it.
-    """
+    """Each with a sentence that names it."""
     assert name in refusal(name)
     with pytest.raises(Unacceptable):
         check(Edit(attributes={name: 1}, by="anna"))
@@ -82,9 +78,7 @@ def test_what_nobody_may_set(name: str) -> None:
      "Cmd", "Arguments", "Environment", "Iwd", "TransferInput", "Colour", "JobBatchName", "ConcurrencyLimits"],
 )  # fmt: skip
 def test_what_the_owner_may_set(name: str) -> None:
-    """
-    What a running job may not set of itself, a person may.
-    """
+    """What a running job may not set of itself, a person may."""
     assert not refusal(name)
 
 
@@ -107,9 +101,7 @@ def test_what_the_owner_may_set(name: str) -> None:
     ],
 )
 def test_what_no_job_can_have(attributes: Ad, says: str) -> None:
-    """
-    It is refused before any job is looked at.
-    """
+    """It is refused before any job is looked at."""
     with pytest.raises(Unacceptable, match=says):
         check(Edit(attributes=attributes, by="anna"))
     with pytest.raises(Unacceptable, match="not both"):
@@ -117,9 +109,7 @@ def test_what_no_job_can_have(attributes: Ad, says: str) -> None:
 
 
 def test_what_a_job_has_already_records_nothing() -> None:
-    """
-    Names are the same in any case, and are recorded as the ad has them; true is not 1.
-    """
+    """Names are the same in any case, and are recorded as the ad has them; true is not 1."""
     known, ad = {"colour": "Colour"}, {"Colour": 1}
 
     def decided(attributes: Ad, size: int = 0) -> JobEdited | None:
@@ -133,9 +123,7 @@ def test_what_a_job_has_already_records_nothing() -> None:
 
 
 def test_a_priority_is_raised_up_to_its_limit() -> None:
-    """
-    By what is added to it.
-    """
+    """By what is added to it."""
     raised = Edit(attributes={}, add_to_priority=5, by="anna")
     assert JobEdited(attributes={"JobPrio": 8}, by="anna") == job_edits.decide(
         raised, {"JobPrio": 3}, {}, 3, 0
@@ -145,9 +133,7 @@ def test_a_priority_is_raised_up_to_its_limit() -> None:
 
 
 def test_jobs_are_ordered_by_their_present_priority() -> None:
-    """
-    Raised, lowered below what it was, and after a restart.
-    """
+    """Raised, lowered below what it was, and after a restart."""
     queue, rows = queue_of({})
     edit(queue, rows, 2, {"JobPrio": 5})
     assert JobId(1, 2) == queue.requests("anna")[0][1]
@@ -160,9 +146,7 @@ def test_jobs_are_ordered_by_their_present_priority() -> None:
 
 
 def test_a_job_that_asks_for_something_else_is_in_another_autocluster() -> None:
-    """
-    However the attribute was spelled; who asks for the same as before is back where it was.
-    """
+    """However the attribute was spelled; who asks for the same as before is back where it was."""
     queue, rows = queue_of({"requestmemory": 5, "JobPrio": 1})
     before = queue.autocluster(JobId(1, 1))
     edit(queue, rows, 1, {"requestmemory": 7})
@@ -179,9 +163,7 @@ def test_a_job_that_asks_for_something_else_is_in_another_autocluster() -> None:
 
 
 def test_what_an_expression_of_an_edit_mentions_counts() -> None:
-    """
-    Also a column of the submission, in which the jobs differ.
-    """
+    """Also a column of the submission, in which the jobs differ."""
     queue, rows = queue_of({})
     assert 1 == len(queue.requests("anna"))
     for proc in (0, 1):
@@ -190,9 +172,7 @@ def test_what_an_expression_of_an_edit_mentions_counts() -> None:
 
 
 def test_a_policy_that_was_set_is_looked_at() -> None:
-    """
-    Of a cluster that had none when it was submitted, also after a restart.
-    """
+    """Of a cluster that had none when it was submitted, also after a restart."""
     queue, rows = queue_of({})
     assert not queue.clusters[1].periodic
     edit(queue, rows, 1, {"PeriodicHold": Expr("true"), "OnExitRemove": False, "ConcurrencyLimits": "a"})
@@ -203,9 +183,7 @@ def test_a_policy_that_was_set_is_looked_at() -> None:
 
 
 def test_a_job_that_waits_after_failures_may_run_once_it_was_edited() -> None:
-    """
-    Nobody would end another wait, and it may fare better now.
-    """
+    """Nobody would end another wait, and it may fare better now."""
     queue, rows = queue_of({}, 1)
     job = JobId(1, 0)
     for command in (

@@ -1,6 +1,4 @@
-"""
-Which jobs flock, and how far.
-"""
+"""Which jobs flock, and how far."""
 
 import pytest
 
@@ -27,9 +25,7 @@ from kettle_wire.ads import Ad, Expr
     ],
 )
 def test_a_job_says_whether_it_goes(ad: Ad, *, goes: bool) -> None:
-    """
-    What it does not say, the site's default says; what makes no sense keeps it at home.
-    """
+    """What it does not say, the site's default says; what makes no sense keeps it at home."""
     assert goes == may_flock(ad, "chem", by_default=True)
 
 
@@ -37,9 +33,7 @@ def test_a_job_says_whether_it_goes(ad: Ad, *, goes: bool) -> None:
     ("ad", "goes"), [({}, False), ({"WantFlocking": True}, True), ({"FlockTo": "chem"}, False)]
 )
 def test_where_jobs_stay_by_default_one_has_to_want_it(ad: Ad, *, goes: bool) -> None:
-    """
-    FLOCK_BY_DEFAULT is false.
-    """
+    """FLOCK_BY_DEFAULT is false."""
     assert goes == may_flock(ad, "chem", by_default=False)
 
 
@@ -65,9 +59,7 @@ def test_one_pool_more_is_asked_each_time_that_jobs_have_waited_long_enough() ->
 
 
 def test_who_is_satisfied_keeps_asking_the_pools_that_were_needed() -> None:
-    """
-    The second pool gave: two are asked next time too; then the first alone gives, and then home alone.
-    """
+    """The second pool gave: two are asked next time too; then the first alone gives, and then home alone."""
     clock = Clock()
     for now in (0, 60, 120, 180):
         clock.look(now, waiting=True)
@@ -81,9 +73,7 @@ def test_who_is_satisfied_keeps_asking_the_pools_that_were_needed() -> None:
 
 
 def test_a_moment_without_waiting_begins_the_patience_anew() -> None:
-    """
-    Jobs that come and go quickly at home go nowhere.
-    """
+    """Jobs that come and go quickly at home go nowhere."""
     clock = Clock()
     seen: list[int] = []
     for start in range(0, 600, 50):

@@ -34,17 +34,13 @@ def ranges(changes: list[tuple[str, Event]]) -> list[tuple[str, list[tuple[int, 
 
 
 def test_a_few_jobs_have_an_event_each() -> None:
-    """
-    Where people look first: in the streams of the jobs.
-    """
+    """Where people look first: in the streams of the jobs."""
     jobs = [JobId(3, proc) for proc in range(FEWEST - 1)]
     assert [(job_stream(job), HELD) for job in jobs] == recorded(*jobs)
 
 
 def test_many_jobs_are_ranges_of_one_version() -> None:
-    """
-    A gap, or another number in its own stream, begins another range; another cluster another event.
-    """
+    """A gap, or another number in its own stream, begins another range; another cluster another event."""
     jobs = [JobId(3, proc) for proc in range(20) if proc != 4]
     assert [("jobs/3", [(0, 4, 1), (5, 2, 1), (7, 1, 9), (8, 12, 1)])] == ranges(recorded(*jobs, p7=9))
     other = [JobId(4, proc) for proc in range(10)]
@@ -52,9 +48,7 @@ def test_many_jobs_are_ranges_of_one_version() -> None:
 
 
 def test_what_differs_is_recorded_apart() -> None:
-    """
-    One event says one thing: jobs with another reason have another one.
-    """
+    """One event says one thing: jobs with another reason have another one."""
     jobs = [JobId(3, proc) for proc in range(20)]
     other = JobHeld(code=1, reason="another", by="anna")
     changes = group_events([(job, HELD if job.proc < 10 else other) for job in jobs], lambda _: 1)
@@ -67,9 +61,7 @@ def test_what_differs_is_recorded_apart() -> None:
     ("reason", "most"), [("r", MOST), ("r" * (MOST_BYTES // 10), 9), ("r" * 2 * MOST_BYTES, 1)]
 )
 def test_an_event_stands_for_as_much_as_a_reader_takes_at_once(reason: str, most: int) -> None:
-    """
-    Not for more jobs than that, and not for more bytes.
-    """
+    """Not for more jobs than that, and not for more bytes."""
     jobs = [JobId(3, proc) for proc in range(MOST + 1)]
     found = ranges(recorded(*jobs, event=JobHeld(code=1, reason=reason)))
     assert most == max(count for _, ((_, count, _),) in found)
@@ -77,9 +69,7 @@ def test_an_event_stands_for_as_much_as_a_reader_takes_at_once(reason: str, most
 
 
 def test_what_does_not_belong_there_is_unfit() -> None:
-    """
-    An event of many jobs can only be one of jobs, and of those that are in the queue.
-    """
+    """An event of many jobs can only be one of jobs, and of those that are in the queue."""
     queue = Queue("ap")
     queue.apply("cluster/1", ClusterSubmitted(cluster=1, owner="anna", ad={}, columns=[], rows=[[]]), 1)
     ended = msgspec.Raw(encode(ClaimEnded(claim="c", reason="r")))

@@ -58,9 +58,7 @@ remove = Remove("never mind", "alice")
 
 
 def test_a_job_runs_to_its_end() -> None:
-    """
-    Assigned, begun and finished, a job is completed and over.
-    """
+    """Assigned, begun and finished, a job is completed and over."""
     job = given(assign, begin, finish())
     assert ("completed", True) == (job.status, job.over)
 
@@ -77,9 +75,7 @@ def test_a_job_with_a_live_attempt_is_never_assigned() -> None:
 
 
 def test_reports_of_another_attempt_record_nothing() -> None:
-    """
-    What an attempt that is over still has to say changes nothing.
-    """
+    """What an attempt that is over still has to say changes nothing."""
     job = given(assign, end, Assign("d", "slot1_2@m", "m"))
     assert [] == decide(job, finish())
     assert [] == decide(job, begin)
@@ -88,16 +84,12 @@ def test_reports_of_another_attempt_record_nothing() -> None:
 
 @pytest.mark.parametrize("command", [hold, remove])
 def test_said_twice_is_said_once(command: Command) -> None:
-    """
-    A hold or removal that is repeated records nothing.
-    """
+    """A hold or removal that is repeated records nothing."""
     assert [] == decide(given(command), command)
 
 
 def test_an_attempt_that_asks_for_a_hold_holds_its_job() -> None:
-    """
-    The attempt's end and its use are recorded, and then the hold with the worker's codes.
-    """
+    """The attempt's end and its use are recorded, and then the hold with the worker's codes."""
     failed = End(1, "c", 6, "no such file", hold=True, subcode=2, usage=Usage(wall=1.0))
     events = decide(given(assign), failed)
     assert [JobVacated, JobHeld] == [type(event) for event in events]
@@ -105,9 +97,7 @@ def test_an_attempt_that_asks_for_a_hold_holds_its_job() -> None:
 
 
 def test_a_removed_job_that_finishes_stays_removed() -> None:
-    """
-    A result that comes after the removal frees the claim and does not complete the job.
-    """
+    """A result that comes after the removal frees the claim and does not complete the job."""
     job = given(assign, remove)
     assert not job.over
     assert [JobVacated] == [type(event) for event in decide(job, finish())]
@@ -115,9 +105,7 @@ def test_a_removed_job_that_finishes_stays_removed() -> None:
 
 
 def test_a_held_job_that_finishes_is_completed() -> None:
-    """
-    The work was done before the hold reached the machine: it is not done again.
-    """
+    """The work was done before the hold reached the machine: it is not done again."""
     assert "completed" == given(assign, hold, finish()).status
 
 
@@ -132,17 +120,13 @@ def test_a_held_job_that_finishes_is_completed() -> None:
     ],
 )
 def test_what_the_state_does_not_allow_is_refused(job: Job, command: Command) -> None:
-    """
-    A refusal records nothing and says what the job is.
-    """
+    """A refusal records nothing and says what the job is."""
     with pytest.raises(Refused, match=job.status):
         decide(job, command)
 
 
 def test_attempts_count_from_one() -> None:
-    """
-    Each assignment is a new attempt, and an attempt begins once.
-    """
+    """Each assignment is a new attempt, and an attempt begins once."""
     events: list[JobEvent] = []
     job = Job()
     for command in (assign, begin, begin, end, assign, Begin(2, "c", 7, 2.0)):
@@ -155,9 +139,7 @@ def test_attempts_count_from_one() -> None:
 
 
 def failed(*codes: int, began: bool = False) -> Job:
-    """
-    A job whose attempts ended with these codes, before or after their program had begun.
-    """
+    """A job whose attempts ended with these codes, before or after their program had begun."""
     job = Job()
     for number, code in enumerate(codes, start=1):
         claim = f"c{number}"
@@ -169,9 +151,7 @@ def failed(*codes: int, began: bool = False) -> Job:
 
 
 def test_a_job_whose_start_fails_waits_and_each_time_longer() -> None:
-    """
-    Machines that drain, and people, do not count as failures.
-    """
+    """Machines that drain, and people, do not count as failures."""
     assert [20.0, 40.0, 80.0, 160.0, 300.0] == [failed(*[1034] * n).cooling for n in (1, 2, 3, 4, 5)]
     assert 300.0 == failed(*[1007] * 2000).cooling
     assert 0.0 == failed(1007, 1007, 1013).cooling
@@ -183,9 +163,7 @@ def test_a_job_whose_start_fails_waits_and_each_time_longer() -> None:
 
 
 def test_a_suspended_job_runs_and_says_so() -> None:
-    """
-    Each word counts once, only of the attempt that lives, and only in turn.
-    """
+    """Each word counts once, only of the attempt that lives, and only in turn."""
     still, on = Suspend(1, "c", 3, 2.0), Continue(1, "c", 4.0)
     running = given(assign, begin)
 
@@ -200,9 +178,7 @@ def test_a_suspended_job_runs_and_says_so() -> None:
 
 @pytest.mark.parametrize("command", [hold, remove, end, finish()])
 def test_no_suspension_outlasts_its_attempt(command: Command) -> None:
-    """
-    Held, removed, vacated or finished: what the worker still says of it is stale.
-    """
+    """Held, removed, vacated or finished: what the worker still says of it is stale."""
     job = given(assign, begin, Suspend(1, "c", 3, 2.0), command)
 
     assert not job.suspended
@@ -211,9 +187,7 @@ def test_no_suspension_outlasts_its_attempt(command: Command) -> None:
 
 
 def test_a_job_that_ran_waits_only_when_it_fails_again() -> None:
-    """
-    One mishap of a running job costs no time; the second in a row is taken for a failure.
-    """
+    """One mishap of a running job costs no time; the second in a row is taken for a failure."""
     assert [0.0, 40.0] == [failed(*[1007] * n, began=True).cooling for n in (1, 2)]
 
 
@@ -221,9 +195,7 @@ silent, back = Disconnect(1, "c", "it does not answer"), Reconnect(1, "c")
 
 
 def test_a_silent_machine_is_told_of_once_and_its_answer_too() -> None:
-    """
-    Only of a job whose program runs; and the job runs all the time.
-    """
+    """Only of a job whose program runs; and the job runs all the time."""
     assert [] == decide(given(assign), silent)
     running = given(assign, begin)
     assert [] == decide(running, back)
@@ -250,18 +222,14 @@ def test_a_silent_machine_is_told_of_once_and_its_answer_too() -> None:
     ],
 )
 def test_a_report_ends_a_silence(said: Command, kinds: list[type]) -> None:
-    """
-    What the machine tells of itself shows that it is there; the end of its lease shows the opposite.
-    """
+    """What the machine tells of itself shows that it is there; the end of its lease shows the opposite."""
     disconnected = given(assign, begin, silent)
     assert kinds == [type(event) for event in decide(disconnected, said)]
     assert not given(assign, begin, silent, said).disconnected
 
 
 def test_a_checkpoint_is_recorded_once() -> None:
-    """
-    By its number, which begins anew with each attempt; the job runs on.
-    """
+    """By its number, which begins anew with each attempt; the job runs on."""
     first, second = Checkpoint(1, "c", 1, 3.0, Usage()), Checkpoint(1, "c", 2, 4.0, Usage())
     running = given(assign, begin, first)
     assert ("running", []) == (running.status, decide(running, first))

@@ -1,6 +1,4 @@
-"""
-Every row of the order in which policies are looked at, and what makes one fire.
-"""
+"""Every row of the order in which policies are looked at, and what makes one fire."""
 
 from typing import Any
 
@@ -181,7 +179,9 @@ def test_reasons_of_a_job(ad: Ad, reason: str, subcode: int) -> None:
 
 
 def test_reasons_of_the_site_and_the_order_of_its_rules() -> None:
-    """Named rules come in their order, then the unnamed; reason and subcode are worked out in the job's ad."""
+    """
+    Named rules come in their order, then the unnamed; reason and subcode are worked out in the job's ad.
+    """
     system = SystemPolicy(
         hold=(
             SystemRule(expression="Cpus > 1"),
@@ -314,7 +314,9 @@ def test_any_ad_has_one_answer(ad: Ad, status: Status, system: SystemPolicy) -> 
 
 @given(st.dictionaries(names, values), systems)
 def test_any_exit_has_one_answer(ad: Ad, system: SystemPolicy) -> None:
-    """At its exit a job is held, removed, requeued or left to leave the queue; it is not vacated or released."""
+    """
+    At its exit a job is held, removed, requeued or left to leave the queue; it is not vacated or released.
+    """
     found = decide(ad, RUNNING, NOW, system, exited=True)
     assert found == decide(dict(ad), RUNNING, NOW, system, exited=True)
     assert found is None or found.action in {"hold", "remove", "requeue"}

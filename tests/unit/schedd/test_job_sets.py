@@ -1,6 +1,4 @@
-"""
-Which set a submission belongs to.
-"""
+"""Which set a submission belongs to."""
 
 import pytest
 
@@ -13,9 +11,7 @@ from kettle_wire.jobs import JobId
 
 
 def queue(*submitted: tuple[str, str]) -> Queue:
-    """
-    Clusters from 1 on, of these owners and sets.
-    """
+    """Clusters from 1 on, of these owners and sets."""
     built = Queue("ap")
     for owner, name in submitted:
         submit(built, owner, name)
@@ -23,9 +19,7 @@ def queue(*submitted: tuple[str, str]) -> Queue:
 
 
 def submit(queue: Queue, owner: str, name: str) -> int:
-    """
-    As the schedd does it; the JobSetId.
-    """
+    """As the schedd does it; the JobSetId."""
     number = queue.newest_cluster + 1
     ad = numbered({"JobSetName": name}, [], queue.clusters.values(), owner=owner, number=number)
     event = ClusterSubmitted(cluster=number, owner=owner, ad=ad, columns=[], rows=[[]])
@@ -36,9 +30,7 @@ def submit(queue: Queue, owner: str, name: str) -> int:
 
 
 def test_submissions_of_one_name_are_one_set_of_their_owner() -> None:
-    """
-    With the number of its first cluster; names are compared without regard to case, as attributes are.
-    """
+    """With the number of its first cluster; names are compared without regard to case, as attributes are."""
     built = queue(("ada", "sweep"), ("bob", "sweep"), ("ada", "other"))
     assert [1, 2, 3, 1] == [
         submit(built, *each)
@@ -47,9 +39,7 @@ def test_submissions_of_one_name_are_one_set_of_their_owner() -> None:
 
 
 def test_a_name_is_a_new_set_when_the_old_one_has_gone() -> None:
-    """
-    So the history can tell them apart.
-    """
+    """So the history can tell them apart."""
     built = queue(("ada", "sweep"), ("ada", "sweep"))
     built.apply("job/1.0", JobRemoved(reason="x", by="ada"), 2)
     assert 1 == submit(built, "ada", "sweep")
@@ -70,16 +60,12 @@ def test_a_name_is_a_new_set_when_the_old_one_has_gone() -> None:
     ],
 )
 def test_what_is_no_set_is_refused(ad: Ad, columns: list[str], says: str) -> None:
-    """
-    With a sentence.
-    """
+    """With a sentence."""
     with pytest.raises(Unacceptable, match=says):
         numbered(ad, columns, [], owner="ada", number=1)
 
 
 def test_who_names_no_set_is_in_none() -> None:
-    """
-    The ad stays the same object: nearly all submissions are such.
-    """
+    """The ad stays the same object: nearly all submissions are such."""
     ad: Ad = {"Cmd": "x"}
     assert numbered(ad, [], [], owner="ada", number=1) is ad

@@ -54,9 +54,7 @@ COMPLETED = JobCompleted(attempt=1, exit_code=0)
 
 
 def test_a_job_that_stays_takes_a_place_in_the_queue() -> None:
-    """
-    It counts for its owner and for max_materialize, not for max_idle, and is offered to nobody.
-    """
+    """It counts for its owner and for max_materialize, not for max_idle, and is offered to nobody."""
     ad: Ad = {"Cmd": "x", "LeaveJobInQueue": Expr("JobStatus == 4"), "JobMaterializeMaxIdle": 1}
     queue, recorded = queue_of(
         ("cluster/1", FactorySubmitted(cluster=1, owner="alice", ad=ad, columns=[], rows=[[], [], []])),

@@ -45,9 +45,7 @@ def limits(found: Queue, **settings: int) -> QueueLimits:
     ],
 )
 def test_what_is_too_much_is_refused_with_what_to_do(settings: dict[str, int], jobs: int, name: str) -> None:
-    """
-    Anna and Eve have three jobs each; the sentence names the limit and a way around it.
-    """
+    """Anna and Eve have three jobs each; the sentence names the limit and a way around it."""
     found = limits(queue("anna", "eve"), **settings)
     said = found.refusal("anna", jobs)
     assert (bool(name), name in said, bool(name)) == (bool(said), True, "max_idle" in said)
@@ -64,9 +62,7 @@ def test_what_is_too_much_is_refused_with_what_to_do(settings: dict[str, int], j
     ],
 )
 def test_jobs_that_come_little_by_little_leave_some_room(settings: dict[str, int], room: int) -> None:
-    """
-    A tenth of the queue, at least one place, is for jobs that are submitted at once; six are there.
-    """
+    """A tenth of the queue, at least one place, is for jobs that are submitted at once; six are there."""
     assert room == limits(queue("anna", "eve"), **settings).room_in_queue("anna")
 
 
@@ -95,9 +91,7 @@ def test_jobs_that_are_not_made_count(settings: dict[str, int], jobs: int, name:
 
 
 def test_a_submission_that_is_too_large_says_what_to_do() -> None:
-    """
-    As several clusters, or little by little.
-    """
+    """As several clusters, or little by little."""
     with pytest.raises(Unacceptable, match="several clusters, or with max_idle"):
         check({"Cmd": "x"}, [], [[], []], limit=1)
 
@@ -116,9 +110,7 @@ def test_a_submission_that_is_too_large_says_what_to_do() -> None:
 def test_no_more_claims_are_asked_for_than_may_run(
     settings: dict[str, int], asked: dict[tuple[str, int], int], anna: int, eve: int
 ) -> None:
-    """
-    Two jobs of anna's run: what runs and what is being asked for counts against the limits.
-    """
+    """Two jobs of anna's run: what runs and what is being asked for counts against the limits."""
     found = limits(queue("anna", "eve", running=2), **settings)
     assert (anna, eve) == tuple(found.room_to_run(who, asked) for who in ("anna", "eve"))
 
@@ -137,9 +129,7 @@ def test_jobs_in_an_accounting_group_are_their_owners_jobs() -> None:
 
 
 def test_a_job_that_a_limit_keeps_waiting_says_so() -> None:
-    """
-    By the name of the limit that is reached.
-    """
+    """By the name of the limit that is reached."""
     found = queue("anna", "eve", running=2)
     assert "" == limits(found, max_jobs_running=3).limit_in_force("anna")
     assert "max_jobs_running" in limits(found, max_jobs_running=2).limit_in_force("eve")

@@ -1,6 +1,4 @@
-"""
-Jobs that run where they were submitted: which may start, in what order, and how they are counted.
-"""
+"""Jobs that run where they were submitted: which may start, in what order, and how they are counted."""
 
 import pytest
 
@@ -18,9 +16,7 @@ AD: Ad = {"Cmd": "/bin/true", "Requirements": True}
 
 
 def queue(*universes: Scalar) -> Queue:
-    """
-    With one job of each universe.
-    """
+    """With one job of each universe."""
     found = Queue("ap")
     event = ClusterSubmitted(
         cluster=1, owner="alice", ad=AD, columns=["JobUniverse"], rows=[[each] for each in universes]
@@ -37,9 +33,7 @@ def granted(kind: str) -> ClaimGranted:
 
 
 def test_they_are_not_shown_to_the_negotiator() -> None:
-    """
-    Demand for machines is of vanilla jobs only; the others are found by who starts them here.
-    """
+    """Demand for machines is of vanilla jobs only; the others are found by who starts them here."""
     found = queue(5, 12, 7)
 
     assert [JobId(1, 0)] == [job for _, job, _, _ in found.requests("alice")]
@@ -67,9 +61,7 @@ def test_they_are_counted_by_universe_while_an_attempt_may_live() -> None:
 
 @pytest.mark.parametrize(("kind", "home"), [("Local", True), ("Dynamic", False)])
 def test_a_claim_says_where_it_is(kind: str, home: bool) -> None:
-    """
-    Claims on the schedd's own machine are not given to the next job.
-    """
+    """Claims on the schedd's own machine are not given to the next job."""
     assert home == Claim(granted(kind), 1).at_home
 
 
@@ -77,18 +69,14 @@ def test_a_claim_says_where_it_is(kind: str, home: bool) -> None:
     ("universe", "running", "may"), [(12, 199, True), (12, 200, False), (7, 499, True), (7, 500, False)]
 )
 def test_the_limits_are_htcondors(universe: int, running: int, may: bool) -> None:
-    """
-    200 local jobs and 500 of the scheduler universe, unless the site says otherwise.
-    """
+    """200 local jobs and 500 of the scheduler universe, unless the site says otherwise."""
     ad: Ad = {"TotalLocalJobsRunning": running, "TotalSchedulerJobsRunning": running}
 
     assert may == ScheddSettings().starting.allows(universe, ad, AD, now=0.0)
 
 
 def test_an_expression_may_ask_the_job_and_allows_nothing_if_it_is_undefined() -> None:
-    """
-    TARGET is the job; a name that nobody has makes no job start.
-    """
+    """TARGET is the job; a name that nobody has makes no job start."""
     starting = ScheddSettings(
         start_local_universe="TARGET.Small", start_scheduler_universe="NoSuchThing < 3"
     ).starting
@@ -99,18 +87,14 @@ def test_an_expression_may_ask_the_job_and_allows_nothing_if_it_is_undefined() -
 
 
 def test_what_is_no_expression_is_refused_with_its_name() -> None:
-    """
-    The schedd does not start with it.
-    """
+    """The schedd does not start with it."""
     with pytest.raises(ValueError, match="start_local_universe"):
         ScheddSettings(start_local_universe="1 +")
 
 
 @pytest.mark.parametrize("universe", [9, 11, 13, "12", True])
 def test_other_universes_are_refused(universe: Scalar) -> None:
-    """
-    In the cluster's ad and in a row alike, and a text or a truth value is no universe.
-    """
+    """In the cluster's ad and in a row alike, and a text or a truth value is no universe."""
     with pytest.raises(Unacceptable, match="vanilla, local and scheduler"):
         check({**AD, "JobUniverse": universe}, [], [[]], limit=10)
     with pytest.raises(Unacceptable, match="vanilla, local and scheduler"):

@@ -1,6 +1,4 @@
-"""
-What a job's ad says of its machines.
-"""
+"""What a job's ad says of its machines."""
 
 from kettle_services.schedd.domain.jobs.machine_attrs import machine_notes
 from kettle_wire.ads import Ad, Expr
@@ -19,9 +17,7 @@ def test_a_job_that_asks_for_nothing_has_nothing_noted() -> None:
 
 
 def test_the_newest_comes_first() -> None:
-    """
-    What was noted before moves on by one place; as long as the history is.
-    """
+    """What was noted before moves on by one place; as long as the history is."""
     job: Ad = {
         "JobMachineAttrs": "opsys, Twice Odd Lost a-b",
         "JobMachineAttrsHistoryLength": 2,
@@ -37,9 +33,7 @@ def test_the_newest_comes_first() -> None:
 
 
 def test_the_site_asks_too() -> None:
-    """
-    What both name is noted once; the job says of how many machines.
-    """
+    """What both name is noted once; the job says of how many machines."""
     job: Ad = {"JobMachineAttrs": "cpus", "JobMachineAttrsHistoryLength": 0}
     assert {} == machine_notes(job, "s", SLOT, 0.0, system=("Cpus",), history=3)
     del job["JobMachineAttrsHistoryLength"]

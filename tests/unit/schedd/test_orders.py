@@ -1,6 +1,4 @@
-"""
-What an owner may order of a job, and what counts when orders follow each other.
-"""
+"""What an owner may order of a job, and what counts when orders follow each other."""
 
 import pytest
 from hypothesis import given

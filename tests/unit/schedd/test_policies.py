@@ -1,6 +1,4 @@
-"""
-The schedd's looks at its jobs: what they record, what they cost, and what they order.
-"""
+"""The schedd's looks at its jobs: what they record, what they cost, and what they order."""
 
 import asyncio
 import time
@@ -120,9 +118,7 @@ async def schedd(settings: ScheddSettings | None = None) -> AsyncGenerator[Sched
 
 
 async def test_a_look_holds_releases_and_removes() -> None:
-    """
-    Each look carries out one verdict of each job, and the next one sees what came of it.
-    """
+    """Each look carries out one verdict of each job, and the next one sees what came of it."""
     async with schedd() as ap:
         await ap.submit(
             {
@@ -174,9 +170,7 @@ async def test_a_vacate_is_ordered_until_the_attempt_is_over() -> None:
 
 
 async def test_an_attempt_that_is_being_ended_is_left_alone() -> None:
-    """
-    A job that is held or released while its attempt lives is looked at again when that is over.
-    """
+    """A job that is held or released while its attempt lives is looked at again when that is over."""
     async with schedd() as ap:
         await ap.run({"PeriodicHold": Expr("NumHolds == 0"), "PeriodicRelease": True})
         for _ in range(3):
@@ -227,9 +221,7 @@ async def test_an_exit_counts_that_a_hold_was_too_late_for(released: bool, statu
 
 
 async def test_an_exit_hold_holds_a_job_that_was_held_and_released() -> None:
-    """
-    The attempt that ends is the one of before.
-    """
+    """The attempt that ends is the one of before."""
     async with schedd() as ap:
         await ap.run({"OnExitHold": Expr("ExitCode == 3"), "OnExitHoldSubCode": 7})
         await ap.recorder.record([
@@ -249,9 +241,7 @@ async def test_an_exit_hold_holds_a_job_that_was_held_and_released() -> None:
 async def test_a_program_exits_when_it_does_and_not_when_we_hear_of_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """
-    A report that was long on its way makes no job too long.
-    """
+    """A report that was long on its way makes no job too long."""
     for at, status in ((2.0, "gone"), (9.0, "held")):
         async with schedd() as ap:
             with monkeypatch.context() as earlier:
@@ -263,9 +253,7 @@ async def test_a_program_exits_when_it_does_and_not_when_we_hear_of_it(
 
 
 async def test_an_order_to_vacate_is_for_one_attempt() -> None:
-    """
-    If it comes too late for its attempt, it does not keep the next one from being vacated.
-    """
+    """If it comes too late for its attempt, it does not keep the next one from being vacated."""
     async with schedd() as ap:
         await ap.run({"PeriodicVacate": True, "Requirements": False})
         await ap.submit({"PeriodicHold": True})  # this has to be committed first
@@ -280,9 +268,7 @@ async def test_an_order_to_vacate_is_for_one_attempt() -> None:
 
 
 async def test_a_policy_vacates_with_its_subcode() -> None:
-    """
-    It is recorded with what it was ordered with.
-    """
+    """It is recorded with what it was ordered with."""
     async with schedd() as ap:
         await ap.run({"PeriodicVacate": True, "PeriodicVacateSubCode": 42, "Requirements": False})
         await ap.policies.evaluate_all()
@@ -293,9 +279,7 @@ async def test_a_policy_vacates_with_its_subcode() -> None:
 
 @pytest.mark.parametrize("subcode", [1e30, 2**63 - 1, float("inf"), "x"])
 async def test_no_subcode_stops_the_schedd(subcode: float | str) -> None:
-    """
-    What cannot be recorded is none.
-    """
+    """What cannot be recorded is none."""
     async with schedd() as ap:
         await ap.run({"PeriodicHold": True, "PeriodicHoldSubCode": subcode})
         await ap.policies.evaluate_all()
@@ -303,9 +287,7 @@ async def test_no_subcode_stops_the_schedd(subcode: float | str) -> None:
 
 
 async def test_nobody_manages_a_job_in_its_submitters_stead() -> None:
-    """
-    To say so exempts from no rule of the site.
-    """
+    """To say so exempts from no rule of the site."""
     rule = (SystemRule(expression="true"),)
     async with schedd(ScheddSettings(name="ap", system_periodic_remove=rule)) as ap:
         await ap.submit({"Managed": "External"})
@@ -314,9 +296,7 @@ async def test_nobody_manages_a_job_in_its_submitters_stead() -> None:
 
 
 async def test_an_end_that_nobody_knows_holds_the_job() -> None:
-    """
-    It is no success.
-    """
+    """It is no success."""
     async with schedd() as ap:
         await ap.run({})
         await ap.told(Finished())
@@ -339,9 +319,7 @@ async def _held_and_released(ap: Schedd) -> bool:
 
 
 async def test_a_removed_job_that_exits_leaves() -> None:
-    """
-    No policy keeps it.
-    """
+    """No policy keeps it."""
     async with schedd() as ap:
         await ap.run({"OnExitRemove": False, "PeriodicRemove": Expr("JobStatus == 2"), "OnExitHold": True})
         await ap.policies.evaluate_all()
@@ -376,9 +354,7 @@ async def test_nobody_waits_long_for_a_look(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 async def test_jobs_without_a_policy_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    No ad is made for them, unless the site has a rule for all.
-    """
+    """No ad is made for them, unless the site has a rule for all."""
     rule = (SystemRule(expression='Args == "1"'),)
     for settings, held in (
         (ScheddSettings(name="ap"), 0),
@@ -394,17 +370,13 @@ async def test_jobs_without_a_policy_are_not_looked_at(monkeypatch: pytest.Monke
 
 
 async def test_looks_take_a_small_share_of_the_time() -> None:
-    """
-    What takes long is done less often, but at least once in the longest interval.
-    """
+    """What takes long is done less often, but at least once in the longest interval."""
     async with schedd() as ap:
         assert [60.0, 60.0, 500.0, 1200.0] == [ap.policies.pause(spent) for spent in (0.0, 0.6, 5.0, 50.0)]
 
 
 def test_a_rule_that_cannot_be_read_stops_the_service(tmp_path: Path) -> None:
-    """
-    With the file, the setting, and what is wrong.
-    """
+    """With the file, the setting, and what is wrong."""
     path = tmp_path / "kettle.toml"
     path.write_text('[[schedd.system_periodic_remove]]\nexpression = "NumHolds >"\n')
     with pytest.raises(SettingsError) as refusal:
@@ -415,9 +387,7 @@ def test_a_rule_that_cannot_be_read_stops_the_service(tmp_path: Path) -> None:
 
 
 def test_rules_are_tables_in_a_file_and_lists_in_a_variable(tmp_path: Path) -> None:
-    """
-    Both ways say the same.
-    """
+    """Both ways say the same."""
     path = tmp_path / "kettle.toml"
     path.write_text(
         '[[schedd.system_periodic_hold]]\nname = "big"\nexpression = "RequestMemory > 1000"\nsubcode = "7"\n'

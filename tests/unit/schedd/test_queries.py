@@ -94,9 +94,7 @@ NAMES = sorted({name for job in filled().jobs for name in filled().ad(job)})
     st.lists(st.sampled_from([*NAMES, "Nothing"]).flatmap(lambda name: st.sampled_from([name, name.lower()])))
 )
 def test_some_attributes_are_those_of_the_whole_ad(names: list[str]) -> None:
-    """
-    Whatever has happened to a job and however the names are spelled; without names it is the whole.
-    """
+    """Whatever has happened to a job and however the names are spelled; without names it is the whole."""
     queue = filled()
     view, wanted = QueuedJobAds(queue, names), {name.lower() for name in names}
     for job in queue.jobs:
@@ -153,9 +151,7 @@ async def answer(asks: Queries, request: QueryJobs) -> JobAds:
     ],
 )
 async def test_totals_count_what_a_list_shows(select: Select) -> None:
-    """
-    By status, for any selection; and the list is in the order of the queue.
-    """
+    """By status, for any selection; and the list is in the order of the queue."""
     async with asked(filled()) as asks:
         listed = await answer(asks, QueryJobs(select=select, projection=["JobStatus", "ClusterId", "ProcId"]))
         totals = await answer(asks, QueryJobs(select=select, totals=True))
@@ -166,9 +162,7 @@ async def test_totals_count_what_a_list_shows(select: Select) -> None:
 
 
 async def test_too_much_is_refused_before_all_of_it_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    What is more than the bus carries is refused with what to do; a limit makes it less.
-    """
+    """What is more than the bus carries is refused with what to do; a limit makes it less."""
     rows: list[list[Scalar]] = [[] for _ in range(100)]
     queue = Queue("ap")
     queue.apply("cluster/1", ClusterSubmitted(cluster=1, owner="anna", ad=AD, columns=[], rows=rows), 10**12)

@@ -74,9 +74,7 @@ def picture(queue: Queue) -> object:
 
 
 def test_the_working_set_restores_the_queue() -> None:
-    """
-    A queue that is read back from its rows answers everything as the one that wrote them.
-    """
+    """A queue that is read back from its rows answers everything as the one that wrote them."""
     recorder = Recorder()
     recorder.apply("cluster/1", cluster(1, [["a"], ["b"], ["c"]], ["Args"]))
     recorder.apply("cluster/2", cluster(2, [[1], [2]], ["RequestMemory"], owner="bob"))
@@ -103,9 +101,7 @@ def test_a_finished_cluster_leaves_no_rows() -> None:
 
 
 def test_jobs_come_in_order_of_priority_and_age() -> None:
-    """
-    A higher JobPrio goes first, then the older job.
-    """
+    """A higher JobPrio goes first, then the older job."""
     queue = Queue("ap")
     queue.apply("cluster/1", cluster(1, [[0], [5], [5]], ["JobPrio"]), 0)
     (_, first, autocluster, count), *rest = queue.requests("alice")
@@ -117,9 +113,7 @@ def test_jobs_come_in_order_of_priority_and_age() -> None:
 
 
 def test_jobs_that_a_machine_can_tell_apart_are_in_different_autoclusters() -> None:
-    """
-    A row that changes what Requirements looks at makes another autocluster, any other row does not.
-    """
+    """A row that changes what Requirements looks at makes another autocluster, any other row does not."""
     queue = Queue("ap")
     queue.apply("cluster/1", cluster(1, [["x"], ["y"]], ["Args"]), 0)
     assert 1 == len(queue.requests("alice"))
@@ -147,9 +141,7 @@ def test_what_jobs_ask_of_devices_tells_them_apart(ad: Ad, column: str, rows: li
 
 
 def test_the_ad_shows_what_has_happened() -> None:
-    """
-    The ad of a running job has its submission's attributes and those that its events have set.
-    """
+    """The ad of a running job has its submission's attributes and those that its events have set."""
     recorder = Recorder()
     recorder.apply("cluster/7", cluster(7, [["--n 3"]], ["Args"]))
     recorder.run(JobId(7, 0), "c1")
@@ -173,9 +165,7 @@ def test_a_job_was_renewed_when_it_began_or_later() -> None:
 
 
 def test_selections_keep_the_queue_order() -> None:
-    """
-    Listed jobs, whole clusters and owners add up; an empty selection is everything.
-    """
+    """Listed jobs, whole clusters and owners add up; an empty selection is everything."""
     queue = Queue("ap")
     queue.apply("cluster/1", cluster(1, [[], []], []), 0)
     queue.apply("cluster/2", cluster(2, [[]], [], owner="bob"), 0)
@@ -198,9 +188,7 @@ def test_selections_keep_the_queue_order() -> None:
 
 
 def test_a_cooling_job_is_offered_when_its_time_has_come() -> None:
-    """
-    A job that failed twice in a row is not asked for until it has cooled, also after a restart.
-    """
+    """A job that failed twice in a row is not asked for until it has cooled, also after a restart."""
     recorder, job = Recorder(), JobId(1, 0)
     recorder.apply("cluster/1", cluster(1, [[]], []))
     for number in (1, 2):

@@ -24,9 +24,7 @@ def test_the_last_refusal_is_told_and_an_old_one_is_not(monkeypatch: pytest.Monk
 
 
 def test_no_more_are_kept_than_somebody_may_ask_for() -> None:
-    """
-    Of 1,001 the first is forgotten.
-    """
+    """Of 1,001 the first is forgotten."""
     told = Refusals()
     for autocluster in range(1_001):
         told.add_refusal(("alice", autocluster), "slot1@m", "no")

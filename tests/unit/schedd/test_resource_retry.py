@@ -1,6 +1,4 @@
-"""
-What a job asks for after it has run out of something.
-"""
+"""What a job asks for after it has run out of something."""
 
 import pytest
 
@@ -28,16 +26,12 @@ MEMORY: Ad = {"RequestMemory": 1024}
     ],
 )  # fmt: skip
 def test_it_asks_for_the_next_amount(said: Ad, expected: Ad) -> None:
-    """
-    The next one that is more; none if there is none, and then it is held.
-    """
+    """The next one that is more; none if there is none, and then it is held."""
     assert expected == grown(MEMORY | said, 34, 102, 0.0)
 
 
 def test_other_holds_are_holds() -> None:
-    """
-    Only what it has run out of is asked for.
-    """
+    """Only what it has run out of is asked for."""
     ad: Ad = {"RequestDisk": 5, "RetryRequestDisk": Expr("{7}"), "RetryRequestMemory": Expr("{7}")}
     assert {"RequestDisk": 7} == grown(ad, 34, 104, 0.0)
     for code, subcode in ((34, 102), (34, 0), (3, 104), (12, 104)):

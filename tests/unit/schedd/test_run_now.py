@@ -54,7 +54,9 @@ async def so(condition: Callable[[], bool]) -> None:
 
 
 class Startd:
-    """A machine that says the same to all requests for claims until it is told another answer; None: nothing at all."""
+    """
+    A machine that says the same to all requests for claims until it is told another answer; None: nothing at all.
+    """
 
     def __init__(self) -> None:
         self.says: str | None = "waiting"
@@ -173,9 +175,7 @@ async def test_now_is_accepted_once_per_id_and_looked_at_anew_under_another(tmp_
 
 
 async def test_the_answer_of_now_outlives_its_schedd(tmp_path: Path) -> None:
-    """
-    It is stored as those of all commands: whoever serves the queue next has it.
-    """
+    """It is stored as those of all commands: whoever serves the queue next has it."""
     async with schedd(tmp_path) as ap:
         await ap.now("one")
         ap.swaps = RunNowCommands(ap.recorder, ap.claims)
@@ -202,9 +202,7 @@ async def test_nobody_says_that_nothing_changed_who_does_not_know(tmp_path: Path
 
 
 async def test_who_gave_a_wrong_id_or_another_ones_job_is_refused(tmp_path: Path) -> None:
-    """
-    The id is looked at like that of every command.
-    """
+    """The id is looked at like that of every command."""
     async with schedd(tmp_path) as ap:
         assert "malformed" == (await ap.refused(""))[0]
         assert "malformed" == (await ap.refused("x" * 65))[0]
@@ -256,9 +254,7 @@ async def test_a_job_does_not_wait_for_one_slot_for_ever(tmp_path: Path) -> None
 
 
 async def test_local_jobs_are_started_a_hundred_at_a_time(tmp_path: Path) -> None:
-    """
-    However many may start: one look asks for a hundred claims, and the next one for more.
-    """
+    """However many may start: one look asks for a hundred claims, and the next one for more."""
     leave_word(tmp_path, LocalStartd(startd="ep", slot="local@ep", capability="ours"))
     async with schedd(tmp_path) as ap:
         await ap.submit({"JobUniverse": 12}, count=150)
@@ -294,9 +290,7 @@ async def test_what_happens_in_the_queue_does_not_make_more_looks(tmp_path: Path
 
 
 async def test_a_refusal_is_over_when_a_local_job_is(tmp_path: Path) -> None:
-    """
-    The machine had no room; the claim that is given back makes some: nobody waits for the interval.
-    """
+    """The machine had no room; the claim that is given back makes some: nobody waits for the interval."""
     leave_word(tmp_path, LocalStartd(startd="ep", slot="local@ep", capability="ours"))
     async with schedd(tmp_path) as ap:
         await ap.submit({"JobUniverse": 12}, count=1)

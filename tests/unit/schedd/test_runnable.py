@@ -8,9 +8,7 @@ procs = st.lists(st.integers(0, 30), max_size=20)
 
 
 def test_a_place_that_was_left_does_not_count() -> None:
-    """
-    A job comes back behind others, not where it was.
-    """
+    """A job comes back behind others, not where it was."""
     runnable, one, other = Runnable(), JobId(1, 0), JobId(1, 1)
     runnable.add([one, other], 5)
     runnable.discard([one], 5)
@@ -25,9 +23,7 @@ def test_a_place_that_was_left_does_not_count() -> None:
 def test_the_best_is_the_first_of_those_that_are_in(
     steps: list[tuple[bool, list[int], int, bool]],
 ) -> None:
-    """
-    However many come and go at once, and whether somebody looks in between or not.
-    """
+    """However many come and go at once, and whether somebody looks in between or not."""
     runnable, there = Runnable(), set[tuple[int, int]]()
     for add, some, priority, look in steps:
         places = {(-priority, proc) for proc in some}

@@ -1,6 +1,4 @@
-"""
-What a shadow is sent, and sent again.
-"""
+"""What a shadow is sent, and sent again."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -96,9 +94,7 @@ async def test_what_is_on_its_way_is_not_sent_twice() -> None:
 
 
 async def test_who_begins_anew_is_sent_everything() -> None:
-    """
-    A shadow that lists nothing has forgotten what was on its way to it.
-    """
+    """A shadow that lists nothing has forgotten what was on its way to it."""
     async with owner() as one:
         assert [A, B, C] == one.sync()
         one.shadows.hand_over(B, "s")
@@ -106,9 +102,7 @@ async def test_who_begins_anew_is_sent_everything() -> None:
 
 
 async def test_what_could_not_be_delivered_is_not_on_its_way(caplog: pytest.LogCaptureFixture) -> None:
-    """
-    A shadow that is not reached is sent it when it asks.
-    """
+    """A shadow that is not reached is sent it when it asks."""
     async with owner() as one:
         assert [] == one.sync(*JOBS)
         one.shadows.hand_over(B)
@@ -121,9 +115,7 @@ async def test_what_could_not_be_delivered_is_not_on_its_way(caplog: pytest.LogC
 
 
 async def test_who_only_asks_is_told_nothing_else() -> None:
-    """
-    An answer leaves no task behind that would have to be ended.
-    """
+    """An answer leaves no task behind that would have to be ended."""
     async with asyncio.TaskGroup() as tasks:
         bus = await MemoryWorld().connect(daemon("schedd"))
         shadows = ShadowDispatch(

@@ -1,6 +1,4 @@
-"""
-Jobs whose files are sent to the access point: what their submission becomes.
-"""
+"""Jobs whose files are sent to the access point: what their submission becomes."""
 
 from pathlib import Path
 
@@ -20,17 +18,13 @@ AD: Ad = {"Cmd": "/home/ada/run", "Iwd": "/home/ada", "LeaveJobInQueue": False}
 
 
 def job(ad: Ad, columns: list[str], rows: list[list[Scalar]], proc: int) -> Ad:
-    """
-    The ad of a job of cluster 7, as the queue has it.
-    """
+    """The ad of a job of cluster 7, as the queue has it."""
     ad, columns, rows = placed((ad, columns, rows), ROOT)
     return job_ad(ClusterSubmitted(cluster=7, owner="ada", ad=ad, columns=columns, rows=rows), 10**12, proc)
 
 
 def test_each_job_has_a_place_of_its_own() -> None:
-    """
-    Its Iwd, and there the two streams; what the submitter named is kept, and can be had again.
-    """
+    """Its Iwd, and there the two streams; what the submitter named is kept, and can be had again."""
     own: list[list[Scalar]] = [["out.0", "/x/err"], ["out.1", "/x/err"], ["same", "same"], ["/dev/null", "e"]]
     ads = [job(AD, ["Out", "Err"], own, proc) for proc in range(4)]
     assert [f"{ROOT}/7/{proc}" for proc in range(4)] == [ad["Iwd"] for ad in ads]
@@ -99,9 +93,7 @@ def test_what_would_open_other_files_is_refused(said: Ad) -> None:
 
 
 def test_only_its_files_release_it() -> None:
-    """
-    Neither a person nor a policy does; it can be removed, and a hold by its owner changes nothing.
-    """
+    """Neither a person nor a policy does; it can be removed, and a hold by its owner changes nothing."""
     waiting = evolve(Job(), held())
     with pytest.raises(Refused):
         decide(waiting, Release(reason="", by="ada"))
@@ -116,9 +108,7 @@ def test_only_its_files_release_it() -> None:
 
 
 def test_its_ad_says_when_its_files_came() -> None:
-    """
-    A hold for files is nothing that counts as one; and a later one does not change the times.
-    """
+    """A hold for files is nothing that counts as one; and a later one does not change the times."""
     ad = job(AD, [], [[]], 0)
     assert not is_spooled(ad)
     apply(ad, held(), 100 * 10**6)

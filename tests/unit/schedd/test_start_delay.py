@@ -1,6 +1,4 @@
-"""
-Jobs of one owner that start one after the other.
-"""
+"""Jobs of one owner that start one after the other."""
 
 import asyncio
 import time
@@ -14,9 +12,7 @@ A, B, C = JobId(1, 0), JobId(1, 1), JobId(1, 2)
 
 
 async def test_the_next_one_waits() -> None:
-    """
-    As long as the one before says; then it is started, and the one after it waits anew.
-    """
+    """As long as the one before says; then it is started, and the one after it waits anew."""
     started: list[tuple[JobId, float]] = []
     done = asyncio.Event()
 
@@ -40,9 +36,7 @@ async def test_the_next_one_waits() -> None:
 
 
 async def test_nobody_waits_for_ever() -> None:
-    """
-    The site says how long at most; what is no number is no delay.
-    """
+    """The site says how long at most; what is no number is no delay."""
     pace = StartDelay(longest=0.0, start=lambda _: None)
     pace.record_start("ada", {"NextJobStartDelay": 1000})
     assert not pace.must_wait("ada", A)

@@ -1,6 +1,4 @@
-"""
-The AsyncAPI document says of subjects and messages what the code does.
-"""
+"""The AsyncAPI document says of subjects and messages what the code does."""
 
 import json
 import re
@@ -39,9 +37,7 @@ def address(document: dict[str, Any], channel: str) -> str:
 
 
 def test_the_addresses_are_the_subjects(document: dict[str, Any]) -> None:
-    """
-    Who fills in an address has the subject that the services use.
-    """
+    """Who fills in an address has the subject that the services use."""
     expected = {
         "frames": SUBJECTS.events("negotiator"),
         "tail": SUBJECTS.tail("ann", 12, 3, "job.held"),
@@ -60,27 +56,21 @@ def test_the_addresses_are_the_subjects(document: dict[str, Any]) -> None:
 
 
 def test_every_parameter_is_described(document: dict[str, Any]) -> None:
-    """
-    What stands in braces in an address is explained below it, and nothing else is.
-    """
+    """What stands in braces in an address is explained below it, and nothing else is."""
     for channel in document["channels"].values():
         named = {part.partition("}")[0] for part in (channel["address"] or "").split("{")[1:]}
         assert named == set(channel.get("parameters", ()))
 
 
 def test_every_published_event_has_a_message(document: dict[str, Any]) -> None:
-    """
-    Each type that is published is on exactly one of the live channels: of jobs, or of the pool.
-    """
+    """Each type that is published is on exactly one of the live channels: of jobs, or of the pool."""
     live = [set(document["channels"][name]["messages"]) for name in ("tail", "tailPool")]
     assert {tag.replace("/", ".") for tag in monitoring.TYPES.values()} == live[0] | live[1]
     assert set() == live[0] & live[1]
 
 
 def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
-    """
-    The document stands on its own.
-    """
+    """The document stands on its own."""
     found = set(re.findall(r'"\$ref": "([^"]*)"', json.dumps(document)))
     assert found
     for reference in found:

@@ -1,6 +1,4 @@
-"""
-What a published struct may become without a new version.
-"""
+"""What a published struct may become without a new version."""
 
 import itertools
 from typing import Any
@@ -102,23 +100,17 @@ def test_a_published_type_keeps_its_meaning(fields: Fields, says: str) -> None:
     ],
 )
 def test_what_may_be_absent_may_be_added(now: type[Event]) -> None:
-    """
-    A field with a default is no new meaning, nor is another name in the program.
-    """
+    """A field with a default is no new meaning, nor is another name in the program."""
     assert [] == incompatible(of(event(*PUBLISHED)), of(now))
 
 
 def test_a_type_more_is_no_change() -> None:
-    """
-    New types may be published at any time.
-    """
+    """New types may be published at any time."""
     assert [] == incompatible(of(event(*PUBLISHED)), of(event(*PUBLISHED), event(tag="thing.undone/1")))
 
 
 def test_a_published_type_is_never_taken_away() -> None:
-    """
-    A version more does not replace the one before: that is in the log.
-    """
+    """A version more does not replace the one before: that is in the log."""
     newer = event(*PUBLISHED, ("f", int), name="DoneV2", tag="thing.done/2")
     [problem] = incompatible(of(event(*PUBLISHED)), of(newer))
     assert problem.startswith("thing.done/1: it is gone; ")
@@ -137,17 +129,13 @@ class KeptV1(Superseded, frozen=True, tag="thing.kept/1"):
 
 
 def test_superseding_is_the_way() -> None:
-    """
-    With the old type kept beside its successor, a change of any kind is clean.
-    """
+    """With the old type kept beside its successor, a change of any kind is clean."""
     before = of(event(("a", int), tag="thing.kept/1"))
     assert [] == incompatible(before, of(Kept, superseded=(KeptV1,)))
 
 
 def test_appended_items_of_arrays() -> None:
-    """
-    An array may get an item at its end that may be absent, and none in its middle.
-    """
+    """An array may get an item at its end that may be absent, and none in its middle."""
     old = {"frames/frame.json": {"title": "frame", "prefixItems": [{"type": "string"}], "minItems": 1}}
     more = {"prefixItems": [{"type": "string"}, {"type": "integer"}]}
     assert [] == incompatible(old, {"frames/frame.json": {"title": "frame", **more, "minItems": 1}})

@@ -54,9 +54,7 @@ async def chirping(tmp_path: Path, record: Record) -> AsyncIterator[Chirping]:
 
 
 async def test_a_machine_sets_only_what_may_be_set_without_hurry(chirping: Chirping, record: Record) -> None:
-    """
-    Whatever it reports: the names are the shadow's, not the machine's.
-    """
+    """Whatever it reports: the names are the shadow's, not the machine's."""
     chirping.collect(
         {"WantIOProxy": "true", "TransferInput": '"/etc/passwd"', "Stage": "1", "ChirpDone": "0.5"}
     )
@@ -66,9 +64,7 @@ async def test_a_machine_sets_only_what_may_be_set_without_hurry(chirping: Chirp
 
 
 async def test_what_is_set_without_hurry_has_an_allowance(chirping: Chirping, record: Record) -> None:
-    """
-    Beyond it only the newest value is kept, and recorded at the end of the run.
-    """
+    """Beyond it only the newest value is kept, and recorded at the end of the run."""
     for stage in range(2, 50):
         chirping.collect({"ChirpStage": str(stage)})
         await chirping.settled()
@@ -81,9 +77,7 @@ async def test_what_is_set_without_hurry_has_an_allowance(chirping: Chirping, re
 
 
 async def test_what_waits_does_not_replace_what_was_said_later(tmp_path: Path, record: Record) -> None:
-    """
-    A value set at once is newer than one that waits for room.
-    """
+    """A value set at once is newer than one that waits for room."""
     work = FileWork(1)
     terms = Terms(at_once=2, hourly=0)
     ad: Ad = {"WantIOProxy": True, "Iwd": str(tmp_path)}
@@ -100,9 +94,7 @@ async def test_what_waits_does_not_replace_what_was_said_later(tmp_path: Path, r
 
 
 async def test_one_job_has_few_wishes_in_hand(chirping: Chirping, record: Record) -> None:
-    """
-    Whoever asks without waiting for answers is told to try again, until there is one.
-    """
+    """Whoever asks without waiting for answers is told to try again, until there is one."""
     record.slow = asyncio.get_running_loop().create_future()
     told = [asyncio.ensure_future(chirping.grant(Note("x"))) for _ in range(20)]
     await asyncio.sleep(0)
@@ -115,9 +107,7 @@ async def test_one_job_has_few_wishes_in_hand(chirping: Chirping, record: Record
 
 
 async def test_a_wish_that_fails_fails_alone(chirping: Chirping, monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    An error that nobody thought of is one answer, and the next wish is granted.
-    """
+    """An error that nobody thought of is one answer, and the next wish is granted."""
 
     def fail(_files: RemoteFiles, _wish: FileWish) -> Chirped:
         raise RecursionError
@@ -129,9 +119,7 @@ async def test_a_wish_that_fails_fails_alone(chirping: Chirping, monkeypatch: py
 
 
 async def test_files_have_threads_of_their_own() -> None:
-    """
-    As many as can hang, hang, and whoever else needs a thread has one.
-    """
+    """As many as can hang, hang, and whoever else needs a thread has one."""
     work, gate = FileWork(1), threading.Event()
     hanging = [asyncio.ensure_future(work.do(gate.wait)) for _ in range(64)]
     try:

@@ -15,9 +15,7 @@ from kettle_services.shadow.files.access import FileAccess, OwnFileError
     [("alice", ""), ("bob", "belongs to bob"), ("", "belongs to nobody"), ("Alice", "Alice"), (7, "nobody")],
 )
 def test_only_the_accounts_own_jobs(owner: str | int, refused: str) -> None:
-    """
-    Whoever names a file gets it with the rights of the account, so they must be theirs.
-    """
+    """Whoever names a file gets it with the rights of the account, so they must be theirs."""
     said = stranger({"Owner": owner}, "alice")
 
     assert bool(refused) == bool(said)
@@ -25,24 +23,18 @@ def test_only_the_accounts_own_jobs(owner: str | int, refused: str) -> None:
 
 
 def test_a_job_without_an_owner_is_nobodys() -> None:
-    """
-    A missing attribute is no permission.
-    """
+    """A missing attribute is no permission."""
     assert "belongs to nobody" in stranger({}, "alice")
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/../b", "/a", "a/", "a\0b", "\udcff"])
 def test_names_that_leave_a_sandbox_or_cannot_be_said(name: str) -> None:
-    """
-    They are refused where the job is known, with a sentence.
-    """
+    """They are refused where the job is known, with a sentence."""
     assert not is_inside(name)
 
 
 def test_the_pools_directory_is_refused_however_it_is_reached(tmp_path: Path) -> None:
-    """
-    Itself, what is below it, what will be, and links; not a neighbour whose name begins alike.
-    """
+    """Itself, what is below it, what will be, and links; not a neighbour whose name begins alike."""
     home, work = tmp_path / "home", tmp_path / "work"
     (home / "credentials").mkdir(parents=True)
     work.mkdir()
@@ -64,9 +56,7 @@ def test_the_pools_directory_is_refused_however_it_is_reached(tmp_path: Path) ->
 
 
 def test_only_regular_files_are_opened(tmp_path: Path) -> None:
-    """
-    A pipe would wait for a writer for ever, a device has no end.
-    """
+    """A pipe would wait for a writer for ever, a device has no end."""
     places = FileAccess(tmp_path / "home")
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", tmp_path, Path("/dev/zero")):

@@ -1,6 +1,4 @@
-"""
-Which mails a job gets about itself, and what they say.
-"""
+"""Which mails a job gets about itself, and what they say."""
 
 from typing import Final
 
@@ -50,9 +48,7 @@ def frame(number: int, stream: str, event: Event) -> Frame:
 
 
 def told(submission: ClusterSubmitted, *events: Event) -> list[Mail]:
-    """
-    The mails about a life; the projector is stopped and goes on after each frame.
-    """
+    """The mails about a life; the projector is stopped and goes on after each frame."""
     projector, mails = MailProjector("ap"), list[Mail]()
     streams: list[tuple[str, Event]] = [("cluster/7", submission), *(("job/7.0", event) for event in events)]
     for number, (stream, event) in enumerate(streams, start=1):
@@ -76,17 +72,13 @@ def told(submission: ClusterSubmitted, *events: Event) -> list[Mail]:
     ],
 )
 def test_each_wish_has_its_mails(wish: int, end: Event, subjects: list[str]) -> None:
-    """
-    Never, always, complete, error, start; a hold by the owner himself is no news to him.
-    """
+    """Never, always, complete, error, start; a hold by the owner himself is no news to him."""
     mails = told(submitted(JobNotification=wish), *LIFE, end)
     assert [f"[Kettle] Job 7.0 {subject}" for subject in subjects] == [mail.subject for mail in mails]
 
 
 def test_the_mail_says_what_ran_what_it_used_and_what_was_asked_for() -> None:
-    """
-    To whom the submitter named, with the attributes that he named.
-    """
+    """To whom the submitter named, with the attributes that he named."""
     said: dict[str, Scalar] = {
         "JobNotification": 2,
         "NotifyUser": "ann@example.org",
@@ -116,9 +108,7 @@ Nothing = undefined
 
 
 def test_nothing_is_kept_of_jobs_that_have_left() -> None:
-    """
-    What is remembered does not grow with the history.
-    """
+    """What is remembered does not grow with the history."""
     projector = MailProjector("ap")
     empty = projector.snapshot()
     for number, event in enumerate((ASSIGNED, GOOD), start=2):

@@ -1,6 +1,4 @@
-"""
-Checkpoints at a URL as the submit side sees them: which are believed, and how they are removed.
-"""
+"""Checkpoints at a URL as the submit side sees them: which are believed, and how they are removed."""
 
 import asyncio
 import hashlib
@@ -29,9 +27,7 @@ def output(name: str, data: bytes | None) -> OutputFile:
 
 
 def test_a_checkpoint_is_where_the_job_wants_it() -> None:
-    """
-    One whose manifest is large has it fetched; other files are no matter.
-    """
+    """One whose manifest is large has it fetched; other files are no matter."""
     for data in (b"sums", None):
         check_checkpoint(AD, [output("out", b"x"), output(WHERE, RIGHT), output(MANIFEST, data)])
     check_checkpoint({}, [output("out", b"x"), output("MANIFEST.0002", b"x")])
@@ -54,17 +50,13 @@ def test_a_checkpoint_is_where_the_job_wants_it() -> None:
     ],
 )
 def test_no_worker_says_what_is_removed_later(ad: Ad, files: list[OutputFile]) -> None:
-    """
-    What is kept as the place of a checkpoint is deleted one day, with the owner's rights.
-    """
+    """What is kept as the place of a checkpoint is deleted one day, with the owner's rights."""
     with pytest.raises(ValueError, match="not where the job's checkpoints go"):
         check_checkpoint(ad, files)
 
 
 def condemned(directory: Path, name: str, where: str, *names: str) -> None:
-    """
-    Have a checkpoint that is to be removed.
-    """
+    """Have a checkpoint that is to be removed."""
     place = directory / name
     place.mkdir(parents=True)
     (place / "URL").write_text(where)
@@ -99,9 +91,7 @@ async def test_what_is_condemned_goes_and_nothing_else(tmp_path: Path) -> None:
 
 
 async def settled(cleaner: Cleaner, list_: Path) -> None:
-    """
-    Until nothing is condemned any more.
-    """
+    """Until nothing is condemned any more."""
     running = asyncio.create_task(cleaner.run())
     async with asyncio.timeout(20):
         while list(list_.iterdir()):
@@ -177,9 +167,7 @@ def test_what_is_removed_leaves_no_empty_directories(tmp_path: Path) -> None:
 async def test_a_server_that_never_comes_back_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """
-    After so many tries it is given up, with the URL in the log for whoever cleans up there.
-    """
+    """After so many tries it is given up, with the URL in the log for whoever cleans up there."""
     monkeypatch.setattr(checkpoint_cleanup, "_TRIES", 2)
     monkeypatch.setattr(checkpoint_cleanup, "_FIRST_PAUSE_S", 0.01)
     (tmp_path / "ckpt").write_text("not a directory")

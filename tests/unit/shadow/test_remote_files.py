@@ -44,9 +44,7 @@ def files(iwd: Path, home: Path) -> Iterator[RemoteFiles]:
 
 
 def test_a_file_is_written_and_read(files: RemoteFiles, iwd: Path) -> None:
-    """
-    In order, at a place, in strides; relative to the directory of the submission.
-    """
+    """In order, at a place, in strides; relative to the directory of the submission."""
     fd = files.carry_out(OpenFile("a", "rwct", 0o600)).result
 
     assert 6 == files.carry_out(WriteFile(fd, b"abcdef")).result
@@ -62,9 +60,7 @@ def test_a_file_is_written_and_read(files: RemoteFiles, iwd: Path) -> None:
 
 
 def test_files_are_looked_at_and_changed(files: RemoteFiles, iwd: Path) -> None:
-    """
-    With the names of the protocol.
-    """
+    """With the names of the protocol."""
     (iwd / "a").write_text("hello")
     wishes: list[FileWish] = [
         OnPath("mkdir", ["d"], [0o700]), OnPath("rename", ["a", "d/b"]), OnPath("symlink", ["b", "d/c"]),
@@ -125,9 +121,7 @@ def test_what_cannot_be_done_is_told(files: RemoteFiles, iwd: Path, wish: FileWi
 
 
 def test_the_pools_own_directory_is_not_to_be_had(files: RemoteFiles, iwd: Path, home: Path) -> None:
-    """
-    Not by its path, not by a link to it or into it, and not by taking away what it lies in.
-    """
+    """Not by its path, not by a link to it or into it, and not by taking away what it lies in."""
     (iwd / "link").symlink_to(home)
     (iwd / "file").symlink_to(home / "secret")
     wishes: list[FileWish] = [
@@ -146,9 +140,7 @@ def test_the_pools_own_directory_is_not_to_be_had(files: RemoteFiles, iwd: Path,
 
 
 def test_a_job_has_not_all_files_open(files: RemoteFiles, iwd: Path) -> None:
-    """
-    So many, and room for more when it closes one.
-    """
+    """So many, and room for more when it closes one."""
     (iwd / "a").touch()
     opened = [files.carry_out(OpenFile("a", "r")).result for _ in range(MOST_OPEN + 1)]
 
@@ -158,9 +150,7 @@ def test_a_job_has_not_all_files_open(files: RemoteFiles, iwd: Path) -> None:
 
 
 def test_a_tree_deeper_than_a_stack_is_removed(files: RemoteFiles, iwd: Path) -> None:
-    """
-    With few descriptors, and nothing of it is left.
-    """
+    """With few descriptors, and nothing of it is left."""
     (iwd / "top").mkdir()
     here = os.open(iwd / "top", os.O_PATH)
     for _ in range(3000):
@@ -175,9 +165,7 @@ def test_a_tree_deeper_than_a_stack_is_removed(files: RemoteFiles, iwd: Path) ->
 
 
 def test_links_are_followed_as_the_kernel_does(files: RemoteFiles, iwd: Path) -> None:
-    """
-    Relative and absolute ones, in the middle and at the end, and past `..`.
-    """
+    """Relative and absolute ones, in the middle and at the end, and past `..`."""
     (iwd / "a" / "b").mkdir(parents=True)
     (iwd / "a" / "file").write_text("found")
     (iwd / "in").symlink_to(iwd / "a" / "b")
@@ -190,9 +178,7 @@ def test_links_are_followed_as_the_kernel_does(files: RemoteFiles, iwd: Path) ->
 
 
 def test_all_jobs_together_have_not_all_files_open(iwd: Path, home: Path) -> None:
-    """
-    Another job's file has room again when the first job's is closed, or its run is over.
-    """
+    """Another job's file has room again when the first job's is closed, or its run is over."""
     (iwd / "a").touch()
     room = threading.BoundedSemaphore(1)
     one, other = (RemoteFiles(str(iwd), FileAccess(home), room) for _ in range(2))

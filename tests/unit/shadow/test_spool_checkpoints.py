@@ -1,6 +1,4 @@
-"""
-What evicted jobs left for their next run.
-"""
+"""What evicted jobs left for their next run."""
 
 import os
 import shutil
@@ -37,9 +35,7 @@ def saved(spool: Spool) -> dict[str, bytes]:
 
 
 async def test_the_newest_attempt_counts(tmp_path: Path) -> None:
-    """
-    With its directories; what an earlier one had left is gone.
-    """
+    """With its directories; what an earlier one had left is gone."""
     spool = Spool(tmp_path)
     await spool.save(JOB, 1, [small("a"), small("b")], fetch)
     await spool.save(JOB, 2, [small("a", b"new"), OutputFile(name="d/e", mode=0o600, size=12)], fetch)
@@ -50,9 +46,7 @@ async def test_the_newest_attempt_counts(tmp_path: Path) -> None:
 
 
 async def test_all_or_nothing(tmp_path: Path) -> None:
-    """
-    Half of what an attempt left is nothing: the next run begins with what there was before.
-    """
+    """Half of what an attempt left is nothing: the next run begins with what there was before."""
     spool = Spool(tmp_path)
     await spool.save(JOB, 1, [small("a")], fetch)
     with pytest.raises(ValueError, match="fewer bytes"):
@@ -62,9 +56,7 @@ async def test_all_or_nothing(tmp_path: Path) -> None:
 
 
 async def test_a_worker_cannot_choose_the_place(tmp_path: Path) -> None:
-    """
-    A name that leads out of the sandbox is refused.
-    """
+    """A name that leads out of the sandbox is refused."""
     spool = Spool(tmp_path / "spool")
     with pytest.raises(ValueError, match="outside"):
         await spool.save(JOB, 1, [small("../../x")], fetch)
@@ -72,9 +64,7 @@ async def test_a_worker_cannot_choose_the_place(tmp_path: Path) -> None:
 
 
 async def test_a_job_that_is_over_leaves_nothing(tmp_path: Path) -> None:
-    """
-    Its directory goes, and dropping it again does no harm.
-    """
+    """Its directory goes, and dropping it again does no harm."""
     spool = Spool(tmp_path / "spool")
     assert [] == spool.jobs()
     await spool.save(JOB, 1, [small("a")], fetch)
@@ -127,9 +117,7 @@ async def test_what_was_there_before_goes_when_the_new_is_on_the_disk(
 
 
 async def test_an_attempt_that_comes_late_takes_nothing_from_a_newer_one(tmp_path: Path) -> None:
-    """
-    What the newer one has saved stays, and so does what is arriving of it.
-    """
+    """What the newer one has saved stays, and so does what is arriving of it."""
     spool = Spool(tmp_path)
     await spool.save(JOB, 2, [small("a", b"new")], fetch)
     (tmp_path / str(JOB) / "2-2.part").mkdir()
@@ -140,26 +128,20 @@ async def test_an_attempt_that_comes_late_takes_nothing_from_a_newer_one(tmp_pat
 
 
 def remote(number: int, where: str = "x://h/j/{number:04}") -> list[OutputFile]:
-    """
-    What the pool keeps of a checkpoint at a URL.
-    """
+    """What the pool keeps of a checkpoint at a URL."""
     manifest = f"{DIRECTORY}/{manifest_name(number)}"
     return [small(WHERE, where.format(number=number).encode()), small(manifest, b"sums")]
 
 
 def condemned(spool: Spool) -> set[str]:
-    """
-    URLs below which checkpoints are to be removed.
-    """
+    """URLs below which checkpoints are to be removed."""
     if not spool.condemned.is_dir():
         return set()
     return {(place / "URL").read_text() for place in spool.condemned.iterdir()}
 
 
 async def test_a_checkpoint_elsewhere_is_condemned_when_it_has_a_successor(tmp_path: Path) -> None:
-    """
-    And the last one when its job is over; whoever removes them is woken.
-    """
+    """And the last one when its job is over; whoever removes them is woken."""
     woken: list[None] = []
     spool = Spool(tmp_path / "spool", condemns=lambda: woken.append(None))
     await spool.save(JOB, 1, [*remote(0), small("out")], fetch)
@@ -173,9 +155,7 @@ async def test_a_checkpoint_elsewhere_is_condemned_when_it_has_a_successor(tmp_p
 
 
 async def test_the_same_checkpoint_said_twice_stays(tmp_path: Path) -> None:
-    """
-    A worker that has not heard that it is saved sends it again with the report of an eviction.
-    """
+    """A worker that has not heard that it is saved sends it again with the report of an eviction."""
     spool = Spool(tmp_path / "spool")
     await spool.save(JOB, 1, remote(0), fetch)
     await spool.save(JOB, 1, remote(0), fetch)

@@ -1,6 +1,4 @@
-"""
-The spool of an access point: files that arrive piece by piece, and what jobs have of them.
-"""
+"""The spool of an access point: files that arrive piece by piece, and what jobs have of them."""
 
 import os
 from hashlib import sha256
@@ -30,17 +28,13 @@ def digest(data: bytes) -> str:
 
 
 def sent(files: SpooledFiles, data: bytes, cluster: int = 7) -> str:
-    """
-    A file that has arrived, by its digest.
-    """
+    """A file that has arrived, by its digest."""
     assert [len(data)] == files.keep(cluster, [Part(digest(data), len(data), 0, data)])
     return digest(data)
 
 
 def announced(files: SpooledFiles, *lists: dict[str, bytes], shares: list[Share] | None = None) -> str:
-    """
-    A manifest that has arrived: of each list of files, by name; the first job has the first, and so on.
-    """
+    """A manifest that has arrived: of each list of files, by name; the first job has the first, and so on."""
     said = [
         [SpooledFile(name, digest(data), len(data), 0o644) for name, data in each.items()] for each in lists
     ]
@@ -70,9 +64,7 @@ def test_a_file_is_there_when_all_of_it_is(files: SpooledFiles) -> None:
 
 
 def test_a_file_begins_anew_after_a_restart(files: SpooledFiles) -> None:
-    """
-    Nobody knows the sum of what a predecessor has written, nor whether it is all on the disk.
-    """
+    """Nobody knows the sum of what a predecessor has written, nor whether it is all on the disk."""
     name = digest(b"0123456789")
     assert [4] == files.keep(7, [Part(name, 10, 0, b"0123")])
     again = SpooledFiles(files.root, most=1000)
@@ -81,9 +73,7 @@ def test_a_file_begins_anew_after_a_restart(files: SpooledFiles) -> None:
 
 
 def test_a_file_of_a_cluster_that_has_gone_begins_anew(files: SpooledFiles) -> None:
-    """
-    What was counted of it is not on the disk any more.
-    """
+    """What was counted of it is not on the disk any more."""
     name = digest(b"0123456789")
     assert [4] == files.keep(7, [Part(name, 10, 0, b"0123")])
     files.drop([], [7])
@@ -123,9 +113,7 @@ def test_an_empty_file_is_a_file(files: SpooledFiles) -> None:
 
 
 def test_jobs_have_what_the_manifest_says(files: SpooledFiles) -> None:
-    """
-    Only those that wait: nobody exchanges the files of a job that may run.
-    """
+    """Only those that wait: nobody exchanges the files of a job that may run."""
     sent(files, b"one")
     sent(files, b"two")
     first = announced(files, {"a": b"one", "d/b": b"two"}, shares=[Share(Procs(0, 10), 0)])
@@ -180,9 +168,7 @@ def test_a_manifest_that_is_none_is_refused(files: SpooledFiles) -> None:
 
 
 def test_results_are_regular_files_below_the_jobs_own_directory(files: SpooledFiles, tmp_path: Path) -> None:
-    """
-    No link is followed, and none is told: what it leads to need not be the job's.
-    """
+    """No link is followed, and none is told: what it leads to need not be the job's."""
     job = JobId(7, 0)
     place = files.directory(job)
     (place / "deep").mkdir(parents=True)

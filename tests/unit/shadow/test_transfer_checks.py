@@ -13,9 +13,7 @@ AD: Ad = {"Iwd": "/home/alice", "Cmd": "/bin/cat", "In": "data/in.txt", "Out": "
 
 
 def test_executable_standard_input_and_listed_files_go_in() -> None:
-    """
-    They are placed flat, by base name; a trailing slash means the contents of a directory.
-    """
+    """They are placed flat, by base name; a trailing slash means the contents of a directory."""
     ad: Ad = {**AD, "TransferInput": "a.dat, sub/b.dat , tables/,"}
     names = [(str(w.path), w.name, w.contents) for w in inputs(ad)]
 
@@ -29,16 +27,12 @@ def test_executable_standard_input_and_listed_files_go_in() -> None:
 
 
 def test_an_executable_that_stays_does_not_travel() -> None:
-    """
-    With TransferExecutable false and no standard input, nothing goes in.
-    """
+    """With TransferExecutable false and no standard input, nothing goes in."""
     assert [] == inputs({"Iwd": "/", "Cmd": "/bin/true", "TransferExecutable": False})
 
 
 def test_results_go_to_the_working_directory() -> None:
-    """
-    Standard streams go where the submitter said, other files to Iwd under their name or their remap.
-    """
+    """Standard streams go where the submitter said, other files to Iwd under their name or their remap."""
     ad: Ad = {**AD, "TransferOutputRemaps": "a=b; c=/x/y"}
     targets = [destination(ad, name) for name in ("_condor_stdout", "_condor_stderr", "a", "c", "d/e")]
 
@@ -50,9 +44,7 @@ def test_results_go_to_the_working_directory() -> None:
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "/etc/passwd"])
 def test_a_worker_cannot_choose_the_place_of_a_result(name: str) -> None:
-    """
-    A name that leads out of the sandbox is refused.
-    """
+    """A name that leads out of the sandbox is refused."""
     with pytest.raises(ValueError, match="outside"):
         destination(AD, name)
 
@@ -72,17 +64,13 @@ MIB = 1 << 20
     ],
 )
 def test_what_the_submit_side_sends(attributes: Ad, expected: set[str]) -> None:
-    """
-    Neither URLs, which the worker fetches, nor anything of a job that runs where its files are.
-    """
+    """Neither URLs, which the worker fetches, nor anything of a job that runs where its files are."""
     ad: Ad = {"Iwd": "/home/alice", "Cmd": "/bin/cat", "TransferExecutable": False, **attributes}
     assert expected == {wanted.name for wanted in inputs(ad)}
 
 
 def test_results_have_a_directory_of_their_own() -> None:
-    """
-    Streams and files go there; inputs are where they are without it.
-    """
+    """Streams and files go there; inputs are where they are without it."""
     ad: Ad = {**AD, "TransferInput": "a.dat", "OutputDirectory": "/home/alice/results"}
 
     assert "/home/alice/a.dat" == str(inputs(ad)[-1].path)
@@ -92,9 +80,7 @@ def test_results_have_a_directory_of_their_own() -> None:
 
 
 def test_a_proxy_is_for_the_job_alone() -> None:
-    """
-    Whatever its modes are on the submit side; and where files are shared it stays where it is.
-    """
+    """Whatever its modes are on the submit side; and where files are shared it stays where it is."""
     ad: Ad = {
         "Iwd": "/w",
         "TransferExecutable": False,
@@ -108,9 +94,7 @@ def test_a_proxy_is_for_the_job_alone() -> None:
 
 
 def test_plugins_can_be_run() -> None:
-    """
-    Whatever their modes are on the submit side.
-    """
+    """Whatever their modes are on the submit side."""
     ad: Ad = {"Iwd": "/w", "TransferExecutable": False, "TransferPlugins": "foo=plug"}
     assert [("/w/plug", True)] == [(str(wanted.path), wanted.executable) for wanted in inputs(ad)]
 
@@ -125,9 +109,7 @@ def test_plugins_can_be_run() -> None:
     ],
 )
 def test_results_are_renamed(name: str, remaps: str, expected: str) -> None:
-    """
-    Files, and what is in a directory that is renamed.
-    """
+    """Files, and what is in a directory that is renamed."""
     assert expected == str(destination({"Iwd": "/w", "TransferOutputRemaps": remaps}, name))
 
 
@@ -145,9 +127,7 @@ def test_results_that_cannot_be(attributes: Ad) -> None:
 
 @pytest.mark.parametrize("attributes", [{"TransferInput": "http://x/"}, {"TransferPlugins": "foo"}])
 def test_inputs_that_cannot_be(attributes: Ad) -> None:
-    """
-    A URL without a name, and a plugin without a program, are found before a machine works for them.
-    """
+    """A URL without a name, and a plugin without a program, are found before a machine works for them."""
     check_outputs(attributes)
     with pytest.raises(ManifestError):
         check_inputs(attributes)
@@ -169,9 +149,7 @@ def test_inputs_that_cannot_be(attributes: Ad) -> None:
     ],
 )
 def test_a_limit_of_the_job(value: Scalar | None, expected: int) -> None:
-    """
-    A number or an expression over the job, in MiB; the site's limit stands above it.
-    """
+    """A number or an expression over the job, in MiB; the site's limit stands above it."""
     ad: Ad = {"RequestDisk": 2048}
     if value is not None:
         ad = {**ad, "MaxTransferInputMB": value}

@@ -1,6 +1,4 @@
-"""
-Whose turn it is to move files.
-"""
+"""Whose turn it is to move files."""
 
 import asyncio
 
@@ -14,9 +12,7 @@ def job(number: int) -> JobId:
 
 
 def test_no_more_than_may_at_once() -> None:
-    """
-    The others wait, and asking again gives nobody a second place.
-    """
+    """The others wait, and asking again gives nobody a second place."""
     turns = Turns(2)
     assert [True, True, False, False] == [turns.ask(job(n), "ada") for n in range(4)]
     assert [True, False] == [turns.ask(job(n), "ada") for n in (0, 2)]
@@ -27,9 +23,7 @@ def test_no_more_than_may_at_once() -> None:
 
 
 def test_users_take_turns() -> None:
-    """
-    Who has a hundred jobs does not keep another user's only one waiting.
-    """
+    """Who has a hundred jobs does not keep another user's only one waiting."""
     turns = Turns(1)
     for number in range(100):
         turns.ask(job(number), "ada")
@@ -43,9 +37,7 @@ def test_users_take_turns() -> None:
 
 
 def test_who_gives_up_waiting_is_passed_over() -> None:
-    """
-    A job that was removed while it waited does not get a turn that nobody would end.
-    """
+    """A job that was removed while it waited does not get a turn that nobody would end."""
     turns = Turns(1)
     for number in range(3):
         turns.ask(job(number), "ada")
@@ -54,17 +46,13 @@ def test_who_gives_up_waiting_is_passed_over() -> None:
 
 
 def test_without_a_limit() -> None:
-    """
-    Zero stands for none.
-    """
+    """Zero stands for none."""
     turns = Turns(0)
     assert all(turns.ask(job(n), "ada") for n in range(1000))
 
 
 async def test_results_wait_for_their_turn() -> None:
-    """
-    One after the other; who is cancelled while waiting stops nobody.
-    """
+    """One after the other; who is cancelled while waiting stops nobody."""
     queue, order = TransferQueue(uploads=1, downloads=1), list[int]()
     go = asyncio.Event()
 

@@ -1,6 +1,4 @@
-"""
-How long a job has waited for its turn to move files.
-"""
+"""How long a job has waited for its turn to move files."""
 
 import pytest
 
@@ -16,9 +14,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def test_waiting_is_no_transfer(clock: list[float]) -> None:
-    """
-    From the first time that it asks to the first time that it has its turn.
-    """
+    """From the first time that it asks to the first time that it has its turn."""
     turn = TransferTurn()
     for clock[0], given in ((100.0, False), (102.0, False), (105.0, True), (109.0, True)):
         turn.ask(given=given)
@@ -28,9 +24,7 @@ def test_waiting_is_no_transfer(clock: list[float]) -> None:
 
 
 def test_who_does_not_wait(clock: list[float]) -> None:
-    """
-    What the worker says stays as it is; who never asks, because the machine had it all, neither.
-    """
+    """What the worker says stays as it is; who never asks, because the machine had it all, neither."""
     moved = Transfer(began=100.0, ended=101.0)
     asked = TransferTurn()
     asked.ask(given=True)
@@ -39,9 +33,7 @@ def test_who_does_not_wait(clock: list[float]) -> None:
 
 
 def test_results(clock: list[float]) -> None:
-    """
-    Fetched by us from our turn on; after those that the worker itself has sent.
-    """
+    """Fetched by us from our turn on; after those that the worker itself has sent."""
     turn = TransferTurn()
     turn.ask(given=False)
     clock[0] = 104.0

@@ -12,9 +12,7 @@ def report(proc: int, *, sequence: int = 1, size: int = 0) -> Report:
 
 
 def test_reports_are_kept_by_attempt() -> None:
-    """
-    A repeat is no news; taken reports are gone.
-    """
+    """A repeat is no news; taken reports are gone."""
     strays = UnmatchedReports()
     first, second = report(0), report(0, sequence=2)
     news = [strays.add("m", each) for each in (first, first, second, report(1))]
@@ -27,9 +25,7 @@ def test_reports_are_kept_by_attempt() -> None:
 
 
 def test_the_oldest_are_dropped() -> None:
-    """
-    Too many, or too large ones, make room: their workers say them again.
-    """
+    """Too many, or too large ones, make room: their workers say them again."""
     few, small = UnmatchedReports(reports=3), UnmatchedReports(size=5000)
     for proc in range(5):
         few.add("m", report(proc))
@@ -41,9 +37,7 @@ def test_the_oldest_are_dropped() -> None:
 
 
 def test_a_report_that_is_too_large_alone_is_not_kept() -> None:
-    """
-    It does not drop the account of bytes below zero either.
-    """
+    """It does not drop the account of bytes below zero either."""
     strays = UnmatchedReports(size=5000)
     strays.add("m", report(0, size=10_000))
     strays.add("m", report(1))

@@ -1,6 +1,4 @@
-"""
-Keys of jobs' owners: read on the submit side, and only there.
-"""
+"""Keys of jobs' owners: read on the submit side, and only there."""
 
 from pathlib import Path
 
@@ -31,9 +29,7 @@ def signer(tmp_path: Path) -> Signer:
 
 
 def test_an_address_is_signed(signer: Signer, tmp_path: Path) -> None:
-    """
-    For what the job reads, with its key; the key is not in it.
-    """
+    """For what the job reads, with its key; the key is not in it."""
     said = signer.sign(job(tmp_path), ["s3://b/in"], upload=False)
 
     assert ("", 1) == (said.reason, len(said.urls))
@@ -53,9 +49,7 @@ def test_an_address_is_signed(signer: Signer, tmp_path: Path) -> None:
 def test_why_there_is_none(
     signer: Signer, tmp_path: Path, other: dict[str, str], url: str, words: str, number: int
 ) -> None:
-    """
-    Told in words that a person can do something about.
-    """
+    """Told in words that a person can do something about."""
     (tmp_path / "home" / "own").write_text("the-pools")
     said = signer.sign(job(tmp_path, **other), [url], upload=False)
 

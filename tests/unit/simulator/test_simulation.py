@@ -216,9 +216,7 @@ def test_more_machines_and_fewer() -> None:
 
 
 def test_a_machine_takes_no_job_that_its_start_refuses() -> None:
-    """
-    With START of all machines changed Bob's job waits to the end.
-    """
+    """With START of all machines changed Bob's job waits to the end."""
     past = Past()
     past.machine("m", cpus=2)
     past.submit("ada")

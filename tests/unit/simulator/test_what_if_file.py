@@ -33,9 +33,7 @@ def change(tmp_path: Path, text: str, name: str = "change.toml") -> Change:
 
 
 def test_what_is_named_is_different_and_all_else_stays(tmp_path: Path) -> None:
-    """
-    Settings, a factor, machines and the worklife of claims; each is a sentence. JSON says the same.
-    """
+    """Settings, a factor, machines and the worklife of claims; each is a sentence. JSON says the same."""
     text = (
         "[negotiator]\npriority_halflife = 3600\ngroups = { physics = { quota = 3 } }\n[schedd]\nclaim_worklife = 60\n"
         "[factors]\nalice = 10\n'<physics>' = 20\n[machines]\nscale = 1.5\nuser_preemption = true\n"
@@ -91,9 +89,7 @@ def test_what_is_named_is_different_and_all_else_stays(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_what_makes_no_sense_is_refused_with_its_place(tmp_path: Path, text: str, says: str) -> None:
-    """
-    The sentence begins with the file, and names the line and the place.
-    """
+    """The sentence begins with the file, and names the line and the place."""
     with pytest.raises(ChangeError) as refusal:
         change(tmp_path, text)
     assert str(refusal.value).startswith(str(tmp_path / "change.toml"))
@@ -106,9 +102,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 def test_the_example_in_the_help_can_be_used(tmp_path: Path) -> None:
-    """
-    Whoever copies it gets all that it says.
-    """
+    """Whoever copies it gets all that it says."""
     example = HELP.split("any of these tables:")[1].split("examples:")[0]
     found = change(tmp_path, textwrap.dedent(example))
     assert 9 == len(found.sentences)

@@ -1,6 +1,4 @@
-"""
-Machines and messages for the tests of what a startd decides.
-"""
+"""Machines and messages for the tests of what a startd decides."""
 
 from kettle_services.startd.domain.claims import activation as attempts
 from kettle_services.startd.domain.claims import requests
@@ -26,9 +24,7 @@ TOTAL = Resources(cpus=4, memory=1000, disk=10_000)
 
 
 def machine(start: str = "true", **given: Scalar) -> Machine:
-    """
-    One with these attributes; those that are named as expressions of its policy are these.
-    """
+    """One with these attributes; those that are named as expressions of its policy are these."""
     policy = {name: str(given[name]) for name in DEFAULTS if name in given}
     attributes = {name: value for name, value in given.items() if name not in policy}
     facts = Facts(

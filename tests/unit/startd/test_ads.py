@@ -1,6 +1,4 @@
-"""
-The ads of a machine.
-"""
+"""The ads of a machine."""
 
 from kettle.classad import ClassAd, evaluate_attribute, matches
 from kettle_services.startd.domain.ads import claim_ad, slot_ad, startd_ad
@@ -44,9 +42,7 @@ def claim() -> Claim:
 
 
 def test_a_partitionable_slot_takes_what_fits_into_what_is_left() -> None:
-    """
-    START and the limits are one expression that a negotiator can evaluate.
-    """
+    """START and the limits are one expression that a negotiator can evaluate."""
     host = machine()
     host.apply(Claimed(claim()))
     slot = ClassAd.from_wire(slot_ad(host, host.facts.slots[0], now=0.0))
@@ -60,9 +56,7 @@ def test_a_partitionable_slot_takes_what_fits_into_what_is_left() -> None:
 
 
 def test_a_draining_machine_matches_nothing() -> None:
-    """
-    Requirements are false.
-    """
+    """Requirements are false."""
     host = machine()
     host.stopping = True
 
@@ -72,9 +66,7 @@ def test_a_draining_machine_matches_nothing() -> None:
 
 
 def test_a_claimed_slot_tells_what_runs_on_it_but_no_secret() -> None:
-    """
-    Owner, job and public id of the claim.
-    """
+    """Owner, job and public id of the claim."""
     ad = claim_ad(machine(), claim(), now=0.0)
 
     assert ("Claimed", "Busy", "alice", "3.4", "schedd#3.4", "c1") == tuple(
@@ -84,9 +76,7 @@ def test_a_claimed_slot_tells_what_runs_on_it_but_no_secret() -> None:
 
 
 def test_a_claim_that_ends_is_seen_to_end() -> None:
-    """
-    Retiring as long as its job may run, then Preempting; the slot matches nothing from the beginning.
-    """
+    """Retiring as long as its job may run, then Preempting; the slot matches nothing from the beginning."""
     host = machine()
     host.apply(Claimed(claim()))
     host.apply(ClaimClosing("c1", "over"))
@@ -99,9 +89,7 @@ def test_a_claim_that_ends_is_seen_to_end() -> None:
 
 
 def test_the_startd_tells_the_whole_machine() -> None:
-    """
-    Totals, not what is left.
-    """
+    """Totals, not what is left."""
     host = machine()
     host.apply(Claimed(claim()))
 

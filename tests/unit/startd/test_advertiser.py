@@ -1,6 +1,4 @@
-"""
-What the pool is told of a machine.
-"""
+"""What the pool is told of a machine."""
 
 import asyncio
 from pathlib import Path
@@ -31,9 +29,7 @@ def divided(*types: SlotType) -> Machine:
 async def advertise(
     server: MemoryServer, machine: Machine, advertised_names: Path, *, withdraw: bool = False
 ) -> None:
-    """
-    Tell about a machine, and then die or go in order.
-    """
+    """Tell about a machine, and then die or go in order."""
     bus = MemoryBus(server, subjects=SUBJECTS, identity=daemon("startd"))
     advertiser = Advertiser(
         bus, SUBJECTS, machine, advertised_names=advertised_names, interval=300.0, delay=1.0, version="x"
@@ -78,9 +74,7 @@ async def test_what_a_former_startd_advertised_and_this_does_not_is_gone(
 
 
 async def test_names_are_noted_once(tmp_path: Path) -> None:
-    """
-    The file does not grow with the number of starts.
-    """
+    """The file does not grow with the number of starts."""
     server, advertised_names = MemoryServer(), tmp_path / "advertised"
     for _ in range(3):
         await advertise(server, divided(SlotType(count=2)), advertised_names)

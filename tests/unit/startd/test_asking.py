@@ -1,6 +1,4 @@
-"""
-What people's questions may take of a machine, and of one starter.
-"""
+"""What people's questions may take of a machine, and of one starter."""
 
 import asyncio
 import socket
@@ -22,9 +20,7 @@ MIB = 1 << 20
 
 
 class FakeListener:
-    """
-    Hears that the starter is there.
-    """
+    """Hears that the starter is there."""
 
     def __init__(self) -> None:
         self.there = asyncio.Event()
@@ -35,9 +31,7 @@ class FakeListener:
 
 
 class Machine:
-    """
-    A tenancy with the line to one starter, which is played by the test.
-    """
+    """A tenancy with the line to one starter, which is played by the test."""
 
     def __init__(self) -> None:
         self._listener = FakeListener()
@@ -63,9 +57,7 @@ class Machine:
 
 
 async def test_a_starter_of_before_is_not_asked() -> None:
-    """
-    It would not know the word, and its job would pay for that.
-    """
+    """It would not know the word, and its job would pay for that."""
     machine = Machine()
     await machine.hello(visits=False)
     answer = await machine.ask()
@@ -75,9 +67,7 @@ async def test_a_starter_of_before_is_not_asked() -> None:
 
 
 async def test_one_starter_has_so_many_questions_in_hand() -> None:
-    """
-    One more is refused until one is answered.
-    """
+    """One more is refused until one is answered."""
     machine = Machine()
     await machine.hello(visits=True)
     asked = [machine.ask() for _ in range(32)]
@@ -97,9 +87,7 @@ async def test_one_starter_has_so_many_questions_in_hand() -> None:
 
 
 async def test_what_a_starter_does_not_read_does_not_pile_up() -> None:
-    """
-    Questions that time out leave their bytes on the way: more are refused when there are many.
-    """
+    """Questions that time out leave their bytes on the way: more are refused when there are many."""
     machine = Machine()
     await machine.hello(visits=True)
     refused = 0
@@ -114,9 +102,7 @@ async def test_what_a_starter_does_not_read_does_not_pile_up() -> None:
 
 
 def test_a_command_has_a_size() -> None:
-    """
-    Of all its words together.
-    """
+    """Of all its words together."""
     access = Access(claim="c", job=JobId(1, 0), attempt=1, proof="p")
     for words, fits in ((["x" * 65536], True), (["x" * 65536] * 2, False), (["y"] * 1000, True)):
         body = msgspec.msgpack.encode({"access": access, "session": "s", "command": words})

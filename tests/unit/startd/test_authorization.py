@@ -1,6 +1,4 @@
-"""
-What a startd believes of a visitor: what is its own.
-"""
+"""What a startd believes of a visitor: what is its own."""
 
 from typing import Any
 
@@ -40,9 +38,7 @@ def activate(shadow: str = US, confirmed: str = OWN) -> Activate:
 
 
 def test_a_visitor_does_what_is_its_own() -> None:
-    """
-    Its schedd asks and renews, its shadow activates and confirms.
-    """
+    """Its schedd asks and renews, its shadow activates and confirms."""
     may_request(request(), VISITOR)
     may_renew(Alive(schedd=US, claims=[], deadline=None), VISITOR)
     may_activate(activate(), VISITOR)
@@ -61,17 +57,13 @@ def test_a_visitor_does_what_is_its_own() -> None:
     ],
 )
 def test_a_visitor_asks_for_nobody_else(changes: dict[str, Any], says: str) -> None:
-    """
-    Whatever the message says, the credential counts.
-    """
+    """Whatever the message says, the credential counts."""
     with pytest.raises(RefusedError, match=says):
         may_request(request(**changes), VISITOR)
 
 
 def test_a_visitor_has_no_part_in_others_claims() -> None:
-    """
-    It learns of none, confirms nothing of them, and has files sent by nobody but itself.
-    """
+    """It learns of none, confirms nothing of them, and has files sent by nobody but itself."""
     with pytest.raises(RefusedError):
         may_renew(Alive(schedd="schedd", claims=[], deadline=None), VISITOR)
     with pytest.raises(RefusedError):
@@ -89,9 +81,7 @@ def test_a_visitor_has_no_part_in_others_claims() -> None:
     "caller", [daemon("shadow"), daemon("startd"), user("alice"), user("schedd")], ids=str
 )
 def test_the_pools_own_are_held_to_their_roles(caller: Identity) -> None:
-    """
-    And a schedd of the pool may name what it likes.
-    """
+    """And a schedd of the pool may name what it likes."""
     with pytest.raises(RefusedError, match="only a schedd"):
         may_request(request(), caller)
     may_request(request(schedd="schedd", submitter="alice", claims=[ClaimKey(OTHER, "s")]), daemon("schedd"))

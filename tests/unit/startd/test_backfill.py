@@ -59,9 +59,7 @@ Activity = Literal["Idle", "Busy", "Killing"] | None
 def test_looks(
     known: Backfill | None, says: BackfillEvaluation, activity: Activity, order: Order | None
 ) -> None:
-    """
-    What follows from where a slot is and what the machine says of it.
-    """
+    """What follows from where a slot is and what the machine says of it."""
     after, ordered = backfill.evaluate(known, says, NOW)
     assert (activity, order) == (after.activity if after is not None else None, ordered)
 
@@ -152,9 +150,7 @@ def test_what_a_machine_says_of_its_slots() -> None:
 
 
 def test_a_slot_shows_it_and_is_offered_all_the_same() -> None:
-    """
-    With HTCondor's names; a claim is granted as if nothing ran.
-    """
+    """With HTCondor's names; a claim is granted as if nothing ran."""
     host = machine()
     (slot,) = host.facts.slots
     host.backfill[1] = BUSY

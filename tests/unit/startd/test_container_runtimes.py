@@ -28,9 +28,7 @@ def settings(home: Path, **fields: object) -> StartdSettings:
 
 
 async def test_containers_always_and_none_to_be_had_is_an_error(tmp_path: Path) -> None:
-    """
-    Jobs would run without; the startd does not start instead.
-    """
+    """Jobs would run without; the startd does not start instead."""
     with pytest.raises(SettingsError, match=r"CONTAINER_ALWAYS.*none could"):
         await find_containers(settings(tmp_path, container_always=True, container_runtimes=()), tmp_path)
 
@@ -47,24 +45,18 @@ async def test_the_reasons_are_told(tmp_path: Path) -> None:
 
 
 async def test_a_bind_mount_of_nothing_is_an_error(tmp_path: Path) -> None:
-    """
-    Every container would fail with it.
-    """
+    """Every container would fail with it."""
     with pytest.raises(SettingsError, match="/no/such/place is not there"):
         await find_containers(settings(tmp_path, container_bind=["/no/such/place:/site"]), tmp_path)
 
 
 async def test_without_runtimes_there_are_no_containers(tmp_path: Path) -> None:
-    """
-    That is no error: the machine advertises none.
-    """
+    """That is no error: the machine advertises none."""
     assert (None, {}) == await find_containers(settings(tmp_path, container_runtimes=()), tmp_path)
 
 
 def tried(tmp_path: Path, names: tuple[str, ...] = ("bubblewrap", "runc"), **scripts: str) -> list[Tried]:
-    """
-    What a probe says of runtimes that are these scripts.
-    """
+    """What a probe says of runtimes that are these scripts."""
     for name, text in scripts.items():
         path = tmp_path / "bin" / name
         path.parent.mkdir(exist_ok=True)
@@ -83,9 +75,7 @@ def tried(tmp_path: Path, names: tuple[str, ...] = ("bubblewrap", "runc"), **scr
 
 
 def test_a_runtime_that_hangs_costs_only_its_own_time(tmp_path: Path) -> None:
-    """
-    It is ended with all that it has started, and the others are tried.
-    """
+    """It is ended with all that it has started, and the others are tried."""
     begun = time.monotonic()
     first, second = tried(tmp_path, bwrap=f"sleep 98765 & echo $! > {tmp_path}/pid; wait")
 
@@ -97,17 +87,13 @@ def test_a_runtime_that_hangs_costs_only_its_own_time(tmp_path: Path) -> None:
 
 
 def test_a_runtime_that_fails_is_not_offered(tmp_path: Path) -> None:
-    """
-    With a reason.
-    """
+    """With a reason."""
     first, _ = tried(tmp_path, bwrap="exit 1")
     assert "could not set the container up" in first.why
 
 
 def test_each_way_of_an_engine_has_its_own_time(tmp_path: Path) -> None:
-    """
-    One that hangs does not keep the next from being tried; the reason is that of the machine as it is.
-    """
+    """One that hangs does not keep the next from being tried; the reason is that of the machine as it is."""
     script = f"echo $* >> {tmp_path}/asked; case $1 in --cgroup*) exit 1;; esac; exec sleep 98766"
     (podman,) = tried(tmp_path, ("podman",), podman=script)
 
@@ -117,9 +103,7 @@ def test_each_way_of_an_engine_has_its_own_time(tmp_path: Path) -> None:
 
 
 async def test_what_engines_have_is_tidied_up_again_and_again(tmp_path: Path) -> None:
-    """
-    A starter that was killed after its report leaves its container to the startd.
-    """
+    """A starter that was killed after its report leaves its container to the startd."""
     fifo, command = tmp_path / "fifo", tmp_path / "docker"
     os.mkfifo(fifo)
     command.write_text(f"#!/bin/sh\n[ $1 = ps ] && echo asked > {fifo}; true\n")

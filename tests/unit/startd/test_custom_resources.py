@@ -1,6 +1,4 @@
-"""
-What else a machine has: named, discovered, found.
-"""
+"""What else a machine has: named, discovered, found."""
 
 import os
 from pathlib import Path
@@ -40,9 +38,7 @@ Device Minor: \t 0
 
 @pytest.fixture(autouse=True)
 def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """
-    A PATH without GPUs' programs.
-    """
+    """A PATH without GPUs' programs."""
     path = tmp_path / "bin"
     path.mkdir()
     monkeypatch.setenv("PATH", str(path))
@@ -56,9 +52,7 @@ def program(path: Path, text: str) -> str:
 
 
 def test_what_a_discovery_prints_is_understood() -> None:
-    """
-    Nested properties, those of all devices too.
-    """
+    """Nested properties, those of all devices too."""
     found = parse_discovery(DISCOVERY)
 
     assert ["GPUs"] == list(found)
@@ -75,9 +69,7 @@ def test_what_a_discovery_prints_is_understood() -> None:
 
 
 def test_the_older_form_is_understood() -> None:
-    """
-    Properties that begin with the device's name or with its kind's; a resource that has only a number.
-    """
+    """Properties that begin with the device's name or with its kind's; a resource that has only a number."""
     assert {
         "GPUs": {
             "CUDA0": {"Capability": 6.0, "DeviceName": "Tesla P100"},
@@ -88,27 +80,21 @@ def test_the_older_form_is_understood() -> None:
 
 
 def test_one_device_is_not_taken_for_another_whose_name_begins_alike() -> None:
-    """
-    CUDA1 and CUDA10.
-    """
+    """CUDA1 and CUDA10."""
     text = 'DetectedGPUs="CUDA1, CUDA10"\nCUDA1=[ A=1; ]\nCUDA10=[ A=10; ]\nCUDA10B=2\n'
 
     assert {"GPUs": {"CUDA1": {"A": 1}, "CUDA10": {"A": 10, "B": 2}}} == parse_discovery(text)
 
 
 def test_ids_that_are_numbers_have_only_properties_of_their_own() -> None:
-    """
-    There is no kind of device that has no name.
-    """
+    """There is no kind of device that has no name."""
     text = 'DetectedFPGAs="0, 1"\nCommon=[ A=1; ]\nOther=2\n'
 
     assert {"FPGAs": {"0": {"A": 1}, "1": {"A": 1}}} == parse_discovery(text)
 
 
 def test_a_device_that_is_named_twice_is_refused() -> None:
-    """
-    It would be given away once, and nobody would know why.
-    """
+    """It would be given away once, and nobody would know why."""
     with pytest.raises(SettingsError, match="DetectedGPUs has CUDA0 more than once"):
         parse_discovery('DetectedGPUs="CUDA0, CUDA1, CUDA0, CUDA1"\n')
 
@@ -117,17 +103,13 @@ def test_a_device_that_is_named_twice_is_refused() -> None:
     "text", ["hello world\n", "DetectedGPUs=\n", "DetectedGPUs={1}\n", 'DetectedGPUs="a\n']
 )
 def test_what_is_no_output_of_a_discovery_is_refused(text: str) -> None:
-    """
-    With the setting that names the program.
-    """
+    """With the setting that names the program."""
     with pytest.raises(SettingsError, match="KETTLE_STARTD_DISCOVERY"):
         parse_discovery(text)
 
 
 def test_a_program_of_the_administrator_tells(tmp_path: Path) -> None:
-    """
-    It is run at the start; one that fails is no machine without devices, but refused.
-    """
+    """It is run at the start; one that fails is no machine without devices, but refused."""
     good = program(tmp_path / "good", f"/bin/cat <<'END'\n{DISCOVERY}END\n")
     bad = program(tmp_path / "bad", "echo no driver >&2; exit 3\n")
 
@@ -139,9 +121,7 @@ def test_a_program_of_the_administrator_tells(tmp_path: Path) -> None:
 
 
 def test_a_driver_that_does_not_know_the_capability_is_asked_without(bare: Path, tmp_path: Path) -> None:
-    """
-    Values that a card does not have are left out; a line that is no device is passed over.
-    """
+    """Values that a card does not have are left out; a line that is no device is passed over."""
     program(
         bare / "nvidia-smi",
         'case "$*" in *compute_cap*) echo \'Field "compute_cap" is not a valid field to query.\'; exit 2 ;; esac\n'
@@ -161,9 +141,7 @@ def test_a_driver_that_does_not_know_the_capability_is_asked_without(bare: Path,
 
 
 def test_the_heading_tells_the_version_of_cuda(bare: Path, tmp_path: Path) -> None:
-    """
-    Which jobs ask for with gpus_minimum_runtime and cuda_version.
-    """
+    """Which jobs ask for with gpus_minimum_runtime and cuda_version."""
     program(
         bare / "nvidia-smi",
         'if [ "$1" ]; then echo "GPU-b, A100, 1, 5, 0:0, 8.0"; exit; fi\n'
@@ -177,18 +155,14 @@ def test_the_heading_tells_the_version_of_cuda(bare: Path, tmp_path: Path) -> No
 
 
 def test_a_broken_driver_is_a_machine_without_gpus(bare: Path, tmp_path: Path) -> None:
-    """
-    Other jobs can run there all the same.
-    """
+    """Other jobs can run there all the same."""
     program(bare / "nvidia-smi", "echo 'NVIDIA-SMI has failed'; exit 9\n")
 
     assert {} == find_gpus(tmp_path)
 
 
 def test_without_the_program_the_driver_s_files_tell(tmp_path: Path) -> None:
-    """
-    A device that the driver has not begun to use has no id yet, and is left out.
-    """
+    """A device that the driver has not begun to use has no id yet, and is left out."""
     for bus, text in (("0000:3b:00.0", INFORMATION), ("0000:af:00.0", "GPU UUID: \t GPU-????????-????\n")):
         (tmp_path / bus).mkdir()
         (tmp_path / bus / "information").write_text(text)
@@ -202,9 +176,7 @@ def test_without_the_program_the_driver_s_files_tell(tmp_path: Path) -> None:
 
 
 def test_settings_name_devices_with_properties_and_take_some_away() -> None:
-    """
-    What is offline is not given away; tags may be spelt in any case.
-    """
+    """What is offline is not given away; tags may be spelt in any case."""
     inventory = take_inventory(
         StartdSettings(
             machine_resources={"GPUs": ["GPU-a", "GPU-b"], "Licences": 5},
@@ -218,9 +190,7 @@ def test_settings_name_devices_with_properties_and_take_some_away() -> None:
 
 
 def test_a_card_that_failed_takes_itself_out_and_nothing_else(bare: Path, tmp_path: Path) -> None:
-    """
-    Whatever its line says, and whatever the settings know about it.
-    """
+    """Whatever its line says, and whatever the settings know about it."""
     program(
         bare / "nvidia-smi",
         'echo "[Unknown Error], A100, 1, 5, 0:0, 8.0"\n'
@@ -249,17 +219,13 @@ def test_a_card_that_failed_takes_itself_out_and_nothing_else(bare: Path, tmp_pa
 def test_without_a_driver_what_is_said_about_gpus_is_passed_over(
     tmp_path: Path, settings: StartdSettings, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """
-    The same file of settings may serve machines with and without; the log tells.
-    """
+    """The same file of settings may serve machines with and without; the log tells."""
     assert {} == take_inventory(settings, proc=tmp_path / "none").counts
     assert "does not have" in caplog.text
 
 
 def test_after_a_failed_search_the_machine_knows_that_it_has_gpus(bare: Path, tmp_path: Path) -> None:
-    """
-    None can be given away, and so jobs must not see those that are there.
-    """
+    """None can be given away, and so jobs must not see those that are there."""
     program(bare / "nvidia-smi", "echo 'NVIDIA-SMI has failed'; exit 9\n")
 
     assert {"GPUs": {}} == take_inventory(StartdSettings(), proc=tmp_path / "none").devices
@@ -270,9 +236,7 @@ def test_after_a_failed_search_the_machine_knows_that_it_has_gpus(bare: Path, tm
 def test_a_program_that_cannot_be_killed_is_not_waited_for(
     bare: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """
-    As one that hangs in a driver: here the signal is kept from it until the machine has been looked at.
-    """
+    """As one that hangs in a driver: here the signal is kept from it until the machine has been looked at."""
     latch, done = tmp_path / "latch", tmp_path / "done"
 
     def kept(_group: int, _signal: int) -> None:
@@ -290,9 +254,7 @@ def test_a_program_that_cannot_be_killed_is_not_waited_for(
 
 
 def test_gpus_are_looked_for_unless_the_discovery_tells_about_them(bare: Path, tmp_path: Path) -> None:
-    """
-    A program that knows FPGAs says nothing about GPUs.
-    """
+    """A program that knows FPGAs says nothing about GPUs."""
     program(bare / "nvidia-smi", 'echo "GPU-b, A100, 1, 5, 0:0, 8.0"\n')
     fpgas = program(tmp_path / "fpgas", "echo DetectedFPGAs=2\n")
     none = program(tmp_path / "none", "echo DetectedGPUs=0\n")
@@ -302,9 +264,7 @@ def test_gpus_are_looked_for_unless_the_discovery_tells_about_them(bare: Path, t
 
 
 def test_gpus_have_one_name() -> None:
-    """
-    However the settings spell it: the job's environment and its container look for that name.
-    """
+    """However the settings spell it: the job's environment and its container look for that name."""
     inventory = take_inventory(StartdSettings(machine_resources={"gpus": ["GPU-a"]}))
 
     assert ({"GPUs": 1}, ["GPUs"]) == (inventory.counts, list(inventory.devices))
@@ -331,9 +291,7 @@ def test_gpus_have_one_name() -> None:
     ],
 )
 def test_what_cannot_be_is_refused(settings: StartdSettings, words: str) -> None:
-    """
-    The sentence names the setting.
-    """
+    """The sentence names the setting."""
     with pytest.raises(SettingsError, match="KETTLE_STARTD_") as refused:
         take_inventory(settings)
 

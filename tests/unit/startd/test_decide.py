@@ -1,6 +1,4 @@
-"""
-What a startd decides.
-"""
+"""What a startd decides."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -50,9 +48,7 @@ from .hosts import KEY, NOW, TOTAL, activated, activation, claimed, machine, rep
 def test_slots_are_carved_in_multiples_while_they_fit(
     asked: Resources, total: Resources, size: Resources | None
 ) -> None:
-    """
-    128 MiB and 1024 KiB; the bare request is tried when the rounded one no longer fits.
-    """
+    """128 MiB and 1024 KiB; the bare request is tried when the rounded one no longer fits."""
     host = Machine(
         Facts(name="host", total=total, detected=total, slots=whole_machine(total)), capability="right"
     )
@@ -63,9 +59,7 @@ def test_slots_are_carved_in_multiples_while_they_fit(
 
 
 def test_claims_share_what_the_machine_has() -> None:
-    """
-    As many as fit, each with a slot of its own; the reason tells why not more.
-    """
+    """As many as fit, each with a slot of its own; the reason tells why not more."""
     host = machine()
 
     reply = claimed(host, *(ClaimKey(f"c{n}", "s") for n in range(6)))
@@ -76,9 +70,7 @@ def test_claims_share_what_the_machine_has() -> None:
 
 
 def test_a_decision_changes_nothing_until_it_is_applied() -> None:
-    """
-    Deciding is pure.
-    """
+    """Deciding is pure."""
     host = machine()
 
     requests.request_claims(host, request(KEY, ClaimKey("c2", "s2")), NOW)
@@ -87,9 +79,7 @@ def test_a_decision_changes_nothing_until_it_is_applied() -> None:
 
 
 def test_a_slot_number_is_used_again_when_it_is_free() -> None:
-    """
-    The lowest one.
-    """
+    """The lowest one."""
     host = machine()
     claimed(host, ClaimKey("a", "s"), ClaimKey("b", "s"))
     host.apply(ClaimRemoved("a"))
@@ -98,9 +88,7 @@ def test_a_slot_number_is_used_again_when_it_is_free() -> None:
 
 
 def test_a_repeat_is_granted_as_it_was_and_records_nothing() -> None:
-    """
-    Also with the capability of a startd that is no more.
-    """
+    """Also with the capability of a startd that is no more."""
     host = machine()
     first = claimed(host)
 
@@ -121,9 +109,7 @@ def test_a_repeat_is_granted_as_it_was_and_records_nothing() -> None:
     ],
 )
 def test_claims_are_refused_with_a_reason(wrong: dict[str, Any]) -> None:
-    """
-    Stale matches, lack of room, unwilling jobs.
-    """
+    """Stale matches, lack of room, unwilling jobs."""
     reply, changes = requests.request_claims(machine(), request(KEY, **wrong), NOW)
 
     assert ([], []) == (reply.granted, changes)
@@ -131,9 +117,7 @@ def test_claims_are_refused_with_a_reason(wrong: dict[str, Any]) -> None:
 
 
 def test_start_looks_at_slot_and_job() -> None:
-    """
-    MY is the slot that would be carved, TARGET the job.
-    """
+    """MY is the slot that would be carved, TARGET the job."""
     host = machine('MY.Memory == 128 && TARGET.Owner == "alice"')
 
     assert [] == claimed(host, Owner="bob").granted
@@ -141,9 +125,7 @@ def test_start_looks_at_slot_and_job() -> None:
 
 
 def test_a_draining_machine_takes_nothing() -> None:
-    """
-    And says so.
-    """
+    """And says so."""
     host = machine()
     host.stopping = True
 
@@ -151,9 +133,7 @@ def test_a_draining_machine_takes_nothing() -> None:
 
 
 def test_a_lease_is_renewed_on_this_clock_and_never_beyond_its_length() -> None:
-    """
-    A deadline from far away is cut, one from the past changes nothing, an unknown claim is named.
-    """
+    """A deadline from far away is cut, one from the past changes nothing, an unknown claim is named."""
     host = machine()
     claimed(host)
     keys = [KEY, ClaimKey("gone", "x")]
@@ -200,9 +180,7 @@ def test_the_owner_bounds_what_runs_unattended() -> None:
 
 
 def test_claims_that_a_schedd_leaves_out_are_named() -> None:
-    """
-    But not those of another schedd.
-    """
+    """But not those of another schedd."""
     host = machine()
     claimed(host)
 
@@ -213,9 +191,7 @@ def test_claims_that_a_schedd_leaves_out_are_named() -> None:
 
 
 def test_an_ending_claim_exists_until_its_job_is_gone() -> None:
-    """
-    Otherwise the submit side could start the job elsewhere while it still lives here.
-    """
+    """Otherwise the submit side could start the job elsewhere while it still lives here."""
     host = machine()
     claimed(host)
     activated(host, activation())
@@ -236,9 +212,7 @@ def test_an_ending_claim_exists_until_its_job_is_gone() -> None:
 
 
 def test_an_idle_claim_ends_at_once() -> None:
-    """
-    Nothing has to be waited for.
-    """
+    """Nothing has to be waited for."""
     host = machine()
     claimed(host)
 
@@ -258,9 +232,7 @@ def test_an_idle_claim_ends_at_once() -> None:
     ],
 )
 def test_activations_are_accepted_or_refused_with_a_code(what: Activation, code: int) -> None:
-    """
-    HTCondor's codes.
-    """
+    """HTCondor's codes."""
     host = machine()
     claimed(host)
 
@@ -268,9 +240,7 @@ def test_activations_are_accepted_or_refused_with_a_code(what: Activation, code:
 
 
 def test_an_activation_that_start_refuses_does_not_match() -> None:
-    """
-    The machine's policy is asked for each job, not only for the first.
-    """
+    """The machine's policy is asked for each job, not only for the first."""
     host = machine('TARGET.Owner == "alice"')
     claimed(host, Owner="alice")
 
@@ -278,9 +248,7 @@ def test_an_activation_that_start_refuses_does_not_match() -> None:
 
 
 def test_one_attempt_at_a_time() -> None:
-    """
-    Busy: not idle; being ended: still cleaning; the same again: accepted, and nothing begins.
-    """
+    """Busy: not idle; being ended: still cleaning; the same again: accepted, and nothing begins."""
     host = machine()
     claimed(host)
     activated(host, activation(0))
@@ -292,9 +260,7 @@ def test_one_attempt_at_a_time() -> None:
 
 
 def test_a_late_repeat_of_a_finished_attempt_does_not_run_it_again() -> None:
-    """
-    However many other jobs the claim has run since.
-    """
+    """However many other jobs the claim has run since."""
     host = machine()
     claimed(host)
     for proc in range(3):
@@ -309,9 +275,7 @@ def test_a_late_repeat_of_a_finished_attempt_does_not_run_it_again() -> None:
 
 
 def test_the_first_reason_counts_and_a_hard_order_hurries() -> None:
-    """
-    A soft end after a hard one changes nothing.
-    """
+    """A soft end after a hard one changes nothing."""
     host = machine()
     claimed(host)
     activated(host, activation())
@@ -337,9 +301,7 @@ def test_the_first_reason_counts_and_a_hard_order_hurries() -> None:
 
 
 def test_deactivation_needs_the_secret_and_the_attempt() -> None:
-    """
-    A late one, for the attempt or the job before, ends nothing.
-    """
+    """A late one, for the attempt or the job before, ends nothing."""
     host = machine()
     claimed(host)
     activated(host, activation(attempt=2))
@@ -351,9 +313,7 @@ def test_deactivation_needs_the_secret_and_the_attempt() -> None:
 
 
 def test_a_report_that_is_not_final_ends_nothing() -> None:
-    """
-    Nor does one of another job.
-    """
+    """Nor does one of another job."""
     host = machine()
     claimed(host)
     activated(host, activation())
@@ -363,9 +323,7 @@ def test_a_report_that_is_not_final_ends_nothing() -> None:
 
 
 def test_the_fold_of_a_snapshot_is_the_machine() -> None:
-    """
-    What a restarted startd knows is what its predecessor knew.
-    """
+    """What a restarted startd knows is what its predecessor knew."""
     host = machine()
     claimed(host, KEY, ClaimKey("c2", "s2"))
     activated(host, activation())
@@ -382,9 +340,7 @@ def test_the_fold_of_a_snapshot_is_the_machine() -> None:
 
 
 def test_changes_of_what_is_gone_change_nothing() -> None:
-    """
-    A fold is total.
-    """
+    """A fold is total."""
     host = machine()
     gone = (
         StarterConnected("x", 1, 1),
@@ -403,9 +359,7 @@ def test_changes_of_what_is_gone_change_nothing() -> None:
 
 @pytest.mark.parametrize("hard", [False, True])
 def test_a_startd_that_is_to_end_fast_gives_jobs_no_time(hard: bool) -> None:
-    """
-    A fast end is a hard order for each job; any other lets them end by themselves first.
-    """
+    """A fast end is a hard order for each job; any other lets them end by themselves first."""
     host = machine()
     claimed(host)
     activated(host, activation())

@@ -1,6 +1,4 @@
-"""
-What a control group leaves of a machine.
-"""
+"""What a control group leaves of a machine."""
 
 import os
 from pathlib import Path
@@ -21,9 +19,7 @@ def _two(pid: int) -> set[int]:
 
 
 def host(tmp_path: Path, cgroup: str, mounts: list[tuple[str, str, str, str]]) -> Path:
-    """
-    A `/proc/self`; mounts are root, place below `tmp_path`, kind, options.
-    """
+    """A `/proc/self`; mounts are root, place below `tmp_path`, kind, options."""
     proc = tmp_path / "proc"
     proc.mkdir()
     (proc / "cgroup").write_text(cgroup)
@@ -42,18 +38,14 @@ def write(path: Path, text: str) -> None:
 
 @pytest.fixture(autouse=True)
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    A machine with 16 cores and 64 GiB.
-    """
+    """A machine with 16 cores and 64 GiB."""
     monkeypatch.setattr(os, "sched_getaffinity", _sixteen)
     sizes = {"SC_PHYS_PAGES": 64 * 1024 * MIB // 4096, "SC_PAGE_SIZE": 4096}
     monkeypatch.setattr(os, "sysconf", sizes.__getitem__)
 
 
 def test_without_limits_it_is_the_machine(tmp_path: Path) -> None:
-    """
-    Also where there are no control groups at all.
-    """
+    """Also where there are no control groups at all."""
     proc = host(tmp_path, "0::/\n", [("/", "cg", "cgroup2", "nsdelegate")])
     write(tmp_path / "cg/cpu.max", "max 100000\n")
 
@@ -62,9 +54,7 @@ def test_without_limits_it_is_the_machine(tmp_path: Path) -> None:
 
 
 def test_the_tightest_limit_on_the_way_up_counts(tmp_path: Path) -> None:
-    """
-    Version 2: quota of a slice, memory of the service in it.
-    """
+    """Version 2: quota of a slice, memory of the service in it."""
     proc = host(tmp_path, "0::/pool.slice/kettle.service\n", [("/", "cg", "cgroup2", "nsdelegate")])
     write(tmp_path / "cg/pool.slice/cpu.max", "450000 100000\n")
     write(tmp_path / "cg/pool.slice/kettle.service/cpu.max", "max 100000\n")
@@ -75,9 +65,7 @@ def test_the_tightest_limit_on_the_way_up_counts(tmp_path: Path) -> None:
 
 
 def test_version_1_in_a_container(tmp_path: Path) -> None:
-    """
-    The group's name is the host's, and what is mounted is the group itself.
-    """
+    """The group's name is the host's, and what is mounted is the group itself."""
     cgroup = "4:memory:/docker/f00\n3:cpu,cpuacct:/docker/f00\n"
     mounts = [("/docker/f00", "cpu", "cgroup", "cpu,cpuacct"), ("/docker/f00", "mem", "cgroup", "memory")]
     proc = host(tmp_path, cgroup, mounts)
@@ -89,9 +77,7 @@ def test_version_1_in_a_container(tmp_path: Path) -> None:
 
 
 def test_version_1_without_limits(tmp_path: Path) -> None:
-    """
-    -1 and a number near 2**63 mean none; limits of another controller's group are not ours.
-    """
+    """-1 and a number near 2**63 mean none; limits of another controller's group are not ours."""
     proc = host(
         tmp_path,
         "4:memory:/a\n3:cpu:/b\n",
@@ -107,9 +93,7 @@ def test_version_1_without_limits(tmp_path: Path) -> None:
 
 
 def test_a_cpuset_is_seen_by_affinity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    The kernel takes away what the set does not hold.
-    """
+    """The kernel takes away what the set does not hold."""
     monkeypatch.setattr(os, "sched_getaffinity", _two)
 
     assert 2 == usable_cpus(tmp_path)

@@ -1,6 +1,4 @@
-"""
-The journal on disk.
-"""
+"""The journal on disk."""
 
 import errno
 import os
@@ -32,9 +30,7 @@ CHANGES: list[Change] = [StarterConnected("c1", 1, 2), ClaimClosing("c1", "why")
 
 
 def test_what_was_recorded_is_read_back(tmp_path: Path) -> None:
-    """
-    In order, across a restart.
-    """
+    """In order, across a restart."""
     journal = Journal(tmp_path / "journal", "boot")
     journal.restart(CHANGES[:1])
     journal.append(CHANGES[1:])
@@ -44,9 +40,7 @@ def test_what_was_recorded_is_read_back(tmp_path: Path) -> None:
 
 
 def test_a_torn_end_is_ignored(tmp_path: Path) -> None:
-    """
-    Nobody has acted on what was not written whole.
-    """
+    """Nobody has acted on what was not written whole."""
     path = tmp_path / "journal"
     journal = Journal(path, "boot")
     journal.restart(CHANGES)
@@ -57,9 +51,7 @@ def test_a_torn_end_is_ignored(tmp_path: Path) -> None:
 
 
 def test_after_a_boot_nothing_is_true_any_more(tmp_path: Path) -> None:
-    """
-    Processes, clocks and claims are gone.
-    """
+    """Processes, clocks and claims are gone."""
     journal = Journal(tmp_path / "journal", "first boot")
     journal.restart(CHANGES)
     journal.close()
@@ -68,16 +60,12 @@ def test_after_a_boot_nothing_is_true_any_more(tmp_path: Path) -> None:
 
 
 def test_there_need_not_be_a_journal(tmp_path: Path) -> None:
-    """
-    The first start.
-    """
+    """The first start."""
     assert [] == Journal(tmp_path / "journal", "boot").load()
 
 
 def fill_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    Every write takes half of its bytes, and then there is no room.
-    """
+    """Every write takes half of its bytes, and then there is no room."""
 
     def put(fd: int, data: bytes) -> None:
         os.write(fd, data[: len(data) // 2])
@@ -87,9 +75,7 @@ def fill_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_found_no_room_leaves_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    What is recorded afterwards, when there is room, can be read.
-    """
+    """What is recorded afterwards, when there is room, can be read."""
     journal = Journal(tmp_path / "journal", "boot")
     journal.restart(CHANGES[:1])
     with monkeypatch.context() as patch:
@@ -122,9 +108,7 @@ def books(path: Path) -> tuple[Machine, Recorder]:
 def test_on_a_full_disk_nothing_begins_and_everything_else_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """
-    A new claim is refused, the old one renewed in memory; with room, the journal knows all of it.
-    """
+    """A new claim is refused, the old one renewed in memory; with room, the journal knows all of it."""
     machine, kept = books(tmp_path)
     kept.open()
     kept.record([Claimed(CLAIM)])
@@ -151,9 +135,7 @@ def test_on_a_full_disk_nothing_begins_and_everything_else_goes_on(
 def test_nobody_makes_room_for_a_claim_that_cannot_be_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """
-    A waiting claim comes with the end of another: on a full disk neither happens, and the job goes on.
-    """
+    """A waiting claim comes with the end of another: on a full disk neither happens, and the job goes on."""
     machine, kept = books(tmp_path)
     kept.open()
     kept.record([Claimed(CLAIM)])
@@ -167,9 +149,7 @@ def test_nobody_makes_room_for_a_claim_that_cannot_be_recorded(
 
 
 def test_a_startd_starts_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    It knows what its predecessor knew, and accepts nothing.
-    """
+    """It knows what its predecessor knew, and accepts nothing."""
     _, first = books(tmp_path)
     first.open()
     first.record([Claimed(CLAIM)])
@@ -184,9 +164,7 @@ def test_a_startd_starts_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_little_room_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    Although the journal could still be written, a job could not begin.
-    """
+    """Although the journal could still be written, a job could not begin."""
     machine, kept = books(tmp_path)
     monkeypatch.setattr(kettle_services.startd.state.recorder, "RESERVED_BYTES", 1 << 62)
 

@@ -1,6 +1,4 @@
-"""
-Devices that claims have while what the machine knows of them changes over restarts.
-"""
+"""Devices that claims have while what the machine knows of them changes over restarts."""
 
 from pathlib import Path
 
@@ -23,9 +21,7 @@ from .hosts import NOW, activation, request
 def started(
     path: Path, *ids: str, gpus: str = "GPUs", licences: str = "Licences"
 ) -> tuple[Machine, Recorder]:
-    """
-    A machine with these devices and two licences that has read what its predecessor wrote.
-    """
+    """A machine with these devices and two licences that has read what its predecessor wrote."""
     total = Resources(cpus=4, memory=4096, disk=100_000, custom={gpus: len(ids), licences: 2} if ids else {})
     slots = lay_out([], total, {gpus: ids} if ids else {})
     devices = {gpus: {each: device(each, {}) for each in ids}} if ids else {}
@@ -50,9 +46,7 @@ def spec(machine: Machine, name: str, path: Path) -> JobSpec:
 
 
 def test_what_is_spelt_in_another_way_is_not_given_twice(tmp_path: Path) -> None:
-    """
-    A claim that recorded gpus and licences has GPUs and Licences, devices and numbers.
-    """
+    """A claim that recorded gpus and licences has GPUs and Licences, devices and numbers."""
     before, recorder = started(tmp_path, "GPU-a", "GPU-b", gpus="gpus", licences="licences")
     assert not claim(before, recorder, "c1", RequestGPUs=1, RequestLicences=1)
     recorder.close()
@@ -68,9 +62,7 @@ def test_what_is_spelt_in_another_way_is_not_given_twice(tmp_path: Path) -> None
 
 
 def test_devices_in_use_that_are_not_found_again_are_hidden_from_others(tmp_path: Path) -> None:
-    """
-    A job without a GPU does not see that of another job, also where the machine knows of none any more.
-    """
+    """A job without a GPU does not see that of another job, also where the machine knows of none any more."""
     before, recorder = started(tmp_path, "GPU-a")
     assert not claim(before, recorder, "c1", RequestGPUs=1)
     recorder.close()

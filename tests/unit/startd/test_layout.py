@@ -1,6 +1,4 @@
-"""
-How slot types divide a machine.
-"""
+"""How slot types divide a machine."""
 
 import pytest
 
@@ -12,18 +10,14 @@ GPUS = {"GPUs": ("a", "b", "c")}
 
 
 def test_without_types_one_slot_has_everything() -> None:
-    """
-    A partitionable one.
-    """
+    """A partitionable one."""
     (slot,) = lay_out([], TOTAL, GPUS)
 
     assert (1, True, TOTAL, GPUS) == (slot.number, slot.partitionable, slot.total, slot.devices)
 
 
 def test_amounts_parts_and_what_is_left() -> None:
-    """
-    A number, a percentage, a fraction; "auto" shares the rest, and its odd pieces go to the first.
-    """
+    """A number, a percentage, a fraction; "auto" shares the rest, and its odd pieces go to the first."""
     types = [
         SlotType(count=2, cpus=1, memory="12.5%", disk="1/8", resources={"gpus": 1, "Licences": 0}),
         SlotType(partitionable=True),
@@ -40,9 +34,7 @@ def test_amounts_parts_and_what_is_left() -> None:
 
 
 def test_nothing_is_left_over_by_equal_parts() -> None:
-    """
-    Eight cores and three devices in five slots.
-    """
+    """Eight cores and three devices in five slots."""
     slots = lay_out([SlotType(count=5)], TOTAL, GPUS)
 
     assert [2, 2, 2, 1, 1] == [slot.total.cpus for slot in slots]
@@ -50,9 +42,7 @@ def test_nothing_is_left_over_by_equal_parts() -> None:
 
 
 def test_none_of_what_the_machine_does_not_have_can_be_given() -> None:
-    """
-    So a layout for machines with GPUs does for one whose driver has failed.
-    """
+    """So a layout for machines with GPUs does for one whose driver has failed."""
     types = [
         SlotType(cpus=1, resources={"GPUs": 0}),
         SlotType(cpus=1, resources={"GPUs": "auto", "FPGAs": "0"}),
@@ -64,9 +54,7 @@ def test_none_of_what_the_machine_does_not_have_can_be_given() -> None:
 
 
 def test_a_machine_whose_disk_is_full_is_divided_all_the_same() -> None:
-    """
-    It has to start, to end what runs and say so.
-    """
+    """It has to start, to end what runs and say so."""
     slots = lay_out([SlotType(count=2)], Resources(cpus=2, memory=4000, disk=0), {})
 
     assert [0, 0] == [slot.total.disk for slot in slots]
@@ -93,9 +81,7 @@ def test_a_machine_whose_disk_is_full_is_divided_all_the_same() -> None:
     ],
 )
 def test_what_the_machine_cannot_be_is_refused(types: list[SlotType], words: str) -> None:
-    """
-    The sentence says which type asks for what.
-    """
+    """The sentence says which type asks for what."""
     with pytest.raises(LayoutError) as refused:
         lay_out(types, TOTAL, GPUS)
 

@@ -1,6 +1,4 @@
-"""
-What a startd sees of the machine's owner.
-"""
+"""What a startd sees of the machine's owner."""
 
 import os
 import pty
@@ -32,9 +30,7 @@ def observer(tmp_path: Path, accounts: range = range(0), **policy: str) -> Obser
 
 
 def test_the_last_touch_of_any_device_counts(tmp_path: Path) -> None:
-    """
-    A remote login is no use of the console; what is no terminal counts for nothing.
-    """
+    """A remote login is no use of the console; what is no terminal counts for nothing."""
     touched(tmp_path / "dev" / "tty1", 500)
     touched(tmp_path / "dev" / "input" / "event0", 300)
     touched(tmp_path / "dev" / "pts" / "3", 20)
@@ -47,9 +43,7 @@ def test_the_last_touch_of_any_device_counts(tmp_path: Path) -> None:
 
 
 def test_terminals_of_slots_are_no_use_of_the_machine(tmp_path: Path) -> None:
-    """
-    A shell beside a job must not suspend it: whoever types there sits elsewhere.
-    """
+    """A shell beside a job must not suspend it: whoever types there sits elsewhere."""
     touched(tmp_path / "dev" / "pts" / "3", 20)
 
     seen = observer(tmp_path, range(os.getuid(), os.getuid() + 1)).observe([], NOW)
@@ -58,9 +52,7 @@ def test_terminals_of_slots_are_no_use_of_the_machine(tmp_path: Path) -> None:
 
 
 def test_nor_are_terminals_below_starters(tmp_path: Path) -> None:
-    """
-    Where jobs run as we do, their terminals are known by the processes that sit there.
-    """
+    """Where jobs run as we do, their terminals are known by the processes that sit there."""
     pid, ours = pty.fork()
     if pid == 0:
         os.write(1, b"x")
@@ -81,27 +73,21 @@ def test_nor_are_terminals_below_starters(tmp_path: Path) -> None:
 
 
 def test_a_machine_that_nobody_can_touch_is_never_in_use(tmp_path: Path) -> None:
-    """
-    Policies that wait for idleness do not wait for ever there.
-    """
+    """Policies that wait for idleness do not wait for ever there."""
     seen = observer(tmp_path).observe([], NOW)
 
     assert (NEVER_USED, NEVER_USED) == (seen["KeyboardIdle"], seen["ConsoleIdle"])
 
 
 def test_a_device_of_the_future_was_touched_now(tmp_path: Path) -> None:
-    """
-    A clock that was set back makes nothing negative.
-    """
+    """A clock that was set back makes nothing negative."""
     touched(tmp_path / "dev" / "tty1", -50)
 
     assert observer(tmp_path).observe([], NOW)["KeyboardIdle"] == 0
 
 
 def test_the_load_is_the_kernel_s(tmp_path: Path) -> None:
-    """
-    And is not there where it cannot be read: then expressions that ask for it are undefined.
-    """
+    """And is not there where it cannot be read: then expressions that ask for it are undefined."""
     assert "LoadAvg" not in observer(tmp_path).observe([], NOW)
     (tmp_path / "proc").mkdir()
     (tmp_path / "proc" / "loadavg").write_text("1.25 0.80 0.50 1/100 4242\n")
@@ -113,9 +99,7 @@ def test_the_load_is_the_kernel_s(tmp_path: Path) -> None:
 
 
 def test_the_jobs_load_is_measured_if_somebody_asks(tmp_path: Path) -> None:
-    """
-    It begins at nothing.
-    """
+    """It begins at nothing."""
     asking = observer(tmp_path, SUSPEND="LoadAvg - CondorLoadAvg > 0.5")
 
     assert asking.observe([os.getpid()], NOW)["CondorLoadAvg"] == 0.0

@@ -39,9 +39,7 @@ def at_home(one: Machine, *keys: ClaimKey, capability: str = "ours", **job: Scal
 
 
 def test_a_local_job_takes_nothing_of_what_is_shared_out() -> None:
-    """
-    The pool's jobs have the machine all the same.
-    """
+    """The pool's jobs have the machine all the same."""
     one = host()
 
     granted = at_home(one, HOME, ClaimKey("home2", "s"), RequestCpus=2).granted
@@ -77,9 +75,7 @@ def test_only_jobs_of_these_universes_come_in() -> None:
 
 
 def test_what_asks_for_more_than_the_machine_has_is_refused() -> None:
-    """
-    However much they may have together, one has no more than the machine.
-    """
+    """However much they may have together, one has no more than the machine."""
     assert "the machine has not enough left" == at_home(host(overcommit=9), RequestCpus=5).reason
 
 
@@ -115,9 +111,7 @@ def test_all_local_jobs_together_have_a_share(
 
 
 def test_the_owners_policy_is_for_the_pools_jobs() -> None:
-    """
-    START, PREEMPT and IS_OWNER are not asked about local jobs.
-    """
+    """START, PREEMPT and IS_OWNER are not asked about local jobs."""
     one = host("false", PREEMPT="true", IS_OWNER="true", WANT_VACATE="false")
     at_home(one)
     activated(one, activation(key=HOME, JobUniverse=12))
@@ -127,9 +121,7 @@ def test_the_owners_policy_is_for_the_pools_jobs() -> None:
 
 
 def test_draining_is_for_the_pools_jobs() -> None:
-    """
-    Local jobs go on and begin while the machine is emptied, and are not waited for.
-    """
+    """Local jobs go on and begin while the machine is emptied, and are not waited for."""
     one = host()
     at_home(one)
     activated(one, activation(key=HOME, JobUniverse=12))
@@ -147,9 +139,7 @@ def test_draining_is_for_the_pools_jobs() -> None:
 
 
 def test_a_startd_that_stops_ends_local_jobs_too() -> None:
-    """
-    Nothing new begins, and what runs is ended.
-    """
+    """Nothing new begins, and what runs is ended."""
     one = host()
     at_home(one)
     one.stopping = True

@@ -1,6 +1,4 @@
-"""
-The owner's expressions as settings: read once, refused with the place of the mistake.
-"""
+"""The owner's expressions as settings: read once, refused with the place of the mistake."""
 
 from pathlib import Path
 
@@ -21,9 +19,7 @@ def settings(**environ: str) -> StartdSettings:
 
 @pytest.mark.parametrize("name", [name for name in DEFAULTS if not name.startswith(("Ma",))])
 def test_a_bad_expression_keeps_the_startd_from_starting(tmp_path: Path, name: str) -> None:
-    """
-    The sentence says which setting, in both spellings, and where in its text.
-    """
+    """The sentence says which setting, in both spellings, and where in its text."""
     bad = settings(**{name: "KeyboardIdle > "})
 
     with pytest.raises(SettingsError) as refusal:
@@ -36,9 +32,7 @@ def test_a_bad_expression_keeps_the_startd_from_starting(tmp_path: Path, name: s
 
 
 def test_htcondor_s_mixed_names_are_settings_too(tmp_path: Path) -> None:
-    """
-    With underscores, as all settings.
-    """
+    """With underscores, as all settings."""
     with pytest.raises(SettingsError, match="KETTLE_STARTD_MAX_JOB_RETIREMENT_TIME"):
         survey(settings(MAX_JOB_RETIREMENT_TIME="1 +"), tmp_path)
     with pytest.raises(SettingsError, match="MachineMaxVacateTime"):
@@ -46,9 +40,7 @@ def test_htcondor_s_mixed_names_are_settings_too(tmp_path: Path) -> None:
 
 
 def test_a_setting_may_be_a_number_or_a_truth_value(tmp_path: Path) -> None:
-    """
-    As one writes it in the file; `continue` is a word of Python's, and a setting all the same.
-    """
+    """As one writes it in the file; `continue` is a word of Python's, and a setting all the same."""
     file = tmp_path / "kettle.toml"
     file.write_text(
         '[startd]\nstart = true\nclaim_worklife = 3600\ncontinue = false\npreempt = "MY.Cpus > 3"\n'
@@ -63,9 +55,7 @@ def test_a_setting_may_be_a_number_or_a_truth_value(tmp_path: Path) -> None:
 
 
 def test_settings_go_from_one_process_to_the_next() -> None:
-    """
-    The master starts the startd with the settings that it has read.
-    """
+    """The master starts the startd with the settings that it has read."""
     given = settings(CONTINUE="KeyboardIdle > 60", CLAIM_WORKLIFE="-1")
 
     again = StartdSettings.load("startd", environ=given.environ("startd"))
@@ -87,9 +77,7 @@ def test_settings_go_from_one_process_to_the_next() -> None:
     ],
 )
 def test_only_what_is_true_fires(text: str, holds: bool) -> None:
-    """
-    Undefined, an error and a string are not true.
-    """
+    """Undefined, an error and a string are not true."""
     slot: Ad = {"Friend": "ann"}
 
     assert holds is JobEvaluation(PolicyExpressions({"PREEMPT": text}), lambda: slot, {"Owner": "ann"}).holds(
@@ -98,9 +86,7 @@ def test_only_what_is_true_fires(text: str, holds: bool) -> None:
 
 
 def test_start_is_false_of_the_slot_only_without_the_job() -> None:
-    """
-    What depends on the job is not known, and so not false.
-    """
+    """What depends on the job is not known, and so not false."""
     slot: Ad = {"KeyboardIdle": 5}
     for text, refuses in (
         ("KeyboardIdle > 9", True),
@@ -112,18 +98,14 @@ def test_start_is_false_of_the_slot_only_without_the_job() -> None:
 
 
 def test_a_time_that_is_none_is_the_default() -> None:
-    """
-    An owner's slip must not kill jobs at once, nor let them run for ever.
-    """
+    """An owner's slip must not kill jobs at once, nor let them run for ever."""
     for text in ('"soon"', "undefined", "1 / 0"):
         about = JobEvaluation(PolicyExpressions({"MachineMaxVacateTime": text}), dict)
         assert 600.0 == about.seconds("MachineMaxVacateTime")
 
 
 def test_a_policy_of_literals_is_not_asked_about_jobs() -> None:
-    """
-    Machines without a policy pay nothing for it.
-    """
+    """Machines without a policy pay nothing for it."""
     assert not PolicyExpressions().watches
     assert PolicyExpressions({"SUSPEND": "KeyboardIdle < 60"}).watches
     assert PolicyExpressions({"PREEMPT": "true"}).watches

@@ -32,9 +32,7 @@ def happen(host: Machine, changes: list[Change]) -> None:
 
 
 def host(*, retirement: float = 5.0) -> Machine:
-    """
-    A machine of four cores: two jobs have one each, the second is liked more.
-    """
+    """A machine of four cores: two jobs have one each, the second is liked more."""
     one = machine(RANK="TARGET.Liking ?: 0", MaxJobRetirementTime=retirement)
     claimed(one, KEY, Liking=1)
     claimed(one, SECOND, Liking=2)
@@ -52,9 +50,7 @@ def ask(
     twice: bool = False,
     job: Mapping[str, Scalar] = MappingProxyType({}),
 ) -> ClaimsDecided:
-    """
-    Ask for what both have, and what is free.
-    """
+    """Ask for what both have, and what is free."""
     first, second = (
         preemption.capability(one, one.claims[name]) if name in one.claims else "" for name in ("c1", "c2")
     )
@@ -99,9 +95,7 @@ def test_the_better_job_has_what_both_had_and_what_was_free() -> None:
 
 
 def test_when_the_better_job_goes_away_both_go_on() -> None:
-    """
-    And what was free is free.
-    """
+    """And what was free is free."""
     one = host()
     ask(one)
 
@@ -112,9 +106,7 @@ def test_when_the_better_job_goes_away_both_go_on() -> None:
 
 
 def test_what_one_had_that_is_gone_meanwhile_is_used_as_what_is_free() -> None:
-    """
-    A match is a moment old when it comes.
-    """
+    """A match is a moment old when it comes."""
     one = host()
     happen(one, requests.release(one, [SECOND], "no job left", NOW))
     over(one, "c2", 1)

@@ -1,6 +1,4 @@
-"""
-RANK preempts: who may, what becomes of the job that has the slot, and who has the slot afterwards.
-"""
+"""RANK preempts: who may, what becomes of the job that has the slot, and who has the slot afterwards."""
 
 import msgspec
 import pytest
@@ -37,9 +35,7 @@ def happen(host: Machine, changes: list[Change]) -> None:
 
 
 def host(*, runs: bool = True, retirement: float = 100.0) -> Machine:
-    """
-    A machine that likes jobs as they say, with a claim on which a job runs or none yet.
-    """
+    """A machine that likes jobs as they say, with a claim on which a job runs or none yet."""
     one = machine(RANK="TARGET.Liking ?: 0", MaxJobRetirementTime=retirement)
     claimed(one, Liking=1)
     if runs:
@@ -56,9 +52,7 @@ def ask(
     right: str | None = None,
     now: Now = NOW,
 ) -> ClaimsDecided:
-    """
-    Ask for the slot that the first claim has.
-    """
+    """Ask for the slot that the first claim has."""
     current = one.claims.get("c1")
     secret = right if right is not None or current is None else preemption.capability(one, current)
     command = request(key, ad={"Liking": 2, **(job or {})}, capability=secret or "gone", slot="slot1_1@host")
@@ -72,9 +66,7 @@ def over(one: Machine, now: Now = NOW) -> None:
 
 
 def test_the_better_claim_waits_while_the_job_retires() -> None:
-    """
-    Claimed/Busy -> Retiring: the slot says who is to come, and the answer is that the claim waits.
-    """
+    """Claimed/Busy -> Retiring: the slot says who is to come, and the answer is that the claim waits."""
     one = host()
 
     reply = ask(one)
@@ -145,9 +137,7 @@ def test_a_claim_that_is_released_with_the_one_that_waits_for_it_ends() -> None:
 
 
 def test_an_idle_claim_makes_room_at_once() -> None:
-    """
-    Claimed/Idle -> Claimed/Idle of the better one: there is no job to wait for.
-    """
+    """Claimed/Idle -> Claimed/Idle of the better one: there is no job to wait for."""
     one = host(runs=False)
 
     assert ["c2"] == [grant.claim for grant in ask(one).granted]
@@ -155,9 +145,7 @@ def test_an_idle_claim_makes_room_at_once() -> None:
 
 
 def test_a_job_goes_on_when_the_better_claim_goes_away() -> None:
-    """
-    Retiring -> Busy (19): released, or not renewed by being asked for again.
-    """
+    """Retiring -> Busy (19): released, or not renewed by being asked for again."""
     for away in ("released", "lapsed"):
         one = host()
         ask(one)
@@ -177,9 +165,7 @@ def _renewal(seconds: float) -> Alive:
 
 
 def test_asking_again_renews_and_changes_nothing_else() -> None:
-    """
-    A repeat is harmless, and keeps the waiting claim alive.
-    """
+    """A repeat is harmless, and keeps the waiting claim alive."""
     one = host()
     ask(one)
     before = state_of(one.claims["c1"])
@@ -199,9 +185,7 @@ def test_asking_again_renews_and_changes_nothing_else() -> None:
     ],
 )
 def test_who_may_not_preempt_is_told_why(job: Ad, why: str) -> None:
-    """
-    RANK has to be greater, the slot large enough, and both sides willing; nothing happens to the job.
-    """
+    """RANK has to be greater, the slot large enough, and both sides willing; nothing happens to the job."""
     one = host()
 
     reply = ask(one, job)
@@ -223,9 +207,7 @@ def test_a_match_of_the_free_slot_preempts_nobody() -> None:
 
 
 def test_there_is_one_waiting_claim_at_most() -> None:
-    """
-    Who comes second is refused, however well he is liked.
-    """
+    """Who comes second is refused, however well he is liked."""
     one = host()
     ask(one)
 
@@ -284,9 +266,7 @@ def test_the_rank_of_a_claim_is_that_of_the_job_that_runs() -> None:
 
 
 def test_a_begin_in_an_old_journal_leaves_the_rank() -> None:
-    """
-    It did not say how much its job is liked.
-    """
+    """It did not say how much its job is liked."""
     one = host(runs=False)
     began = attempts.activate(one, activation(Liking=7), NOW)[1][0]
     assert isinstance(began, AttemptAccepted)
@@ -300,9 +280,7 @@ def test_a_begin_in_an_old_journal_leaves_the_rank() -> None:
 
 @pytest.mark.parametrize("lease", [float("nan"), 0.0, -1.0, float("inf")])
 def test_a_waiting_claim_has_a_lease_that_ends(lease: float) -> None:
-    """
-    As every claim: what never lapses would keep a slot for a schedd that is dead.
-    """
+    """As every claim: what never lapses would keep a slot for a schedd that is dead."""
     one = host()
     command = request(BETTER, ad={"Liking": 2}, capability=preemption.capability(one, one.claims["c1"]))
     command = msgspec.structs.replace(command, slot="slot1_1@host", lease=lease)
@@ -314,9 +292,7 @@ def test_a_waiting_claim_has_a_lease_that_ends(lease: float) -> None:
 
 
 def test_nobody_preempts_or_swaps_on_what_the_owner_has_for_himself() -> None:
-    """
-    IS_OWNER: nothing new comes, in whatever way.
-    """
+    """IS_OWNER: nothing new comes, in whatever way."""
     one = host()
     one.owned = frozenset({1})
 
@@ -326,9 +302,7 @@ def test_nobody_preempts_or_swaps_on_what_the_owner_has_for_himself() -> None:
 
 
 def test_draining_sends_waiting_claims_away() -> None:
-    """
-    Nothing new begins on a machine that is emptied.
-    """
+    """Nothing new begins on a machine that is emptied."""
     one = host()
     ask(one)
 
@@ -339,9 +313,7 @@ def test_draining_sends_waiting_claims_away() -> None:
 
 
 def test_a_restarted_startd_knows_who_waits() -> None:
-    """
-    The journal holds both claims of a slot.
-    """
+    """The journal holds both claims of a slot."""
     one = host()
     ask(one)
     after = Machine(one.facts, capability="other")
@@ -353,9 +325,7 @@ def test_a_restarted_startd_knows_who_waits() -> None:
 
 
 def test_a_machine_without_rank_offers_nothing_to_preempt() -> None:
-    """
-    Only where RANK tells jobs apart claimed slots are matched at all.
-    """
+    """Only where RANK tells jobs apart claimed slots are matched at all."""
     plain = machine()
     claimed(plain)
 
@@ -364,9 +334,7 @@ def test_a_machine_without_rank_offers_nothing_to_preempt() -> None:
 
 
 def two(*, run: bool = True) -> Machine:
-    """
-    A machine with two claims of one core each, on which jobs run or none yet.
-    """
+    """A machine with two claims of one core each, on which jobs run or none yet."""
     one = machine()
     claimed(one, KEY, SECOND)
     if run:
@@ -381,9 +349,7 @@ SWAPPED = ClaimKey("c9", "s9")
 
 
 def swap(one: Machine, *keys: ClaimKey, **job: Scalar) -> ClaimsDecided:
-    """
-    Ask for what some claims have together.
-    """
+    """Ask for what some claims have together."""
     command = request(SWAPPED, ad={"RequestCpus": 2, **job}, capability="", slot="slot1_1@host")
     command = msgspec.structs.replace(command, instead_of=list(keys))
     reply, changes = requests.request_claims(one, command, NOW)
@@ -412,9 +378,7 @@ def test_a_swap_ends_the_jobs_and_waits_for_all_of_them() -> None:
 
 
 def test_idle_claims_are_swapped_at_once() -> None:
-    """
-    There is nothing to wait for.
-    """
+    """There is nothing to wait for."""
     one = two(run=False)
 
     assert ["c9"] == [grant.claim for grant in swap(one, KEY, SECOND).granted]
@@ -432,9 +396,7 @@ def test_idle_claims_are_swapped_at_once() -> None:
 def test_a_swap_that_cannot_be_changes_nothing(
     keys: tuple[ClaimKey, ...], job: dict[str, Scalar], why: str
 ) -> None:
-    """
-    A claim that is not one's own, too little, a job that does not match: the jobs go on.
-    """
+    """A claim that is not one's own, too little, a job that does not match: the jobs go on."""
     one = two()
 
     assert why in swap(one, *keys, **job).reason
@@ -442,9 +404,7 @@ def test_a_swap_that_cannot_be_changes_nothing(
 
 
 def test_a_swap_that_is_called_off_frees_what_it_had() -> None:
-    """
-    The jobs were told to end, and do; nothing is kept for who does not come.
-    """
+    """The jobs were told to end, and do; nothing is kept for who does not come."""
     one = two()
     swap(one, KEY, SECOND)
     over(one)

@@ -1,6 +1,4 @@
-"""
-Questions of starters on their way through the startd to a shadow, and back.
-"""
+"""Questions of starters on their way through the startd to a shadow, and back."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -112,9 +110,7 @@ async def test_what_is_said_again_is_asked_once() -> None:
     ],
 )
 async def test_no_answer_has_a_reason(monkeypatch: pytest.MonkeyPatch, error: Exception, why: str) -> None:
-    """
-    A starter can tell what it may ask again from what nothing will change.
-    """
+    """A starter can tell what it may ask again from what nothing will change."""
     monkeypatch.setattr(startd_questions, "_PATIENCE_S", 0.0)
 
     async def answer(_ask: Ask) -> Answered:

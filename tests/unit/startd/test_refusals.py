@@ -1,6 +1,4 @@
-"""
-What a startd refuses, whatever is asked of it.
-"""
+"""What a startd refuses, whatever is asked of it."""
 
 import msgspec
 import pytest
@@ -39,9 +37,7 @@ def probe(proc: int = 0, *, key: ClaimKey = KEY, attempt: int = 1) -> Activation
 def test_a_probe_tells_whether_the_attempt_runs_or_ran_here(
     code: int, asked: Activation, ended: bool
 ) -> None:
-    """
-    By claim, secret, job and attempt together; and it starts nothing.
-    """
+    """By claim, secret, job and attempt together; and it starts nothing."""
     host = machine()
     claimed(host)
     activated(host, activation())
@@ -56,9 +52,7 @@ def test_a_probe_tells_whether_the_attempt_runs_or_ran_here(
 
 
 def test_a_probe_on_an_idle_claim_starts_nothing() -> None:
-    """
-    Where a real activation would be accepted.
-    """
+    """Where a real activation would be accepted."""
     host = machine()
     claimed(host)
 
@@ -87,9 +81,7 @@ DEEP = Expr("+".join(["1"] * 2000))
 )
 @pytest.mark.parametrize("name", ["RequestCpus", "RequestMemory", "RequestDisk"])
 def test_what_is_no_amount_is_refused_with_a_sentence(name: str, amount: Scalar) -> None:
-    """
-    Not finite, negative, huge, or not to be evaluated.
-    """
+    """Not finite, negative, huge, or not to be evaluated."""
     reply, changes = requests.request_claims(machine(), request(KEY, ad={name: amount}), NOW)
 
     assert ([], []) == (reply.granted, changes)
@@ -98,9 +90,7 @@ def test_what_is_no_amount_is_refused_with_a_sentence(name: str, amount: Scalar)
 
 @pytest.mark.parametrize("lease", [0.0, -1.0, float("nan"), float("inf"), 1e300])
 def test_a_lease_that_is_none_is_refused(lease: float) -> None:
-    """
-    A claim that never ends would outlive a lost schedd.
-    """
+    """A claim that never ends would outlive a lost schedd."""
     asked = msgspec.structs.replace(request(KEY), lease=lease)
 
     reply, changes = requests.request_claims(machine(), asked, NOW)
@@ -110,9 +100,7 @@ def test_a_lease_that_is_none_is_refused(lease: float) -> None:
 
 
 def test_a_start_that_cannot_be_evaluated_for_a_job_refuses_it() -> None:
-    """
-    As one that is false does.
-    """
+    """As one that is false does."""
     host = machine("TARGET.Mine < 5")
     claimed(host, Mine=1)
 
@@ -143,9 +131,7 @@ def test_a_machine_in_trouble_accepts_nothing_new_and_says_why() -> None:
 
 
 def test_nothing_is_remembered_of_a_claim_that_is_gone() -> None:
-    """
-    Not even by what is said of it afterwards.
-    """
+    """Not even by what is said of it afterwards."""
     host = machine()
     claimed(host)
     activated(host, activation())
@@ -158,9 +144,7 @@ def test_nothing_is_remembered_of_a_claim_that_is_gone() -> None:
 
 @pytest.mark.parametrize(("hour", "granted"), [(4, 0), (6, 1)])
 def test_a_machine_may_open_at_an_hour(hour: int, granted: int) -> None:
-    """
-    START goes by the startd's clock, for the claim as for the attempt.
-    """
+    """START goes by the startd's clock, for the claim as for the attempt."""
     host = machine(start=f"time() % 86400 < {hour} * 900")
 
     assert granted == len(claimed(host).granted)

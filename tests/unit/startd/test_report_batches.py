@@ -1,6 +1,4 @@
-"""
-Reports as they go into messages.
-"""
+"""Reports as they go into messages."""
 
 import msgspec
 import pytest
@@ -23,9 +21,7 @@ def exited(names: int, size: int = 200) -> Exited:
 
 
 def test_a_batch_is_cut_by_what_is_really_sent() -> None:
-    """
-    The message stays below the limit whatever makes its reports large, and nobody is left out.
-    """
+    """The message stays below the limit whatever makes its reports large, and nobody is left out."""
     box = [report(n, exited(20)) for n in range(50)]
     sent: list[Report] = []
     while rest := box[len(sent) :]:
@@ -37,9 +33,7 @@ def test_a_batch_is_cut_by_what_is_really_sent() -> None:
 
 
 def test_one_report_is_a_batch_however_large() -> None:
-    """
-    Else nothing would ever be sent.
-    """
+    """Else nothing would ever be sent."""
     assert 1 == len(cut([report(1, exited(100)), report(2, exited(1))], 10))
 
 
@@ -63,7 +57,5 @@ def test_what_is_left_of_a_report_that_does_not_fit(body: Body) -> None:
 
 @pytest.mark.parametrize("body", [Started(pid=1, at=0.0), Measured(usage=USAGE)])
 def test_only_final_reports_can_be_shortened(body: Body) -> None:
-    """
-    The others say nothing that could be large.
-    """
+    """The others say nothing that could be large."""
     assert shortened(report(1, body), 1) is None

@@ -1,6 +1,4 @@
-"""
-When reports wait for others.
-"""
+"""When reports wait for others."""
 
 from kettle_services.startd.domain.report_pacing import GATHER_S, ReportPacing
 
@@ -23,9 +21,7 @@ def test_what_happens_now_and_then_is_told_at_once() -> None:
 
 
 def test_what_comes_thick_waits_for_more() -> None:
-    """
-    Also when it comes in bursts: it is the mean that counts.
-    """
+    """Also when it comes in bursts: it is the mean that counts."""
     rush = ReportPacing()
     now = paced(rush, 100.0, 0.001, 60)
     assert GATHER_S == rush.wait
@@ -36,9 +32,7 @@ def test_what_comes_thick_waits_for_more() -> None:
 
 
 def test_a_rest_ends_a_rush() -> None:
-    """
-    However thick the reports came before it.
-    """
+    """However thick the reports came before it."""
     rush = ReportPacing()
     now = paced(rush, 100.0, 0.0001, 1000)
     rush.came(now + 1.0)

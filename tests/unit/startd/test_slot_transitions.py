@@ -1,6 +1,4 @@
-"""
-Every transition of a slot, on the pure state machine; the numbers are those of HTCondor's drawing.
-"""
+"""Every transition of a slot, on the pure state machine; the numbers are those of HTCondor's drawing."""
 
 import msgspec
 import pytest
@@ -39,9 +37,7 @@ from .hosts import KEY, NOW, activated, activation, claimed, machine, report, re
 
 
 class Says:
-    """
-    A policy whose answers are given; the rest is HTCondor's default.
-    """
+    """A policy whose answers are given; the rest is HTCondor's default."""
 
     def __init__(self, *true: str, **seconds: float) -> None:
         self._true = {"WANT_VACATE", *true}
@@ -67,9 +63,7 @@ BEGAN = 900.0
 
 
 def one(*changes: Change) -> Machine:
-    """
-    A machine with one claim, on which a job runs, after some changes.
-    """
+    """A machine with one claim, on which a job runs, after some changes."""
     host = machine()
     claim = Claim(
         key=KEY,
@@ -94,9 +88,7 @@ def one(*changes: Change) -> Machine:
 
 
 def after(host: Machine, changes: list[Change]) -> tuple[str, str] | None:
-    """
-    Where the slot of the claim is then; None: there is none any more.
-    """
+    """Where the slot of the claim is then; None: there is none any more."""
     for change in changes:
         host.apply(change)
     claim = host.claims.get("c1")
@@ -113,9 +105,7 @@ CLEANING = (AttemptStopped("c1", StopOrder(1023, "removed", at=950.0), 4950.0),)
 
 
 def test_a_claim_that_is_retired_while_its_job_is_being_ended_ends_with_it() -> None:
-    """
-    12: the order of the submit side stands, and no further job begins on what makes room or is drained.
-    """
+    """12: the order of the submit side stands, and no further job begins on what makes room or is drained."""
     host = one(*CLEANING)
 
     where = after(host, retire(host.claims["c1"], DRAIN, Says(), NOW))
@@ -170,9 +160,7 @@ def test_the_policy_moves_a_slot_on(
 
 @pytest.mark.parametrize("came", [SUSPENDED, RETIRING, VACATING, KILLING, CLEANING, BUSY, RETIRING_SUSPENDED])
 def test_a_job_that_is_over_frees_its_slot(came: tuple[Change, ...]) -> None:
-    """
-    11, 12a, 17, 18, 22: the claim goes on, or ends once if it is ending.
-    """
+    """11, 12a, 17, 18, 22: the claim goes on, or ends once if it is ending."""
     host = one(*came)
     ending = bool(host.claims["c1"].ending)
 
@@ -184,9 +172,7 @@ def test_a_job_that_is_over_frees_its_slot(came: tuple[Change, ...]) -> None:
 
 
 def test_an_idle_claim_ends_when_start_is_false_of_the_slot() -> None:
-    """
-    10: but not where it only does not know, because it asks for a job.
-    """
+    """10: but not where it only does not know, because it asks for a job."""
     host = one()
     after(host, attempts.over(host, report(), NOW))
     idle = host.claims["c1"]
@@ -210,18 +196,14 @@ def test_a_job_that_is_preempted_can_be_held() -> None:
 
 
 def test_what_has_no_starter_yet_is_not_suspended() -> None:
-    """
-    It would be continued before it began, and nobody would hear of either.
-    """
+    """It would be continued before it began, and nobody would hear of either."""
     host = one(StarterConnected("c1", 0, 0))
 
     assert [] == step(host.claims["c1"], Says("WANT_SUSPEND", "SUSPEND"), NOW)
 
 
 def test_a_suspension_is_no_run_time() -> None:
-    """
-    A job that stood still for half of its time has run for half of it.
-    """
+    """A job that stood still for half of its time has run for half of it."""
     host = one(*SUSPENDED)
     attempt = host.claims["c1"].attempt
     assert attempt is not None
@@ -235,9 +217,7 @@ def test_a_suspension_is_no_run_time() -> None:
 
 
 def test_the_lease_of_a_retiring_claim_goes_on_and_that_of_a_preempted_one_does_not() -> None:
-    """
-    Retirement may take days; what is being ended must not be kept alive.
-    """
+    """Retirement may take days; what is being ended must not be kept alive."""
     for came, lives in ((RETIRING, True), (SUSPENDED, True), (VACATING, False)):
         host = one(*came)
         _, changes = requests.alive(
@@ -248,9 +228,7 @@ def test_the_lease_of_a_retiring_claim_goes_on_and_that_of_a_preempted_one_does_
 
 
 def test_an_order_to_end_overtakes_retirement() -> None:
-    """
-    A release by the schedd waits for nobody, and its reason counts.
-    """
+    """A release by the schedd waits for nobody, and its reason counts."""
     host = one(*RETIRING)
 
     assert ("Preempting", "Vacating") == after(host, requests.release(host, [KEY], "enough", NOW))
@@ -261,9 +239,7 @@ def test_an_order_to_end_overtakes_retirement() -> None:
 
 
 def test_retiring_twice_is_retiring_once() -> None:
-    """
-    The first reason counts.
-    """
+    """The first reason counts."""
     host = one()
     says = Says(MaxJobRetirementTime=500)
     after(host, retire(host.claims["c1"], DRAIN, says, NOW))
@@ -276,9 +252,7 @@ def test_retiring_twice_is_retiring_once() -> None:
     ("owner", "state"), [("true", "Owner"), ("false", "Unclaimed"), ("Nothing", "Unclaimed")]
 )
 def test_the_owner_has_his_machine_back(owner: str, state: str) -> None:
-    """
-    1, 2: an owned slot takes nothing and matches nothing.
-    """
+    """1, 2: an owned slot takes nothing and matches nothing."""
     host = machine(IS_OWNER=owner)
     host.owned = evaluation.owned(host, NOW)
 
@@ -304,9 +278,7 @@ def drained(host: Machine, speed: Speed = "graceful", **more: object) -> tuple[s
     ],
 )
 def test_a_machine_is_drained_at_three_speeds(speed: Speed, time: str, leads: tuple[str, str]) -> None:
-    """
-    36, 37, 33: Drained, Retiring while something runs, Idle then.
-    """
+    """36, 37, 33: Drained, Retiring while something runs, Idle then."""
     host = one()
     host.facts = msgspec.structs.replace(host.facts, policy=machine(MaxJobRetirementTime=time).facts.policy)
 
@@ -322,9 +294,7 @@ def test_a_machine_is_drained_at_three_speeds(speed: Speed, time: str, leads: tu
 
 
 def test_a_drain_can_be_hurried_and_not_slowed() -> None:
-    """
-    Said again it changes nothing.
-    """
+    """Said again it changes nothing."""
     host = one()
     host.facts = msgspec.structs.replace(host.facts, policy=machine(MaxJobRetirementTime="1000").facts.policy)
     drained(host)
@@ -337,9 +307,7 @@ def test_a_drain_can_be_hurried_and_not_slowed() -> None:
 
 
 def test_a_cancelled_drain_lets_jobs_go_on() -> None:
-    """
-    34, 35: those that were retiring run as before; those that were told to end do end.
-    """
+    """34, 35: those that were retiring run as before; those that were told to end do end."""
     host = one()
     host.facts = msgspec.structs.replace(host.facts, policy=machine(MaxJobRetirementTime="1000").facts.policy)
     drained(host)
@@ -356,9 +324,7 @@ def test_a_cancelled_drain_lets_jobs_go_on() -> None:
 
 
 def test_a_drain_is_refused_if_a_slot_does_not_meet_the_check() -> None:
-    """
-    And names the slot; nothing has changed.
-    """
+    """And names the slot; nothing has changed."""
     host = one()
     wish = DrainInForce(id="d1", speed="graceful", at=0.0)
 
@@ -392,9 +358,7 @@ def test_what_start_lets_in_meanwhile_leaves_when_the_others_are_gone() -> None:
 
 
 def test_a_restarted_startd_goes_on_draining() -> None:
-    """
-    The journal knows.
-    """
+    """The journal knows."""
     host = one()
     drained(host, reason="new disks")
     twin = machine()
@@ -406,9 +370,7 @@ def test_a_restarted_startd_goes_on_draining() -> None:
 
 
 def test_a_claim_serves_its_time() -> None:
-    """
-    CLAIM_WORKLIFE: the job that runs finishes, and no other begins; 0: one job per claim, -1: for ever.
-    """
+    """CLAIM_WORKLIFE: the job that runs finishes, and no other begins; 0: one job per claim, -1: for ever."""
     for worklife, gone in (("1000", True), ("1001", False), ("0", True), ("-1", False)):
         host = one()
         host.facts = msgspec.structs.replace(host.facts, policy=machine(CLAIM_WORKLIFE=worklife).facts.policy)
@@ -416,9 +378,7 @@ def test_a_claim_serves_its_time() -> None:
 
 
 def test_the_rank_of_a_claim_is_that_of_its_job() -> None:
-    """
-    RANK is seen in the slot's ad, and what it came to in the claim's.
-    """
+    """RANK is seen in the slot's ad, and what it came to in the claim's."""
     host = machine(RANK="TARGET.Prio * 2")
 
     reply = claimed(host, Prio=21)
@@ -430,9 +390,7 @@ def test_the_rank_of_a_claim_is_that_of_its_job() -> None:
 
 
 def test_the_policy_sees_the_job_that_runs() -> None:
-    """
-    TARGET is the job, and the journal keeps what is needed of it.
-    """
+    """TARGET is the job, and the journal keeps what is needed of it."""
     for going, leads in ((True, ("Preempting", "Vacating")), (False, ("Claimed", "Busy"))):
         host = machine(PREEMPT="TARGET.Go =?= true")
         claimed(host)
@@ -441,9 +399,7 @@ def test_the_policy_sees_the_job_that_runs() -> None:
 
 
 def test_of_jobs_that_no_policy_looks_at_only_their_times_are_kept() -> None:
-    """
-    The journal does not hold every job's ad.
-    """
+    """The journal does not hold every job's ad."""
     host = machine()
     claimed(host)
     activated(host, activation(Go=True, JobMaxVacateTime=7))
@@ -455,9 +411,7 @@ def test_of_jobs_that_no_policy_looks_at_only_their_times_are_kept() -> None:
 
 
 def test_what_is_asked_of_a_job_that_has_to_go_may_ask_the_job() -> None:
-    """
-    MaxJobRetirementTime may depend on the job, also where nothing is watched while it runs.
-    """
+    """MaxJobRetirementTime may depend on the job, also where nothing is watched while it runs."""
     host = machine(MaxJobRetirementTime="TARGET.Precious =?= true ? 600 : 0")
     claimed(host)
     activated(host, activation(Precious=True))
@@ -466,9 +420,7 @@ def test_what_is_asked_of_a_job_that_has_to_go_may_ask_the_job() -> None:
 
 
 def test_a_job_may_ask_for_less_time_and_not_for_more() -> None:
-    """
-    MaxJobRetirementTime and JobMaxVacateTime of the job.
-    """
+    """MaxJobRetirementTime and JobMaxVacateTime of the job."""
     for asked, given in ((10, 10.0), (5000, 500.0), ("soon", 500.0)):
         host = machine(MaxJobRetirementTime="500", MachineMaxVacateTime="500")
         claimed(host)
@@ -481,9 +433,7 @@ def test_a_job_may_ask_for_less_time_and_not_for_more() -> None:
 
 
 def test_a_request_during_draining_says_why_not() -> None:
-    """
-    So that a schedd can tell.
-    """
+    """So that a schedd can tell."""
     host = machine()
     drained(host)
 

@@ -1,6 +1,4 @@
-"""
-Static and partitionable slots, and the devices in them.
-"""
+"""Static and partitionable slots, and the devices in them."""
 
 from typing import Any
 
@@ -63,9 +61,7 @@ def claimed(host: Machine, *names: str, slot: str = "slot1@host", **ad: Scalar) 
 
 
 def test_devices_are_given_once_and_come_back() -> None:
-    """
-    Each claim has its own, the p-slot those that are left; a claim that ends gives them back.
-    """
+    """Each claim has its own, the p-slot those that are left; a claim that ends gives them back."""
     host = machine()
 
     reply = claimed(host, "c1", "c2", RequestGPUs=2)
@@ -81,9 +77,7 @@ def test_devices_are_given_once_and_come_back() -> None:
 
 
 def test_a_job_gets_only_devices_that_suit_it() -> None:
-    """
-    By the properties of each; who asks for more of these than there are gets nothing.
-    """
+    """By the properties of each; who asks for more of these than there are gets nothing."""
     host = machine()
     suits = Expr('Capability >= Least && DeviceName == "A100"')
 
@@ -94,9 +88,7 @@ def test_a_job_gets_only_devices_that_suit_it() -> None:
 
 
 def test_what_has_no_ids_is_counted() -> None:
-    """
-    A number of licences.
-    """
+    """A number of licences."""
     host = machine()
 
     assert ["c1", "c2"] == [
@@ -106,9 +98,7 @@ def test_what_has_no_ids_is_counted() -> None:
 
 
 def test_a_job_can_count_matching_devices_as_htcondor_s_do() -> None:
-    """
-    The clause that `require_gpus` makes, against the slot with all devices and with what is left.
-    """
+    """The clause that `require_gpus` makes, against the slot with all devices and with what is left."""
     host = machine()
     job = ClassAd.from_wire({
         "RequireGPUs": Expr("Capability >= 8.0"),
@@ -127,9 +117,7 @@ def test_a_job_can_count_matching_devices_as_htcondor_s_do() -> None:
 
 
 def test_a_static_slot_is_taken_whole_and_once() -> None:
-    """
-    With everything that belongs to it, whatever the job asks for; its ad tells who has it.
-    """
+    """With everything that belongs to it, whatever the job asks for; its ad tells who has it."""
     host = machine(*STATIC_AND_REST)
 
     reply = claimed(host, "c1", "c2", RequestGPUs=0)
@@ -146,9 +134,7 @@ def test_a_static_slot_is_taken_whole_and_once() -> None:
 
 
 def test_what_the_layout_leaves_over_makes_no_second_claim() -> None:
-    """
-    A static slot that would fit into the machine twice is there once.
-    """
+    """A static slot that would fit into the machine twice is there once."""
     small = SlotType(cpus=1, memory=64, disk=100, resources={"GPUs": 0, "Licences": 0})
 
     assert ["c1"] == [grant.claim for grant in claimed(machine(small), "c1", "c2", RequestMemory=64).granted]
@@ -156,9 +142,7 @@ def test_what_the_layout_leaves_over_makes_no_second_claim() -> None:
 
 @pytest.mark.parametrize(("name", "amount"), [("Cpus", 2), ("Memory", 2000), ("GPUs", 2)])
 def test_a_job_that_is_too_large_for_a_static_slot_is_refused(name: str, amount: int) -> None:
-    """
-    The machine's rest does not help; the slot's ad says so beforehand.
-    """
+    """The machine's rest does not help; the slot's ad says so beforehand."""
     host = machine(*STATIC_AND_REST)
     asked: dict[str, Any] = {f"Request{name}": amount}
     job = ClassAd.from_wire({"Requirements": True, **asked})
@@ -168,9 +152,7 @@ def test_a_job_that_is_too_large_for_a_static_slot_is_refused(name: str, amount:
 
 
 def test_start_knows_the_slot() -> None:
-    """
-    A policy for one type of slot, which holds for what is carved out of it too.
-    """
+    """A policy for one type of slot, which holds for what is carved out of it too."""
     host = machine(*STATIC_AND_REST, start='SlotTypeID != 2 || TARGET.Owner == "alice"')
 
     assert "START" in claimed(host, slot="slot2@host", Owner="bob").reason
@@ -244,9 +226,7 @@ def test_the_administrator_s_expressions_are_the_job_s(expression: str, memory: 
 def test_a_slot_says_beforehand_what_the_expressions_demand(
     expression: str, left: int, *, matching: bool
 ) -> None:
-    """
-    From its own side, where MY is the slot; what cannot be said from there is asked as it is.
-    """
+    """From its own side, where MY is the slot; what cannot be said from there is asked as it is."""
     host = machine(carving=Carving(modify={"Memory": parse(expression)}, must=True), MemQuantum=3000)
     slot = {**slot_ad(host, host.facts.slots[0], now=0.0), "Memory": left}
 
@@ -256,9 +236,7 @@ def test_a_slot_says_beforehand_what_the_expressions_demand(
 
 
 def test_what_the_job_refuses_modified_it_may_take_as_it_asked() -> None:
-    """
-    Each size is matched by itself.
-    """
+    """Each size is matched by itself."""
     host = machine(carving=Carving(modify={"Memory": parse("quantize(RequestMemory, {3000})")}))
 
     (grant,) = claimed(host, RequestMemory=1000, Requirements=Expr("TARGET.Memory < 2000")).granted
@@ -267,9 +245,7 @@ def test_what_the_job_refuses_modified_it_may_take_as_it_asked() -> None:
 
 
 def test_where_the_expressions_must_hold_the_slot_says_so_beforehand() -> None:
-    """
-    Otherwise a negotiator would give it away again and again.
-    """
+    """Otherwise a negotiator would give it away again and again."""
     host = machine(carving=Carving(modify={"Memory": parse("quantize(RequestMemory, {3000})")}, must=True))
     claimed(host)
     job = ClassAd.from_wire({"Requirements": True, "RequestMemory": 1000})
@@ -278,9 +254,7 @@ def test_where_the_expressions_must_hold_the_slot_says_so_beforehand() -> None:
 
 
 def test_a_slot_weighs_what_the_administrator_says() -> None:
-    """
-    An expression over each slot's ad.
-    """
+    """An expression over each slot's ad."""
     host = machine(*STATIC_AND_REST, weight="Cpus + 10 * GPUs")
     (grant,) = claimed(host, slot="slot2@host", RequestCpus=2, RequestGPUs=1).granted
 
@@ -289,9 +263,7 @@ def test_a_slot_weighs_what_the_administrator_says() -> None:
 
 
 def test_a_weight_may_depend_on_the_kind_of_slot() -> None:
-    """
-    On all that the ad says: what is checked at the start is what is advertised later.
-    """
+    """On all that the ad says: what is checked at the start is what is advertised later."""
     host = machine(*STATIC_AND_REST, weight="SlotTypeID * 10 + ifThenElse(DynamicSlot, 1, 2)")
     (grant,) = claimed(host, slot="slot2@host").granted
 
@@ -300,9 +272,7 @@ def test_a_weight_may_depend_on_the_kind_of_slot() -> None:
 
 
 def test_children_are_rolled_up() -> None:
-    """
-    One ad tells about all dynamic slots of its slot, and not about others'.
-    """
+    """One ad tells about all dynamic slots of its slot, and not about others'."""
     host = machine(*STATIC_AND_REST)
     claimed(host, "whole")
     claimed(host, "c1", slot="slot2@host", RequestCpus=2, RequestGPUs=1)
@@ -326,9 +296,7 @@ def test_children_are_rolled_up() -> None:
 
 
 def test_a_journal_from_before_there_were_devices_is_read() -> None:
-    """
-    Its claims have no devices, and are parts of the one slot that there was.
-    """
+    """Its claims have no devices, and are parts of the one slot that there was."""
     old = {
         "type": "claimed",
         "claim": {
@@ -371,9 +339,7 @@ def test_claims_that_began_in_another_layout_are_in_nobody_s_way() -> None:
 
 
 def test_a_machine_with_a_little_less_disk_than_before_keeps_its_slots_open() -> None:
-    """
-    How much of it is free is measured at each start, and something is always written in between.
-    """
+    """How much of it is free is measured at each start, and something is always written in between."""
     before = machine(SlotType(count=2))
     claimed(before, "c1")
     after = machine(SlotType(count=2), total=msgspec.structs.replace(TOTAL, disk=TOTAL.disk - 10))
@@ -426,9 +392,7 @@ def _wire(ad: ClassAd) -> Ad:
 
 
 def test_a_repeat_finds_its_static_slot() -> None:
-    """
-    The answer was lost: the same claim is granted again as it was.
-    """
+    """The answer was lost: the same claim is granted again as it was."""
     host = machine(*STATIC_AND_REST)
     first = claimed(host)
 

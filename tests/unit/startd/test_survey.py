@@ -1,6 +1,4 @@
-"""
-The machine as it will be advertised.
-"""
+"""The machine as it will be advertised."""
 
 import os
 import shutil
@@ -43,9 +41,7 @@ def test_what_running_jobs_wrote_is_not_missing_after_a_restart(
     "tag", ["State", "name", "SlotID", "true", "Target", "SlotCpus", "RemoteOwner", "ChildState", "Rack"]
 )
 def test_a_resource_is_called_nothing_that_ads_say_already(tmp_path: Path, tag: str) -> None:
-    """
-    A slot whose State is 2 would match nothing, and nobody would know why.
-    """
+    """A slot whose State is 2 would match nothing, and nobody would know why."""
     settings = StartdSettings(discover_gpus=False, machine_resources={tag: 2}, attributes={"Rack": "a"})
 
     with pytest.raises(SettingsError, match=f"{tag} cannot be the name of a resource"):
@@ -53,9 +49,7 @@ def test_a_resource_is_called_nothing_that_ads_say_already(tmp_path: Path, tag: 
 
 
 def test_resources_of_one_s_own_are_counted(tmp_path: Path) -> None:
-    """
-    Names of other programs' parts are free.
-    """
+    """Names of other programs' parts are free."""
     settings = StartdSettings(discover_gpus=False, machine_resources={"GPUs": 1, "FPGAs": ["f0"], "TPUs": 4})
 
     assert {"GPUs": 1, "FPGAs": 1, "TPUs": 4} == survey(settings, tmp_path).total.custom

@@ -1,6 +1,4 @@
-"""
-Jobs whose owner wants them to stand still, on machines that have a policy of their own.
-"""
+"""Jobs whose owner wants them to stand still, on machines that have a policy of their own."""
 
 import msgspec
 import pytest
@@ -19,16 +17,12 @@ STILL = (OwnerOrderChanged("c1", still=True, number=1, at=4960.0),)
 
 
 def order(number: int, *, suspended: bool) -> Suspension:
-    """
-    What the owner of the job wants of it.
-    """
+    """What the owner of the job wants of it."""
     return Suspension(key=KEY, job=JobId(1, 0), attempt=1, suspended=suspended, number=number)
 
 
 def test_the_latest_order_of_a_jobs_owner_counts() -> None:
-    """
-    One that comes late, or twice, changes nothing; nor does one for a job that is being ended.
-    """
+    """One that comes late, or twice, changes nothing; nor does one for a job that is being ended."""
     host = one()
     assert ("Claimed", "Suspended") == after(host, activation.suspend(host, order(3, suspended=True), NOW))
     assert [] == activation.suspend(host, order(2, suspended=False), NOW)
@@ -68,9 +62,7 @@ def test_machine_and_owner_suspend_each_for_itself(
 
 
 def test_the_retirement_of_a_job_that_its_owner_suspended_comes_to_an_end() -> None:
-    """
-    It uses up its time standing still: else nobody could ever have the machine.
-    """
+    """It uses up its time standing still: else nobody could ever have the machine."""
     host = one(*STILL)
     asked = Says(MaxJobRetirementTime=150.0)
     assert ("Claimed", "Retiring") == after(host, retire(host.claims["c1"], DRAIN, asked, NOW))
@@ -84,9 +76,7 @@ def test_the_retirement_of_a_job_that_its_owner_suspended_comes_to_an_end() -> N
 
 
 def test_a_restarted_startd_knows_of_the_order() -> None:
-    """
-    What the journal begins with says all that the changes said.
-    """
+    """What the journal begins with says all that the changes said."""
     host = one(*STILL)
     again = machine()
     for change in host.snapshot():

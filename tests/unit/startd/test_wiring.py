@@ -1,6 +1,4 @@
-"""
-How a startd comes up, or does not.
-"""
+"""How a startd comes up, or does not."""
 
 import asyncio
 
@@ -10,9 +8,7 @@ from kettle_services.startd.wiring import unless
 
 
 async def test_who_is_stopped_while_it_starts_does_not_wait() -> None:
-    """
-    Given something that never ends, when the event comes, then it is cancelled, and cleans up.
-    """
+    """Given something that never ends, when the event comes, then it is cancelled, and cleans up."""
     stopping, cleaned = asyncio.Event(), False
     asyncio.get_running_loop().call_soon(stopping.set)
 
@@ -30,9 +26,7 @@ async def test_who_is_stopped_while_it_starts_does_not_wait() -> None:
 
 
 async def test_who_has_started_is_not_disturbed() -> None:
-    """
-    An event that comes later changes nothing for what was begun.
-    """
+    """An event that comes later changes nothing for what was begun."""
     stopping = asyncio.Event()
     async with asyncio.TaskGroup() as tasks:
         async with unless(stopping):

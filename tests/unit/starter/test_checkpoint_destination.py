@@ -1,6 +1,4 @@
-"""
-Fetching a checkpoint from its URL, beside what the job's plugins have put into its sandbox.
-"""
+"""Fetching a checkpoint from its URL, beside what the job's plugins have put into its sandbox."""
 
 import hashlib
 from pathlib import Path
@@ -19,9 +17,7 @@ MANIFEST = f"{DIRECTORY}/MANIFEST.0001"
 
 
 class Carried:
-    """
-    Keeps what is to be moved.
-    """
+    """Keeps what is to be moved."""
 
     def __init__(self) -> None:
         self.moves: list[Move] = []
@@ -66,9 +62,7 @@ def test_what_the_pool_kept_counts_and_no_link_of_the_job(tmp_path: Path) -> Non
     ],
 )
 def test_what_makes_no_sense_holds_the_job(tmp_path: Path, saved: list[Input]) -> None:
-    """
-    A URL or a manifest that is missing or is none is told, and nothing is moved.
-    """
+    """A URL or a manifest that is missing or is none is told, and nothing is moved."""
     carried = Carried()
     with pytest.raises(TransferError) as caught:
         Remote(JobAd({}), Sandbox(str(tmp_path)), saved, carried).restore()

@@ -1,6 +1,4 @@
-"""
-The chirp protocol as a conversation, without a socket.
-"""
+"""The chirp protocol as a conversation, without a socket."""
 
 from collections.abc import Callable
 
@@ -48,9 +46,7 @@ def nothing(_wish: Wish | Command) -> Chirped:
 def hold(
     said: bytes, *, answer: Answer = nothing, policy: ChirpPolicy = EVERYTHING
 ) -> tuple[bytes, list[Wish | Command]]:
-    """
-    What is answered to what is said after the cookie, and what the submit side was asked.
-    """
+    """What is answered to what is said after the cookie, and what the submit side was asked."""
     heard, answers, asked = bytearray(b"cookie secret\n" + said), bytearray(), list[Wish | Command]()
     dialogue = Dialogue(
         "secret", policy, Delayed(JobAd({"Own": Expr("1 + 1")}), policy.delayed), answers.extend
@@ -86,16 +82,12 @@ def hold(
     ],
 )
 def test_words_are_told_apart_by_blanks_without_a_backslash(line: str, expected: list[str]) -> None:
-    """
-    A backslash makes a blank, or itself, a part of a word.
-    """
+    """A backslash makes a blank, or itself, a part of a word."""
     assert expected == words(line)
 
 
 def test_without_the_cookie_nothing_is_heard() -> None:
-    """
-    One wrong word, and the talk is over.
-    """
+    """One wrong word, and the talk is over."""
     said = bytearray()
     talk = Dialogue("secret", EVERYTHING, Delayed(JobAd({}), ()), said.extend).talk()
     talk.send(None)
@@ -105,9 +97,7 @@ def test_without_the_cookie_nothing_is_heard() -> None:
 
 
 def test_the_job_reads_and_sets_its_ad_and_writes_into_its_log() -> None:
-    """
-    Each is one wish to the submit side.
-    """
+    """Each is one wish to the submit side."""
     answered, asked = hold(
         b'get_job_attr Owner\nset_job_attr Stage "second\\ one"\nulog half\n',
         answer=lambda wish: Chirped(5, b'"ann"') if isinstance(wish, GetAttribute) else Chirped(),
@@ -118,9 +108,7 @@ def test_the_job_reads_and_sets_its_ad_and_writes_into_its_log() -> None:
 
 
 def test_what_is_set_without_hurry_stays_here() -> None:
-    """
-    Under names that the machine allows, as expressions; others are refused, and nobody is asked.
-    """
+    """Under names that the machine allows, as expressions; others are refused, and nobody is asked."""
     answered, asked = hold(
         b"set_job_attr_delayed ChirpDone 0.5\nget_job_attr_delayed chirpdone\nget_job_attr_delayed Own\n"
         b"set_job_attr_delayed Done 1\nset_job_attr_delayed ChirpX (\nget_job_attr_delayed None\n"
@@ -132,9 +120,7 @@ def test_what_is_set_without_hurry_stays_here() -> None:
 
 
 def test_a_job_that_has_not_asked_for_more_may_do_no_more() -> None:
-    """
-    Without WantIOProxy files, log and ad are no requests at all.
-    """
+    """Without WantIOProxy files, log and ad are no requests at all."""
     policy = allowed(EVERYTHING, JobAd({}))
     answered, asked = hold(
         b"get_job_attr Owner\nulog hi\nunlink x\nset_job_attr_delayed ChirpX 1\n", policy=policy
@@ -149,9 +135,7 @@ IN_POOL = ChirpPolicy(commands=True)
 
 
 def test_a_job_commands_its_pool() -> None:
-    """
-    The request travels as it is, and so does the answer.
-    """
+    """The request travels as it is, and so does the answer."""
     answered, asked = hold(
         b"kettle schedd my\\ schedd act 3\n\x00\n\xffkettle accounting a query_history 0\n",
         answer=lambda _: Chirped(2, b"\n\x01"),
@@ -169,24 +153,18 @@ def test_a_job_commands_its_pool() -> None:
     "line", [b"kettle negotiator n why 0\n", b"kettle schedd s act\n", b"kettle schedd s act -1\n"]
 )
 def test_what_is_no_command_is_not_passed_on(line: bytes) -> None:
-    """
-    Another role, a word too few, no length.
-    """
+    """Another role, a word too few, no length."""
     assert (b"-8\n", []) == hold(line, policy=IN_POOL)
 
 
 def test_a_command_that_is_too_long_is_not_taken_in() -> None:
-    """
-    The connection ends: what follows is its body.
-    """
+    """The connection ends: what follows is its body."""
     with pytest.raises(HangUpError):
         hold(b"kettle schedd s submit %d\n" % (COMMAND + 1), policy=IN_POOL)
 
 
 def test_who_did_not_ask_for_the_pool_does_not_command_it() -> None:
-    """
-    Neither the machine's word nor the job's is enough.
-    """
+    """Neither the machine's word nor the job's is enough."""
     cases: list[tuple[ChirpPolicy, Ad]] = [
         (IN_POOL, {}),
         (IN_POOL, {"WantPoolAccess": Expr("true")}),
@@ -199,9 +177,7 @@ def test_who_did_not_ask_for_the_pool_does_not_command_it() -> None:
 
 
 def test_a_file_is_fetched_in_pieces() -> None:
-    """
-    Its length comes first, then its bytes; it is closed afterwards.
-    """
+    """Its length comes first, then its bytes; it is closed afterwards."""
 
     def answer(wish: Wish | Command) -> Chirped:
         match wish:
@@ -218,9 +194,7 @@ def test_a_file_is_fetched_in_pieces() -> None:
 
 
 def test_a_file_that_became_shorter_ends_the_connection() -> None:
-    """
-    Its length is said already: nothing else could tell the reader.
-    """
+    """Its length is said already: nothing else could tell the reader."""
     with pytest.raises(HangUpError):
         hold(
             b"getfile a\n", answer=lambda wish: Chirped(3, STAT) if isinstance(wish, OpenFile) else Chirped()
@@ -228,9 +202,7 @@ def test_a_file_that_became_shorter_ends_the_connection() -> None:
 
 
 def test_a_file_is_put_there() -> None:
-    """
-    Two answers, as the protocol has it: it can be written, and so much was.
-    """
+    """Two answers, as the protocol has it: it can be written, and so much was."""
 
     def answer(wish: Wish | Command) -> Chirped:
         match wish:
@@ -247,9 +219,7 @@ def test_a_file_is_put_there() -> None:
 
 
 def test_what_is_announced_is_read_though_it_cannot_be_written() -> None:
-    """
-    Else the bytes would be taken for requests.
-    """
+    """Else the bytes would be taken for requests."""
     answered, asked = hold(b"write 3 4\nrm *unlink x\n", answer=lambda _: Chirped(Trouble.NO_SPACE))
 
     assert b"-6\n-6\n" == answered
@@ -271,9 +241,7 @@ def test_what_is_announced_is_read_though_it_cannot_be_written() -> None:
     ],
 )
 def test_what_makes_no_sense_is_refused(line: bytes) -> None:
-    """
-    And the next request is heard.
-    """
+    """And the next request is heard."""
     answered, asked = hold(line + b"\nunlink x\n")
 
     assert b"-8\n0\n" == answered

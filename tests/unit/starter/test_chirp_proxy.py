@@ -72,9 +72,7 @@ def programs(tmp_path: Path) -> Iterator[Programs]:
 
 
 def test_questions_that_nobody_waits_for_count_as_connections(programs: Programs) -> None:
-    """
-    A program that asks and goes away, again and again, has a bounded number of questions in hand.
-    """
+    """A program that asks and goes away, again and again, has a bounded number of questions in hand."""
     for _ in range(ABANDONED):
         with suppress(ConnectionError):  # it is one too many
             programs.call("stat x\n").close()
@@ -87,9 +85,7 @@ def test_questions_that_nobody_waits_for_count_as_connections(programs: Programs
 
 
 def test_a_file_that_nobody_waits_for_is_closed(programs: Programs) -> None:
-    """
-    Whose connection went away before the file was open cannot close it.
-    """
+    """Whose connection went away before the file was open cannot close it."""
     programs.call("open x r 0\n").close()
     programs.go_on()
     (asked,) = programs.wished

@@ -1,6 +1,4 @@
-"""
-Core files among what a job left.
-"""
+"""Core files among what a job left."""
 
 import os
 import resource
@@ -24,9 +22,7 @@ DUMPED = signal.SIGSEGV | 0x80
     [({}, None), ({"TransferOutput": "a"}, "a,core.3.1"), ({"TransferOutput": ""}, "core.3.1")],
 )
 def test_a_core_file_is_a_result(tmp_path: Path, ad: Ad, listed: str | None) -> None:
-    """
-    Under the job's number, also of a job that says what its results are.
-    """
+    """Under the job's number, also of a job that says what its results are."""
     (tmp_path / "core.77").write_text("memory")
     job = JobAd(ad)
 
@@ -37,9 +33,7 @@ def test_a_core_file_is_a_result(tmp_path: Path, ad: Ad, listed: str | None) -> 
 
 
 def test_a_file_of_that_name_is_none_by_itself(tmp_path: Path) -> None:
-    """
-    Not if nothing was dumped, not if it was there before.
-    """
+    """Not if nothing was dumped, not if it was there before."""
     (tmp_path / "core").write_text("an input")
     sandbox = Sandbox(str(tmp_path))
 

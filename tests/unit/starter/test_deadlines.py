@@ -1,6 +1,4 @@
-"""
-What falls due for a job by the clock alone.
-"""
+"""What falls due for a job by the clock alone."""
 
 import math
 
@@ -41,9 +39,7 @@ SPEC = JobSpec(
 
 
 def test_a_lease_ends_a_job_at_once_and_is_never_shortened(clock: Clock) -> None:
-    """
-    Given a renewal, then the later deadline counts; when it has passed, the job is ended hard.
-    """
+    """Given a renewal, then the later deadline counts; when it has passed, the job is ended hard."""
     due = Deadlines(SPEC, JobAd({}))
     due.renew(1200.0)
     due.renew(1150.0)
@@ -76,9 +72,7 @@ def test_a_job_has_limits_of_its_own(clock: Clock) -> None:
 
 
 def test_a_job_that_is_ended_has_its_time_once(clock: Clock) -> None:
-    """
-    Asked to end, it is killed when its time is over and not again; a lease counts no more then.
-    """
+    """Asked to end, it is killed when its time is over and not again; a lease counts no more then."""
     due = Deadlines(msgspec.structs.replace(SPEC, deadline=1001.0), JobAd({}))
     due.asked_to_end()
     assert (1005.0, 1001.0) == (due.next(ends=True), due.next(ends=False))

@@ -1,6 +1,4 @@
-"""
-Work beside the job, and what it leaves behind.
-"""
+"""Work beside the job, and what it leaves behind."""
 
 import os
 import signal
@@ -33,9 +31,7 @@ def test_nobody_waits_for_what_an_errand_left_behind(tmp_path: Path) -> None:
 
 
 def test_an_errand_says_its_outcome(tmp_path: Path) -> None:
-    """
-    What its work returns.
-    """
+    """What its work returns."""
     helper = HelperProcess(
         lambda become: b"done", prepare=lambda: None, account=None, cgroup=None, directory=str(tmp_path)
     )

@@ -1,6 +1,4 @@
-"""
-What becomes of a job after a hook, and what a hook is told.
-"""
+"""What becomes of a job after a hook, and what a hook is told."""
 
 import os
 from pathlib import Path
@@ -46,17 +44,13 @@ def script(place: Path, text: str) -> list[str]:
 def test_what_a_hook_decides_holds_and_what_is_wrong_with_it_does_not(
     told: HookResult, expected: Any
 ) -> None:
-    """
-    HTCondor's code 19 with the exit status, or back into the queue.
-    """
+    """HTCondor's code 19 with the exit status, or back into the queue."""
     ending = verdict(PREPARING, told)
     assert expected == (None if ending is None else (ending.hold, ending.code, ending.subcode))
 
 
 def test_a_hook_is_told_how_the_job_ended() -> None:
-    """
-    By a word, and in the ad.
-    """
+    """By a word, and in the ad."""
     endings = [
         None,
         *(
@@ -81,25 +75,19 @@ def test_a_hook_is_told_how_the_job_ended() -> None:
     ],
 )
 def test_what_a_hook_says_is_understood(tmp_path: Path, text: str, expected: HookResult) -> None:
-    """
-    Its words, its exit status and its complaints; no more of it is kept than is understood.
-    """
+    """Its words, its exit status and its complaints; no more of it is kept than is understood."""
     assert expected == run(script(tmp_path, text), 'Cmd = "/bin/true"\n', ENVIRONMENT, 20.0)
 
 
 def test_a_hook_that_hangs_is_ended(tmp_path: Path) -> None:
-    """
-    After its time, though it goes on to talk.
-    """
+    """After its time, though it goes on to talk."""
     told = run(script(tmp_path, "while :; do echo on and on; done"), "", ENVIRONMENT, 0.3)
 
     assert (True, -9) == (told.late, told.status)
 
 
 def test_a_hook_that_is_none_is_told(tmp_path: Path) -> None:
-    """
-    With what the system says.
-    """
+    """With what the system says."""
     told = run([str(tmp_path / "none")], "", ENVIRONMENT, 1.0)
     assert os.strerror(2) in told.trouble
 
@@ -118,9 +106,7 @@ def test_a_hook_that_is_none_is_told(tmp_path: Path) -> None:
 def test_the_machines_word_goes_before_the_jobs(
     chosen: str, default: str, own: str | None, expected: str | None
 ) -> None:
-    """
-    Then the job's, then the default; keywords are the same in any case.
-    """
+    """Then the job's, then the default; keywords are the same in any case."""
     sets = {name: JobHooks(prepare_job=[name]) for name in "AB"}
     settings = StartdSettings(job_hooks=sets, job_hook_keyword=chosen, default_job_hook_keyword=default)
     ad: Ad = {} if own is None else {"HookKeyword": own}
@@ -168,9 +154,7 @@ def test_updates_leave_nothing_open(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_hook_is_heard_no_more_if_its_end_was_not_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    Whatever happened meanwhile, its descriptor is closed.
-    """
+    """Whatever happened meanwhile, its descriptor is closed."""
 
     def fails(_tree: ProcessTree) -> None:
         raise OSError("no descriptors")

@@ -1,6 +1,4 @@
-"""
-What a starter's process keeps of one job while it waits for the next.
-"""
+"""What a starter's process keeps of one job while it waits for the next."""
 
 import gc
 import socket
@@ -27,9 +25,7 @@ def ends() -> Generator[tuple[socket.socket, socket.socket]]:
 def test_nothing_of_a_job_is_left_for_the_next(
     ends: tuple[socket.socket, socket.socket], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """
-    Although nobody else collects garbage in such a process, and a starter refers to itself.
-    """
+    """Although nobody else collects garbage in such a process, and a starter refers to itself."""
     left: list[weakref.ref[object]] = []
     alive: list[int] = []
 
@@ -57,9 +53,7 @@ def test_nothing_of_a_job_is_left_for_the_next(
 
 
 def test_what_came_with_an_order_is_heard(ends: tuple[socket.socket, socket.socket]) -> None:
-    """
-    Without anything more having to come.
-    """
+    """Without anything more having to come."""
     ours, theirs = ends
     line = StartdConnection(theirs)
     ours.sendall(frame(Run(spec([]))) + frame(Renew(1.0)) + frame(End(1023, "removed")))

@@ -1,6 +1,4 @@
-"""
-How often a program that ends with a checkpoint is started again.
-"""
+"""How often a program that ends with a checkpoint is started again."""
 
 from pathlib import Path
 
@@ -57,9 +55,7 @@ def test_a_program_that_does_nothing_else_is_started_ever_more_rarely(
 def test_a_program_that_takes_its_time_is_started_again_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """
-    The pause counts from its last start.
-    """
+    """The pause counts from its last start."""
     now = 1000.0
     monkeypatch.setattr(self_checkpoint, "boottime", lambda: now)
     (tmp_path / "state").touch()

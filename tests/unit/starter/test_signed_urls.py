@@ -1,6 +1,4 @@
-"""
-Addresses that a starter asks for, and what it makes of the answers.
-"""
+"""Addresses that a starter asks for, and what it makes of the answers."""
 
 from pathlib import Path
 from typing import Literal, cast
@@ -23,9 +21,7 @@ from kettle_wire.jobs import JobId
 
 
 class Line:
-    """
-    Keeps what is asked.
-    """
+    """Keeps what is asked."""
 
     def __init__(self) -> None:
         self.said: list[Question] = []
@@ -56,9 +52,7 @@ def asked(wish: Signing, line: Line) -> tuple[int, list[str]]:
 
 
 def test_addresses_are_asked_for_in_portions(line: Line) -> None:
-    """
-    As many as fit into a message, until there are all; what needs none stays as it is.
-    """
+    """As many as fit into a message, until there are all; what needs none stays as it is."""
     wish = Signing(spec(OURS), JobAd({}), line.questions, MOVES, upload=False)
     while not wish.done:
         number, urls = asked(wish, line)
@@ -74,9 +68,7 @@ def test_addresses_are_asked_for_in_portions(line: Line) -> None:
 
 
 def test_an_answer_to_an_earlier_question_does_not_count(line: Line) -> None:
-    """
-    A question that is said again may be answered twice.
-    """
+    """A question that is said again may be answered twice."""
     wish = Signing(spec(OURS), JobAd({}), line.questions, MOVES, upload=True)
     first, _ = asked(wish, line)
     answer = Reply(first, SignedUrls(["x", "y"]))
@@ -89,9 +81,7 @@ def test_an_answer_to_an_earlier_question_does_not_count(line: Line) -> None:
 
 @pytest.mark.parametrize(("upload", "code"), [(False, 13), (True, 12)])
 def test_a_refusal_holds_the_job(line: Line, upload: bool, code: int) -> None:
-    """
-    With the reason, the object and the system's error.
-    """
+    """With the reason, the object and the system's error."""
     wish = Signing(spec(OURS), JobAd({}), line.questions, MOVES, upload=upload)
     wish.hear(Reply(asked(wish, line)[0], SignedUrls([], "the key is gone", 2)))
 
@@ -123,9 +113,7 @@ def test_what_may_change_is_asked_again(
 
 @pytest.mark.parametrize("whose", ["machine", "job"])
 def test_who_has_a_plugin_has_a_key(tmp_path: Path, line: Line, whose: str) -> None:
-    """
-    A program of the machine's owner, or of the job, gets the URLs as they are.
-    """
+    """A program of the machine's owner, or of the job, gets the URLs as they are."""
     other = [Plugin(path=str(tmp_path), methods=("s3",))] if whose == "machine" else []
     ad = JobAd({"TransferPlugins": "s3 = plugin"} if whose == "job" else {})
     wish = Signing(spec([*other, *OURS]), ad, line.questions, MOVES, upload=False)

@@ -1,6 +1,4 @@
-"""
-From a submit file to clusters: where another one begins.
-"""
+"""From a submit file to clusters: where another one begins."""
 
 from pathlib import Path
 
@@ -39,17 +37,13 @@ def arguments(found: Submission) -> list[Scalar]:
     ],
 )
 def test_another_executable_or_universe_begins_a_cluster(between: str, clusters: list[int]) -> None:
-    """
-    It is compared as it is written, in one queue statement that makes jobs and the next.
-    """
+    """It is compared as it is written, in one queue statement that makes jobs and the next."""
     text = f"program = sleep\n{HEAD}args = $(program)\nqueue 2\n{between}\nqueue\n"
     assert clusters == [found.count for found in several(text)]
 
 
 def test_each_cluster_counts_its_jobs_from_0() -> None:
-    """
-    Steps and items are counted in each queue statement, warnings are said once.
-    """
+    """Steps and items are counted in each queue statement, warnings are said once."""
     each = "arguments = $(Process)/$(Step)/$(Row)/$(ItemIndex) $(x)\n"
     text = f"warning : mind\n{HEAD}{each}queue 2\nqueue 2 x in [1:] (a b)\nexecutable = /bin/true\nqueue x in (c d)\n"
     first, second = several(text)
@@ -60,9 +54,7 @@ def test_each_cluster_counts_its_jobs_from_0() -> None:
 
 
 def test_all_clusters_are_looked_at_before_there_is_one() -> None:
-    """
-    A mistake in the last one is found before anything can be sent.
-    """
+    """A mistake in the last one is found before anything can be sent."""
     with pytest.raises(SubmitError, match=r"job\.sub, line 4: .*request_cpus"):
         several(f"{HEAD}queue\nexecutable = /bin/true\nrequest_cpus = 0\nqueue\n")
 

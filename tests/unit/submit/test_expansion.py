@@ -1,6 +1,4 @@
-"""
-From a submit file to the jobs of a cluster.
-"""
+"""From a submit file to the jobs of a cluster."""
 
 import os
 from pathlib import Path
@@ -29,9 +27,7 @@ def arguments(text: str, cwd: Path = Path("/tmp"), **given: str) -> list[Scalar]
 
 
 def test_what_is_equal_for_all_jobs_is_sent_once() -> None:
-    """
-    Only what differs is in the table.
-    """
+    """Only what differs is in the table."""
     found = submission(HEAD + "arguments = 5 $(Process)\noutput = out.$(Process)\nqueue 3\n")
     assert ["Args", "Out"] == sorted(found.columns)
     assert 3 == found.count
@@ -40,9 +36,7 @@ def test_what_is_equal_for_all_jobs_is_sent_once() -> None:
 
 
 def test_equal_jobs_have_empty_rows() -> None:
-    """
-    A row is a job, also when nothing is in it.
-    """
+    """A row is a job, also when nothing is in it."""
     found = submission(HEAD + "queue 4\n")
     assert ([], [[], [], [], []]) == (found.columns, found.rows)
 
@@ -63,32 +57,24 @@ def test_equal_jobs_have_empty_rows() -> None:
     ],
 )
 def test_queue_statements(queue: str, expected: list[str]) -> None:
-    """
-    Each item is queued count times; the index counts in the whole list.
-    """
+    """Each item is queued count times; the index counts in the whole list."""
     assert expected == arguments(f"arguments = $(Process)/$(x)/$(Step)/$(ItemIndex)\n{queue}\n")
 
 
 def test_items_without_a_variable_are_item() -> None:
-    """
-    `queue in (...)` names nothing.
-    """
+    """`queue in (...)` names nothing."""
     assert ["a", "b"] == arguments("arguments = $(Item)\nqueue in (a b)\n")
 
 
 def test_lines_are_split_over_variables(tmp_path: Path) -> None:
-    """
-    Commas or blanks separate, the last variable takes the rest, missing ones are empty.
-    """
+    """Commas or blanks separate, the last variable takes the rest, missing ones are empty."""
     (tmp_path / "points.txt").write_text("1, 2, three four\n\n5\n#6 7\na,,c\n")
     text = "arguments = [$(x)|$(y)|$(z)]\nqueue x, y, z from points.txt\n"
     assert ["[1|2|three four]", "[5||]", "[#6|7|]", "[a||c]"] == arguments(text, tmp_path)
 
 
 def test_items_that_match(tmp_path: Path) -> None:
-    """
-    Globs start at the working directory; files and directories are kept apart.
-    """
+    """Globs start at the working directory; files and directories are kept apart."""
     for name in ("b.dat", "a.dat", "c.txt"):
         (tmp_path / name).touch()
     (tmp_path / "d.dat").mkdir()
@@ -99,9 +85,7 @@ def test_items_that_match(tmp_path: Path) -> None:
 
 
 def test_several_queue_statements_of_one_program_make_one_cluster() -> None:
-    """
-    Process numbers go on, and each statement sees the assignments before it.
-    """
+    """Process numbers go on, and each statement sees the assignments before it."""
     text = "arguments = $(Process) $(x)\nx = 1\nqueue\nx = 2\nrequest_cpus = 2\nqueue 2\n"
     found = submission(HEAD + text)
     assert ["0 1", "1 2", "2 2"] == column(found, "Args")
@@ -109,9 +93,7 @@ def test_several_queue_statements_of_one_program_make_one_cluster() -> None:
 
 
 def test_an_attribute_that_only_some_have_is_undefined_for_the_others() -> None:
-    """
-    A table has no holes.
-    """
+    """A table has no holes."""
     found = submission(HEAD + "queue\n+Late = 1\nqueue\n")
     assert [Expr("undefined"), 1] == column(found, "Late")
 
@@ -148,24 +130,18 @@ def test_an_attribute_that_only_some_have_is_undefined_for_the_others() -> None:
     ],
 )
 def test_macros(text: str, expected: str) -> None:
-    """
-    Text substitution, as the language has it.
-    """
+    """Text substitution, as the language has it."""
     assert [expected] == arguments(f"{text}\nqueue\n")
 
 
 def test_random_numbers_are_drawn_for_each_job() -> None:
-    """
-    Jobs of a sweep do not share their seed.
-    """
+    """Jobs of a sweep do not share their seed."""
     seeds = arguments("arguments = $RANDOM_INTEGER(0,1000000000)\nqueue 20\n")
     assert len(set(seeds)) > 1
 
 
 def test_what_is_given_beforehand_may_be_overridden() -> None:
-    """
-    The command line comes before the first line of the file.
-    """
+    """The command line comes before the first line of the file."""
     assert ["7"] == arguments("arguments = $(seed)\nqueue\n", seed="7")
     assert ["1"] == arguments("seed = 1\narguments = $(seed)\nqueue\n", seed="7")
 
@@ -182,16 +158,12 @@ def test_what_is_given_beforehand_may_be_overridden() -> None:
     ],
 )
 def test_conditionals(lines: str, expected: str) -> None:
-    """
-    Only the lines of a branch that is taken count.
-    """
+    """Only the lines of a branch that is taken count."""
     assert [f"[{expected}]"] == arguments(f"{lines}\narguments = [$(x)]\nqueue\n")
 
 
 def test_the_cluster_is_left_to_the_schedd() -> None:
-    """
-    In a string the macro stays, in an expression it is the attribute that will hold the number.
-    """
+    """In a string the macro stays, in an expression it is the attribute that will hold the number."""
     text = 'output = out.$(Cluster).$(Process)\n+A = $(ClusterId) + 1\n+B = "run $(Cluster)"\n'
     found = submission(f'{HEAD}{text}+C = strcat("x$(Cluster)", "y")\nqueue\n')
     assert "out.$(ClusterId).0" == found.job(0)["Out"]
@@ -210,9 +182,7 @@ def test_what_somebody_says_beats_what_follows_from_it() -> None:
 
 
 def test_getenv_takes_what_matches() -> None:
-    """
-    Patterns do not mind case, exclusions win, and what is given explicitly wins over all.
-    """
+    """Patterns do not mind case, exclusions win, and what is given explicitly wins over all."""
 
     def environment(text: str) -> Scalar:
         return submission(f"{HEAD}{text}\nqueue\n").ad["Environment"]
@@ -224,9 +194,7 @@ def test_getenv_takes_what_matches() -> None:
 
 
 def test_input_makes_the_disk_request_grow(tmp_path: Path) -> None:
-    """
-    A job that does not ask for disk gets a quarter more than its input, at least the pool's minimum.
-    """
+    """A job that does not ask for disk gets a quarter more than its input, at least the pool's minimum."""
     with (tmp_path / "big").open("wb") as file:
         file.truncate(4 << 30)
     assert 1024 * 1024 == submission(HEAD + "queue\n").ad["RequestDisk"]
@@ -235,25 +203,19 @@ def test_input_makes_the_disk_request_grow(tmp_path: Path) -> None:
 
 
 def test_names_that_are_not_known_yet_are_not_looked_for() -> None:
-    """
-    A file whose name has the cluster's number in it does not exist before there is a cluster.
-    """
+    """A file whose name has the cluster's number in it does not exist before there is a cluster."""
     found = submission(HEAD + "initialdir = /nowhere/$(Cluster)\ninput = in\nqueue\n")
     assert "/nowhere/$(ClusterId)" == found.ad["Iwd"]
 
 
 @pytest.mark.parametrize("tag", ["tpus", "npus", "fpus", "ipus", "dpus", "vgpus", "disks", "licences"])
 def test_a_resource_may_be_called_nearly_like_another(tag: str) -> None:
-    """
-    Machines may have it: what is asked of it stands in the job.
-    """
+    """Machines may have it: what is asked of it stands in the job."""
     assert 1 == submission(HEAD + f"request_{tag} = 1\nqueue\n").ad[f"Request{tag}"]
 
 
 def test_custom_resources_are_requested() -> None:
-    """
-    Any resource that machines advertise may be asked for by its name.
-    """
+    """Any resource that machines advertise may be asked for by its name."""
     found = submission(HEAD + "request_gpus = 1\nrequest_licences = 2\nqueue\n")
     assert (1, 2) == (found.ad["RequestGPUs"], found.ad["Requestlicences"])
     requirements = found.ad["Requirements"]
@@ -306,9 +268,7 @@ def test_keys_are_named_and_not_read(tmp_path: Path) -> None:
 
 
 def test_a_proxy_is_named_and_not_read(tmp_path: Path) -> None:
-    """
-    As HTCondor says it: relative to initialdir; what is named comes before what grid programs use.
-    """
+    """As HTCondor says it: relative to initialdir; what is named comes before what grid programs use."""
     (tmp_path / "sub").mkdir()
     for name in ("proxy", "sub/other"):
         (tmp_path / name).write_text("-----BEGIN CERTIFICATE-----")
@@ -329,9 +289,7 @@ def test_a_proxy_is_named_and_not_read(tmp_path: Path) -> None:
 
 
 def test_the_usual_proxy_is_that_of_whoever_submits() -> None:
-    """
-    Where grid programs put it.
-    """
+    """Where grid programs put it."""
     site = msgspec.structs.replace(SITE, check_files=False)
     read = parse(f"{HEAD}use_x509userproxy = true\nqueue\n", source="job.sub", cwd=Path("/w"), environ={})
     assert f"/tmp/x509up_u{os.getuid()}" == expand(read, site).ad["x509userproxy"]
@@ -339,9 +297,7 @@ def test_the_usual_proxy_is_that_of_whoever_submits() -> None:
 
 @pytest.mark.parametrize(("said", "meant"), [("False", "NO"), ("true", "YES"), ("if_needed", "IF_NEEDED")])
 def test_truth_values_for_should_transfer_files(said: str, meant: str, tmp_path: Path) -> None:
-    """
-    Clients write them.
-    """
+    """Clients write them."""
     ad = submission(HEAD + f"should_transfer_files = {said}\nqueue\n", tmp_path).ad
     assert meant == ad["ShouldTransferFiles"]
 
@@ -370,9 +326,7 @@ def test_concurrency_limits_are_in_lower_case_and_sorted() -> None:
 
 
 def test_quotes_around_a_path_are_no_part_of_it() -> None:
-    """
-    So an attribute that is a text can be a part of a name.
-    """
+    """So an attribute that is a text can be a part of a name."""
     found = submission(f'{HEAD}+Tag = "a/b.c"\nargs = $F(MY.Tag) $Fn(MY.Tag) $Fqa(MY.Tag)\nqueue\n')
     assert "a/b.c b 'a/b.c'" == found.ad["Args"]
 
@@ -382,9 +336,7 @@ def test_an_attribute_without_a_value_is_undefined() -> None:
 
 
 def test_files_and_what_programs_print_are_included(tmp_path: Path) -> None:
-    """
-    Where the statement stands, seeing and setting macros; what is kept in a file is asked for once.
-    """
+    """Where the statement stands, seeing and setting macros; what is kept in a file is asked for once."""
     (tmp_path / "inner.sub").write_text("x = $(x) inner\nif defined y\nx = $(x) y\nendif\n")
     text = "x = outer\ny = 1\nname = inner\ninclude : $(name).sub\ninclude ifexist : absent.sub\n"
     assert ["outer inner y"] == arguments(f"{text}arguments = $(x)\nqueue\n", tmp_path)
@@ -397,17 +349,13 @@ def test_files_and_what_programs_print_are_included(tmp_path: Path) -> None:
 
 
 def test_items_are_what_a_program_prints(tmp_path: Path) -> None:
-    """
-    One for each line, split over the variables.
-    """
+    """One for each line, split over the variables."""
     text = "arguments = [$(a)|$(b)]\nqueue a, b from /usr/bin/printf '1 2 3\\n\\n4\\n' |\n"
     assert ["[1|2 3]", "[4|]"] == arguments(text, tmp_path)
 
 
 def test_templates_are_those_of_the_pool(tmp_path: Path) -> None:
-    """
-    With arguments in their places.
-    """
+    """With arguments in their places."""
     templates = {
         "Small": 'request_cpus = $(1:3)\n+Said = "$(0) of $(0#), $(2+), $(1?)$(4?)"',
         "Named": "y = 7",
@@ -426,9 +374,7 @@ def test_templates_are_those_of_the_pool(tmp_path: Path) -> None:
 
 
 def test_what_a_description_says_is_passed_on(tmp_path: Path) -> None:
-    """
-    Of what counts, with the line where it stands.
-    """
+    """Of what counts, with the line where it stands."""
     text = f"{HEAD}x = 3\nif true\nwarning : take $(x)\nelse\nwarning : no\nendif\nqueue\n"
     assert ("job.sub, line 4: take 3",) == submission(text, tmp_path).warnings
 
@@ -464,27 +410,21 @@ def test_what_a_description_says_is_passed_on(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_commands_become_attributes(lines: str, expected: dict[str, Scalar | None]) -> None:
-    """
-    As in HTCondor; but CUDA's versions are counted as CUDA counts them.
-    """
+    """As in HTCondor; but CUDA's versions are counted as CUDA counts them."""
     head = "" if lines.startswith("shell") else HEAD
     ad = submission(f"{head}{lines}\nqueue\n").ad
     assert expected == {name: ad.get(name) for name in expected}
 
 
 def test_directories_are_encrypted_where_machines_say_so() -> None:
-    """
-    No other machine gets the job.
-    """
+    """No other machine gets the job."""
     ad = submission(f"{HEAD}encrypt_execute_directory = true\nqueue\n").ad
     assert ad["EncryptExecuteDirectory"] is True
     assert "TARGET.HasEncryptExecuteDirectory" in str(ad["Requirements"])
 
 
 def test_common_input_is_input(tmp_path: Path) -> None:
-    """
-    It is kept on each machine for the next job as all input is.
-    """
+    """It is kept on each machine for the next job as all input is."""
     for name in ("a", "b"):
         (tmp_path / name).touch()
     text = f"{HEAD}transfer_input_files = a\ntransfer_common_input = b\nqueue\n"

@@ -1,6 +1,4 @@
-"""
-Arguments and environments, there and back.
-"""
+"""Arguments and environments, there and back."""
 
 import pytest
 from hypothesis import given
@@ -13,17 +11,13 @@ WORDS = st.lists(st.text(st.characters(codec="utf-8", exclude_categories=["Cs"])
 
 @given(WORDS)
 def test_words_survive(words: list[str]) -> None:
-    """
-    Whatever the words are, the raw text has them all again.
-    """
+    """Whatever the words are, the raw text has them all again."""
     assert words == quoting.split_v2(quoting.join_v2(words))
 
 
 @given(WORDS)
 def test_words_survive_a_description(words: list[str]) -> None:
-    """
-    The same with the double quotes that a description puts around.
-    """
+    """The same with the double quotes that a description puts around."""
     text = '"' + quoting.join_v2(words).replace('"', '""') + '"'
     assert words == quoting.split_v2(quoting.unquote_v2(text))
 
@@ -40,16 +34,12 @@ def test_words_survive_a_description(words: list[str]) -> None:
     ],
 )
 def test_single_quotes_protect(raw: str, words: list[str]) -> None:
-    """
-    Quoted and unquoted parts that touch are one word.
-    """
+    """Quoted and unquoted parts that touch are one word."""
     assert words == quoting.split_v2(raw)
 
 
 @pytest.mark.parametrize("raw", ["'", "a 'b", "a 'b'' c"])
 def test_open_quotes_are_refused(raw: str) -> None:
-    """
-    A guess would run the job with other arguments than were meant.
-    """
+    """A guess would run the job with other arguments than were meant."""
     with pytest.raises(QuotingError, match="never closed"):
         quoting.split_v2(raw)

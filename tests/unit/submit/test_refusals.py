@@ -1,6 +1,4 @@
-"""
-What a submit file must not say.
-"""
+"""What a submit file must not say."""
 
 from pathlib import Path
 
@@ -171,9 +169,7 @@ def refusal(text: str, cwd: Path, *, given: dict[str, str] | None = None) -> Sub
     ],
 )  # fmt: skip
 def test_bad_descriptions_are_refused(text: str, line: int, words: str, tmp_path: Path) -> None:
-    """
-    One sentence, with the file and the line that has to be changed.
-    """
+    """One sentence, with the file and the line that has to be changed."""
     error = refusal(text, tmp_path)
     assert str(error).startswith(f"job.sub, line {line}: ")
     assert words in str(error)
@@ -181,34 +177,26 @@ def test_bad_descriptions_are_refused(text: str, line: int, words: str, tmp_path
 
 
 def test_a_file_without_a_queue_statement_is_refused(tmp_path: Path) -> None:
-    """
-    Nothing would be submitted, which nobody can want.
-    """
+    """Nothing would be submitted, which nobody can want."""
     assert "job.sub: there is no queue statement" in str(refusal(HEAD, tmp_path))
 
 
 def test_an_unused_assignment_on_the_command_line_is_refused(tmp_path: Path) -> None:
-    """
-    A misspelt name=value would otherwise submit the sweep with the old value.
-    """
+    """A misspelt name=value would otherwise submit the sweep with the old value."""
     error = refusal(HEAD + "arguments = $(seed)\nqueue\n", tmp_path, given={"sead": "7"})
     assert str(error).startswith("command line: ")
     assert "did you mean 'seed'?" in str(error)
 
 
 def test_a_missing_file_of_a_later_job_is_found(tmp_path: Path) -> None:
-    """
-    Every job's files are looked at, not only the first job's.
-    """
+    """Every job's files are looked at, not only the first job's."""
     (tmp_path / "0.txt").touch()
     error = refusal(HEAD + "transfer_input_files = $(Process).txt\nqueue 2\n", tmp_path)
     assert "1.txt does not exist" in str(error)
 
 
 def test_an_unreadable_file_is_refused(tmp_path: Path) -> None:
-    """
-    The shadow could not read it either.
-    """
+    """The shadow could not read it either."""
     secret = tmp_path / "secret"
     secret.touch(mode=0)
     try:
@@ -221,18 +209,14 @@ def test_an_unreadable_file_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"a\n\xff\n", b"a\0b\n"])
 def test_items_that_are_no_text_are_refused(content: bytes, tmp_path: Path) -> None:
-    """
-    They could not be sent, or no program could be given them.
-    """
+    """They could not be sent, or no program could be given them."""
     (tmp_path / "items").write_bytes(content)
     error = refusal(HEAD + "arguments = $(x)\nqueue x from items\n", tmp_path)
     assert str(error).startswith("job.sub, line 3: cannot read the items from items: it is not text")
 
 
 def test_a_file_that_we_may_not_look_at_is_refused(tmp_path: Path) -> None:
-    """
-    A directory that is closed to us is a sentence, not a crash.
-    """
+    """A directory that is closed to us is a sentence, not a crash."""
     closed = tmp_path / "closed"
     closed.mkdir(mode=0)
     try:
@@ -260,9 +244,7 @@ def test_a_file_that_we_may_not_look_at_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_what_looks_harmless_is_refused(line: str, words: str, tmp_path: Path) -> None:
-    """
-    With the line that is wrong, too.
-    """
+    """With the line that is wrong, too."""
     error = refusal(HEAD + f"{line}\nqueue\n", tmp_path)
     assert str(error).startswith("job.sub, line 2: ")
     assert words in str(error)
@@ -282,9 +264,7 @@ def test_what_programs_write_is_tolerated_where_it_does_no_harm(tmp_path: Path) 
 
 
 def test_the_line_of_what_is_included_is_told(tmp_path: Path) -> None:
-    """
-    With the name of the file in which it stands; and an if ends where it began.
-    """
+    """With the name of the file in which it stands; and an if ends where it began."""
     (tmp_path / "inner.sub").write_text("request_cpus = 1\nrequest_memroy = 3\n")
     assert str(refusal(HEAD + "include : inner.sub\nqueue\n", tmp_path)).startswith("inner.sub, line 2: ")
     (tmp_path / "open.sub").write_text("\nif true\n")

@@ -1,6 +1,4 @@
-"""
-What is written into a description, and what the jobs get of it: the same.
-"""
+"""What is written into a description, and what the jobs get of it: the same."""
 
 import tempfile
 from pathlib import Path
@@ -26,9 +24,7 @@ def submission(text: str, cwd: Path = Path("/tmp")) -> Submission:
 
 @given(LINES)
 def test_a_shell_gets_its_line(line: str) -> None:
-    """
-    As one word, with whatever quotes are in it.
-    """
+    """As one word, with whatever quotes are in it."""
     raw = submission(f"shell = {line}\nqueue\n").ad["Arguments"]
     assert ["-c", line] == split_v2(str(raw))
 
@@ -52,9 +48,7 @@ def test_each_item_is_a_job(items: list[str], count: int) -> None:
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), LINES), max_size=5), st.integers(min_value=0, max_value=5))
 def test_it_makes_no_difference_where_lines_stand(lines: list[tuple[str, str]], at: int) -> None:
-    """
-    What is included is as if it stood in the place of the statement.
-    """
+    """What is included is as if it stood in the place of the statement."""
     written = [f"{name} = {value}" for name, value in lines]
     tail = "executable = /bin/x\nbatch_name = [$(a:-)|$(b:-)|$(c:-)]\nqueue\n"
     whole = "".join(f"{line}\n" for line in written) + tail

@@ -1,6 +1,4 @@
-"""
-A web server on the loopback interface that can be told to misbehave.
-"""
+"""A web server on the loopback interface that can be told to misbehave."""
 
 import threading
 import time
@@ -12,9 +10,7 @@ import pytest
 
 
 class Web(ThreadingHTTPServer):
-    """
-    Serves `files`, keeps what is put there, and ends early after each of `breaks` bytes, once each.
-    """
+    """Serves `files`, keeps what is put there, and ends early after each of `breaks` bytes, once each."""
 
     daemon_threads = True
 
@@ -133,17 +129,13 @@ class _Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def web() -> Generator[Web]:
-    """
-    A server that runs while the test does.
-    """
+    """A server that runs while the test does."""
     yield from _running()
 
 
 @pytest.fixture
 def other_web() -> Generator[Web]:
-    """
-    Another one.
-    """
+    """Another one."""
     yield from _running()
 
 

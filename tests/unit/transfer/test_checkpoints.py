@@ -1,6 +1,4 @@
-"""
-Checkpoints at a URL: their manifest, and their way there and back.
-"""
+"""Checkpoints at a URL: their manifest, and their way there and back."""
 
 import hashlib
 import shutil
@@ -23,9 +21,7 @@ OWN = Entry("MANIFEST.0003", SUM)
 
 
 def sent(scratch: Path, place: str, *names: str) -> str:
-    """
-    Send files of a sandbox as checkpoint 3; the manifest.
-    """
+    """Send files of a sandbox as checkpoint 3; the manifest."""
     manifest = scratch / checkpoints.DIRECTORY / "MANIFEST.0003"
     moves = [Move(checkpoints.url(place, name), str(scratch / name)) for name in names]
     moved = carry_out(order(scratch, place, manifest, moves, upload=True))
@@ -47,9 +43,7 @@ def order(scratch: Path, place: str, manifest: Path, moves: list[Move], *, uploa
 
 
 def test_a_place_has_the_job_and_the_number() -> None:
-    """
-    No character of the job's id ends the path of the URL, nor does one of a file's name.
-    """
+    """No character of the job's id ends the path of the URL, nor does one of a file's name."""
     assert "https://h/p/schedd_7.0_1700000000/0012" == checkpoints.place(
         "https://h/p/", "schedd#7.0#1700000000", 12
     )
@@ -73,17 +67,13 @@ def test_a_place_has_the_job_and_the_number() -> None:
     ],
 )
 def test_what_could_mean_something_else_is_no_place(destination: str, words: str) -> None:
-    """
-    Whatever is saved below a destination is removed there by its path one day.
-    """
+    """Whatever is saved below a destination is removed there by its path one day."""
     with pytest.raises(CheckpointError, match=words):
         checkpoints.place(destination, "schedd#7.0#1700000000", 1)
 
 
 def test_a_manifest_is_read_as_it_was_written() -> None:
-    """
-    Whatever characters the names have.
-    """
+    """Whatever characters the names have."""
     names = ["state", "d/e f", "a\\nb", "line\nbreak", "cr\rx", "back\\slash"]
     entries = [Entry(name, SUM) for name in names]
     text = "".join(checkpoints.line(entry) for entry in [*entries, OWN])
@@ -103,17 +93,13 @@ def test_a_manifest_is_read_as_it_was_written() -> None:
     ],
 )
 def test_what_is_no_manifest(text: str, words: str) -> None:
-    """
-    Is refused with what is wrong.
-    """
+    """Is refused with what is wrong."""
     with pytest.raises(CheckpointError, match=words):
         checkpoints.read(text)
 
 
 def test_files_are_removed_before_what_they_are_in() -> None:
-    """
-    The manifest after all that it names, inner directories before outer ones, that of the job last.
-    """
+    """The manifest after all that it names, inner directories before outer ones, that of the job last."""
     entries = [Entry("a/b/c", SUM), Entry("a/d", SUM), Entry("e", SUM)]
     assert [
         "x://h/j/0003/a/b/c", "x://h/j/0003/a/d", "x://h/j/0003/e", "x://h/j/0003/MANIFEST.0003",
@@ -148,9 +134,7 @@ def test_sha256sum_agrees(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("spoilt", ["", "c", "MANIFEST.0003"])
 def test_what_comes_back_is_compared(tmp_path: Path, spoilt: str) -> None:
-    """
-    A checkpoint is used as it was saved, or not at all.
-    """
+    """A checkpoint is used as it was saved, or not at all."""
     scratch, there, again = tmp_path / "scratch", tmp_path / "there", tmp_path / "again"
     (scratch / "d").mkdir(parents=True)
     (scratch / "d" / "a").write_text("one")
@@ -180,9 +164,7 @@ def test_what_comes_back_is_compared(tmp_path: Path, spoilt: str) -> None:
 
 
 def test_a_checkpoint_is_removed(tmp_path: Path, web: Web) -> None:
-    """
-    By file and by HTTP, with directories where there are such; once more changes nothing.
-    """
+    """By file and by HTTP, with directories where there are such; once more changes nothing."""
     scratch, there = tmp_path / "scratch", tmp_path / "there"
     (scratch / "d").mkdir(parents=True)
     (scratch / "d" / "a").write_text("one")

@@ -1,6 +1,4 @@
-"""
-Patterns of what is not moved.
-"""
+"""Patterns of what is not moved."""
 
 import pytest
 
@@ -49,9 +47,7 @@ def test_what_is_covered(patterns: str, name: str, expected: bool) -> None:
 
 @pytest.mark.parametrize("pattern", ["!a", "/", "../a", "a//b"])
 def test_what_is_no_pattern(pattern: str) -> None:
-    """
-    It is refused with the pattern.
-    """
+    """It is refused with the pattern."""
     with pytest.raises(ManifestError) as caught:
         exclusions(pattern)
     assert pattern in str(caught.value)

@@ -1,6 +1,4 @@
-"""
-What the lists of a job ad mean.
-"""
+"""What the lists of a job ad mean."""
 
 import pytest
 
@@ -31,9 +29,7 @@ from kettle.transfer.manifest import (
     ],
 )
 def test_a_list(text: str, expected: list[str]) -> None:
-    """
-    Blanks around items and empty items do not count.
-    """
+    """Blanks around items and empty items do not count."""
     assert expected == items(text)
 
 
@@ -47,27 +43,21 @@ def test_a_list(text: str, expected: list[str]) -> None:
     ],
 )
 def test_a_url(item: str, scheme: str, name: str) -> None:
-    """
-    Its method is compared without regard to case; in the sandbox it has the last part of its path.
-    """
+    """Its method is compared without regard to case; in the sandbox it has the last part of its path."""
     assert is_url(item)
     assert (scheme, name) == (scheme_of(item), name_of_url(item))
 
 
 @pytest.mark.parametrize("item", ["a", "/a/b", "a:b", "://x", "1x://y", "a//b"])
 def test_no_url(item: str) -> None:
-    """
-    What does not begin with a method is a path.
-    """
+    """What does not begin with a method is a path."""
     assert not is_url(item)
     assert "" == scheme_of(item)
 
 
 @pytest.mark.parametrize("url", ["http://x.org/", "http://x.org/a/..", "http:///", "plain"])
 def test_a_url_without_a_file(url: str) -> None:
-    """
-    One that ends with no name cannot be placed.
-    """
+    """One that ends with no name cannot be placed."""
     with pytest.raises(ManifestError, match="name of a file"):
         name_of_url(url)
 
@@ -81,9 +71,7 @@ def test_a_url_without_a_file(url: str) -> None:
     ],
 )
 def test_what_is_shown_of_a_url(url: str, expected: str) -> None:
-    """
-    Neither passwords nor signatures.
-    """
+    """Neither passwords nor signatures."""
     assert expected == shown(url)
 
 
@@ -99,26 +87,20 @@ def test_what_is_shown_of_a_url(url: str, expected: str) -> None:
     ],
 )
 def test_where_an_item_goes(item: str, flat: str, kept: str) -> None:
-    """
-    Flat by base name, or, if relative paths are preserved, under its path as far as it has one.
-    """
+    """Flat by base name, or, if relative paths are preserved, under its path as far as it has one."""
     assert (flat, kept) == (placed(item, preserve=False), placed(item, preserve=True))
 
 
 @pytest.mark.parametrize("name", ["a", "a/b", "..a", "a..b/c"])
 def test_names_inside(name: str) -> None:
-    """
-    A relative name without dots for directories stays inside.
-    """
+    """A relative name without dots for directories stays inside."""
     assert is_inside(name)
     assert not leaves(name)
 
 
 @pytest.mark.parametrize("name", ["/a", "..", "../a", "a/../../b", "a\0b"])
 def test_names_outside(name: str) -> None:
-    """
-    An absolute name leads out, and so do dots.
-    """
+    """An absolute name leads out, and so do dots."""
     assert not is_inside(name)
     assert leaves(name)
 
@@ -140,17 +122,13 @@ def test_names_outside(name: str) -> None:
     ],
 )
 def test_remaps(text: str, expected: dict[str, str]) -> None:
-    """
-    Pairs of name and destination, with backslashes before what would separate.
-    """
+    """Pairs of name and destination, with backslashes before what would separate."""
     assert expected == remaps(text).targets
 
 
 @pytest.mark.parametrize("text", ["a", "a=b;c", "=b", "a=", r"a\=b", r"a\\=b"])
 def test_remaps_that_are_none(text: str) -> None:
-    """
-    Half a pair is refused, and it is quoted.
-    """
+    """Half a pair is refused, and it is quoted."""
     with pytest.raises(ManifestError, match=r"no =|lacks the"):
         remaps(text)
 
@@ -167,16 +145,12 @@ def test_remaps_that_are_none(text: str) -> None:
     ],
 )
 def test_a_remap_of_a_directory_counts_for_what_is_in_it(name: str, expected: str | None) -> None:
-    """
-    The longest directory that is named wins.
-    """
+    """The longest directory that is named wins."""
     assert expected == remaps("a=x; d=/data; d/deep=s3://bucket/deep").find(name)
 
 
 def test_plugins_of_a_job() -> None:
-    """
-    Several methods may have one program; the methods have no case.
-    """
+    """Several methods may have one program; the methods have no case."""
     assert {"foo": "/bin/x", "bar": "y", "baz": "y"} == job_plugins("foo=/bin/x; Bar, baz = y;")
     for text in ("foo", "=x", "foo="):
         with pytest.raises(ManifestError, match="is no plugin"):
@@ -194,7 +168,5 @@ def test_plugins_of_a_job() -> None:
     ],
 )
 def test_what_programs_say_has_no_secrets(said: str, left: str) -> None:
-    """
-    However they spell the address that they were given.
-    """
+    """However they spell the address that they were given."""
     assert left == without_secrets(said)

@@ -1,6 +1,4 @@
-"""
-Our own plugins: by their command line, and against a server that misbehaves.
-"""
+"""Our own plugins: by their command line, and against a server that misbehaves."""
 
 import os
 import urllib.request
@@ -28,9 +26,7 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_ours_describe_themselves_as_others_do(capsys: pytest.CaptureFixture[str]) -> None:
-    """
-    What -classad prints is read back as the plugin that the machine is told of.
-    """
+    """What -classad prints is read back as the plugin that the machine is told of."""
     assert 0 == http.main(["-classad"])
     said = capabilities("x", capsys.readouterr().out)
 
@@ -39,9 +35,7 @@ def test_ours_describe_themselves_as_others_do(capsys: pytest.CaptureFixture[str
 
 
 def test_a_plugin_moves_and_answers_for_each_file(tmp_path: Path) -> None:
-    """
-    Asked in ads, it answers in ads; the first failure is its last answer, and the exit code says so.
-    """
+    """Asked in ads, it answers in ads; the first failure is its last answer, and the exit code says so."""
     (tmp_path / "a b").write_text("text")
     moves = [
         Move(f"file://{tmp_path}/a%20b", str(tmp_path / "copy")),
@@ -59,9 +53,7 @@ def test_a_plugin_moves_and_answers_for_each_file(tmp_path: Path) -> None:
 
 
 def test_a_wrong_command_line_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    """
-    Neither half a command line nor a question that is none is taken for work.
-    """
+    """Neither half a command line nor a question that is none is taken for work."""
     assert command.USAGE == http.main(["-infile", "x"])
     assert "usage:" in capsys.readouterr().err
     assert command.USAGE == http.main(["-infile", "/nonexistent", "-outfile", "y"])
@@ -69,9 +61,7 @@ def test_a_wrong_command_line_is_told(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_files_of_the_worker_only(tmp_path: Path) -> None:
-    """
-    A URL of another machine and what is no regular file are refused with a sentence.
-    """
+    """A URL of another machine and what is no regular file are refused with a sentence."""
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(ValueError, match="another machine"):
         file.fetch("file://elsewhere/x", str(tmp_path / "y"))
@@ -80,18 +70,14 @@ def test_files_of_the_worker_only(tmp_path: Path) -> None:
 
 
 def test_files_go_out_of_the_sandbox_too(tmp_path: Path) -> None:
-    """
-    Missing directories are made.
-    """
+    """Missing directories are made."""
     (tmp_path / "x").write_text("result")
     assert 6 == file.send(f"file://{tmp_path}/new/dir/x", str(tmp_path / "x"))
     assert "result" == (tmp_path / "new/dir/x").read_text()
 
 
 def test_a_file_is_fetched(web: Web, tmp_path: Path) -> None:
-    """
-    All bytes of it, in one request.
-    """
+    """All bytes of it, in one request."""
     web.files["f"] = DATA
     assert len(DATA) == http.fetch(web.url("f"), str(tmp_path / "f"))
     assert DATA == (tmp_path / "f").read_bytes()
@@ -99,9 +85,7 @@ def test_a_file_is_fetched(web: Web, tmp_path: Path) -> None:
 
 
 def test_a_broken_fetch_goes_on_where_it_was(web: Web, tmp_path: Path) -> None:
-    """
-    Each further request asks for the rest, and nothing is fetched twice.
-    """
+    """Each further request asks for the rest, and nothing is fetched twice."""
     web.files["f"], web.breaks = DATA, [1_000_000, 500_000]
     http.fetch(web.url("f"), str(tmp_path / "f"))
 
@@ -111,9 +95,7 @@ def test_a_broken_fetch_goes_on_where_it_was(web: Web, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("tag", ["", 'W/"weak"'])
 def test_without_proof_that_it_is_the_same_file_it_begins_anew(web: Web, tmp_path: Path, tag: str) -> None:
-    """
-    A server that does not name the file's state strongly gets no requests for a rest.
-    """
+    """A server that does not name the file's state strongly gets no requests for a rest."""
     web.files["f"], web.tags["f"], web.breaks = DATA, tag, [1_000_000]
     http.fetch(web.url("f"), str(tmp_path / "f"))
 
@@ -122,9 +104,7 @@ def test_without_proof_that_it_is_the_same_file_it_begins_anew(web: Web, tmp_pat
 
 
 def test_a_file_that_changed_meanwhile_begins_anew(web: Web, tmp_path: Path) -> None:
-    """
-    Halves of two files are never put together.
-    """
+    """Halves of two files are never put together."""
     sink = (tmp_path / "f").open("wb")
     web.files["f"], web.breaks = DATA, [1_000_000]
     with sink:
@@ -138,9 +118,7 @@ def test_a_file_that_changed_meanwhile_begins_anew(web: Web, tmp_path: Path) -> 
 
 
 def test_a_busy_server_is_asked_again(web: Web, tmp_path: Path) -> None:
-    """
-    503 and the like pass; a server that never gets better is given up with its words.
-    """
+    """503 and the like pass; a server that never gets better is given up with its words."""
     web.files["f"], web.statuses = b"x", [503, 429]
     assert 1 == http.fetch(web.url("f"), str(tmp_path / "f"))
     web.statuses = [503] * http.TRIES
@@ -150,26 +128,20 @@ def test_a_busy_server_is_asked_again(web: Web, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "why"), [("none", "404"), ("none?key=secret", "404")])
 def test_what_is_not_there_is_told_at_once(web: Web, tmp_path: Path, name: str, why: str) -> None:
-    """
-    One request, and the server's answer.
-    """
+    """One request, and the server's answer."""
     with pytest.raises(HttpError, match=why):
         http.fetch(web.url(name), str(tmp_path / "f"))
     assert 1 == len(web.asked)
 
 
 def test_nobody_listens(tmp_path: Path) -> None:
-    """
-    A server that cannot be reached is said to be so.
-    """
+    """A server that cannot be reached is said to be so."""
     with pytest.raises(HttpError, match="connection failed: Connection refused"):
         http.fetch("http://127.0.0.1:1/f", str(tmp_path / "f"))
 
 
 def test_a_file_is_sent(web: Web, tmp_path: Path) -> None:
-    """
-    As the body of a PUT, again if the server was busy; a refusal is told.
-    """
+    """As the body of a PUT, again if the server was busy; a refusal is told."""
     (tmp_path / "f").write_bytes(DATA)
     web.statuses = [503]
     assert len(DATA) == http.send(web.url("up"), str(tmp_path / "f"))
@@ -216,9 +188,7 @@ def test_a_token_stays_with_its_server(web: Web, other_web: Web, tmp_path: Path)
     ],
 )
 def test_a_token_goes_to_no_other_scheme(onward: str, kept: bool) -> None:
-    """
-    The same host without TLS is another server.
-    """
+    """The same host without TLS is another server."""
     asked = urllib.request.Request("https://h/a", headers=TOKEN)
     again = http.Redirects().redirect_request(asked, BytesIO(), 302, "Found", HTTPMessage(), onward)
 

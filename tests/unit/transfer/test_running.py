@@ -1,6 +1,4 @@
-"""
-Plugins that are run: real processes, good ones and bad ones.
-"""
+"""Plugins that are run: real processes, good ones and bad ones."""
 
 import errno
 import os
@@ -41,9 +39,7 @@ def run(tmp_path: Path, behaviour: str, *, lifetime: float = 20.0) -> Moved:
 
 
 def test_each_plugin_is_called_once_with_all_its_files(tmp_path: Path, web: Web) -> None:
-    """
-    A program of the machine and a module of ours, side by side; nothing of questions and answers stays.
-    """
+    """A program of the machine and a module of ours, side by side; nothing of questions and answers stays."""
     (tmp_path / "source").write_text("data")
     web.files["w"] = b"from the web"
     scratch = tmp_path / "scratch"
@@ -62,9 +58,7 @@ def test_each_plugin_is_called_once_with_all_its_files(tmp_path: Path, web: Web)
 
 
 def test_files_are_sent(tmp_path: Path) -> None:
-    """
-    With -upload the way is the other.
-    """
+    """With -upload the way is the other."""
     (tmp_path / "result").write_text("result")
     move = Move(f"good://{tmp_path}/there", str(tmp_path / "result"))
     assert Moved(bytes=6) == carry_out(order(tmp_path, [move], site(tmp_path), upload=True))
@@ -82,9 +76,7 @@ def test_files_are_sent(tmp_path: Path) -> None:
     ],
 )
 def test_bad_plugins(tmp_path: Path, behaviour: str, hold: bool, subcode: int, words: str) -> None:
-    """
-    However it fails, there is a code and a sentence.
-    """
+    """However it fails, there is a code and a sentence."""
     fault = run(tmp_path, behaviour).fault
     assert fault is not None
     assert (hold, subcode) == (fault.hold, fault.subcode)
@@ -92,18 +84,14 @@ def test_bad_plugins(tmp_path: Path, behaviour: str, hold: bool, subcode: int, w
 
 
 def test_a_plugin_that_hangs_is_killed(tmp_path: Path) -> None:
-    """
-    After its lifetime, and the job is held.
-    """
+    """After its lifetime, and the job is held."""
     fault = run(tmp_path, "hang", lifetime=0.3).fault
     assert fault is not None
     assert (True, 13, errno.ETIME) == (fault.hold, fault.code, fault.subcode)
 
 
 def test_a_plugin_that_leaves_somebody_behind_is_done_when_it_ends(tmp_path: Path) -> None:
-    """
-    Whoever holds its streams open is not waited for.
-    """
+    """Whoever holds its streams open is not waited for."""
     assert run(tmp_path, "leave").fault is None
     os.kill(
         int((tmp_path / "source.pid").read_text()), signal.SIGKILL
@@ -112,9 +100,7 @@ def test_a_plugin_that_leaves_somebody_behind_is_done_when_it_ends(tmp_path: Pat
 
 
 def test_a_program_that_cannot_be_run(tmp_path: Path) -> None:
-    """
-    Is the machine's fault.
-    """
+    """Is the machine's fault."""
     (tmp_path / "broken").write_text("#!/nonexistent\n")
     (tmp_path / "broken").chmod(0o755)
     plugin = Plugin(path=str(tmp_path / "broken"), methods=("good",))
@@ -124,9 +110,7 @@ def test_a_program_that_cannot_be_run(tmp_path: Path) -> None:
 
 
 def test_the_older_protocol(tmp_path: Path) -> None:
-    """
-    A plugin without support for several files is called with source and target, file by file.
-    """
+    """A plugin without support for several files is called with source and target, file by file."""
     program = tmp_path / "old"
     program.write_text(
         '#!/bin/sh\n[ "$1" = old://x/bad ] && { echo no such thing >&2; exit 4; }\necho "$1" > "$2"\n'

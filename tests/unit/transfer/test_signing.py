@@ -16,9 +16,7 @@ KEY = Key("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")
 
 
 def test_the_published_example() -> None:
-    """
-    From Amazon's description of query authentication: its time, its key, its signature.
-    """
+    """From Amazon's description of query authentication: its time, its key, its signature."""
     there = Place("https://examplebucket.s3.amazonaws.com/test.txt", "us-east-1")
     at = datetime(2013, 5, 24, tzinfo=UTC).timestamp()
     query = parse_qs(urlsplit(signed(there, "GET", KEY, at=at, lifetime=86_400)).query)
@@ -30,9 +28,7 @@ def test_the_published_example() -> None:
 @pytest.mark.parametrize(("method", "operation"), [("GET", "get_object"), ("PUT", "put_object")])
 @pytest.mark.parametrize("region", ["us-east-1", "eu-central-1"])
 def test_botocore_signs_the_same(name: str, method: str, operation: str, region: str) -> None:
-    """
-    The same address for every character that a name may have.
-    """
+    """The same address for every character that a name may have."""
     session: Any = importlib.import_module("botocore.session")  # it has no types
     config: Any = importlib.import_module("botocore.config")
     client = session.get_session().create_client(
@@ -67,26 +63,20 @@ def test_botocore_signs_the_same(name: str, method: str, operation: str, region:
     ],
 )  # fmt: skip
 def test_where_an_object_is(url: str, region: str, endpoint: str, expected: Place) -> None:
-    """
-    A bucket of Amazon's or of Google's, a host, or a bucket of the service that the job names.
-    """
+    """A bucket of Amazon's or of Google's, a host, or a bucket of the service that the job names."""
     assert expected == place(url, region=region, endpoint=endpoint)
 
 
 @pytest.mark.parametrize("url", ["s3://b", "s3:///k", "s3://b/k?versionId=1", "s3://b/k#l"])
 def test_what_is_no_object(url: str) -> None:
-    """
-    It is refused with the URL.
-    """
+    """It is refused with the URL."""
     with pytest.raises(ValueError, match="s3://"):
         place(url)
 
 
 @pytest.mark.parametrize("endpoint", ["s3.site.org", "ftp://h", "https://"])
 def test_what_is_no_service(endpoint: str) -> None:
-    """
-    It is refused with an example.
-    """
+    """It is refused with an example."""
     with pytest.raises(ValueError, match="https://HOST"):
         place("s3://b/k", endpoint=endpoint)
 
@@ -110,9 +100,7 @@ def test_what_is_no_service(endpoint: str) -> None:
     ],
 )
 def test_a_machine_gets_what_the_job_names(url: str, upload: bool, expected: bool) -> None:
-    """
-    To read what the job reads, and to write below where it writes; nothing else of its owner's.
-    """
+    """To read what the job reads, and to write below where it writes; nothing else of its owner's."""
     ad: Ad = {
         "TransferInput": "a, s3://b/in",
         "PublicInputFiles": "s3://b/public",
@@ -123,7 +111,5 @@ def test_a_machine_gets_what_the_job_names(url: str, upload: bool, expected: boo
 
 
 def test_a_key_does_not_show_its_secret() -> None:
-    """
-    Not even in a traceback.
-    """
+    """Not even in a traceback."""
     assert KEY.secret not in repr(KEY)

@@ -1,6 +1,4 @@
-"""
-Files that were fetched by URL and are kept for the next job.
-"""
+"""Files that were fetched by URL and are kept for the next job."""
 
 import os
 from pathlib import Path
@@ -20,9 +18,7 @@ OURS = own_plugins(("file", "http", "https"))
 
 
 def fetched(tmp_path: Path, url: str, *, owner: str = "alice", limit: int = 1 << 20) -> bytes:
-    """
-    What a job of somebody gets.
-    """
+    """What a job of somebody gets."""
     scratch = tmp_path / "scratch"
     scratch.mkdir(exist_ok=True)
     move = Move(url, str(scratch / "f"))
@@ -45,9 +41,7 @@ def kept(tmp_path: Path) -> list[Path]:
 
 
 def test_what_is_the_same_moves_once(web: Web, tmp_path: Path) -> None:
-    """
-    The server is asked each time, and sends it the first time.
-    """
+    """The server is asked each time, and sends it the first time."""
     web.files["f"] = DATA
     found = [fetched(tmp_path, web.url("f")) for _ in range(3)]
 
@@ -56,9 +50,7 @@ def test_what_is_the_same_moves_once(web: Web, tmp_path: Path) -> None:
 
 
 def test_what_has_changed_is_fetched(web: Web, tmp_path: Path) -> None:
-    """
-    And takes the place of what was there.
-    """
+    """And takes the place of what was there."""
     web.files["f"] = DATA
     first = fetched(tmp_path, web.url("f"))
     web.files["f"], web.tags["f"] = b"new", '"2"'
@@ -69,9 +61,7 @@ def test_what_has_changed_is_fetched(web: Web, tmp_path: Path) -> None:
 
 
 def test_spoilt_bytes_are_not_used(web: Web, tmp_path: Path) -> None:
-    """
-    However the file came to be another, it is fetched again.
-    """
+    """However the file came to be another, it is fetched again."""
     web.files["f"] = DATA
     fetched(tmp_path, web.url("f"))
     (path,) = kept(tmp_path)
@@ -84,9 +74,7 @@ def test_spoilt_bytes_are_not_used(web: Web, tmp_path: Path) -> None:
 
 
 def test_everybody_has_his_own(web: Web, tmp_path: Path) -> None:
-    """
-    What one person's job fetched, perhaps by way of a proxy of its own, no other person's job gets.
-    """
+    """What one person's job fetched, perhaps by way of a proxy of its own, no other person's job gets."""
     web.files["f"] = DATA
     for owner in ("alice", "bob"):
         fetched(tmp_path, web.url("f"), owner=owner)
@@ -96,9 +84,7 @@ def test_everybody_has_his_own(web: Web, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("tag", ["", 'W/"weak"', '"' + "x" * 100 + '"'])
 def test_what_the_server_does_not_name_is_not_kept(web: Web, tmp_path: Path, tag: str) -> None:
-    """
-    Without a strong name of the file's state nobody could say that it is the same.
-    """
+    """Without a strong name of the file's state nobody could say that it is the same."""
     web.files["f"], web.tags["f"] = DATA, tag
     fetched(tmp_path, web.url("f"))
 
@@ -106,9 +92,7 @@ def test_what_the_server_does_not_name_is_not_kept(web: Web, tmp_path: Path, tag
 
 
 def test_a_date_of_change_is_a_name_when_it_is_old_enough(web: Web, tmp_path: Path) -> None:
-    """
-    A file that changed just now may do so again within the same second.
-    """
+    """A file that changed just now may do so again within the same second."""
     web.tags |= {"old": "", "new": ""}
     web.files |= {"old": DATA, "new": DATA}
     web.ages |= {"old": 3600.0, "new": 1.0}
@@ -120,9 +104,7 @@ def test_a_date_of_change_is_a_name_when_it_is_old_enough(web: Web, tmp_path: Pa
 
 
 def test_the_least_recently_used_goes(web: Web, tmp_path: Path) -> None:
-    """
-    When there is no room; what is larger than all room is not kept.
-    """
+    """When there is no room; what is larger than all room is not kept."""
     for name in ("a", "b", "c"):
         web.files[name] = DATA
         fetched(tmp_path, web.url(name), limit=2 * len(DATA))
@@ -178,9 +160,7 @@ def test_nobody_waits_long_for_a_slow_server(tmp_path: Path, monkeypatch: pytest
 def test_who_has_no_turn_has_the_file_all_the_same(
     web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """
-    It is fetched, and not kept.
-    """
+    """It is fetched, and not kept."""
     monkeypatch.setattr(urlcache, "PATIENCE_S", 0.0)
     web.files["f"] = DATA
     (tmp_path / "cache").mkdir()

@@ -1,6 +1,4 @@
-"""
-What a plugin did, as a code and a sentence: the whole table.
-"""
+"""What a plugin did, as a code and a sentence: the whole table."""
 
 import errno
 from typing import Any
@@ -85,9 +83,7 @@ def test_every_way_to_end(
     expected: tuple[bool, int, int] | None,
     words: str,
 ) -> None:
-    """
-    Codes are HTCondor's; the sentence says what was moved, who failed and how, and no secret.
-    """
+    """Codes are HTCondor's; the sentence says what was moved, who failed and how, and no secret."""
     fault = judge(plugin, direction, [MOVE], ran, {MOVE.path: size})
 
     assert expected == codes(fault)
@@ -98,16 +94,12 @@ def test_every_way_to_end(
 
 
 def test_no_plugin() -> None:
-    """
-    A machine that lost its plugin is not the job's fault.
-    """
+    """A machine that lost its plugin is not the job's fault."""
     assert (False, 1007, -1001) == codes(nobody(DOWN, [MOVE]))
 
 
 def test_the_first_plugin_that_knows_a_method_moves_all_of_its_files() -> None:
-    """
-    Each plugin is called once, with the files of all its methods; unknown methods are nobody's.
-    """
+    """Each plugin is called once, with the files of all its methods; unknown methods are nobody's."""
     both = Plugin(path="both", methods=("a", "b"))
     late = Plugin(path="late", methods=("b", "c"))
     moves = [Move(f"{m}://x/{n}", f"/{n}") for n, m in enumerate("abacB")]
@@ -118,9 +110,7 @@ def test_the_first_plugin_that_knows_a_method_moves_all_of_its_files() -> None:
 
 
 def test_questions_are_read_as_they_were_written() -> None:
-    """
-    Whatever is in a name.
-    """
+    """Whatever is in a name."""
     moves = [Move('foo://x/"q"\\', "/s/a b\n"), MOVE]
     assert moves == asked(question(moves))
     with pytest.raises(ProtocolError):
@@ -129,9 +119,7 @@ def test_questions_are_read_as_they_were_written() -> None:
 
 @pytest.mark.parametrize("text", ["", "\0\0", "  \n"])
 def test_an_empty_answer_has_no_results(text: str) -> None:
-    """
-    Also one that fills its file with zeroes.
-    """
+    """Also one that fills its file with zeroes."""
     assert [] == answer(text)
 
 
@@ -151,9 +139,7 @@ def test_answers_as_htcondors_bindings_write_them() -> None:
 
 @pytest.mark.parametrize("text", ["garbage", "[ TransferSuccess = ", "[]]", "{"])
 def test_an_answer_that_is_none(text: str) -> None:
-    """
-    Is refused as a whole.
-    """
+    """Is refused as a whole."""
     with pytest.raises(ProtocolError):
         answer(text)
 
@@ -168,8 +154,6 @@ def test_an_answer_that_is_none(text: str) -> None:
     ],
 )
 def test_a_program_that_is_no_plugin(text: str, words: str) -> None:
-    """
-    Is known by what -classad prints.
-    """
+    """Is known by what -classad prints."""
     with pytest.raises(ProtocolError, match=words):
         capabilities("p", text)

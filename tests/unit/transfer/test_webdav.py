@@ -1,6 +1,4 @@
-"""
-WebDAV as far as it is more than HTTP.
-"""
+"""WebDAV as far as it is more than HTTP."""
 
 from pathlib import Path
 
@@ -19,9 +17,7 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_token_is_shown_where_nobody_else_reads_it(tmp_path: Path) -> None:
-    """
-    From the file or the variable that the job's environment names, and only behind TLS.
-    """
+    """From the file or the variable that the job's environment names, and only behind TLS."""
     (tmp_path / "token").write_text("abc\n")
     environ = {"BEARER_TOKEN_FILE": str(tmp_path / "token")}
 
@@ -32,9 +28,7 @@ def test_a_token_is_shown_where_nobody_else_reads_it(tmp_path: Path) -> None:
 
 
 def test_missing_collections_are_made_from_the_top(web: Web, tmp_path: Path) -> None:
-    """
-    The deepest first, up to one that can be made; then down again, and the file.
-    """
+    """The deepest first, up to one that can be made; then down again, and the file."""
     (tmp_path / "f").write_text("text")
     web.collections = {""}
 
@@ -46,9 +40,7 @@ def test_missing_collections_are_made_from_the_top(web: Web, tmp_path: Path) -> 
 
 
 def test_a_server_that_says_no_to_a_large_file_is_heard(web: Web, tmp_path: Path) -> None:
-    """
-    It hangs up while the file is still being sent; what it has said before is what counts.
-    """
+    """It hangs up while the file is still being sent; what it has said before is what counts."""
     text = bytes(range(256)) * (128 << 10)
     (tmp_path / "f").write_bytes(text)
     web.collections = {""}
@@ -59,9 +51,7 @@ def test_a_server_that_says_no_to_a_large_file_is_heard(web: Web, tmp_path: Path
 
 
 def test_a_server_that_makes_no_collection_is_told(web: Web, tmp_path: Path) -> None:
-    """
-    With the path and its answer.
-    """
+    """With the path and its answer."""
     (tmp_path / "f").touch()
     web.collections = set()
     with pytest.raises(HttpError, match="makes no collection /a/b: it answers 409"):
@@ -69,9 +59,7 @@ def test_a_server_that_makes_no_collection_is_told(web: Web, tmp_path: Path) -> 
 
 
 def test_a_file_is_removed_and_a_collection_is_not(web: Web) -> None:
-    """
-    A server would remove a collection with all that is in it; a file that is gone is removed already.
-    """
+    """A server would remove a collection with all that is in it; a file that is gone is removed already."""
     web.files |= {"a/f": b"x", "a/g": b"x"}
     for name in ("a/f", "a/f", "a/"):
         webdav.remove(web.url(name).replace("http", "dav", 1))

@@ -14,9 +14,7 @@ DATA = b"0123456789" * 1000
 
 
 class Programs:
-    """
-    `xrdcp` copies `source`; `xrdfs` says size and checksum.  `log` has a line for each call.
-    """
+    """`xrdcp` copies `source`; `xrdfs` says size and checksum.  `log` has a line for each call."""
 
     def __init__(self, place: Path) -> None:
         self.log = place / "log"
@@ -63,9 +61,7 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Programs:
 def test_a_file_is_looked_at_and_copied(
     programs: Programs, tmp_path: Path, url: str, server: str, path: str
 ) -> None:
-    """
-    Its size, its bytes, its checksum; under the name by which the programs know the method.
-    """
+    """Its size, its bytes, its checksum; under the name by which the programs know the method."""
     target = tmp_path / "got"
 
     assert len(DATA) == xroot.fetch(url, str(target))
@@ -86,9 +82,7 @@ def test_a_file_is_looked_at_and_copied(
 def test_what_is_not_whole_is_tried_again_and_then_told(
     programs: Programs, tmp_path: Path, checksum: str, copies: str, words: str
 ) -> None:
-    """
-    Another checksum, other bytes, or the program's own words.
-    """
+    """Another checksum, other bytes, or the program's own words."""
     programs.checksum.write_text(checksum)
     programs.copies.write_text(copies)
     with pytest.raises(XrootError) as caught:
@@ -99,9 +93,7 @@ def test_what_is_not_whole_is_tried_again_and_then_told(
 
 
 def test_a_file_that_is_not_there_is_not_tried_again(programs: Programs, tmp_path: Path) -> None:
-    """
-    What the server has decided it decides again.
-    """
+    """What the server has decided it decides again."""
     programs.copies.write_text(
         "echo '[ERROR] Server responded with an error: [3011] no such file' >&2; exit 54"
     )
@@ -114,9 +106,7 @@ def test_a_file_that_is_not_there_is_not_tried_again(programs: Programs, tmp_pat
 def test_a_program_that_does_not_end_is_ended(
     programs: Programs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """
-    By a time that depends on the size.
-    """
+    """By a time that depends on the size."""
     monkeypatch.setattr(xroot, "LEAST_S", 0.2)
     monkeypatch.setattr(xroot, "TRIES", 1)
     programs.copies.write_text("exec sleep 60")
@@ -126,25 +116,19 @@ def test_a_program_that_does_not_end_is_ended(
 
 @pytest.mark.parametrize("url", ["root://h", "root:///f", "root://h/"])
 def test_what_names_no_file(programs: Programs, tmp_path: Path, url: str) -> None:
-    """
-    It is refused with an example.
-    """
+    """It is refused with an example."""
     with pytest.raises(XrootError, match="root://HOST//PATH"):
         xroot.fetch(url, str(tmp_path / "got"))
 
 
 def test_a_machine_without_the_programs_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    And names the package.
-    """
+    """And names the package."""
     monkeypatch.setattr(xroot, "XRDCP", "")
     assert "xrootd-client" in xroot.lacks()
 
 
 def test_a_file_is_removed(programs: Programs) -> None:
-    """
-    One that is not there is removed already; a directory stays; what the server refuses is told.
-    """
+    """One that is not there is removed already; a directory stays; what the server refuses is told."""
     for url in ("root://h//a/f", "root://h//a/"):
         xroot.remove(url)
     programs.removal.write_text(
@@ -160,9 +144,7 @@ def test_a_file_is_removed(programs: Programs) -> None:
 
 @pytest.mark.parametrize("query", ["authz=Bearer%20hush", "x=1&AUTHZ=hush", "%61uthz=hush"])
 def test_a_token_in_a_url_goes_to_no_command_line(programs: Programs, tmp_path: Path, query: str) -> None:
-    """
-    Everybody on the machine reads those: it is said where a token belongs, and not what it was.
-    """
+    """Everybody on the machine reads those: it is said where a token belongs, and not what it was."""
     with pytest.raises(XrootError, match="BEARER_TOKEN_FILE") as caught:
         xroot.fetch(f"root://h//f?{query}", str(tmp_path / "got"))
 

@@ -1,6 +1,4 @@
-"""
-A shard whose frames are fed to a projector of job event logs.
-"""
+"""A shard whose frames are fed to a projector of job event logs."""
 
 from collections.abc import Sequence
 from datetime import UTC

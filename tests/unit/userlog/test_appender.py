@@ -130,7 +130,9 @@ async def follow_until_acked(
 
 
 async def test_following_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    """After a stop the checkpoint knows the jobs: the next frame's line is written, the earlier ones are not again."""
+    """
+    After a stop the checkpoint knows the jobs: the next frame's line is written, the earlier ones are not again.
+    """
     log, checkpoint = tmp_path / "l", Checkpoint(tmp_path / "state")
     first, second = two_frames(log)
     for frame in (first, second):
@@ -164,7 +166,9 @@ async def test_a_bad_file_stops_nobody(tmp_path: Path) -> None:
 
 
 async def test_what_the_bus_left_out_is_asked_for(tmp_path: Path) -> None:
-    """Frames that it no longer has, and those that it has without their entries, are written in their order."""
+    """
+    Frames that it no longer has, and those that it has without their entries, are written in their order.
+    """
     log = tmp_path / "l"
     first, second = two_frames(log)
     asked: list[tuple[int, int]] = []
@@ -183,9 +187,7 @@ async def test_what_the_bus_left_out_is_asked_for(tmp_path: Path) -> None:
 
 
 class Slow(UserLogProjector):
-    """
-    One whose state takes 1 s to encode, by a clock that nothing else moves.
-    """
+    """One whose state takes 1 s to encode, by a clock that nothing else moves."""
 
     now = 0.0
     taken = 0
@@ -197,9 +199,7 @@ class Slow(UserLogProjector):
 
 
 async def test_a_large_state_is_saved_rarely(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    Saving has a fiftieth of the time at most, however many deliveries there are.
-    """
+    """Saving has a fiftieth of the time at most, however many deliveries there are."""
     module = import_module("kettle.userlog.following")
     monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: Slow.now))
     monkeypatch.setattr(module, "_SAVE_EVERY", 2)

@@ -92,7 +92,9 @@ def test_no_log_no_memory() -> None:
 
 
 def test_held_while_running() -> None:
-    """The hold of a running job is written when its attempt has ended, after the eviction, which has its code."""
+    """
+    The hold of a running job is written when its attempt has ended, after the eviction, which has its code.
+    """
     shard = Shard()
     shard.feed(cluster(), ASSIGNED, STARTED)
     assert [] == shard.feed(JobHeld(code=1, subcode=4, reason="mine"))
@@ -103,7 +105,9 @@ def test_held_while_running() -> None:
 
 
 def test_terminated_and_requeued() -> None:
-    """A job that ran to its end and stays in the queue is evicted, with how it ended; its next run is told anew."""
+    """
+    A job that ran to its end and stays in the queue is evicted, with how it ended; its next run is told anew.
+    """
     shard = Shard()
     shard.feed(cluster(), ASSIGNED, STARTED)
     (line,) = shard.feed(
@@ -115,7 +119,9 @@ def test_terminated_and_requeued() -> None:
 
 
 def test_held_at_its_exit() -> None:
-    """A job that is held for how it ended is evicted with the code of its policy, then held with the hold's."""
+    """
+    A job that is held for how it ended is evicted with the code of its policy, then held with the hold's.
+    """
     shard = Shard()
     shard.feed(cluster(), ASSIGNED, STARTED)
     lines = shard.feed(
@@ -274,7 +280,9 @@ def test_a_machine_that_is_not_heard_of_again() -> None:
 
 
 def test_files_that_were_moved_on_their_own() -> None:
-    """Before the job's start and before its end: queued, started with the wait and the host, finished; as HTCondor reads it."""
+    """
+    Before the job's start and before its end: queued, started with the wait and the host, finished; as HTCondor reads it.
+    """
     shard = Shard()
     shard.feed(cluster())
     slot: Ad = {"Cpus": 1, "MyAddress": "<10.0.0.9:9618>"}
@@ -326,7 +334,9 @@ def test_a_checkpoint() -> None:
 
 
 def test_jobs_that_are_made_little_by_little() -> None:
-    """The cluster is submitted, each job when it is made; when the rest is given up, the cluster goes with its last job."""
+    """
+    The cluster is submitted, each job when it is made; when the rest is given up, the cluster goes with its last job.
+    """
     shard = Shard()
     empty = len(shard.projector.snapshot())
     [line] = shard.feed(FactorySubmitted(**msgspec.structs.asdict(cluster(rows=3))))
@@ -342,7 +352,9 @@ def test_jobs_that_are_made_little_by_little() -> None:
 
 
 def test_a_factory_that_is_stopped_and_goes_on() -> None:
-    """That no more jobs are made is told, that they are again too; other changes of how they are made are not."""
+    """
+    That no more jobs are made is told, that they are again too; other changes of how they are made are not.
+    """
     shard = Shard()
     shard.feed(FactorySubmitted(**msgspec.structs.asdict(cluster(rows=1))))
     stopped = FactoryChanged(cluster=5, first=0, paused=1, reason="mine")

@@ -1,6 +1,4 @@
-"""
-Logs in each form, as they grow.
-"""
+"""Logs in each form, as they grow."""
 
 from datetime import UTC
 from pathlib import Path
@@ -51,9 +49,7 @@ def test_a_log_that_grows_bit_by_bit(form: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_what_all_events_say(form: str, tmp_path: Path) -> None:
-    """
-    Number, job and time without the rest.
-    """
+    """Number, job and time without the rest."""
     (tmp_path / "log").write_text(text(form))
     assert [(0, 12, 3, "2026-09-21 14:13:20"), (1, 12, 3, "2026-09-21 14:13:21")] == [
         heading(block) for block in LogReader(tmp_path / "log").all()
@@ -80,17 +76,13 @@ def test_a_log_has_one_form(first: str, second: str, tmp_path: Path) -> None:
 
 
 def test_an_event_inside_of_another() -> None:
-    """
-    Programs that write in two forms at once are found out too.
-    """
+    """Programs that write in two forms at once are found out too."""
     with pytest.raises(UserLogFormatError, match=r"^line 2: this is in JSON"):
         parse("000 (001.000.000) 2026-09-21 12:00:00 Job submitted from host: <h>\n{\n}\n...\n")
 
 
 def test_events_as_other_programs_write_them() -> None:
-    """
-    Around XML stands what stands around a document; an object may stand on one line.
-    """
+    """Around XML stands what stands around a document; an object may stand on one line."""
     xml = f'<?xml version="1.0"?>\n<!DOCTYPE classads SYSTEM "classads.dtd">\n<classads>\n{text("XML")}'
     assert [0, 1] == [event.number for event in parse(xml)]
     line = '{"MyType":"JobReleaseEvent","EventTypeNumber":13,"EventTime":"2026-09-21T12:00:00","Cluster":5,"Proc":0}\n'
@@ -102,9 +94,7 @@ def test_events_as_other_programs_write_them() -> None:
     ['{\n  "Cluster": 1\n}\n', "{\n  nonsense\n}\n", "<c>\n  <a>\n</c>\n", "<c>\n</c>\n", "hello\n...\n"],
 )
 def test_what_is_no_event_is_refused(body: str, tmp_path: Path) -> None:
-    """
-    With the line at which it begins.
-    """
+    """With the line at which it begins."""
     (tmp_path / "log").write_text(body)
     [block] = LogReader(tmp_path / "log").all()
     with pytest.raises(UserLogFormatError, match=r"^line 1: "):
@@ -115,9 +105,7 @@ def test_what_is_no_event_is_refused(body: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("options", ["XML JSON", "xml, Json", "ISO", "UTC, WHAT"])
 def test_options_that_there_are_not(options: str) -> None:
-    """
-    They are refused with what there is.
-    """
+    """They are refused with what there is."""
     with pytest.raises(ValueError, match=r"leave one of the two out|there are XML, JSON, ISO_DATE"):
         format_of(options)
 
@@ -134,7 +122,5 @@ def test_options_that_there_are_not(options: str) -> None:
     ],
 )
 def test_options(options: str, first: str) -> None:
-    """
-    HTCondor's words, in any case, some of them taken back.
-    """
+    """HTCondor's words, in any case, some of them taken back."""
     assert render(EXECUTING, UTC, format_of(options)).startswith(first)

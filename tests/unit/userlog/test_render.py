@@ -26,7 +26,9 @@ def lines(event: LogEvent) -> list[str]:
 
 
 def test_table_layout() -> None:
-    """Numbers end where the words of the heading end; whole numbers leave room for the decimals of their column."""
+    """
+    Numbers end where the words of the heading end; whole numbers leave room for the decimals of their column.
+    """
     table = [
         Resource(label="Cpus", usage="0.25", request="1", allocated="1"),
         Resource(label="Disk (KB)", usage="15", request="7", allocated="17605109"),

@@ -1,6 +1,4 @@
-"""
-What descriptions ask of job event logs: forms, notes, attributes, further files.
-"""
+"""What descriptions ask of job event logs: forms, notes, attributes, further files."""
 
 from datetime import UTC
 from pathlib import PurePosixPath
@@ -19,7 +17,9 @@ from .shard import ASSIGNED, DONE, STARTED, Shard, cluster, numbers
 
 
 def test_the_form_is_the_jobs_own() -> None:
-    """`log_xml` counts, then what the access point preferred when the job was submitted, whatever it prefers later."""
+    """
+    `log_xml` counts, then what the access point preferred when the job was submitted, whatever it prefers later.
+    """
     xml: Ad = {"Iwd": "/w", "UserLog": "x", "UserLogUseXML": True}
     assert Shard().feed(cluster(ad=xml))[0].text.startswith('<c>\n    <a n="MyType"><s>SubmitEvent</s></a>\n')
     shard = Shard()
@@ -41,7 +41,9 @@ def test_notes_of_a_submission() -> None:
 
 
 def test_attributes_of_the_slot_in_the_event_of_its_start() -> None:
-    """Those that `ulog_execute_attrs` names and the slot has, under the slot's spelling, in the order of the list."""
+    """
+    Those that `ulog_execute_attrs` names and the slot has, under the slot's spelling, in the order of the list.
+    """
     shard = Shard()
     shard.feed(cluster(ad={"Iwd": "/w", "UserLog": "l", "UserLogExecuteEventAttrs": "arch, HasGPU,no"}))
     slot: Ad = {"Cpus": 1, "Arch": "X86_64", "HasGpu": False, "Start": Expr("true")}

@@ -1,6 +1,4 @@
-"""
-Types of events that were superseded, and the bytes that were written of them.
-"""
+"""Types of events that were superseded, and the bytes that were written of them."""
 
 from collections.abc import Sequence
 
@@ -62,31 +60,23 @@ written = msgspec.msgpack.encode
     ],
 )
 def test_what_was_written_is_read_as_its_newest_type(old: Event, new: Event) -> None:
-    """
-    An old event comes out as the type that is written today, over one step or several.
-    """
+    """An old event comes out as the type that is written today, over one step or several."""
     assert new == WALLS.decode(written(old))
 
 
 def test_what_is_written_is_what_is_read() -> None:
-    """
-    A type that was never superseded passes as it is, beside others that were.
-    """
+    """A type that was never superseded passes as it is, beside others that were."""
     assert Built(wall="n") == WALLS.decode(WALLS.encode(Built(wall="n")))
 
 
 def test_reading_is_repeatable() -> None:
-    """
-    Whoever reads old bytes, and whenever, gets the same event, and from it the same new bytes.
-    """
+    """Whoever reads old bytes, and whenever, gets the same event, and from it the same new bytes."""
     data = written(PaintedV1(wall="n", dark=True))
     assert WALLS.encode(WALLS.decode(data)) == WALLS.encode(WALLS.decode(data))
 
 
 def test_the_old_is_not_written() -> None:
-    """
-    A program that records a superseded type is told which one has taken its place.
-    """
+    """A program that records a superseded type is told which one has taken its place."""
     old = PaintedV1(wall="n")
     for write in (WALLS.encode, WALLS.tag_of):
         with pytest.raises(
@@ -96,18 +86,14 @@ def test_the_old_is_not_written() -> None:
 
 
 def test_strangers_are_not_written() -> None:
-    """
-    A type that could not be read again is not written.
-    """
+    """A type that could not be read again is not written."""
     for write in (encode, CODEC.tag_of):
         with pytest.raises(NotWrittenError, match="Built is not among the recorded types"):
             write(Built(wall="n"))
 
 
 def test_the_tag_that_was_written_is_kept() -> None:
-    """
-    The log repeats the tag beside the bytes, and that of an old event stays the old one.
-    """
+    """The log repeats the tag beside the bytes, and that of an old event stays the old one."""
     assert "wall.painted/1" == WALLS.recorded_tag(written(PaintedV1(wall="n")))
 
 
@@ -163,17 +149,13 @@ class Silent(Superseded, frozen=True, tag="wall.silent/1"):
 def test_types_that_could_not_be_read_are_refused(
     current: Sequence[type[Event]], superseded: Sequence[type[Superseded]], says: str
 ) -> None:
-    """
-    A codec of which some type would lead nowhere is not made at all.
-    """
+    """A codec of which some type would lead nowhere is not made at all."""
     with pytest.raises(ValueError, match=says):
         Codec[Event](current, superseded)
 
 
 def test_the_newest_number_is_the_one_that_is_written() -> None:
-    """
-    A type cannot be superseded by one with a smaller number: two meanings would have one name.
-    """
+    """A type cannot be superseded by one with a smaller number: two meanings would have one name."""
 
     class Older(Event, frozen=True, tag="wall.painted/1"):
         pass
@@ -187,9 +169,7 @@ def test_the_newest_number_is_the_one_that_is_written() -> None:
 
 
 def test_the_product_reads_what_it_writes() -> None:
-    """
-    Every type that is written has one tag, and is read by it.
-    """
+    """Every type that is written has one tag, and is read by it."""
     assert [] == [tag for tag in CODEC.written if tag in CODEC.superseded]
     with pytest.raises(UnknownEventError):
         decode(written(Built(wall="n")))

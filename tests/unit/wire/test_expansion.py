@@ -38,9 +38,7 @@ def test_each_entry_has_the_position_of_what_was_recorded() -> None:
 
 
 def test_a_frame_without_such_events_is_what_it_was() -> None:
-    """
-    It is not even copied.
-    """
+    """It is not even copied."""
     plain = frame(Entry("job/2.0", 5, "job.held/1", DATA))
     assert plain is expanded(plain)
     assert (not isinstance(plain, Expanded), 1) == (True, size(plain))
@@ -50,17 +48,13 @@ def test_a_frame_without_such_events_is_what_it_was() -> None:
     ("stream", "version"), [("job/3.1", 2), ("job/3.2", None), ("job/4.1", None), ("job/3.5", 9)]
 )
 def test_what_it_says_of_one_job(stream: str, version: int | None) -> None:
-    """
-    With the number in the job's own stream, if the job is among them.
-    """
+    """With the number in the job's own stream, if the job is among them."""
     found = of_job(many(Procs(0, 2, 2), Procs(5, 1, 9)), stream)
     assert version == (found.version if found is not None else None)
 
 
 def test_where_to_look_for_more() -> None:
-    """
-    Only events of jobs are recorded together.
-    """
+    """Only events of jobs are recorded together."""
     assert ["jobs/3", None, None] == [stream_of_many(each) for each in ("job/3.1", "cluster/3", "jobs/3")]
 
 
@@ -73,16 +67,12 @@ def test_where_to_look_for_more() -> None:
     ids=["what it says", "what it is"],
 )
 def test_what_cannot_be_read_is_found_where_it_was_recorded(broken: Entry) -> None:
-    """
-    Whoever stops there names the position of the log.
-    """
+    """Whoever stops there names the position of the log."""
     with pytest.raises(UnreadableError, match="position 41, stream jobs/3"):
         decoded_events(frame(Entry("job/2.0", 5, "job.held/1", DATA), broken))
 
 
 def test_an_entry_that_only_seems_to_be_one_is_refused() -> None:
-    """
-    Its type says that it stands for many, and its bytes are the event of one job.
-    """
+    """Its type says that it stands for many, and its bytes are the event of one job."""
     with pytest.raises(UnknownEventError, match=r"an event jobs\.changed/1 is none of many jobs"):
         list(each(Entry("jobs/3", 1, "jobs.changed/1", DATA)))

@@ -1,6 +1,4 @@
-"""
-Old events in places other than the log.
-"""
+"""Old events in places other than the log."""
 
 from typing import Any
 
@@ -15,9 +13,7 @@ from kettle_wire.jobs import JobId
 
 
 class ClusterSent(Superseded, frozen=True, tag="cluster.sent/1"):
-    """
-    As if submissions had had another type once.
-    """
+    """As if submissions had had another type once."""
 
     cluster: int
     who: str
@@ -44,9 +40,7 @@ def test_a_schedd_starts_from_rows_of_an_older_version(monkeypatch: pytest.Monke
 
 
 class JobStopped(Superseded, frozen=True, tag="job.stopped/1"):
-    """
-    As if holds had had another type once.
-    """
+    """As if holds had had another type once."""
 
     why: str
 
@@ -55,9 +49,7 @@ class JobStopped(Superseded, frozen=True, tag="job.stopped/1"):
 
 
 def test_what_a_user_log_puts_off_may_be_old(monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    A checkpoint holds events that are written later, perhaps by a newer shadow, and it lifts them too.
-    """
+    """A checkpoint holds events that are written later, perhaps by a newer shadow, and it lifts them too."""
     older: Codec[Any] = Codec(list(CODEC.written.values()), [JobStopped])
     monkeypatch.setattr(state, "decode", older.decode)
     job = msgspec.msgpack.decode(

@@ -1,6 +1,4 @@
-"""
-Arithmetic and prefix operators over vectors.
-"""
+"""Arithmetic and prefix operators over vectors."""
 
 from __future__ import annotations
 

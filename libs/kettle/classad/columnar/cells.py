@@ -1,6 +1,4 @@
-"""
-Single values in columns: read, compared, written, and what they share counted.
-"""
+"""Single values in columns: read, compared, written, and what they share counted."""
 
 from __future__ import annotations
 
@@ -54,7 +52,9 @@ class Cells:
         return (None, UNDEFINED, ERROR)[tag]
 
     def scalar(self, column: Column, row: int) -> Scalar:
-        """The same as it travels, of a row that has something there: an expression in the text in which it came."""
+        """
+        The same as it travels, of a row that has something there: an expression in the text in which it came.
+        """
         tag = column.tag[row]
         if tag == Tag.EXPRESSION:
             return Expr(self.expressions.text(column.word[row]))

@@ -1,6 +1,4 @@
-"""
-Which columns the value of an expression may depend on: more may be named than do, never fewer.
-"""
+"""Which columns the value of an expression may depend on: more may be named than do, never fewer."""
 
 from __future__ import annotations
 

@@ -81,7 +81,9 @@ def _each(
     attribute: str | None,
     check: Check | None,
 ) -> Iterator[Outcome]:
-    """The closure in each of some rows; they start with the same steps, and the longest way is what counts."""
+    """
+    The closure in each of some rows; they start with the same steps, and the longest way is what counts.
+    """
     shared = frame.shared
     spending = shared.spending
     begun = longest = shared.steps
@@ -124,7 +126,9 @@ def _classes_of(frame: Frame, key: str) -> Classes:
 def _outcome(
     expression: Node, frame: Frame, position: int, keys: frozenset[str] | None, attribute: str | None
 ) -> tuple[Outcome, int]:
-    """The closure in one row, on the way through the attributes that are being evaluated; with the steps so far."""
+    """
+    The closure in one row, on the way through the attributes that are being evaluated; with the steps so far.
+    """
     shared = frame.shared
     row = position if frame.rows is None else int(frame.rows[position])
     there = _ad(frame, row, keys)

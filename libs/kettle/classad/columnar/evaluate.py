@@ -1,6 +1,4 @@
-"""
-One expression, or one attribute, in many rows.
-"""
+"""One expression, or one attribute, in many rows."""
 
 from __future__ import annotations
 

@@ -239,7 +239,9 @@ class Frame:
             shared.depth -= levels
 
     def _remembered(self, key: str, expression: Node) -> Vector:
-        """What depends on nothing but the rows (a Rank by speed, say) is computed once for all autoclusters."""
+        """
+        What depends on nothing but the rows (a Rank by speed, say) is computed once for all autoclusters.
+        """
         shared = self.shared
         known = shared.table.recall(expression, key, mine=self.mine)
         if known is not None and shared.holds_here(known):

@@ -1,6 +1,4 @@
-"""
-Three-valued logic over vectors, and vectors put together row by row.
-"""
+"""Three-valued logic over vectors, and vectors put together row by row."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""
-Where there is no ordinary value: what two operands mask together.
-"""
+"""Where there is no ordinary value: what two operands mask together."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""
-The type predicates as kernels.
-"""
+"""The type predicates as kernels."""
 
 from __future__ import annotations
 

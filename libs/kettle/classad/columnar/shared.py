@@ -1,6 +1,4 @@
-"""
-What one evaluation over a table knows, from whichever side it is looked at.
-"""
+"""What one evaluation over a table knows, from whichever side it is looked at."""
 
 from __future__ import annotations
 
@@ -96,7 +94,9 @@ class Shared:
         return ad is None or all(ad.find(name) is None for name in known.absent)
 
     def check(self, beyond: int = 0) -> None:
-        """Raise `Overrun` if the interpreter might run out of steps, or of levels so many `beyond` those here."""
+        """
+        Raise `Overrun` if the interpreter might run out of steps, or of levels so many `beyond` those here.
+        """
         deepest = self.depth + beyond
         self.deepest = max(self.deepest, deepest)
         if deepest > self.context.max_depth or self.steps > self.context.max_steps:

@@ -181,7 +181,9 @@ class Table(Cells):
         return None if column is None else self.stored(column, row)
 
     def with_instead(self, name: str, instead: str) -> Column:
-        """The column of attribute `name`, for as long as the table does not change, as if `instead` were it where it is there."""
+        """
+        The column of attribute `name`, for as long as the table does not change, as if `instead` were it where it is there.
+        """
         return self.columns[name.lower()].beneath(self.columns[instead.lower()], len(self.keys))
 
     def expressions_of(self, column: Column) -> list[Stored]:
@@ -208,7 +210,9 @@ class Table(Cells):
         return self._all_rows
 
     def recall(self, expression: Node, key: str, *, mine: bool) -> Remembered | None:
-        """What is remembered of an expression behind a name, written in the rows (`mine`) or in the other ad."""
+        """
+        What is remembered of an expression behind a name, written in the rows (`mine`) or in the other ad.
+        """
         known = self._remembered.get((id(expression), key, mine))
         return known if known is not None and known.version == self.version else None
 

@@ -65,7 +65,9 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class Pattern:
-    """A pattern that was compiled; `quick` is RE2's form of it, `slow` is that of `re`, at least one exists."""
+    """
+    A pattern that was compiled; `quick` is RE2's form of it, `slow` is that of `re`, at least one exists.
+    """
 
     def __init__(self, source: bytes, options: str) -> None:
         linear, tracking, self._ends = translated(source, extended="x" in options)
@@ -84,7 +86,9 @@ class Pattern:
         return self._run(text, 0, spend) is not None
 
     def search(self, text: bytes, at: int = 0, *, spend: Callable[[int], None] = _free) -> Found | None:
-        """The first place in `text` from `at` on; raises `TooCostly`, and tells `spend` what it takes, in steps."""
+        """
+        The first place in `text` from `at` on; raises `TooCostly`, and tells `spend` what it takes, in steps.
+        """
         found = self._run(text, at, spend)
         return None if found is None else Found(found.start(), found.end(), (found[0], *found.groups()))
 
@@ -119,7 +123,9 @@ class Pattern:
         return any(match.end > match.start if isinstance(match, Found) else match[0] for match in places)
 
     def only_empty(self, text: bytes, at: int) -> bool:
-        """Whether what matches nothing at a place can match nothing else there; False if that cannot be told."""
+        """
+        Whether what matches nothing at a place can match nothing else there; False if that cannot be told.
+        """
         if self._quick is None:
             return not _CHOICE.search(_LOOK.sub(b"", self._tracking))
         longest = self._longest()

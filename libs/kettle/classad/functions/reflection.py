@@ -49,7 +49,9 @@ def _nowhere(scope: Scope) -> Scope:
 
 
 def _unparse(arguments: Sequence[Node], scope: Scope) -> Value:
-    """An attribute of the current ad; its name is the whole text of the reference, as HTCondor looks it up."""
+    """
+    An attribute of the current ad; its name is the whole text of the reference, as HTCondor looks it up.
+    """
     name = arguments[0]
     if not isinstance(name, Reference):
         return ERROR

@@ -1,6 +1,4 @@
-"""
-What a function is: how many arguments it takes, and whether it evaluates them itself.
-"""
+"""What a function is: how many arguments it takes, and whether it evaluates them itself."""
 
 from __future__ import annotations
 

@@ -66,7 +66,9 @@ _ALTERNATIVES: Final = {"E": "cCxXyY%", "O": "bBdehHImMSuUVwWy%"}
 
 
 def formatted(date: Calendar, layout: str) -> str:
-    """`date` written as `layout` says; of the zone nothing is known, so ``%z`` and ``%Z`` are those of UTC."""
+    """
+    `date` written as `layout` says; of the zone nothing is known, so ``%z`` and ``%Z`` are those of UTC.
+    """
 
     def directive(match: re.Match[str]) -> str:
         flags, width, alternative, letter = match.groups()

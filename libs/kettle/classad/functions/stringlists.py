@@ -99,9 +99,7 @@ def _summarizing(summary: Callable[[list[float]], float], empty: Value) -> Funct
 
 
 def _compared_texts(arguments: Sequence[Value]) -> tuple[str, str, str] | Value:
-    """
-    Two texts and the delimiters; undefined counts as the empty string, unless both are.
-    """
+    """Two texts and the delimiters; undefined counts as the empty string, unless both are."""
     if any(not isinstance(value, str) and value is not UNDEFINED for value in arguments):
         return ERROR
     if arguments[0] is UNDEFINED and arguments[1] is UNDEFINED:

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from kettle.classad.scope import Scope
 
 _CHARS_PER_STEP: Final = 64
-"""What texts are put together of counts as work, before it is done: else a short expression takes all memory."""
+"""
+What texts are put together of counts as work, before it is done: else a short expression takes all memory.
+"""
 
 
 def _charge(state: Evaluation, part: str) -> str:

@@ -30,7 +30,9 @@ def _user_home(arguments: Sequence[Node], scope: Scope) -> Value:
 
 
 def _user_map(arguments: Sequence[Value], scope: Scope) -> Value:
-    """With a preferred group: that one if the user has it, else the first; the fourth argument stands in for none."""
+    """
+    With a preferred group: that one if the user has it, else the first; the fourth argument stands in for none.
+    """
     if any(value is ERROR for value in arguments[:2]):
         return ERROR
     default = arguments[3] if len(arguments) > 3 else UNDEFINED

@@ -1,6 +1,4 @@
-"""
-A container before it is started, and what can start it.
-"""
+"""A container before it is started, and what can start it."""
 
 import select
 from collections.abc import Sequence
@@ -28,22 +26,16 @@ class Check(Protocol):
     """
 
     def __call__(self, pid: int = 0) -> None:
-        """
-        `pid`: a process of the container, which is ready; 0: it is not.
-        """
+        """`pid`: a process of the container, which is ready; 0: it is not."""
         ...
 
 
 def agreed(pid: int = 0) -> None:
-    """
-    The check of those who keep nothing from being started.
-    """
+    """The check of those who keep nothing from being started."""
 
 
 class Box(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    One job's container.
-    """
+    """One job's container."""
 
     program: Program
     """As it is seen inside, except for its streams."""
@@ -56,15 +48,15 @@ class Box(msgspec.Struct, frozen=True, kw_only=True):
     runtime: Found | None = None
     """What was chosen to start it."""
     closed: str = ""
-    """The directory of the image, if the job's account cannot get to it: there are those of others beside it."""
+    """
+    The directory of the image, if the job's account cannot get to it: there are those of others beside it.
+    """
     image: str = ""
     """The image in an engine's store: it makes the root itself."""
 
 
 class Runtime(Protocol):
-    """
-    A way of running programs in containers.
-    """
+    """A way of running programs in containers."""
 
     def start(self, box: Box, cgroup: Cgroup | None, check: Check) -> int:
         """

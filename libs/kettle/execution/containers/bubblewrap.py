@@ -39,9 +39,7 @@ _MOST_WORDS: Final = 9000
 
 
 def arguments(box: Box) -> list[str]:
-    """
-    Its options, without what concerns descriptors; the job's variables are among them.
-    """
+    """Its options, without what concerns descriptors; the job's variables are among them."""
     opened = _opened(box)
     variables = [
         word for name, value in box.program.environment.items() if name for word in ("--setenv", name, value)
@@ -59,9 +57,7 @@ def arguments(box: Box) -> list[str]:
 
 
 def _shown(box: Box) -> str:
-    """
-    Where the job's account gets to an image that is closed to it; empty: where it is.
-    """
+    """Where the job's account gets to an image that is closed to it; empty: where it is."""
     return f"{box.area}/image" if box.closed and box.program.account is not None else ""
 
 
@@ -75,17 +71,13 @@ def _kind(mount: Mount) -> str:
 
 
 class Bubblewrap:
-    """
-    `bwrap` at `path`.
-    """
+    """`bwrap` at `path`."""
 
     def __init__(self, path: str) -> None:
         self._path = path
 
     def start(self, box: Box, cgroup: Cgroup | None, check: Check) -> int:
-        """
-        See `Runtime`.
-        """
+        """See `Runtime`."""
         with ExitStack() as closing:
             status, theirs = _pipe(closing)
             gate, ours = _pipe(closing)
@@ -131,15 +123,11 @@ class Bubblewrap:
         ]  # fmt: skip
 
     def end(self) -> None:
-        """
-        See `Runtime`: all of it is in the sandbox.
-        """
+        """See `Runtime`: all of it is in the sandbox."""
 
 
 def _pipe(closing: ExitStack) -> tuple[int, int]:
-    """
-    A pipe whose descriptors are above those that a program is given.
-    """
+    """A pipe whose descriptors are above those that a program is given."""
     ends = [_raised(fd, closing) for fd in os.pipe()]
     return ends[0], ends[1]
 
@@ -175,9 +163,7 @@ def _close(fd: int) -> None:
 
 
 class _Birth:
-    """
-    From a running bubblewrap to a job that is our child.
-    """
+    """From a running bubblewrap to a job that is our child."""
 
     def __init__(self, outer: int, status: int, gate: int) -> None:
         self._outer = outer
@@ -187,9 +173,7 @@ class _Birth:
         self._until = time.monotonic() + STARTING_S
 
     def job(self, check: Check) -> int:
-        """
-        The pid of the job's program.
-        """
+        """The pid of the job's program."""
         inner = self._inner()
         here = os.stat("/")  # noqa: PTH116 - beside the next one
         for _ in self._looks():  # until it has got a root of its own bubblewrap still has to help it
@@ -236,18 +220,14 @@ class _Birth:
         return bool(piece)
 
     def _looks(self) -> Iterator[None]:
-        """
-        There is no event to wait for: a process that executes a program tells nobody.
-        """
+        """There is no event to wait for: a process that executes a program tells nobody."""
         while time.monotonic() < self._until:
             yield
             time.sleep(_PAUSE_S)
         raise broken(f"bubblewrap did not set the container up within {STARTING_S:g} s")
 
     def _ran(self) -> bool:
-        """
-        Whether a program that ended with 1 was the job's: bubblewrap tells an exit code only then.
-        """
+        """Whether a program that ended with 1 was the job's: bubblewrap tells an exit code only then."""
         os.kill(self._outer, signal.SIGCONT)
         while self._read():
             pass
@@ -266,9 +246,7 @@ def _command(pid: int) -> bytes:
 
 
 def _ended(pid: int) -> int | None:
-    """
-    The wait status of a process that has ended and was not waited for; None if it lives.
-    """
+    """The wait status of a process that has ended and was not waited for; None if it lives."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - short
             text = file.read()

@@ -42,9 +42,7 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 class Builder:
-    """
-    A child at work; `fileno` is readable when it has ended or is about to.
-    """
+    """A child at work; `fileno` is readable when it has ended or is about to."""
 
     def __init__(self, pid: int, line: socket.socket, answer: int) -> None:
         self._pid = pid
@@ -52,9 +50,7 @@ class Builder:
         self._answer = answer
 
     def fileno(self) -> int:
-        """
-        The descriptor to be polled.
-        """
+        """The descriptor to be polled."""
         return self._line.fileno()
 
     def result(self) -> tuple[Box, int]:
@@ -78,9 +74,7 @@ class Builder:
         return answer.box, fds[0] if fds else -1
 
     def end(self) -> None:
-        """
-        Have it killed if it still works.
-        """
+        """Have it killed if it still works."""
         if self._pid in children_of(os.getpid()):
             with suppress(ProcessLookupError):  # it is ending just now
                 os.kill(self._pid, signal.SIGKILL)
@@ -119,9 +113,7 @@ def building(work: Work, place: str) -> Generator[Builder]:
 
 
 def _work(work: Work, place: str, line: int, answer: int) -> NoReturn:
-    """
-    In the child.
-    """
+    """In the child."""
     lock = -1
     try:
         _close_others(line, answer)
@@ -160,9 +152,7 @@ def _spoken(error: Exception) -> str:
 
 
 def _close_others(*kept: int) -> None:
-    """
-    The startd must see the starter's end at once, so nobody else may hold its line.
-    """
+    """The startd must see the starter's end at once, so nobody else may hold its line."""
     first = 3
     for fd in (*sorted(kept), os.sysconf("SC_OPEN_MAX")):
         os.closerange(first, fd)

@@ -33,18 +33,14 @@ Discard = Callable[[ImageConfig], bool]
 
 
 class Image(msgspec.Struct, frozen=True):
-    """
-    An image that is there as long as `lock` (a descriptor) is open; -1: it is nobody's to remove.
-    """
+    """An image that is there as long as `lock` (a descriptor) is open; -1: it is nobody's to remove."""
 
     root: str
     config: ImageConfig = ImageConfig()
     lock: int = -1
 
     def release(self) -> None:
-        """
-        It may go.
-        """
+        """It may go."""
         if self.lock >= 0:
             os.close(self.lock)
 
@@ -77,9 +73,7 @@ class ImageCache:
             self._make(key, unpack)
 
     def find(self, key: str) -> Image | None:
-        """
-        The image `key` if it is there.
-        """
+        """The image `key` if it is there."""
         self._directory.parent.mkdir(parents=True, exist_ok=True)
         self._directory.mkdir(mode=0o700, exist_ok=True)
         self._directory.chmod(0o700)  # an image is for those who have it, not for all who know its digest
@@ -95,9 +89,7 @@ class ImageCache:
         return Image(str(entry / "root"), config, lock)
 
     def drop(self, key: str) -> bool:
-        """
-        Remove an image; false: somebody uses it.
-        """
+        """Remove an image; false: somebody uses it."""
         return self._remove(key, self._directory / key)
 
     def _make(self, key: str, unpack: Unpack) -> None:
@@ -177,16 +169,12 @@ class ImageCache:
 
 
 def key_of(*parts: object) -> str:
-    """
-    The name of an image that is not known by the digest of an archive: what tells it from any other.
-    """
+    """The name of an image that is not known by the digest of an archive: what tells it from any other."""
     return hashlib.sha256("\0".join(map(repr, parts)).encode()).hexdigest()
 
 
 def no_image(name: str, error: OSError) -> ContainerError:
-    """
-    The image's file cannot be read.
-    """
+    """The image's file cannot be read."""
     return ContainerError(f"the image {name} cannot be read: {error.strerror}", subcode=error.errno or 0)
 
 

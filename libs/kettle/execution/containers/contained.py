@@ -1,6 +1,4 @@
-"""
-From a job's wish to a running container: choose a runtime, get the image, put the root together, start.
-"""
+"""From a job's wish to a running container: choose a runtime, get the image, put the root together, start."""
 
 import os
 import posixpath
@@ -51,9 +49,7 @@ _DIRECTORY: Final = "a directory as an image takes bubblewrap, runc or crun"
 
 
 def runtime_of(found: Found) -> Runtime:
-    """
-    The runtime that was found on the machine, for one container.
-    """
+    """The runtime that was found on the machine, for one container."""
     if found.is_engine:
         from kettle.execution.containers.engine import Engine  # a starter pays for every page
 
@@ -62,9 +58,7 @@ def runtime_of(found: Found) -> Runtime:
 
 
 class Contained:
-    """
-    The container of one job.
-    """
+    """The container of one job."""
 
     def __init__(self, spec: JobSpec, request: Request, sandbox: str) -> None:
         self._spec = spec
@@ -144,9 +138,7 @@ class Contained:
             self._lock = -1
 
     def clear(self) -> None:
-        """
-        Take away what was made for the container, to make it again.
-        """
+        """Take away what was made for the container, to make it again."""
         self.finish()
         remove_tree(f"{self._sandbox}/{AREA}")
 
@@ -206,9 +198,7 @@ class Contained:
         return self._furnished(box, image)
 
     def _furnished(self, box: Box, image: Image) -> Box:
-        """
-        With a root directory, and a program that is in it.
-        """
+        """With a root directory, and a program that is in it."""
         skeleton = f"{box.area}/root"
         os.mkdir(skeleton, 0o755)  # noqa: PTH102
         closed = image.lock >= 0
@@ -226,9 +216,7 @@ class Contained:
         )
 
     def _wanted(self, policy: ContainerPolicy, area: str) -> list[Mount]:
-        """
-        What is mounted beside the image, parents before what is in them.
-        """
+        """What is mounted beside the image, parents before what is in them."""
         machine = self._request.form == "machine"
         mounts = [
             Mount(source=path, destination=path, optional=True) for path in _NAMES if os.path.exists(path)  # noqa: PTH110
@@ -245,9 +233,7 @@ class Contained:
         return sorted(last.values(), key=lambda mount: mount.destination.count("/"))
 
     def _alone(self, mount: Mount) -> Mount:
-        """
-        Nothing of a sandbox takes along what is mounted in it: that is the root of this container.
-        """
+        """Nothing of a sandbox takes along what is mounted in it: that is the root of this container."""
         ours = f"{mount.source}/".startswith(f"{self._sandbox}/")
         return msgspec.structs.replace(mount, alone=True) if ours else mount
 
@@ -260,9 +246,7 @@ class Contained:
 
 
 def bind(text: str) -> Mount:
-    """
-    A bind mount as an administrator writes it; raises ValueError.
-    """
+    """A bind mount as an administrator writes it; raises ValueError."""
     parts = text.split(":")
     writable = parts[-1] == "rw"
     paths = parts[:-1] if parts[-1] in {"ro", "rw"} else parts
@@ -277,9 +261,7 @@ def bind(text: str) -> Mount:
 
 
 def _fit(policy: ContainerPolicy, request: Request) -> list[Found]:
-    """
-    The runtimes that run such an image, the most preferred first.
-    """
+    """The runtimes that run such an image, the most preferred first."""
     return [
         found
         for found in policy.runtimes

@@ -55,16 +55,12 @@ _OCTAL: Final = re.compile(r"\\([0-7]{3})")
 
 
 def container_name(sandbox: str) -> str:
-    """
-    What the container of a sandbox is called; no other sandbox's has that name.
-    """
+    """What the container of a sandbox is called; no other sandbox's has that name."""
     return f"kettle-{hashlib.sha256(os.path.realpath(sandbox).encode()).hexdigest()[:24]}"
 
 
 def label(execute: str) -> str:
-    """
-    By which the containers of an execute directory are told from those of others.
-    """
+    """By which the containers of an execute directory are told from those of others."""
     return f"{_LABEL}={hashlib.sha256(os.path.realpath(execute).encode()).hexdigest()[:24]}"
 
 
@@ -110,9 +106,7 @@ def _mount(mount: Mount) -> str:
 
 
 def _separately(mounts: Sequence[Mount]) -> Iterator[Mount]:
-    """
-    Each, and what is mounted below those that are read-only: for an engine only the mount itself is so.
-    """
+    """Each, and what is mounted below those that are read-only: for an engine only the mount itself is so."""
     lines = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     points = dict.fromkeys(_OCTAL.sub(lambda found: chr(int(found[1], 8)), line.split()[4]) for line in lines)
     for mount in mounts:
@@ -125,9 +119,7 @@ def _separately(mounts: Sequence[Mount]) -> Iterator[Mount]:
 
 
 class Engine:
-    """
-    `docker` or `podman`, as it was found; one container.
-    """
+    """`docker` or `podman`, as it was found; one container."""
 
     def __init__(self, found: Found) -> None:
         self._found = found
@@ -136,9 +128,7 @@ class Engine:
         self._patience = REMOVING_S
 
     def start(self, box: Box, cgroup: Cgroup | None, check: Check) -> int:
-        """
-        See `Runtime`.
-        """
+        """See `Runtime`."""
         pid, held = self._hold(box, check)
         program = box.program
         with ExitStack() as undo:
@@ -164,9 +154,7 @@ class Engine:
             return job
 
     def end(self) -> None:
-        """
-        See `Runtime`.
-        """
+        """See `Runtime`."""
         if self._line >= 0:
             os.close(self._line)
             self._line = -1
@@ -178,9 +166,7 @@ class Engine:
         return broken(f"{self._found.name} made a container that ended at once")
 
     def _hold(self, box: Box, check: Check) -> tuple[int, Held]:
-        """
-        Have the container made; the pid of its holder, and what to know it by.
-        """
+        """Have the container made; the pid of its holder, and what to know it by."""
         place = f"{box.area}/hold"
         os.mkdir(place, 0o700)  # noqa: PTH102
         program = holder(platform.machine())
@@ -240,9 +226,7 @@ class Engine:
 
 
 def _joined(birth: Birth, check: Check) -> int:
-    """
-    The pid of the job's program, when it is that.
-    """
+    """The pid of the job's program, when it is that."""
     try:
         if not awaited(birth.told, check):
             _late()
@@ -281,9 +265,7 @@ def remove_container(
 
 
 def remove_containers(engines: Sequence[Found], sandbox: str, watch: Callable[[], None]) -> bool:
-    """
-    Whether no engine has a container of a sandbox any more.
-    """
+    """Whether no engine has a container of a sandbox any more."""
     name = container_name(sandbox)
     gone = [remove_container(found, name, watch=watch) for found in engines]  # each, whatever one says
     return all(gone)

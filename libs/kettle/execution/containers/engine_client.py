@@ -37,9 +37,7 @@ _SAID_CHARS: Final = 600
 
 
 class ImageFacts(msgspec.Struct, frozen=True):
-    """
-    An image of an engine; `run` is as `config` in its description.
-    """
+    """An image of an engine; `run` is as `config` in its description."""
 
     id: str
     size: int
@@ -48,21 +46,15 @@ class ImageFacts(msgspec.Struct, frozen=True):
 
 
 class EngineError(Exception):
-    """
-    The command failed; the message is the last thing that it said.
-    """
+    """The command failed; the message is the last thing that it said."""
 
 
 class SilentError(EngineError):
-    """
-    It did not end in time: whoever asks again waits as long again.
-    """
+    """It did not end in time: whoever asks again waits as long again."""
 
 
 class StoppedError(SilentError):
-    """
-    Nobody waits for its answer any more.
-    """
+    """Nobody waits for its answer any more."""
 
 
 class _Inspected(msgspec.Struct, frozen=True, rename="pascal"):
@@ -179,9 +171,7 @@ class EngineClient:
                 return True
 
     def free_bytes(self) -> Callable[[], int]:
-        """
-        What tells how much room there is for images. Raises EngineError, OSError.
-        """
+        """What tells how much room there is for images. Raises EngineError, OSError."""
         asked = "{{.DockerRootDir}}" if self.name == "docker" else "{{.Store.GraphRoot}}"
         root = self.run("info", f"--format={asked}", timeout=ANSWER_S)
 
@@ -192,9 +182,7 @@ class EngineClient:
         return free
 
     def containers(self, label: str) -> list[str]:
-        """
-        The names of all containers with a label, whether or not they run. Raises EngineError.
-        """
+        """The names of all containers with a label, whether or not they run. Raises EngineError."""
         said = self.run(
             "ps", "--all", "--filter", f"label={label}", "--format", "{{.Names}}", timeout=ANSWER_S
         )

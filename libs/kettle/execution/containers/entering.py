@@ -56,7 +56,9 @@ class Held(msgspec.Struct, frozen=True):
     devices: Sequence[str] = ()
     """Where device files are mounted that the machine's owner wants the job to have."""
     bound: Sequence[int] = ()
-    """The file systems of which directories are mounted there: a link of the image may have one mounted on `/dev`."""
+    """
+    The file systems of which directories are mounted there: a link of the image may have one mounted on `/dev`.
+    """
 
 
 def enter(pid: int, cgroup: Cgroup | None, program: Program, held: Held | None = None) -> Birth:
@@ -90,9 +92,7 @@ def identified(pid: int, held: Held, closing: ExitStack) -> int:
 
 
 def lives(pidfd: int) -> bool:
-    """
-    Whether a process has not ended.
-    """
+    """Whether a process has not ended."""
     poll = select.poll()
     poll.register(pidfd, select.POLLIN)
     return not poll.poll(0)
@@ -146,9 +146,7 @@ def _close_devices(held: Held) -> None:
 
 
 def _set_attributes(path: str, how: int, change: tuple[int, int]) -> None:
-    """
-    Of the mount at a path: what is set and what is cleared. Raises OSError.
-    """
+    """Of the mount at a path: what is set and what is cleared. Raises OSError."""
     attributes = ctypes.create_string_buffer(_ATTRIBUTES.pack(*change, 0, 0), _ATTRIBUTES.size)
     # Without a directory (-1): the path is absolute.
     if _libc.syscall(
@@ -159,42 +157,32 @@ def _set_attributes(path: str, how: int, change: tuple[int, int]) -> None:
 
 
 def _drop_capabilities() -> None:
-    """
-    What is executed from here on has none, not even those that entering its container has given it.
-    """
+    """What is executed from here on has none, not even those that entering its container has given it."""
     for capability in range(_LAST_CAPABILITY + 1):
         _libc.prctl(_BOUNDING_DROP, capability, 0, 0, 0)  # fails for those that the kernel does not know
 
 
 def _lock() -> None:
-    """
-    What is executed from here on gets no rights beyond those of the account.
-    """
+    """What is executed from here on gets no rights beyond those of the account."""
     if _libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "no_new_privs")
 
 
 def opened(path: str, closing: ExitStack) -> int:
-    """
-    A descriptor of a namespace, until `closing`. Raises OSError.
-    """
+    """A descriptor of a namespace, until `closing`. Raises OSError."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     closing.callback(os.close, fd)
     return fd
 
 
 def identity(fd: int) -> tuple[int, int]:
-    """
-    What no other namespace has.
-    """
+    """What no other namespace has."""
     about = os.fstat(fd)
     return about.st_dev, about.st_ino
 
 
 def join_namespace(fd: int, kind: int) -> None:
-    """
-    Be in a namespace of this kind from here on. Raises OSError.
-    """
+    """Be in a namespace of this kind from here on. Raises OSError."""
     if _libc.setns(fd, kind):
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))

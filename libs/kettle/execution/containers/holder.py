@@ -48,9 +48,7 @@ _HEADERS: Final = 64 + 56
 
 
 def holder(machine: str) -> bytes | None:
-    """
-    An executable file for a machine; None: there is none for it.
-    """
+    """An executable file for a machine; None: there is none for it."""
     code = _CODE.get(machine)
     if code is None:
         return None

@@ -1,6 +1,4 @@
-"""
-Where the image of a job comes from: an input file, a file or a directory of the machine.
-"""
+"""Where the image of a job comes from: an input file, a file or a directory of the machine."""
 
 import hashlib
 import io
@@ -20,9 +18,7 @@ _LAYOUT: Final = "oci-layout"
 
 
 def image_cache(policy: ContainerPolicy) -> ImageCache:
-    """
-    The images of a machine, those in the stores of its engines included.
-    """
+    """The images of a machine, those in the stores of its engines included."""
     silent = set[str]()
     """Engines that did not answer: others wait for the image's lock meanwhile."""
 
@@ -52,14 +48,10 @@ def brought(spec: JobSpec, request: Request) -> Input | None:
 
 
 class Images(Protocol):
-    """
-    Where unpacked images are: the machine's directory of them, or an engine's store.
-    """
+    """Where unpacked images are: the machine's directory of them, or an engine's store."""
 
     def have(self, key: str, unpack: Unpack) -> Image:
-        """
-        See `ImageCache`.
-        """
+        """See `ImageCache`."""
         ...
 
 
@@ -90,9 +82,7 @@ def image_of(spec: JobSpec, request: Request, cache: Images, sandbox: str) -> Im
 
 
 def of_image(request: Request, error: ContainerError) -> ContainerError:
-    """
-    The same, with the image's name.
-    """
+    """The same, with the image's name."""
     return ContainerError(f"the image {request.image}: {error}", code=error.code, subcode=error.subcode)
 
 

@@ -19,15 +19,15 @@ from kettle.execution.sandbox import acting_as
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    A container before it is there: its root directory, what is mounted on it, and who will look.
-    """
+    """A container before it is there: its root directory, what is mounted on it, and who will look."""
 
     image: str
     mounts: list[Mount] = []
     account: Account | None = None
     closed: bool = False
-    """The account cannot get to the image where it is now; in the container it has what the modes let all have."""
+    """
+    The account cannot get to the image where it is now; in the container it has what the modes let all have.
+    """
 
 
 def checked(program: Program, view: View) -> Program:
@@ -51,9 +51,7 @@ def checked(program: Program, view: View) -> Program:
 
 
 def _outside(path: str, view: View) -> str:
-    """
-    Where a path of the container is on the machine.
-    """
+    """Where a path of the container is on the machine."""
     with acting_as(None if view.closed else view.account):
         place = "/" + resolve(view.image, path)
     for mount in reversed(view.mounts):
@@ -74,9 +72,7 @@ def _is_file(path: str, view: View) -> bool:
 
 
 def _head(path: str, view: View, whose: str) -> bytes:
-    """
-    The first bytes of a program.
-    """
+    """The first bytes of a program."""
     outside = _outside(path, view)
     ours = _is_ours(outside, view)
     try:
@@ -93,9 +89,7 @@ def _head(path: str, view: View, whose: str) -> bytes:
 
 
 def _check_modes(outside: str, image: str) -> None:
-    """
-    Whether everybody may execute a file of an image, and get to it. Raises OSError.
-    """
+    """Whether everybody may execute a file of an image, and get to it. Raises OSError."""
     while outside != image:
         if not os.stat(outside).st_mode & 0o001:  # noqa: PTH116
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
@@ -103,9 +97,7 @@ def _check_modes(outside: str, image: str) -> None:
 
 
 def _beginning(outside: str) -> bytes:
-    """
-    Nothing but a file is opened: what a device does when it is opened nobody knows.
-    """
+    """Nothing but a file is opened: what a device does when it is opened nobody knows."""
     place = os.open(outside, os.O_PATH | os.O_CLOEXEC)
     try:
         mode = os.fstat(place).st_mode

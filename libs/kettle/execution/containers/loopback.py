@@ -59,9 +59,7 @@ def loopback_listener(pid: int, account: Account | None, backlog: int) -> socket
 
 
 def _join(pid: int, account: Account | None) -> None:
-    """
-    See `entering`: a user namespace of its own is the account's.
-    """
+    """See `entering`: a user namespace of its own is the account's."""
     with ExitStack() as closing:
         network = opened(f"/proc/{pid}/ns/net", closing)
         if identity(network) == identity(opened("/proc/self/ns/net", closing)):

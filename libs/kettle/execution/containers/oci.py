@@ -38,9 +38,7 @@ _SAID_BYTES: Final = 2000
 
 
 def configuration(box: Box) -> dict[str, Any]:
-    """
-    `config.json` of the bundle.
-    """
+    """`config.json` of the bundle."""
     program = box.program
     uid, gid = (
         (program.account.uid, program.account.gid)
@@ -109,18 +107,14 @@ def _options(mount: Mount) -> list[str]:
 
 
 class Oci:
-    """
-    `runc` or `crun` at `path`.
-    """
+    """`runc` or `crun` at `path`."""
 
     def __init__(self, name: str, path: str) -> None:
         self._name = name
         self._path = path
 
     def start(self, box: Box, cgroup: Cgroup | None, check: Check) -> int:
-        """
-        See `Runtime`.
-        """
+        """See `Runtime`."""
         bundle, pid_file = f"{box.area}/bundle", f"{box.area}/pid"
         os.makedirs(bundle, mode=0o700, exist_ok=True)  # noqa: PTH103
         with open(f"{bundle}/config.json", "wb") as file:  # noqa: PTH123
@@ -144,18 +138,14 @@ class Oci:
         return pid
 
     def end(self) -> None:
-        """
-        See `Runtime`: all of it is in the sandbox.
-        """
+        """See `Runtime`: all of it is in the sandbox."""
 
     def _command(self, box: Box) -> list[str]:
         log = ["--log", f"{box.area}/log"]
         return [self._path, *_OPTIONS[self._name], "--root", f"{box.area}/state", *log]
 
     def _run(self, box: Box, path: str, arguments: Sequence[str], check: Check) -> None:
-        """
-        Run it to its end; the job's streams go through it to the container.
-        """
+        """Run it to its end; the job's streams go through it to the container."""
         program = msgspec.structs.replace(
             box.program,
             path=path,
@@ -192,9 +182,7 @@ class Oci:
 
 
 def _log(path: str) -> str:
-    """
-    The last thing that it complained about.
-    """
+    """The last thing that it complained about."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123
             lines = file.read()[-_SAID_BYTES:].decode(errors="replace").strip().splitlines()

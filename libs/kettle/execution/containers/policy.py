@@ -1,6 +1,4 @@
-"""
-What a machine's owner allows to containers, as each starter is told, and why a container cannot be had.
-"""
+"""What a machine's owner allows to containers, as each starter is told, and why a container cannot be had."""
 
 from typing import Final, Literal
 
@@ -20,9 +18,7 @@ ENGINES: Final = frozenset({"docker", "podman"})
 
 
 class Found(msgspec.Struct, frozen=True):
-    """
-    A container runtime that works on this machine: it has run a program.
-    """
+    """A container runtime that works on this machine: it has run a program."""
 
     name: str
     path: str
@@ -31,16 +27,12 @@ class Found(msgspec.Struct, frozen=True):
 
     @property
     def is_engine(self) -> bool:
-        """
-        Whether it has a store of images of its own.
-        """
+        """Whether it has a store of images of its own."""
         return self.name in ENGINES
 
 
 class ContainerPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    How containers run here.
-    """
+    """How containers run here."""
 
     runtimes: list[Found]
     """The most preferred first."""
@@ -63,9 +55,7 @@ class ContainerPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def engines(self) -> list[Found]:
-        """
-        The runtimes that have a store of images of their own.
-        """
+        """The runtimes that have a store of images of their own."""
         return [found for found in self.runtimes if found.is_engine]
 
 
@@ -81,7 +71,5 @@ class ContainerError(Exception):
 
 
 def broken(message: str) -> ContainerError:
-    """
-    The machine's fault: the job should run elsewhere.
-    """
+    """The machine's fault: the job should run elsewhere."""
     return ContainerError(message, code=CONTAINER_ERROR)

@@ -39,7 +39,9 @@ _ROOTS_ONLY: Final = frozenset({"runc", "crun", "docker"})
 _MANNERS: Final[dict[str, tuple[tuple[str, ...], ...]]] = {
     "podman": ((), ("--cgroup-manager=cgroupfs",), ("--cgroup-manager=cgroupfs", "--runtime=runc"))
 }
-"""Options with which a runtime may do where it does not without: no systemd runs, or its own runtime does not work."""
+"""
+Options with which a runtime may do where it does not without: no systemd runs, or its own runtime does not work.
+"""
 _ONE: Final[tuple[tuple[str, ...], ...]] = ((),)
 _CLEARING_S: Final = 10.0
 _IMPORTING_S: Final = 60.0
@@ -50,9 +52,7 @@ _PREFIX: Final = "probe-"
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    What to try, and how jobs will run.
-    """
+    """What to try, and how jobs will run."""
 
     names: list[str]
     place: str
@@ -67,9 +67,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tried(msgspec.Struct, frozen=True):
-    """
-    A runtime, and why it does not work; empty: it does.
-    """
+    """A runtime, and why it does not work; empty: it does."""
 
     name: str
     path: str = ""
@@ -105,9 +103,7 @@ def probe(order: Order) -> Iterator[Tried]:
 
 
 def longest(order: Order) -> float:
-    """
-    Seconds that all trials may take together, with what is cleared away after each.
-    """
+    """Seconds that all trials may take together, with what is cleared away after each."""
     return sum((_patience(name, order) + _CLEARING_S) * len(_MANNERS.get(name, _ONE)) for name in order.names)
 
 
@@ -116,9 +112,7 @@ def _patience(name: str, order: Order) -> float:
 
 
 def _tried(found: Found, order: Order) -> Tried:
-    """
-    In each manner, until one works; the first reason is that of the machine as it is.
-    """
+    """In each manner, until one works; the first reason is that of the machine as it is."""
     whys = list[str]()
     for manner in _MANNERS.get(found.name, _ONE):
         each = Found(found.name, found.path, [*found.options, *manner])
@@ -129,9 +123,7 @@ def _tried(found: Found, order: Order) -> Tried:
 
 
 def _try(found: Found, order: Order, seconds: float) -> str:
-    """
-    Why it does not work.
-    """
+    """Why it does not work."""
     area = tempfile.mkdtemp(prefix=_PREFIX, dir=order.place)
     runtime, image = runtime_of(found), ""
     try:
@@ -163,18 +155,14 @@ def _client(found: Found, area: str) -> "EngineClient":
 
 
 def _imported(found: Found, area: str) -> str:
-    """
-    An image of links and empty directories, in the engine's store.
-    """
+    """An image of links and empty directories, in the engine's store."""
     from kettle.execution.containers.stores import import_directory
 
     return import_directory(_client(found, area), f"{area}/image", trial_image(area), timeout=_IMPORTING_S)
 
 
 def trial_image(area: str) -> str:
-    """
-    What a trial's image is called: a directory may end in a letter that no image's name may end in.
-    """
+    """What a trial's image is called: a directory may end in a letter that no image's name may end in."""
     return f"localhost/kettle-trial-{os.path.basename(area).encode().hex()}"  # noqa: PTH119
 
 
@@ -215,9 +203,7 @@ def _within(seconds: float) -> Generator[None]:
 
 
 def _extinguish() -> None:
-    """
-    End what a runtime may have left: all orphans come to us.
-    """
+    """End what a runtime may have left: all orphans come to us."""
     with contextlib.suppress(ChildProcessError):
         while True:
             for pid in descendants_of(os.getpid()):
@@ -226,9 +212,7 @@ def _extinguish() -> None:
 
 
 def _system(name: str, image: str) -> Mount | None:
-    """
-    A directory of the system's programs; where it is a link into another one, the image has that link.
-    """
+    """A directory of the system's programs; where it is a link into another one, the image has that link."""
     if os.path.islink(f"/{name}"):  # noqa: PTH114
         os.symlink(os.readlink(f"/{name}"), f"{image}/{name}")  # noqa: PTH115, PTH211
         return None

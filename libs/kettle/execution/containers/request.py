@@ -1,6 +1,4 @@
-"""
-What a job says about its container, in HTCondor's attributes.
-"""
+"""What a job says about its container, in HTCondor's attributes."""
 
 import posixpath
 from typing import Final, Literal
@@ -19,9 +17,7 @@ Form = Literal["docker", "sif", "files", "machine"]
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    The container that a job wants.
-    """
+    """The container that a job wants."""
 
     image: str
     form: Form
@@ -87,9 +83,7 @@ def _network(job: JobAd, policy: ContainerPolicy | None) -> Network:
 
 
 def _reachable(job: JobAd, network: Network) -> Network:
-    """
-    Services of a job are reached under the machine's own address, or not at all.
-    """
+    """Services of a job are reached under the machine's own address, or not at all."""
     if network == "none" and job.given("ContainerServiceNames"):
         raise ContainerError(
             "the job has services (container_service_names), and this machine's containers have no network",
@@ -105,9 +99,7 @@ def _scratch(job: JobAd) -> tuple[str, ...]:
 
 
 def _directory(path: str, command: str) -> str:
-    """
-    An absolute, plain path that may be mounted over.
-    """
+    """An absolute, plain path that may be mounted over."""
     plain = posixpath.normpath(path)
     plain = "/" + plain.lstrip("/") if posixpath.isabs(path) else plain
     reserved = plain in _RESERVED or plain.startswith(("/proc/", "/dev/", "/sys/"))

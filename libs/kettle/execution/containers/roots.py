@@ -31,16 +31,16 @@ _MOST_MOUNTS: Final = 1000
 
 
 class Mount(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    A directory or file of the machine, and where it is in the container.
-    """
+    """A directory or file of the machine, and where it is in the container."""
 
     source: str
     destination: str
     writable: bool = False
     device: bool = False
     alone: bool = False
-    """Without what is mounted below it: a sandbox has its container's root in it, which must not be seen a second time."""
+    """
+    Without what is mounted below it: a sandbox has its container's root in it, which must not be seen a second time.
+    """
     identity: tuple[int, int] | None = None
     """Device and inode of the source when it was looked at, where somebody else may exchange it meanwhile."""
     optional: bool = False
@@ -120,9 +120,7 @@ def furnish(image: str, skeleton: str, wanted: Sequence[Mount], reader: Account 
 
 
 class _Place(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    A name in the skeleton: a link, or something to mount on, or else a directory of its own.
-    """
+    """A name in the skeleton: a link, or something to mount on, or else a directory of its own."""
 
     name: str
     link: str = ""
@@ -138,9 +136,7 @@ class _Place(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _settled(image: str, mount: Mount, *, directory: bool) -> Mount:
-    """
-    Where a mount really is in this image.
-    """
+    """Where a mount really is in this image."""
     if _first(mount.destination) in _OTHERS:
         return mount
     place = resolve(image, mount.destination)
@@ -158,17 +154,13 @@ def _first(path: str) -> str:
 
 
 def _homeless(image: str, mount: Mount) -> bool:
-    """
-    Whether making its mount point would take a directory of the image apart.
-    """
+    """Whether making its mount point would take a directory of the image apart."""
     place = resolve(image, mount.destination)
     return os.path.isdir(f"{image}/{posixpath.dirname(place)}") and not os.path.lexists(f"{image}/{place}")  # noqa: PTH112
 
 
 def _lay(image: str, below: str, points: Collection[str]) -> Iterator[_Place]:
-    """
-    What the skeleton has in the place of one directory of the image.
-    """
+    """What the skeleton has in the place of one directory of the image."""
     directory = posixpath.join(image, below)
     with os.scandir(directory) as entries:
         found = sorted(entries, key=lambda entry: entry.name)
@@ -195,9 +187,7 @@ def _lay(image: str, below: str, points: Collection[str]) -> Iterator[_Place]:
 
 
 def _point(place: str, *, directory: bool) -> None:
-    """
-    Something to mount on.
-    """
+    """Something to mount on."""
     if os.path.lexists(place):
         return
     if directory:

@@ -39,16 +39,12 @@ _SAID_CHARS: Final = 300
 
 
 def sif_program() -> str | None:
-    """
-    The path of what reads the file system of a SIF image here.
-    """
+    """The path of what reads the file system of a SIF image here."""
     return shutil.which(PROGRAM, path=_PATH)
 
 
 def is_sif(file: IO[bytes]) -> bool:
-    """
-    Whether a file says that it is one, whatever it is called.
-    """
+    """Whether a file says that it is one, whatever it is called."""
     file.seek(_MAGIC_AT)
     return file.read(len(_MAGIC)) == _MAGIC
 
@@ -91,9 +87,7 @@ def tar_of_sif(file: IO[bytes], beside: str, limit: int) -> Generator[IO[bytes]]
 
 
 def _partition(file: IO[bytes]) -> tuple[int, int]:
-    """
-    Where the primary file system begins, and how many bytes it has.
-    """
+    """Where the primary file system begins, and how many bytes it has."""
     file.seek(0)
     fields = _HEADER.unpack(_exactly(file, _HEADER.size))
     total, begin = fields[8], fields[9]

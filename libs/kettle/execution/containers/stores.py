@@ -104,9 +104,7 @@ class EngineStore:
         self._sandbox = sandbox
 
     def have(self, key: str, unpack: Unpack) -> Image:
-        """
-        An image that is imported from its unpacked files, see `ImageCache`.
-        """
+        """An image that is imported from its unpacked files, see `ImageCache`."""
         name = self._client.name
         key = key_of(name, key)
 
@@ -151,9 +149,7 @@ class EngineStore:
         raise broken(f"{self._client.name} does not keep the image {name}")
 
     def _checked(self, name: str, facts: ImageFacts, *, ours: bool) -> ImageConfig:
-        """
-        How an image is run, if it is one for us.
-        """
+        """How an image is run, if it is one for us."""
         error = None
         if ours and facts.size > self._policy.limit:
             error = too_large(self._policy.limit)
@@ -214,9 +210,7 @@ def bounded(free: Callable[[], int], limit: int) -> Callable[[], None]:
 
 
 def _made(config: ImageConfig, _root: str, _limit: int) -> ImageConfig:
-    """
-    What unpacks an image whose files the engine has already.
-    """
+    """What unpacks an image whose files the engine has already."""
     return config
 
 
@@ -246,9 +240,7 @@ def import_directory(client: EngineClient, root: str, name: str, *, timeout: flo
 
 
 def repository(images: str) -> str:
-    """
-    What imported images are called in an engine that several directories of images may share.
-    """
+    """What imported images are called in an engine that several directories of images may share."""
     return f"localhost/{_OURS}{key_of(os.path.realpath(images))[:16]}"
 
 
@@ -266,9 +258,7 @@ def discard(engines: list[Found], config: ImageConfig) -> bool:
 
 
 def tidy(policy: ContainerPolicy, watch: Callable[[], None]) -> None:
-    """
-    Have engines remove what they imported for us and we have no record of. Raises EngineError, OSError.
-    """
+    """Have engines remove what they imported for us and we have no record of. Raises EngineError, OSError."""
     known = {path.name for path in Path(policy.images).glob("*") if path.suffix == ""}
     ours = repository(policy.images)
     for found in policy.engines:

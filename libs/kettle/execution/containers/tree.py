@@ -38,14 +38,10 @@ _HEADERS: Final = frozenset(
 
 
 class _Bounded(tarfile.TarInfo):
-    """
-    A member whose description is not larger than what anybody needs.
-    """
+    """A member whose description is not larger than what anybody needs."""
 
     def _proc_member(self, tar: tarfile.TarFile) -> tarfile.TarInfo:
-        """
-        See `tarfile`: this is where a subclass may look at a header first.
-        """
+        """See `tarfile`: this is where a subclass may look at a header first."""
         if self.type in _HEADERS and self.size > _MOST_HEADER:
             raise ContainerError(f"the image has a member that is described by {self.size} bytes")
         return cast("tarfile.TarInfo", super()._proc_member(tar))  # type: ignore[misc]  # not in the stubs
@@ -53,18 +49,14 @@ class _Bounded(tarfile.TarInfo):
 
 @contextmanager
 def tar_file(file: IO[bytes]) -> Generator[tarfile.TarFile]:
-    """
-    An archive, compressed or not, from the file's beginning.
-    """
+    """An archive, compressed or not, from the file's beginning."""
     file.seek(0)
     with tarfile.open(fileobj=file, mode="r:*", tarinfo=_Bounded) as tar:
         yield tar
 
 
 def members_of(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
-    """
-    The members in their order; none is kept in memory.
-    """
+    """The members in their order; none is kept in memory."""
     for number, member in enumerate(iter(tar.next, None)):
         if number >= _MOST_MEMBERS:
             raise ContainerError(f"the image has more than {_MOST_MEMBERS} files")
@@ -73,18 +65,14 @@ def members_of(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
 
 
 def too_large(limit: int) -> ContainerError:
-    """
-    An image of more than `limit` bytes.
-    """
+    """An image of more than `limit` bytes."""
     return ContainerError(
         f"the image has more than {limit >> 20} MiB, which is all that this machine keeps for images"
     )
 
 
 class Tree:
-    """
-    The root file system below `root`, of at most `limit` bytes.
-    """
+    """The root file system below `root`, of at most `limit` bytes."""
 
     def __init__(self, root: str, limit: int) -> None:
         self._root = root
@@ -94,17 +82,13 @@ class Tree:
         """Bytes, as far as they were put in: what a later layer covers was there all the same."""
 
     def add(self, file: IO[bytes]) -> None:
-        """
-        Put the members of an archive over what is there.
-        """
+        """Put the members of an archive over what is there."""
         with tar_file(file) as tar:
             for member in members_of(tar):
                 self._add(tar, member)
 
     def add_stream(self, file: IO[bytes]) -> None:
-        """
-        The same with an archive that can be read only once.
-        """
+        """The same with an archive that can be read only once."""
         with tarfile.open(fileobj=file, mode="r|", tarinfo=_Bounded) as tar:
             for member in members_of(tar):
                 self._add(tar, member)
@@ -143,9 +127,7 @@ class Tree:
             self._file(tar, member, path)
 
     def _parents(self, directory: str) -> None:
-        """
-        Make the directories that nobody has named.
-        """
+        """Make the directories that nobody has named."""
         missing = list[str]()
         while directory and not os.path.isdir(f"{self._root}/{directory}"):  # noqa: PTH112 - for every member
             missing.append(directory)
@@ -155,9 +137,7 @@ class Tree:
             os.mkdir(f"{self._root}/{place}", 0o755)  # noqa: PTH102
 
     def _charge(self, size: int) -> None:
-        """
-        Count a name and its bytes before they are on the disk.
-        """
+        """Count a name and its bytes before they are on the disk."""
         self.size += _BLOCK + -(-size // _BLOCK) * _BLOCK
         if self.size > self._limit:
             raise too_large(self._limit)
@@ -204,9 +184,7 @@ class Tree:
 
 
 def _name(member: tarfile.TarInfo) -> str:
-    """
-    A relative path; empty for the root itself.
-    """
+    """A relative path; empty for the root itself."""
     name = posixpath.normpath("/" + member.name).lstrip("/")
     if ".." in member.name.split("/"):
         raise ContainerError(f"the image has a file outside of itself: {member.name!r}")
@@ -220,9 +198,7 @@ def _whites_out(member: tarfile.TarInfo) -> bool:
 
 
 def _clear(path: str) -> None:
-    """
-    Make room for another member of this name.
-    """
+    """Make room for another member of this name."""
     try:
         os.unlink(path)  # noqa: PTH108
     except IsADirectoryError:

@@ -49,9 +49,7 @@ Opener = Callable[[str], IO[bytes]]
 
 
 class ImageConfig(msgspec.Struct, frozen=True):
-    """
-    What an image says about how it is run.
-    """
+    """What an image says about how it is run."""
 
     env: list[str] = []
     entrypoint: list[str] = []
@@ -65,9 +63,7 @@ class ImageConfig(msgspec.Struct, frozen=True):
 
 
 class RunConfig(msgspec.Struct, frozen=True):
-    """
-    What images say about how they are run, in the words of their format.
-    """
+    """What images say about how they are run, in the words of their format."""
 
     Env: list[str] | None = None
     Entrypoint: list[str] | None = None
@@ -160,16 +156,12 @@ def unpack_layout(opener: Opener, root: str, limit: int) -> ImageConfig:
 
 
 def architecture() -> str:
-    """
-    The machine's, as images name it.
-    """
+    """The machine's, as images name it."""
     return _ARCHITECTURES.get(platform.machine(), platform.machine())
 
 
 def _chosen(manifests: list[_Descriptor]) -> _Descriptor:
-    """
-    The image for this machine, of those that an index names.
-    """
+    """The image for this machine, of those that an index names."""
     ours = _Platform(architecture(), "linux")
     fit = [each for each in manifests if each.platform in {None, ours}]
     if len(fit) == 1:
@@ -247,17 +239,13 @@ def _finished(tree: Tree, run: RunConfig | None) -> ImageConfig:
 
 
 def configured(run: RunConfig, size: int) -> ImageConfig:
-    """
-    The same in our words, of an image of so many bytes.
-    """
+    """The same in our words, of an image of so many bytes."""
     return ImageConfig(run.Env or [], run.Entrypoint or [], run.Cmd or [], size)
 
 
 @contextmanager
 def _readable() -> Generator[None]:
-    """
-    What the libraries say of a file that is no image, as one error.
-    """
+    """What the libraries say of a file that is no image, as one error."""
     try:
         yield
     except ContainerError:
@@ -269,9 +257,7 @@ def _readable() -> Generator[None]:
 
 
 def _fault(error: Exception) -> str:
-    """
-    What is wrong with an image that this comes from; empty: it is not the image's fault.
-    """
+    """What is wrong with an image that this comes from; empty: it is not the image's fault."""
     match error:
         case tarfile.TarError() | EOFError():
             return f"it is no image, or a damaged one: {error}"

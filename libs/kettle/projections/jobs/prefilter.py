@@ -28,9 +28,7 @@ Known: TypeAlias = bool | int | float | str
 
 
 class _Leaf(msgspec.Struct, frozen=True):
-    """
-    A condition with a place `{}` for each value and its type.
-    """
+    """A condition with a place `{}` for each value and its type."""
 
     text: str
     values: tuple[tuple[object, str], ...] = ()
@@ -75,9 +73,7 @@ def _written(condition: _Condition, arguments: list[object], first: int) -> str:
 
 
 def _implied(node: Node, context: Context, depth: int) -> _Condition | None:
-    """
-    What holds wherever the expression is true; None: nothing is known.
-    """
+    """What holds wherever the expression is true; None: nothing is known."""
     if depth > _DEEPEST:
         return None
     match node:
@@ -112,9 +108,7 @@ def _comparison(op: str, left: Node, right: Node, context: Context) -> _Conditio
 
 
 def _attribute(node: Node) -> tuple[str, tuple[str, ...]] | None:
-    """
-    An attribute of the ad, and the attributes that would give it another meaning if the ad had them.
-    """
+    """An attribute of the ad, and the attributes that would give it another meaning if the ad had them."""
     match node:
         case Parentheses(inner=inner):
             return _attribute(inner)
@@ -127,9 +121,7 @@ def _attribute(node: Node) -> tuple[str, tuple[str, ...]] | None:
 
 
 def _value(node: Node, context: Context) -> Known | None:
-    """
-    What an expression without attributes is, such as `time() - 86400`.
-    """
+    """What an expression without attributes is, such as `time() - 86400`."""
     if not _is_constant(node, 0):
         return None
     try:
@@ -199,9 +191,7 @@ def _equal(key: str, value: Known) -> _Condition:
 
 
 def _unsaid(key: str) -> _Leaf:
-    """
-    Only the ad can tell what the attribute is.
-    """
+    """Only the ad can tell what the attribute is."""
     return _has(key, None)
 
 

@@ -1,6 +1,4 @@
-"""
-Frames of a schedd in, rows out. The fold itself is `kettle.jobs.past`.
-"""
+"""Frames of a schedd in, rows out. The fold itself is `kettle.jobs.past`."""
 
 import asyncio
 from collections import OrderedDict
@@ -48,15 +46,11 @@ class _Present(msgspec.Struct):
 
 
 class MissingRowError(Exception):
-    """
-    The tables lack a job that is in the queue: they were changed by somebody else.
-    """
+    """The tables lack a job that is in the queue: they were changed by somebody else."""
 
 
 class Jobs:
-    """
-    See `StoredProjection`. Version 2: the table attempt.
-    """
+    """See `StoredProjection`. Version 2: the table attempt."""
 
     def __init__(self) -> None:
         self.name: Final = "jobs"
@@ -68,9 +62,7 @@ class Jobs:
         self._sweeper = Sweeper(KEPT)
 
     async def apply(self, tx: Tx, frames: Sequence[Decoded]) -> None:
-        """
-        See `Projection.apply`.
-        """
+        """See `Projection.apply`."""
         shard = frames[0][0].shard
         jobs = set(touched(frame for frame, _ in frames).values())
         clusters = await self._clusters(tx, shard, {job.cluster for job in jobs})
@@ -136,9 +128,7 @@ async def _jobs(tx: Tx, shard: str, jobs: Iterable[JobId]) -> dict[JobId, list[H
 
 
 async def _depart(tx: Tx, shard: str, changes: Changes) -> None:
-    """
-    Write the rows of the history: many of them as a copy, which takes them as they are made.
-    """
+    """Write the rows of the history: many of them as a copy, which takes them as they are made."""
     if len(changes.departed) > INLINE:
         history = ((shard, *row) for row in rows.history(changes))
         await tx.copy_records_to_table("history", records=history, columns=["shard", *rows.HISTORY])
@@ -147,9 +137,7 @@ async def _depart(tx: Tx, shard: str, changes: Changes) -> None:
 
 
 async def _end(tx: Tx, shard: str, changes: Changes) -> None:
-    """
-    Write the rows of the attempts that ended, the same two ways.
-    """
+    """Write the rows of the attempts that ended, the same two ways."""
     if len(changes.attempts) > INLINE:
         attempts = ((shard, *row) for row in rows.attempts(changes))
         await tx.copy_records_to_table("attempt", records=attempts, columns=["shard", *rows.ATTEMPT])
@@ -158,9 +146,7 @@ async def _end(tx: Tx, shard: str, changes: Changes) -> None:
 
 
 def _folded(past: Past, frames: Sequence[Decoded]) -> tuple[list[rows.Statement], Changes]:
-    """
-    Fold, and say in SQL what changed and which jobs have left.
-    """
+    """Fold, and say in SQL what changed and which jobs have left."""
     for frame, decoded in frames:
         past.feed(frame, decoded)
     changes = past.take()

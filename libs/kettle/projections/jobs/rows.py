@@ -1,6 +1,4 @@
-"""
-What a fold has changed, as the columns that statements take.
-"""
+"""What a fold has changed, as the columns that statements take."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, TypeAlias
@@ -38,9 +36,7 @@ _decode: Final = msgspec.msgpack.Decoder(Happened).decode
 
 
 def of_jobs(changes: Changes) -> list[Statement]:
-    """
-    What became of jobs; statements that have nothing to do are left out. `history` has the rest.
-    """
+    """What became of jobs; statements that have nothing to do are left out. `history` has the rest."""
     left = [one.job for one in changes.departed if one.job not in changes.fresh]
     gone = {job.cluster: len(changes.left[job.cluster].event.rows) for job in left} | changes.cut
     spent = ((o, s.jobs_completed, s.attempts, s.wall, s.slot_time, s.cpu) for o, s in changes.spent.items())
@@ -57,9 +53,7 @@ def of_jobs(changes: Changes) -> list[Statement]:
 
 
 def history(changes: Changes) -> Iterator[tuple[object, ...]]:
-    """
-    Of each job that has left the queue the columns `HISTORY` of its row.
-    """
+    """Of each job that has left the queue the columns `HISTORY` of its row."""
     known: dict[int, Common] = {}
     for one in changes.departed:
         common = known.get(one.job.cluster)
@@ -81,9 +75,7 @@ def history(changes: Changes) -> Iterator[tuple[object, ...]]:
 
 
 def attempts(changes: Changes) -> Iterator[tuple[object, ...]]:
-    """
-    Of each attempt that has ended the columns `ATTEMPT` of its row.
-    """
+    """Of each attempt that has ended the columns `ATTEMPT` of its row."""
     for one in changes.attempts:
         names = map(storable, (one.owner, one.group, one.project, one.machine, one.slot))
         yield (
@@ -106,9 +98,7 @@ def attempts(changes: Changes) -> Iterator[tuple[object, ...]]:
 
 
 def of_claims(frames: Iterable[Decoded]) -> list[Statement]:
-    """
-    Claims that were granted or ended.
-    """
+    """Claims that were granted or ended."""
     granted: list[tuple[object, ...]] = []
     ended: list[tuple[object, ...]] = []
     for frame, decoded in frames:
@@ -125,9 +115,7 @@ def of_claims(frames: Iterable[Decoded]) -> list[Statement]:
 
 
 def columns(rows: Iterable[tuple[object, ...]]) -> list[list[object]]:
-    """
-    Rows as the arrays that one statement takes; nothing for no rows.
-    """
+    """Rows as the arrays that one statement takes; nothing for no rows."""
     return [list(column) for column in zip(*rows, strict=True)]
 
 
@@ -153,9 +141,7 @@ def _wanted(*statements: Statement) -> list[Statement]:
 
 
 def _submissions(changes: Changes) -> list[list[object]]:
-    """
-    New clusters, and those of their jobs that have left already.
-    """
+    """New clusters, and those of their jobs that have left already."""
     clusters = columns(
         (
             number,
@@ -171,9 +157,7 @@ def _submissions(changes: Changes) -> list[list[object]]:
 
 
 def _made(changes: Changes) -> list[list[object]]:
-    """
-    Jobs that have come into the queue since their submission, and those of them that have left already.
-    """
+    """Jobs that have come into the queue since their submission, and those of them that have left already."""
     made = columns((cluster, procs.start, procs.stop) for cluster, procs in changes.made.items())
     left = [job for job in changes.fresh if job.cluster in changes.made]
     return [*made, [job.cluster for job in left], [job.proc for job in left]] if made else []
@@ -203,16 +187,12 @@ def _text(value: Scalar | None) -> str | None:
 
 
 def _seconds(value: Scalar | None) -> object:
-    """
-    NULL also for a time that no calendar has: machines report what they like.
-    """
+    """NULL also for a time that no calendar has: machines report what they like."""
     return instant(value * US) if isinstance(value, int) and 0 <= value < _YEAR_10000 else None
 
 
 def _executing(ad: Ad) -> object:
-    """
-    NULL also as long as the ad tells of an earlier attempt.
-    """
+    """NULL also as long as the ad tells of an earlier attempt."""
     return _seconds(ad.get("JobCurrentStartExecutingDate")) if "JobPid" in ad else None
 
 

@@ -48,9 +48,7 @@ class Common:
         self._start = _encode({key: plain(ad[name]) for name, key in names.items() if key not in varies})[:-1]
 
     def searchable(self, ad: Ad) -> tuple[list[int | float | None], str]:
-        """
-        The values of `COLUMNS` of a job of the cluster, and the document as JSON.
-        """
+        """The values of `COLUMNS` of a job of the cluster, and the document as JSON."""
         if not is_like_others(ad):
             return searchable(ad)
         numbers, document = _own({key: plain(ad[name]) for name, key in self._varying if name in ad})
@@ -65,9 +63,7 @@ def is_like_others(ad: Ad) -> bool:
 
 
 def searchable(ad: Ad) -> tuple[list[int | float | None], str]:
-    """
-    The values of `COLUMNS`, and the document as JSON.
-    """
+    """The values of `COLUMNS`, and the document as JSON."""
     numbers, document = _own({name.lower(): plain(value) for name, value in ad.items()})
     return numbers, _encode(document).decode()
 
@@ -75,9 +71,7 @@ def searchable(ad: Ad) -> tuple[list[int | float | None], str]:
 def _own(
     document: dict[str, int | float | str | None],
 ) -> tuple[list[int | float | None], dict[str, int | float | str | None]]:
-    """
-    A document without what columns say, and the columns.
-    """
+    """A document without what columns say, and the columns."""
     for name in IDENTITY:
         del document[name]
     numbers: list[int | float | None] = []
@@ -96,9 +90,7 @@ def _own(
 
 
 def plain(value: Scalar) -> int | float | str | None:
-    """
-    A value as the document has it; None for what it cannot have.
-    """
+    """A value as the document has it; None for what it cannot have."""
     if type(value) is str:  # for eighty attributes of each job: a match statement takes three times as long
         return folded(value) if len(value) <= LONGEST and "\0" not in value else None
     if type(value) is int or type(value) is float:
@@ -107,7 +99,5 @@ def plain(value: Scalar) -> int | float | str | None:
 
 
 def folded(text: str) -> str:
-    """
-    Text as the language compares it: without regard to the case of ASCII letters.
-    """
+    """Text as the language compares it: without regard to the case of ASCII letters."""
     return text.lower() if text.isascii() else text.encode().lower().decode()

@@ -1,6 +1,4 @@
-"""
-The projection `machines`: which machines are in the pool, and when which came and left.
-"""
+"""The projection `machines`: which machines are in the pool, and when which came and left."""
 
 from kettle.projections.machines.projection import Machines
 

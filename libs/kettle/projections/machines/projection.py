@@ -1,6 +1,4 @@
-"""
-Frames of the collector in, rows out.
-"""
+"""Frames of the collector in, rows out."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,9 +14,7 @@ _QUERIES: Final = load(HERE / "queries.sql")
 
 
 class Machines:
-    """
-    See `StoredProjection`. Version 1.
-    """
+    """See `StoredProjection`. Version 1."""
 
     def __init__(self) -> None:
         self.name: Final = "machines"
@@ -27,9 +23,7 @@ class Machines:
         self.directory: Final = HERE
 
     async def apply(self, tx: Tx, frames: Sequence[Decoded]) -> None:
-        """
-        See `Projection.apply`.
-        """
+        """See `Projection.apply`."""
         passages: list[tuple[object, ...]] = []
         came: dict[str, tuple[object, ...]] = {}
         times: dict[str, int] = {}

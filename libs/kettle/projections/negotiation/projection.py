@@ -1,6 +1,4 @@
-"""
-Frames of the negotiator in, rows out.
-"""
+"""Frames of the negotiator in, rows out."""
 
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
@@ -21,9 +19,7 @@ _QUERIES: Final = load(HERE / "queries.sql")
 
 
 class Negotiation:
-    """
-    See `StoredProjection`. Version 1.
-    """
+    """See `StoredProjection`. Version 1."""
 
     def __init__(self) -> None:
         self.name: Final = "negotiation"
@@ -33,9 +29,7 @@ class Negotiation:
         self._sweeper = Sweeper(KEPT)
 
     async def apply(self, tx: Tx, frames: Sequence[Decoded]) -> None:
-        """
-        See `Projection.apply`.
-        """
+        """See `Projection.apply`."""
         shard = frames[0][0].shard
         cycles = [
             (instant(frame.at), event)

@@ -1,6 +1,4 @@
-"""
-`python -m kettle.testing.chaos`: one run, from the command line.
-"""
+"""`python -m kettle.testing.chaos`: one run, from the command line."""
 
 import argparse
 import asyncio
@@ -111,9 +109,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _again(plan: Plan) -> str:
-    """
-    The command that makes the same schedule.
-    """
+    """The command that makes the same schedule."""
     words = ["python", "-m", "kettle.testing.chaos"]
     default = Plan(seed=0)
     for field in ("seed", "seconds", "every", "longest", "faults", "jobs", "cpus", "bound", "daemons"):

@@ -30,9 +30,7 @@ _MORE: Final = 8
 
 
 class BusHoldings(msgspec.Struct, frozen=True):
-    """
-    What clients hold on a server.
-    """
+    """What clients hold on a server."""
 
     subscriptions: dict[str, int]
     """By name of the client, of all its connections."""
@@ -130,9 +128,7 @@ async def _ask(client: Client, what: str, question: Mapping[str, object], kind: 
 
 
 async def _quiet(_error: Exception) -> None:
-    """
-    Being refused at first is what is expected.
-    """
+    """Being refused at first is what is expected."""
 
 
 def _counted(streams: _Streams, connections: _Connections) -> BusHoldings:

@@ -23,26 +23,20 @@ _MAPPED: Final = re.compile(rf" {_MEMORY}/{_SHARED}(\d+)\b")
 
 
 class Clock:
-    """
-    The clock of one service.
-    """
+    """The clock of one service."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
         self.turn(0.0)
 
     def turn(self, seconds: float) -> None:
-        """
-        Let the clock be ahead by so many seconds, or behind.
-        """
+        """Let the clock be ahead by so many seconds, or behind."""
         stage = self._file.with_suffix(".new")
         stage.write_text(f"{seconds:+.3f}\n", encoding="ascii")
         stage.replace(self._file)
 
     def environ(self) -> dict[str, str]:
-        """
-        What a service has to be started with.
-        """
+        """What a service has to be started with."""
         return {
             "LD_PRELOAD": str(library()),
             "FAKETIME_TIMESTAMP_FILE": str(self._file),
@@ -55,9 +49,7 @@ class Clock:
 
 
 def library() -> Path | None:
-    """
-    The library below the Python package that carries it; None where that is not installed.
-    """
+    """The library below the Python package that carries it; None where that is not installed."""
     found = find_spec("libfaketime")
     if found is None or found.origin is None:
         return None
@@ -85,9 +77,7 @@ def tidied() -> Generator[None]:
 
 
 def _makers() -> set[int]:
-    """
-    The processes, dead or alive, whose memory or semaphore is there.
-    """
+    """The processes, dead or alive, whose memory or semaphore is there."""
     names = {
         path.name.removeprefix(_SHARED).removeprefix(_SEMAPHORE) for path in _MEMORY.glob("*faketime_s*")
     }
@@ -95,9 +85,7 @@ def _makers() -> set[int]:
 
 
 def _used() -> set[int]:
-    """
-    The processes, dead or alive, whose memory a living one uses.
-    """
+    """The processes, dead or alive, whose memory a living one uses."""
     found: set[int] = set()
     for maps in _PROC.glob("[0-9]*/maps"):
         with suppress(OSError):  # it has ended, or is not ours and so does not use what is

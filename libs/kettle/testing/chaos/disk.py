@@ -1,6 +1,4 @@
-"""
-A small disk of our own, and a file that takes all of its space.
-"""
+"""A small disk of our own, and a file that takes all of its space."""
 
 import asyncio
 import errno
@@ -17,9 +15,7 @@ _LEAST: Final = 4096
 
 
 def why_not() -> str:
-    """
-    Why no small disk can be made here; empty if one can.
-    """
+    """Why no small disk can be made here; empty if one can."""
     if os.geteuid() != 0:
         return "a small disk is mounted, which takes root"
     tried = subprocess.run(
@@ -30,9 +26,7 @@ def why_not() -> str:
 
 @contextmanager
 def small_disk(path: Path, *, mib: int, mode: int) -> Generator[Path]:
-    """
-    A file system in memory of `mib` MiB at `path`, a new directory; gone with what is on it at the end.
-    """
+    """A file system in memory of `mib` MiB at `path`, a new directory; gone with what is on it at the end."""
     path.mkdir(parents=True)
     options = f"size={mib}m,mode={mode:o}"
     subprocess.run(["mount", "-t", "tmpfs", "-o", options, "kettle-chaos", str(path)], check=True)
@@ -46,9 +40,7 @@ def small_disk(path: Path, *, mib: int, mode: int) -> Generator[Path]:
 
 @asynccontextmanager
 async def full(directory: Path) -> AsyncGenerator[Path]:
-    """
-    No space is left in the context, whatever is freed meanwhile; the file that takes it.
-    """
+    """No space is left in the context, whatever is freed meanwhile; the file that takes it."""
     path = directory / _FILLER
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -71,9 +63,7 @@ async def _keep_full(fd: int, directory: Path, size: int) -> None:
 
 
 def _grow(fd: int, directory: Path, size: int) -> int:
-    """
-    Take what is free, in one piece or in halves of it.
-    """
+    """Take what is free, in one piece or in halves of it."""
     piece = _free(directory)
     while piece >= _LEAST:
         try:

@@ -15,9 +15,7 @@ from kettle.testing.chaos.clock import library, tidied
 
 
 class Ground(msgspec.Struct, frozen=True):
-    """
-    Where a run takes place.
-    """
+    """Where a run takes place."""
 
     directory: Path
     home: Path
@@ -28,9 +26,7 @@ class Ground(msgspec.Struct, frozen=True):
 
 @asynccontextmanager
 async def prepared(disk_mib: int) -> AsyncGenerator[Ground]:
-    """
-    Make the directory; it is removed at the end, with everything in it.
-    """
+    """Make the directory; it is removed at the end, with everything in it."""
     # Below a directory that lets strangers through: root's jobs run under accounts of their own.
     directory = Path(tempfile.mkdtemp(prefix="kettle-chaos-"))
     directory.chmod(0o711)

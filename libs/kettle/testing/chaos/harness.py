@@ -1,6 +1,4 @@
-"""
-One run: a pool, people who use it, a nemesis that breaks it, and the verdict.
-"""
+"""One run: a pool, people who use it, a nemesis that breaks it, and the verdict."""
 
 import asyncio
 import shutil
@@ -84,9 +82,7 @@ class _Run:
         self._on_bus: BusHoldings | None = None
 
     async def live(self) -> Report:
-        """
-        Bring the pool up, break it, and look at what is left.
-        """
+        """Bring the pool up, break it, and look at what is left."""
         self._watcher.phase("making a database")
         template = await postgres_template(self._ground.directory / "template")
         self._watcher.phase("starting the pool")
@@ -235,9 +231,7 @@ class _Run:
         )
 
     def keep(self, where: Path | None) -> Path:
-        """
-        Save what tells what happened; where it is.
-        """
+        """Save what tells what happened; where it is."""
         kept = where or Path(tempfile.mkdtemp(prefix="kettle-chaos-kept-"))
         kept.mkdir(parents=True, exist_ok=True)
         with (kept / SCHEDULE).open("wb") as lines:
@@ -253,9 +247,7 @@ class _Run:
         return kept
 
     def _save_server_logs(self) -> None:
-        """
-        Copy what goes with the pool.
-        """
+        """Copy what goes with the pool."""
         for name in _SERVER_LOGS:
             if (log := self._ground.home / name).is_file():
                 shutil.copy(log, self._ground.directory)
@@ -276,17 +268,13 @@ async def _whole(pool: ThrowawayPool) -> tuple[dict[str, idle.Holdings], BusHold
 
 
 async def _on_bus(pool: ThrowawayPool) -> BusHoldings | None:
-    """
-    What is held on the pool's own NATS server; None if it has none of its own.
-    """
+    """What is held on the pool's own NATS server; None if it has none of its own."""
     server = pool.state.daemon(NATS)
     return await bus_server.holdings(pool.home, pool.state.nats_url, server.pid) if server else None
 
 
 async def _nothing_leaked(pool: ThrowawayPool, before: BusHoldings) -> Verdict:
-    """
-    Look until it is so, or for some seconds: connections of those who have gone end a moment later.
-    """
+    """Look until it is so, or for some seconds: connections of those who have gone end a moment later."""
     loop = asyncio.get_running_loop()
     until = loop.time() + _LEAK_S
     while True:

@@ -1,6 +1,4 @@
-"""
-The recorded life of every job, read from the log itself, and what is wrong with it.
-"""
+"""The recorded life of every job, read from the log itself, and what is wrong with it."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
@@ -32,39 +30,29 @@ ON_SUBMISSION: Final = 15
 
 
 class Life(msgspec.Struct):
-    """
-    One job.
-    """
+    """One job."""
 
     name: str
     """`<batch>.<proc>`, as its witness calls itself."""
     events: list[Event] = []
 
     def count(self, kind: type[Event]) -> int:
-        """
-        How many events of a type there are.
-        """
+        """How many events of a type there are."""
         return sum(isinstance(event, kind) for event in self.events)
 
     @property
     def completed(self) -> JobCompleted | None:
-        """
-        How it completed, if it did.
-        """
+        """How it completed, if it did."""
         return next((event for event in self.events if isinstance(event, JobCompleted)), None)
 
     @property
     def ended(self) -> bool:
-        """
-        Whether it has left the queue.
-        """
+        """Whether it has left the queue."""
         return any(isinstance(event, JobCompleted | JobRemoved) for event in self.events)
 
 
 class Past(msgspec.Struct):
-    """
-    What is recorded of all jobs of a pool.
-    """
+    """What is recorded of all jobs of a pool."""
 
     clusters: dict[int, str] = {}
     """The batch of each cluster."""
@@ -76,9 +64,7 @@ class Past(msgspec.Struct):
     """Attempts that have an end with a usage."""
 
     def held_by_pool(self) -> dict[str, int]:
-        """
-        How many holds there are that nobody asked for, by code.
-        """
+        """How many holds there are that nobody asked for, by code."""
         found = Counter(
             f"{event.code}.{event.subcode}"
             for life in self.jobs.values()
@@ -88,9 +74,7 @@ class Past(msgspec.Struct):
         return dict(sorted(found.items()))
 
     def put(self, stream: str, event: Event) -> None:
-        """
-        Take in one event.
-        """
+        """Take in one event."""
         self.events += 1
         match event:
             case ClusterSubmitted(cluster=cluster, ad=ad, rows=rows):
@@ -148,9 +132,7 @@ def flaws(life: Iterable[Event]) -> list[str]:
 
 
 class _Reader:
-    """
-    Reads one life from its beginning.
-    """
+    """Reads one life from its beginning."""
 
     def __init__(self) -> None:
         self.found: list[str] = []
@@ -161,9 +143,7 @@ class _Reader:
         self._ended = ""
 
     def read(self, event: Event) -> None:
-        """
-        Take in the next event.
-        """
+        """Take in the next event."""
         kind = type(event).__name__
         # An attempt that lives when its job is removed is ended afterwards, and that it began may be heard of late, too.
         late = self._ended == "JobRemoved" and self._running and isinstance(event, JobStarted | JobVacated)

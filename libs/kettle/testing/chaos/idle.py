@@ -1,6 +1,4 @@
-"""
-The end of a run: all jobs are let go, and then nothing of them may be left.
-"""
+"""The end of a run: all jobs are let go, and then nothing of them may be left."""
 
 import asyncio
 import sys
@@ -22,18 +20,14 @@ _HELD: Final = 5
 
 
 class Holdings(msgspec.Struct, frozen=True):
-    """
-    What a service has: open files, KiB of memory.
-    """
+    """What a service has: open files, KiB of memory."""
 
     files: int
     memory: int
 
 
 def holdings(pool: ThrowawayPool) -> dict[str, Holdings]:
-    """
-    What each service and server has now.
-    """
+    """What each service and server has now."""
     return {each.name: Holdings(open_files(each.pid), memory_kib(each.pid)) for each in pool.state.daemons}
 
 
@@ -64,9 +58,7 @@ async def _queue(client: Client) -> list[Ad]:
 
 
 async def idle(pool: ThrowawayPool, *, bound_s: float) -> Verdict:
-    """
-    Every slot is free, no job's process or directory is left, every service serves.
-    """
+    """Every slot is free, no job's process or directory is left, every service serves."""
     found = ["nobody has looked"]
     try:
         async with asyncio.timeout(bound_s):
@@ -97,9 +89,7 @@ async def _busy(pool: ThrowawayPool) -> list[str]:
 
 
 def _strangers(pool: ThrowawayPool) -> list[str]:
-    """
-    Processes beyond one master, the services, and the one starter that waits for the next job.
-    """
+    """Processes beyond one master, the services, and the one starter that waits for the next job."""
     ours = {pool.state.pid, *(each.pid for each in pool.state.daemons)}
     others = [line for line in pool.processes() if int(line.split()[0]) not in ours]
     waiting = [line for line in others if "kettle_services.starter" in line]
@@ -107,9 +97,7 @@ def _strangers(pool: ThrowawayPool) -> list[str]:
 
 
 def nothing_grew(before: Mapping[str, Holdings], after: Mapping[str, Holdings]) -> Verdict:
-    """
-    No service has many more files open than it had.
-    """
+    """No service has many more files open than it had."""
     problems = [
         f"{name} had {before[name].files} files open and has {now.files}"
         for name, now in after.items()

@@ -24,9 +24,7 @@ USAGE: Final = "usage is the sum of the attempts"
 
 
 class Verdict(msgspec.Struct, kw_only=True):
-    """
-    One law, how much it was held against, and what breaks it.
-    """
+    """One law, how much it was held against, and what breaks it."""
 
     law: str
     examined: int
@@ -36,24 +34,18 @@ class Verdict(msgspec.Struct, kw_only=True):
 
     @property
     def kept(self) -> bool:
-        """
-        Whether nothing breaks it.
-        """
+        """Whether nothing breaks it."""
         return not self.problems
 
 
 def verdict(law: str, examined: int, problems: Iterable[str]) -> Verdict:
-    """
-    The first problems, and how many there are.
-    """
+    """The first problems, and how many there are."""
     found = list(problems)
     return Verdict(law=law, examined=examined, problems=found[:_SHOWN], hidden=max(0, len(found) - _SHOWN))
 
 
 def on_record(ledger: Ledger, past: Past, evidence: Evidence) -> list[Verdict]:
-    """
-    The laws about what is recorded, promised and testified.
-    """
+    """The laws about what is recorded, promised and testified."""
     return [
         nothing_lost(ledger, past),
         nothing_submitted_twice(ledger, past),
@@ -66,9 +58,7 @@ def on_record(ledger: Ledger, past: Past, evidence: Evidence) -> list[Verdict]:
 
 
 def nothing_lost(ledger: Ledger, past: Past) -> Verdict:
-    """
-    Every cluster whose id was returned is recorded, with all of its jobs.
-    """
+    """Every cluster whose id was returned is recorded, with all of its jobs."""
     told = [each for each in ledger.submissions if each.cluster]
     problems = [
         f"cluster {each.cluster} ({each.batch}) was acknowledged and is recorded as "
@@ -86,9 +76,7 @@ def nothing_lost(ledger: Ledger, past: Past) -> Verdict:
 
 
 def nothing_submitted_twice(ledger: Ledger, past: Past) -> Verdict:
-    """
-    A submission is recorded once however often it was repeated, and at most once if nobody answered.
-    """
+    """A submission is recorded once however often it was repeated, and at most once if nobody answered."""
     times = Counter(past.clusters.values())
     problems = [f"batch {batch} is recorded {number} times" for batch, number in times.items() if number > 1]
     asked = {each.batch for each in ledger.submissions}
@@ -97,9 +85,7 @@ def nothing_submitted_twice(ledger: Ledger, past: Past) -> Verdict:
 
 
 def answers_hold(ledger: Ledger, past: Past) -> Verdict:
-    """
-    What a command was answered has left its event, and no command has left more than one.
-    """
+    """What a command was answered has left its event, and no command has left more than one."""
     problems: list[str] = []
     examined = 0
     done: Counter[tuple[JobId, Action]] = Counter()
@@ -132,9 +118,7 @@ def _unanswered(command: Command) -> Iterable[str]:
 
 
 def histories(past: Past) -> Verdict:
-    """
-    Attempts follow each other, and nothing follows the end.
-    """
+    """Attempts follow each other, and nothing follows the end."""
     problems = [
         f"{job} ({life.name}): {'; '.join(wrong)}"
         for job, life in past.jobs.items()
@@ -144,9 +128,7 @@ def histories(past: Past) -> Verdict:
 
 
 def everything_ended(past: Past) -> Verdict:
-    """
-    Each job has completed or was removed.
-    """
+    """Each job has completed or was removed."""
     problems = [f"{job} ({life.name}) has not ended" for job, life in past.jobs.items() if not life.ended]
     return verdict("every job has ended", len(past.jobs), problems)
 
@@ -167,9 +149,7 @@ def nothing_run_twice(past: Past, evidence: Evidence) -> Verdict:
 
 
 def outputs(past: Past, evidence: Evidence) -> Verdict:
-    """
-    Who completed did so with status 0, came to its end, and has the right output.
-    """
+    """Who completed did so with status 0, came to its end, and has the right output."""
     ends = evidence.ends()
     problems: list[str] = []
     examined = 0
@@ -187,9 +167,7 @@ def outputs(past: Past, evidence: Evidence) -> Verdict:
 
 
 def usage_is_attempts(past: Past, usage: list[OwnerUsage]) -> Verdict:
-    """
-    What accounting says is the sum of what is recorded.
-    """
+    """What accounting says is the sum of what is recorded."""
     completed = sum(life.count(JobCompleted) for life in past.jobs.values())
     said = (
         sum(each.jobs_completed for each in usage),

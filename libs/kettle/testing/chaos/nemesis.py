@@ -1,6 +1,4 @@
-"""
-Carries out a schedule of faults on a running pool, and writes down what became of each.
-"""
+"""Carries out a schedule of faults on a running pool, and writes down what became of each."""
 
 import asyncio
 import shutil
@@ -38,9 +36,7 @@ _LINES: Final[Mapping[Kind, Line]] = {"cut": CUT, "blackhole": BLACKHOLE, "mute"
 
 
 class Outcome(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """
-    What became of a fault.  Times are Unix times, beside `seconds`, which are seconds.
-    """
+    """What became of a fault.  Times are Unix times, beside `seconds`, which are seconds."""
 
     fault: Fault
     began: float
@@ -52,13 +48,13 @@ class Outcome(msgspec.Struct, kw_only=True, omit_defaults=True):
     master_ended: bool = False
     """The master had ended although nobody had killed it."""
     recovered_seconds: float | None = None
-    """From the end of the fault to the moment at which the pool was seen to work; None: not within the bound."""
+    """
+    From the end of the fault to the moment at which the pool was seen to work; None: not within the bound.
+    """
 
 
 class Nemesis:
-    """
-    Breaks one pool.
-    """
+    """Breaks one pool."""
 
     def __init__(
         self,
@@ -207,18 +203,14 @@ class Nemesis:
         await self._up()
 
     async def _up(self) -> None:
-        """
-        Bring the pool up, as a person would who tries again.
-        """
+        """Bring the pool up, as a person would who tries again."""
         try:
             await self._pool.start()
         except PoolError:
             await self._pool.start()
 
     def _handles(self, fault: Fault) -> list[Handle]:
-        """
-        The processes that a fault is about, the one that it is named for first.
-        """
+        """The processes that a fault is about, the one that it is named for first."""
         if fault.target == STARTER:
             found = starters(self._pool.state.pool_id, self._pool.home / "execute")
             return [found[int(fault.pick * len(found))]] if found else []
@@ -228,9 +220,7 @@ class Nemesis:
         return with_children(pid) if fault.target == POSTGRES and fault.kind == "pause" else [Handle.of(pid)]
 
     async def _recovered(self, fault: Fault, outcome: Outcome, healed: float) -> float | None:
-        """
-        Seconds until the pool works and what was broken serves; None after the bound.
-        """
+        """Seconds until the pool works and what was broken serves; None after the bound."""
         loop = asyncio.get_running_loop()
         service = fault.target.partition(">")[0]
         try:
@@ -257,9 +247,7 @@ class Nemesis:
         await self._pulse.works(since)
 
     async def _alive(self, outcome: Outcome) -> None:
-        """
-        Bring the pool up if it has ended by itself, and note that: it must not.
-        """
+        """Bring the pool up if it has ended by itself, and note that: it must not."""
         async with self._bringing_up:
             if not self._pool.lives:
                 outcome.master_ended = True
@@ -267,9 +255,7 @@ class Nemesis:
 
 
 def targets(pool: ThrowawayPool, wiring: Wiring, disks: Mapping[str, Path]) -> dict[Kind, list[str]]:
-    """
-    What can be broken in a pool that runs, and how.
-    """
+    """What can be broken in a pool that runs, and how."""
     names = [each.name for each in pool.state.daemons]
     services = [name for name in names if name not in SERVERS]
     found: dict[Kind, list[str]] = {

@@ -1,6 +1,4 @@
-"""
-What a run is to do, and who is told how it goes on.
-"""
+"""What a run is to do, and who is told how it goes on."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -14,9 +12,7 @@ from kettle.testing.chaos.workload import Workload
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    What is to be done.
-    """
+    """What is to be done."""
 
     seed: int
     seconds: float = 60.0
@@ -32,37 +28,29 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs that are kept in the queue."""
     cpus: int = 8
     bound: float = 90.0
-    """Seconds: the longest that the pool may take to work again after a fault, and to become idle at the end."""
+    """
+    Seconds: the longest that the pool may take to work again after a fault, and to become idle at the end.
+    """
     disk_mib: int = 2048
     daemons: tuple[str, ...] = ()
     """The services, as in `[master] daemon_list`; empty: those of a personal pool."""
 
 
 class Watcher(Protocol):
-    """
-    Who is told how a run goes on.
-    """
+    """Who is told how a run goes on."""
 
     def phase(self, what: str) -> None:
-        """
-        Something else begins.
-        """
+        """Something else begins."""
         ...
 
     def planned(self, faults: Sequence[Fault]) -> None:
-        """
-        These are to be made.
-        """
+        """These are to be made."""
         ...
 
     def fault(self, outcome: Outcome) -> None:
-        """
-        A fault is over.
-        """
+        """A fault is over."""
         ...
 
     def watching(self, pulse: Pulse, workload: Workload) -> None:
-        """
-        These have counts to show.
-        """
+        """These have counts to show."""
         ...

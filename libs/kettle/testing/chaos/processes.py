@@ -1,6 +1,4 @@
-"""
-Signals to the processes of a pool, and what they hold open.
-"""
+"""Signals to the processes of a pool, and what they hold open."""
 
 import os
 import signal
@@ -17,24 +15,18 @@ _PARENT = 1  # field of /proc/PID/stat, counted from the one after the name
 
 
 class Handle(msgspec.Struct, frozen=True):
-    """
-    One process, and not another one that was given its number later.
-    """
+    """One process, and not another one that was given its number later."""
 
     pid: int
     started: int
 
     @classmethod
     def of(cls, pid: int) -> "Handle":
-        """
-        The process that has this number now.
-        """
+        """The process that has this number now."""
         return cls(pid, processes.start_ticks(pid))
 
     def send(self, number: signal.Signals) -> bool:
-        """
-        Send a signal if the process is still there; whether it was.
-        """
+        """Send a signal if the process is still there; whether it was."""
         if not self.pid or not self.started or processes.start_ticks(self.pid) != self.started:
             return False
         with suppress(ProcessLookupError):
@@ -44,16 +36,12 @@ class Handle(msgspec.Struct, frozen=True):
 
 
 def with_children(pid: int) -> list[Handle]:
-    """
-    A process and its children: a server of several processes as a whole.
-    """
+    """A process and its children: a server of several processes as a whole."""
     return [Handle.of(each) for each in (pid, *_children(pid))]
 
 
 def starters(pool_id: str, execute: Path) -> list[Handle]:
-    """
-    The starters that live now, in the order of their numbers.
-    """
+    """The starters that live now, in the order of their numbers."""
     found = processes.of_pool(pool_id, execute)
     return [
         Handle.of(each.pid)
@@ -63,9 +51,7 @@ def starters(pool_id: str, execute: Path) -> list[Handle]:
 
 
 def open_files(pid: int) -> int:
-    """
-    How many files and sockets a process has open; 0 if it is gone.
-    """
+    """How many files and sockets a process has open; 0 if it is gone."""
     try:
         return sum(1 for _ in (_PROC / str(pid) / "fd").iterdir())
     except OSError:
@@ -73,9 +59,7 @@ def open_files(pid: int) -> int:
 
 
 def memory_kib(pid: int) -> int:
-    """
-    The resident memory of a process, KiB; 0 if it is gone.
-    """
+    """The resident memory of a process, KiB; 0 if it is gone."""
     try:
         lines = (_PROC / str(pid) / "status").read_text().splitlines()
     except OSError:

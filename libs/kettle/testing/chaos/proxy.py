@@ -23,9 +23,7 @@ Address = tuple[str, int] | Path
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    What a line lets pass.
-    """
+    """What a line lets pass."""
 
     refuse: bool = False
     """Connections are reset, and new ones at once."""
@@ -61,15 +59,11 @@ class Proxy:
 
     @property
     def connections(self) -> int:
-        """
-        How many connections there are now.
-        """
+        """How many connections there are now."""
         return len(self._pairs)
 
     async def listen(self, path: Path | None = None) -> int:
-        """
-        Begin, at a Unix socket or at a free port of the loopback interface; the port, or 0.
-        """
+        """Begin, at a Unix socket or at a free port of the loopback interface; the port, or 0."""
         if path is not None:
             self._server = await asyncio.start_unix_server(self._accept, path)
             return 0
@@ -77,9 +71,7 @@ class Proxy:
         return int(self._server.sockets[0].getsockname()[1])
 
     async def set(self, line: Line) -> None:
-        """
-        Change what passes, from now on and for the connections that there are.
-        """
+        """Change what passes, from now on and for the connections that there are."""
         async with self._changed:
             self.line = line
             if line.refuse:
@@ -87,9 +79,7 @@ class Proxy:
             self._changed.notify_all()
 
     async def close(self) -> None:
-        """
-        End all connections and listen no more.
-        """
+        """End all connections and listen no more."""
         if self._server is not None:
             self._server.close()
         for pair in tuple(self._pairs):

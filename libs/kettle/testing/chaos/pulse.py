@@ -31,13 +31,13 @@ queue
 
 
 class Pulse:
-    """
-    Watches one schedd.  Times are those of the event loop.
-    """
+    """Watches one schedd.  Times are those of the event loop."""
 
     def __init__(self) -> None:
         self.seen: Counter[str] = Counter()
-        """How many events of each type have come by; one that comes while the bus is away is not among them."""
+        """
+        How many events of each type have come by; one that comes while the bus is away is not among them.
+        """
         self.queued = 0
         """Jobs in the queue, as far as is known."""
         self.probe = 0
@@ -49,9 +49,7 @@ class Pulse:
 
     @asynccontextmanager
     async def beating(self, client: Client, prober: Client) -> AsyncGenerator[None]:
-        """
-        Watch until the end of the context; `prober` should have little patience.
-        """
+        """Watch until the end of the context; `prober` should have little patience."""
         self.probe = (await client.submit(_SLEEPER)).cluster
         tasks = [asyncio.ensure_future(self._follow(client)), asyncio.ensure_future(self._ask(prober))]
         tasks.append(asyncio.ensure_future(self._count(client)))
@@ -65,9 +63,7 @@ class Pulse:
                     raise result
 
     async def works(self, since: float) -> None:
-        """
-        Wait until the pool has done something of each kind that began after `since`.
-        """
+        """Wait until the pool has done something of each kind that began after `since`."""
         async with self._changed:
             await self._changed.wait_for(lambda: min(self._carried_out, self._completed) >= since)
 

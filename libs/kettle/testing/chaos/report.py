@@ -1,6 +1,4 @@
-"""
-What a run has shown: for programs as JSON, for people as tables.
-"""
+"""What a run has shown: for programs as JSON, for people as tables."""
 
 import io
 import math
@@ -17,9 +15,7 @@ from kettle.testing.chaos.nemesis import Outcome
 
 
 class Report(msgspec.Struct, kw_only=True):
-    """
-    One run.
-    """
+    """One run."""
 
     seed: int
     replay: str
@@ -53,9 +49,7 @@ class Report(msgspec.Struct, kw_only=True):
 
     @property
     def clean(self) -> bool:
-        """
-        Whether every law was kept.
-        """
+        """Whether every law was kept."""
         return all(verdict.kept for verdict in self.verdicts)
 
 
@@ -63,9 +57,7 @@ _COLUMNS: Final = ("fault", "target", "made", "median s", "slowest s")
 
 
 def rows(outcomes: list[Outcome]) -> list[tuple[str, str, int, str, str]]:
-    """
-    By kind and target: how often, and how many seconds until the pool worked again, median and most.
-    """
+    """By kind and target: how often, and how many seconds until the pool worked again, median and most."""
     found: dict[tuple[str, str], list[float | None]] = defaultdict(list)
     for outcome in outcomes:
         if not outcome.skipped:
@@ -78,9 +70,7 @@ def rows(outcomes: list[Outcome]) -> list[tuple[str, str, int, str, str]]:
 
 
 def markdown(report: Report) -> str:
-    """
-    The run for a page of the documentation: its figures, and the table by kind of fault.
-    """
+    """The run for a page of the documentation: its figures, and the table by kind of fault."""
     took: dict[str, list[float]] = defaultdict(list)
     for outcome in report.outcomes:
         if not outcome.skipped:
@@ -105,9 +95,7 @@ def markdown(report: Report) -> str:
 
 
 def show(report: Report, console: Console) -> None:
-    """
-    The summary for a person.
-    """
+    """The summary for a person."""
     table = Table(*_COLUMNS[:2], box=None, pad_edge=False)
     for title in _COLUMNS[2:]:
         table.add_column(title, justify="right")
@@ -134,9 +122,7 @@ def show(report: Report, console: Console) -> None:
 
 
 def text(report: Report) -> str:
-    """
-    The summary as text.
-    """
+    """The summary as text."""
     console = Console(file=io.StringIO(), width=160, color_system=None)
     with console.capture() as captured:
         show(report, console)
@@ -144,9 +130,7 @@ def text(report: Report) -> str:
 
 
 def sentence(report: Report) -> str:
-    """
-    The run in one line.
-    """
+    """The run in one line."""
     how = "clean" if report.clean else "BROKEN"
     kept = f"\nkept: {report.kept}\nagain: {report.replay}" if report.kept else ""
     return (
@@ -157,9 +141,7 @@ def sentence(report: Report) -> str:
 
 
 def kinds(outcomes: list[Outcome]) -> Counter[str]:
-    """
-    How many faults of each kind were made.
-    """
+    """How many faults of each kind were made."""
     return Counter(outcome.fault.kind for outcome in outcomes if not outcome.skipped)
 
 

@@ -49,9 +49,7 @@ _RATE: Final = (20_000.0, 500_000.0)
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    One thing that is broken, and how.
-    """
+    """One thing that is broken, and how."""
 
     number: int
     at: float
@@ -72,9 +70,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """
-        What is done to whom.
-        """
+        """What is done to whom."""
         return f"{self.kind}:{self.target}"
 
 
@@ -130,9 +126,7 @@ def schedule(
 
 
 def _turns(chance: random.Random, targets: Mapping[Kind, Sequence[str]]) -> Iterator[tuple[Kind, str]]:
-    """
-    The kinds one after the other in an order that changes each time round, each with its next target.
-    """
+    """The kinds one after the other in an order that changes each time round, each with its next target."""
     decks: dict[Kind, list[str]] = {kind: [] for kind in targets}
     while True:
         for kind in chance.sample(list(targets), len(targets)):

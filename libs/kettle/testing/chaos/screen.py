@@ -1,6 +1,4 @@
-"""
-How a run goes on, for the person who waits: a bar with counts on a terminal, lines elsewhere.
-"""
+"""How a run goes on, for the person who waits: a bar with counts on a terminal, lines elsewhere."""
 
 import asyncio
 from collections.abc import Sequence
@@ -20,35 +18,23 @@ _REFRESH_S: Final = 0.25
 
 
 class Silent:
-    """
-    Who does not want to know.
-    """
+    """Who does not want to know."""
 
     def phase(self, what: str) -> None:
-        """
-        Something else begins.
-        """
+        """Something else begins."""
 
     def planned(self, faults: Sequence[Fault]) -> None:
-        """
-        These are to be made.
-        """
+        """These are to be made."""
 
     def fault(self, outcome: Outcome) -> None:
-        """
-        A fault is over.
-        """
+        """A fault is over."""
 
     def watching(self, pulse: Pulse, workload: Workload) -> None:
-        """
-        These have counts to show.
-        """
+        """These have counts to show."""
 
 
 class Screen:
-    """
-    Told by a run what happens.
-    """
+    """Told by a run what happens."""
 
     def __init__(self, console: Console, plan: Plan) -> None:
         self._console = console
@@ -75,23 +61,17 @@ class Screen:
         self._progress.stop()
 
     def phase(self, what: str) -> None:
-        """
-        Something else begins.
-        """
+        """Something else begins."""
         self._progress.update(self._bar, description=what)
         if not self._console.is_terminal:
             self._console.print(what, markup=False)
 
     def planned(self, faults: Sequence[Fault]) -> None:
-        """
-        These are to be made.
-        """
+        """These are to be made."""
         self._progress.update(self._bar, total=len(faults), of=f"/{len(faults)}")
 
     def fault(self, outcome: Outcome) -> None:
-        """
-        A fault is over.
-        """
+        """A fault is over."""
         fault, took = outcome.fault, outcome.recovered_seconds
         if outcome.skipped:
             end = f"skipped: {outcome.skipped}"
@@ -109,9 +89,7 @@ class Screen:
         self._progress.advance(self._bar)
 
     def watching(self, pulse: Pulse, workload: Workload) -> None:
-        """
-        These have counts to show.
-        """
+        """These have counts to show."""
         if self._console.is_terminal:
             self._counting = asyncio.ensure_future(self._count(pulse, workload))
 

@@ -25,9 +25,7 @@ _PG_PORT: Final = 5432
 
 
 class Wiring(msgspec.Struct, frozen=True):
-    """
-    The lines and clocks of a pool's services.
-    """
+    """The lines and clocks of a pool's services."""
 
     lines: dict[str, Proxy]
     """By `service>server`."""
@@ -63,17 +61,13 @@ async def wired(pids: Mapping[str, int], directory: Path) -> AsyncGenerator[Wiri
 
 
 def environ_of(pid: int) -> dict[str, str]:
-    """
-    The environment with which a process of ours was started.
-    """
+    """The environment with which a process of ours was started."""
     parts = Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace").split("\0")
     return dict(part.split("=", 1) for part in parts if "=" in part)
 
 
 async def _between(url: str, place: Path) -> tuple[Proxy, str]:
-    """
-    A proxy before the server of a URL, and the URL of the proxy.
-    """
+    """A proxy before the server of a URL, and the URL of the proxy."""
     split = urlsplit(url)
     host = parse_qs(split.query).get("host", [""])[0]
     if host.startswith("/"):  # PostgreSQL's way to name the directory of a socket

@@ -30,18 +30,14 @@ echo "$2" >>"$1/done"
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """
-    A directory in which witnesses write, and one with their input and output.
-    """
+    """A directory in which witnesses write, and one with their input and output."""
 
     directory: Path
     work: Path
 
     @classmethod
     def prepare(cls, directory: Path, work: Path) -> "Evidence":
-        """
-        Make the directories; jobs of any account may write in the first.
-        """
+        """Make the directories; jobs of any account may write in the first."""
         for path in (directory, directory / "locks"):
             path.mkdir(parents=True)
             path.chmod(0o1777)
@@ -53,9 +49,7 @@ class Evidence(msgspec.Struct, frozen=True):
         return cls(directory, work)
 
     def description(self, batch: str, seconds: Sequence[float]) -> str:
-        """
-        The submit description of one witness for each entry, which lives that long.
-        """
+        """The submit description of one witness for each entry, which lives that long."""
         return f"""\
 executable = witness.sh
 arguments = {self.directory} {batch}.$(Process) $(seconds)
@@ -70,27 +64,19 @@ queue seconds in ({" ".join(f"{each:.2f}" for each in seconds)})
 """
 
     def runs(self) -> Counter[str]:
-        """
-        How often each job has begun, by name.
-        """
+        """How often each job has begun, by name."""
         return self._noted("runs")
 
     def ends(self) -> Counter[str]:
-        """
-        How often each job has come to its end.
-        """
+        """How often each job has come to its end."""
         return self._noted("done")
 
     def overlaps(self) -> Counter[str]:
-        """
-        The jobs of which a second attempt began while the first one lived.
-        """
+        """The jobs of which a second attempt began while the first one lived."""
         return self._noted("overlaps")
 
     def wrong_output(self, name: str) -> str:
-        """
-        What is wrong with the output files of a job that completed; empty if nothing is.
-        """
+        """What is wrong with the output files of a job that completed; empty if nothing is."""
         for file, expected in (
             (f"result.{name}", f"{name} {FACTOR}\n"),
             (f"out.{name}", f"this is {name}\n"),

@@ -1,6 +1,4 @@
-"""
-People who use the pool while it is being broken, and a book of what the pool has promised them.
-"""
+"""People who use the pool while it is being broken, and a book of what the pool has promised them."""
 
 import asyncio
 import random
@@ -22,9 +20,7 @@ _LOOK_S: Final = 0.5
 
 
 class Submission(msgspec.Struct, kw_only=True):
-    """
-    Something that was submitted, and what we were told.
-    """
+    """Something that was submitted, and what we were told."""
 
     batch: str
     count: int
@@ -35,9 +31,7 @@ class Submission(msgspec.Struct, kw_only=True):
 
 
 class Command(msgspec.Struct, kw_only=True):
-    """
-    Something that was asked for, and what we were told.
-    """
+    """Something that was asked for, and what we were told."""
 
     action: Action
     jobs: list[JobId]
@@ -47,34 +41,26 @@ class Command(msgspec.Struct, kw_only=True):
 
 
 class Ledger(msgspec.Struct):
-    """
-    Everything that was asked of the pool.
-    """
+    """Everything that was asked of the pool."""
 
     submissions: list[Submission] = []
     commands: list[Command] = []
 
     @property
     def acknowledged(self) -> int:
-        """
-        Jobs of which we were told that they are recorded.
-        """
+        """Jobs of which we were told that they are recorded."""
         return sum(each.count for each in self.submissions if each.cluster)
 
     @property
     def unanswered(self) -> int:
-        """
-        Submissions and commands that came to nothing, as far as we were told.
-        """
+        """Submissions and commands that came to nothing, as far as we were told."""
         return sum(not each.cluster for each in self.submissions) + sum(
             not each.answered for each in self.commands
         )
 
 
 class Workload:
-    """
-    Submitters, who go on until they are stopped.
-    """
+    """Submitters, who go on until they are stopped."""
 
     def __init__(
         self,
@@ -101,9 +87,7 @@ class Workload:
 
     @asynccontextmanager
     async def running(self, clients: Sequence[Client]) -> AsyncGenerator[None]:
-        """
-        Work until the end of the context; then every command that was begun has its answer.
-        """
+        """Work until the end of the context; then every command that was begun has its answer."""
         async with asyncio.TaskGroup() as group:
             for number in range(self._submitters):
                 group.create_task(self._person(number, clients[number % len(clients)]))
@@ -142,9 +126,7 @@ class Workload:
         return submission
 
     async def _meddle(self, client: Client, submission: Submission, chance: random.Random) -> None:
-        """
-        Hold some of the jobs and release them again, remove others.
-        """
+        """Hold some of the jobs and release them again, remove others."""
         procs = chance.sample(range(submission.count), submission.count)
         jobs = [JobId(submission.cluster, proc) for proc in procs]
         held, removed = jobs[: chance.randint(0, 4)], jobs[4 : 4 + chance.randint(0, 2)]
@@ -156,9 +138,7 @@ class Workload:
             await self.act(client, "remove", removed)
 
     async def act(self, client: Client, action: Action, jobs: list[JobId]) -> Command:
-        """
-        Ask for something, and write down what comes of it.
-        """
+        """Ask for something, and write down what comes of it."""
         command = Command(action=action, jobs=jobs)
         self.ledger.commands.append(command)
         try:

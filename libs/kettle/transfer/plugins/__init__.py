@@ -20,13 +20,13 @@ MODULES: Final[Mapping[str, str]] = {
     "xroot": "kettle.transfer.plugins.xroot",
     "xroots": "kettle.transfer.plugins.xroot",
 }
-"""URL scheme -> module; of `s3` and `gs` it gets what the submit side has signed, which is an address of the web."""
+"""
+URL scheme -> module; of `s3` and `gs` it gets what the submit side has signed, which is an address of the web.
+"""
 
 
 def own_plugins(methods: tuple[str, ...]) -> list[Plugin]:
-    """
-    Those of them that move these schemes.
-    """
+    """Those of them that move these schemes."""
     modules = dict.fromkeys(MODULES[method] for method in methods)
     return [
         Plugin(path=module, methods=tuple(m for m in methods if MODULES[m] == module), ours=True)

@@ -12,14 +12,10 @@ from typing import Any
 
 
 class _Candid(http.client.HTTPConnection):
-    """
-    If the line breaks while a body is sent, what the server has said before is still there to be read.
-    """
+    """If the line breaks while a body is sent, what the server has said before is still there to be read."""
 
     def endheaders(self, message_body: Any = None, *, encode_chunked: bool = False) -> None:
-        """
-        Send headers and body.  If there is no answer either, `getresponse` raises what says so.
-        """
+        """Send headers and body.  If there is no answer either, `getresponse` raises what says so."""
         try:
             super().endheaders(message_body, encode_chunked=encode_chunked)
         except (BrokenPipeError, ConnectionResetError):
@@ -28,9 +24,7 @@ class _Candid(http.client.HTTPConnection):
 
 
 class _CandidTls(_Candid, http.client.HTTPSConnection):
-    """
-    The same behind TLS.
-    """
+    """The same behind TLS."""
 
 
 class _Http(urllib.request.HTTPHandler):
@@ -44,7 +38,5 @@ class _Https(urllib.request.HTTPSHandler):
 
 
 def handlers() -> Iterable[type[urllib.request.BaseHandler]]:
-    """
-    What an opener needs instead of the usual ones.
-    """
+    """What an opener needs instead of the usual ones."""
     return (_Http, _Https)

@@ -1,6 +1,4 @@
-"""
-The command line that all plugins of ours have in common.
-"""
+"""The command line that all plugins of ours have in common."""
 
 import os
 import sys
@@ -22,7 +20,9 @@ Carry = Callable[[str, str], int]
 
 
 Refresh = Callable[[Move], tuple[int, str]]
-"""Fetches a file, or takes the one that was fetched before if it is the same; its bytes, and what names its state."""
+"""
+Fetches a file, or takes the one that was fetched before if it is the same; its bytes, and what names its state.
+"""
 
 
 def run(
@@ -73,9 +73,7 @@ def _work(
     refresh: Refresh | None,
     remove: Callable[[str], None] | None,
 ) -> tuple[Refresh, str]:
-    """
-    What is to be done with each file, and its name in the answer.
-    """
+    """What is to be done with each file, and its name in the answer."""
     if "-delete" in arguments and remove is not None:
 
         def removed(move: Move) -> tuple[int, str]:

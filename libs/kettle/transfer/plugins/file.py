@@ -1,6 +1,4 @@
-"""
-`file://` URLs: files of the worker itself, with the rights of the job.
-"""
+"""`file://` URLs: files of the worker itself, with the rights of the job."""
 
 import errno
 import shutil
@@ -17,32 +15,24 @@ METHODS: Final = ("file",)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """
-    Be the plugin; its exit code.
-    """
+    """Be the plugin; its exit code."""
     return run(arguments, METHODS, fetch, send, remove=remove)
 
 
 def fetch(url: str, path: str) -> int:
-    """
-    Copy from the worker into the sandbox.
-    """
+    """Copy from the worker into the sandbox."""
     return _copy(place(url), Path(path))
 
 
 def send(url: str, path: str) -> int:
-    """
-    Copy out of the sandbox; directories that are missing are made.
-    """
+    """Copy out of the sandbox; directories that are missing are made."""
     target = place(url)
     target.parent.mkdir(parents=True, exist_ok=True)
     return _copy(Path(path), target)
 
 
 def remove(url: str) -> None:
-    """
-    Remove a file, or a directory if it is empty; what is not there is removed already.
-    """
+    """Remove a file, or a directory if it is empty; what is not there is removed already."""
     target = place(url)
     if not url.endswith("/"):
         target.unlink(missing_ok=True)
@@ -56,9 +46,7 @@ def remove(url: str) -> None:
 
 
 def place(url: str) -> Path:
-    """
-    The path that a URL names.  Raises ValueError for one on another machine.
-    """
+    """The path that a URL names.  Raises ValueError for one on another machine."""
     parts = urlsplit(url)
     if parts.netloc not in {"", "localhost"}:
         raise ValueError(f"{parts.netloc} is another machine: a file URL has three slashes, file:///PATH")

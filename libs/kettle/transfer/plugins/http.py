@@ -41,7 +41,9 @@ _PARTIAL, _UNCHANGED, _UNSATISFIABLE = 206, 304, 416
 _GONE: Final = frozenset({404, 410})
 _RANGE: Final = re.compile(r"bytes (?P<start>[0-9]+)-(?P<end>[0-9]+)/(?P<size>[0-9]+|\*)")
 _SETTLED_S: Final = 60
-"""A file that changed so shortly before it was fetched may change again without another date (RFC 9110, 8.8.2.2)."""
+"""
+A file that changed so shortly before it was fetched may change again without another date (RFC 9110, 8.8.2.2).
+"""
 
 Headers = Mapping[str, str]
 NONE: Final[Headers] = MappingProxyType({})
@@ -69,16 +71,12 @@ class BrokenError(Exception):
 
 
 def main(arguments: Sequence[str]) -> int:
-    """
-    Be the plugin; its exit code.
-    """
+    """Be the plugin; its exit code."""
     return run(arguments, METHODS, fetch, send, refresh=refresh, remove=remove)
 
 
 def fetch(url: str, path: str, headers: Headers = NONE) -> int:
-    """
-    Fetch a file.
-    """
+    """Fetch a file."""
     with Path(path).open("wb") as sink:
         _complete(Download(url, sink, headers), sink)
         return sink.tell()
@@ -101,9 +99,7 @@ def refresh(move: Move) -> tuple[int, str]:
 
 
 def _unchanged(url: str, tag: str) -> bool:
-    """
-    Whether the server says so; what it does not say, the fetch that follows finds out.
-    """
+    """Whether the server says so; what it does not say, the fetch that follows finds out."""
     asked = "If-None-Match" if tag.startswith('"') else "If-Modified-Since"
     try:
         opened(urllib.request.Request(spelled(url), headers={asked: tag})).close()  # noqa: S310 - run for http and https
@@ -115,9 +111,7 @@ def _unchanged(url: str, tag: str) -> bool:
 
 
 def _complete(download: "Download", sink: BinaryIO) -> None:
-    """
-    What is there after a break is kept as long as the server says that the file is still the same.
-    """
+    """What is there after a break is kept as long as the server says that the file is still the same."""
     tries, pause = 0, PAUSE_S
     while True:
         before = sink.tell()
@@ -133,9 +127,7 @@ def _complete(download: "Download", sink: BinaryIO) -> None:
 
 
 def send(url: str, path: str, headers: Headers = NONE) -> int:
-    """
-    Send a file as the body of a PUT; again from its beginning if it breaks.
-    """
+    """Send a file as the body of a PUT; again from its beginning if it breaks."""
     pause = PAUSE_S
     for tries in range(1, TRIES + 1):
         with Path(path).open("rb") as source:
@@ -154,9 +146,7 @@ def send(url: str, path: str, headers: Headers = NONE) -> int:
 
 
 def remove(url: str, headers: Headers = NONE) -> None:
-    """
-    Have a file removed; one that is not there is removed already.  Directories are the server's affair.
-    """
+    """Have a file removed; one that is not there is removed already.  Directories are the server's affair."""
     if url.endswith("/"):
         return
     pause = PAUSE_S
@@ -177,9 +167,7 @@ def remove(url: str, headers: Headers = NONE) -> None:
 
 
 class Download:
-    """
-    A file that arrives in one or several answers.
-    """
+    """A file that arrives in one or several answers."""
 
     def __init__(self, url: str, sink: BinaryIO, headers: Headers = NONE) -> None:
         self._url = url
@@ -193,9 +181,7 @@ class Download:
         """The same, if it can be asked for later."""
 
     def go_on(self) -> None:
-        """
-        One try.  Raises BrokenError or HttpError.
-        """
+        """One try.  Raises BrokenError or HttpError."""
         have = self._sink.tell()
         if not self._tag:
             have, self._size = self._begin_anew(), None
@@ -259,9 +245,7 @@ class Download:
 
 
 def _lasts(headers: email.message.Message, tag: str) -> bool:
-    """
-    Whether the server lets an answer be kept, and what names its state does so for good.
-    """
+    """Whether the server lets an answer be kept, and what names its state does so for good."""
     if not tag or "no-store" in (headers["Cache-Control"] or "").lower():
         return False
     if tag.startswith('"'):
@@ -280,9 +264,7 @@ def spelled(url: str) -> str:
 
 
 class Redirects(urllib.request.HTTPRedirectHandler):
-    """
-    Follows a server elsewhere, without what the job has shown to this one to prove who it is.
-    """
+    """Follows a server elsewhere, without what the job has shown to this one to prove who it is."""
 
     def redirect_request(
         self,
@@ -293,9 +275,7 @@ class Redirects(urllib.request.HTTPRedirectHandler):
         headers: http.client.HTTPMessage,
         newurl: str,
     ) -> urllib.request.Request | None:
-        """
-        The request to the other address; None: there is none.
-        """
+        """The request to the other address; None: there is none."""
         onward = super().redirect_request(req, fp, code, msg, headers, newurl)
         if onward is not None and _server(onward.full_url) != _server(req.full_url):
             onward.remove_header("Authorization")
@@ -313,9 +293,7 @@ def _opener() -> urllib.request.OpenerDirector:
 
 
 def opened(request: urllib.request.Request) -> Any:
-    """
-    The answer, if it is one of success.
-    """
+    """The answer, if it is one of success."""
     request.add_header("User-Agent", f"kettle/{VERSION}")
     request.add_header("Accept-Encoding", "identity")
     try:

@@ -24,24 +24,18 @@ _THERE: Final = frozenset({http.client.METHOD_NOT_ALLOWED, http.client.MOVED_PER
 
 
 def main(arguments: Sequence[str]) -> int:
-    """
-    Be the plugin; its exit code.
-    """
+    """Be the plugin; its exit code."""
     return run(arguments, METHODS, fetch, send, remove=remove)
 
 
 def fetch(url: str, path: str) -> int:
-    """
-    Fetch a file; a break in the middle is gone on from.
-    """
+    """Fetch a file; a break in the middle is gone on from."""
     address = _address(url)
     return web.fetch(address, path, credentials(address, os.environ))
 
 
 def send(url: str, path: str) -> int:
-    """
-    Send a file; the collections above it are made if the server misses them.
-    """
+    """Send a file; the collections above it are made if the server misses them."""
     address = _address(url)
     headers = credentials(address, os.environ)
     try:
@@ -54,18 +48,14 @@ def send(url: str, path: str) -> int:
 
 
 def remove(url: str) -> None:
-    """
-    Have a file removed; a collection stays, as a server would remove it with all that is in it.
-    """
+    """Have a file removed; a collection stays, as a server would remove it with all that is in it."""
     if not url.endswith("/"):
         address = _address(url)
         web.remove(address, credentials(address, os.environ))
 
 
 def credentials(address: str, environ: Mapping[str, str]) -> Mapping[str, str]:
-    """
-    What the job shows to prove who it is; nothing where others could read it.  Raises OSError.
-    """
+    """What the job shows to prove who it is; nothing where others could read it.  Raises OSError."""
     if urlsplit(address).scheme != "https":
         return {}
     token = environ.get("BEARER_TOKEN", "")
@@ -80,9 +70,7 @@ def _address(url: str) -> str:
 
 
 def _make_collection(address: str, headers: Mapping[str, str]) -> None:
-    """
-    Make a collection, and those above it first if the server misses them too.  Raises HttpError.
-    """
+    """Make a collection, and those above it first if the server misses them too.  Raises HttpError."""
     parts = urlsplit(address)
     names = parts.path.strip("/").split("/")
     places = [
@@ -100,9 +88,7 @@ def _make_collection(address: str, headers: Mapping[str, str]) -> None:
 
 
 def _ask_for_collection(address: str, headers: Mapping[str, str]) -> int:
-    """
-    0 if it is there now, else the status that says that it lacks the one above.
-    """
+    """0 if it is there now, else the status that says that it lacks the one above."""
     request = urllib.request.Request(web.spelled(f"{address}/"), headers=dict(headers), method="MKCOL")  # noqa: S310 - run for http and https
     try:
         with closing(web.opened(request)):

@@ -38,7 +38,9 @@ _PIECE: Final = 1 << 20
 _SIZE: Final = re.compile(r"^Size:\s+(\d+)", re.MULTILINE)
 _ADLER: Final = re.compile(r"\badler32\s+([0-9a-fA-F]{1,8})\b")
 _FINAL: Final = re.compile(r"\[(3006|3010|3011|3013|3015|3016|3018|3021)\]")
-"""Errors of servers that another try would not change: not authorised, not found, no file, a directory, there already, over the quota."""
+"""
+Errors of servers that another try would not change: not authorised, not found, no file, a directory, there already, over the quota.
+"""
 _GONE: Final = "[3011]"
 
 # Looked for while this still has the environment of the machine's own program, and not that of a job.
@@ -47,9 +49,7 @@ XRDFS: Final = shutil.which("xrdfs") or ""
 
 
 class XrootError(ValueError):
-    """
-    A file was not moved; `final`: another try would not change it.
-    """
+    """A file was not moved; `final`: another try would not change it."""
 
     def __init__(self, why: str, *, final: bool = False) -> None:
         super().__init__(why)
@@ -57,9 +57,7 @@ class XrootError(ValueError):
 
 
 def lacks() -> str:
-    """
-    Why this machine cannot move such files; empty if it can.
-    """
+    """Why this machine cannot move such files; empty if it can."""
     for name, path in (("xrdcp", XRDCP), ("xrdfs", XRDFS)):
         if not path:
             return f"there is no program {name}; it is in the package xrootd-client"
@@ -71,16 +69,12 @@ def lacks() -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """
-    Be the plugin; its exit code.
-    """
+    """Be the plugin; its exit code."""
     return run(arguments, METHODS, fetch, send, remove=remove)
 
 
 def fetch(url: str, path: str) -> int:
-    """
-    Copy a file into the sandbox, and compare what arrived.
-    """
+    """Copy a file into the sandbox, and compare what arrived."""
     address = _address(url)
     size = _size(address)
     _tried(lambda: _fetched(address, path, size))
@@ -88,18 +82,14 @@ def fetch(url: str, path: str) -> int:
 
 
 def send(url: str, path: str) -> int:
-    """
-    Copy a file to a server, which makes the directories, and compare what arrived.
-    """
+    """Copy a file to a server, which makes the directories, and compare what arrived."""
     address, size = _address(url), Path(path).stat().st_size
     _tried(lambda: _sent(address, path, size))
     return size
 
 
 def remove(url: str) -> None:
-    """
-    Have a file removed; one that is not there is removed already.  A directory stays.
-    """
+    """Have a file removed; one that is not there is removed already.  A directory stays."""
     if url.endswith("/"):
         return
     if not XRDFS:
@@ -140,9 +130,7 @@ def _tried(move: Callable[[], None]) -> None:
 
 
 def _address(url: str) -> str:
-    """
-    The URL as the programs know it.
-    """
+    """The URL as the programs know it."""
     scheme, _, rest = url.partition("://")
     host, _, path = rest.partition("/")
     if "authz=" in unquote(rest).lower():
@@ -157,9 +145,7 @@ def _address(url: str) -> str:
 
 
 def _server(address: str) -> tuple[str, str]:
-    """
-    The server's address, and the path on it.
-    """
+    """The server's address, and the path on it."""
     parts = urlsplit(address)
     return f"{parts.scheme}://{parts.netloc}", f"/{parts.path.lstrip('/')}" + (
         f"?{parts.query}" if parts.query else ""
@@ -180,9 +166,7 @@ def _copy(ends: Sequence[str], size: int) -> None:
 
 
 def _compare(address: str, path: str) -> None:
-    """
-    Compare checksums, if the server has one.
-    """
+    """Compare checksums, if the server has one."""
     server, there = _server(address)
     try:
         said = _run([XRDFS, server, "query", "checksum", there], ASK_S)
@@ -196,9 +180,7 @@ def _compare(address: str, path: str) -> None:
 
 
 def adler32(path: str) -> int:
-    """
-    The checksum of a file, which is read piece by piece.
-    """
+    """The checksum of a file, which is read piece by piece."""
     total = 1
     with Path(path).open("rb") as file:
         while piece := file.read(_PIECE):
@@ -207,9 +189,7 @@ def adler32(path: str) -> int:
 
 
 def _run(command: Sequence[str], limit: float) -> str:
-    """
-    What a program says.  Raises XrootError, with what it says of its failure.
-    """
+    """What a program says.  Raises XrootError, with what it says of its failure."""
     name = Path(command[0]).name
     try:
         done = subprocess.run(

@@ -1,6 +1,4 @@
-"""
-`kettle classad`: expressions and ads tried out, converted and matched, without a pool.
-"""
+"""`kettle classad`: expressions and ads tried out, converted and matched, without a pool."""
 
 import argparse
 import importlib
@@ -81,9 +79,7 @@ examples:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """
-    What the command takes.
-    """
+    """What the command takes."""
     commands = parser.add_subparsers(dest="what", metavar="COMMAND", required=True)
 
     def add(name: str, says: str, description: str) -> argparse.ArgumentParser:
@@ -153,8 +149,6 @@ _MODULES: Final = {"eval": "evaluating", "convert": "converting", "match": "matc
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """
-    Hand over to the module of the subcommand.
-    """
+    """Hand over to the module of the subcommand."""
     module = importlib.import_module(f"kettle_services.cli.{_MODULES[arguments.what]}")
     return int(module.run(arguments, screen))

@@ -1,6 +1,4 @@
-"""
-`kettle condor-env`: the condor_* commands for a shell.
-"""
+"""`kettle condor-env`: the condor_* commands for a shell."""
 
 import argparse
 import os
@@ -26,9 +24,7 @@ examples:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """
-    What the command takes.
-    """
+    """What the command takes."""
     parser.add_argument(
         "--into",
         type=Path,
@@ -42,9 +38,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """
-    Write what is missing, and print the variables.
-    """
+    """Write what is missing, and print the variables."""
     directory = (arguments.into or launchers.default_directory()).absolute()
     try:
         place = launchers.install(directory)

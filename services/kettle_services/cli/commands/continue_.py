@@ -1,6 +1,4 @@
-"""
-`kettle continue`.
-"""
+"""`kettle continue`."""
 
 import argparse
 from typing import Final
@@ -19,14 +17,10 @@ examples:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """
-    What the command takes.
-    """
+    """What the command takes."""
     act_arguments(parser, verb="have go on")
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """
-    Do it.
-    """
+    """Do it."""
     return act(arguments, screen, "continue")

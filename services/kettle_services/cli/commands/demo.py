@@ -1,6 +1,4 @@
-"""
-`kettle demo`: all of it, in a pool that is thrown away.
-"""
+"""`kettle demo`: all of it, in a pool that is thrown away."""
 
 import argparse
 import importlib
@@ -16,17 +14,13 @@ answer, show the timeline of one job and the pool's figures, and clean up.  It t
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """
-    What the command takes.
-    """
+    """What the command takes."""
     parser.add_argument("--jobs", type=int, default=120, metavar="N", help="how many jobs (default: 120)")
     parser.add_argument("--keep", action="store_true", help="leave the pool's files for a look")
     json_option(parser)
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """
-    Show it.
-    """
+    """Show it."""
     demo = importlib.import_module("kettle_services.cli.demo")
     return int(demo.run(screen, jobs=arguments.jobs, keep=arguments.keep))

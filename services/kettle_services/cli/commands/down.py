@@ -1,6 +1,4 @@
-"""
-`kettle down`: stop the pool of this machine.
-"""
+"""`kettle down`: stop the pool of this machine."""
 
 import argparse
 from typing import Final
@@ -22,9 +20,7 @@ examples:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """
-    What the command takes.
-    """
+    """What the command takes."""
     home_option(parser)
     parser.add_argument(
         "--purge", action="store_true", help="delete the pool's directory: nothing of it stays"
@@ -33,9 +29,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """
-    Stop it.
-    """
+    """Stop it."""
     from kettle.pool import PoolError, down
 
     home = arguments.home or home_directory()

@@ -1,6 +1,4 @@
-"""
-`kettle drain`.
-"""
+"""`kettle drain`."""
 
 import argparse
 from typing import Final
@@ -27,9 +25,7 @@ examples:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """
-    What the command takes.
-    """
+    """What the command takes."""
     parser.add_argument("machine", metavar="HOST", help="name of the machine, as in kettle status")
     how = parser.add_mutually_exclusive_group()
     how.add_argument(
@@ -65,9 +61,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """
-    Do it.
-    """
+    """Do it."""
     _check(arguments)
 
     async def work(pool: Client) -> tuple[str, str]:

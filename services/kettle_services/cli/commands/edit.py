@@ -1,6 +1,4 @@
-"""
-`kettle edit`.
-"""
+"""`kettle edit`."""
 
 import argparse
 import re
@@ -32,9 +30,7 @@ _PACE: Final = frozenset(name.lower() for name in (*COMMANDS, *COMMANDS.values()
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """
-    What the command takes.
-    """
+    """What the command takes."""
     job_options(parser, verb="change the jobs", then="NAME=EXPRESSION")
     parser.add_argument("--all", action="store_true", help="all of your jobs")
     json_option(parser)
@@ -42,9 +38,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """
-    Have it changed.
-    """
+    """Have it changed."""
     changes = [found.groups() for text in arguments.ids if (found := _CHANGE.fullmatch(text))]
     arguments.ids = [text for text in arguments.ids if not _CHANGE.fullmatch(text)]
     if not changes:

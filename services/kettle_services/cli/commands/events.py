@@ -39,9 +39,7 @@ _POOL_WIDE: Final = ("owner", "type", "job_wanted", "since")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """
-    What the command takes.
-    """
+    """What the command takes."""
     parser.add_argument(
         "job", metavar="JOB", nargs="?", default="", help="CLUSTER.PROC, as in 12.3; left out: the whole pool"
     )
@@ -71,9 +69,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """
-    Show the events.
-    """
+    """Show the events."""
     if not arguments.job:
         return _pool(arguments, screen)
     if given := [name for name in _POOL_WIDE if getattr(arguments, name)]:
@@ -138,9 +134,7 @@ def _wanted(arguments: argparse.Namespace) -> Wanted:
 
 
 def _since(text: str) -> float:
-    """
-    Seconds since the epoch.
-    """
+    """Seconds since the epoch."""
     try:
         return time_of(text, now=datetime.now(UTC)) / 1e6
     except ValueError as error:
@@ -148,9 +142,7 @@ def _since(text: str) -> float:
 
 
 class Timeline:
-    """
-    Prints events as they are added.
-    """
+    """Prints events as they are added."""
 
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
@@ -158,9 +150,7 @@ class Timeline:
         self._day = ""
 
     def add(self, event: JobEvent) -> None:
-        """
-        Print one more.
-        """
+        """Print one more."""
         if self._screen.as_json:
             told = msgspec.to_builtins(event.event)
             self._screen.json_line({"at": event.at, "stream": event.stream, "version": event.version, **told})
@@ -175,9 +165,7 @@ class Timeline:
 
 
 class Broadcast:
-    """
-    Prints published events as they are added: for programs the messages themselves.
-    """
+    """Prints published events as they are added: for programs the messages themselves."""
 
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
@@ -185,9 +173,7 @@ class Broadcast:
         self.empty = True
 
     def add(self, published: Published) -> None:
-        """
-        Print one more.
-        """
+        """Print one more."""
         self.empty = False
         screen, envelope = self._screen, published.envelope
         if screen.as_json:

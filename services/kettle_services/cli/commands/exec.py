@@ -1,6 +1,4 @@
-"""
-`kettle exec`.
-"""
+"""`kettle exec`."""
 
 import argparse
 from typing import Final
@@ -24,9 +22,7 @@ examples:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """
-    What the command takes.
-    """
+    """What the command takes."""
     parser.add_argument("-t", "--tty", action="store_true", help="give it a terminal")
     parser.add_argument("-n", "--no-input", action="store_true", help="give it no input")
     pool_options(parser)
@@ -37,9 +33,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """
-    Do it.
-    """
+    """Do it."""
     command: list[str] = arguments.command
     if command[:1] == ["--"]:
         command = command[1:]

@@ -1,6 +1,4 @@
-"""
-`kettle fairshare`: who may have which part of the pool, who has it, and how that was over time.
-"""
+"""`kettle fairshare`: who may have which part of the pool, who has it, and how that was over time."""
 
 import argparse
 import asyncio
@@ -43,9 +41,7 @@ _POINTS: Final = 240
 
 
 def arguments(parser: TimeParser) -> None:
-    """
-    What the command takes.
-    """
+    """What the command takes."""
     parser.add_argument("names", metavar="SUBMITTER", nargs="*", help="only these")
     parser.add_argument(
         "--since", type=moment_argument, metavar="TIME", help=f"draw it from then on, {FORMS}"
@@ -57,9 +53,7 @@ def arguments(parser: TimeParser) -> None:
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """
-    Ask, and show.
-    """
+    """Ask, and show."""
     output: Path | None = arguments.output
     if output is not None and output.suffix.lower() != ".svg":
         raise UsageError(f"{output}: plots are written as SVG; name it {output.with_suffix('.svg').name}")
@@ -111,9 +105,7 @@ def _write(output: Path, plot: Plot) -> None:
 
 
 def show(found: FairShare, metric: str, screen: Screen) -> None:
-    """
-    Tables, and the drawing if there is a past.
-    """
+    """Tables, and the drawing if there is a past."""
     if found.groups:
         _show_groups(found, screen)
     titles = ("SUBMITTER", "GROUP", "SHARE", "HAS", "IN USE", "EFFECTIVE", "REAL", "FACTOR", "HOURS")

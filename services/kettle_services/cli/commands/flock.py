@@ -1,6 +1,4 @@
-"""
-`kettle flock`: other pools that this one's jobs may use, and schedds of others that may use this one.
-"""
+"""`kettle flock`: other pools that this one's jobs may use, and schedds of others that may use this one."""
 
 import argparse
 import os
@@ -57,9 +55,7 @@ A pass that is there already under the name is replaced; whoever uses it finds t
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """
-    What the command takes.
-    """
+    """What the command takes."""
     commands = parser.add_subparsers(dest="what", metavar="COMMAND", required=True)
     form = argparse.RawDescriptionHelpFormatter
     show = commands.add_parser("show", help="who sends jobs where", description=_SHOW, formatter_class=form)
@@ -86,9 +82,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """
-    Do it.
-    """
+    """Do it."""
     match arguments.what:
         case "pass":
             return _pass(arguments, screen)

@@ -1,6 +1,4 @@
-"""
-`kettle history`: jobs that have left the queue.
-"""
+"""`kettle history`: jobs that have left the queue."""
 
 import argparse
 from collections.abc import Callable, Generator, Sequence
@@ -40,9 +38,7 @@ JobBatchName == "sweep"), joined by && and ||, find their jobs by an index; the 
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """
-    What the command takes.
-    """
+    """What the command takes."""
     parser.add_argument(
         "ids", nargs="*", metavar="ID", help="show only CLUSTER or CLUSTER.PROC, as in 12 or 12.3"
     )
@@ -79,9 +75,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """
-    Show the jobs; finding none is no failure.
-    """
+    """Show the jobs; finding none is no failure."""
     try:
         chosen = select(*arguments.ids, owners=arguments.owner, constraint=arguments.constraint)
     except ClientError as error:
@@ -106,9 +100,7 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
 
 
 def _write_records(path: Path, ads: Sequence[Ad], screen: Screen) -> None:
-    """
-    Oldest first, as they would have been sent.
-    """
+    """Oldest first, as they would have been sent."""
     from kettle.projections.records import INDEX, bulk, job_record
 
     data = bulk(INDEX, [job_record(ad) for ad in reversed(ads)])
@@ -120,17 +112,13 @@ def _write_records(path: Path, ads: Sequence[Ad], screen: Screen) -> None:
 
 
 def _moment(text: str) -> float:
-    """
-    Seconds since the epoch.
-    """
+    """Seconds since the epoch."""
     return moment_argument(text) / 1_000_000
 
 
 @contextmanager
 def _searching(screen: Screen) -> Generator[Callable[[int, int], None] | None]:
-    """
-    Tell a person how far a long search has come.
-    """
+    """Tell a person how far a long search has come."""
     if screen.as_json or not screen.err.isatty():
         yield None
         return

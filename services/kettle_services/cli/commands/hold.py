@@ -1,6 +1,4 @@
-"""
-`kettle hold`.
-"""
+"""`kettle hold`."""
 
 import argparse
 from typing import Final
@@ -19,14 +17,10 @@ examples:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """
-    What the command takes.
-    """
+    """What the command takes."""
     act_arguments(parser, verb="keep from running")
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """
-    Do it.
-    """
+    """Do it."""
     return act(arguments, screen, "hold")

@@ -1,6 +1,4 @@
-"""
-`kettle log`: the event log itself.
-"""
+"""`kettle log`: the event log itself."""
 
 import argparse
 import importlib
@@ -115,9 +113,7 @@ examples:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """
-    What the command takes.
-    """
+    """What the command takes."""
     commands = parser.add_subparsers(dest="what", metavar="COMMAND", required=True, parser_class=TimeParser)
 
     def add(name: str, says: str, description: str) -> argparse.ArgumentParser:
@@ -269,8 +265,6 @@ _MODULES: Final = {
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """
-    Hand over to the module of the subcommand.
-    """
+    """Hand over to the module of the subcommand."""
     module = importlib.import_module(f"kettle_services.cli.log.{_MODULES[arguments.what]}")
     return int(module.run(arguments, screen))

@@ -1,6 +1,4 @@
-"""
-`kettle now`.
-"""
+"""`kettle now`."""
 
 import argparse
 from typing import Final
@@ -24,9 +22,7 @@ examples:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """
-    What the command takes.
-    """
+    """What the command takes."""
     parser.add_argument("job", metavar="JOB", help="the idle job, CLUSTER.PROC as in 12.3")
     parser.add_argument(
         "--instead-of", nargs="+", required=True, metavar="JOB", help="the running jobs that make room"
@@ -36,9 +32,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """
-    Ask for it.
-    """
+    """Ask for it."""
     try:
         job, victims = job_id(arguments.job), [job_id(each) for each in arguments.instead_of]
     except ClientError as error:

@@ -1,6 +1,4 @@
-"""
-`kettle off`.
-"""
+"""`kettle off`."""
 
 import argparse
 from typing import Final
@@ -25,14 +23,10 @@ examples:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """
-    What the command takes.
-    """
+    """What the command takes."""
     control_arguments(parser, verb="switch off", ends=True)
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """
-    Do it.
-    """
+    """Do it."""
     return control(arguments, screen, "off")

@@ -1,6 +1,4 @@
-"""
-`kettle on`.
-"""
+"""`kettle on`."""
 
 import argparse
 from typing import Final
@@ -20,14 +18,10 @@ examples:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """
-    What the command takes.
-    """
+    """What the command takes."""
     control_arguments(parser, verb="switch on", ends=False)
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """
-    Do it.
-    """
+    """Do it."""
     return control(arguments, screen, "on")

@@ -1,6 +1,4 @@
-"""
-`kettle prio`.
-"""
+"""`kettle prio`."""
 
 import argparse
 import re
@@ -24,9 +22,7 @@ _PRIORITY: Final = re.compile(r"[+-]\d{1,10}")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """
-    What the command takes.
-    """
+    """What the command takes."""
     job_options(parser, verb="the jobs", then="+N or -N")
     parser.add_argument(
         "-p", "--priority", type=int, metavar="N", help="the priority, whatever it was before"
@@ -37,9 +33,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """
-    Have it changed.
-    """
+    """Have it changed."""
     said = [text for text in arguments.ids if _PRIORITY.fullmatch(text)]
     arguments.ids = [text for text in arguments.ids if text not in said]
     if len(said) + (arguments.priority is not None) != 1 or not any(map(int, said or ["1"])):

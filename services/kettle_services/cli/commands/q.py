@@ -1,6 +1,4 @@
-"""
-`kettle q`: the queue.
-"""
+"""`kettle q`: the queue."""
 
 from __future__ import annotations
 
@@ -49,9 +47,7 @@ examples:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """
-    What the command takes.
-    """
+    """What the command takes."""
     job_options(parser, verb="show only")
     parser.add_argument("--all", action="store_true", help="everybody's jobs")
     parser.add_argument("--held", action="store_true", help="only held jobs, and why they are held")
@@ -71,9 +67,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """
-    Show the jobs; finding none is no failure.
-    """
+    """Show the jobs; finding none is no failure."""
     chosen = [name.strip() for name in arguments.attributes.split(",") if name.strip()]
     whole = arguments.long or (screen.as_json and not chosen)
     if arguments.batch or arguments.jobsets:
@@ -95,9 +89,7 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
 
 
 def _found(arguments: argparse.Namespace, projection: list[str]) -> JobAds:
-    """
-    What the schedd answers: asked in the short way, else in the long one.
-    """
+    """What the schedd answers: asked in the short way, else in the long one."""
     select = selection(arguments)
     if arguments.held:
         held = "JobStatus == 5"
@@ -167,9 +159,7 @@ def _show_unmade(unmade: list[Unmade], screen: Screen) -> None:
 
 
 def show_long(ads: list[Ad], screen: Screen) -> None:
-    """
-    Whole ads, each followed by an empty line.
-    """
+    """Whole ads, each followed by an empty line."""
     from kettle.classad import ClassAd, write_long
 
     for ad in ads:

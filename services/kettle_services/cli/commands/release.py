@@ -1,6 +1,4 @@
-"""
-`kettle release`.
-"""
+"""`kettle release`."""
 
 import argparse
 from typing import Final
@@ -18,14 +16,10 @@ examples:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """
-    What the command takes.
-    """
+    """What the command takes."""
     act_arguments(parser, verb="release")
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """
-    Do it.
-    """
+    """Do it."""
     return act(arguments, screen, "release")

@@ -1,6 +1,4 @@
-"""
-`kettle restart`.
-"""
+"""`kettle restart`."""
 
 import argparse
 from typing import Final
@@ -23,14 +21,10 @@ examples:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """
-    What the command takes.
-    """
+    """What the command takes."""
     control_arguments(parser, verb="restart", ends=True)
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """
-    Do it.
-    """
+    """Do it."""
     return control(arguments, screen, "restart")

@@ -1,6 +1,4 @@
-"""
-`kettle rm`.
-"""
+"""`kettle rm`."""
 
 import argparse
 from typing import Final
@@ -21,9 +19,7 @@ examples:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """
-    What the command takes.
-    """
+    """What the command takes."""
     act_arguments(parser, verb="remove")
     parser.add_argument(
         "--forcex", action="store_true", help="have jobs leave the queue that are removed, but stay in it"
@@ -31,7 +27,5 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """
-    Do it.
-    """
+    """Do it."""
     return act(arguments, screen, "remove_x" if arguments.forcex else "remove")

@@ -1,6 +1,4 @@
-"""
-`kettle run ROLE`: be one service of a pool.
-"""
+"""`kettle run ROLE`: be one service of a pool."""
 
 import argparse
 import importlib
@@ -49,9 +47,7 @@ ROLES: Final = (
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """
-    What the command takes.
-    """
+    """What the command takes."""
     parser.add_argument("role", choices=ROLES, metavar="ROLE", help=", ".join(ROLES))
     parser.add_argument(
         "--name", default="", metavar="NAME", help="the service's name, as KETTLE_<ROLE>_NAME"
@@ -61,9 +57,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """
-    Run the service; its exit status is ours.
-    """
+    """Run the service; its exit status is ours."""
     del screen
     name = f"kettle_services.{arguments.role}.__main__"
     if arguments.name:

@@ -1,6 +1,4 @@
-"""
-`kettle schema`: the wire contract, for programs in any language.
-"""
+"""`kettle schema`: the wire contract, for programs in any language."""
 
 import argparse
 import difflib
@@ -27,9 +25,7 @@ ASYNCAPI: Final = "asyncapi"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """
-    What the command takes.
-    """
+    """What the command takes."""
     parser.add_argument(
         "name", nargs="?", metavar="NAME", help="what to print (default: a list of what there is)"
     )
@@ -37,9 +33,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """
-    List the documents, or print one.
-    """
+    """List the documents, or print one."""
     from kettle.schemas import asyncapi, documents, text
 
     found = documents()

@@ -1,6 +1,4 @@
-"""
-`kettle ssh`.
-"""
+"""`kettle ssh`."""
 
 import argparse
 import sys
@@ -23,9 +21,7 @@ examples:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """
-    What the command takes.
-    """
+    """What the command takes."""
     parser.add_argument("-t", "--tty", action="store_true", help="give a command a terminal")
     parser.add_argument("-n", "--no-input", action="store_true", help="give it no input")
     pool_options(parser)
@@ -36,9 +32,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """
-    Do it.
-    """
+    """Do it."""
     words: list[str] = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
     tty = arguments.tty or (not words and sys.stdin.isatty())
     script = " ".join(words) if words else SHELL

@@ -1,6 +1,4 @@
-"""
-`kettle status`: what the pool consists of and does.
-"""
+"""`kettle status`: what the pool consists of and does."""
 
 import argparse
 import re
@@ -55,9 +53,7 @@ _SLOT_STYLES: Final = {"claimed": "running", "unclaimed": "", "drained": "idle",
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """
-    What the command takes.
-    """
+    """What the command takes."""
     parser.add_argument("--slots", action="store_true", help="every slot, dynamic ones too")
     parser.add_argument("--absent", action="store_true", help="the slots of machines that fell silent")
     parser.add_argument("--master", action="store_true", help="the daemons of every host")
@@ -69,9 +65,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """
-    Show it.
-    """
+    """Show it."""
     wanted = _constraint(arguments.pool, arguments.constraint)
     if arguments.ads:
         ads = with_pool(arguments, lambda pool: pool.ads(arguments.ads, constraint=wanted, forwarded=True))
@@ -124,9 +118,7 @@ def _constraint(pool: str, constraint: str) -> str:
 
 
 def _local(home: Path | None) -> Any:
-    """
-    The roster of the master of this machine's pool; None if there is none here.
-    """
+    """The roster of the master of this machine's pool; None if there is none here."""
     from kettle.pool import PoolError, state
 
     try:
@@ -227,9 +219,7 @@ def _slot(ad: Ad, now: float) -> list[Cell]:
 
 
 def _of(ad: Ad, free: str, total: str, text: Callable[[float], str]) -> str:
-    """
-    What is left of what a partitionable slot has.
-    """
+    """What is left of what a partitionable slot has."""
     left, whole = number(ad, free), number(ad, total)
     if ad.get("SlotType") != "Partitionable" or not whole:
         return text(left)

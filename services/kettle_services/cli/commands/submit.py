@@ -1,6 +1,4 @@
-"""
-`kettle submit`: from a submit file to jobs in the queue.
-"""
+"""`kettle submit`: from a submit file to jobs in the queue."""
 
 import argparse
 import re
@@ -47,9 +45,7 @@ _GIVEN: Final = re.compile(r"(\+?[A-Za-z0-9_.]+)\s*=\s*(.*)", re.DOTALL)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """
-    What the command takes.
-    """
+    """What the command takes."""
     parser.add_argument("file", metavar="FILE", help="the submit file; - for standard input")
     parser.add_argument(
         "given",
@@ -64,9 +60,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """
-    Submit, or show.
-    """
+    """Submit, or show."""
     given = _given(arguments.given)
     try:
         if arguments.file == "-":

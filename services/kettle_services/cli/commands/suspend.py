@@ -1,6 +1,4 @@
-"""
-`kettle suspend`.
-"""
+"""`kettle suspend`."""
 
 import argparse
 from typing import Final
@@ -20,14 +18,10 @@ examples:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """
-    What the command takes.
-    """
+    """What the command takes."""
     act_arguments(parser, verb="have stand still")
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """
-    Do it.
-    """
+    """Do it."""
     return act(arguments, screen, "suspend")

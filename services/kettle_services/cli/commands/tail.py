@@ -1,6 +1,4 @@
-"""
-`kettle tail`.
-"""
+"""`kettle tail`."""
 
 import argparse
 from typing import Final
@@ -26,9 +24,7 @@ _USUAL_BYTES: Final = 1024
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """
-    What the command takes.
-    """
+    """What the command takes."""
     parser.add_argument("job", metavar="ID", help="CLUSTER.PROC, as in 12.3")
     parser.add_argument(
         "files", nargs="*", metavar="FILE", help="files of its sandbox (default: its standard output)"
@@ -47,9 +43,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """
-    Do it.
-    """
+    """Do it."""
     names = list(dict.fromkeys(arguments.files))
     if arguments.stderr:
         names.append(STDERR)
@@ -93,9 +87,7 @@ async def _show(visit: Visit, names: list[str], most: int, screen: Screen) -> in
 
 
 def _tell(screen: Screen, name: str, offset: int, data: bytes) -> None:
-    """
-    As it is, or as a line of JSON, in which what is no text is replaced.
-    """
+    """As it is, or as a line of JSON, in which what is no text is replaced."""
     if screen.as_json:
         screen.json_line({"file": name, "offset": offset, "text": data.decode(errors="replace")})
         return

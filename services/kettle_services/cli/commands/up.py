@@ -1,6 +1,4 @@
-"""
-`kettle up`: start the pool of this machine.
-"""
+"""`kettle up`: start the pool of this machine."""
 
 import argparse
 from typing import Final
@@ -23,9 +21,7 @@ examples:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """
-    What the command takes.
-    """
+    """What the command takes."""
     home_option(parser)
     parser.add_argument(
         "--timeout", type=seconds, default=60.0, metavar="SECONDS", help="how long it may take (default: 60)"
@@ -34,9 +30,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """
-    Start it and say where it is.
-    """
+    """Start it and say where it is."""
     from kettle.pool import PoolError, up
 
     def progress(text: str) -> None:

@@ -1,6 +1,4 @@
-"""
-`kettle usage`: what was used, added up by owners, groups, projects, machines, days and months.
-"""
+"""`kettle usage`: what was used, added up by owners, groups, projects, machines, days and months."""
 
 import argparse
 from datetime import UTC, datetime
@@ -48,9 +46,7 @@ _MOST_DAYS: Final = 10_000
 
 
 def arguments(parser: TimeParser) -> None:
-    """
-    What the command takes.
-    """
+    """What the command takes."""
     parser.add_argument(
         "--by", type=_axes, default=["owner"], metavar="WHAT[,WHAT]",
         help=f"one or two of {', '.join(AXES)} (default: owner)",
@@ -89,9 +85,7 @@ def arguments(parser: TimeParser) -> None:
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """
-    Ask, and show or write.
-    """
+    """Ask, and show or write."""
     form = _format(arguments, screen)
     found = _found(arguments)
     if form == "table":
@@ -184,9 +178,7 @@ def _written(found: Ledger, form: str) -> bytes:
 
 
 def show(found: Ledger, screen: Screen) -> None:
-    """
-    A table, with totals and, on a terminal, a bar for the core hours of each row.
-    """
+    """A table, with totals and, on a terminal, a bar for the core hours of each row."""
     most = max((row.slot_time for row in found.rows), default=0)
     titles = [*(axis.upper() for axis in found.by), "JOBS", "ATTEMPTS", *_HOURS]
     titles.insert(titles.index("CPU") + 1, "EFF")

@@ -1,6 +1,4 @@
-"""
-`kettle userprio`.
-"""
+"""`kettle userprio`."""
 
 import argparse
 from datetime import datetime
@@ -46,9 +44,7 @@ _SETTINGS: Final[dict[str, tuple[Setting, str]]] = {
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """
-    What the command takes.
-    """
+    """What the command takes."""
     parser.add_argument("names", metavar="SUBMITTER", nargs="*", help="only these")
     change = parser.add_argument_group("for administrators").add_mutually_exclusive_group()
     for option, (_, says) in _SETTINGS.items():
@@ -61,9 +57,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """
-    Show, or change.
-    """
+    """Show, or change."""
     chosen = [option for option in (*_SETTINGS, "resetusage", "delete") if getattr(arguments, option)]
     if not chosen and not arguments.resetall:
         names = list(arguments.names)
@@ -107,9 +101,7 @@ def _told(option: str, arguments: argparse.Namespace, submitters: int) -> str:
 
 
 def show(found: Priorities, screen: Screen) -> None:
-    """
-    A table on a terminal, JSON elsewhere.
-    """
+    """A table on a terminal, JSON elsewhere."""
     if screen.as_json or not screen.terminal:
         screen.json(msgspec.to_builtins(found))
         return

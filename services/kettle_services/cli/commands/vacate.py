@@ -1,6 +1,4 @@
-"""
-`kettle vacate`.
-"""
+"""`kettle vacate`."""
 
 import argparse
 from typing import Final
@@ -22,9 +20,7 @@ examples:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """
-    What the command takes.
-    """
+    """What the command takes."""
     act_arguments(parser, verb="have leave their machines")
     parser.add_argument(
         "--fast", action="store_true", help="kill them at once: no signal, no time, no checkpoint"
@@ -32,7 +28,5 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """
-    Do it.
-    """
+    """Do it."""
     return act(arguments, screen, "vacate_fast" if arguments.fast else "vacate")

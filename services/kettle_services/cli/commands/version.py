@@ -1,6 +1,4 @@
-"""
-`kettle version`.
-"""
+"""`kettle version`."""
 
 import argparse
 import platform
@@ -16,16 +14,12 @@ Which Kettle this is.
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """
-    What the command takes.
-    """
+    """What the command takes."""
     json_option(parser)
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """
-    Say it.
-    """
+    """Say it."""
     del arguments
     try:
         ours = version("kettle")

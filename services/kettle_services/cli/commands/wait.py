@@ -1,6 +1,4 @@
-"""
-`kettle wait`: until jobs have ended.
-"""
+"""`kettle wait`: until jobs have ended."""
 
 import argparse
 import asyncio
@@ -31,9 +29,7 @@ _SHOWN: Final = 5
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """
-    What the command takes.
-    """
+    """What the command takes."""
     job_options(parser, verb="wait for")
     parser.add_argument("--for", dest="limit", type=seconds, metavar="SECONDS", help="give up after so long")
     parser.add_argument("--log", metavar="FILE", help="look into this job event log, and ask no pool")
@@ -48,9 +44,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """
-    Wait, then sum up.
-    """
+    """Wait, then sum up."""
     if (arguments.owner or arguments.constraint or arguments.jobset) and arguments.ids:
         raise UsageError("name jobs by id, or by --jobset, --owner and --constraint, but not both at once")
     if arguments.log and (arguments.jobset or arguments.owner or arguments.constraint):
@@ -116,9 +110,7 @@ async def _wait(watched: AsyncIterator[Progress], arguments: argparse.Namespace,
 
 
 def summary(progress: Progress) -> str:
-    """
-    How it went, in a sentence.
-    """
+    """How it went, in a sentence."""
     if not progress.total:
         return "There is no job to wait for."
     bad = progress.bad()
@@ -132,9 +124,7 @@ def summary(progress: Progress) -> str:
 
 
 def how(state: JobState) -> str:
-    """
-    How a job ended.
-    """
+    """How a job ended."""
     if state.status == "removed":
         return "removed"
     return f"signal {state.exit_signal}" if state.exit_signal is not None else f"exit code {state.exit_code}"
@@ -158,9 +148,7 @@ class _Quiet:
 
 
 class Bar:
-    """
-    A progress bar on standard error.
-    """
+    """A progress bar on standard error."""
 
     def __init__(self) -> None:
         from rich.console import Console

@@ -1,6 +1,4 @@
-"""
-`kettle what-if`: how long people would have waited, and what they would have had, by other rules.
-"""
+"""`kettle what-if`: how long people would have waited, and what they would have had, by other rules."""
 
 import argparse
 import asyncio
@@ -54,9 +52,7 @@ examples:
 
 
 def arguments(parser: TimeParser) -> None:
-    """
-    What the command takes.
-    """
+    """What the command takes."""
     parser.add_argument("names", metavar="SUBMITTER", nargs="*", help="show only these")
     parser.add_argument(
         "--since",
@@ -85,9 +81,7 @@ def arguments(parser: TimeParser) -> None:
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """
-    Read, play twice, and show.
-    """
+    """Read, play twice, and show."""
     from kettle.client import home_directory
     from kettle.eventsourcing.log import LogError
     from kettle_services.cli import outcomes, plots

@@ -1,6 +1,4 @@
-"""
-`kettle why`: why a job is where it is.
-"""
+"""`kettle why`: why a job is where it is."""
 
 import argparse
 import time
@@ -28,18 +26,14 @@ examples:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """
-    What the command takes.
-    """
+    """What the command takes."""
     parser.add_argument("job", metavar="JOB", help="CLUSTER.PROC, as in 12.3")
     json_option(parser)
     pool_options(parser)
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """
-    Ask and tell.
-    """
+    """Ask and tell."""
     try:
         job = job_id(arguments.job)
     except ClientError as error:
@@ -54,9 +48,7 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
 
 
 def show(told: Answer, screen: Screen) -> None:
-    """
-    The sentences, then the clauses as a table.
-    """
+    """The sentences, then the clauses as a table."""
     first, *others = told.sentences
     screen.say(screen.paint(first, "strong"))
     for sentence in others:

@@ -1,6 +1,4 @@
-"""
-`kettle log archive`: old pieces of the log into files, and whether the files are right.
-"""
+"""`kettle log archive`: old pieces of the log into files, and whether the files are right."""
 
 import argparse
 import asyncio
@@ -20,9 +18,7 @@ from kettle_services.cli.spans import counted, size
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """
-    Archive, or verify.
-    """
+    """Archive, or verify."""
     home: Path = arguments.home or home_directory()
     directory: Path = arguments.directory or archive_directory(home)
     try:

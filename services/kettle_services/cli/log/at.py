@@ -1,6 +1,4 @@
-"""
-`kettle log at`: the pool as it was at a moment.
-"""
+"""`kettle log at`: the pool as it was at a moment."""
 
 import argparse
 import asyncio
@@ -41,9 +39,7 @@ _RIGHT: Final = frozenset(
 
 
 class ShardThen(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    Where a shard was.
-    """
+    """Where a shard was."""
 
     shard: str
     frame: int
@@ -57,9 +53,7 @@ class ShardThen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Moment(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    The pool at one moment.
-    """
+    """The pool at one moment."""
 
     at: str
     shards: list[ShardThen]
@@ -72,9 +66,7 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """
-    Fold and print.
-    """
+    """Fold and print."""
     home: Path = arguments.home or home_directory()
 
     async def look() -> Moment:
@@ -112,9 +104,7 @@ async def moment_of(found: Sequence[Place], at: int, *, owners: Sequence[str] = 
 
 
 async def fold(place: Place, until: int, bar: Bar) -> Then | None:
-    """
-    The fold of a shard's events up to a frame; None for a shard that has none.
-    """
+    """The fold of a shard's events up to a frame; None for a shard that has none."""
     folded = fold_of(place.shard)
     if folded is None:
         return None

@@ -1,6 +1,4 @@
-"""
-Progress bars on standard error, for work that takes a while; nothing where no person looks.
-"""
+"""Progress bars on standard error, for work that takes a while; nothing where no person looks."""
 
 from __future__ import annotations
 
@@ -14,14 +12,10 @@ if TYPE_CHECKING:
 
 
 class Bar(Protocol):
-    """
-    Is told how far one of several things has come.
-    """
+    """Is told how far one of several things has come."""
 
     def __call__(self, name: str, done: int, total: int) -> None:
-        """
-        `done` of `total`, of the thing of this name.
-        """
+        """`done` of `total`, of the thing of this name."""
         ...
 
 
@@ -31,9 +25,7 @@ def _nowhere(name: str, done: int, total: int) -> None:
 
 @contextmanager
 def bars(screen: Screen, unit: str) -> Generator[Bar]:
-    """
-    One bar for each name that is told of, as long as the context lasts.
-    """
+    """One bar for each name that is told of, as long as the context lasts."""
     if screen.as_json or not screen.err.isatty():
         yield _nowhere
         return

@@ -1,6 +1,4 @@
-"""
-`kettle log check`: the audit, as a table.
-"""
+"""`kettle log check`: the audit, as a table."""
 
 import argparse
 import asyncio
@@ -25,9 +23,7 @@ _PROJECTION: Final = "projection."
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """
-    Audit, and print what is wrong.
-    """
+    """Audit, and print what is wrong."""
     home: Path = arguments.home or home_directory()
     try:
         with bars(screen, "frames") as bar:
@@ -74,9 +70,7 @@ def _print(report: AuditReport, screen: Screen, subjects: Subjects) -> None:
 
 
 def repair_of(check: str, shard: str, subjects: Subjects) -> str:
-    """
-    What to do about a problem that a check has found; empty: nothing can be done by command.
-    """
+    """What to do about a problem that a check has found; empty: nothing can be done by command."""
     if check.startswith(_PROJECTION):
         name = check.removeprefix(_PROJECTION)
         return f"It is derived: kettle log rebuild {name} makes it again from the log."

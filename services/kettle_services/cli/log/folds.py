@@ -34,9 +34,7 @@ from kettle_wire.jobs import JobId
 
 
 def schedd_fold(shard: str) -> Fold:
-    """
-    What the events of a schedd's shard make of its working set.
-    """
+    """What the events of a schedd's shard make of its working set."""
     queue = Queue(shard.partition(".")[2])
 
     def fold(stream: str, event: Event, at: int) -> Iterable[tuple[str, bytes | None]]:
@@ -46,9 +44,7 @@ def schedd_fold(shard: str) -> Fold:
 
 
 def collector_fold(shard: str) -> Fold:
-    """
-    What the events of a collector's shard make of its working set.
-    """
+    """What the events of a collector's shard make of its working set."""
     del shard
 
     def fold(stream: str, event: Event, at: int) -> Iterable[tuple[str, bytes | None]]:
@@ -84,9 +80,7 @@ WORKING_SETS: Final[Folds] = {
 
 
 class JobThen(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    A job that was in the queue.
-    """
+    """A job that was in the queue."""
 
     shard: str
     job: str
@@ -101,9 +95,7 @@ class JobThen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClaimThen(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    A claim that was held.
-    """
+    """A claim that was held."""
 
     shard: str
     claim: str
@@ -117,9 +109,7 @@ class ClaimThen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MachineThen(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    A machine that was there.
-    """
+    """A machine that was there."""
 
     machine: str
     joined: int
@@ -130,13 +120,13 @@ class MachineThen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OwnerThen(msgspec.Struct, kw_only=True):
-    """
-    What an owner had in the queue, and had used; times in seconds.
-    """
+    """What an owner had in the queue, and had used; times in seconds."""
 
     owner: str
     priority: float = LEAST
-    """The real priority; smaller is better. Factors that nobody set are a setting, so they are not in the log."""
+    """
+    The real priority; smaller is better. Factors that nobody set are a setting, so they are not in the log.
+    """
     running: int = 0
     running_cores: float = 0.0
     idle: int = 0
@@ -149,9 +139,7 @@ class OwnerThen(msgspec.Struct, kw_only=True):
 
 
 class QueueThen:
-    """
-    The queue of one schedd, its claims, and what was used of them.
-    """
+    """The queue of one schedd, its claims, and what was used of them."""
 
     def __init__(self, shard: str) -> None:
         self.shard = shard
@@ -162,24 +150,18 @@ class QueueThen:
 
     @cached_property
     def queue(self) -> Queue:
-        """
-        The queue after all that was fed.
-        """
+        """The queue after all that was fed."""
         return self._replay.queue()
 
     def feed(self, frame: Frame, events: Sequence[Event]) -> None:
-        """
-        Fold the next frame.
-        """
+        """Fold the next frame."""
         self._replay.feed(frame)
         self._past.feed(frame, events)
         for attempt in self._past.take().attempts:
             self._spent.setdefault(attempt.owner, Spent()).add(attempt)
 
     def jobs(self) -> list[JobThen]:
-        """
-        The jobs in the queue, in its order.
-        """
+        """The jobs in the queue, in its order."""
         return [self._job(job) for job in sorted(self.queue.jobs)]
 
     def _job(self, job: JobId) -> JobThen:
@@ -198,9 +180,7 @@ class QueueThen:
         )
 
     def claims(self) -> list[ClaimThen]:
-        """
-        The claims that are held, by slot.
-        """
+        """The claims that are held, by slot."""
         held = sorted(
             self.queue.claims.values(), key=lambda claim: (claim.granted.startd, claim.granted.slot)
         )
@@ -218,9 +198,7 @@ class QueueThen:
         ]
 
     def add_to(self, owners: dict[str, OwnerThen]) -> None:
-        """
-        Add what each owner has here.
-        """
+        """Add what each owner has here."""
         for job in self.jobs():
             owner = owners.setdefault(job.owner, OwnerThen(owner=job.owner))
             match job.status:
@@ -243,9 +221,7 @@ class QueueThen:
 
 
 class MachinesThen:
-    """
-    The machines of a pool.
-    """
+    """The machines of a pool."""
 
     def __init__(self, shard: str) -> None:
         self.shard = shard
@@ -253,9 +229,7 @@ class MachinesThen:
         self._joined: dict[str, tuple[MachineJoined, int]] = {}
 
     def feed(self, frame: Frame, events: Sequence[Event]) -> None:
-        """
-        Fold the next frame.
-        """
+        """Fold the next frame."""
         for event in events:
             fold_machines(self._there, event)
             match event:
@@ -267,9 +241,7 @@ class MachinesThen:
                     pass
 
     def machines(self) -> list[MachineThen]:
-        """
-        Those that are there, by name.
-        """
+        """Those that are there, by name."""
         return [
             MachineThen(machine=name, joined=at, cpus=joined.cpus, memory=joined.memory)
             for name in sorted(self._there)
@@ -278,9 +250,7 @@ class MachinesThen:
 
 
 class CyclesThen:
-    """
-    What negotiation said last, and the accountant's principals.
-    """
+    """What negotiation said last, and the accountant's principals."""
 
     def __init__(self, shard: str) -> None:
         self.shard = shard
@@ -289,9 +259,7 @@ class CyclesThen:
         self._half_life = 0.0
 
     def feed(self, frame: Frame, events: Sequence[Event]) -> None:
-        """
-        Fold the next frame.
-        """
+        """Fold the next frame."""
         del frame
         for event in events:
             if isinstance(event, CycleNegotiated):
@@ -305,15 +273,11 @@ class CyclesThen:
 
     @property
     def principals(self) -> Mapping[str, Principal]:
-        """
-        All who are known, accounting groups too, as of their last charge.
-        """
+        """All who are known, accounting groups too, as of their last charge."""
         return self._principals
 
     def priorities(self, at: float) -> dict[str, float]:
-        """
-        Real priorities at a moment, seconds since the epoch, of those who were ever charged.
-        """
+        """Real priorities at a moment, seconds since the epoch, of those who were ever charged."""
         if not self._half_life:
             return {}
         return {
@@ -326,9 +290,7 @@ Then: TypeAlias = QueueThen | MachinesThen | CyclesThen
 
 
 def fold_of(shard: str) -> Then | None:
-    """
-    What folds the events of a shard; None for one of another kind.
-    """
+    """What folds the events of a shard; None for one of another kind."""
     match shard.partition(".")[0]:
         case "schedd":
             return QueueThen(shard)

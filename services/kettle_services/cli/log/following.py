@@ -1,6 +1,4 @@
-"""
-Going on as it happens: the bus says that there is something new, the log says what.
-"""
+"""Going on as it happens: the bus says that there is something new, the log says what."""
 
 import asyncio
 import os
@@ -26,9 +24,7 @@ LOOK_S: Final = 1.0
 
 @asynccontextmanager
 async def audit_bus(home: Path, *, patience: float) -> AsyncGenerator[NatsBus]:
-    """
-    A connection to the pool's bus that may read frames.
-    """
+    """A connection to the pool's bus that may read frames."""
     pool = PoolFile.load(home)
     own = home / "credentials" / f"{ROLE}.nk"
     # A site's own servers may know the audit by a key, by that of the person, or nobody by anything.
@@ -45,9 +41,7 @@ async def audit_bus(home: Path, *, patience: float) -> AsyncGenerator[NatsBus]:
 
 
 class Followed:
-    """
-    Shards from where somebody has read them.
-    """
+    """Shards from where somebody has read them."""
 
     def __init__(self, chosen: Sequence[tuple[Place, Narrow]]) -> None:
         self._chosen = list(chosen)
@@ -58,9 +52,7 @@ class Followed:
     async def open(
         cls, home: Path, chosen: Sequence[tuple[Place, Narrow]], *, patience: float
     ) -> AsyncGenerator["Followed"]:
-        """
-        Listen as long as the context lasts.
-        """
+        """Listen as long as the context lasts."""
         followed = cls(chosen)
         async with audit_bus(home, patience=patience) as bus, asyncio.TaskGroup() as tasks:
             loops = [tasks.create_task(followed._hear(bus, place, narrow.until)) for place, narrow in chosen]
@@ -71,9 +63,7 @@ class Followed:
                     loop.cancel()
 
     async def news(self) -> AsyncGenerator[tuple[Place, Narrow], None]:
-        """
-        What is to be read next, for ever.
-        """
+        """What is to be read next, for ever."""
         while True:
             self._moved.clear()
             for index, (place, narrow) in enumerate(self._chosen):

@@ -1,6 +1,4 @@
-"""
-Whose an event is.
-"""
+"""Whose an event is."""
 
 from collections.abc import Sequence
 
@@ -23,9 +21,7 @@ class Owners:
         self._wanted: dict[str, bool] = {}
 
     async def takes(self, row: Row) -> bool:
-        """
-        Whether an event is of one of them; what cannot be read is everybody's.
-        """
+        """Whether an event is of one of them; what cannot be read is everybody's."""
         kind, _, name = row.entry.stream.partition("/")
         match kind:
             case "job" | "factory":

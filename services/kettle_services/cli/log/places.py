@@ -26,25 +26,19 @@ ARCHIVE: Final = "KETTLE_ARCHIVE_DIRECTORY"
 
 
 class Place(msgspec.Struct, frozen=True):
-    """
-    One shard, where it stands, and the log that holds it.
-    """
+    """One shard, where it stands, and the log that holds it."""
 
     log: PgLog
     tenure: Tenure
 
     @property
     def shard(self) -> str:
-        """
-        Its name.
-        """
+        """Its name."""
         return self.tenure.shard
 
 
 class Places(msgspec.Struct, frozen=True):
-    """
-    The shards of a pool.
-    """
+    """The shards of a pool."""
 
     logs: Sequence[PgLog]
     """The first one's database has the tables of projections."""
@@ -105,9 +99,7 @@ class _Accounting(msgspec.Struct, frozen=True):
 
 
 class _Configured(msgspec.Struct, frozen=True):
-    """
-    What the services have been told that whoever reads their log has to know, too.
-    """
+    """What the services have been told that whoever reads their log has to know, too."""
 
     kettle: _Shared = _Shared()
     accounting: _Accounting = _Accounting()

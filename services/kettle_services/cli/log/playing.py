@@ -1,6 +1,4 @@
-"""
-`kettle what-if`: a period of the log, read and played with other rules.
-"""
+"""`kettle what-if`: a period of the log, read and played with other rules."""
 
 import os
 from collections.abc import Sequence
@@ -37,9 +35,7 @@ class _Configured(msgspec.Struct, frozen=True):
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    What somebody wants to know; times in microseconds.
-    """
+    """What somebody wants to know; times in microseconds."""
 
     home: Path
     since: int
@@ -131,8 +127,6 @@ def answer(asked: Asked, period: Period, base: Change, changed: Change, bar: Bar
 
 
 def nobody_of(found: WhatIf, factors: Sequence[str]) -> list[str]:
-    """
-    Those of whom a factor is said and who had neither jobs nor claims.
-    """
+    """Those of whom a factor is said and who had neither jobs nor claims."""
     known = {one.name for one in found.submitters}
     return [name for name in factors if name not in known and not name.startswith("<")]

@@ -1,6 +1,4 @@
-"""
-How submitters stood over time, from the recorded charges by the accountant's own fold.
-"""
+"""How submitters stood over time, from the recorded charges by the accountant's own fold."""
 
 import bisect
 from collections.abc import Sequence
@@ -21,9 +19,7 @@ _OFTEN: Final = 256
 
 
 class Stood(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    How a submitter stood at a moment.
-    """
+    """How a submitter stood at a moment."""
 
     priority: float
     """Real priority."""
@@ -36,9 +32,7 @@ class Stood(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Samples:
-    """
-    Standings at given moments, rising, seconds since the epoch; of accounting groups under `<group>`.
-    """
+    """Standings at given moments, rising, seconds since the epoch; of accounting groups under `<group>`."""
 
     def __init__(self, moments: Sequence[float]) -> None:
         self.moments = moments
@@ -47,16 +41,12 @@ class Samples:
         self._then = CyclesThen(_NEGOTIATOR)
 
     def feed(self, frame: Frame, events: Sequence[Event]) -> None:
-        """
-        Fold the next frame; what is before it is over.
-        """
+        """Fold the next frame; what is before it is over."""
         self._pass(bisect.bisect_left(self.moments, frame.at / 1e6))
         self._then.feed(frame, events)
 
     def end(self) -> None:
-        """
-        Nothing more is recorded.
-        """
+        """Nothing more is recorded."""
         self._pass(len(self.moments))
 
     def _pass(self, until: int) -> None:

@@ -1,6 +1,4 @@
-"""
-`kettle log projections` and `kettle log rebuild`: how far the tables are, and how they are made anew.
-"""
+"""`kettle log projections` and `kettle log rebuild`: how far the tables are, and how they are made anew."""
 
 import argparse
 import asyncio
@@ -25,9 +23,7 @@ _FORGET_CURSOR: Final = "UPDATE log.projection SET frame = 0 WHERE name = 'worki
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """
-    Tell, or make anew.
-    """
+    """Tell, or make anew."""
     home: Path = arguments.home or home_directory()
     try:
         if arguments.what == "projections":
@@ -49,9 +45,7 @@ async def _tell(home: Path, arguments: argparse.Namespace, screen: Screen) -> in
 
 
 def _kept(lag: Lag) -> bool:
-    """
-    Every shard has a place for a working set; only those of some kinds are ever filled.
-    """
+    """Every shard has a place for a working set; only those of some kinds are ever filled."""
     return lag.projection != WORKING_SET or lag.shard.partition(".")[0] in WORKING_SETS
 
 

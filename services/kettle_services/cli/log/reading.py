@@ -42,9 +42,7 @@ SELECT coalesce(max(a.last_frame), 0) FROM log.archive a JOIN log.shard s ON s.i
 
 
 class Row(msgspec.Struct, frozen=True):
-    """
-    One event, with where it stands.
-    """
+    """One event, with where it stands."""
 
     shard: str
     frame: int
@@ -67,9 +65,7 @@ class Narrow(msgspec.Struct, frozen=True):
     streams: frozenset[str] = frozenset()
 
     def takes(self, entry: Entry) -> bool:
-        """
-        Whether type and stream are among those wanted.
-        """
+        """Whether type and stream are among those wanted."""
         return (not self.streams or entry.stream in self.streams) and (
             not self.types or any(fnmatch.fnmatchcase(entry.type, pattern) for pattern in self.types)
         )
@@ -137,7 +133,9 @@ async def _from_log(
 
 
 def _singles(row: Row, narrow: Narrow) -> list[Row]:
-    """Those of the events that a row stands for that are wanted; one that cannot be read is shown as it is."""
+    """
+    Those of the events that a row stands for that are wanted; one that cannot be read is shown as it is.
+    """
     if not stands_for_many(row.entry):
         return [row] if narrow.takes(row.entry) else []
     if row.entry.stream in narrow.streams:

@@ -29,9 +29,7 @@ def last_until(first: int, last: int, at: int) -> Search:
 
 
 async def frame_at(log: PgLog, shard: str, last: int, at: int) -> int:
-    """
-    The last frame of a shard, of those up to `last`, that is not later than `at`; 0: there is none.
-    """
+    """The last frame of a shard, of those up to `last`, that is not later than `at`; 0: there is none."""
     search = last_until(1, last, at)
     try:
         asked = next(search)
@@ -42,9 +40,7 @@ async def frame_at(log: PgLog, shard: str, last: int, at: int) -> int:
 
 
 async def time_of(log: PgLog, shard: str, frame: int) -> int:
-    """
-    When a frame was closed, microseconds since the epoch; 0 for one that is not there.
-    """
+    """When a frame was closed, microseconds since the epoch; 0 for one that is not there."""
     async for found in log.read(shard, after=frame - 1, until=frame):
         return found.at
     return 0

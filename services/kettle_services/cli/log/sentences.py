@@ -1,6 +1,4 @@
-"""
-What recorded events say, in a sentence each; also those that cannot be read.
-"""
+"""What recorded events say, in a sentence each; also those that cannot be read."""
 
 from typing import Final
 
@@ -15,9 +13,7 @@ _BYTES: Final = 32
 
 
 class Told(msgspec.Struct, frozen=True):
-    """
-    An event in words; `event` is None if it cannot be read.
-    """
+    """An event in words; `event` is None if it cannot be read."""
 
     sentence: str
     style: str
@@ -25,9 +21,7 @@ class Told(msgspec.Struct, frozen=True):
 
 
 def told(row: Row) -> Told:
-    """
-    What an event says.
-    """
+    """What an event says."""
     try:
         event = decode(row.entry.data)
     except UnknownEventError as error:
@@ -37,8 +31,6 @@ def told(row: Row) -> Told:
 
 
 def shortened(data: bytes) -> str:
-    """
-    Bytes as hexadecimal digits, not more than a line takes.
-    """
+    """Bytes as hexadecimal digits, not more than a line takes."""
     more = f"... ({len(data)} bytes)" if len(data) > _BYTES else ""
     return f"{data[:_BYTES].hex()}{more}"

@@ -1,6 +1,4 @@
-"""
-`kettle log show`: events in order.
-"""
+"""`kettle log show`: events in order."""
 
 import argparse
 import asyncio
@@ -31,9 +29,7 @@ _QUEUES: Final = "schedd."
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """
-    Print them.
-    """
+    """Print them."""
     home: Path = arguments.home or home_directory()
     try:
         asyncio.run(_show(home, arguments, screen))
@@ -67,9 +63,7 @@ async def _show(home: Path, arguments: argparse.Namespace, screen: Screen) -> No
 
 
 def _worth(found: list[Place], arguments: argparse.Namespace) -> list[Place]:
-    """
-    Where jobs are asked for, shards without jobs need not be read.
-    """
+    """Where jobs are asked for, shards without jobs need not be read."""
     if arguments.job is None and arguments.cluster is None:
         return found
     return [place for place in found if place.shard.startswith(_QUEUES)]
@@ -117,9 +111,7 @@ async def _of(place: Place, narrow: Narrow, owners: Sequence[str]) -> AsyncGener
 
 
 async def _merged(sources: Sequence[AsyncGenerator[Row, None]]) -> AsyncGenerator[Row, None]:
-    """
-    The events of several shards by time; those of one shard stay in their order.
-    """
+    """The events of several shards by time; those of one shard stay in their order."""
     async with AsyncExitStack() as stack:
         readers: list[AsyncIterator[Row]] = [
             await stack.enter_async_context(aclosing(source)) for source in sources
@@ -141,9 +133,7 @@ async def _merged(sources: Sequence[AsyncGenerator[Row, None]]) -> AsyncGenerato
 
 
 class Printer:
-    """
-    One line per event, or one JSON object; not more than `most` of them.
-    """
+    """One line per event, or one JSON object; not more than `most` of them."""
 
     def __init__(self, screen: Screen, shown: Sequence[Place], *, long: bool, most: int | None) -> None:
         self._screen = screen
@@ -154,22 +144,16 @@ class Printer:
 
     @property
     def empty(self) -> bool:
-        """
-        Whether nothing has been printed.
-        """
+        """Whether nothing has been printed."""
         return self._none
 
     @property
     def full(self) -> bool:
-        """
-        Whether no more are wanted.
-        """
+        """Whether no more are wanted."""
         return self._left == 0
 
     async def show(self, rows: AsyncGenerator[Row, None]) -> None:
-        """
-        Print them, and let go of where they come from.
-        """
+        """Print them, and let go of where they come from."""
         async with aclosing(rows):
             async for row in rows:
                 self._print(row)

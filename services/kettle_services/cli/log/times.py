@@ -1,6 +1,4 @@
-"""
-Moments as people write them, and as a log has them: microseconds since the epoch.
-"""
+"""Moments as people write them, and as a log has them: microseconds since the epoch."""
 
 import argparse
 import re
@@ -29,26 +27,20 @@ class TimeParser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]  # argparse's stubs have three overloads for one function
         self, args: Sequence[str] | None = None, namespace: N | None = None
     ) -> tuple[N, list[str]]:
-        """
-        See argparse.
-        """
+        """See argparse."""
         words = [_AGO.sub(r"\1", word) if _AGO.fullmatch(word) else word for word in args or ()]
         return super().parse_known_args(words, namespace)  # type: ignore[return-value]  # as above
 
 
 def span(text: str) -> float:
-    """
-    Seconds of `30d`, `2h30m`, `90s`; raises ValueError.
-    """
+    """Seconds of `30d`, `2h30m`, `90s`; raises ValueError."""
     if not _SPAN.fullmatch(text):
         raise ValueError(f"'{text}' is no span of time: write it as 90s, 10m, 2h30m, 30d or 4w")
     return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
 
 
 def span_argument(text: str) -> float:
-    """
-    The type of an argument that is a span of time.
-    """
+    """The type of an argument that is a span of time."""
     try:
         return span(text)
     except ValueError as error:
@@ -76,9 +68,7 @@ def moment(text: str, *, now: datetime) -> int:
 
 
 def moment_argument(text: str) -> int:
-    """
-    The type of an argument that is a moment.
-    """
+    """The type of an argument that is a moment."""
     try:
         return moment(text, now=datetime.now(UTC))
     except ValueError as error:
@@ -86,21 +76,15 @@ def moment_argument(text: str) -> int:
 
 
 def micros(when: datetime) -> int:
-    """
-    Microseconds since the epoch; a moment without a zone is one of local time.
-    """
+    """Microseconds since the epoch; a moment without a zone is one of local time."""
     return (when.astimezone(UTC) - _EPOCH) // timedelta(microseconds=1)
 
 
 def precise(at: int) -> str:
-    """
-    A moment in local time, to the microsecond.
-    """
+    """A moment in local time, to the microsecond."""
     return f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(at // 1_000_000))}.{at % 1_000_000:06}"
 
 
 def rfc3339(at: int) -> str:
-    """
-    A moment for programs.
-    """
+    """A moment for programs."""
     return (_EPOCH + timedelta(microseconds=at)).isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -16,7 +16,9 @@ from kettle_wire.subjects import FORWARDED, unkey
 SUBMITTER: Final = "Submitter"
 SLOT: Final = "Machine"
 ABSENT: Final = "Absent"
-"""Under this stand the slots of absent machines in the bucket, so that only collectors see them: they can run nothing."""
+"""
+Under this stand the slots of absent machines in the bucket, so that only collectors see them: they can run nothing.
+"""
 CLOCK: Final = "MyCurrentTime"
 SOURCE: Final = "ForwardedFrom"
 """What an ad has that another pool forwards: which one, by the credential that put it there."""

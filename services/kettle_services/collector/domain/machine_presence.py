@@ -30,7 +30,9 @@ class Sighting(msgspec.Struct, frozen=True):
 
 
 def sighting_of(key: str, ad: Mapping[str, Scalar]) -> Sighting | None:
-    """The machine that an ad is of, whose attributes have lower-case names; None for ads that are of no machine."""
+    """
+    The machine that an ad is of, whose attributes have lower-case names; None for ads that are of no machine.
+    """
     kind = type_of(key)
     if kind not in {STARTD, SLOT} or key.startswith(f"{ABSENT}.") or is_forwarded(key):
         return None
@@ -92,7 +94,9 @@ class Machines:
         return [] if machine in self._keys else [self._leave(machine, "expired" if ran_out else "drained")]
 
     def listed(self, keys: Iterable[str], *, deadline: float) -> None:
-        """The bus began anew, and these are all ads there are: who has none has until `deadline` to come back."""
+        """
+        The bus began anew, and these are all ads there are: who has none has until `deadline` to come back.
+        """
         for key in self._of.keys() - set(keys):
             self._forget(key)
         for machine in self._joined - self._keys.keys():

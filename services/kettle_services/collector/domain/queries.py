@@ -53,7 +53,9 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Page(msgspec.Struct, frozen=True):
-    """Ads in the order of their names; `rest`: behind which place there may be more, None: there are no more."""
+    """
+    Ads in the order of their names; `rest`: behind which place there may be more, None: there are no more.
+    """
 
     ads: list[Ad]
     rest: Place | None

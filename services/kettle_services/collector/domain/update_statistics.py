@@ -65,7 +65,9 @@ class _Count(msgspec.Struct):
 
 
 class Updates:
-    """The counts of all ads; they outlive the ads, because what is missing between two of them was lost too."""
+    """
+    The counts of all ads; they outlive the ads, because what is missing between two of them was lost too.
+    """
 
     def __init__(self, keep: float = SWEEP_S) -> None:
         self._keep = keep

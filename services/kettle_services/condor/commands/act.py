@@ -21,9 +21,7 @@ from kettle_wire.commands.queue import ACT, Act, Acted, Action, JobOutcome, Sele
 
 
 class Deed(NamedTuple):
-    """
-    What a command does, and the words for it.
-    """
+    """What a command does, and the words for it."""
 
     action: Action
     done: str
@@ -127,9 +125,7 @@ class _Group(NamedTuple):
 
 
 def run(name: str, words: list[str]) -> int:
-    """
-    Do it, and say what became of each group.
-    """
+    """Do it, and say what became of each group."""
     wanted = _Wanted(Chosen())
     for given in understood(words, OPTIONS | _OWN.get(name, {})):
         _take(wanted, given)
@@ -181,7 +177,9 @@ def _subcode(given: Given) -> int:
 
 
 def _groups(wanted: _Wanted, asker: Asker) -> list[_Group]:
-    """What was named; a condition is one more for each cluster and each person, and for ids that they be met."""
+    """
+    What was named; a condition is one more for each cluster and each person, and for ids that they be met.
+    """
     chosen, condition = wanted.chosen, wanted.chosen.constraint
     groups: list[_Group] = []
     if chosen.jobs:

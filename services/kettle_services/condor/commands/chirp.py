@@ -13,9 +13,7 @@ HELP: Final = {"condor_chirp": condor_chirp.HELP}
 
 
 def run(_name: str, words: list[str]) -> int:
-    """
-    Do it in a job; elsewhere say where it can be done.
-    """
+    """Do it in a job; elsewhere say where it can be done."""
     if not _in_job():
         raise ToolError(
             "condor_chirp: this is no job: it is for programs of jobs that run, which find it on their PATH and in the "

@@ -1,6 +1,4 @@
-"""
-condor_config_val.
-"""
+"""condor_config_val."""
 
 import os
 import sys
@@ -36,9 +34,7 @@ the file that CONDOR_CONFIG names, else what these commands go by.  The exit sta
 
 
 def run(_name: str, words: list[str]) -> int:
-    """
-    Print the values.
-    """
+    """Print the values."""
     names: list[str] = []
     default: str | None = None
     dump = False

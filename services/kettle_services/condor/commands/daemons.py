@@ -82,9 +82,7 @@ class _Wanted(msgspec.Struct):
 
 
 def run(name: str, words: list[str]) -> int:
-    """
-    Tell each master; 1 if one did not answer or refused.
-    """
+    """Tell each master; 1 if one did not answer or refused."""
     wanted = _Wanted()
     for given in understood(words, OPTIONS | _OWN.get(name, {})):
         _take(name, wanted, given)

@@ -1,6 +1,4 @@
-"""
-condor_drain.
-"""
+"""condor_drain."""
 
 import os
 import sys
@@ -75,9 +73,7 @@ class _Wanted(msgspec.Struct):
 
 
 def run(_name: str, words: list[str]) -> int:
-    """
-    Do it.
-    """
+    """Do it."""
     wanted = _Wanted(Drain(id=uuid.uuid4().hex))
     for given in understood(words, OPTIONS):
         _take(wanted, given)

@@ -1,6 +1,4 @@
-"""
-condor_qedit and condor_prio: attributes of jobs in the queue.
-"""
+"""condor_qedit and condor_prio: attributes of jobs in the queue."""
 
 import os
 import re
@@ -67,9 +65,7 @@ class _Wanted(msgspec.Struct):
 
 
 def run(name: str, words: list[str]) -> int:
-    """
-    Have it changed.
-    """
+    """Have it changed."""
     return _prio(words) if name == "condor_prio" else _qedit(words)
 
 

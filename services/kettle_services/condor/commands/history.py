@@ -1,6 +1,4 @@
-"""
-condor_history.
-"""
+"""condor_history."""
 
 import os
 import sys
@@ -80,9 +78,7 @@ class _Wanted(msgspec.Struct):
 
 
 def run(_name: str, words: list[str]) -> int:
-    """
-    Show the jobs.
-    """
+    """Show the jobs."""
     wanted = _Wanted(Chosen(), Printing())
     for given in understood(words, OPTIONS):
         if not wanted.printing.take(given):

@@ -1,6 +1,4 @@
-"""
-condor_now.
-"""
+"""condor_now."""
 
 import os
 import sys
@@ -29,9 +27,7 @@ If the machine refuses the job nothing happens, and it says why.
 
 
 def run(_name: str, words: list[str]) -> int:
-    """
-    Ask for it.
-    """
+    """Ask for it."""
     named: dict[str, str] = {}
     ids: list[str] = []
     for given in understood(words, OPTIONS):

@@ -1,6 +1,4 @@
-"""
-condor_q.
-"""
+"""condor_q."""
 
 import os
 import sys
@@ -91,9 +89,7 @@ class _Wanted(msgspec.Struct):
 
 
 def run(_name: str, words: list[str]) -> int:
-    """
-    Show the jobs.
-    """
+    """Show the jobs."""
     knobs = Knobs(os.environ)
     wanted = _Wanted(Chosen(), Printing())
     for given in understood(words, OPTIONS):

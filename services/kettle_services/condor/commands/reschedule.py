@@ -1,6 +1,4 @@
-"""
-condor_reschedule: there is nothing to ask for, because each change is told as it happens.
-"""
+"""condor_reschedule: there is nothing to ask for, because each change is told as it happens."""
 
 import os
 import sys
@@ -34,9 +32,7 @@ The command says whether the schedd answers, and why a job waits is said by cond
 
 
 def run(_name: str, words: list[str]) -> int:
-    """
-    See whether each schedd is there.
-    """
+    """See whether each schedd is there."""
     names: list[str] = []
     pool = ""
     for given in understood(words, OPTIONS):

@@ -1,6 +1,4 @@
-"""
-condor_ssh_to_job.
-"""
+"""condor_ssh_to_job."""
 
 import os
 import sys
@@ -61,9 +59,7 @@ class _Wanted(msgspec.Struct):
 
 
 def run(_name: str, words: list[str]) -> int:
-    """
-    Be the program beside the job, to its end.
-    """
+    """Be the program beside the job, to its end."""
     wanted = _Wanted()
     options, rest = understood_before(words, OPTIONS)
     for given in options:

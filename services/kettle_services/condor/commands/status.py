@@ -1,6 +1,4 @@
-"""
-condor_status.
-"""
+"""condor_status."""
 
 import os
 import sys
@@ -89,9 +87,7 @@ class _Wanted(msgspec.Struct):
 
 
 def run(_name: str, words: list[str]) -> int:
-    """
-    Show the ads.
-    """
+    """Show the ads."""
     wanted = _Wanted(Printing())
     for given in understood(words, OPTIONS):
         if not wanted.printing.take(given):

@@ -1,6 +1,4 @@
-"""
-condor_submit.
-"""
+"""condor_submit."""
 
 import os
 import re
@@ -103,9 +101,7 @@ class _Wanted(msgspec.Struct):
 
 
 def run(_name: str, words: list[str]) -> int:
-    """
-    Submit, or show what would be.
-    """
+    """Submit, or show what would be."""
     from kettle.submit import SubmitError
 
     wanted = _wanted(words)

@@ -1,6 +1,4 @@
-"""
-condor_submit_dag: it is not there yet, and says so to programs that look for it.
-"""
+"""condor_submit_dag: it is not there yet, and says so to programs that look for it."""
 
 from typing import Final
 
@@ -17,9 +15,7 @@ Jobs that do not wait for each other go into one submit description, with a queu
 
 
 def run(_name: str, _words: list[str]) -> int:
-    """
-    Refuse.
-    """
+    """Refuse."""
     raise ToolError(
         "ERROR: condor_submit_dag is not available in this version of Kettle, which has no DAGMan yet; nothing was "
         "submitted.  Submit the nodes with condor_submit, and wait for them with condor_wait"

@@ -1,6 +1,4 @@
-"""
-condor_tail.
-"""
+"""condor_tail."""
 
 import os
 import sys
@@ -66,9 +64,7 @@ class _Wanted(msgspec.Struct):
 
 
 def run(_name: str, words: list[str]) -> int:
-    """
-    Show the files.
-    """
+    """Show the files."""
     wanted = _Wanted()
     for given in understood(words, OPTIONS):
         _take(wanted, given)

@@ -1,6 +1,4 @@
-"""
-condor_transfer_data.
-"""
+"""condor_transfer_data."""
 
 import os
 import sys
@@ -46,9 +44,7 @@ class _Wanted(msgspec.Struct):
 
 
 def run(_name: str, words: list[str]) -> int:
-    """
-    Fetch.
-    """
+    """Fetch."""
     wanted = _wanted(words)
     knobs = Knobs(os.environ)
     asker = Asker.of(knobs, pool=wanted.pool, name=wanted.name)

@@ -1,6 +1,4 @@
-"""
-condor_transform_ads: transforms of jobs, tried on ads of files.
-"""
+"""condor_transform_ads: transforms of jobs, tried on ads of files."""
 
 import re
 import sys
@@ -69,9 +67,7 @@ class _Wanted(msgspec.Struct):
 
 
 def run(_name: str, words: list[str]) -> int:
-    """
-    Transform and print.
-    """
+    """Transform and print."""
     wanted = _Wanted()
     for given in understood(words, OPTIONS):
         _take(wanted, given)

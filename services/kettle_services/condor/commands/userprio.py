@@ -1,6 +1,4 @@
-"""
-condor_userprio.
-"""
+"""condor_userprio."""
 
 import os
 import sys
@@ -119,9 +117,7 @@ class _Wanted(msgspec.Struct):
 
 
 def run(_name: str, words: list[str]) -> int:
-    """
-    Show, or change.
-    """
+    """Show, or change."""
     wanted = _Wanted(Printing())
     for given in understood(words, OPTIONS):
         if not wanted.printing.take(given):

@@ -60,9 +60,7 @@ class _Wanted(msgspec.Struct):
 
 
 def run(_name: str, words: list[str]) -> int:
-    """
-    Do it everywhere; 1 if it failed somewhere.
-    """
+    """Do it everywhere; 1 if it failed somewhere."""
     wanted = _Wanted()
     for given in understood(words, OPTIONS):
         _take(wanted, given)
@@ -110,7 +108,9 @@ def _meant(asker: Asker, wanted: _Wanted) -> list[str]:
 
 
 def _machine(asker: Asker, name: str, *, fast: bool) -> str:
-    """It is drained, and takes work again when it is empty: docs/decisions/0061-condor-commands-for-machines.md."""
+    """
+    It is drained, and takes work again when it is empty: docs/decisions/0061-condor-commands-for-machines.md.
+    """
     startd = startd_of(asker, name)
     drain = Drain(id=uuid.uuid4().hex, speed="fast" if fast else "quick", reason=_REASON, resume=True)
     asker.ask(DRAIN, startd, drain)

@@ -1,6 +1,4 @@
-"""
-condor_version.
-"""
+"""condor_version."""
 
 import sys
 from typing import Final
@@ -19,9 +17,7 @@ The version of HTCondor whose commands these are like, and the machine they run 
 
 
 def run(_name: str, words: list[str]) -> int:
-    """
-    Say it.
-    """
+    """Say it."""
     understood(words, OPTIONS)
     sys.stdout.write(f"{version()}\n{platform()}\n")
     return 0

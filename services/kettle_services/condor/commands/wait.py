@@ -1,6 +1,4 @@
-"""
-condor_wait: until a job event log says that jobs have ended.
-"""
+"""condor_wait: until a job event log says that jobs have ended."""
 
 import re
 import sys
@@ -73,9 +71,7 @@ class _Jobs(msgspec.Struct):
 
 
 def run(_name: str, words: list[str]) -> int:
-    """
-    Wait.
-    """
+    """Wait."""
     wanted = _Wanted()
     for given in understood(words, OPTIONS):
         _take(wanted, given)

@@ -1,6 +1,4 @@
-"""
-condor_who: the jobs of this machine, and the daemons of it.
-"""
+"""condor_who: the jobs of this machine, and the daemons of it."""
 
 import os
 import socket
@@ -68,9 +66,7 @@ class _Wanted(msgspec.Struct):
 
 
 def run(_name: str, words: list[str]) -> int:
-    """
-    Show them.
-    """
+    """Show them."""
     wanted = _Wanted(Printing())
     for given in understood(words, OPTIONS):
         if not wanted.printing.take(given):

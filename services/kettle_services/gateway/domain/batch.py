@@ -18,9 +18,7 @@ BYTES: Final = 4 << 20
 
 
 class Mark(msgspec.Struct, frozen=True, array_like=True):
-    """
-    How far a shard has been told: the last event by its position, and its frame.
-    """
+    """How far a shard has been told: the last event by its position, and its frame."""
 
     frame: int
     position: int
@@ -32,23 +30,17 @@ _decode: Final = msgspec.json.Decoder(dict[str, Mark]).decode
 
 
 def note_of(marks: Mapping[str, Mark]) -> str:
-    """
-    Marks by shard as a note, which is plain ASCII.
-    """
+    """Marks by shard as a note, which is plain ASCII."""
     return _encode({token(shard): mark for shard, mark in marks.items()}).decode()
 
 
 def marks_of(note: str) -> dict[str, Mark]:
-    """
-    Inverse of `note_of`; nothing for no note. Raises ValueError for anything else.
-    """
+    """Inverse of `note_of`; nothing for no note. Raises ValueError for anything else."""
     return {untoken(shard): mark for shard, mark in _decode(note).items()} if note else {}
 
 
 class Piece(msgspec.Struct, frozen=True):
-    """
-    Messages of one shard in order, and where it stands after them.
-    """
+    """Messages of one shard in order, and where it stands after them."""
 
     shard: str
     mark: Mark
@@ -56,9 +48,7 @@ class Piece(msgspec.Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """
-        Bytes of the messages' data.
-        """
+        """Bytes of the messages' data."""
         return sum(len(post.data) for post in self.posts)
 
 
@@ -85,9 +75,7 @@ def pieces(shard: str, epoch: int, frame: int, posts: Sequence[tuple[int, Post]]
 
 
 class Batch:
-    """
-    Collects pieces that go together.
-    """
+    """Collects pieces that go together."""
 
     def __init__(self) -> None:
         self.posts: list[Post] = []
@@ -95,17 +83,13 @@ class Batch:
         self._bytes = 0
 
     def has_room(self, piece: Piece) -> bool:
-        """
-        Whether the piece still fits; the first one always does.
-        """
+        """Whether the piece still fits; the first one always does."""
         return not self.posts or (
             len(self.posts) + len(piece.posts) <= MESSAGES and self._bytes + piece.size <= BYTES
         )
 
     def add(self, piece: Piece) -> None:
-        """
-        Take a piece.
-        """
+        """Take a piece."""
         self.posts += piece.posts
         self._bytes += piece.size
         self.marks[piece.shard] = piece.mark

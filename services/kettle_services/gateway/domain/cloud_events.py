@@ -1,6 +1,4 @@
-"""
-From a recorded event to the message that tells it to everybody.
-"""
+"""From a recorded event to the message that tells it to everybody."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final, cast
@@ -26,9 +24,7 @@ _meta: Final = msgspec.msgpack.Decoder(dict[str, str]).decode
 
 
 class DecodedEvent(msgspec.Struct, frozen=True):
-    """
-    An entry of a frame, decoded: what it is about is known before it is known whose it is.
-    """
+    """An entry of a frame, decoded: what it is about is known before it is known whose it is."""
 
     entry: Entry
     position: int
@@ -51,9 +47,7 @@ class DecodedEvent(msgspec.Struct, frozen=True):
 
 
 def read(frame: Frame, *, after: int = 0) -> list[DecodedEvent]:
-    """
-    The events of a frame that stand after a position. Raises UnknownEventError.
-    """
+    """The events of a frame that stand after a position. Raises UnknownEventError."""
     return [
         told
         for position, entry in enumerate(frame.entries, start=frame.position)
@@ -63,7 +57,9 @@ def read(frame: Frame, *, after: int = 0) -> list[DecodedEvent]:
 
 
 def _all_told(frame: Frame, entry: Entry, position: int) -> Iterator[DecodedEvent]:
-    """One recorded event, or what it is to each of many jobs: then it has the trace that the job's own events have."""
+    """
+    One recorded event, or what it is to each of many jobs: then it has the trace that the job's own events have.
+    """
     if not stands_for_many(entry):
         yield _told(entry, position, decode(entry.data))
         return
@@ -81,27 +77,21 @@ def _told(entry: Entry, position: int, event: Recorded) -> DecodedEvent:
 
 
 def owners_in(told: list[DecodedEvent]) -> Iterator[tuple[int, str]]:
-    """
-    The clusters that were submitted here, and whose they are.
-    """
+    """The clusters that were submitted here, and whose they are."""
     for one in told:
         if isinstance(one.event, ClusterSubmitted):
             yield one.event.cluster, one.event.owner
 
 
 class Publisher:
-    """
-    Makes the messages of one pool; `limit` is the most bytes that the JSON of one event may have.
-    """
+    """Makes the messages of one pool; `limit` is the most bytes that the JSON of one event may have."""
 
     def __init__(self, subjects: Subjects, *, limit: int) -> None:
         self._subjects = subjects
         self._limit = limit
 
     def post(self, frame: Frame, told: DecodedEvent, owner: str) -> Post:
-        """
-        One event; `owner` is empty for an event of the pool.
-        """
+        """One event; `owner` is empty for an event of the pool."""
         tag = tag_of(told.event)
         return Post(self._subject(told, owner, monitoring.kind(tag)), self._envelope(frame, told, owner, tag))
 

@@ -9,9 +9,7 @@ from collections import OrderedDict
 
 
 class Owners:
-    """
-    A bounded memory: beyond `most` clusters, the one that was needed longest ago is forgotten.
-    """
+    """A bounded memory: beyond `most` clusters, the one that was needed longest ago is forgotten."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -21,18 +19,14 @@ class Owners:
         return len(self._owners)
 
     def put(self, shard: str, cluster: int, owner: str) -> None:
-        """
-        Remember.
-        """
+        """Remember."""
         self._owners[shard, cluster] = owner
         self._owners.move_to_end((shard, cluster))
         if len(self._owners) > self._most:
             self._owners.popitem(last=False)
 
     def get(self, shard: str, cluster: int) -> str | None:
-        """
-        Recall; None if it is not known.
-        """
+        """Recall; None if it is not known."""
         owner = self._owners.get((shard, cluster))
         if owner is not None:
             self._owners.move_to_end((shard, cluster))

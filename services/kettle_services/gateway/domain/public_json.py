@@ -41,9 +41,7 @@ def to_json(event: Recorded) -> bytes:
 
 
 def is_private(name: str) -> bool:
-    """
-    Whether an attribute is not for everybody.
-    """
+    """Whether an attribute is not for everybody."""
     lower = name.lower()
     return lower in PRIVATE or lower.startswith(_PRIVATE_PREFIX)
 

@@ -1,3 +1,1 @@
-"""
-What the master decides: pure, so that each rule is tested without a process.
-"""
+"""What the master decides: pure, so that each rule is tested without a process."""

@@ -1,6 +1,4 @@
-"""
-The master's ad: what there is of a host's daemons, in HTCondor's words where it has them.
-"""
+"""The master's ad: what there is of a host's daemons, in HTCondor's words where it has them."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -15,9 +13,7 @@ MASTER: Final = "DaemonMaster"
 
 
 class Host(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    What is true of the master itself.
-    """
+    """What is true of the master itself."""
 
     name: str
     machine: str
@@ -36,9 +32,7 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def master_ad(host: Host, daemons: Sequence[DaemonState], *, now: float) -> Ad:
-    """
-    The whole ad; `daemons` in the order in which they are shown.
-    """
+    """The whole ad; `daemons` in the order in which they are shown."""
     ad: Ad = {
         "MyType": MASTER,
         "Name": host.name,

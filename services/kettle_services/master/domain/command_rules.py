@@ -1,6 +1,4 @@
-"""
-Which daemons a command is about, who may give it, and what a change of the settings can do at once.
-"""
+"""Which daemons a command is about, who may give it, and what a change of the settings can do at once."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
@@ -32,9 +30,7 @@ def chosen(names: Sequence[str], daemons: Sequence[str]) -> tuple[list[str], lis
 
 
 def denied(caller: Identity, administrators: Collection[str]) -> str:
-    """
-    Why the caller may not switch the daemons of this host; empty: it may.
-    """
+    """Why the caller may not switch the daemons of this host; empty: it may."""
     if caller.kind == "user" and caller.name in administrators:
         return ""
     who = f"the service {caller.name}" if caller.kind == "daemon" else caller.name
@@ -45,7 +41,5 @@ def denied(caller: Identity, administrators: Collection[str]) -> str:
 
 
 def needs_restart(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """
-    The settings that differ and are not used before the master is restarted.
-    """
+    """The settings that differ and are not used before the master is restarted."""
     return sorted(name for name in AT_RESTART if old.get(name) != new.get(name))

@@ -25,7 +25,9 @@ Step = Literal["start", "peaceful", "graceful", "fast", "kill", "abort", "renew"
 """`abort`: end it so that it leaves its stacks behind.  `renew`: have it take on changed settings."""
 
 EXIT_RENEWED: Final = 75
-"""The status of a service that has ended to be started again with other settings (`kettle.runtime.EXIT_RENEWED`)."""
+"""
+The status of a service that has ended to be started again with other settings (`kettle.runtime.EXIT_RENEWED`).
+"""
 
 ALIVE: Final[frozenset[Phase]] = frozenset({"starting", "running", "standby", "stopping", "hung"})
 """The phases with a process that can be told something."""
@@ -34,9 +36,7 @@ _HARSHNESS: Final[tuple[Ask, ...]] = ("peaceful", "graceful", "fast", "kill")
 
 
 class RestartRules(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    The times, in seconds; the defaults are HTCondor's.
-    """
+    """The times, in seconds; the defaults are HTCondor's."""
 
     backoff: Backoff = Backoff()
     start: float = 120.0
@@ -48,9 +48,7 @@ class RestartRules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SupervisedDaemon(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    One daemon as its master knows it.
-    """
+    """One daemon as its master knows it."""
 
     phase: Phase = "waiting"
     wanted: bool = True
@@ -73,25 +71,19 @@ Change = tuple[SupervisedDaemon, tuple[Step, ...]]
 
 
 def off(child: SupervisedDaemon, how: How, *, now: float, rules: RestartRules) -> Change:
-    """
-    It is to end, and not to be started again.
-    """
+    """It is to end, and not to be started again."""
     return _end(msgspec.structs.replace(child, wanted=False), how, now=now, rules=rules)
 
 
 def restart(child: SupervisedDaemon, how: How, *, now: float, rules: RestartRules) -> Change:
-    """
-    It is to end and to be started again; one that does not run is started now.
-    """
+    """It is to end and to be started again; one that does not run is started now."""
     if child.phase in {"off", "left", "waiting", "launching"}:
         return on(child, now=now)
     return _end(msgspec.structs.replace(child, wanted=True), how, now=now, rules=rules)
 
 
 def on(child: SupervisedDaemon, *, now: float) -> Change:
-    """
-    It is to run; one that waits for its start does not wait longer.
-    """
+    """It is to run; one that waits for its start does not wait longer."""
     if child.phase in {"off", "left", "waiting"}:
         return SupervisedDaemon(phase="waiting", due=now), ()
     if child.phase == "launching":  # whoever wanted it to end has changed his mind in time
@@ -100,16 +92,12 @@ def on(child: SupervisedDaemon, *, now: float) -> Change:
 
 
 def renew(child: SupervisedDaemon) -> Change:
-    """
-    It is to take on its settings as they are now.
-    """
+    """It is to take on its settings as they are now."""
     return child, ("renew",) if child.phase in {"running", "standby"} else ()
 
 
 def launched(child: SupervisedDaemon, *, now: float, rules: RestartRules) -> Change:
-    """
-    Its process is there.
-    """
+    """Its process is there."""
     child = msgspec.structs.replace(child, phase="starting", sign=now)
     if child.asked is None:
         return child, ()
@@ -118,9 +106,7 @@ def launched(child: SupervisedDaemon, *, now: float, rules: RestartRules) -> Cha
 
 
 def heard(child: SupervisedDaemon, *, now: float, ready: bool, standby: bool) -> SupervisedDaemon:
-    """
-    It gave a sign of life, and perhaps said that it serves or stands by.
-    """
+    """It gave a sign of life, and perhaps said that it serves or stands by."""
     child = msgspec.structs.replace(child, sign=now)
     if ready and child.phase in {"starting", "running", "standby"}:
         return msgspec.structs.replace(child, phase="standby" if standby else "running")

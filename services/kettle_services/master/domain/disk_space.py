@@ -1,14 +1,10 @@
-"""
-When a pool stops because its disk is full: before anything fails half-way through a write.
-"""
+"""When a pool stops because its disk is full: before anything fails half-way through a write."""
 
 from pathlib import Path
 
 
 def shortage(directory: Path, *, free_bytes: int, minimum_bytes: int) -> str:
-    """
-    The sentence with which the master stops; empty if there is enough room.
-    """
+    """The sentence with which the master stops; empty if there is enough room."""
     if free_bytes >= minimum_bytes:
         return ""
     return (

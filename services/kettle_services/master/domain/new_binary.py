@@ -1,6 +1,4 @@
-"""
-When another installed version is used: it must be whole, and not have changed for a while.
-"""
+"""When another installed version is used: it must be whole, and not have changed for a while."""
 
 from typing import Literal
 
@@ -10,18 +8,14 @@ Restart = Literal["GRACEFUL", "PEACEFUL", "NEVER"]
 
 
 class Installed(msgspec.Struct, frozen=True):
-    """
-    What is installed; `mark` differs when any of its files does.
-    """
+    """What is installed; `mark` differs when any of its files does."""
 
     version: str
     mark: str
 
 
 class Rollover(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    What runs, and what waits to take its place.
-    """
+    """What runs, and what waits to take its place."""
 
     running: Installed
     waiting: Installed | None = None
@@ -30,16 +24,12 @@ class Rollover(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def shown(self) -> Installed:
-        """
-        What a start would bring.
-        """
+        """What a start would bring."""
         return self.waiting or self.running
 
 
 def look(rollover: Rollover, found: Installed | None, *, now: float, delay: float) -> tuple[Rollover, bool]:
-    """
-    Whether what was found is to be used now; `found` is None while an installation is being changed.
-    """
+    """Whether what was found is to be used now; `found` is None while an installation is being changed."""
     if found is None or found == rollover.running:
         return Rollover(running=rollover.running), False
     if found != rollover.waiting:
@@ -48,9 +38,7 @@ def look(rollover: Rollover, found: Installed | None, *, now: float, delay: floa
 
 
 def pause(rollover: Rollover, *, now: float, interval: float, delay: float) -> float:
-    """
-    Seconds to the next look: sooner than usual if something waits.
-    """
+    """Seconds to the next look: sooner than usual if something waits."""
     if rollover.waiting is None:
         return interval
     left = rollover.since + delay - now

@@ -1,6 +1,4 @@
-"""
-Whether a service that ended is started again, and when; and whether one that is silent hangs.
-"""
+"""Whether a service that ended is started again, and when; and whether one that is silent hangs."""
 
 from typing import Final
 
@@ -36,26 +34,20 @@ class Backoff(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds of running after which the row is over."""
 
     def delay(self, failures: int) -> float:
-        """
-        Seconds to wait after the failure number `failures` of the row, counted from 0.
-        """
+        """Seconds to wait after the failure number `failures` of the row, counted from 0."""
         # The exponent at which the ceiling is passed for certain: larger ones would overflow for nothing.
         return min(self.constant + self.unit * self.factor ** min(failures, 64), self.ceiling)
 
 
 class Again(msgspec.Struct, frozen=True):
-    """
-    Start it again in `delay` seconds; `failures` is then the length of the row.
-    """
+    """Start it again in `delay` seconds; `failures` is then the length of the row."""
 
     delay: float
     failures: int
 
 
 class Leave(msgspec.Struct, frozen=True):
-    """
-    Do not start it again.
-    """
+    """Do not start it again."""
 
     reason: str
 

@@ -1,6 +1,4 @@
-"""
-Which service is started and stopped when, and which needs what.
-"""
+"""Which service is started and stopped when, and which needs what."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -34,9 +32,7 @@ class Instance(msgspec.Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> "Instance":
-        """
-        Read an entry; ValueError for what is none.
-        """
+        """Read an entry; ValueError for what is none."""
         place, hash_, copy = text.partition("#")
         role, dot, name = place.partition(".")
         if not role or bool(dot) != bool(name) or (hash_ and not (copy.isdecimal() and int(copy) > 1)):
@@ -46,9 +42,7 @@ class Instance(msgspec.Struct, frozen=True):
         return cls(role, name, int(copy or 1))
 
     def variables(self) -> dict[str, str]:
-        """
-        The settings by which the process learns its name.
-        """
+        """The settings by which the process learns its name."""
         if not self.name:
             return {}
         return {
@@ -57,16 +51,12 @@ class Instance(msgspec.Struct, frozen=True):
 
 
 def role_of(daemon: str) -> str:
-    """
-    The role of an entry of the daemon list.
-    """
+    """The role of an entry of the daemon list."""
     return Instance.parse(daemon).role
 
 
 def shards(daemons: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """
-    The shards of the log that the services of each role own.
-    """
+    """The shards of the log that the services of each role own."""
     owned: dict[str, dict[str, None]] = {}
     for instance in map(Instance.parse, daemons):
         role = instance.role

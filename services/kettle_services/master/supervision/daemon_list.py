@@ -1,6 +1,4 @@
-"""
-Everything that one master keeps running: who is who, who is ready, and the order of the end.
-"""
+"""Everything that one master keeps running: who is who, who is ready, and the order of the end."""
 
 import asyncio
 import logging
@@ -27,9 +25,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 class DaemonList:
-    """
-    The keepers of one master, and what is known of them in the home's state file.
-    """
+    """The keepers of one master, and what is known of them in the home's state file."""
 
     def __init__(self, home: Home, settings: MasterSettings, *, pid: int, version: str = "") -> None:
         self._home = home
@@ -51,46 +47,34 @@ class DaemonList:
 
     @property
     def state(self) -> MasterState:
-        """
-        How everything stands.
-        """
+        """How everything stands."""
         keepers = sorted(self._keepers.values(), key=self._place)
         return msgspec.structs.replace(self._state, daemons=tuple(supervisor.state for supervisor in keepers))
 
     def supervisor(self, name: str) -> Supervisor:
-        """
-        The keeper of one entry of the daemon list, or of a server.
-        """
+        """The keeper of one entry of the daemon list, or of a server."""
         return self._keepers[name]
 
     def use(self, settings: MasterSettings) -> None:
-        """
-        Go by other settings from now on.
-        """
+        """Go by other settings from now on."""
         self._settings = settings
         for supervisor in self._keepers.values():
             supervisor.settings = settings
 
     def switch_off(self, names: Iterable[str]) -> None:
-        """
-        Remember that these are not to be started, also by the next master; raises OSError.
-        """
+        """Remember that these are not to be started, also by the next master; raises OSError."""
         off = self.off | set(names)
         write_off(self._home, off)
         self.off = off
 
     def switch_on(self, names: Iterable[str]) -> None:
-        """
-        Remember that these are to be started; raises OSError.
-        """
+        """Remember that these are to be started; raises OSError."""
         off = self.off - set(names)
         write_off(self._home, off)
         self.off = off
 
     def keep(self, daemon: Daemon, group: asyncio.TaskGroup) -> Supervisor:
-        """
-        Run a daemon from now on, unless it is switched off.
-        """
+        """Run a daemon from now on, unless it is switched off."""
         wanted = daemon.name not in self.off
         if not wanted:
             _log.warning(
@@ -103,25 +87,19 @@ class DaemonList:
         return supervisor
 
     async def listen(self, listener: NotifyListener) -> None:
-        """
-        Hear what the services say of themselves; the kernel says which of them it was.
-        """
+        """Hear what the services say of themselves; the kernel says which of them it was."""
         async for said in listener:
             for supervisor in self._keepers.values():
                 if supervisor.daemon.pid == said.pid:
                     supervisor.heard(said.state)
 
     async def ready(self, names: Iterable[str]) -> None:
-        """
-        Wait until each of these was ready once.
-        """
+        """Wait until each of these was ready once."""
         for name in names:
             await self._keepers[name].ready.wait()
 
     def all_ready(self, *, nats_url: str, database_url: str) -> None:
-        """
-        Write down that the pool takes jobs, and where its servers are.
-        """
+        """Write down that the pool takes jobs, and where its servers are."""
         self._state = msgspec.structs.replace(
             self._state, ready=True, nats_url=nats_url, database_url=database_url
         )
@@ -130,17 +108,13 @@ class DaemonList:
         self.write()
 
     async def stop_services(self, how: How) -> None:
-        """
-        End all services for good, those that others report to after those that report.
-        """
+        """End all services for good, those that others report to after those that report."""
         services = [name for name in self._settings.daemon_list if name in self._keepers]
         for stage in stop_stages(services):
             await self._stop(stage, how)
 
     async def stop_servers(self, servers: Sequence[str]) -> None:
-        """
-        End these servers for good.
-        """
+        """End these servers for good."""
         await self._stop([name for name in servers if name in self._keepers], "graceful")
 
     async def _stop(self, names: Sequence[str], how: How) -> None:
@@ -157,17 +131,13 @@ class DaemonList:
             await orphan_sweep.sweep_orphans(self._home)
 
     def hurry(self, how: How) -> None:
-        """
-        Those that are being ended are to end more harshly.
-        """
+        """Those that are being ended are to end more harshly."""
         for supervisor in self._keepers.values():
             if not supervisor.wanted and supervisor.name in self._settings.daemon_list:
                 supervisor.off(how)
 
     def write(self) -> None:
-        """
-        Say in the state file how everything stands; later, if that is not possible now.
-        """
+        """Say in the state file how everything stands; later, if that is not possible now."""
         if self._again is not None:
             self._again.cancel()
         self.changed()

@@ -20,9 +20,7 @@ _STATUS: Final = ("State", "Threads", "VmRSS", "SigBlk", "SigIgn")
 
 
 class Hang(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    A service just before it was aborted.
-    """
+    """A service just before it was aborted."""
 
     pid: int
     kernel: str
@@ -31,9 +29,7 @@ class Hang(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def inspect_process(pid: int, log: Path) -> Hang:
-    """
-    What there is to see from outside; what the kernel does not tell is left out.
-    """
+    """What there is to see from outside; what the kernel does not tell is left out."""
     lines = [
         line
         for line in _read(f"/proc/{pid}/status").splitlines()

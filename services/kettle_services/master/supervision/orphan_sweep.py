@@ -17,9 +17,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 async def sweep(home: Home) -> None:
-    """
-    End every process of the pool but ourselves, then remove the sandboxes that nobody needs.
-    """
+    """End every process of the pool but ourselves, then remove the sandboxes that nobody needs."""
     # Reading /proc and deleting trees takes longer than the event loop may be held.
     await asyncio.to_thread(_sweep, home)
 

@@ -1,6 +1,4 @@
-"""
-What the master keeps running, behind one small interface: service processes and embedded servers.
-"""
+"""What the master keeps running, behind one small interface: service processes and embedded servers."""
 
 import asyncio
 import contextlib
@@ -35,22 +33,16 @@ _SIGNALS: Final[Mapping[Asked, signal.Signals]] = {
 
 
 class Daemon(Protocol):
-    """
-    A process that can be started again after it has ended.
-    """
+    """A process that can be started again after it has ended."""
 
     @property
     def name(self) -> str:
-        """
-        What it is called in the state file and in log lines.
-        """
+        """What it is called in the state file and in log lines."""
         ...
 
     @property
     def pid(self) -> int:
-        """
-        The process id; 0 if it does not run.
-        """
+        """The process id; 0 if it does not run."""
         ...
 
     @property
@@ -61,21 +53,15 @@ class Daemon(Protocol):
         ...
 
     async def start(self) -> None:
-        """
-        Start the process.  Raises OSError or EmbeddedError.
-        """
+        """Start the process.  Raises OSError or EmbeddedError."""
         ...
 
     async def wait(self) -> int:
-        """
-        Wait for the end of the process; its exit status, or minus the number of the signal.
-        """
+        """Wait for the end of the process; its exit status, or minus the number of the signal."""
         ...
 
     def ask(self, what: Asked) -> None:
-        """
-        Have the process end in some way, or take on changed settings; nothing if it does not run.
-        """
+        """Have the process end in some way, or take on changed settings; nothing if it does not run."""
         ...
 
     def keep_stacks(self) -> Path | None:
@@ -85,15 +71,11 @@ class Daemon(Protocol):
         ...
 
     def last_words(self) -> str:
-        """
-        The end of what the process wrote since it was started.
-        """
+        """The end of what the process wrote since it was started."""
         ...
 
     def restart_reason(self) -> str:
-        """
-        Why it has to be started again although it runs, as soon as that helps; empty: it is well.
-        """
+        """Why it has to be started again although it runs, as soon as that helps; empty: it is well."""
         ...
 
 
@@ -130,9 +112,7 @@ class Service:
 
     @property
     def pid(self) -> int:
-        """
-        The process id; 0 if it does not run.
-        """
+        """The process id; 0 if it does not run."""
         process = self._process
         return process.pid if process is not None and process.returncode is None else 0
 
@@ -165,16 +145,12 @@ class Service:
             os.close(output)
 
     async def wait(self) -> int:
-        """
-        Wait for the end of the process.
-        """
+        """Wait for the end of the process."""
         assert self._process is not None, "not started"
         return await self._process.wait()
 
     def ask(self, what: Asked) -> None:
-        """
-        The signals of `kettle.runtime.service`.
-        """
+        """The signals of `kettle.runtime.service`."""
         if not self.pid:
             return
         if what == "abort":
@@ -183,22 +159,16 @@ class Service:
         self._signal(signal.SIGCONT)  # one that somebody has stopped would not hear the first
 
     def keep_stacks(self) -> Path | None:
-        """
-        What the service wrote when it was aborted, with what the kernel knew of it.
-        """
+        """What the service wrote when it was aborted, with what the kernel knew of it."""
         hang, self._hang = self._hang, None
         return hang_reports.write_report(hang, self._log, self.name) if hang is not None else None
 
     def last_words(self) -> str:
-        """
-        The end of the log since the last start.
-        """
+        """The end of the log since the last start."""
         return log_tail(self._log, self._said)
 
     def restart_reason(self) -> str:
-        """
-        Nothing: a service that cannot go on ends by itself.
-        """
+        """Nothing: a service that cannot go on ends by itself."""
         return ""
 
     def _signal(self, number: signal.Signals) -> None:
@@ -222,21 +192,15 @@ class Server:
 
     @property
     def pid(self) -> int:
-        """
-        The process id; 0 if it does not run.
-        """
+        """The process id; 0 if it does not run."""
         return self._server.pid if self._server.running else 0
 
     async def start(self) -> None:
-        """
-        Start the server; returns when it answers.
-        """
+        """Start the server; returns when it answers."""
         await self._server.start()
 
     async def wait(self) -> int:
-        """
-        Wait for the end of the server, and until it has let go of its directory.
-        """
+        """Wait for the end of the server, and until it has let go of its directory."""
         status = await self._server.wait()
         if self._ending is not None:
             await self._ending
@@ -255,21 +219,15 @@ class Server:
             self._ending = asyncio.create_task(self._server.stop(), name=f"stop {self.name}")
 
     def keep_stacks(self) -> Path | None:
-        """
-        Nothing: a server gives no signs of life, so it is never missed.
-        """
+        """Nothing: a server gives no signs of life, so it is never missed."""
         return None
 
     def last_words(self) -> str:
-        """
-        Nothing: the error with which a server does not start has them.
-        """
+        """Nothing: the error with which a server does not start has them."""
         return ""
 
     def restart_reason(self) -> str:
-        """
-        NATS does not store again by itself what it could not store once; PostgreSQL does.
-        """
+        """NATS does not store again by itself what it could not store once; PostgreSQL does."""
         server = self._server
         if isinstance(server, EmbeddedPostgres):
             return ""

@@ -1,6 +1,4 @@
-"""
-Keeping one service or server as it should be: the hands of `kettle_services.master.domain.daemon`.
-"""
+"""Keeping one service or server as it should be: the hands of `kettle_services.master.domain.daemon`."""
 
 import asyncio
 import contextlib
@@ -43,9 +41,7 @@ _STATUS: Final[Mapping[Phase, Status]] = {
 
 
 class StartGivenUpError(Exception):
-    """
-    A service did not become ready while the pool was being started, and trying on is of no use.
-    """
+    """A service did not become ready while the pool was being started, and trying on is of no use."""
 
     def __init__(self, name: str, why: str, last_words: str) -> None:
         said = f"  It said:\n{last_words}" if last_words else ""
@@ -53,16 +49,12 @@ class StartGivenUpError(Exception):
 
 
 class Supervisor:
-    """
-    One daemon and the record of its life.  `keep` runs until `stop`.
-    """
+    """One daemon and the record of its life.  `keep` runs until `stop`."""
 
     def __init__(
         self, daemon: Daemon, settings: MasterSettings, changed: Callable[[], None], *, wanted: bool = True
     ) -> None:
-        """
-        `changed` is called after each change of `state`; one that is not `wanted` is not started.
-        """
+        """`changed` is called after each change of `state`; one that is not `wanted` is not started."""
         self.daemon = daemon
         self.settings = settings
         self.ready = asyncio.Event()
@@ -87,16 +79,12 @@ class Supervisor:
 
     @property
     def name(self) -> str:
-        """
-        The daemon's name.
-        """
+        """The daemon's name."""
         return self.daemon.name
 
     @property
     def wanted(self) -> bool:
-        """
-        Whether it is to run.
-        """
+        """Whether it is to run."""
         return self._child.wanted
 
     async def supervise(self) -> None:
@@ -113,38 +101,28 @@ class Supervisor:
             await self._end_now()
 
     async def stop(self, how: How = "graceful") -> None:
-        """
-        End the daemon for good; returns when it has ended.
-        """
+        """End the daemon for good; returns when it has ended."""
         self._over = True
         self.off(how)
         await self.is_off()
 
     async def is_off(self) -> None:
-        """
-        Wait until it has ended, or is wanted again.
-        """
+        """Wait until it has ended, or is wanted again."""
         while not (self._child.wanted or self._child.phase == "off"):
             self._settled.clear()
             await self._settled.wait()
 
     def off(self, how: How = "graceful") -> None:
-        """
-        Have it end, and do not start it again.
-        """
+        """Have it end, and do not start it again."""
         how = manner(self.name, how)
         self._take(child.off(self._child, how, now=time.monotonic(), rules=self.settings.rules))
 
     def on(self) -> None:
-        """
-        Have it run.
-        """
+        """Have it run."""
         self._take(child.on(self._child, now=time.monotonic()))
 
     def restart(self, how: How = "graceful") -> None:
-        """
-        Have it end and be started again.
-        """
+        """Have it end and be started again."""
         how = manner(self.name, how)
         self._take(child.restart(self._child, how, now=time.monotonic(), rules=self.settings.rules))
 
@@ -158,9 +136,7 @@ class Supervisor:
         return bool(changed[1])
 
     def heard(self, said: Mapping[str, str]) -> None:
-        """
-        The daemon said something of itself.
-        """
+        """The daemon said something of itself."""
         if SETTINGS_SAID in said:
             self._note(settings=said[SETTINGS_SAID])
             self.said.set()
@@ -173,9 +149,7 @@ class Supervisor:
     # -- turns -------------------------------------------------------------------------------------------------------
 
     async def _turn(self) -> None:
-        """
-        Wait for the next thing to happen to the daemon, and do what follows.
-        """
+        """Wait for the next thing to happen to the daemon, and do what follows."""
         period = min(_LOOK_S, self.settings.not_responding_timeout / 4)
         wake = asyncio.ensure_future(self._wake.wait())
         try:
@@ -231,9 +205,7 @@ class Supervisor:
             self._is_ready()
 
     async def _finish(self, status: int) -> None:
-        """
-        The process is over, or never was.
-        """
+        """The process is over, or never was."""
         before = self._child
         how = f"status {status}" if status >= 0 else f"signal {-status}"
         if before.phase == "hung":
@@ -277,9 +249,7 @@ class Supervisor:
     # -- what follows ------------------------------------------------------------------------------------------------
 
     def _take(self, change: child.Change, *, awake: bool = True) -> bool:
-        """
-        Carry out what was decided; whether it is to be started, which the keeper does in its own turn.
-        """
+        """Carry out what was decided; whether it is to be started, which the keeper does in its own turn."""
         self._child, steps = change
         for step in steps:
             if step != "start":

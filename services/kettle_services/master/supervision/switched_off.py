@@ -12,9 +12,7 @@ from kettle.pool.home import Home
 
 
 def read_off(home: Home) -> frozenset[str]:
-    """
-    The daemons that are switched off; none if the file is no such list.
-    """
+    """The daemons that are switched off; none if the file is no such list."""
     try:
         return frozenset(msgspec.json.decode(home.switched_off.read_bytes(), type=list[str]))
     except (FileNotFoundError, msgspec.DecodeError):
@@ -22,9 +20,7 @@ def read_off(home: Home) -> frozenset[str]:
 
 
 def write_off(home: Home, daemons: Collection[str]) -> None:
-    """
-    Replace the list, atomically and for good; raises OSError.
-    """
+    """Replace the list, atomically and for good; raises OSError."""
     if not daemons:
         home.switched_off.unlink(missing_ok=True)
         return

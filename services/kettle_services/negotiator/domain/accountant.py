@@ -135,7 +135,9 @@ class Accountant:
         return [charge]
 
     def forgettable(self, now: float) -> list[str]:
-        """Of whom nothing would be lost: they have the best priority, have used nothing, and nothing was set."""
+        """
+        Of whom nothing would be lost: they have the best priority, have used nothing, and nothing was set.
+        """
         return sorted(
             name
             for name, principal in self.principals.items()
@@ -192,7 +194,9 @@ class Accountant:
         return Standing(principal=principal, factor=factor)
 
     def _factor_of_group(self, name: str) -> float | None:
-        """The factor that the group of a principal gives it: as an administrator set it, else as it is configured."""
+        """
+        The factor that the group of a principal gives it: as an administrator set it, else as it is configured.
+        """
         group = self.group_of(name)
         known = self.principals.get(group_principal(group.name))
         return known.factor if known is not None and known.factor is not None else group.prio_factor

@@ -1,4 +1,6 @@
-"""Concurrency limits as the pool uses them: by the schedds' word, and by matches that they have not spoken of yet."""
+"""
+Concurrency limits as the pool uses them: by the schedds' word, and by matches that they have not spoken of yet.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -9,7 +11,9 @@ from kettle_wire.ads.daemon import SubmitterAd
 from kettle_wire.events import Match
 
 SETTLES: Final = 30.0
-"""Seconds after which a schedd that has not said that it took matches has not: it asks startds for claims at once."""
+"""
+Seconds after which a schedd that has not said that it took matches has not: it asks startds for claims at once.
+"""
 _EXACTLY: Final = 1e-9
 
 
@@ -56,7 +60,9 @@ class Pendings:
         ]
 
     def freed(self, before: SubmitterAd | None, ad: SubmitterAd) -> bool:
-        """Whether less is in use now than with the ad before, and with the matches of which this one is the first to speak."""
+        """
+        Whether less is in use now than with the ad before, and with the matches of which this one is the first to speak.
+        """
         same = before is not None and (before.name, before.schedd) == (ad.name, ad.schedd)
         spoken = before.cycle if same and before is not None else 0
         used = dict(before.limits) if before is not None else {}

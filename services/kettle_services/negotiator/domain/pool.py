@@ -83,7 +83,9 @@ class Pool:
         return Occupied(self.name_of(row), self.secret_of(row).capability)
 
     def parent_of(self, row: int) -> int:
-        """The row of the partitionable slot that a dynamic one is a part of, if that is of the same startd; else -1."""
+        """
+        The row of the partitionable slot that a dynamic one is a part of, if that is of the same startd; else -1.
+        """
         part = self.secret_of(row)
         slot = subjects.key(f"slot{self.slots.value(row, 'SlotID')}@{part.startd}")
         whole = self.secrets.get(slot)

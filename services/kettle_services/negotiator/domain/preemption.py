@@ -39,7 +39,9 @@ if TYPE_CHECKING:
     from kettle_wire.ads import Ad
 
 RANK: Final = "(RemoteUserPrio * 1000000) - ifThenElse(isUndefined(TotalJobRunTime), 0, TotalJobRunTime)"
-"""PREEMPTION_RANK: who has the worst priority makes room first, of these who has run for the shortest time."""
+"""
+PREEMPTION_RANK: who has the worst priority makes room first, of these who has run for the shortest time.
+"""
 
 _NEVER: Final = parse("false")
 
@@ -97,7 +99,9 @@ class Preempting(msgspec.Struct, frozen=True, kw_only=True):
         return self._by_priority(pool, allocation, rows)
 
     def _by_priority(self, pool: Pool, allocation: Allocation, rows: npt.NDArray[np.int64]) -> Allocation:
-        """First whatever is within a group's quota; then, where that is reached, what its own members may have of each other."""
+        """
+        First whatever is within a group's quota; then, where that is reached, what its own members may have of each other.
+        """
         standings = self.figures_of_groups(allocation, pool.weight)
         held = self.tenants(pool, standings)
         rows = _others(rows[pool.slots.truths("UserPreemption")[rows]], allocation)
@@ -160,7 +164,9 @@ class Preempting(msgspec.Struct, frozen=True, kw_only=True):
         held: Tenants,
         standings: Sequence[GroupFigures],
     ) -> Allocation:
-        """What one of a group takes of another costs the group nothing, so it is possible although the quota is reached."""
+        """
+        What one of a group takes of another costs the group nothing, so it is possible although the quota is reached.
+        """
         number_of = self.groups.tree.number_of
         wanting = [one for one in allocation.unmet if one.fault is None and one.limit == "quota"]
         unmet: dict[int, list[Unmet]] = {}
@@ -202,7 +208,9 @@ class Preempting(msgspec.Struct, frozen=True, kw_only=True):
         groups: Policy | None = None,
         used: Mapping[str, float] | None = None,
     ) -> Allocation:
-        """What of an offer is for those who are `wanting`; with `standings` of groups if priorities decide."""
+        """
+        What of an offer is for those who are `wanting`; with `standings` of groups if priorities decide.
+        """
         demands = [
             msgspec.structs.replace(
                 unmet.demand,
@@ -237,7 +245,9 @@ class Preempting(msgspec.Struct, frozen=True, kw_only=True):
         return ClassAd.from_wire({**unmet.demand.job.to_wire(), **known})
 
     def figures_of_groups(self, allocation: Allocation, pie: float) -> list[GroupFigures]:
-        """All groups by number: the quotas that are in force in this pool now, and what their submitters have."""
+        """
+        All groups by number: the quotas that are in force in this pool now, and what their submitters have.
+        """
         tree = self.groups.tree
         used = [0.0] * len(tree)
         for name, weight in self.used.items():

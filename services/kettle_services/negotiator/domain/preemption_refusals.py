@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 
 class PreemptionRefusals:
-    """Looks at the slots that are in use after a cycle, for one demand after the other; they must not change meanwhile."""
+    """
+    Looks at the slots that are in use after a cycle, for one demand after the other; they must not change meanwhile.
+    """
 
     def __init__(self, pool: Pool, preempting: Preempting, allocation: Allocation) -> None:
         self._pool = pool

@@ -58,7 +58,9 @@ def group_principal(group: str) -> str:
 
 
 def row_of(principal: Principal | None) -> bytes:
-    """The row of the working set of a principal; that of one who is forgotten stays, because its stream may go on."""
+    """
+    The row of the working set of a principal; that of one who is forgotten stays, because its stream may go on.
+    """
     return _encode(principal)
 
 

@@ -96,7 +96,9 @@ class PslotPreemption:
         return Allocation(grants=grants, unmet=remaining, taken=paid)
 
     def _needed(self, parent: int, amounts: Amounts) -> list[int]:
-        """The fewest that suffice of those who make room, from the least liked on; none: all of them are not enough."""
+        """
+        The fewest that suffice of those who make room, from the least liked on; none: all of them are not enough.
+        """
         parts: list[int] = []
         for row in self._willing[parent]:
             if self._suffice(parent, parts, amounts):

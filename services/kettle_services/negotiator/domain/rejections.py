@@ -73,7 +73,9 @@ class Reason(msgspec.Struct):
 
 
 class Reasons:
-    """What was last said of each autocluster that waits; one that is never explained comes before all others."""
+    """
+    What was last said of each autocluster that waits; one that is never explained comes before all others.
+    """
 
     def __init__(self) -> None:
         self._said: dict[Key, Reason] = {}

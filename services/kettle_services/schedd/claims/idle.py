@@ -19,7 +19,9 @@ _FLOOR_S: Final = 0.05
 
 
 class IdleClaims:
-    """The claims of one schedd that wait for a job, or would; it is not recorded: a restart gives them back."""
+    """
+    The claims of one schedd that wait for a job, or would; it is not recorded: a restart gives them back.
+    """
 
     def __init__(self) -> None:
         self._wanted: dict[str, float] = {}
@@ -35,7 +37,9 @@ class IdleClaims:
             self._wanted[claim] = seconds
 
     def keeps(self, claim: str) -> bool:
-        """Whether a claim that has no job is kept; from the first time on that it is asked, for as long as was wanted."""
+        """
+        Whether a claim that has no job is kept; from the first time on that it is asked, for as long as was wanted.
+        """
         now = time.monotonic()
         if claim not in self._until and claim in self._wanted:
             self._until[claim] = now + self._wanted[claim]
@@ -59,7 +63,9 @@ class IdleClaims:
             self._news.set()
 
     async def watch_claims(self, look: Callable[[str], None]) -> None:
-        """Have claims looked at that wait whenever something has happened, and when one has waited long enough; for ever."""
+        """
+        Have claims looked at that wait whenever something has happened, and when one has waited long enough; for ever.
+        """
         while True:
             soonest = min(self._until.values(), default=float("inf"))
             try:

@@ -71,9 +71,7 @@ class ClaimLifecycle:
         settings: ScheddSettings,
         named: Callable[[str], str] = lambda _pool: "",
     ) -> None:
-        """
-        `named`: with what the ids of claims in a pool begin, beside what those of our own pool have.
-        """
+        """`named`: with what the ids of claims in a pool begin, beside what those of our own pool have."""
         self._named = named
         self._bus = bus
         self._recorder = recorder
@@ -111,7 +109,7 @@ class ClaimLifecycle:
     # -- getting ------------------------------------------------------------------------------------------------------
 
     def on_refused(self, waker: Callable[[], None]) -> None:
-        """Call `waker` when jobs for which claims were asked may have others: they were shown to nobody meanwhile."""
+        """Call `waker` when jobs for which claims were asked may have others again."""
         self._wakers.append(waker)
 
     def request_matched(self, match: MatchedSlot, refused: Callable[[str], None] | None = None) -> None:
@@ -268,7 +266,9 @@ class ClaimLifecycle:
         return await self._request_until_answered(match.startd, request)
 
     async def _request_until_answered(self, startd: str, request: RequestClaims) -> ClaimsDecided | Undecided:
-        """A lost answer is asked for again: the ids make the repeat harmless. What is never answered ends by its lease."""
+        """
+        A lost answer is asked for again: the ids make the repeat harmless. What is never answered ends by its lease.
+        """
         reason = f"the startd {startd} does not answer"
         for tries in range(_TRIES):
             try:
@@ -330,9 +330,7 @@ class ClaimLifecycle:
     # -- using --------------------------------------------------------------------------------------------------------
 
     def reuse(self, claim: str) -> JobId | None:
-        """
-        Record the next job for a claim that has become free, or its end; the caller awaits the commit.
-        """
+        """Record the next job for a claim that has become free, or its end; the caller awaits the commit."""
         held = self._queue.claims.get(claim)
         if held is None:
             return None
@@ -354,9 +352,7 @@ class ClaimLifecycle:
                 return None
 
     def reuse_or_end_idle(self) -> None:
-        """
-        Give claims without a job one, or end them: our predecessor may have stopped between two frames.
-        """
+        """Give claims without a job one, or end them: our predecessor may have stopped between two frames."""
         for claim, held in list(self._queue.claims.items()):
             if held.job is None:
                 self.reuse_idle(claim)
@@ -388,7 +384,7 @@ class ClaimLifecycle:
         await self._returns.release(startd, [claim], reason)
 
     def record_loss(self, claim: str, code: int, reason: str) -> None:
-        """Record that a claim and the attempt on it are over, by the worker's word or because its lease ran out."""
+        """Record that a claim and its attempt are over, by the worker's word or since its lease ran out."""
         held = self._queue.claims[claim]
         if held.job is not None:
             job = held.job
@@ -455,9 +451,7 @@ class ClaimLifecycle:
             self._tasks.create_task(self._release_unknown(startd, extra))
 
     async def _release_unknown(self, startd: str, claims: list[str]) -> None:
-        """
-        Give back claims that are not on record, unless a successor of ours may have been granted them.
-        """
+        """Give back claims that are not on record, unless a successor of ours may have been granted them."""
         await self._recorder.shard.look()
         if abandoned := [claim for claim in claims if self._abandoned(claim)]:
             await self._returns.release(startd, abandoned, "the claim is not on record")

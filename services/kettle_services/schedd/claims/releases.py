@@ -16,9 +16,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 class ClaimReleases:
-    """
-    `lease`: seconds after which a claim of which nobody hears has ended.
-    """
+    """`lease`: seconds after which a claim of which nobody hears has ended."""
 
     def __init__(self, bus: Asks, secrets: ClaimSecrets, tasks: asyncio.TaskGroup, *, lease: float) -> None:
         self._bus = bus

@@ -1,6 +1,4 @@
-"""
-What came of a request for claims, where the startd did not decide or somebody waits to hear it.
-"""
+"""What came of a request for claims, where the startd did not decide or somebody waits to hear it."""
 
 import asyncio
 

@@ -128,9 +128,7 @@ class AttemptReports:
         return AttemptsRecorded(start=first, position=Position(self._recorder.shard.name, frame))
 
     def _record_report(self, report: AttemptReport) -> bool:
-        """
-        Record what is new; False: nothing is, because it was said before, or to somebody else.
-        """
+        """Record what is new; False: nothing is, because it was said before, or to somebody else."""
         entry = self._queue.jobs.get(report.job)
         if entry is None:
             return False  # over since long: said twice is said once
@@ -186,7 +184,9 @@ class AttemptReports:
             self._recorder.record([(stream, event) for event in decide(entry.job, hold)])
 
     def _reuse_claim(self, report: AttemptReport) -> JobId | None:
-        """What comes next on the claim of an attempt that is over; its first assignment again if the report is repeated."""
+        """
+        What comes next on the claim of an attempt that is over; its first assignment again if the report is repeated.
+        """
         news = report.news
         reason = news.reason if isinstance(news, Ended) else "the machine ended the claim with its job"
         if isinstance(news, Finished | Ended) and news.claim_lost:
@@ -211,9 +211,7 @@ class AttemptReports:
 
 
 def command_of(report: AttemptReport) -> Command:
-    """
-    What a shadow's report means for the job; use so far means nothing to it.
-    """
+    """What a shadow's report means for the job; use so far means nothing to it."""
     news = report.news
     assert not isinstance(news, Used)
     match news:

@@ -1,6 +1,4 @@
-"""
-Changes of what was submitted: how fast the jobs of a cluster come into the queue.
-"""
+"""Changes of what was submitted: how fast the jobs of a cluster come into the queue."""
 
 from typing import Final
 

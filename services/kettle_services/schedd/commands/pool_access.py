@@ -33,7 +33,9 @@ class JobCommands:
         self._served = {each.endpoint.verb: each for each in served if each.endpoint in FOR_JOBS}
 
     async def command(self, request: JobCommand, caller: Identity) -> JobAnswer:
-        """What the verb answers to the job's owner; `denied`, `not_running`, `malformed`, and what the verb refuses."""
+        """
+        What the verb answers to the job's owner; `denied`, `not_running`, `malformed`, and what the verb refuses.
+        """
         if (caller.kind, caller.name) != ("daemon", "shadow"):
             raise RefusedError("denied", f"only a shadow may say this, not {caller.name}")
         owner = self._owner(request)

@@ -56,9 +56,7 @@ class Queries:
         elsewhere: Callable[[JobId], str] = lambda _job: "",
         super_users: Collection[str] = (),
     ) -> None:
-        """
-        `elsewhere`: what other pools are to an idle job, as a sentence.
-        """
+        """`elsewhere`: what other pools are to an idle job, as a sentence."""
         self._super_users = super_users
         self._elsewhere = elsewhere
         self._log = log
@@ -85,7 +83,9 @@ class Queries:
         return JobAds(jobs=ads, total=len(jobs), unmade=self._factories.unmade(request.select))
 
     async def _totals(self, request: QueryJobs) -> JobAds:
-        """How many there are; of all jobs of everybody, or of some owners, that is known, and need not be counted."""
+        """
+        How many there are; of all jobs of everybody, or of some owners, that is known, and need not be counted.
+        """
         queue, select = self._queue, request.select
         counts: Counter[str]
         if not (select.jobs or select.clusters) and condition(select.constraint) is None:

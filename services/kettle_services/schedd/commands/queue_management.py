@@ -61,7 +61,9 @@ _log: Final = logging.getLogger(__name__)
 _encode = msgspec.msgpack.Encoder().encode
 
 SUBMISSION_BYTES: Final = 16 * 1024 * 1024
-"""A submission is one event, which is decided, committed and read as a whole: while that lasts, others wait."""
+"""
+A submission is one event, which is decided, committed and read as a whole: while that lasts, others wait.
+"""
 BACKLOG_BYTES: Final = 64 * 1024 * 1024
 """What may wait for its commit, however few events it is."""
 LONGEST_ID: Final = 64
@@ -174,7 +176,9 @@ class UserCommands:
         )
 
     def _on_hold(self, submitted: ClusterSubmitted) -> Recording:
-        """What is to be recorded of jobs that are submitted on hold; of those still to be made, that none is made."""
+        """
+        What is to be recorded of jobs that are submitted on hold; of those still to be made, that none is made.
+        """
         number, by = submitted.cluster, submitted.owner
         procs = list(on_hold(submitted.ad, submitted.columns, submitted.rows))
         if submitted.late and procs:
@@ -331,9 +335,7 @@ class _Decisions:
 
 
 def person_of(caller: Identity) -> str:
-    """
-    Who asks; raises RefusedError for who is nobody.
-    """
+    """Who asks; raises RefusedError for who is nobody."""
     if caller.kind != "user":
         raise RefusedError("denied", f"{caller.name} is a service of the pool; only people own jobs")
     return caller.name

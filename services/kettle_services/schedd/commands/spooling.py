@@ -58,7 +58,9 @@ class SpoolCommands:
         return SpoolFound(shadow=shadow)
 
     async def release(self, request: ReleaseSpooled, caller: Identity) -> SpooledReleased:
-        """Release jobs whose input files are all there; others stay as they are. Piece by piece: a repeat does the rest."""
+        """
+        Release jobs whose input files are all there; others stay as they are. Piece by piece: a repeat does the rest.
+        """
         if (caller.kind, caller.name) != ("daemon", "shadow"):
             raise RefusedError("denied", f"only a shadow may say this, not {caller.name}")
         pieces = ChunkedRecording(self._recorder, most=self._settings.max_backlog // 2)

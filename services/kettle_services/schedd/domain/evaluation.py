@@ -18,7 +18,9 @@ _LONGEST_S: Final = 1e9
 
 
 def at(now: float) -> Context:
-    """What expressions see at an instant (seconds since 1970), and how much of the schedd's time one may take."""
+    """
+    What expressions see at an instant (seconds since 1970), and how much of the schedd's time one may take.
+    """
     return Context(now=lambda: int(now), max_steps=FOREIGN_STEPS)
 
 

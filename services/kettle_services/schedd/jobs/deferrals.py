@@ -32,7 +32,9 @@ _LONGEST_S: Final = 60.0
 
 
 class Deferrals:
-    """Looks at the jobs of one queue that wait for their time: at each when it begins to wait, and when it is due."""
+    """
+    Looks at the jobs of one queue that wait for their time: at each when it begins to wait, and when it is due.
+    """
 
     def __init__(self, recorder: QueueRecorder, urge: Callable[[], None]) -> None:
         """`urge` is called when there is work that was not offered before."""

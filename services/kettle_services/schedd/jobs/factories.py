@@ -53,7 +53,9 @@ class Factories:
             await asyncio.sleep(max(_FLOOR_S, _EACH_S * len(self._queue.unmade)))
 
     async def materialize_now(self) -> None:
-        """Make all jobs that there is room for now: a slice of each cluster by turns, so that none takes all the room."""
+        """
+        Make all jobs that there is room for now: a slice of each cluster by turns, so that none takes all the room.
+        """
         pending = deque(self._by_turns())
         while pending:
             number = pending.popleft()
@@ -90,7 +92,9 @@ class Factories:
     # -- for people --------------------------------------------------------------------------------------------------
 
     def selected(self, select: Select, meets: Callable[[Ad], bool] | None) -> Iterator[int]:
-        """The clusters of a selection of which jobs are still to be made; nobody means them who lists single jobs."""
+        """
+        The clusters of a selection of which jobs are still to be made; nobody means them who lists single jobs.
+        """
         for number in sorted(self._queue.unmade):
             named = number in select.clusters or self._owner(number) in select.owners
             everything = not (select.jobs or select.clusters or select.owners)

@@ -128,7 +128,9 @@ class LocalUniverse:
         return self._starting.allows(universe, ad, self._queue.ad(job), time.time())
 
     def _in_order(self) -> list[tuple[JobId, int, int]]:
-        """The first job, autocluster and number of jobs that nobody asks a claim for yet, in the order of priority."""
+        """
+        The first job, autocluster and number of jobs that nobody asks a claim for yet, in the order of priority.
+        """
         found = [
             (order, job, autocluster, count - self._claims.asked[submitter, autocluster])
             for submitter in list(self._queue.at_home)

@@ -45,7 +45,9 @@ class Policies:
             spent = await self.evaluate_all()
 
     def pause(self, spent: float) -> float:
-        """Seconds to the next look after one that took `spent` seconds: evaluating takes a small share of the time."""
+        """
+        Seconds to the next look after one that took `spent` seconds: evaluating takes a small share of the time.
+        """
         settings = self._settings
         wanted = min(spent / settings.periodic_expr_timeslice, settings.max_periodic_expr_interval)
         return max(wanted, settings.periodic_expr_interval)
@@ -66,7 +68,9 @@ class Policies:
         return spent + await self._release_kept()
 
     async def _release_kept(self) -> float:
-        """Have those that have ended leave the queue which do not want to stay there any more; seconds spent on it."""
+        """
+        Have those that have ended leave the queue which do not want to stay there any more; seconds spent on it.
+        """
         spent, turn = 0.0, TimeSlice()
         leaving: list[tuple[str, Event]] = []
         for job in sorted(self._queue.staying.kept):
@@ -82,7 +86,9 @@ class Policies:
         return spent
 
     def _verdicts(self) -> Iterator[tuple[JobId, Verdict | None]]:
-        """What is to become of each job; those that nothing is to be said about come too, so that time can be kept."""
+        """
+        What is to become of each job; those that nothing is to be said about come too, so that time can be kept.
+        """
         by_system = self._system.concerned
         for number in list(self._queue.clusters):
             cluster = self._queue.clusters.get(number)
@@ -100,7 +106,9 @@ class Policies:
                     yield job, policy.decide(ad, status, int(time.time()), self._system)
 
     async def _carry_out(self, fired: list[tuple[JobId, Verdict]]) -> None:
-        """Record first, while the queue is as it was looked at; have attempts ended when that is committed."""
+        """
+        Record first, while the queue is as it was looked at; have attempts ended when that is committed.
+        """
         if not fired:
             await asyncio.sleep(0)
             return
@@ -125,7 +133,9 @@ class Policies:
     # -- at the end of an attempt -------------------------------------------------------------------------------------
 
     def at_exit(self, job: JobId, finish: Finish) -> Finish | End:
-        """What the end of its program is for a job in the queue: that of the job, or by its policy only of the attempt."""
+        """
+        What the end of its program is for a job in the queue: that of the job, or by its policy only of the attempt.
+        """
         state, cluster = self._queue.jobs[job].job, self._queue.clusters[job.cluster]
         concerned = cluster.at_exit or self._system.hold
         if (
@@ -158,7 +168,9 @@ class Policies:
 
 
 def _status(job: Job) -> Status | None:
-    """How the policies see a job; None: not now, because it leaves the queue or an attempt of it is being ended."""
+    """
+    How the policies see a job; None: not now, because it leaves the queue or an attempt of it is being ended.
+    """
     if job.status == "running":
         return Status.RUNNING
     if job.claim:

@@ -60,9 +60,7 @@ class ScheddAdvertiser:
         settings: ScheddSettings,
         more: Callable[[], Ad] = dict,
     ) -> None:
-        """
-        `more`: what else the schedd says of itself in its ad.
-        """
+        """`more`: what else the schedd says of itself in its ad."""
         self._more = more
         self._demand = ResourceRequests(queue, claims, settings)
         self._flocked: Counter[str] = Counter()
@@ -88,9 +86,7 @@ class ScheddAdvertiser:
             self._urgent.set()
 
     def wake(self) -> None:
-        """
-        There is work that was not shown before.
-        """
+        """There is work that was not shown before."""
         self._stale.set()
         self._urgent.set()
 
@@ -101,9 +97,7 @@ class ScheddAdvertiser:
         self._urgent.set()
 
     async def publish_ads(self) -> None:
-        """
-        Publish what has changed, and everything again each interval; for ever.
-        """
+        """Publish what has changed, and everything again each interval; for ever."""
         while True:
             now = time.monotonic()
             everything = now - self._refreshed >= self._settings.ad_interval

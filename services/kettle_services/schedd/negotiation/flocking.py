@@ -47,7 +47,9 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class Flock:
-    """The other pools of one schedd. Made before the claims, which speak with startds by its `ways`; then `use` them."""
+    """
+    The other pools of one schedd. Made before the claims, which speak with startds by its `ways`; then `use` them.
+    """
 
     def __init__(self, bus: Bus, queue: Queue, tasks: asyncio.TaskGroup, settings: ScheddSettings) -> None:
         self._queue = queue
@@ -128,7 +130,9 @@ class Flock:
         return any(self._goes(job, pool) for pool in self._settings.flock_to)
 
     def _goes(self, job: JobId, pool: str) -> bool:
-        """Whether a job may run in a pool: asked once of the jobs of an autocluster, which say the same of it."""
+        """
+        Whether a job may run in a pool: asked once of the jobs of an autocluster, which say the same of it.
+        """
         key = self._queue.autocluster(job), pool
         known = self._going.get(key)
         if known is None:

@@ -1,6 +1,4 @@
-"""
-What a submitter asks of a pool: its open jobs by autocluster, as far as they fit into an ad.
-"""
+"""What a submitter asks of a pool: its open jobs by autocluster, as far as they fit into an ad."""
 
 from collections.abc import Callable
 from typing import Final

@@ -13,7 +13,9 @@ from kettle_wire.jobs import JobId
 SLICE: Final = 500
 """Jobs that are looked at before somebody else gets a turn."""
 UNCOMMITTED: Final = 20 * SLICE
-"""Jobs after which the command waits until those before them are committed: what is on its way must not become too much."""
+"""
+Jobs after which the command waits until those before them are committed: what is on its way must not become too much.
+"""
 
 
 class ChunkedRecording:

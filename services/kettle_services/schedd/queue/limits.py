@@ -11,7 +11,9 @@ from kettle_wire.jobs import JobId
 
 _UNBOUNDED: Final = 1 << 62
 _HEAD_ROOM: Final = 10
-"""One in so many places in the queue is not for jobs that come little by little, which would take them all for ever."""
+"""
+One in so many places in the queue is not for jobs that come little by little, which would take them all for ever.
+"""
 
 
 class QueueLimits:

@@ -43,15 +43,11 @@ class QueueRecorder:
         self._listeners.append(listener)
 
     def on_cooldown_over(self, waker: Callable[[], None]) -> None:
-        """
-        Call `waker` when a job may run again that had to wait after failures.
-        """
+        """Call `waker` when a job may run again that had to wait after failures."""
         self._wakers.append(waker)
 
     def start_cooldown(self, job: JobId) -> None:
-        """
-        Let a job that failed again and again wait for its time.
-        """
+        """Let a job that failed again and again wait for its time."""
         asyncio.get_running_loop().call_later(self.queue.jobs[job].job.cooling, self._cooldown_over, job)
 
     def _cooldown_over(self, job: JobId) -> None:
@@ -62,7 +58,9 @@ class QueueRecorder:
     def record(
         self, changes: Recording, *, command: str = "", reply: Callable[[int], bytes] | None = None
     ) -> "asyncio.Future[int]":
-        """Fold and commit; the future is the frame's number. With no changes: everything recorded so far is committed."""
+        """
+        Fold and commit; the future is the frame's number. With no changes: everything recorded so far is committed.
+        """
         now_us = time.time_ns() // 1000
         if self.queue.staying.clusters:
             changes = settled(self.queue, changes, now_us)
@@ -117,9 +115,7 @@ class QueueRecorder:
 
 
 def mark(checkpointer: Checkpointer, frame: int, folded: Iterable[tuple[int, list[Change]]]) -> None:
-    """
-    Have what a frame's events (each with its version) changed in the working set saved.
-    """
+    """Have what a frame's events (each with its version) changed in the working set saved."""
     puts: dict[str, tuple[int, bytes]] = {}
     drops: set[str] = set()
     for version, changes in folded:

@@ -20,7 +20,9 @@ LOOK: Final = 32
 
 
 async def selected_jobs(queue: Queue, select: Select) -> list[JobId]:
-    """Jobs of a selection, in their order; whoever asks about very many lets the others have a word in between."""
+    """
+    Jobs of a selection, in their order; whoever asks about very many lets the others have a word in between.
+    """
     meets = condition(select.constraint)
     jobs = list(listed(queue, jobs=select.jobs, clusters=select.clusters, owners=select.owners))
     if meets is None:
@@ -38,7 +40,9 @@ async def selected_jobs(queue: Queue, select: Select) -> list[JobId]:
 def listed(
     queue: Queue, *, jobs: Iterable[JobId] = (), clusters: Iterable[int] = (), owners: Iterable[str] = ()
 ) -> Iterator[JobId]:
-    """Jobs in the queue that are listed, or in a listed cluster, or of a listed owner; with no list, all. In order."""
+    """
+    Jobs in the queue that are listed, or in a listed cluster, or of a listed owner; with no list, all. In order.
+    """
     single, in_clusters, of_owners = set(jobs), set(clusters), set(owners)
     if not (single or in_clusters or of_owners):
         yield from sorted(queue.jobs)

@@ -1,6 +1,4 @@
-"""
-Long work in one event loop, in slices.
-"""
+"""Long work in one event loop, in slices."""
 
 import asyncio
 import time

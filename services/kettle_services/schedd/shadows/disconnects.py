@@ -12,7 +12,9 @@ from kettle_services.schedd.domain.queue.fold import job_stream
 from kettle_services.schedd.queue.recorder import QueueRecorder
 
 MISSED: Final = 2
-"""Unanswered questions after which a machine counts as disconnected: a startd that is started anew misses one."""
+"""
+Unanswered questions after which a machine counts as disconnected: a startd that is started anew misses one.
+"""
 
 
 class Disconnects:

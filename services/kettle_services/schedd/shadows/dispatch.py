@@ -38,9 +38,7 @@ _size = msgspec.msgpack.Encoder().encode
 
 
 def fitting(assignments: Sequence[Assignment]) -> list[Assignment]:
-    """
-    As many from the front as fit into one message, and at least one.
-    """
+    """As many from the front as fit into one message, and at least one."""
     size, count = 0, 0
     for assignment in assignments:
         size += len(_size(assignment))
@@ -91,7 +89,9 @@ class ShadowDispatch:
         It is not recorded before it has happened: whoever comes after us decides anew.
         """
         self._on_their_way: defaultdict[str, set[Attempt]] = defaultdict(set)
-        """Shadow -> what was handed to it since it last said what it has: it may not have known of it then."""
+        """
+        Shadow -> what was handed to it since it last said what it has: it may not have known of it then.
+        """
         self._outboxes: dict[str, ShadowOutbox] = {}
         self._deliveries: list[asyncio.Task[None]] = []
 
@@ -110,7 +110,9 @@ class ShadowDispatch:
         )
 
     def hand_over(self, job: JobId, shadow: str = "") -> Assignment | None:
-        """Give a committed assignment to a shadow: to the one that asks, or to any that lives; None if it is over."""
+        """
+        Give a committed assignment to a shadow: to the one that asks, or to any that lives; None if it is over.
+        """
         if (entry := self._queue.jobs.get(job)) is None or entry.job.claim not in self._queue.claims:
             return None
         if self._pace.must_wait(owner := self._queue.owner(job), job):
@@ -143,12 +145,16 @@ class ShadowDispatch:
         self.deliver_orders(job)
 
     def vacate_subcode(self, job: JobId, code: int) -> int:
-        """The VacateReasonSubCode that goes with a code with which the attempt of a job was to be ended; 0 if none does."""
+        """
+        The VacateReasonSubCode that goes with a code with which the attempt of a job was to be ended; 0 if none does.
+        """
         order, subcode = self._vacating.get(job, (None, 0))
         return subcode if order is not None and order.code == code else 0
 
     def deliver_orders(self, job: JobId) -> None:
-        """Have the live attempt of a held, removed or vacated job ended, or do what else was ordered of it."""
+        """
+        Have the live attempt of a held, removed or vacated job ended, or do what else was ordered of it.
+        """
         if (shadow := self._supervisor.get(job)) is None:
             return
         outbox = self._outbox(shadow)
@@ -160,9 +166,7 @@ class ShadowDispatch:
             outbox.filled.set()
 
     def push(self, shadow: str, assignments: Iterable[Assignment]) -> None:
-        """
-        Hand assignments over in messages of their own.
-        """
+        """Hand assignments over in messages of their own."""
         outbox = self._outbox(shadow)
         outbox.start.extend(assignments)
         outbox.filled.set()

@@ -53,7 +53,9 @@ JOB_SHADOW_MISMATCH: Final = 17
 FAILED_TO_CHECKPOINT: Final = 36
 NO_SUCH_FILE: Final = 2
 _ABOUT_THE_MESSAGE: Final = frozenset({"malformed", "too_large"})
-"""Refusals that every machine would repeat, because they are about what was said and not about who was asked."""
+"""
+Refusals that every machine would repeat, because they are about what was said and not about who was asked.
+"""
 _HEARD: Final = 100
 """Reports that wait to be looked at; what does not fit, the worker says again."""
 _OUTPUT: Final = "Transfer output files failure at the access point:"
@@ -70,7 +72,9 @@ class AttemptFollower:
     def __init__(self, assignment: Assignment, side: AttemptContext) -> None:
         self.assignment: Final = assignment
         self.settled: Final = asyncio.Event()
-        """Set when the worker has said whether it runs: an order to end it that came before would find nothing."""
+        """
+        Set when the worker has said whether it runs: an order to end it that came before would find nothing.
+        """
         self._side = side
         self._reports: asyncio.Queue[Report] = asyncio.Queue(_HEARD)
         self._heard: set[ReportKey] = set()

@@ -36,9 +36,7 @@ class Prepared(msgspec.Struct, frozen=True):
 async def prepare(
     assignment: Assignment, side: AttemptContext, places: FileAccess
 ) -> Prepared | Ended | Finished:
-    """
-    Or why the attempt is over before it began.
-    """
+    """Or why the attempt is over before it began."""
     if refusal := stranger(assignment.ad, side.account):
         return Ended(hold=True, code=_FAILED_TO_ACCESS_ACCOUNT, reason=refusal)
     if (senseless := _senseless(assignment.ad)) is not None:

@@ -1,6 +1,4 @@
-"""
-What the chirp protocol says of files: its flags, its errors, its lines of numbers.
-"""
+"""What the chirp protocol says of files: its flags, its errors, its lines of numbers."""
 
 import errno
 import os
@@ -41,9 +39,7 @@ _TROUBLES: Final[Mapping[int, Trouble]] = {
 
 
 def trouble(error: OSError) -> Trouble:
-    """
-    What the protocol calls it.
-    """
+    """What the protocol calls it."""
     return _TROUBLES.get(error.errno or 0, Trouble.UNKNOWN)
 
 
@@ -64,9 +60,7 @@ def flags(letters: str) -> int:
 
 
 def strides(offset: int, stride: tuple[int, int], length: int) -> Iterator[tuple[int, int]]:
-    """
-    Where the pieces begin and how long they are, `length` in all.
-    """
+    """Where the pieces begin and how long they are, `length` in all."""
     size, skip = stride
     if not size or not skip or length // size > _MOST_STRIDES:
         raise OSError(errno.EINVAL, "a stride has a length, and there are not too many")
@@ -76,9 +70,7 @@ def strides(offset: int, stride: tuple[int, int], length: int) -> Iterator[tuple
 
 
 def stat_line(about: os.stat_result) -> bytes:
-    """
-    What is known about a file, as a line of thirteen numbers.
-    """
+    """What is known about a file, as a line of thirteen numbers."""
     numbers = (
         about.st_dev, about.st_ino, about.st_mode, about.st_nlink, about.st_uid, about.st_gid, about.st_rdev, about.st_size,
         about.st_blksize, about.st_blocks, int(about.st_atime), int(about.st_mtime), int(about.st_ctime),
@@ -87,8 +79,6 @@ def stat_line(about: os.stat_result) -> bytes:
 
 
 def statfs_line(about: os.statvfs_result) -> bytes:
-    """
-    What is known about a file system; its kind, which Python does not tell, is 0.
-    """
+    """What is known about a file system; its kind, which Python does not tell, is 0."""
     numbers = (0, about.f_bsize, about.f_blocks, about.f_bfree, about.f_bavail, about.f_files, about.f_ffree)
     return " ".join(map(str, numbers)).encode() + b"\n"

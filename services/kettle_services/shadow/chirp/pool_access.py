@@ -38,9 +38,7 @@ class Commanding:
         self._served = {each.endpoint.verb: each for each in served}
 
     async def carry_out(self, command: Command, assignment: Assignment) -> Commanded:
-        """
-        The answer, or why there is none. Commands have ids, so a job may repeat what was not answered.
-        """
+        """The answer, or why there is none. Commands have ids, so a job may repeat what was not answered."""
         if refusal := _refusal(assignment):
             return Commanded(code="denied", reason=refusal)
         try:

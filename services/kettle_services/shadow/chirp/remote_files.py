@@ -41,9 +41,7 @@ _QUIETLY: Final = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 class RemoteFiles:
-    """
-    What one attempt does to files below `iwd`, and anywhere else where its owner may.
-    """
+    """What one attempt does to files below `iwd`, and anywhere else where its owner may."""
 
     def __init__(self, iwd: str, places: FileAccess, room: threading.Semaphore) -> None:
         """`room`: for the files that all jobs have open together; it is taken and given back here."""
@@ -78,9 +76,7 @@ class RemoteFiles:
         }
 
     def carry_out(self, wish: FileWish) -> Chirped:
-        """
-        Do it, or say what kept it from being done.
-        """
+        """Do it, or say what kept it from being done."""
         try:
             match wish:
                 case OpenFile():
@@ -107,9 +103,7 @@ class RemoteFiles:
             return Chirped(Trouble.INVALID_REQUEST)
 
     def close(self) -> None:
-        """
-        Close what the job has left open.
-        """
+        """Close what the job has left open."""
         for number in list(self._open):
             self._closed(number)
 
@@ -322,9 +316,7 @@ class RemoteFiles:
 
     @contextmanager
     def _place(self, path: str) -> Generator[int]:
-        """
-        What a path leads to, all links followed, as a descriptor that names it and nothing more.
-        """
+        """What a path leads to, all links followed, as a descriptor that names it and nothing more."""
         with followed(self._absolute(path)) as place:
             self._places.refuse_own_place(place)
             yield place

@@ -79,12 +79,16 @@ class Chirping:
         """Attributes, in lower case, that the ad did not have."""
         self._attributes: Ad = {}
         self._delayed: Ad = {}
-        """Set without hurry, the newest values; they wait for room in the allowance, or for the end of the attempt."""
+        """
+        Set without hurry, the newest values; they wait for room in the allowance, or for the end of the attempt.
+        """
         self._notes: list[str] = []
         self._telling: asyncio.Task[None] | None = None
 
     async def grant(self, wish: Wish) -> Chirped:
-        """The answer to a wish; nothing that a job says makes it fail, nor ends what looks after others' jobs."""
+        """
+        The answer to a wish; nothing that a job says makes it fail, nor ends what looks after others' jobs.
+        """
         if not self._wants_proxy:
             return Chirped(Trouble.NOT_AUTHORIZED)
         if self._in_hand >= _MOST_IN_HAND:

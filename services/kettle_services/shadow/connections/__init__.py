@@ -1,3 +1,1 @@
-"""
-Messages to startds and to the schedd, batched and repeated until they are answered.
-"""
+"""Messages to startds and to the schedd, batched and repeated until they are answered."""

@@ -18,18 +18,14 @@ T = TypeVar("T")
 
 
 class Peer:
-    """
-    Somebody who answers, and may have to be asked again because he died over the question.
-    """
+    """Somebody who answers, and may have to be asked again because he died over the question."""
 
     def __init__(self, settings: ShadowSettings) -> None:
         self._settings = settings
         self._back = asyncio.Event()
 
     def came_back(self) -> None:
-        """
-        He has started anew: what he was asked before is forgotten.
-        """
+        """He has started anew: what he was asked before is forgotten."""
         self._back.set()
 
     async def ask(self, what: str, question: Callable[[], Awaitable[T]]) -> T:
@@ -53,9 +49,7 @@ class Peer:
                 wait = min(wait * 2, self._settings.retry_ceiling)
 
     async def came_back_within(self, seconds: float) -> bool:
-        """
-        Wait about so long, or until he has started anew.
-        """
+        """Wait about so long, or until he has started anew."""
         pause = seconds * random.uniform(0.5, 1.0)  # noqa: S311 - spreads repeats, guards nothing
         try:
             async with asyncio.timeout(pause):

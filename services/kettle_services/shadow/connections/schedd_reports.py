@@ -14,11 +14,15 @@ from kettle_wire.commands.shadow import Assignment
 
 _log: Final = logging.getLogger(__name__)
 _BATCH: Final = 500
-"""Reports in one message; a reason has a few kilobytes at most, so that this is far below what a message holds."""
+"""
+Reports in one message; a reason has a few kilobytes at most, so that this is far below what a message holds.
+"""
 
 
 class ScheddReporter:
-    """The line to the schedd. What it returns in exchange, the next jobs for freed claims, goes to `start`."""
+    """
+    The line to the schedd. What it returns in exchange, the next jobs for freed claims, goes to `start`.
+    """
 
     def __init__(self, bus: Bus, settings: ShadowSettings, start: Callable[[Assignment], None]) -> None:
         self._bus = bus
@@ -58,7 +62,9 @@ class ScheddReporter:
     async def _refused(
         self, batch: list[tuple[AttemptReport, asyncio.Future[None]]], refusal: RefusedError
     ) -> None:
-        """What happened does not become untrue by a refusal: fewer at a time, and what is refused alone goes last."""
+        """
+        What happened does not become untrue by a refusal: fewer at a time, and what is refused alone goes last.
+        """
         _log.error("the schedd refuses reports", extra={"cause": str(refusal), "reports": len(batch)})
         if len(batch) > 1:
             self._waiting.extendleft(reversed(batch))

@@ -29,7 +29,9 @@ _DEADLINE_S: Final = 10.0
 
 
 class StartdRegistry:
-    """One conversation for each startd that is spoken with; it ends with the last attempt and its confirmations."""
+    """
+    One conversation for each startd that is spoken with; it ends with the last attempt and its confirmations.
+    """
 
     def __init__(self, bus: Asks, settings: ShadowSettings, tasks: asyncio.TaskGroup) -> None:
         self._bus = bus
@@ -41,7 +43,9 @@ class StartdRegistry:
         return len(self._workers)
 
     def __getitem__(self, startd: str) -> StartdMessages:
-        """The conversation with a startd. It ends by itself: say something before the next await, or be a user of it."""
+        """
+        The conversation with a startd. It ends by itself: say something before the next await, or be a user of it.
+        """
         known = self._workers.get(startd)
         if known is None:
             worker = StartdMessages(self._bus, startd, self._settings)
@@ -66,9 +70,7 @@ class StartdRegistry:
             worker.leave()
 
     def came_back(self, startd: str) -> None:
-        """
-        A startd has started anew: what it was asked and has not answered is asked again at once.
-        """
+        """A startd has started anew: what it was asked and has not answered is asked again at once."""
         if startd in self._workers:
             self._workers[startd][0].peer.came_back()
 
@@ -115,7 +117,9 @@ class StartdRegistry:
             await worker.peer.ask(f"suspension of {assignment.job} on {assignment.startd}", ask)
 
     def fetcher(self, assignment: Assignment) -> Fetch:
-        """Reads the large output files of an attempt; ValueError if one has not the bytes that were reported."""
+        """
+        Reads the large output files of an attempt; ValueError if one has not the bytes that were reported.
+        """
 
         async def fetch(file: OutputFile) -> AsyncIterator[bytes]:
             for offset in range(0, file.size, PIECE):

@@ -1,12 +1,8 @@
-"""
-How much a job may have recorded of what it says of itself: so much at once, and so much in an hour.
-"""
+"""How much a job may have recorded of what it says of itself: so much at once, and so much in an hour."""
 
 
 class Allowance:
-    """
-    Full at the beginning; `hourly` pieces come back in an hour, and it holds no more than `most`.
-    """
+    """Full at the beginning; `hourly` pieces come back in an hour, and it holds no more than `most`."""
 
     def __init__(self, most: float, hourly: float, now: float) -> None:
         """`now` in seconds, on a clock that never goes back."""

@@ -52,9 +52,7 @@ def limit(ad: Ad, name: str, most: int) -> int:
 
 
 def is_graceful(ad: Ad, *, default: bool) -> bool:
-    """
-    Whether a job that is removed, held or vacated is given time to end (WantGracefulRemoval).
-    """
+    """Whether a job that is removed, held or vacated is given time to end (WantGracefulRemoval)."""
     try:
         value = evaluate_attribute("WantGracefulRemoval", ClassAd.from_wire(ad), None, NOTHING)
     except EvaluationFailed:

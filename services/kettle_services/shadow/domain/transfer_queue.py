@@ -20,7 +20,9 @@ class Turns:
         return sum(len(jobs) for jobs in self._waiting.values())
 
     def ask(self, job: JobId, user: str) -> bool:
-        """Whether it is this job's turn; if not, it has a place in its user's queue. Asking again changes nothing."""
+        """
+        Whether it is this job's turn; if not, it has a place in its user's queue. Asking again changes nothing.
+        """
         if job not in self._active:
             self._waiting.setdefault(user, OrderedDict()).setdefault(job)
             self._advance()

@@ -45,7 +45,9 @@ Known = tuple[str, bytes | None]
 
 
 class InputError(Exception):
-    """An input file cannot be read; `code` is the HoldReasonCode, `errno` says why as far as the system said."""
+    """
+    An input file cannot be read; `code` is the HoldReasonCode, `errno` says why as far as the system said.
+    """
 
     def __init__(self, path: Path, why: str, *, errno: int = 0, code: int = TRANSFER_INPUT_ERROR) -> None:
         super().__init__(

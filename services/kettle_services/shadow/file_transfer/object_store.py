@@ -38,15 +38,11 @@ _KNOWN: Final = 10_000
 
 
 class _ChangedError(Exception):
-    """
-    The file is not what it was when the job was sent to a machine.
-    """
+    """The file is not what it was when the job was sent to a machine."""
 
 
 class _Known(msgspec.Struct):
-    """
-    A file by its SHA-256.
-    """
+    """A file by its SHA-256."""
 
     machines: set[str]
     """Who has asked for it; once there are two, no more are counted."""
@@ -102,17 +98,13 @@ class Objects:
         return sending.result() if sending.done() else None
 
     def close(self) -> None:
-        """
-        Send nothing more; a file of which pieces are missing is read from the shadow.
-        """
+        """Send nothing more; a file of which pieces are missing is read from the shadow."""
         for known in self._known.values():
             if known.sending is not None:
                 known.sending.cancel()
 
     async def _put(self, known: _Known, digest: str, path: Path) -> int:
-        """
-        Send a file, unless something is in the way, which is everybody's reason to read it from us.
-        """
+        """Send a file, unless something is in the way, which is everybody's reason to read it from us."""
         loop = asyncio.get_running_loop()
         known.piece, lives = 0, _AGAIN_S
         piece = min(PIECE, self._bus.payload_limit - _HEADERS)
@@ -141,9 +133,7 @@ class Objects:
         )
 
     async def _send(self, digest: str, path: Path, piece: int) -> None:
-        """
-        The last piece comes when all others are there and the sum is right.
-        """
+        """The last piece comes when all others are there and the sum is right."""
         fd = await asyncio.to_thread(self._places.open_input, path)
         try:
             total, number = hashlib.sha256(), 0
@@ -176,16 +166,12 @@ class Objects:
 
 
 def _wanted(settings: ShadowSettings) -> int:
-    """
-    How many machines have to want a file: for one alone, the store would be a longer way.
-    """
+    """How many machines have to want a file: for one alone, the store would be a longer way."""
     return 1 if settings.object_store == "always" else 2
 
 
 def _read(fd: int, length: int, count: Callable[[bytes], None]) -> bytes:
-    """
-    The next piece, whole unless the file ends; counted, and in a thread, because that takes its time.
-    """
+    """The next piece, whole unless the file ends; counted, and in a thread, because that takes its time."""
     data = os.read(fd, length)
     while data and len(data) < length and (more := os.read(fd, length - len(data))):
         data += more

@@ -34,7 +34,9 @@ class OutputError(Exception):
 
 
 async def place(ad: Ad, outputs: list[OutputFile], fetch: Fetch, *, places: FileAccess, mark: str) -> None:
-    """Write the results of one attempt; `mark` keeps unfinished files of different attempts apart. Raises `OutputError`."""
+    """
+    Write the results of one attempt; `mark` keeps unfinished files of different attempts apart. Raises `OutputError`.
+    """
     targets: dict[Path, list[OutputFile]] = {}
     for output in sorted(outputs, key=lambda o: (o.name == STDERR, o.name != STDOUT)):
         target = destination(ad, output.name)
@@ -50,7 +52,9 @@ async def place(ad: Ad, outputs: list[OutputFile], fetch: Fetch, *, places: File
 
 
 async def write(path: Path, files: list[OutputFile], fetch: Fetch, mark: str) -> None:
-    """Write the bytes of files, one after the other, as one file, which appears when it is complete. Raises OSError."""
+    """
+    Write the bytes of files, one after the other, as one file, which appears when it is complete. Raises OSError.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists() and not path.is_file():
         with os.fdopen(_device(path), "wb") as sink:

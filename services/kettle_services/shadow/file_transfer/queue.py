@@ -1,4 +1,6 @@
-"""The transfer queue: how many jobs move files at once, in each direction (HTCondor's MAX_CONCURRENT_UPLOADS and -DOWNLOADS)."""
+"""
+The transfer queue: how many jobs move files at once, in each direction (HTCondor's MAX_CONCURRENT_UPLOADS and -DOWNLOADS).
+"""
 
 import asyncio
 import time

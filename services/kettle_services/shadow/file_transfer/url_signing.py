@@ -1,6 +1,4 @@
-"""
-Signing addresses of objects with the keys of jobs' owners: the keys are read here, and go nowhere else.
-"""
+"""Signing addresses of objects with the keys of jobs' owners: the keys are read here, and go nowhere else."""
 
 import os
 import time
@@ -19,18 +17,14 @@ _KEY_BYTES: Final = 4096
 
 
 class Signer:
-    """
-    Makes addresses that are good for `lifetime` seconds.
-    """
+    """Makes addresses that are good for `lifetime` seconds."""
 
     def __init__(self, places: FileAccess, *, lifetime: int) -> None:
         self._places = places
         self._lifetime = lifetime
 
     def sign(self, ad: Ad, urls: Sequence[str], *, upload: bool) -> SignedUrls:
-        """
-        The addresses of a job's objects, in order, or why there are none.  Reads the disk.
-        """
+        """The addresses of a job's objects, in order, or why there are none.  Reads the disk."""
         try:
             key = Key(self._read(ad, ACCESS_KEY), self._read(ad, SECRET_KEY))
             return SignedUrls(urls=[self._signed(ad, url, key, upload=upload) for url in urls])
@@ -48,9 +42,7 @@ class Signer:
         return signed(where, "PUT" if upload else "GET", key, at=time.time(), lifetime=self._lifetime)
 
     def _read(self, ad: Ad, attribute: str) -> str:
-        """
-        One line of a file that the job names.
-        """
+        """One line of a file that the job names."""
         name = text(ad, attribute)
         if not name:
             raise ValueError(f"the job has no {attribute}, which names the file of its key")

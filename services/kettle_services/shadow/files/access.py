@@ -48,7 +48,9 @@ class FileAccess:
         return FileAccess(Path(self._home), spools=[*map(Path, self._spools), readable], own=own)
 
     def refuse_own(self, path: Path, *, but_spool: bool = False) -> None:
-        """Raises OwnFileError if a path leads, all links followed, into the pool's own directory; OSError if it is none."""
+        """
+        Raises OwnFileError if a path leads, all links followed, into the pool's own directory; OSError if it is none.
+        """
         try:
             real = os.path.realpath(path)
         except ValueError as error:

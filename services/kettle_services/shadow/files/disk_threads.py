@@ -13,22 +13,16 @@ _THREADS: Final = 4
 
 
 class FileWork:
-    """
-    For all jobs of a shadow; no more than `most_open` files are open at once.
-    """
+    """For all jobs of a shadow; no more than `most_open` files are open at once."""
 
     def __init__(self, most_open: int) -> None:
         self.room: Final = threading.BoundedSemaphore(most_open)
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="chirp")
 
     async def do(self, work: Callable[[], T]) -> T:
-        """
-        The result of some work that blocks; raises what it raises, and RuntimeError after `close`.
-        """
+        """The result of some work that blocks; raises what it raises, and RuntimeError after `close`."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     def close(self) -> None:
-        """
-        Begin nothing any more; waits for nobody.
-        """
+        """Begin nothing any more; waits for nobody."""
         self._threads.shutdown(wait=False, cancel_futures=True)

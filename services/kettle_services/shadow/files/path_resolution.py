@@ -86,9 +86,7 @@ def followed(path: str) -> Generator[int]:
 
 @contextmanager
 def step(directory: int, name: str) -> Generator[int]:
-    """
-    What has this name in an open directory, be it a link; raises OSError.
-    """
+    """What has this name in an open directory, be it a link; raises OSError."""
     try:
         place = os.open(name, _PLACE | os.O_DIRECTORY, dir_fd=directory)  # this has it mounted, if need be
     except OSError as error:
@@ -103,9 +101,7 @@ def step(directory: int, name: str) -> Generator[int]:
 
 
 def real_path(place: int) -> str:
-    """
-    Where an open file is, in the kernel's words.
-    """
+    """Where an open file is, in the kernel's words."""
     return str(Path(f"/proc/self/fd/{place}").readlink())
 
 
@@ -114,9 +110,7 @@ def _root() -> int:
 
 
 def _steps(path: str) -> list[str]:
-    """
-    The names in a path, the first one last; a slash at the end says that it is a directory.
-    """
+    """The names in a path, the first one last; a slash at the end says that it is a directory."""
     names = [name for name in path.split("/") if name]
     if path.endswith("/"):
         names.append(".")

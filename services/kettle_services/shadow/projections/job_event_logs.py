@@ -13,7 +13,9 @@ _OF_CLUSTER: Final = re.compile(r"^[0-9]{3} \(0*([0-9]+)\.", re.MULTILINE)
 
 
 class JobAppender(Appender):
-    """Refuses what is no path, or leads into the pool's own directory: that log is not written, the others are."""
+    """
+    Refuses what is no path, or leads into the pool's own directory: that log is not written, the others are.
+    """
 
     def __init__(self, places: FileAccess, *, spool: Path | None = None) -> None:
         """`spool`: where the files of jobs are that are sent here, by cluster: each has its logs there."""

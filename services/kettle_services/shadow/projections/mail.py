@@ -49,13 +49,13 @@ _KEPT: Final = frozenset({
     "JobNotification", "NotifyUser", "Owner", "RemoteHost",
     "CurrentHosts", "JobStatus", "LastSuspensionTime", "RemoveReason", "ShadowBday",
 })  # fmt: skip
-"""What a mail says without being asked, and what `apply` looks at to get there; an ad has a hundred attributes more."""
+"""
+What a mail says without being asked, and what `apply` looks at to get there; an ad has a hundred attributes more.
+"""
 
 
 class Mail(NamedTuple):
-    """
-    `to` is as the submitter wrote it, or the name of the job's owner.
-    """
+    """`to` is as the submitter wrote it, or the name of the job's owner."""
 
     to: str
     subject: str
@@ -65,9 +65,7 @@ class Mail(NamedTuple):
 
 
 class Kept(msgspec.Struct):
-    """
-    A submission of which a job wants mail.
-    """
+    """A submission of which a job wants mail."""
 
     at: int
     event: msgspec.Raw
@@ -76,9 +74,7 @@ class Kept(msgspec.Struct):
 
 
 class State(msgspec.Struct):
-    """
-    Everything that is remembered between frames.
-    """
+    """Everything that is remembered between frames."""
 
     frame: int = 0
     clusters: dict[int, Kept] = {}
@@ -91,9 +87,7 @@ _decoder: Final = msgspec.msgpack.Decoder(State)
 
 
 class MailProjector:
-    """
-    Fed the frames of one schedd's shard in order, it says which mails are to be sent.
-    """
+    """Fed the frames of one schedd's shard in order, it says which mails are to be sent."""
 
     def __init__(self, schedd: str, *, snapshot: bytes = b"") -> None:
         self._schedd = schedd
@@ -102,21 +96,15 @@ class MailProjector:
 
     @property
     def frame(self) -> int:
-        """
-        The last frame that was fed.
-        """
+        """The last frame that was fed."""
         return self._state.frame
 
     def snapshot(self) -> bytes:
-        """
-        Everything needed to go on after `frame`.
-        """
+        """Everything needed to go on after `frame`."""
         return _encoder.encode(self._state)
 
     def feed(self, frame: Frame) -> list[Mail]:
-        """
-        The mails about this frame, in order; none for a frame that was fed before.
-        """
+        """The mails about this frame, in order; none for a frame that was fed before."""
         if frame.number <= self._state.frame:
             return []
         mails: list[Mail] = []
@@ -179,18 +167,14 @@ class MailProjector:
 
 
 def _needed(ad: Ad) -> Ad:
-    """
-    What later mails of the job say, and what tells how they come to say it.
-    """
+    """What later mails of the job say, and what tells how they come to say it."""
     asked = {name.lower() for name in items(_text(ad, "EmailAttributes"))}
     kept = (_KEPT | LATER | {"RequestCpus"}) if asked else _KEPT  # some are worked out from others
     return {name: value for name, value in ad.items() if name in kept or name.lower() in asked}
 
 
 def _told(ad: Ad, event: Event) -> str:
-    """
-    What a mail is to say has happened; empty: there is to be none.
-    """
+    """What a mail is to say has happened; empty: there is to be none."""
     wish = ad.get("JobNotification")
     match event:
         case JobStarted() if wish == START:

@@ -85,9 +85,7 @@ class MailOutbox:
         self._loop.call_soon_threadsafe(self.filled.set)
 
     def waiting(self) -> list[Path]:
-        """
-        The files of the mails that wait, oldest first.
-        """
+        """The files of the mails that wait, oldest first."""
         return sorted(self._directory.glob(f"*{_SUFFIX}"))
 
     def _has_room(self, owner: str, waiting: int) -> bool:
@@ -138,9 +136,7 @@ class MailOutbox:
 
 
 class Deferred(NamedTuple):
-    """
-    A mail that was not taken: how often, and when it is tried again, on `time.monotonic`.
-    """
+    """A mail that was not taken: how often, and when it is tried again, on `time.monotonic`."""
 
     times: int
     due: float
@@ -161,9 +157,7 @@ class Postman:
         self._deferred: dict[Path, Deferred] = {}
 
     async def run(self) -> None:
-        """
-        For ever.
-        """
+        """For ever."""
         pause = self._first_pause
         while True:
             self._outbox.filled.clear()
@@ -175,9 +169,7 @@ class Postman:
                 pause = min(2 * pause, _LONGEST_PAUSE_S)
 
     async def _more(self) -> None:
-        """
-        Wait for a new mail, or until one that was not taken is due.
-        """
+        """Wait for a new mail, or until one that was not taken is due."""
         due = min((each.due for each in self._deferred.values()), default=None)
         try:
             async with asyncio.timeout(None if due is None else max(0.0, due - time.monotonic())):
@@ -186,9 +178,7 @@ class Postman:
             pass  # it is due
 
     async def _round(self) -> bool:
-        """
-        Try to send all that waits and is due; whether there is a server.
-        """
+        """Try to send all that waits and is due; whether there is a server."""
         waiting = await asyncio.to_thread(self._outbox.waiting)
         self._deferred = {path: self._deferred[path] for path in waiting if path in self._deferred}
         for path in waiting:
@@ -222,9 +212,7 @@ class Postman:
         self._deferred[path] = Deferred(times + 1, time.monotonic() + pause)
 
     def _connect(self) -> smtplib.SMTP:
-        """
-        A server that takes mail now: what goes wrong until then is not about a mail.
-        """
+        """A server that takes mail now: what goes wrong until then is not about a mail."""
         server = smtplib.SMTP(self._host, self._port, timeout=_PATIENCE_S)
         try:
             server.ehlo_or_helo_if_needed()
@@ -253,9 +241,7 @@ def _is_over(path: Path) -> bool:
 
 
 def _is_final(error: Exception) -> bool:
-    """
-    Whether no repeat would change it; what nobody thought of is none either.
-    """
+    """Whether no repeat would change it; what nobody thought of is none either."""
     match error:
         case smtplib.SMTPRecipientsRefused(recipients=refused):
             return all(code >= _REFUSED for code, _ in refused.values())

@@ -25,21 +25,19 @@ _log: Final = logging.getLogger(__name__)
 _FIRST_PAUSE_S: Final = 60.0
 _LAST_PAUSE_S: Final = 3600.0
 _TRIES: Final = 180
-"""With these pauses about a week: whoever keeps a server away for longer than that removes what is there himself."""
+"""
+With these pauses about a week: whoever keeps a server away for longer than that removes what is there himself.
+"""
 _PATIENCE_S: Final = 600.0
 """How long the removal of one checkpoint may take."""
 
 
 class CleaningError(Exception):
-    """
-    A checkpoint could not be removed now.
-    """
+    """A checkpoint could not be removed now."""
 
 
 class Cleaner:
-    """
-    Removes them one after the other; `condemned` is the directory in which they are named.
-    """
+    """Removes them one after the other; `condemned` is the directory in which they are named."""
 
     def __init__(self, condemned: Path, places: FileAccess) -> None:
         self._condemned = condemned
@@ -49,15 +47,11 @@ class Cleaner:
         """When to try again, on the loop's clock, the pause after that, and how often it was tried."""
 
     def wake(self) -> None:
-        """
-        There may be more.
-        """
+        """There may be more."""
         self._there_are.set()
 
     async def run(self) -> None:
-        """
-        Remove what there is, and what there will be; for ever.
-        """
+        """Remove what there is, and what there will be; for ever."""
         while True:
             self._there_are.clear()
             await self._round()
@@ -99,9 +93,7 @@ def _named(place: Path) -> str:
 
 
 async def _clean(place: Path, places: FileAccess) -> None:
-    """
-    Have one checkpoint removed.  Raises CleaningError or OSError.
-    """
+    """Have one checkpoint removed.  Raises CleaningError or OSError."""
     try:
         where, entries, own = await asyncio.to_thread(_known, place)
     except (FileNotFoundError, ValueError) as error:
@@ -135,9 +127,7 @@ def _known(place: Path) -> tuple[str, list[Entry], Entry]:
 
 
 async def _removed(module: str, urls: list[str]) -> None:
-    """
-    Run a plugin of ours with our rights, which are those of the job's owner.
-    """
+    """Run a plugin of ours with our rights, which are those of the job's owner."""
     with tempfile.TemporaryDirectory(prefix="kettle-clean-") as directory:
         asking, answering = Path(directory) / "ask", Path(directory) / "answer"
         asking.write_text(question(Move(url, "") for url in urls), encoding="utf-8")

@@ -1,6 +1,4 @@
-"""
-What a run leaves for the next one: fetched from its worker into the spool.
-"""
+"""What a run leaves for the next one: fetched from its worker into the spool."""
 
 import logging
 from collections.abc import Callable
@@ -40,7 +38,9 @@ class Saving:
         self._most = most
 
     async def checkpoint(self, made: Checkpointed) -> str:
-        """Why a checkpoint could not be saved; empty if it was. Raises RefusedError if it was not handed out."""
+        """
+        Why a checkpoint could not be saved; empty if it was. Raises RefusedError if it was not handed out.
+        """
         size = sum(file.size for file in made.outputs)
         if size > (most := limit(self._assignment.ad, "MaxTransferOutputMB", self._most)):
             return f"its files have {size >> 20} MiB together, more than {most >> 20} MiB"

@@ -27,17 +27,13 @@ _JOB: Final = re.compile(r"[0-9]+\.[0-9]+")
 
 
 def _order(path: Path) -> tuple[int, int]:
-    """
-    Attempt and number of what is at a place, complete or not; what is nothing of the kind comes first.
-    """
+    """Attempt and number of what is at a place, complete or not; what is nothing of the kind comes first."""
     name = _COMPLETE.fullmatch(path.name.removesuffix(_PART))
     return (int(name[1]), int(name[2] or 0)) if name is not None else (-1, 0)
 
 
 def _flush(path: Path) -> None:
-    """
-    Wait until a file, or the names in a directory, are on the disk.  Raises OSError.
-    """
+    """Wait until a file, or the names in a directory, are on the disk.  Raises OSError."""
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         os.fsync(fd)
@@ -53,17 +49,13 @@ def condemned(spool: Path) -> Path:
 
 
 def _where(place: Path) -> str:
-    """
-    At which URL a saved state has its checkpoint; empty if it has none.
-    """
+    """At which URL a saved state has its checkpoint; empty if it has none."""
     path = place / WHERE
     return path.read_text(encoding="utf-8") if path.is_file() else ""
 
 
 class Spool:
-    """
-    The saved files of all jobs of a shadow.
-    """
+    """The saved files of all jobs of a shadow."""
 
     def __init__(self, directory: Path, *, condemns: Callable[[], object] = lambda: None) -> None:
         """
@@ -90,9 +82,7 @@ class Spool:
         await asyncio.to_thread(self._settle, part, place)
 
     def _prepare(self, job: JobId, attempt: int) -> Path:
-        """
-        Where the next that an attempt leaves will be, with an empty directory for what arrives.
-        """
+        """Where the next that an attempt leaves will be, with an empty directory for what arrives."""
         number = max((n for a, n, _ in self._complete(job) if a == attempt), default=0) + 1
         place = self._directory / str(job) / f"{attempt}-{number}"
         part = place.with_name(f"{place.name}{_PART}")
@@ -117,9 +107,7 @@ class Spool:
                 self._give_up(other, successor=place)
 
     def saved(self, job: JobId) -> list[Wanted]:
-        """
-        What the next run of a job finds in its sandbox beside its input files, or instead of them.
-        """
+        """What the next run of a job finds in its sandbox beside its input files, or instead of them."""
         complete = self._complete(job)
         if not complete:
             return []
@@ -133,17 +121,13 @@ class Spool:
         ]
 
     def _complete(self, job: JobId) -> list[tuple[int, int, Path]]:
-        """
-        What there is of a job: attempt, number, place.
-        """
+        """What there is of a job: attempt, number, place."""
         place = self._directory / str(job)
         found = list(place.iterdir()) if place.is_dir() else []
         return [(*_order(path), path) for path in found if _COMPLETE.fullmatch(path.name)]
 
     def drop(self, job: JobId) -> None:
-        """
-        The job needs it no more.
-        """
+        """The job needs it no more."""
         kept = self._directory / str(job)
         for place in kept.iterdir() if kept.is_dir() else ():
             self._give_up(place)
@@ -163,9 +147,7 @@ class Spool:
         shutil.rmtree(place, ignore_errors=True)
 
     def jobs(self) -> list[JobId]:
-        """
-        Whose files are here.
-        """
+        """Whose files are here."""
         if not self._directory.is_dir():
             return []
         names = (path.name for path in self._directory.iterdir())

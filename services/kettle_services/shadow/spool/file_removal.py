@@ -43,9 +43,7 @@ def remove_files(where: str, names: Sequence[str], places: FileAccess) -> None:
 
 @contextmanager
 def _entered(base: int, parts: Sequence[str]) -> Generator[int]:
-    """
-    A directory below another.  Raises OSError, also if a link is on the way.
-    """
+    """A directory below another.  Raises OSError, also if a link is on the way."""
     place = os.dup(base)
     try:
         for part in parts:

@@ -245,7 +245,9 @@ class SpooledFiles:
         return SpooledResults(files=found, more=len(names) > _LISTED)
 
     def piece(self, job: JobId, name: str, offset: int, length: int, *, log: bool) -> bytes:
-        """Bytes of a result, or of a job event log.  Raises SpoolError for a name that is none of theirs; OSError."""
+        """
+        Bytes of a result, or of a job event log.  Raises SpoolError for a name that is none of theirs; OSError.
+        """
         if not (LOG.fullmatch(name) if log else is_inside(name)):
             raise SpoolError("not_found", f"job {job} has no such result")
         fd = _open(self._cluster(job.cluster) if log else self.directory(job), name)

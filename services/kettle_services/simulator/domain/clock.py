@@ -35,7 +35,9 @@ class Clock:
         return self.now / US
 
     def at(self, moment: int, action: Action, *, turn: int = COMES) -> None:
-        """Do something at a moment; at once if that is over. `turn` is its place among all that is due at that moment."""
+        """
+        Do something at a moment; at once if that is over. `turn` is its place among all that is due at that moment.
+        """
         self._count += 1
         heappush(self._due, (max(moment, self.now), turn, self._count, action))
 

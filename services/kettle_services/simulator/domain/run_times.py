@@ -96,6 +96,8 @@ class RunTimes:
         return min(asked) * US
 
     def saved(self, stream: str, elapsed: int) -> int:
-        """How much of an attempt is not lost: it is saved as often as its job's checkpoints were recorded, on average."""
+        """
+        How much of an attempt is not lost: it is saved as often as its job's checkpoints were recorded, on average.
+        """
         number, until = self._saves.get(stream, (0, 0))
         return elapsed // (until // number) * (until // number) if number and until >= number else 0

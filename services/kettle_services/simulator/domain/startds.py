@@ -149,7 +149,9 @@ class Startds:
         return None
 
     def restore(self, slot: str, ad: Ad, *, claim: str, submitter: str, schedd: str) -> bool:
-        """Count a claim that there was already, with its ad; whether its machine is there and has that much."""
+        """
+        Count a claim that there was already, with its ad; whether its machine is there and has that much.
+        """
         number, _, startd = slot.partition("@")
         parent, _, part_number = number.removeprefix("slot").partition("_")
         found = self._slots.get(f"slot{parent}@{startd}")
@@ -257,7 +259,9 @@ def _named(part: Part, found: _Slot) -> Part:
 
 
 def _ranks(ad: Ad) -> bool:
-    """Whether the slot has a Rank that tells jobs apart, or lets priorities count: then its claim may be matched to others."""
+    """
+    Whether the slot has a Rank that tells jobs apart, or lets priorities count: then its claim may be matched to others.
+    """
     says = ad.get("Rank", 0.0)
     return ad.get("UserPreemption") is True or not isinstance(says, int | float)
 
@@ -268,7 +272,9 @@ def _amount(ad: Ad, name: str) -> int:
 
 
 def _sizes(found: _Slot, job: ClassAd, whole: ClassAd, context: Context) -> list[dict[str, int]]:
-    """What the job would get, rounded up as startds do and then as it was asked for, where there is that much left."""
+    """
+    What the job would get, rounded up as startds do and then as it was asked for, where there is that much left.
+    """
     if not found.slot.partitionable:
         return [dict(found.left)]
     rounded: dict[str, int] = {}

@@ -55,9 +55,7 @@ class Arrivals:
 
 
 class Sums(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    Of one submitter or group; waiting times in seconds, None if nobody has waited.
-    """
+    """Of one submitter or group; waiting times in seconds, None if nobody has waited."""
 
     begun: int = 0
     """Jobs whose first attempt was given a claim."""

@@ -49,9 +49,7 @@ class QuestionRelay:
         self._working: set[asyncio.Task[None]] = set()
 
     def add(self, attempt: AttemptId, question: Question) -> None:
-        """
-        Have it asked in its turn; said again while it waits, it is asked once.
-        """
+        """Have it asked in its turn; said again while it waits, it is asked once."""
         waiting = self._waiting.get(attempt)
         if waiting is None:
             self._waiting[attempt] = deque([question])
@@ -66,9 +64,7 @@ class QuestionRelay:
             self._reply(attempt, Reply(question.number, _BUSY))
 
     def close(self) -> None:
-        """
-        Ask nothing any more.
-        """
+        """Ask nothing any more."""
         for task in self._working:
             task.cancel()
 
@@ -84,9 +80,7 @@ class QuestionRelay:
             del self._waiting[attempt]
 
     async def _ask(self, key: ClaimKey, attempt: AttemptId, question: Question) -> Answer | Unanswered:
-        """
-        Nothing is asked twice that may have been done: only what was refused for the moment is.
-        """
+        """Nothing is asked twice that may have been done: only what was refused for the moment is."""
         request = Ask(key=key, job=attempt.job, attempt=attempt.attempt, question=question.asks)
         loop = asyncio.get_running_loop()
         until = loop.time() + _PATIENCE_S

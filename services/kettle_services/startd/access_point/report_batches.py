@@ -1,6 +1,4 @@
-"""
-Reports as they go into messages: as many as fit, and what to say when not even one fits.
-"""
+"""Reports as they go into messages: as many as fit, and what to say when not even one fits."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -17,18 +15,14 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 
 
 class _Batch(msgspec.Struct, frozen=True):
-    """
-    `Reports`, with each report encoded already.
-    """
+    """`Reports`, with each report encoded already."""
 
     startd: str
     reports: list[msgspec.Raw]
 
 
 def cut(box: Sequence[Report], limit: int) -> list[msgspec.Raw]:
-    """
-    As many from the front as have together at most `limit` bytes, encoded; at least one.
-    """
+    """As many from the front as have together at most `limit` bytes, encoded; at least one."""
     batch: list[msgspec.Raw] = []
     size = 0
     for report in box:
@@ -41,16 +35,12 @@ def cut(box: Sequence[Report], limit: int) -> list[msgspec.Raw]:
 
 
 def encoded(startd: str, batch: list[msgspec.Raw]) -> bytes:
-    """
-    The message.
-    """
+    """The message."""
     return _encode(_Batch(startd, batch))
 
 
 def shortened(report: Report, size: int) -> Report | None:
-    """
-    The same report without what makes it large; None if that is not possible, or was done before.
-    """
+    """The same report without what makes it large; None if that is not possible, or was done before."""
     body = report.body
     reason = f"{_TOO_LARGE} {size} bytes, more than one message holds"
     match body:

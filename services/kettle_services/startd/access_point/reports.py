@@ -38,9 +38,7 @@ _LAST_RETRY_S: Final = 5.0
 
 
 class _Waiting(msgspec.Struct):
-    """
-    A final report without confirmation, and when it is to be repeated.
-    """
+    """A final report without confirmation, and when it is to be repeated."""
 
     stored: StoredReport
     pause: float
@@ -83,15 +81,11 @@ class ReportDelivery:
 
     @property
     def schedds(self) -> set[str]:
-        """
-        Who was told something lately, or is still to be told.
-        """
+        """Who was told something lately, or is still to be told."""
         return {*self._boxes, *self._filled, *self._senders}
 
     def send_once(self, schedd: str, report: Report) -> None:
-        """
-        Send a report once; it is lost if this process dies before the bus has it.
-        """
+        """Send a report once; it is lost if this process dies before the bus has it."""
         if schedd not in self._boxes:
             self._boxes[schedd], self._filled[schedd], self._rushes[schedd] = (
                 [],
@@ -106,17 +100,13 @@ class ReportDelivery:
         self._quiet.clear()
 
     def send_until_confirmed(self, stored: StoredReport) -> None:
-        """
-        Send a final report until it is confirmed.
-        """
+        """Send a final report until it is confirmed."""
         if stored.key not in self._unconfirmed:
             self._unconfirmed[stored.key] = _Waiting(stored, self._repeat)
             self.send_once(stored.schedd, stored.report)
 
     def store_and_send(self, stored: StoredReport) -> None:
-        """
-        The same for a report of our own, which is not on disk yet.
-        """
+        """The same for a report of our own, which is not on disk yet."""
         self.send_until_confirmed(stored)
         self._store(self._unconfirmed[stored.key])
 
@@ -135,15 +125,11 @@ class ReportDelivery:
             waiting.on_disk = False
 
     def on_disk(self, attempt: AttemptId) -> StoredReport | None:
-        """
-        The final report of an attempt that its starter may have left.
-        """
+        """The final report of an attempt that its starter may have left."""
         return reports.load(self._directory, attempt)
 
     def confirm(self, keys: Iterable[ReportKey]) -> None:
-        """
-        Forget reports that are recorded, and what was kept for them.
-        """
+        """Forget reports that are recorded, and what was kept for them."""
         for key in keys:
             waiting = self._unconfirmed.pop(key, None)
             if waiting is None:
@@ -153,17 +139,13 @@ class ReportDelivery:
             self._discard(waiting.stored)
 
     def _discard(self, stored: StoredReport) -> None:
-        """
-        Remove the outputs that were kept.
-        """
+        """Remove the outputs that were kept."""
         if stored.sandbox:
             tree = str(self._execute / stored.id.sandbox)
             self._tasks.create_task(asyncio.to_thread(_remove, tree), name=f"remove {tree}")
 
     def knows(self, claim: str, job: JobId, attempt: int, secret: str) -> bool:
-        """
-        Whether the attempt's final report waits here; the claim may be gone since.
-        """
+        """Whether the attempt's final report waits here; the claim may be gone since."""
         return any(
             waiting.stored.id == AttemptId(claim, job, attempt)
             and hmac.compare_digest(waiting.stored.secret.encode(), secret.encode())
@@ -187,9 +169,7 @@ class ReportDelivery:
         return None
 
     def kept(self) -> set[str]:
-        """
-        Names of the sandboxes that are kept for unconfirmed reports.
-        """
+        """Names of the sandboxes that are kept for unconfirmed reports."""
         return {waiting.stored.id.sandbox for waiting in self._unconfirmed.values() if waiting.stored.sandbox}
 
     def restore(self) -> None:
@@ -205,22 +185,16 @@ class ReportDelivery:
                 self.send_until_confirmed(stored)
 
     def close(self) -> None:
-        """
-        Send no more; what is not confirmed stays on disk.
-        """
+        """Send no more; what is not confirmed stays on disk."""
         for sender in self._senders.values():
             sender.cancel()
 
     async def sent(self) -> None:
-        """
-        Wait until the bus has everything that was said so far.
-        """
+        """Wait until the bus has everything that was said so far."""
         await self._quiet.wait()
 
     async def repeat(self) -> None:
-        """
-        Say again what nobody confirms; for ever.
-        """
+        """Say again what nobody confirms; for ever."""
         while True:
             await asyncio.sleep(min(1.0, self._repeat / 2))
             now = self._loop.time()
@@ -233,9 +207,7 @@ class ReportDelivery:
                     self._store(waiting)
 
     def _repeat_all(self) -> None:
-        """
-        The bus came back, perhaps without what it had stored.
-        """
+        """The bus came back, perhaps without what it had stored."""
         for waiting in self._unconfirmed.values():
             if waiting.due < float("inf"):
                 waiting.due = 0.0
@@ -250,9 +222,7 @@ class ReportDelivery:
         await self._bus.ensure_stream(spec)
 
     async def _send(self, schedd: str) -> None:
-        """
-        Send what is told to one schedd, in order, until it has been told nothing for a while.
-        """
+        """Send what is told to one schedd, in order, until it has been told nothing for a while."""
         box, filled, rush = self._boxes[schedd], self._filled[schedd], self._rushes[schedd]
         subject = self._subjects.work(schedd, self._startd)
         pause, joined, alone = _RETRY_S, False, False

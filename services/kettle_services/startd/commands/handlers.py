@@ -1,6 +1,4 @@
-"""
-Commands: decide, record, answer.
-"""
+"""Commands: decide, record, answer."""
 
 import asyncio
 import logging
@@ -61,22 +59,16 @@ _PIECE_BYTES: Final = 512 * 1024
 
 
 class Handlers:
-    """
-    What schedds, shadows and administrators ask of this machine.
-    """
+    """What schedds, shadows and administrators ask of this machine."""
 
     def __init__(self, startd: Startd, *, administrators: Collection[str] = ()) -> None:
-        """
-        `administrators` may drain it.
-        """
+        """`administrators` may drain it."""
         self._administrators = administrators
         self._startd = startd
         self._machine = startd.machine
 
     def served(self) -> list[Served[Any, Any]]:
-        """
-        All endpoints with their handlers.
-        """
+        """All endpoints with their handlers."""
         return [
             Served(REQUEST_CLAIMS, self.request_claims),
             Served(ALIVE, self.alive),
@@ -92,9 +84,7 @@ class Handlers:
         ]
 
     async def request_claims(self, command: RequestClaims, caller: Identity) -> ClaimsDecided:
-        """
-        Accept or refuse claims.
-        """
+        """Accept or refuse claims."""
         may_request(command, caller)
         reply, changes = requests.request_claims(self._machine, command, moment())
         try:
@@ -104,26 +94,20 @@ class Handlers:
         return reply
 
     async def alive(self, command: Alive, caller: Identity) -> AliveReply:
-        """
-        Renew leases and compare lists.
-        """
+        """Renew leases and compare lists."""
         may_renew(command, caller)
         reply, changes = requests.alive(self._machine, command, moment())
         self._startd.record(changes)
         return reply
 
     async def release(self, command: Release, caller: Identity) -> Done:
-        """
-        Take claims back.
-        """
+        """Take claims back."""
         only("schedd", caller)
         self._startd.record(requests.release(self._machine, command.claims, command.reason, moment()))
         return Done()
 
     async def activate(self, command: Activate, caller: Identity) -> Activated:
-        """
-        Start attempts; confirmations of earlier ones come along.
-        """
+        """Start attempts; confirmations of earlier ones come along."""
         may_activate(command, caller)
         self._startd.confirm(command.recorded)
         results: list[ActivationResult] = []
@@ -149,27 +133,21 @@ class Handlers:
         return None
 
     async def deactivate(self, command: Deactivate, caller: Identity) -> Done:
-        """
-        End attempts.
-        """
+        """End attempts."""
         only("shadow", caller)
         for attempt in command.attempts:
             self._startd.record(attempts.deactivate(self._machine, attempt, moment()))
         return Done()
 
     async def suspend(self, command: Suspend, caller: Identity) -> Done:
-        """
-        Have attempts stand still, or go on.
-        """
+        """Have attempts stand still, or go on."""
         only("shadow", caller)
         for order in command.orders:
             self._startd.record(attempts.suspend(self._machine, order, moment()))
         return Done()
 
     async def drain(self, command: Drain, caller: Identity) -> Done:
-        """
-        Empty the machine.
-        """
+        """Empty the machine."""
         self._only_administrators(caller)
         for name, text in (("check", command.check), ("start", command.start)):
             _expression(name, text)
@@ -190,9 +168,7 @@ class Handlers:
         return Done()
 
     async def cancel_drain(self, command: CancelDrain, caller: Identity) -> Done:
-        """
-        Take work again.
-        """
+        """Take work again."""
         self._only_administrators(caller)
         try:
             self._startd.overseer.cancel(command.request)
@@ -210,17 +186,13 @@ class Handlers:
             )
 
     async def confirm(self, command: Confirm, caller: Identity) -> Done:
-        """
-        Forget what is recorded.
-        """
+        """Forget what is recorded."""
         may_confirm(command, caller)
         self._startd.confirm(command.recorded)
         return Done()
 
     async def fetch_output(self, command: FetchOutput, caller: Identity) -> Piece:
-        """
-        Read a piece of a result.
-        """
+        """Read a piece of a result."""
         only("shadow", caller)
         wanted = (command.key.claim, command.job, command.attempt, command.key.secret, command.name)
         path = self._startd.reporter.output(*wanted) or self._startd.checkpoints.output(*wanted)

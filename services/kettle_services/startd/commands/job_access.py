@@ -1,6 +1,4 @@
-"""
-People who look into jobs that run here: who may, and the way to the job's starter, which answers them.
-"""
+"""People who look into jobs that run here: who may, and the way to the job's starter, which answers them."""
 
 import asyncio
 import logging
@@ -37,9 +35,7 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 
 
 class _Entitled(Protocol):
-    """
-    A request that comes with a right.
-    """
+    """A request that comes with a right."""
 
     @property
     def access(self) -> Access:
@@ -48,9 +44,7 @@ class _Entitled(Protocol):
 
 
 class JobAccess:
-    """
-    Admits people, and passes on what they ask.
-    """
+    """Admits people, and passes on what they ask."""
 
     def __init__(self, startd: Startd) -> None:
         self._startd = startd
@@ -58,9 +52,7 @@ class JobAccess:
         """Questions in hand, by person."""
 
     def served(self) -> list[Served[Any, Any]]:
-        """
-        All endpoints with their handlers.
-        """
+        """All endpoints with their handlers."""
         endpoints: tuple[Endpoint[Any, Any], ...] = (PEEK, OPEN_SESSION, EXCHANGE, CLOSE_SESSION)
         return [
             Served(endpoint, self._answers(endpoint), aside=True, largest=LARGEST_QUESTION)

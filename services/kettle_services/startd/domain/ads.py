@@ -1,6 +1,4 @@
-"""
-The ads of a machine, with HTCondor's attribute names.
-"""
+"""The ads of a machine, with HTCondor's attribute names."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,9 +20,7 @@ _LOCALS: Final = "TARGET.JobUniverse == 12 || TARGET.JobUniverse == 7"
 
 
 def slot_ads(machine: Machine, *, now: float) -> list[Ad]:
-    """
-    All slots of the machine, those that claims have before those that may be claimed.
-    """
+    """All slots of the machine, those that claims have before those that may be claimed."""
     claimed = [claim_ad(machine, claim, now=now) for claim in machine.shared]
     free = [
         slot_ad(machine, slot, now=now)
@@ -82,9 +78,7 @@ def unclaimed_state(machine: Machine, slot: Slot) -> tuple[State, Activity]:
 
 
 def claim_ad(machine: Machine, claim: Claim, *, now: float) -> Ad:
-    """
-    The slot of one claim.
-    """
+    """The slot of one claim."""
     facts = machine.facts
     attempt = claim.attempt
     parent = facts.slot(facts.slot_name(claim.parent))
@@ -148,18 +142,14 @@ def _running(attempt: RunningAttempt) -> Ad:
 
 
 def question(machine: Machine, claim: Claim, now: Now) -> JobEvaluation:
-    """
-    The machine's policy, to be asked about a claimed slot and what runs on it.
-    """
+    """The machine's policy, to be asked about a claimed slot and what runs on it."""
     job = claim.attempt.ad if claim.attempt is not None else None
     policy = machine.policy_of(claim)
     return JobEvaluation(policy, lambda: claim_ad(machine, claim, now=now.time), job, now.context)
 
 
 def startd_ad(machine: Machine, *, now: float, version: str) -> Ad:
-    """
-    The startd itself.
-    """
+    """The startd itself."""
     facts = machine.facts
     return {
         "MyType": "StartDaemon",
@@ -179,9 +169,7 @@ def startd_ad(machine: Machine, *, now: float, version: str) -> Ad:
 
 
 def weight_of(expression: Node, slot: ClassAd) -> float | None:
-    """
-    What a slot counts for by a SLOT_WEIGHT expression; None if that is no number.
-    """
+    """What a slot counts for by a SLOT_WEIGHT expression; None if that is no number."""
     try:
         value = evaluate(expression, slot, None, NOTHING)
     except EvaluationFailed:
@@ -223,9 +211,7 @@ def _common(machine: Machine, name: str, resources: Resources, *, now: float) ->
 
 
 def _weighed(facts: Facts, resources: Resources, ad: Ad) -> Ad:
-    """
-    With its weight, which may depend on anything that it says.
-    """
+    """With its weight, which may depend on anything that it says."""
     weight: float | None = resources.cpus
     if facts.weight.strip().lower() != "cpus":
         weight = weight_of(parse(facts.weight), ClassAd.from_wire(ad))
@@ -234,9 +220,7 @@ def _weighed(facts: Facts, resources: Resources, ad: Ad) -> Ad:
 
 
 def _limits(facts: Facts) -> str:
-    """
-    What a slot demands beside START: the job must fit into it.
-    """
+    """What a slot demands beside START: the job must fit into it."""
     clauses: list[str] = []
     for name in facts.total.named():
         modify = facts.carving.modify.get(name) if facts.carving.must else None
@@ -248,9 +232,7 @@ def _limits(facts: Facts) -> str:
 def _devices(
     facts: Facts, assigned: Mapping[str, Sequence[str]], available: Mapping[str, Sequence[str]]
 ) -> Ad:
-    """
-    The devices of a slot: those that it has, and of them those that a job could get.
-    """
+    """The devices of a slot: those that it has, and of them those that a job could get."""
     ad: Ad = {}
     for tag, ids in assigned.items():
         devices = [known for each in ids if (known := facts.devices.get(tag, {}).get(each)) is not None]
@@ -267,9 +249,7 @@ def _pieces(tag: str, ids: Sequence[str]) -> Expr:
 
 
 def _children(facts: Facts, claims: Sequence[Claim]) -> Ad:
-    """
-    The dynamic slots rolled up, so that one ad tells about the whole machine.
-    """
+    """The dynamic slots rolled up, so that one ad tells about the whole machine."""
     texts: dict[str, list[str]] = {
         "ChildName": [facts.name_of(claim) for claim in claims],
         "ChildState": [state_of(claim)[0] for claim in claims],

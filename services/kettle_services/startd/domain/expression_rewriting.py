@@ -1,6 +1,4 @@
-"""
-An expression of a job, as a slot has to write it to say the same.
-"""
+"""An expression of a job, as a slot has to write it to say the same."""
 
 from functools import lru_cache
 from typing import Final, cast
@@ -16,9 +14,7 @@ _SWAPPED: Final = {**dict.fromkeys(OWN, "TARGET"), **dict.fromkeys(OTHER, "MY")}
 
 
 class CannotTurn(Exception):  # noqa: N818 - no error: there is another way
-    """
-    It looks at a whole ad, or makes one: what its names mean there cannot be said from the other side.
-    """
+    """It looks at a whole ad, or makes one: what its names mean there cannot be said from the other side."""
 
 
 @lru_cache(maxsize=256)

@@ -15,25 +15,19 @@ from kettle_wire.work import Checkpointed, Report, ReportKey
 
 
 class Checkpoints:
-    """
-    The newest unsaved checkpoint of each attempt whose sandbox is below `execute`.
-    """
+    """The newest unsaved checkpoint of each attempt whose sandbox is below `execute`."""
 
     def __init__(self, execute: Path) -> None:
         self._execute = execute
         self._waiting: dict[AttemptId, tuple[str, Report]] = {}
 
     def said(self, report: Report, secret: str) -> None:
-        """
-        A starter has one; who knows the secret of the claim may read it.
-        """
+        """A starter has one; who knows the secret of the claim may read it."""
         if isinstance(report.body, Checkpointed):
             self._waiting[AttemptId(report.claim, report.job, report.attempt)] = (secret, report)
 
     def over(self, attempt: AttemptId) -> None:
-        """
-        The attempt has ended.
-        """
+        """The attempt has ended."""
         self._waiting.pop(attempt, None)
 
     def saved(self, keys: Iterable[ReportKey]) -> list[tuple[AttemptId, int]]:
@@ -50,9 +44,7 @@ class Checkpoints:
         return found
 
     def output(self, claim: str, job: JobId, attempt: int, secret: str, name: str) -> Path | None:
-        """
-        The path of a file that waits to be fetched; None if there is none, or the secret is wrong.
-        """
+        """The path of a file that waits to be fetched; None if there is none, or the secret is wrong."""
         known = AttemptId(claim, job, attempt)
         proof, report = self._waiting.get(known, ("", None))
         if (

@@ -31,18 +31,14 @@ Mark = tuple[int, int, int, int]
 
 
 class _Kept(msgspec.Struct, frozen=True):
-    """
-    A file in the cache; `mark`: as it was when it was counted last, None: a former startd did that.
-    """
+    """A file in the cache; `mark`: as it was when it was counted last, None: a former startd did that."""
 
     size: int
     mark: Mark | None = None
 
 
 class InputCache:
-    """
-    Files by their SHA-256, the least recently used ones removed; what a starter is about to copy stays.
-    """
+    """Files by their SHA-256, the least recently used ones removed; what a starter is about to copy stays."""
 
     def __init__(self, directory: Path, fetcher: Fetcher, *, limit_bytes: int) -> None:
         self._directory = directory
@@ -55,9 +51,7 @@ class InputCache:
         self._hits = 0
 
     def restore(self) -> None:
-        """
-        Take up what a former startd left; unfinished files go.
-        """
+        """Take up what a former startd left; unfinished files go."""
         self._directory.mkdir(mode=0o700, exist_ok=True)
         for path in sorted(self._directory.iterdir(), key=lambda path: path.stat().st_mtime):
             if path.suffix:
@@ -67,9 +61,7 @@ class InputCache:
         self._shrink()
 
     def ad(self) -> Ad:
-        """
-        What came and what was spared, since the startd started.
-        """
+        """What came and what was spared, since the startd started."""
         return {
             "InputCacheBytes": sum(kept.size for kept in self._kept.values()),
             "InputCacheFiles": len(self._kept),
@@ -107,9 +99,7 @@ class InputCache:
             raise _first(group) from None
 
     def input(self, file: InputFile) -> Input:
-        """
-        A file as a starter is told of it.
-        """
+        """A file as a starter is told of it."""
         path = "" if file.data is not None else str(self._directory / file.sha256)
         return Input(
             name=file.name, mode=file.mode, data=file.data, path=path, sha256=file.sha256, saved=file.saved
@@ -125,9 +115,7 @@ class InputCache:
             pause = min(2 * pause, _LAST_RETRY_S)
 
     async def _had(self, activation: Activation, file: InputFile) -> bool:
-        """
-        Whether the file is there now; if not, another job that wants it may try, whose turn it may be.
-        """
+        """Whether the file is there now; if not, another job that wants it may try, whose turn it may be."""
         digest = file.sha256
         async with self._locks.setdefault(digest, asyncio.Lock()):  # a second job waits for the first
             if await self._is_good(digest):
@@ -143,9 +131,7 @@ class InputCache:
         return True
 
     async def _is_good(self, digest: str) -> bool:
-        """
-        Whether a file is here and is what its name says; one that is not any more goes.
-        """
+        """Whether a file is here and is what its name says; one that is not any more goes."""
         kept, path = self._kept.get(digest), self._directory / digest
         if kept is None:
             return False
@@ -186,9 +172,7 @@ class InputCache:
 
 
 def _first(group: ExceptionGroup[Exception]) -> InputError:
-    """
-    One of the failures that happened side by side: one sentence is enough for the person who reads it.
-    """
+    """One of the failures that happened side by side: one sentence is enough for the person who reads it."""
     found, other = group.split(InputError)
     if other is not None or found is None:
         raise group
@@ -203,9 +187,7 @@ def _mark(status: os.stat_result) -> Mark:
 
 
 def _sum(path: Path) -> str:
-    """
-    The SHA-256 of a file.  Blocks on the disk; raises OSError.
-    """
+    """The SHA-256 of a file.  Blocks on the disk; raises OSError."""
     total, piece = hashlib.sha256(), bytearray(_PIECE)
     with path.open("rb", buffering=0) as file:
         while count := file.readinto(piece):

@@ -32,9 +32,7 @@ _LAST_RETRY_S: Final = 5.0
 
 
 class InputError(Exception):
-    """
-    An input file cannot be had; `errno` says why as far as that is known.
-    """
+    """An input file cannot be had; `errno` says why as far as that is known."""
 
     def __init__(self, name: str, why: str, errno: int = 0) -> None:
         super().__init__(f"Transfer input files failure at the execution point: {name}: {why}")
@@ -42,15 +40,11 @@ class InputError(Exception):
 
 
 class NotYetError(InputError):
-    """
-    The shadow lets others go first, or is putting the file into the store; nothing of it was read.
-    """
+    """The shadow lets others go first, or is putting the file into the store; nothing of it was read."""
 
 
 class _Part(msgspec.Struct, frozen=True):
-    """
-    A piece of a file; `number` in the store, if it is there.
-    """
+    """A piece of a file; `number` in the store, if it is there."""
 
     number: int | None
     offset: int
@@ -58,14 +52,10 @@ class _Part(msgspec.Struct, frozen=True):
 
 
 class Fetcher:
-    """
-    Reads input files of jobs from wherever they are, and counts what came.
-    """
+    """Reads input files of jobs from wherever they are, and counts what came."""
 
     def __init__(self, bus: Bus, subjects: Subjects, *, patience: float) -> None:
-        """
-        `patience` in seconds: how long a shadow may not know a file that it announced.
-        """
+        """`patience` in seconds: how long a shadow may not know a file that it announced."""
         self._bus = bus
         self._subjects = subjects
         self._patience = patience
@@ -138,9 +128,7 @@ class Fetcher:
         return data
 
     async def _from_store(self, digest: str, number: int, length: int) -> bytes | None:
-        """
-        A piece; None if it has left the store, or the store is away.
-        """
+        """A piece; None if it has left the store, or the store is away."""
         subject = self._subjects.object_piece(digest, number)
         try:
             data = await self._bus.newest(self._subjects.object_stream, subject, deadline=_PIECE_DEADLINE_S)
@@ -187,9 +175,7 @@ class Fetcher:
 
 
 def _store(fd: int, data: bytes, update: Callable[[bytes], None]) -> None:
-    """
-    Write and hash; in a thread, because a piece takes longer than the event loop may be held.
-    """
+    """Write and hash; in a thread, because a piece takes longer than the event loop may be held."""
     update(data)
     view = memoryview(data)
     while view:

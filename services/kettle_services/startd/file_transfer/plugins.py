@@ -61,9 +61,7 @@ def _private(url: str) -> bool:
 
 
 async def _ask(path: str) -> Plugin | None:
-    """
-    A plugin as it describes itself.  One that does not is left out: the machine is good for other jobs.
-    """
+    """A plugin as it describes itself.  One that does not is left out: the machine is good for other jobs."""
     try:
         return capabilities(path, await _said(path))
     except TimeoutError:

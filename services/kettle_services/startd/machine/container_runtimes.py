@@ -80,9 +80,7 @@ async def find_containers(settings: StartdSettings, execute: Path) -> tuple[Cont
 
 
 def attributes(found: list[Found]) -> Ad:
-    """
-    What a machine with these runtimes advertises.
-    """
+    """What a machine with these runtimes advertises."""
     engines = any(runtime.is_engine for runtime in found)
     return {
         "HasContainer": True,

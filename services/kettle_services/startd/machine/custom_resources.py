@@ -1,6 +1,4 @@
-"""
-The custom resources of the machine: those that the administrator names, and GPUs where there are some.
-"""
+"""The custom resources of the machine: those that the administrator names, and GPUs where there are some."""
 
 import logging
 import re
@@ -27,9 +25,7 @@ _TAKEN: Final = frozenset({"cpus", "memory", "disk", "swap", "slots"})
 
 
 class Inventory(msgspec.Struct, frozen=True):
-    """
-    What may be given away.
-    """
+    """What may be given away."""
 
     counts: dict[str, int]
     """By tag; of what has ids too."""

@@ -22,9 +22,7 @@ def usable_cpus(proc: Path = PROC) -> int:
 
 
 def usable_memory(proc: Path = PROC) -> int:
-    """
-    MiB that this process and its jobs may have together.
-    """
+    """MiB that this process and its jobs may have together."""
     whole = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     limits = [
         limit
@@ -36,9 +34,7 @@ def usable_memory(proc: Path = PROC) -> int:
 
 
 def _quota(place: Path) -> float | None:
-    """
-    Cores by the quota of one control group.
-    """
+    """Cores by the quota of one control group."""
     words = _words(place / "cpu.max")
     if len(words) == 2 and words[0].isdecimal() and int(words[1]):
         return int(words[0]) / int(words[1])
@@ -73,9 +69,7 @@ def _below(path: str, root: str) -> Path:
 
 
 def _mounts(proc: Path) -> Iterator[tuple[str, Path, str, list[str]]]:
-    """
-    Root, mount point, kind and options of the mounted control groups.
-    """
+    """Root, mount point, kind and options of the mounted control groups."""
     for line in _lines(proc / "mountinfo"):
         fields, _, rest = line.partition(" - ")
         kind, *options = rest.split()

@@ -1,6 +1,4 @@
-"""
-NVIDIA's GPUs of the machine.
-"""
+"""NVIDIA's GPUs of the machine."""
 
 import csv
 import logging

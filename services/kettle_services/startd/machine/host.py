@@ -1,6 +1,4 @@
-"""
-What this machine is, and where jobs may work on it.
-"""
+"""What this machine is, and where jobs may work on it."""
 
 import hashlib
 import logging
@@ -28,25 +26,19 @@ _ARCH: Final = {"x86_64": "X86_64", "aarch64": "aarch64", "ppc64le": "ppc64le"}
 
 
 def machine_name(settings: StartdSettings) -> str:
-    """
-    The name of the machine and of the startd.
-    """
+    """The name of the machine and of the startd."""
     return settings.name or socket.gethostname()
 
 
 def account(settings: StartdSettings, slot: int) -> Account | None:
-    """
-    Whom the job in dynamic slot number `slot` runs as; None: as we do.
-    """
+    """Whom the job in dynamic slot number `slot` runs as; None: as we do."""
     if settings.job_account == "own" or (settings.job_account == "auto" and os.geteuid() != 0):
         return None
     return Account(settings.slot_uid_base + slot, settings.slot_uid_base + slot)
 
 
 def accounts(settings: StartdSettings) -> range:
-    """
-    The users that are slots; none if jobs run as we do.
-    """
+    """The users that are slots; none if jobs run as we do."""
     base = settings.slot_uid_base
     return range(base, base + _SLOT_ACCOUNTS) if account(settings, 0) is not None else range(0)
 
@@ -63,9 +55,7 @@ def administrators(settings: StartdSettings) -> frozenset[str]:
 
 
 def home() -> str:
-    """
-    Our own account's home directory; empty if it has none.
-    """
+    """Our own account's home directory; empty if it has none."""
     try:
         return pwd.getpwuid(os.geteuid()).pw_dir
     except KeyError:
@@ -135,17 +125,13 @@ def _leave_word(settings: StartdSettings, execute: Path) -> None:
 
 
 def _reachable(path: Path) -> bool:
-    """
-    Whether every existing directory on the way lets strangers through.
-    """
+    """Whether every existing directory on the way lets strangers through."""
     existing = [each for each in (path.absolute(), *path.absolute().parents) if each.exists()]
     return all(stat.S_IMODE(each.stat().st_mode) & stat.S_IXOTH for each in existing)
 
 
 def platform_attributes() -> Ad:
-    """
-    What kind of machine it is.
-    """
+    """What kind of machine it is."""
     found: Ad = {
         "Arch": _ARCH.get(platform.machine(), platform.machine()),
         "OpSys": "LINUX",

@@ -1,6 +1,4 @@
-"""
-Programs that tell what the machine has.
-"""
+"""Programs that tell what the machine has."""
 
 import contextlib
 import os
@@ -18,9 +16,7 @@ _FAREWELL_S: Final = 1.0
 
 
 class ProgramResult(msgspec.Struct, frozen=True):
-    """
-    How a program ended, and what it said.
-    """
+    """How a program ended, and what it said."""
 
     status: int
     out: str

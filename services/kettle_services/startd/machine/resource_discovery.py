@@ -1,6 +1,4 @@
-"""
-What a program of the administrator's tells about custom resources, as condor_gpu_discovery prints it.
-"""
+"""What a program of the administrator's tells about custom resources, as condor_gpu_discovery prints it."""
 
 import re
 import subprocess
@@ -83,9 +81,7 @@ def _ids(name: str, text: str) -> list[str]:
 
 
 def _said_of(each: str, said: Mapping[str, Value]) -> Ad:
-    """
-    The properties of one device: of all devices, of its kind (CUDA of CUDA0), and its own.
-    """
+    """The properties of one device: of all devices, of its kind (CUDA of CUDA0), and its own."""
     own, kind = _NOT_NAME.sub("_", each).lower(), each.rstrip("0123456789").lower()
     ad: Ad = {}
     for wanted in filter(None, ("common", kind, own)):  # a number is of no kind

@@ -1,6 +1,4 @@
-"""
-The machine as it will be advertised: what it has, what of it is given away, and in which slots.
-"""
+"""The machine as it will be advertised: what it has, what of it is given away, and in which slots."""
 
 import shutil
 import time

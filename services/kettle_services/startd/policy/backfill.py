@@ -1,6 +1,4 @@
-"""
-Runs what a machine's owner has run on slots that do nothing for the pool: by starters, like jobs.
-"""
+"""Runs what a machine's owner has run on slots that do nothing for the pool: by starters, like jobs."""
 
 import asyncio
 import logging
@@ -77,9 +75,7 @@ class Backfilling:
         self.pids: dict[AttemptId, int] = {}
 
     def evaluate(self) -> None:
-        """
-        Start and end what is to be started and ended now.
-        """
+        """Start and end what is to be started and ended now."""
         if not self._settings.backfill_command:
             return
         before = dict(self._machine.backfill)
@@ -104,29 +100,21 @@ class Backfilling:
             self._look(slot)  # what may begin begins at once
 
     def is_leaving(self, slot: int) -> bool:
-        """
-        Whether what runs in a slot has been told to go, and is there yet.
-        """
+        """Whether what runs in a slot has been told to go, and is there yet."""
         known = self._machine.backfill.get(slot)
         return known is not None and known.activity == "Killing"
 
     async def left(self, slot: int) -> None:
-        """
-        Wait until it is gone.
-        """
+        """Wait until it is gone."""
         while self.is_leaving(slot):
             await self._gone[slot].wait()
 
     async def emptied(self) -> None:
-        """
-        Wait until nothing of it runs.
-        """
+        """Wait until nothing of it runs."""
         await self._starters.emptied()
 
     def close(self) -> None:
-        """
-        Let go of it: what runs is for a successor to end, or ends with its lease.
-        """
+        """Let go of it: what runs is for a successor to end, or ends with its lease."""
         self._starters.close()
 
     # -- one slot ----------------------------------------------------------------------------------------------------
@@ -187,9 +175,7 @@ class Backfilling:
         )
 
     def _end(self, attempt: AttemptId) -> None:
-        """
-        Nothing of it is left.
-        """
+        """Nothing of it is left."""
         slot = attempt.job.proc
         self._starters.forget(attempt)
         self.pids.pop(attempt, None)
@@ -205,35 +191,25 @@ class Backfilling:
     # -- what the tenancy tells --------------------------------------------------------------------------------------
 
     def starter_connected(self, attempt: AttemptId, pid: int, started: int) -> None:
-        """
-        A starter has said hello.
-        """
+        """A starter has said hello."""
         del started
         self.pids[attempt] = pid
 
     def record_report(self, report: Report) -> None:
-        """
-        It runs, or uses so much: nobody is told.
-        """
+        """It runs, or uses so much: nobody is told."""
 
     def forward_question(self, attempt: AttemptId, question: Question) -> None:
-        """
-        It has no submit side that could answer.
-        """
+        """It has no submit side that could answer."""
 
     def record_exit(self, stored: StoredReport) -> None:
-        """
-        It has ended.
-        """
+        """It has ended."""
         _log.info("backfill ended", extra={"attempt": stored.id.name, "how": str(stored.report.body)[:300]})
         reports.forget(str(self._state / "reports"), stored.id)
         if stored.id not in self._evictions:
             self._end(stored.id)
 
     def starter_lost(self, attempt: AttemptId, *, ran: bool) -> None:
-        """
-        Its starter is gone: perhaps it was done, else we clean up after it.
-        """
+        """Its starter is gone: perhaps it was done, else we clean up after it."""
         reports.forget(str(self._state / "reports"), attempt)
         if ran:
             account = host.account(self._settings, _ACCOUNTS + attempt.job.proc)

@@ -15,9 +15,7 @@ from kettle_services.startd.policy.load_and_keyboard import Observer
 
 
 class PolicyEvaluator:
-    """
-    Decides by the clock what nobody asks for; `record` has it happen.
-    """
+    """Decides by the clock what nobody asks for; `record` has it happen."""
 
     def __init__(
         self,
@@ -30,9 +28,7 @@ class PolicyEvaluator:
         *,
         interval: float,
     ) -> None:
-        """
-        `interval`: seconds between two looks.
-        """
+        """`interval`: seconds between two looks."""
         self._machine = machine
         self._record = record
         self._moment = moment
@@ -43,9 +39,7 @@ class PolicyEvaluator:
         self._wake = asyncio.Event()
 
     async def evaluate_forever(self) -> None:
-        """
-        Look again and again; for ever.
-        """
+        """Look again and again; for ever."""
         while True:
             self._wake.clear()
             self.evaluate_policy()
@@ -56,15 +50,11 @@ class PolicyEvaluator:
                 pass  # it is time to look
 
     def wake(self) -> None:
-        """
-        Something has happened that others have waited for: look soon.
-        """
+        """Something has happened that others have waited for: look soon."""
         self._wake.set()
 
     def evaluate_policy(self) -> None:
-        """
-        Do what the policy wants of the slots now.
-        """
+        """Do what the policy wants of the slots now."""
         now, machine = self._moment(), self._machine
         running = [claim.attempt.pid for claim in machine.claims.values() if claim.attempt is not None]
         machine.conditions = self._observer.observe([*running, *self._backfilling.pids.values()], now)

@@ -49,9 +49,7 @@ class Observer:
         self._load = 0.0
 
     def observe(self, starters: Iterable[int], now: Now) -> Ad:
-        """
-        The machine now; `starters` are the processes below which all jobs are.
-        """
+        """The machine now; `starters` are the processes below which all jobs are."""
         local = time.localtime(now.time)
         starters = list(starters)
         console = self._idle(self._console, now.time)
@@ -94,9 +92,7 @@ class Observer:
         return NEVER_USED if last is None else max(0, int(now - last))
 
     def _of_jobs(self, starters: Iterable[int], clock: float) -> float:
-        """
-        How many processors the jobs have kept busy, smoothed over a minute as the kernel's average is.
-        """
+        """How many processors the jobs have kept busy, smoothed over a minute as the kernel's average is."""
         members = {pid for starter in starters if starter for pid in descendants_of(starter)}
         used = {pid: sum(cpu_seconds(pid)) for pid in members}
         if self._before is not None and clock > self._before:
@@ -109,8 +105,6 @@ class Observer:
 
 
 def _terminals_below(starters: Iterable[int]) -> set[int]:
-    """
-    Numbers of the terminals at which processes of jobs are.
-    """
+    """Numbers of the terminals at which processes of jobs are."""
     members = (pid for starter in starters if starter for pid in descendants_of(starter))
     return {number for pid in members if (number := terminal_of(pid))}

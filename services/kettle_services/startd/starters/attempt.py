@@ -1,6 +1,4 @@
-"""
-One attempt on this machine as its startd sees it, and who hears what becomes of it.
-"""
+"""One attempt on this machine as its startd sees it, and who hears what becomes of it."""
 
 import asyncio
 from typing import Protocol
@@ -13,45 +11,31 @@ from kettle_wire.work import Report
 
 
 class AttemptListener(Protocol):
-    """
-    Who hears what becomes of attempts.
-    """
+    """Who hears what becomes of attempts."""
 
     def starter_connected(self, attempt: AttemptId, pid: int, started: int) -> None:
-        """
-        A starter has said hello.
-        """
+        """A starter has said hello."""
         ...
 
     def record_report(self, report: Report) -> None:
-        """
-        The job runs, or uses so much.
-        """
+        """The job runs, or uses so much."""
         ...
 
     def record_exit(self, stored: StoredReport) -> None:
-        """
-        The final report is on disk.
-        """
+        """The final report is on disk."""
         ...
 
     def forward_question(self, attempt: AttemptId, question: Question) -> None:
-        """
-        The starter, or a program of its job, asks the submit side.
-        """
+        """The starter, or a program of its job, asks the submit side."""
         ...
 
     def starter_lost(self, attempt: AttemptId, *, ran: bool) -> None:
-        """
-        The starter is gone without a final report; `ran`: it had begun.
-        """
+        """The starter is gone without a final report; `ran`: it had begun."""
         ...
 
 
 class SupervisedAttempt:
-    """
-    One attempt.
-    """
+    """One attempt."""
 
     def __init__(self, attempt: AttemptId) -> None:
         self.id = attempt

@@ -29,9 +29,7 @@ _QUIET_S: Final = 600.0
 
 
 class CleanupTasks:
-    """
-    One task per attempt that is being cleaned up after.
-    """
+    """One task per attempt that is being cleaned up after."""
 
     def __init__(
         self,
@@ -52,9 +50,7 @@ class CleanupTasks:
         return attempt.name in self._running
 
     def begin(self, attempt: AttemptId, account: Account | None, done: Callable[[], None]) -> None:
-        """
-        Clean up after an attempt, and call `done` when nothing of it lives.  Said twice is said once.
-        """
+        """Clean up after an attempt, and call `done` when nothing of it lives.  Said twice is said once."""
         if attempt not in self:
             self._start(attempt.name, account, done)
 
@@ -70,15 +66,11 @@ class CleanupTasks:
                 self._start(name, None, lambda: None)
 
     def hurry(self) -> None:
-        """
-        Wait for no engine any more: what they still have of our jobs is for the next startd.
-        """
+        """Wait for no engine any more: what they still have of our jobs is for the next startd."""
         self._hurried.set()
 
     def close(self) -> None:
-        """
-        Go on no more: the next startd does.
-        """
+        """Go on no more: the next startd does."""
         self._stopped.set()  # a thread cannot be cancelled, and must not look any more when a successor does
         for task in self._running.values():
             task.cancel()

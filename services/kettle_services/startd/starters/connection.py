@@ -1,6 +1,4 @@
-"""
-The startd's end of the line to one starter: non-blocking, without the weight of a transport per job.
-"""
+"""The startd's end of the line to one starter: non-blocking, without the weight of a transport per job."""
 
 import asyncio
 import logging
@@ -18,9 +16,7 @@ _MUCH: Final = 1024 * 1024
 
 
 class StarterConnection:
-    """
-    `heard` gets each message, `lost` is called once when the other end is gone.
-    """
+    """`heard` gets each message, `lost` is called once when the other end is gone."""
 
     def __init__(
         self,
@@ -42,22 +38,16 @@ class StarterConnection:
         heard: Callable[["StarterConnection", ToStartd], None],
         lost: Callable[["StarterConnection"], None],
     ) -> None:
-        """
-        From now on others listen.
-        """
+        """From now on others listen."""
         self._heard, self._lost = heard, lost
 
     @property
     def clogged(self) -> bool:
-        """
-        Whether the other end has so much to read that it should not be asked anything.
-        """
+        """Whether the other end has so much to read that it should not be asked anything."""
         return len(self._unsent) > _MUCH
 
     def send(self, message: ToStarter) -> None:
-        """
-        Send a message; what the socket does not take now follows when it can.
-        """
+        """Send a message; what the socket does not take now follows when it can."""
         if self._socket is None:
             return
         first = not self._unsent
@@ -68,9 +58,7 @@ class StarterConnection:
                 self._loop.add_writer(self._socket, self._write)
 
     def close(self) -> None:
-        """
-        Hang up; `lost` is not called.
-        """
+        """Hang up; `lost` is not called."""
         if (sock := self._let_go()) is not None:
             sock.close()
 

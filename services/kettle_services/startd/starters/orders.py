@@ -1,6 +1,4 @@
-"""
-What a starter is told about its job and its slot.
-"""
+"""What a starter is told about its job and its slot."""
 
 import itertools
 from pathlib import Path
@@ -23,9 +21,7 @@ from kettle_wire.commands.startd import Activation
 
 
 class StarterOrders:
-    """
-    Makes the orders for starters out of claims and activations.
-    """
+    """Makes the orders for starters out of claims and activations."""
 
     def __init__(
         self,
@@ -96,9 +92,7 @@ class StarterOrders:
         )
 
     def kill_timeout(self, claim: Claim, now: Now) -> float:
-        """
-        Seconds that a job on a claim has after its soft kill signal, if it does not ask for fewer.
-        """
+        """Seconds that a job on a claim has after its soft kill signal, if it does not ask for fewer."""
         own = question(self._machine, claim, now).seconds("MachineMaxVacateTime")
         return max(0.0, min(own, self._settings.shutdown_kill_timeout) if self._machine.stopping else own)
 
@@ -110,9 +104,7 @@ class StarterOrders:
         return {tag: claim.devices.get(tag, []) for tag in {*self._facts.devices, *itertools.chain(*others)}}
 
     def _machine_ad(self, claim: Claim) -> str:
-        """
-        The slot's ad as jobs read it; the same for all jobs of a claim.
-        """
+        """The slot's ad as jobs read it; the same for all jobs of a claim."""
         text = self._machine_ads.get(claim.key.claim)
         if text is None:
             still = msgspec.structs.replace(claim, attempt=None)
@@ -121,16 +113,12 @@ class StarterOrders:
         return text
 
     def forget(self, claim: str) -> None:
-        """
-        The claim is over.
-        """
+        """The claim is over."""
         self._machine_ads.pop(claim, None)
 
 
 def hooks_of(settings: StartdSettings, ad: Ad) -> JobHooks | None:
-    """
-    What is run around a job; keywords are the same in any case.
-    """
+    """What is run around a job; keywords are the same in any case."""
     own = ad.get("HookKeyword")
     known = {name.lower(): hooks for name, hooks in settings.job_hooks.items()}
     asked = own if isinstance(own, str) and not settings.job_hook_keyword else settings.job_hook_keyword

@@ -95,9 +95,7 @@ def _removed(engines: Sequence[Found], sandbox: str, leaving: Callable[[], bool]
 
 
 def leftovers(execute: Path, layout: CgroupLayout | None) -> list[str]:
-    """
-    Names of sandboxes and groups that exist, whoever made them.
-    """
+    """Names of sandboxes and groups that exist, whoever made them."""
     found = {path.name for path in execute.glob("dir_*")}
     if layout is not None:
         with contextlib.suppress(OSError):
@@ -137,9 +135,7 @@ def _belongs(pid: int, sandbox: str, marks: Sequence[bytes], area: bytes, accoun
 
 
 def _has_mounted(pid: int, area: bytes) -> bool:
-    """
-    Whether a process is in a container whose mounts begin in `area`, see `_area`.
-    """
+    """Whether a process is in a container whose mounts begin in `area`, see `_area`."""
     theirs, ours = (os.readlink(f"/proc/{who}/ns/mnt") for who in (pid, "self"))  # noqa: PTH115 - the same
     if theirs == ours:
         return False

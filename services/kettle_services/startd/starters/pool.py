@@ -28,9 +28,7 @@ _REST_S: Final = 5.0
 
 
 class StarterPool(Protocol):
-    """
-    Where a startd's starters come from.
-    """
+    """Where a startd's starters come from."""
 
     def starter(self) -> socket.socket | None:
         """
@@ -39,27 +37,19 @@ class StarterPool(Protocol):
         ...
 
     def rest(self, sock: socket.socket) -> None:
-        """
-        Keep a starter that waits for another job, for a while.
-        """
+        """Keep a starter that waits for another job, for a while."""
         ...
 
     def listen(self, arrived: Callable[[socket.socket], None]) -> None:
-        """
-        Have `arrived` called with the line of each starter that looks for a startd.
-        """
+        """Have `arrived` called with the line of each starter that looks for a startd."""
         ...
 
     async def keep(self) -> None:
-        """
-        Have starters to give, for ever.
-        """
+        """Have starters to give, for ever."""
         ...
 
     def close(self) -> None:
-        """
-        No more starters; those that live go on.
-        """
+        """No more starters; those that live go on."""
         ...
 
 
@@ -86,15 +76,11 @@ class ZygoteStarterPool:
 
     @property
     def pid(self) -> int:
-        """
-        The zygote's process id; 0 while there is none.
-        """
+        """The zygote's process id; 0 while there is none."""
         return self._zygote.pid if self._zygote is not None else 0
 
     def starter(self) -> socket.socket | None:
-        """
-        A starter that rests, or a new one, as our end of the line to it; None if none can be had now.
-        """
+        """A starter that rests, or a new one, as our end of the line to it; None if none can be had now."""
         while self._resting:
             sock, _ = self._resting.pop()
             if _is_quiet(sock):
@@ -103,26 +89,20 @@ class ZygoteStarterPool:
         return self._fork()
 
     def rest(self, sock: socket.socket) -> None:
-        """
-        Keep a starter that waits for another job, for a while.
-        """
+        """Keep a starter that waits for another job, for a while."""
         self._resting.append((sock, self._loop.time() + _REST_S))
         if self._dismissal is None:
             self._dismissal = self._loop.call_later(_REST_S, self._dismiss)
 
     def _dismiss(self) -> None:
-        """
-        Hang up on those that have rested long enough; they end.
-        """
+        """Hang up on those that have rested long enough; they end."""
         now = self._loop.time()
         while self._resting and self._resting[0][1] <= now:
             self._resting.popleft()[0].close()
         self._dismissal = self._loop.call_at(self._resting[0][1], self._dismiss) if self._resting else None
 
     def _fork(self) -> socket.socket | None:
-        """
-        A line whose other end the zygote gets in its turn.  If it dies before, the line breaks.
-        """
+        """A line whose other end the zygote gets in its turn.  If it dies before, the line breaks."""
         if self._zygote is None:
             return None
         try:
@@ -151,9 +131,7 @@ class ZygoteStarterPool:
         self._loop.remove_writer(zygote.socket)
 
     def listen(self, arrived: Callable[[socket.socket], None]) -> None:
-        """
-        Have `arrived` called with the line of each starter that looks for a startd.
-        """
+        """Have `arrived` called with the line of each starter that looks for a startd."""
         path = self._state / SOCKET
         path.unlink(missing_ok=True)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -184,9 +162,7 @@ class ZygoteStarterPool:
         self._loop.add_reader(listener, accept)
 
     async def keep(self) -> None:
-        """
-        Have a zygote, for ever.
-        """
+        """Have a zygote, for ever."""
         pause = _FIRST_PAUSE_S
         while True:
             await self._died.wait()
@@ -202,9 +178,7 @@ class ZygoteStarterPool:
             pause = min(2 * pause, _LAST_PAUSE_S) if quick else _FIRST_PAUSE_S
 
     def close(self) -> None:
-        """
-        No more starters; those that live go on.
-        """
+        """No more starters; those that live go on."""
         if self._again is not None:
             self._again.cancel()
         if self._listener is not None:
@@ -225,9 +199,7 @@ class ZygoteStarterPool:
         self._loop.add_reader(self._zygote.socket, self._ended)
 
     def _ended(self) -> None:
-        """
-        The zygote says nothing while it lives: a readable socket is its end.
-        """
+        """The zygote says nothing while it lives: a readable socket is its end."""
         self._drop()
         self._died.set()
 
@@ -242,9 +214,7 @@ class ZygoteStarterPool:
 
 
 def _is_quiet(sock: socket.socket) -> bool:
-    """
-    Whether the other end is there and says nothing.
-    """
+    """Whether the other end is there and says nothing."""
     try:
         sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
     except BlockingIOError:

@@ -48,9 +48,7 @@ _HARD_PATIENCE_S: Final = 10.0
 
 
 class StarterSupervisor:
-    """
-    Starts starters, listens to them, and notices when they are gone.
-    """
+    """Starts starters, listens to them, and notices when they are gone."""
 
     def __init__(self, starter_pool: StarterPool, listener: AttemptListener) -> None:
         self._starter_pool = starter_pool
@@ -67,15 +65,11 @@ class StarterSupervisor:
         return attempt in self._supervised
 
     async def emptied(self) -> None:
-        """
-        Wait until no attempt is left.
-        """
+        """Wait until no attempt is left."""
         await self._empty.wait()
 
     async def settled(self, attempt: AttemptId) -> None:
-        """
-        Wait until the starter has all that it needs from us: its job runs, or is over.
-        """
+        """Wait until the starter has all that it needs from us: its job runs, or is over."""
         supervised = self._supervised.get(attempt)
         if supervised is not None:
             await supervised.settled.wait()
@@ -83,16 +77,12 @@ class StarterSupervisor:
     # -- ways in -----------------------------------------------------------------------------------------------------
 
     def expect(self, attempt: AttemptId) -> None:
-        """
-        There is such an attempt; its starter comes later.
-        """
+        """There is such an attempt; its starter comes later."""
         self._supervised[attempt] = SupervisedAttempt(attempt)
         self._empty.clear()
 
     def start(self, spec: JobSpec) -> None:
-        """
-        Fork a starter for an expected attempt.
-        """
+        """Fork a starter for an expected attempt."""
         supervised = self._supervised.get(spec.id)
         if supervised is not None:
             supervised.spec = spec
@@ -111,17 +101,13 @@ class StarterSupervisor:
         self._loop.call_later(patience if not known.pid else 0.0, self._missing, supervised)
 
     def arrive(self, sock: socket.socket) -> None:
-        """
-        A starter came by itself; who it is, its hello says.
-        """
+        """A starter came by itself; who it is, its hello says."""
         self._strangers.add(StarterConnection(sock, self._greet, self._strangers.discard))
 
     # -- orders ------------------------------------------------------------------------------------------------------
 
     def renew_lease(self, attempt: AttemptId, deadline: float) -> None:
-        """
-        The lease goes on.
-        """
+        """The lease goes on."""
         supervised = self._supervised.get(attempt)
         if supervised is not None and supervised.channel is not None:
             supervised.channel.send(Renew(deadline))
@@ -131,9 +117,7 @@ class StarterSupervisor:
             )
 
     def set_suspended(self, attempt: AttemptId, *, suspended: bool) -> None:
-        """
-        Have the job's processes stand still, or go on.
-        """
+        """Have the job's processes stand still, or go on."""
         supervised = self._supervised.get(attempt)
         if supervised is None:
             return
@@ -142,25 +126,19 @@ class StarterSupervisor:
             supervised.channel.send(Suspend() if suspended else Continue())
 
     def confirm_checkpoint(self, attempt: AttemptId, number: int) -> None:
-        """
-        The checkpoint of this number is saved.  Whoever does not hear it says the checkpoint again.
-        """
+        """The checkpoint of this number is saved.  Whoever does not hear it says the checkpoint again."""
         supervised = self._supervised.get(attempt)
         if supervised is not None and supervised.channel is not None:
             supervised.channel.send(Saved(number))
 
     def reply(self, attempt: AttemptId, reply: Reply) -> None:
-        """
-        Tell the starter what the submit side has answered.
-        """
+        """Tell the starter what the submit side has answered."""
         supervised = self._supervised.get(attempt)
         if supervised is not None and supervised.channel is not None:
             supervised.channel.send(reply)
 
     async def ask(self, attempt: AttemptId, verb: str, body: bytes) -> Answer | None:
-        """
-        Ask the starter; None: it is not there, or not any more.
-        """
+        """Ask the starter; None: it is not there, or not any more."""
         supervised = self._supervised.get(attempt)
         if supervised is None or supervised.channel is None or not supervised.met:
             return None
@@ -183,9 +161,7 @@ class StarterSupervisor:
             supervised.asked.pop(number, None)
 
     def stop_attempt(self, attempt: AttemptId, stop: StopOrder, *, limit: float) -> None:
-        """
-        Have the job ended.  A starter that does not do it within `limit` seconds is killed.
-        """
+        """Have the job ended.  A starter that does not do it within `limit` seconds is killed."""
         supervised = self._supervised.get(attempt)
         if supervised is None:
             return
@@ -198,9 +174,7 @@ class StarterSupervisor:
         supervised.enforcement = self._loop.call_later(patience + _HARD_PATIENCE_S, self._enforce, supervised)
 
     def forget(self, attempt: AttemptId) -> None:
-        """
-        The attempt is over.
-        """
+        """The attempt is over."""
         supervised = self._supervised.pop(attempt, None)
         if supervised is not None:
             supervised.settled.set()
@@ -214,9 +188,7 @@ class StarterSupervisor:
             self._empty.set()
 
     def close(self) -> None:
-        """
-        Let go of all lines: the starters look for the next startd.
-        """
+        """Let go of all lines: the starters look for the next startd."""
         for attempt in list(self._supervised):
             self.forget(attempt)
         for stranger in list(self._strangers):
@@ -238,18 +210,14 @@ class StarterSupervisor:
         supervised.channel.send(Run(supervised.spec))
 
     def _fork_failed(self, supervised: SupervisedAttempt) -> None:
-        """
-        No hello: nothing has been done yet, so it can be tried again.
-        """
+        """No hello: nothing has been done yet, so it can be tried again."""
         if supervised.births < _BIRTHS and supervised.stop is None:
             self._loop.call_later(_BIRTH_PAUSE_S * supervised.births, self._fork_starter, supervised)
         else:
             self._listener.starter_lost(supervised.id, ran=False)
 
     def _greet(self, channel: StarterConnection, message: ToStartd) -> None:
-        """
-        The first word of a starter that came by itself.
-        """
+        """The first word of a starter that came by itself."""
         self._strangers.discard(channel)
         supervised = self._supervised.get(message.id) if isinstance(message, Hello) else None
         if supervised is None:
@@ -317,9 +285,7 @@ class StarterSupervisor:
             channel.send(_end(supervised.stop))
 
     def _lose(self, supervised: SupervisedAttempt, channel: StarterConnection) -> None:
-        """
-        The line is broken: the starter is dead, or hung up on its way out.
-        """
+        """The line is broken: the starter is dead, or hung up on its way out."""
         supervised.channel = None
         _unanswered(supervised)
         if supervised.id not in self._supervised:
@@ -330,9 +296,7 @@ class StarterSupervisor:
             self._missing(supervised)
 
     def _watch(self, supervised: SupervisedAttempt, pid: int, started: int) -> bool:
-        """
-        Be told when the process ends; whether it lives.
-        """
+        """Be told when the process ends; whether it lives."""
         supervised.pid, supervised.started, supervised.met = pid, started, True
         try:
             fd = os.pidfd_open(pid)
@@ -353,17 +317,13 @@ class StarterSupervisor:
             supervised.watch = -1
 
     def _missing(self, supervised: SupervisedAttempt) -> None:
-        """
-        The starter's process is gone, or never came.
-        """
+        """The starter's process is gone, or never came."""
         self._unwatch(supervised)
         if supervised.channel is None and self._supervised.get(supervised.id) is supervised:
             self._listener.starter_lost(supervised.id, ran=True)
 
     def _enforce(self, supervised: SupervisedAttempt) -> None:
-        """
-        The starter has not ended its job in time.
-        """
+        """The starter has not ended its job in time."""
         if self._supervised.get(supervised.id) is not supervised:
             return
         _log.warning(

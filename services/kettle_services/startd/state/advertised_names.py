@@ -13,14 +13,10 @@ _log: Final = logging.getLogger(__name__)
 
 
 class AdvertisedNames:
-    """
-    A file of one name a line.  It grows by what is new: names of slots are used again and again.
-    """
+    """A file of one name a line.  It grows by what is new: names of slots are used again and again."""
 
     def __init__(self, path: Path) -> None:
-        """
-        Read what a former startd has left.
-        """
+        """Read what a former startd has left."""
         self._path = path
         text = path.read_text(encoding="utf-8") if path.exists() else ""
         self.left: Final = set(text.splitlines())
@@ -28,9 +24,7 @@ class AdvertisedNames:
         self._noted = set(self.left)
 
     def add(self, names: Iterable[str]) -> None:
-        """
-        These names are about to be published.
-        """
+        """These names are about to be published."""
         fresh = [name for name in names if name not in self._noted]
         if not fresh:
             return
@@ -43,15 +37,11 @@ class AdvertisedNames:
         self._noted.update(fresh)
 
     def clear(self) -> None:
-        """
-        All have been taken back.
-        """
+        """All have been taken back."""
         self._path.unlink(missing_ok=True)
         self._noted.clear()
 
 
 def slot_of(name: str) -> str:
-    """
-    The key of a slot's private ad, by that of its ad.
-    """
+    """The key of a slot's private ad, by that of its ad."""
     return name.partition(".")[2]

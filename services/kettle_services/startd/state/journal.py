@@ -24,9 +24,7 @@ _decode: Final = msgspec.msgpack.Decoder(Change).decode
 
 
 class Journal:
-    """
-    An append-only file.  One `write` per batch: a torn one at the end is what nobody has acted on.
-    """
+    """An append-only file.  One `write` per batch: a torn one at the end is what nobody has acted on."""
 
     def __init__(self, path: Path, boot: str) -> None:
         self._path = path
@@ -35,9 +33,7 @@ class Journal:
         self._size = 0
 
     def load(self) -> list[Change]:
-        """
-        What was recorded since the machine booted; empty if it has booted since.
-        """
+        """What was recorded since the machine booted; empty if it has booted since."""
         try:
             data = self._path.read_bytes()
         except FileNotFoundError:
@@ -86,9 +82,7 @@ class Journal:
         return self._size > _COMPACT_BYTES
 
     def close(self) -> None:
-        """
-        Write no more.
-        """
+        """Write no more."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -99,9 +93,7 @@ def _packed(records: Iterable[bytes]) -> bytes:
 
 
 def write_all(fd: int, data: bytes) -> None:
-    """
-    Write all of it, in as many pieces as the file takes.
-    """
+    """Write all of it, in as many pieces as the file takes."""
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]

@@ -24,34 +24,28 @@ _LOOK_S: Final = 2.0
 RESERVED_BYTES: Final = 16 << 20
 """What has to be free where the startd writes and where jobs work: below it, a job could not even begin."""
 _BEGINNINGS: Final = (Claimed, AttemptAccepted, ClaimWaiting)
-"""Changes that begin something.  What comes with one does not happen either: nobody makes room for who cannot come."""
+"""
+Changes that begin something.  What comes with one does not happen either: nobody makes room for who cannot come.
+"""
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class NotRecordedError(Exception):
-    """
-    Something new could not be recorded, and so it did not happen.
-    """
+    """Something new could not be recorded, and so it did not happen."""
 
 
 class Recorder:
-    """
-    Writes every change down before it is true.
-    """
+    """Writes every change down before it is true."""
 
     def __init__(self, machine: Machine, journal: Journal, *, places: Sequence[Path]) -> None:
-        """
-        `places` are directories that have to have room.
-        """
+        """`places` are directories that have to have room."""
         self._machine = machine
         self._journal = journal
         self._places = places
         self._behind = False
 
     def open(self) -> None:
-        """
-        Take up what a former startd has left.
-        """
+        """Take up what a former startd has left."""
         for change in self._journal.load():
             if isinstance(change, Claimed):
                 change = Claimed(as_spelt_now(change.claim, self._machine.facts))  # noqa: PLW2901 - the same one
@@ -84,9 +78,7 @@ class Recorder:
             self._behind = True  # too long: the next change begins it anew
 
     def check_disk(self) -> bool:
-        """
-        See whether there is room, and catch up if there is; whether that changed.
-        """
+        """See whether there is room, and catch up if there is; whether that changed."""
         before, trouble = self._machine.trouble, ""
         try:
             if self._behind:
@@ -109,18 +101,14 @@ class Recorder:
         self._machine.trouble = trouble
 
     async def watch(self, changed: Callable[[], None]) -> None:
-        """
-        Look again and again, for ever; `changed` is called when the answer to newcomers changes.
-        """
+        """Look again and again, for ever; `changed` is called when the answer to newcomers changes."""
         while True:
             await asyncio.sleep(_LOOK_S)
             if self.check_disk():
                 changed()
 
     def close(self) -> None:
-        """
-        Write no more.
-        """
+        """Write no more."""
         self._journal.close()
 
 

@@ -1,6 +1,4 @@
-"""
-One connection in the chirp protocol: bytes in and out of a socket that never keeps the starter waiting.
-"""
+"""One connection in the chirp protocol: bytes in and out of a socket that never keeps the starter waiting."""
 
 import select
 import socket
@@ -29,9 +27,7 @@ _MUCH: Final = 2 * PIECE
 
 
 class Connection:
-    """
-    Asks `ask` what the submit side is to answer; one question at a time.
-    """
+    """Asks `ask` what the submit side is to answer; one question at a time."""
 
     def __init__(
         self,
@@ -56,43 +52,31 @@ class Connection:
         self._advance(None)
 
     def fileno(self) -> int:
-        """
-        Its descriptor.
-        """
+        """Its descriptor."""
         return self._socket.fileno()
 
     @property
     def trusted(self) -> bool:
-        """
-        Whether it has shown the cookie.
-        """
+        """Whether it has shown the cookie."""
         return self._dialogue.trusted
 
     @property
     def open_files(self) -> set[int]:
-        """
-        What it has opened and not closed.
-        """
+        """What it has opened and not closed."""
         return self._dialogue.open_files
 
     @property
     def events(self) -> int:
-        """
-        What a poll is to watch for.
-        """
+        """What a poll is to watch for."""
         return (select.POLLIN if self._listens else 0) | (select.POLLOUT if self._unsaid else 0)
 
     @property
     def _listens(self) -> bool:
-        """
-        Whether it is to be heard: who does not take its answers is not asked for more questions.
-        """
+        """Whether it is to be heard: who does not take its answers is not asked for more questions."""
         return isinstance(self._wait, ReadLine | ReadBytes) and len(self._unsaid) < _MUCH
 
     def go_on(self) -> None:
-        """
-        Hear and say what can be now.
-        """
+        """Hear and say what can be now."""
         try:
             if self._unsaid:
                 del self._unsaid[: self._socket.send(self._unsaid, socket.MSG_NOSIGNAL)]
@@ -111,25 +95,19 @@ class Connection:
         self._pump()
 
     def answered(self, answer: Chirped) -> None:
-        """
-        The submit side has.
-        """
+        """The submit side has."""
         if isinstance(self._wait, AskSubmitSide):
             self._advance(answer)
             self._pump()
 
     def close(self) -> None:
-        """
-        Hang up.
-        """
+        """Hang up."""
         self.over = True
         self._talk.close()
         self._socket.close()
 
     def _pump(self) -> None:
-        """
-        Give the dialogue what it waits for, as long as we have it.
-        """
+        """Give the dialogue what it waits for, as long as we have it."""
         while not self.over and (found := self._found()) is not None:
             self._advance(found[0])
         if self._ended and not self._unsaid:

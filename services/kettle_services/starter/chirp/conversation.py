@@ -43,37 +43,27 @@ _IDENTITY: Final = b"CONDOR"
 
 
 class HangUpError(Exception):
-    """
-    The connection is to be ended: it cannot be gone on with.
-    """
+    """The connection is to be ended: it cannot be gone on with."""
 
 
 class ReadLine(msgspec.Struct, frozen=True):
-    """
-    The next line, without its end; None if it is too long.
-    """
+    """The next line, without its end; None if it is too long."""
 
 
 class ReadBytes(msgspec.Struct, frozen=True):
-    """
-    Exactly so many of the bytes that follow.
-    """
+    """Exactly so many of the bytes that follow."""
 
     count: int
 
 
 class AskSubmitSide(msgspec.Struct, frozen=True):
-    """
-    What the submit side answers to a wish.
-    """
+    """What the submit side answers to a wish."""
 
     wish: Wish | Command
 
 
 class WaitForRoom(msgspec.Struct, frozen=True):
-    """
-    The other side has taken most of what was said.
-    """
+    """The other side has taken most of what was said."""
 
 
 Wait = ReadLine | ReadBytes | AskSubmitSide | WaitForRoom
@@ -104,9 +94,7 @@ class Delayed:
         """Texts of expressions by name, as first spelled."""
 
     def set(self, name: str, expression: str) -> Trouble | None:
-        """
-        Why it cannot be set; None if it is.
-        """
+        """Why it cannot be set; None if it is."""
         from kettle.classad import ClassAdError, parse  # rarely needed, and a starter pays for every page
 
         if not any(fnmatchcase(name.lower(), prefix) for prefix in self._prefixes):
@@ -124,9 +112,7 @@ class Delayed:
         return None
 
     def get(self, name: str) -> str | None:
-        """
-        What was set last, or else what the job's ad said when the job began.
-        """
+        """What was set last, or else what the job's ad said when the job began."""
         known = self._known(name)
         if known is not None:
             return self.told[known]
@@ -138,9 +124,7 @@ class Delayed:
 
 
 class Dialogue:
-    """
-    The talk on one connection: `say` sends, `open_files` are to be closed when it ends.
-    """
+    """The talk on one connection: `say` sends, `open_files` are to be closed when it ends."""
 
     def __init__(
         self, cookie: str, policy: ChirpPolicy, delayed: Delayed, say: Callable[[bytes], object]
@@ -220,9 +204,7 @@ class Dialogue:
     # -- the queue ---------------------------------------------------------------------------------------------------
 
     def _on_pool(self, role: str, name: str, verb: str, length: int) -> Talk:
-        """
-        A request of Kettle's own beside the protocol: see `kettle.bus.from_job`.
-        """
+        """A request of Kettle's own beside the protocol: see `kettle.bus.from_job`."""
         if length > questions.COMMAND:
             raise HangUpError  # it is on its way, and not to be taken in
         body: bytes = yield ReadBytes(length)
@@ -285,9 +267,7 @@ class Dialogue:
             self._say(answer.data)
 
     def _read(self, fd: int, length: int, where: list[int]) -> Talk:
-        """
-        No more than a piece: a reader asks again for what it did not get.
-        """
+        """No more than a piece: a reader asks again for what it did not get."""
         self._data((yield AskSubmitSide(ReadFile(fd, min(length, PIECE), *_place(where)))))
         yield WaitForRoom()
 

@@ -66,20 +66,18 @@ class Proxy:
         self._listener: socket.socket | None = None
         self._connections: dict[int, Connection] = {}
         self._asked: dict[int, _Asked] = {}
-        """Who waits for an answer, by number; nobody does if we ask for ourselves, or the connection is over."""
+        """
+        Who waits for an answer, by number; nobody does if we ask for ourselves, or the connection is over.
+        """
         self._delayed: Delayed | None = None
 
     @property
     def told(self) -> dict[str, str]:
-        """
-        What the programs have set without hurry so far.
-        """
+        """What the programs have set without hurry so far."""
         return dict(self._delayed.told) if self._delayed is not None else {}
 
     def furnish(self, sandbox: Sandbox, *, contained: bool) -> None:
-        """
-        Listen, and tell in the sandbox where. Raises OSError.
-        """
+        """Listen, and tell in the sandbox where. Raises OSError."""
         if self._policy == ChirpPolicy():
             return
         self._cookie = os.urandom(_COOKIE_BYTES).hex()
@@ -126,16 +124,12 @@ class Proxy:
 
     @property
     def due(self) -> float:
-        """
-        When something has to be done that no descriptor tells, on `boottime`.
-        """
+        """When something has to be done that no descriptor tells, on `boottime`."""
         strangers = (each.since + _OFFER_S for each in self._connections.values() if not each.trusted)
         return min(strangers, default=float("inf"))
 
     def register(self, poll: "select.poll") -> None:
-        """
-        Have a poll watch who calls, and who has something to say or to hear.
-        """
+        """Have a poll watch who calls, and who has something to say or to hear."""
         if self._listener is not None:
             poll.register(self._listener, 1)  # POLLIN
         for connection in self._connections.values():
@@ -161,9 +155,7 @@ class Proxy:
                 self._drop(connection)
 
     def hear(self, reply: Reply) -> None:
-        """
-        The submit side has answered, or has not.
-        """
+        """The submit side has answered, or has not."""
         asked = self._asked.pop(reply.number, None)
         connection = asked.connection if asked is not None else None
         if asked is None or connection is None:
@@ -178,9 +170,7 @@ class Proxy:
             self._drop(connection)
 
     def close(self) -> None:
-        """
-        Hear nobody any more.
-        """
+        """Hear nobody any more."""
         for connection in list(self._connections.values()):
             self._drop(connection)
         if self._listener is not None:
@@ -209,9 +199,7 @@ class Proxy:
         self._connections[connection.fileno()] = connection
 
     def _abandoned(self) -> int:
-        """
-        Questions in hand whose connection is over: each may have a piece of a file in it.
-        """
+        """Questions in hand whose connection is over: each may have a piece of a file in it."""
         late = boottime() - _UNANSWERED_S
         for number in [number for number, asked in self._asked.items() if asked.at < late]:
             del self._asked[number]
@@ -249,9 +237,7 @@ def _in_the_protocol(reply: Reply) -> Chirped:
 
 
 def allowed(policy: ChirpPolicy, job: JobAd) -> ChirpPolicy:
-    """
-    What of it this job has asked for: nobody has to ask to set attributes without hurry.
-    """
+    """What of it this job has asked for: nobody has to ask to set attributes without hurry."""
     proxy = job.flag("WantIOProxy", default=False)
     return msgspec.structs.replace(
         policy,

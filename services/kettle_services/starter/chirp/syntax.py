@@ -1,6 +1,4 @@
-"""
-A line of the chirp protocol: words, in which a backslash stands before a blank, a line break or itself.
-"""
+"""A line of the chirp protocol: words, in which a backslash stands before a blank, a line break or itself."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -11,15 +9,11 @@ _BLANKS: Final = frozenset(" \t\r\n\v\f")
 
 
 class NoSuchRequestError(Exception):
-    """
-    What was said is no request of the protocol.
-    """
+    """What was said is no request of the protocol."""
 
 
 def words(line: str) -> list[str]:
-    """
-    The words of a line; a word may be empty only if the line is.
-    """
+    """The words of a line; a word may be empty only if the line is."""
     return list(_words(line))
 
 

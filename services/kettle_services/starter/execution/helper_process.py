@@ -46,9 +46,7 @@ class HelperProcess:
         os.close(theirs)
 
     def close(self) -> None:
-        """
-        Hear no more of it.
-        """
+        """Hear no more of it."""
         os.close(self._said)
 
     def outcome(self) -> bytes:

@@ -15,13 +15,13 @@ from kettle.execution.cgroups import Cgroup
 from kettle.execution.linux import cpu_seconds, descendants_of, resident_kib
 
 _MOST_LOOKS: Final = 100
-"""How often we look for processes that were made meanwhile: a set-user-id program may go on making them for ever."""
+"""
+How often we look for processes that were made meanwhile: a set-user-id program may go on making them for ever.
+"""
 
 
 class ProcessTree:
-    """
-    The job's main process and all that came of it.
-    """
+    """The job's main process and all that came of it."""
 
     def __init__(self, pid: int, cgroup: Cgroup | None) -> None:
         self.pid = pid
@@ -37,17 +37,13 @@ class ProcessTree:
         the job's container or of an earlier job."""
 
     def successor(self, pid: int) -> "ProcessTree":
-        """
-        The family of the program's next life; what was used before is used by it too.
-        """
+        """The family of the program's next life; what was used before is used by it too."""
         tree = ProcessTree(pid, self._cgroup)
         tree.peak_kib, tree._largest_kib, tree._used = self.peak_kib, self._largest_kib, self._used
         return tree
 
     def signal(self, number: int) -> None:
-        """
-        Send a signal to every process.
-        """
+        """Send a signal to every process."""
         for pid in {*self._members(), *([self.pid] if self.status is None else [])}:
             with suppress(
                 ProcessLookupError, PermissionError
@@ -78,16 +74,12 @@ class ProcessTree:
         return len(stopped)
 
     def resume(self) -> None:
-        """
-        Have every process go on.
-        """
+        """Have every process go on."""
         if self._cgroup is None or not self._cgroup.freeze(frozen=False):
             self.signal(signal.SIGCONT)
 
     def reap(self) -> bool:
-        """
-        Collect processes that have ended; whether the job has none left.
-        """
+        """Collect processes that have ended; whether the job has none left."""
         try:
             while True:
                 pid, status, usage = os.wait4(-1, os.WNOHANG)
@@ -111,9 +103,7 @@ class ProcessTree:
                 self._ended(*os.wait4(-1, 0))
 
     def measure(self) -> int:
-        """
-        Resident memory of all processes now, KiB; remembers the most.
-        """
+        """Resident memory of all processes now, KiB; remembers the most."""
         now = self._cgroup.resident_kib() if self._cgroup is not None else 0
         now = now or sum(resident_kib(pid) for pid in self._members())
         self.peak_kib = max(self.peak_kib, now)
@@ -137,9 +127,7 @@ class ProcessTree:
         return max(self._used[0], user), max(self._used[1], system)
 
     def running_cpu_seconds(self) -> tuple[float, float]:
-        """
-        The same while the job runs: of those that have ended, and of those that live.
-        """
+        """The same while the job runs: of those that have ended, and of those that live."""
         group = self._cgroup.cpu_seconds() if self._cgroup is not None else (0.0, 0.0)
         if any(group):
             return group

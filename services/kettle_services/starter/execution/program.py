@@ -1,6 +1,4 @@
-"""
-From a job's ad to what is executed, and in what.
-"""
+"""From a job's ad to what is executed, and in what."""
 
 import os
 import posixpath
@@ -74,9 +72,7 @@ def program_of(spec: JobSpec, job: JobAd, sandbox: str, inside: str = "") -> Pro
 
 
 def _in_place(spec: JobSpec, job: JobAd, sandbox: str) -> Program:
-    """
-    A job that runs where its files are, as its account on this machine; its sandbox is scratch space.
-    """
+    """A job that runs where its files are, as its account on this machine; its sandbox is scratch space."""
     iwd = job.text("Iwd") or "/"
     stdin, out, err = (
         posixpath.join(iwd, path) if (path := job.stream(name)) else os.devnull
@@ -95,9 +91,7 @@ def _in_place(spec: JobSpec, job: JobAd, sandbox: str) -> Program:
 
 
 def _working(job: JobAd, usual: str) -> str:
-    """
-    Where the program begins: RemoteIwd, which may be relative to where it usually does.
-    """
+    """Where the program begins: RemoteIwd, which may be relative to where it usually does."""
     wanted = job.text("RemoteIwd")
     return posixpath.join(usual, wanted) if wanted else usual
 

@@ -1,6 +1,4 @@
-"""
-How large the stack of a program may become.
-"""
+"""How large the stack of a program may become."""
 
 import resource
 from collections.abc import Generator

@@ -31,21 +31,15 @@ _ROOM: Final = 32 * 1024
 
 
 class Carrier(Protocol):
-    """
-    Has files moved by URL, and waits; raises TransferError.
-    """
+    """Has files moved by URL, and waits; raises TransferError."""
 
     def __call__(self, moves: list[Move], *, upload: bool, manifest: str, place: str) -> None:
-        """
-        With a manifest: written and sent last, or compared with what came.
-        """
+        """With a manifest: written and sent last, or compared with what came."""
         ...
 
 
 class Remote:
-    """
-    The checkpoints of one job that are not the pool's; `saved` are the files from its earlier runs.
-    """
+    """The checkpoints of one job that are not the pool's; `saved` are the files from its earlier runs."""
 
     def __init__(self, job: JobAd, sandbox: Sandbox, saved: Iterable[Input], carry: Carrier) -> None:
         self._sandbox = sandbox
@@ -57,9 +51,7 @@ class Remote:
 
     @property
     def place(self) -> str:
-        """
-        The URL below which the next checkpoint goes; empty: it goes to the pool.
-        """
+        """The URL below which the next checkpoint goes; empty: it goes to the pool."""
         return place(self._destination, self._id, self._number) if self._destination else ""
 
     def restore(self) -> list[str]:

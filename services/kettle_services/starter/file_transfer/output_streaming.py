@@ -38,9 +38,7 @@ class _Copy(msgspec.Struct):
 
 
 class Streams:
-    """
-    The standard output and error of one job: one piece at a time is on its way.
-    """
+    """The standard output and error of one job: one piece at a time is on its way."""
 
     def __init__(self, job: JobAd, sandbox: Sandbox, ask: Callable[[Question], int]) -> None:
         self._sandbox = sandbox
@@ -51,9 +49,7 @@ class Streams:
 
     @property
     def due(self) -> float:
-        """
-        When there is something to do that no descriptor tells, on `boottime`.
-        """
+        """When there is something to do that no descriptor tells, on `boottime`."""
         return self._look_at
 
     def finish(self, wait: Callable[[int], None]) -> None:
@@ -73,9 +69,7 @@ class Streams:
         return self._asked is not None or any(self._new(copy) for copy in list(self._copies))
 
     def go_on(self) -> None:
-        """
-        Send what is new, if it is time.
-        """
+        """Send what is new, if it is time."""
         now = boottime()
         if now < self._look_at:
             return
@@ -92,9 +86,7 @@ class Streams:
             self._look_at = float("inf")
 
     def hear(self, reply: Reply) -> None:
-        """
-        An answer; if it is not to the newest piece, it does not count.
-        """
+        """An answer; if it is not to the newest piece, it does not count."""
         if self._asked is None or reply.number != self._asked[0]:
             return
         copy, self._asked = self._asked[1], None
@@ -113,9 +105,7 @@ class Streams:
                 pass
 
     def _new(self, copy: _Copy) -> bytes:
-        """
-        What was printed since the last piece.  The file is the job's, who may have put anything there.
-        """
+        """What was printed since the last piece.  The file is the job's, who may have put anything there."""
         try:
             with acting_as(self._sandbox.account):
                 fd = os.open(f"{self._sandbox.path}/{copy.file}", _FLAGS)
@@ -132,9 +122,7 @@ class Streams:
 
 
 def _wanted(job: JobAd) -> list[_Copy]:
-    """
-    Output and error that go to one file are in one.
-    """
+    """Output and error that go to one file are in one."""
     if not job.transfers:
         return []  # they are there already
     out, err = job.stream("Out"), job.stream("Err")

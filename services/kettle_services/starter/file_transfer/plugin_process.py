@@ -1,6 +1,4 @@
-"""
-Plugins run beside the job in a process of their own (`errand.py`).
-"""
+"""Plugins run beside the job in a process of their own (`errand.py`)."""
 
 import importlib
 import os
@@ -21,9 +19,7 @@ STARTER_ERROR: Final = 1007
 
 
 class TransferError(Exception):
-    """
-    Files could not be moved; `hold` true: `code` is a HoldReasonCode, else a VacateReasonCode.
-    """
+    """Files could not be moved; `hold` true: `code` is a HoldReasonCode, else a VacateReasonCode."""
 
     def __init__(self, reason: str, *, hold: bool, code: int, subcode: int) -> None:
         super().__init__(reason)
@@ -33,9 +29,7 @@ class TransferError(Exception):
 
 
 class PluginProcess:
-    """
-    The process that moves some files; `outcome` is there when it has ended.
-    """
+    """The process that moves some files; `outcome` is there when it has ended."""
 
     def __init__(
         self,
@@ -48,9 +42,7 @@ class PluginProcess:
         manifest: str = "",
         place: str = "",
     ) -> None:
-        """
-        `manifest` and `place` are those of a checkpoint.
-        """
+        """`manifest` and `place` are those of a checkpoint."""
         scratch = _scratch(spec)
         order = Order(
             upload=upload,
@@ -73,9 +65,7 @@ class PluginProcess:
         self.pid: Final = self._helper.pid
 
     def close(self) -> None:
-        """
-        Hear no more of it.
-        """
+        """Hear no more of it."""
         self._helper.close()
 
     def outcome(self) -> None:
@@ -109,9 +99,7 @@ def downloads(job: JobAd, sandbox: str) -> list[Move]:
 
 
 def plugins_of(spec: JobSpec, job: JobAd) -> list[Plugin]:
-    """
-    Who may move the job's files: what it brought along, then what the machine has.
-    """
+    """Who may move the job's files: what it brought along, then what the machine has."""
     return [*_brought(job, _scratch(spec)), *spec.plugins]
 
 
@@ -131,9 +119,7 @@ def _brought(job: JobAd, sandbox: str) -> list[Plugin]:
 
 
 def _load(order: Order) -> None:
-    """
-    In that process, while it may read our modules.
-    """
+    """In that process, while it may read our modules."""
     # Only now: most jobs move nothing by URL, and a starter pays for every page as long as its job runs.
     importlib.import_module("kettle.transfer.running")
     for plugin in order.plugins:

@@ -1,6 +1,4 @@
-"""
-When an attempt's files were moved on their own, and by which addresses.
-"""
+"""When an attempt's files were moved on their own, and by which addresses."""
 
 import time
 from collections.abc import Sequence
@@ -32,16 +30,12 @@ class Transfers:
         self._output: Transfer | None = None
 
     def begin(self, moves: Sequence[Move], *, upload: bool) -> None:
-        """
-        These are to be moved by URL.
-        """
+        """These are to be moved by URL."""
         self._began = time.time()
         self._signing = Signing(self._spec, self._job, self._questions, moves, upload=upload)
 
     def wait_ms(self) -> int | None:
-        """
-        How long to listen before this is asked again; None: all addresses are there.
-        """
+        """How long to listen before this is asked again; None: all addresses are there."""
         assert self._signing is not None
         if self._signing.done:
             return None
@@ -49,23 +43,17 @@ class Transfers:
         return self._signing.timeout_ms()
 
     def hear(self, reply: Reply) -> None:
-        """
-        An answer has come; perhaps addresses.
-        """
+        """An answer has come; perhaps addresses."""
         if self._signing is not None:
             self._signing.hear(reply)
 
     def moves(self) -> list[Move]:
-        """
-        What is to be moved, as the worker can.  Raises TransferError.
-        """
+        """What is to be moved, as the worker can.  Raises TransferError."""
         assert self._signing is not None
         return self._signing.moves()
 
     def end(self, *, upload: bool) -> None:
-        """
-        They were moved.
-        """
+        """They were moved."""
         done = Transfer(began=self._began, ended=time.time())
         if upload:
             self._output = done
@@ -74,13 +62,9 @@ class Transfers:
             self._input = msgspec.structs.replace(done, began=began)
 
     def started(self, pid: int) -> Started:
-        """
-        The job runs, now.
-        """
+        """The job runs, now."""
         return Started(pid=pid, at=time.time(), input=self._input)
 
     def exited(self, exited: Exited) -> Exited:
-        """
-        The job's end, with what was moved after it.
-        """
+        """The job's end, with what was moved after it."""
         return msgspec.structs.replace(exited, output=self._output)

@@ -54,9 +54,7 @@ class Signing:
 
     @property
     def done(self) -> bool:
-        """
-        Whether there is nothing to wait for.
-        """
+        """Whether there is nothing to wait for."""
         return self._trouble is not None or not self._open
 
     @property
@@ -64,9 +62,7 @@ class Signing:
         return list(islice((move for move in self._wanted if move not in self._signed), _AT_ONCE))
 
     def say(self) -> None:
-        """
-        Ask (again), if it is time.
-        """
+        """Ask (again), if it is time."""
         if boottime() >= self._say_at:
             self._say_at = boottime() + _REPEAT_S
             question = SignUrls([move.url for move in self._open], self._upload)
@@ -76,9 +72,7 @@ class Signing:
                 self._number = self._questions.ask(question)
 
     def timeout_ms(self) -> int:
-        """
-        When it is.
-        """
+        """When it is."""
         return int(max(0.0, self._say_at - boottime()) * 1000) + 1
 
     def hear(self, reply: Reply) -> None:

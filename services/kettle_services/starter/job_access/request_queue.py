@@ -43,9 +43,7 @@ class AccessRequestQueue:
         self._asked: deque[Asked] = deque()
 
     def enqueue(self, asked: Asked) -> None:
-        """
-        A question has come; it is answered when it is its turn.
-        """
+        """A question has come; it is answered when it is its turn."""
         self._asked.append(asked)
 
     def answer(self, tree: ProcessTree | None, container: "Contained | None", *, still: bool) -> None:
@@ -69,24 +67,18 @@ class AccessRequestQueue:
 
     @property
     def due(self) -> float:
-        """
-        When something has to be done that no descriptor tells, on `boottime`.
-        """
+        """When something has to be done that no descriptor tells, on `boottime`."""
         if self._asked:
             return 0.0
         return self._visits.due if self._visits is not None else float("inf")
 
     def register(self, poll: "select.poll") -> None:
-        """
-        Have a poll watch what the programs of visitors say.
-        """
+        """Have a poll watch what the programs of visitors say."""
         if self._visits is not None:
             self._visits.register(poll)
 
     def go_on(self, ready: set[int]) -> None:
-        """
-        Do what is due, after a poll that has found these descriptors ready.
-        """
+        """Do what is due, after a poll that has found these descriptors ready."""
         if self._visits is None:
             return
         try:
@@ -96,9 +88,7 @@ class AccessRequestQueue:
             self.close()
 
     def close(self) -> None:
-        """
-        End all programs of visitors.
-        """
+        """End all programs of visitors."""
         visits, self._visits = self._visits, None
         if visits is not None:
             try:
@@ -107,9 +97,7 @@ class AccessRequestQueue:
                 _log(error)
 
     def _visited(self) -> "AccessRequests":
-        """
-        Who knows the answers; most jobs have no such visit, and a starter pays for every page.
-        """
+        """Who knows the answers; most jobs have no such visit, and a starter pays for every page."""
         if self._visits is None:
             from kettle_services.starter.job_access.requests import AccessRequests
 

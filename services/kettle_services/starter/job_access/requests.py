@@ -1,6 +1,4 @@
-"""
-People who look into the job: what they ask is answered here, with the job's own rights.
-"""
+"""People who look into the job: what they ask is answered here, with the job's own rights."""
 
 import os
 import posixpath
@@ -49,9 +47,7 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 
 
 class AccessRequests:
-    """
-    Everything that people ask of one job.
-    """
+    """Everything that people ask of one job."""
 
     def __init__(
         self,
@@ -61,9 +57,7 @@ class AccessRequests:
         cgroup: Cgroup | None,
         say: Callable[[Answer], object],
     ) -> None:
-        """
-        `say` passes on an answer that was waited for.
-        """
+        """`say` passes on an answer that was waited for."""
         self._spec = spec
         self._job = job
         self._sandbox = sandbox
@@ -75,40 +69,28 @@ class AccessRequests:
         self._sessions = Sessions(self._answer, self._refuse)
 
     def meet(self, tree: ProcessTree | None, container: "Contained | None", *, still: bool) -> None:
-        """
-        The job's processes, as far as there are any; `still`: they are to stand still.
-        """
+        """The job's processes, as far as there are any; `still`: they are to stand still."""
         self._tree, self._container, self._still = tree, container, still
 
     @property
     def due(self) -> float:
-        """
-        When something has to be done that no descriptor tells, on `boottime`.
-        """
+        """When something has to be done that no descriptor tells, on `boottime`."""
         return self._sessions.due
 
     def register(self, poll: "select.poll") -> None:
-        """
-        Have a poll watch what the programs of visitors say.
-        """
+        """Have a poll watch what the programs of visitors say."""
         self._sessions.register(poll)
 
     def go_on(self, ready: set[int]) -> None:
-        """
-        Do what is due, after a poll that has found these descriptors ready.
-        """
+        """Do what is due, after a poll that has found these descriptors ready."""
         self._sessions.go_on(ready)
 
     def close(self) -> None:
-        """
-        End all programs of visitors.
-        """
+        """End all programs of visitors."""
         self._sessions.end()
 
     def hear(self, asked: Asked) -> Answer | None:
-        """
-        The answer; None if it follows later.
-        """
+        """The answer; None if it follows later."""
         try:
             reply = self._carry_out(asked)
         except (SessionError, QuotingError) as error:
@@ -162,9 +144,7 @@ class AccessRequests:
             os.close(fd)
 
     def _opened(self, name: str) -> int:
-        """
-        A file of the sandbox, or a standard stream, also by the name that its owner gave it.
-        """
+        """A file of the sandbox, or a standard stream, also by the name that its owner gave it."""
         for stream, attribute in _STREAMS.items():
             given = self._job.stream(attribute)
             if given is None:

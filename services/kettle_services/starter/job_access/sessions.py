@@ -48,15 +48,11 @@ Start = Callable[[Program], Birth]
 
 
 class SessionError(Exception):
-    """
-    What was asked for cannot be done; the message says why.
-    """
+    """What was asked for cannot be done; the message says why."""
 
 
 class Sessions:
-    """
-    All sessions of one job; `reply` answers a question that had to wait, or `refuse` does.
-    """
+    """All sessions of one job; `reply` answers a question that had to wait, or `refuse` does."""
 
     def __init__(self, reply: Reply, refuse: Refuse) -> None:
         self._reply = reply
@@ -65,15 +61,11 @@ class Sessions:
 
     @property
     def due(self) -> float:
-        """
-        When a session has waited long enough, on `boottime`.
-        """
+        """When a session has waited long enough, on `boottime`."""
         return min((session.due for session in self._sessions.values()), default=float("inf"))
 
     def known(self, name: str) -> "Session | None":
-        """
-        A session; None if there is none of this name.
-        """
+        """A session; None if there is none of this name."""
         return self._sessions.get(name)
 
     def open(
@@ -93,41 +85,31 @@ class Sessions:
         return session.opened(number)
 
     def exchange(self, number: int, request: Exchange) -> Exchanged | None:
-        """
-        The answer to a question; None if it has to wait.
-        """
+        """The answer to a question; None if it has to wait."""
         session = self._sessions.get(request.session)
         if session is None:
             raise SessionError("there is no such session: it was not heard of for too long, or was closed")
         return session.exchange(number, request)
 
     def close(self, name: str) -> Closed:
-        """
-        End a session.
-        """
+        """End a session."""
         session = self._sessions.pop(name, None)
         if session is not None:
             session.end()
         return Closed()
 
     def end(self) -> None:
-        """
-        End all of them.
-        """
+        """End all of them."""
         for name in list(self._sessions):
             self.close(name)
 
     def register(self, poll: select.poll) -> None:
-        """
-        Have a poll watch what is waited for.
-        """
+        """Have a poll watch what is waited for."""
         for session in self._sessions.values():
             session.register(poll)
 
     def go_on(self, ready: set[int]) -> None:
-        """
-        Answer what can be answered now; end sessions that nobody asks about any more.
-        """
+        """Answer what can be answered now; end sessions that nobody asks about any more."""
         for name, session in list(self._sessions.items()):
             try:
                 session.go_on(ready)
@@ -141,9 +123,7 @@ class Sessions:
 
 
 class _Waiting(msgspec.Struct, frozen=True):
-    """
-    A question that is answered when something happens, or at `until`.
-    """
+    """A question that is answered when something happens, or at `until`."""
 
     number: int
     request: Exchange
@@ -151,9 +131,7 @@ class _Waiting(msgspec.Struct, frozen=True):
 
 
 class Session:
-    """
-    One program and the ends of its streams.
-    """
+    """One program and the ends of its streams."""
 
     def __init__(
         self, request: OpenSession, program: Program, tree: ProcessTree, start: Start, reply: Reply
@@ -208,9 +186,7 @@ class Session:
         return msgspec.structs.replace(program, streams=(stdin, stdout, stderr))
 
     def opened(self, number: int) -> Opened | None:
-        """
-        The answer to a question that opens it; None if it has to wait.
-        """
+        """The answer to a question that opens it; None if it has to wait."""
         self._heard = boottime()
         if self._birth is None:
             return Opened(pid=self.pid)
@@ -220,9 +196,7 @@ class Session:
     # -- what is asked -----------------------------------------------------------------------------------------------
 
     def exchange(self, number: int, request: Exchange) -> Exchanged | None:
-        """
-        See `Sessions`.
-        """
+        """See `Sessions`."""
         self._heard = boottime()
         if request.terminal is not None and self._terminal and self._outputs:
             self._resize(request.terminal)
@@ -235,9 +209,7 @@ class Session:
         return self._tell(waiting)
 
     def _feed(self, waiting: _Waiting) -> Exchanged | None:
-        """
-        Take input; what the program does not take now waits for its turn with the question.
-        """
+        """Take input; what the program does not take now waits for its turn with the question."""
         request = waiting.request
         if self._fed is not None:  # it was asked again
             self._reply(self._fed.number, Exchanged(taken=self._taken))
@@ -297,24 +269,18 @@ class Session:
 
     @property
     def due(self) -> float:
-        """
-        When it has waited long enough.
-        """
+        """When it has waited long enough."""
         waits = [waiting.until for waiting in (self._asked, self._fed) if waiting is not None]
         return min([self._heard + _IDLE_S, *waits, *([self._born_by] if self._birth is not None else [])])
 
     @property
     def ended(self) -> bool:
-        """
-        Whether the program has.
-        """
+        """Whether the program has."""
         return self._tree.visitors.get(self.pid) is not None
 
     @property
     def abandoned(self) -> bool:
-        """
-        Whether nobody asks about it any more.
-        """
+        """Whether nobody asks about it any more."""
         return boottime() >= self._heard + _IDLE_S
 
     def register(self, poll: select.poll) -> None:
@@ -367,9 +333,7 @@ class Session:
             raise BirthError("the program did not begin in time: the job, or who suspended it, stopped it")
 
     def end(self) -> None:
-        """
-        End the program, and all that it made as far as it can be told from the job's.
-        """
+        """End the program, and all that it made as far as it can be told from the job's."""
         self._hang_up()
         if self._birth is not None:
             self._birth.abandon()
@@ -442,9 +406,7 @@ def _is_in(pid: int, session: int) -> bool:
 
 
 def _raised(fd: int) -> int:
-    """
-    The same above the numbers that a program is given; no other program gets it.
-    """
+    """The same above the numbers that a program is given; no other program gets it."""
     high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _ABOVE)
     os.close(fd)
     return high

@@ -1,6 +1,4 @@
-"""
-What a starter says of its attempt, and how much the attempt has used so far.
-"""
+"""What a starter says of its attempt, and how much the attempt has used so far."""
 
 from kettle.execution.attempt import JobSpec
 from kettle.execution.linux import boottime
@@ -11,18 +9,14 @@ from kettle_wire.work import Body, Report
 
 
 class ReportComposer:
-    """
-    Numbers the reports of one attempt.
-    """
+    """Numbers the reports of one attempt."""
 
     def __init__(self, spec: JobSpec) -> None:
         self._spec = spec
         self._sequence = spec.sequence
 
     def report(self, body: Body) -> Report:
-        """
-        The next report.
-        """
+        """The next report."""
         self._sequence += 1
         spec = self._spec
         return Report(
@@ -35,9 +29,7 @@ class ReportComposer:
         )
 
     def usage(self, sandbox: Sandbox, tree: ProcessTree | None, cpu: tuple[float, float]) -> Usage:
-        """
-        Up to now; `cpu` is user and system time in seconds.
-        """
+        """Up to now; `cpu` is user and system time in seconds."""
         return Usage(
             wall=round(boottime() - self._spec.began, 6),
             user_cpu=cpu[0],

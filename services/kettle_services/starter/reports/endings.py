@@ -1,6 +1,4 @@
-"""
-Why an attempt ends without a result, in HTCondor's codes.
-"""
+"""Why an attempt ends without a result, in HTCondor's codes."""
 
 import errno
 import math
@@ -33,9 +31,7 @@ _REASON_CHARS: Final = 1000
 
 
 class Ending(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    `hold` true: the code is a HoldReasonCode, else a VacateReasonCode.
-    """
+    """`hold` true: the code is a HoldReasonCode, else a VacateReasonCode."""
 
     hold: bool
     code: int
@@ -44,22 +40,16 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def runs_again(self) -> bool:
-        """
-        Whether somebody is there to whom a next run matters.
-        """
+        """Whether somebody is there to whom a next run matters."""
         return not self.hold and self.code not in {_REMOVED, _LEASE_LOST}
 
     def failed(self, usage: Usage) -> Failed:
-        """
-        As the final report says it.
-        """
+        """As the final report says it."""
         return Failed(hold=self.hold, code=self.code, subcode=self.subcode, reason=self.reason, usage=usage)
 
 
 def after_starting(error: ContainerError | LaunchError | QuotingError | OSError) -> Ending:
-    """
-    The job has no main process, and why.
-    """
+    """The job has no main process, and why."""
     match error:
         case ContainerError():
             return after_container(error)
@@ -72,9 +62,7 @@ def after_starting(error: ContainerError | LaunchError | QuotingError | OSError)
 
 
 def after_launch(error: LaunchError) -> Ending:
-    """
-    The job could not be started.
-    """
+    """The job could not be started."""
     code = _LAUNCH_CODES.get(error.step)
     if code is None or error.errno in _BUSY:
         return Ending(hold=False, code=1007, reason=str(error))
@@ -82,9 +70,7 @@ def after_launch(error: LaunchError) -> Ending:
 
 
 def after_container(error: ContainerError) -> Ending:
-    """
-    The job's container cannot be had: the image's fault, or the machine's.
-    """
+    """The job's container cannot be had: the image's fault, or the machine's."""
     return Ending(hold=error.code < FIRST_VACATE, code=error.code, subcode=error.subcode, reason=_why(error))
 
 
@@ -101,9 +87,7 @@ def after_preparing(error: OSError) -> Ending:
 def exited(
     code: int, results: Results, trouble: Trouble | None, *, at: float, usage: Usage, core: str | None = None
 ) -> Exited:
-    """
-    The program ran to its end; a negative `code` is that of the signal which ended it.
-    """
+    """The program ran to its end; a negative `code` is that of the signal which ended it."""
     return Exited(
         exit_code=code if code >= 0 else None,
         exit_signal=-code if code < 0 else None,
@@ -137,9 +121,7 @@ def after_waiting(job: JobAd, now: float) -> Ending | None:
 
 
 def after_transfer(error: TransferError) -> Ending:
-    """
-    Files could not be moved by URL.
-    """
+    """Files could not be moved by URL."""
     return Ending(hold=error.hold, code=error.code, subcode=error.subcode, reason=_why(error))
 
 
@@ -151,9 +133,7 @@ def after_mishap(error: Exception) -> Ending:
 
 
 def after_collecting(error: Exception) -> Ending:
-    """
-    The job ended, and its results cannot be had.
-    """
+    """The job ended, and its results cannot be had."""
     number = error.errno or 0 if isinstance(error, OSError) else 0
     return Ending(
         hold=True, code=12, subcode=number, reason=f"the job's results cannot be sent: {_why(error)}"
@@ -161,9 +141,7 @@ def after_collecting(error: Exception) -> Ending:
 
 
 def _why(error: Exception) -> str:
-    """
-    A sentence that can be said on the wire: names of files on disk may be any bytes.
-    """
+    """A sentence that can be said on the wire: names of files on disk may be any bytes."""
     match error:
         case TooManyResultsError() | ContainerError() | TransferError():
             text = str(error)
@@ -175,27 +153,21 @@ def _why(error: Exception) -> str:
 
 
 def lost_lease() -> Ending:
-    """
-    Nobody renewed the claim's lease.
-    """
+    """Nobody renewed the claim's lease."""
     return Ending(
         hold=False, code=1008, reason="the claim's lease ended: the submit side did not renew it in time"
     )
 
 
 def out_of_memory(limit_mib: int, used_kib: int) -> Ending:
-    """
-    The job used more memory than its slot has.
-    """
+    """The job used more memory than its slot has."""
     used = f", it used {used_kib // 1024} MiB" if used_kib > limit_mib * 1024 else ""
     reason = f"the job ran out of memory: its slot has {limit_mib} MiB{used}"
     return Ending(hold=True, code=34, subcode=102, reason=reason)
 
 
 def out_of_disk(limit_kib: int, used_kib: int) -> Ending:
-    """
-    The job used more disk space than its slot has.
-    """
+    """The job used more disk space than its slot has."""
     reason = f"the job used {used_kib} KiB of disk space, its slot has {limit_kib} KiB"
     return Ending(hold=True, code=34, subcode=104, reason=reason)
 

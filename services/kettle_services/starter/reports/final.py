@@ -38,9 +38,7 @@ class StarterProcess:
     def store_final_report(
         self, stored: StoredReport, state: str, hello: Hello, orphaned: Callable[[], NoReturn]
     ) -> None:
-        """
-        Nothing is lost on a full disk: the result waits here until there is room for it below `state`.
-        """
+        """Nothing is lost on a full disk: the result waits here until there is room for it below `state`."""
         pause = _FIRST_PAUSE_S
         while True:
             try:
@@ -63,9 +61,7 @@ class StarterProcess:
             pause = min(2 * pause, _LAST_PAUSE_S)
 
     def close(self) -> None:
-        """
-        No more jobs.
-        """
+        """No more jobs."""
         self._draft.close()
         self.line.close()
 
@@ -73,9 +69,7 @@ class StarterProcess:
 def end_without_master(
     tree: ProcessTree, cgroup: Cgroup | None, container: "Contained | None", sandbox: Sandbox, execute: str
 ) -> NoReturn:
-    """
-    The master is gone: so is everything that it was answerable for.
-    """
+    """The master is gone: so is everything that it was answerable for."""
     tree.kill_all()
     if container is not None:
         container.finish()

@@ -1,6 +1,4 @@
-"""
-The line to the startd: it may break at any time, and the job goes on.
-"""
+"""The line to the startd: it may break at any time, and the job goes on."""
 
 import contextlib
 import os
@@ -75,15 +73,11 @@ class StartdConnection:
             self._socket.settimeout(_SEND_TIMEOUT_S)
 
     def fileno(self) -> int:
-        """
-        The descriptor to be polled; -1 while there is none.
-        """
+        """The descriptor to be polled; -1 while there is none."""
         return -1 if self._socket is None else self._socket.fileno()
 
     def send(self, message: ToStartd) -> bool:
-        """
-        Tell the startd; whether there was one to tell.
-        """
+        """Tell the startd; whether there was one to tell."""
         if self._socket is None:
             return False
         try:
@@ -119,9 +113,7 @@ class StartdConnection:
                 self.heard.append(message)
 
     def reconnect(self, hello: Hello) -> None:
-        """
-        Try to find a startd, if it is time.
-        """
+        """Try to find a startd, if it is time."""
         if self.retry_at is None or boottime() < self.retry_at:
             return
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -138,9 +130,7 @@ class StartdConnection:
         self.send(hello)
 
     def close(self) -> None:
-        """
-        Say goodbye: what was said is still delivered.
-        """
+        """Say goodbye: what was said is still delivered."""
         if self._socket is not None:
             with contextlib.suppress(OSError):
                 self._socket.shutdown(socket.SHUT_WR)
@@ -148,9 +138,7 @@ class StartdConnection:
             self._socket = None
 
     def register(self, poll: select.poll) -> None:
-        """
-        Have a poll watch the connection, if there is one.
-        """
+        """Have a poll watch the connection, if there is one."""
         if self._socket is not None:
             poll.register(self._socket, select.POLLIN)
 

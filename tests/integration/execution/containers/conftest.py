@@ -1,6 +1,4 @@
-"""
-A worker for jobs in containers, by each runtime in its turn.
-"""
+"""A worker for jobs in containers, by each runtime in its turn."""
 
 import os
 from collections.abc import AsyncGenerator, Iterator
@@ -38,9 +36,7 @@ def runtime(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def options(runtime: str) -> Iterator[dict[str, list[str]]]:
-    """
-    Where an engine of these tests alone is.
-    """
+    """Where an engine of these tests alone is."""
     if runtime not in ENGINES:
         yield {}
         return
@@ -70,9 +66,7 @@ def settings(
 
 @pytest.fixture
 def image(directory: Path, runtime: str) -> Path:
-    """
-    A root file system on the worker, readable for all; as an archive where it has to be one.
-    """
+    """A root file system on the worker, readable for all; as an archive where it has to be one."""
     root = busybox_root(directory / "image")
     if runtime not in ENGINES:
         return root

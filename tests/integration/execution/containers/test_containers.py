@@ -1,6 +1,4 @@
-"""
-Jobs in containers: what they see, and that everything which holds for a plain job holds for them.
-"""
+"""Jobs in containers: what they see, and that everything which holds for a plain job holds for them."""
 
 import os
 import re
@@ -55,9 +53,7 @@ async def test_a_job_sees_its_image_and_its_sandbox(submitter: SubmitSide, image
 async def test_the_end_of_a_job_is_told_as_it_was(
     submitter: SubmitSide, image: Path, text: str, code: int | None, number: int | None
 ) -> None:
-    """
-    Exit code or signal, as outside of a container, however short the job is.
-    """
+    """Exit code or signal, as outside of a container, however short the job is."""
     exited = await submitter.run(inside(image, text))
 
     assert isinstance(exited, Exited), exited
@@ -65,9 +61,7 @@ async def test_the_end_of_a_job_is_told_as_it_was(
 
 
 async def test_a_job_that_ignores_the_soft_signal_is_killed(submitter: SubmitSide, image: Path) -> None:
-    """
-    After the time that the job itself asked for comes SIGKILL.
-    """
+    """After the time that the job itself asked for comes SIGKILL."""
     text = "trap '' TERM; while :; do sleep 0.05; done"
     activation = await submitter.start(inside(image, text, KillSigTimeout=0.3))
     await submitter.hear(activation, lambda report: isinstance(report.body, Started))
@@ -81,9 +75,7 @@ async def test_a_job_that_ignores_the_soft_signal_is_killed(submitter: SubmitSid
 
 
 async def test_a_job_stands_still_and_goes_on(submitter: SubmitSide, pool: WorkerPool, image: Path) -> None:
-    """
-    When its machine's policy says so: its processes are found, whoever made the container.
-    """
+    """When its machine's policy says so: its processes are found, whoever made the container."""
     await submitter.run(
         inside(image, "true")
     )  # the image is there: what stands still before it runs is not told
@@ -102,9 +94,7 @@ async def test_a_job_stands_still_and_goes_on(submitter: SubmitSide, pool: Worke
 
 
 async def test_a_job_that_runs_too_long_is_held(submitter: SubmitSide, image: Path) -> None:
-    """
-    Its own wall-clock limit counts inside, too: hold code 47.
-    """
+    """Its own wall-clock limit counts inside, too: hold code 47."""
     failed = await submitter.run(inside(image, "sleep 60", AllowedExecuteDuration=1))
 
     assert isinstance(failed, Failed)
@@ -172,9 +162,7 @@ def mounts_of(pool: WorkerPool, options: dict[str, list[str]]) -> list[str]:
 
 
 async def test_after_a_killed_starter_nothing_is_left(pool: WorkerPool, image: Path) -> None:
-    """
-    The startd ends what runs in the container and removes what there was of it.
-    """
+    """The startd ends what runs in the container and removes what there was of it."""
     async with pool.startd() as startd:
         activation = await pool.submitter.start(inside(image, f"exec sleep {pool.nap}"))
         await pool.submitter.hear(activation, lambda report: isinstance(report.body, Started))
@@ -194,9 +182,7 @@ async def test_after_a_killed_starter_nothing_is_left(pool: WorkerPool, image: P
 async def test_a_killed_starter_without_a_startd_is_cleaned_up_by_the_next(
     pool: WorkerPool, image: Path
 ) -> None:
-    """
-    A startd that starts finds the container of a starter that died meanwhile.
-    """
+    """A startd that starts finds the container of a starter that died meanwhile."""
     async with pool.startd():
         activation = await pool.submitter.start(inside(image, f"exec sleep {pool.nap}"))
         await pool.submitter.hear(activation, lambda report: isinstance(report.body, Started))
@@ -214,9 +200,7 @@ async def test_a_killed_starter_without_a_startd_is_cleaned_up_by_the_next(
 
 @ONE
 async def test_an_archive_comes_along_as_an_input_file(submitter: SubmitSide, directory: Path) -> None:
-    """
-    It is fetched and unpacked once for two jobs, and no copy of it lies in the sandbox.
-    """
+    """It is fetched and unpacked once for two jobs, and no copy of it lies in the sandbox."""
     data = tar_of(busybox_root(directory / "root"), mode="w:gz")
     file = submitter.file("box.tar.gz", data)
     ad = inside(
@@ -265,9 +249,7 @@ async def test_images_of_layers(submitter: SubmitSide, directory: Path, kind: st
 async def test_device_files_are_for_those_who_have_a_gpu(
     submitter: SubmitSide, image: Path, directory: Path, asked: Scalar, said: bytes
 ) -> None:
-    """
-    Not for those whose request, whatever it looks like, is none.
-    """
+    """Not for those whose request, whatever it looks like, is none."""
     text = f"test -e {directory}/node && echo $_CONDOR_AssignedGPUs; true"
     wants = inside(image, text, RequestGPUs=asked)
 
@@ -338,9 +320,7 @@ async def test_a_job_without_a_network_talks_with_its_starter(submitter: SubmitS
 async def test_what_cannot_be_had_holds_the_job(
     submitter: SubmitSide, image: Path, change: dict[str, str], code: int, words: str
 ) -> None:
-    """
-    With the code of the table and a sentence; nothing is left in the cache.
-    """
+    """With the code of the table and a sentence; nothing is left in the cache."""
     (image / "usr" / "empty").mkdir()
     wanted = {name: text.replace("{image}", str(image)) for name, text in change.items()}
 
@@ -372,9 +352,7 @@ async def test_an_unpacked_image_is_for_those_who_have_it(
 @ONE
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs jobs that run as another account")
 async def test_an_image_is_no_way_around_file_modes(submitter: SubmitSide, directory: Path) -> None:
-    """
-    What the job's account cannot read on the machine it does not get as its root either.
-    """
+    """What the job's account cannot read on the machine it does not get as its root either."""
     secret = directory / "secret.tar"
     secret.write_bytes(tar_of(busybox_root(directory / "root")))
     secret.chmod(0o600)
@@ -387,9 +365,7 @@ async def test_an_image_is_no_way_around_file_modes(submitter: SubmitSide, direc
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs a mount namespace")
 def test_a_process_that_has_the_sandbox_mounted_is_found(directory: Path) -> None:
-    """
-    A container that was made and never started carries neither the job's account nor its environment.
-    """
+    """A container that was made and never started carries neither the job's account nor its environment."""
     sandbox = directory / "dir_claim_1.0_1"
     with mounted(sandbox) as process:
         threading.Thread(target=process.wait).start()
@@ -401,9 +377,7 @@ def test_a_process_that_has_the_sandbox_mounted_is_found(directory: Path) -> Non
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs a mount namespace")
 def test_what_another_pool_has_mounted_is_left_alone(directory: Path) -> None:
-    """
-    Two pools on a machine may have claims, and so sandboxes, of the same name.
-    """
+    """Two pools on a machine may have claims, and so sandboxes, of the same name."""
     ours, theirs = directory / "ours" / "dir_claim_1.0_1", directory / "theirs" / "dir_claim_1.0_1"
     ours.mkdir(parents=True)
     with mounted(theirs) as process:
@@ -416,9 +390,7 @@ def test_what_another_pool_has_mounted_is_left_alone(directory: Path) -> None:
 
 @contextmanager
 def mounted(sandbox: Path) -> Generator[subprocess.Popen[bytes]]:
-    """
-    A process in a mount namespace of its own, with part of a sandbox mounted there.
-    """
+    """A process in a mount namespace of its own, with part of a sandbox mounted there."""
     root = sandbox / ".container" / "root"
     root.mkdir(parents=True)
     text = 'mount --bind "$0" "$0" && cd / && echo up && exec sleep 9873'
@@ -432,9 +404,7 @@ def mounted(sandbox: Path) -> Generator[subprocess.Popen[bytes]]:
 
 @ONE
 async def test_files_come_and_go_by_url(submitter: SubmitSide, image: Path, directory: Path) -> None:
-    """
-    Plugins run outside of the container, on the sandbox that is inside.
-    """
+    """Plugins run outside of the container, on the sandbox that is inside."""
     place = directory / "place"
     place.mkdir()
     place.chmod(0o777)
@@ -453,9 +423,7 @@ async def test_files_come_and_go_by_url(submitter: SubmitSide, image: Path, dire
 
 @ONE
 async def test_no_container_where_the_files_are(submitter: SubmitSide, image: Path) -> None:
-    """
-    A shared file system is not in the container: code 14, with a sentence.
-    """
+    """A shared file system is not in the container: code 14, with a sentence."""
     failed = await submitter.run(inside(image, "true", ShouldTransferFiles="NO", Iwd="/tmp"))
 
     assert isinstance(failed, Failed)

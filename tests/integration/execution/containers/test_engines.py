@@ -1,6 +1,4 @@
-"""
-What docker and podman have of jobs, and what jobs have of them.
-"""
+"""What docker and podman have of jobs, and what jobs have of them."""
 
 import os
 import signal
@@ -109,9 +107,7 @@ async def test_no_device_of_an_image_works(
 async def test_an_engine_that_hangs_costs_no_result(
     pool: WorkerPool, submitter: SubmitSide, image: Path, options: dict[str, list[str]]
 ) -> None:
-    """
-    The report of a job is on the disk before its container is removed.
-    """
+    """The report of a job is on the disk before its container is removed."""
     daemon = int(Path(options["docker"][1].removeprefix("unix://")).with_name("pid").read_text())
     text = "echo result; while ! test -e go; do sleep 0.1; done"
     activation = await submitter.start(inside(image, text))
@@ -132,9 +128,7 @@ async def test_an_engine_that_hangs_costs_no_result(
 async def test_volumes_of_an_image_are_no_disk(
     submitter: SubmitSide, image: Path, options: dict[str, list[str]], runtime: str
 ) -> None:
-    """
-    Docker's are refused, podman makes none: what they name is read-only like the rest.
-    """
+    """Docker's are refused, podman makes none: what they name is read-only like the rest."""
     name = f"localhost/with-volumes-{runtime}:1"
     asked(runtime, options, "import", "--change", "VOLUME /etc", str(image), name)
 
@@ -163,9 +157,7 @@ async def test_volumes_of_an_image_are_no_disk(
 async def test_what_would_tell_an_engine_more_is_refused(
     submitter: SubmitSide, image: Path, change: dict[str, str]
 ) -> None:
-    """
-    Names and paths of a job are not options of the engine's command.
-    """
+    """Names and paths of a job are not options of the engine's command."""
     failed = await submitter.run(inside(image, "true", **change))
 
     assert isinstance(failed, Failed)
@@ -176,9 +168,7 @@ async def test_what_would_tell_an_engine_more_is_refused(
 async def test_an_archive_does_not_choose_its_name(
     submitter: SubmitSide, directory: Path, options: dict[str, list[str]], runtime: str
 ) -> None:
-    """
-    What it says of itself is not what other jobs get when they ask for an image of that name.
-    """
+    """What it says of itself is not what other jobs get when they ask for an image of that name."""
     made = docker_archive(directory / "made", tar_of(busybox_root(directory / "root")))
     manifest = (made / "manifest.json").read_text()
     (made / "manifest.json").write_text(manifest.replace("a:1", "docker.io/library/ubuntu:latest"))

@@ -22,9 +22,7 @@ from .wanted import ENGINES, ONE, PLAIN, inside
 
 @pytest.fixture
 def shared(directory: Path) -> Generator[Path]:
-    """
-    A directory that everybody may write, and another file system mounted below it.
-    """
+    """A directory that everybody may write, and another file system mounted below it."""
     path = directory / "shared"
     (path / "below").mkdir(parents=True)
     path.chmod(0o777)
@@ -127,9 +125,7 @@ async def test_the_owners_word_counts(settings: StartdSettings, pool: WorkerPool
 async def test_no_device_is_opened_to_see_whether_it_is_a_program(
     submitter: SubmitSide, image: Path, directory: Path
 ) -> None:
-    """
-    A pipe stands for it: who opens one for reading lets its writer go on.  Hold code 6.
-    """
+    """A pipe stands for it: who opens one for reading lets its writer go on.  Hold code 6."""
     os.mkfifo(directory / "image" / "bin" / "pipe", 0o777)
 
     failed = await submitter.run(inside(image, "true", Cmd="/bin/pipe"))

@@ -1,4 +1,6 @@
-"""What an evaluator asks of a table beside single values: how often, of which rows, and for how long it holds."""
+"""
+What an evaluator asks of a table beside single values: how often, of which rows, and for how long it holds.
+"""
 
 import math
 from collections import Counter
@@ -68,9 +70,7 @@ class Users:
     "text", ['userMap("groups", TARGET.Owner)', "userHome(TARGET.Owner)", "userHome(Owner)"]
 )
 def test_a_function_looks_at_each_distinct_value_once(text: str) -> None:
-    """
-    A thousand slots of three owners are three questions, and every slot has the answer for its own.
-    """
+    """A thousand slots of three owners are three questions, and every slot has the answer for its own."""
     users = Users()
     asked = Evaluator(thousand(), my=ClassAd(), context=users.context)
     assert [True] * 1000 == [
@@ -80,9 +80,7 @@ def test_a_function_looks_at_each_distinct_value_once(text: str) -> None:
 
 
 def test_two_attributes_are_looked_at_once_for_each_pair() -> None:
-    """
-    Three owners in two groups are six questions; an attribute that is not mentioned makes none.
-    """
+    """Three owners in two groups are six questions; an attribute that is not mentioned makes none."""
     users = Users()
     text = 'userMap("groups", strcat(TARGET.Owner, "@", TARGET.Group))'
     Evaluator(thousand(), my=ClassAd(), context=users.context).values(parse(f"size({text})"))
@@ -90,9 +88,7 @@ def test_two_attributes_are_looked_at_once_for_each_pair() -> None:
 
 
 def test_expressions_in_the_rows_are_followed() -> None:
-    """
-    What an attribute mentions counts as mentioned, on both sides.
-    """
+    """What an attribute mentions counts as mentioned, on both sides."""
     users = Users()
     table = thousand()
     table.put("key 0", {"Owner": Expr("MY.Serial"), "Serial": "zoe"})
@@ -103,9 +99,7 @@ def test_expressions_in_the_rows_are_followed() -> None:
 
 
 def test_what_does_not_depend_on_the_rows_is_looked_at_once() -> None:
-    """
-    A job's own attributes are the same for all slots.
-    """
+    """A job's own attributes are the same for all slots."""
     users = Users()
     job = ClassAd({"Owner": "ada"})
     found = Evaluator(thousand(), my=job, context=users.context).values(parse("userHome(MY.Owner)"))
@@ -121,18 +115,14 @@ def test_what_does_not_depend_on_the_rows_is_looked_at_once() -> None:
     ],
 )
 def test_patterns_and_lists_are_searched_once_for_each_value(text: str) -> None:
-    """
-    A thousand rows with three owners are three searches.
-    """
+    """A thousand rows with three owners are three searches."""
     seen: list[str] = []
     Evaluator(thousand(), my=ClassAd(), context=Context(trace=seen.append)).values(parse(text))
     assert 3 == len(seen)
 
 
 def test_rows_that_take_no_part_are_not_looked_at() -> None:
-    """
-    Among two rows there are two questions.
-    """
+    """Among two rows there are two questions."""
     users = Users()
     rows = np.array([3, 7])
     Evaluator(thousand(), my=ClassAd(), rows=rows, context=users.context).values(
@@ -145,9 +135,7 @@ def test_rows_that_take_no_part_are_not_looked_at() -> None:
     "text", ["random()", "random(TARGET.Serial + 1000.0)", "-random()", "random() + Serial"]
 )
 def test_chance_is_drawn_for_each_row(text: str) -> None:
-    """
-    Slots that are alike draw different numbers.
-    """
+    """Slots that are alike draw different numbers."""
     drawn = iter(range(1000))
     chance = Context(random=lambda: next(drawn) / 1000)
     found = Evaluator(thousand(), my=ClassAd(), context=chance).values(parse(text))
@@ -155,9 +143,7 @@ def test_chance_is_drawn_for_each_row(text: str) -> None:
 
 
 def test_one_evaluation_sees_one_instant() -> None:
-    """
-    The clock is read once, and all rows are looked at at that time.
-    """
+    """The clock is read once, and all rows are looked at at that time."""
     ticks = iter(range(100))
     table = thousand()
     asked = Evaluator(table, my=ClassAd(), context=Context(now=lambda: next(ticks)))
@@ -169,9 +155,7 @@ def test_one_evaluation_sees_one_instant() -> None:
 
 
 def test_a_comparison_is_not_remembered_beyond_a_change() -> None:
-    """
-    The same question has another answer after one cell has changed, moved or gone.
-    """
+    """The same question has another answer after one cell has changed, moved or gone."""
     table = column(1, 2, 3)
     enough = parse("a >= 2")
 
@@ -193,9 +177,7 @@ def test_a_comparison_is_not_remembered_beyond_a_change() -> None:
 
 @pytest.mark.parametrize(("first", "second"), [("1", "true"), ("1", "1.0"), ("0.0", "-0.0"), ('"x"', '"X"')])
 def test_constants_that_are_alike_are_told_apart(first: str, second: str) -> None:
-    """
-    What is remembered for one constant is not the answer for another that looks like it.
-    """
+    """What is remembered for one constant is not the answer for another that looks like it."""
     for values in ((1, 2), (True, False), (0.0, 1.0), ("x", "X")):
         table = column(*values)
         for op in ("==", "=?=", "<="):
@@ -206,9 +188,7 @@ def test_constants_that_are_alike_are_told_apart(first: str, second: str) -> Non
 
 
 def test_a_string_that_comes_later_is_compared() -> None:
-    """
-    A constant that no ad had when the question was asked first is found when one has it.
-    """
+    """A constant that no ad had when the question was asked first is found when one has it."""
     table = column("x", "y")
     wanted = parse('a == "New"')
     assert [False, False] == Evaluator(table).holds(wanted).tolist()
@@ -230,9 +210,7 @@ def test_an_attribute_is_not_remembered_for_an_ad_that_says_more(text: str) -> N
 
 
 def test_a_rank_is_not_remembered_for_a_job_that_says_more() -> None:
-    """
-    The same for an expression of the ad, whose tree several jobs share.
-    """
+    """The same for an expression of the ad, whose tree several jobs share."""
     table = table_of({"Speed": 2}, {"Speed": 3})
     rank = parse("TARGET.Speed * (Factor ?: 1)")
     jobs = [ClassAd({"Rank": rank, **more}) for more in ({}, {"Factor": 10}, {}, {"Factor": 0})]
@@ -268,9 +246,7 @@ def test_a_budget_holds_for_what_is_remembered(limit: str) -> None:
 
 
 def test_a_function_that_makes_a_value_of_a_failure_has_the_levels_that_are_left() -> None:
-    """
-    An attribute that the interpreter can just evaluate is not evaluated with fewer levels.
-    """
+    """An attribute that the interpreter can just evaluate is not evaluated with fewer levels."""
     table = column(*[Expr('userHome("nobody")')] * 3)
     context = Context(max_depth=6)
     expected = [shown(interpret_attribute("a", table.ad(0), None, context))] * 3
@@ -278,9 +254,7 @@ def test_a_function_that_makes_a_value_of_a_failure_has_the_levels_that_are_left
 
 
 def test_what_is_remembered_knows_what_stood_in_the_place_of_an_attribute() -> None:
-    """
-    An attribute that depends on another has another value where something stands in that one's place.
-    """
+    """An attribute that depends on another has another value where something stands in that one's place."""
     ads: list[Ad] = [{"a": Expr("b + 1"), "b": n, "c": 0} for n in range(3)]
     table = table_of(*ads)
     overlays = [{}, {"b": 10}, {}, {"c": 10}, {"b": 20}, {"b": 30, "c": 1}, {"c": 5}]
@@ -293,9 +267,7 @@ def test_what_is_remembered_knows_what_stood_in_the_place_of_an_attribute() -> N
 
 @pytest.mark.parametrize("values", [(1, 2, 3), (1.0, 2.0, 3.0), (True, False, True)])
 def test_an_answer_is_not_the_table(values: tuple[Scalar, ...]) -> None:
-    """
-    Whoever writes to what was answered is refused, or changes nothing but the answer.
-    """
+    """Whoever writes to what was answered is refused, or changes nothing but the answer."""
     table = column(*values)
     for asked in ("a", parse("a"), parse("a == 1")):
         before = Evaluator(table).numbers(asked).tolist(), Evaluator(table).holds(asked).tolist()
@@ -311,9 +283,7 @@ def test_an_answer_is_not_the_table(values: tuple[Scalar, ...]) -> None:
 
 @pytest.mark.parametrize("rows", [[2, 0], [2, 1, 0], [1, 2, 0], [0, 1, 2], [1], []])
 def test_answers_come_in_the_order_of_the_rows_that_were_named(rows: list[int]) -> None:
-    """
-    Some rows or all of them, rising or not.
-    """
+    """Some rows or all of them, rising or not."""
     table = table_of({"a": 1, "b": "x"}, {"a": 2}, {"a": 3, "b": Expr("a > 2")})
     asked = Evaluator(table, rows=np.array(rows, np.int64))
     assert [row + 1 for row in rows] == asked.values(parse("a"))
@@ -323,9 +293,7 @@ def test_answers_come_in_the_order_of_the_rows_that_were_named(rows: list[int]) 
 
 
 def test_many_expressions_beside_few_strings() -> None:
-    """
-    Rows that have an expression where others have a string do not disturb the comparison of strings.
-    """
+    """Rows that have an expression where others have a string do not disturb the comparison of strings."""
     values: list[Scalar] = ["x", *(Expr(f"undefined + {n}") for n in range(200)), Expr('strcat("x", "")')]
     found = Evaluator(column(*values)).values(parse('a == "X"'))
     assert ["true", *["undefined"] * 200, "true"] == list(map(shown, found))
@@ -369,9 +337,7 @@ def test_another_attribute_stands_in_the_place_of_one() -> None:
 
 
 def test_amounts_of_an_attribute() -> None:
-    """
-    Numbers as they are, the default where it is undefined, not a number where it is anything else.
-    """
+    """Numbers as they are, the default where it is undefined, not a number where it is anything else."""
     values: list[Scalar] = [
         1,
         2.5,
@@ -389,9 +355,7 @@ def test_amounts_of_an_attribute() -> None:
 
 
 def test_numbers_are_ranks() -> None:
-    """
-    Whatever is no number counts as nothing, and truths count as one.
-    """
+    """Whatever is no number counts as nothing, and truths count as one."""
     values: list[Scalar] = [
         1,
         2.5,
@@ -409,9 +373,7 @@ def test_numbers_are_ranks() -> None:
 
 
 def test_what_holds_is_true_or_a_number_that_is_not_zero() -> None:
-    """
-    As a requirement holds; strings, undefined, error and what fails do not.
-    """
+    """As a requirement holds; strings, undefined, error and what fails do not."""
     values: list[Scalar] = [
         True,
         1,
@@ -428,9 +390,7 @@ def test_what_holds_is_true_or_a_number_that_is_not_zero() -> None:
 
 
 def test_the_reason_why_no_row_has_a_value() -> None:
-    """
-    It is said only if an attribute fails in every row.
-    """
+    """It is said only if an attribute fails in every row."""
     failing: Ad = {"a": Expr("random(0)")}
     assert Evaluator(table_of(failing, failing)).failure("a")
     assert Evaluator(table_of(failing, {"a": 1})).failure("a") is None

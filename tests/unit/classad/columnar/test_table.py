@@ -42,9 +42,7 @@ def size(table: Table) -> tuple[int, int]:
 
 @pytest.mark.parametrize("many", [True, False])
 def test_an_ad_comes_back_as_it_was_put(many: bool) -> None:
-    """
-    Every kind of value, with names as they were spelled and in their order; literals are themselves.
-    """
+    """Every kind of value, with names as they were spelled and in their order; literals are themselves."""
     table = Table()
     if many:
         table.put_many([("key", EVERYTHING)])
@@ -57,18 +55,14 @@ def test_an_ad_comes_back_as_it_was_put(many: bool) -> None:
 
 
 def test_text_that_is_a_literal_is_its_value_and_text_that_is_nothing_is_an_error() -> None:
-    """
-    What came as an expression is kept as the interpreter would see it.
-    """
+    """What came as an expression is kept as the interpreter would see it."""
     table = table_of({"Five": Expr("5"), "Text": Expr('"x"'), "Broken": Expr("1 +")})
     assert [5, "x", ERROR] == [table.value(0, name) for name in ("Five", "Text", "Broken")]
     assert (1, 0) == size(table)
 
 
 def test_a_part_of_an_ad_is_named_by_keys() -> None:
-    """
-    An ad of some attributes has those of them that are there.
-    """
+    """An ad of some attributes has those of them that are there."""
     part = table_of(EVERYTHING).ad(0, ["cpus", "city", "nosuch"])
     assert {"cpus": 8, "city": "Z\u00fcrich"} == part.to_wire()
 
@@ -78,9 +72,7 @@ def test_a_part_of_an_ad_is_named_by_keys() -> None:
     "second", [1, 2, 2.5, -0.0, "x", "X", False, Expr("a + 1"), Expr("b"), Expr("error"), None]
 )
 def test_a_value_takes_the_place_of_any_other(first: Scalar | None, second: Scalar | None) -> None:
-    """
-    The ad says what was put last, and nothing of what was there is kept.
-    """
+    """The ad says what was put last, and nothing of what was there is kept."""
     table = table_of({"z": "stays"})
     for value in (first, second):
         table.put("key", {} if value is None else {"a": value})
@@ -93,9 +85,7 @@ def test_a_value_takes_the_place_of_any_other(first: Scalar | None, second: Scal
 @pytest.mark.parametrize("value", [2**63, 2**64 - 1, -(2**63) - 1, 2**70])
 @pytest.mark.parametrize("others", [0, 1])
 def test_an_integer_beyond_64_bits_wraps_around(value: int, others: int) -> None:
-    """
-    It is what the interpreter computes with, however it came.
-    """
+    """It is what the interpreter computes with, however it came."""
     ad: Ad = {"a": value}
     expected = (value + 2**63) % 2**64 - 2**63
     table = table_of(*[{"a": 1}] * others, ad)
@@ -104,9 +94,7 @@ def test_an_integer_beyond_64_bits_wraps_around(value: int, others: int) -> None
 
 
 def test_rows_are_dense() -> None:
-    """
-    The last row takes the number of one that goes, and all of it goes with it.
-    """
+    """The last row takes the number of one that goes, and all of it goes with it."""
     table = table_of({"a": 1, "b": "one"}, {"a": 2}, {"a": 3, "c": Expr("a + 1")})
     table.remove("key 0")
 
@@ -120,9 +108,7 @@ def test_rows_are_dense() -> None:
 
 
 def test_a_key_that_is_not_there_cannot_be_removed_or_found() -> None:
-    """
-    Both say so, and nothing else changes.
-    """
+    """Both say so, and nothing else changes."""
     table = table_of({"a": 1})
     before = table.version, table.news
     with pytest.raises(KeyError):
@@ -135,9 +121,7 @@ def test_a_key_that_is_not_there_cannot_be_removed_or_found() -> None:
 @pytest.mark.parametrize("count", [63, 64, 65, 1000])
 @pytest.mark.parametrize("many", [True, False])
 def test_a_table_grows_as_ads_come(count: int, many: bool) -> None:
-    """
-    Columns have room for every row, also those that came late, whichever way the ads came.
-    """
+    """Columns have room for every row, also those that came late, whichever way the ads came."""
     ads: dict[str, Ad] = {str(number): {"n": number, "s": f"{number % 7}"} for number in range(count)}
     ads["late"] = {"n": count, "fresh": True}
     table = Table()
@@ -151,9 +135,7 @@ def test_a_table_grows_as_ads_come(count: int, many: bool) -> None:
 
 
 def test_many_ads_at_once_may_be_new_known_or_there_twice() -> None:
-    """
-    The last one of a key counts, as if each had been put in turn.
-    """
+    """The last one of a key counts, as if each had been put in turn."""
     table = table_of({"a": 1}, {"a": 2})
     table.put_many(
         [("new", {"a": 3}), ("key 0", {"b": 4}), ("new", {"b": 5}), ("newer", {}), ("new", {"a": 6})]
@@ -164,9 +146,7 @@ def test_many_ads_at_once_may_be_new_known_or_there_twice() -> None:
 
 
 def test_names_are_one_attribute_in_every_spelling() -> None:
-    """
-    Values are found under any spelling, each ad keeps its own, and within one ad the last one counts.
-    """
+    """Values are found under any spelling, each ad keeps its own, and within one ad the last one counts."""
     table = table_of({"Memory": 1}, {"MEMORY": 2}, {"memory": 3, "Memory": 4})
     assert [1, 2, 4] == Evaluator(table).values(parse("mEmOrY"))
     assert [["Memory"], ["MEMORY"]] == [list(table.ad(row)) for row in (0, 1)]
@@ -175,9 +155,7 @@ def test_names_are_one_attribute_in_every_spelling() -> None:
 
 @pytest.mark.parametrize("gone", ["twice", "other"])
 def test_an_ad_with_a_name_in_two_spellings_goes_and_moves_like_any_other(gone: str) -> None:
-    """
-    Nothing of it is lost when it takes another row's number, or left behind when it goes.
-    """
+    """Nothing of it is lost when it takes another row's number, or left behind when it goes."""
     table = Table()
     table.put("other", {"a": "x"})
     table.put("twice", {"a": "y", "A": "z"})
@@ -187,9 +165,7 @@ def test_an_ad_with_a_name_in_two_spellings_goes_and_moves_like_any_other(gone: 
 
 
 def test_names_may_come_in_any_order() -> None:
-    """
-    An ad whose names have another order is the same ad, and no news.
-    """
+    """An ad whose names have another order is the same ad, and no news."""
     table = table_of({"a": 1, "b": 2})
     before = table.version
     table.put("key 0", {"b": 2, "a": 1})
@@ -197,9 +173,7 @@ def test_names_may_come_in_any_order() -> None:
 
 
 def test_what_does_not_change_is_no_change() -> None:
-    """
-    The same ad again leaves both versions as they are; another value, name or ad changes both.
-    """
+    """The same ad again leaves both versions as they are; another value, name or ad changes both."""
     table = table_of(EVERYTHING)
     before = table.version, table.news
     table.put("key 0", dict(EVERYTHING))
@@ -220,9 +194,7 @@ def test_what_does_not_change_is_no_change() -> None:
 
 
 def test_zero_and_its_negative_are_two_values() -> None:
-    """
-    They compare as equal, but what is written differs.
-    """
+    """They compare as equal, but what is written differs."""
     table = table_of({"a": 0.0})
     before = table.version
     table.put("key 0", {"a": -0.0})
@@ -249,9 +221,7 @@ def test_quiet_attributes_are_no_news() -> None:
 
 
 def test_strings_and_expressions_that_nobody_uses_are_forgotten() -> None:
-    """
-    Each is kept once, as long as some ad has it, and its number then serves another.
-    """
+    """Each is kept once, as long as some ad has it, and its number then serves another."""
     table = table_of({"s": "one", "t": "two", "e": Expr("a + 1")}, {"s": "one", "e": Expr("a + 1")})
     assert (2, 1) == size(table)
     table.put("key 0", {"s": "two", "e": Expr("b+1")})
@@ -267,9 +237,7 @@ def test_strings_and_expressions_that_nobody_uses_are_forgotten() -> None:
 
 
 def test_a_table_stays_as_large_as_what_its_ads_say_now() -> None:
-    """
-    After ten thousand ads with ever new names, strings and expressions it knows a fraction of them.
-    """
+    """After ten thousand ads with ever new names, strings and expressions it knows a fraction of them."""
     table = Table()
     for number in range(10_000):
         ad: Ad = {"Name": f"slot {number}", f"Only{number}": number, "Start": Expr(f"Want > {number}")}
@@ -283,9 +251,7 @@ def test_a_table_stays_as_large_as_what_its_ads_say_now() -> None:
 
 
 def test_a_column_that_went_comes_back_empty() -> None:
-    """
-    A name that nobody had for a while says nothing of what it once was.
-    """
+    """A name that nobody had for a while says nothing of what it once was."""
     table = table_of({"Stays": 1}, {"Gone": "x"})
     table.put("key 1", {})
     for number in range(6000):
@@ -296,9 +262,7 @@ def test_a_column_that_went_comes_back_empty() -> None:
 
 
 def test_names_of_one_machine_cost_no_more_than_what_it_says() -> None:
-    """
-    A thousand names in one of five thousand ads are no thousand arrays.
-    """
+    """A thousand names in one of five thousand ads are no thousand arrays."""
     table = Table()
     table.put_many((str(number), {"Name": f"slot {number}"}) for number in range(5000))
     tracemalloc.start()
@@ -311,9 +275,7 @@ def test_names_of_one_machine_cost_no_more_than_what_it_says() -> None:
 
 
 def test_an_attribute_may_spread_and_go_again() -> None:
-    """
-    What one machine has first, then all, then none, is the same in every state.
-    """
+    """What one machine has first, then all, then none, is the same in every state."""
     table = Table()
     table.put_many((str(number), {"Id": number}) for number in range(300))
     for number in range(300):
@@ -329,9 +291,7 @@ def test_an_attribute_may_spread_and_go_again() -> None:
 
 
 def test_values_by_row_and_name() -> None:
-    """
-    A literal, an expression's tree, or None where nothing stands behind the name.
-    """
+    """A literal, an expression's tree, or None where nothing stands behind the name."""
     table = table_of(EVERYTHING)
     assert (8, UNDEFINED, parse("TARGET.Want <= Cpus"), None, None) == (
         table.value(0, "CPUS"),
@@ -343,9 +303,7 @@ def test_values_by_row_and_name() -> None:
 
 
 def test_numbers_of_an_attribute() -> None:
-    """
-    Integers and reals as they are; not a number for everything else, booleans among it.
-    """
+    """Integers and reals as they are; not a number for everything else, booleans among it."""
     values: list[Scalar] = [1, 2.5, -0.0, True, "3", Expr("4"), Expr("2+3"), Expr("undefined")]
     table = table_of(*({"a": value} for value in values), {})
     np.testing.assert_array_equal([1, 2.5, 0, *[math.nan] * 2, 4, *[math.nan] * 3], table.numbers("A"))
@@ -353,9 +311,7 @@ def test_numbers_of_an_attribute() -> None:
 
 
 def test_truths_of_an_attribute() -> None:
-    """
-    Where it is the literal true; what would evaluate to it is not looked at.
-    """
+    """Where it is the literal true; what would evaluate to it is not looked at."""
     values: list[Scalar] = [True, False, 1, "true", Expr("true"), Expr("1 == 1")]
     table = table_of(*({"a": value} for value in values), {})
     assert [True, False, False, False, True, False, False] == table.truths("A").tolist()
@@ -363,9 +319,7 @@ def test_truths_of_an_attribute() -> None:
 
 
 def test_an_empty_table_answers_with_nothing() -> None:
-    """
-    There are no rows, whatever is asked, also after there have been some.
-    """
+    """There are no rows, whatever is asked, also after there have been some."""
     table = table_of({"a": 1})
     table.remove("key 0")
     for empty in (Table(), table):

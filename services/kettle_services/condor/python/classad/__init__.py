@@ -1,6 +1,4 @@
-"""
-Version 1 of HTCondor's module `classad`, on Kettle; names only.
-"""
+"""Version 1 of HTCondor's module `classad`, on Kettle; names only."""
 
 from kettle.bindings.errors import (
     ClassAdEvaluationError,

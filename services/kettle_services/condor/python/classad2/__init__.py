@@ -1,6 +1,4 @@
-"""
-HTCondor's module `classad2`, on Kettle; names only.
-"""
+"""HTCondor's module `classad2`, on Kettle; names only."""
 
 from kettle.bindings.ads import (
     ClassAd,

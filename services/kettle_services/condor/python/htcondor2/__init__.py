@@ -1,6 +1,4 @@
-"""
-HTCondor's module `htcondor2`, on Kettle; names only.
-"""
+"""HTCondor's module `htcondor2`, on Kettle; names only."""
 
 from kettle.bindings.collector import (
     Collector,

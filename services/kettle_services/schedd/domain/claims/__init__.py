@@ -1,3 +1,1 @@
-"""
-Pure rules of claims: their leases, when leases are renewed, and which job reuses a claim.
-"""
+"""Pure rules of claims: their leases, when leases are renewed, and which job reuses a claim."""

@@ -61,7 +61,9 @@ class Claim(msgspec.Struct, frozen=True):
 
 
 class Contact(msgspec.Struct):
-    """What is known of one startd's clock, and when it was last asked to renew (our monotonic clock, seconds)."""
+    """
+    What is known of one startd's clock, and when it was last asked to renew (our monotonic clock, seconds).
+    """
 
     clock: float | None = None
     seen: float = 0.0
@@ -71,7 +73,9 @@ class Contact(msgspec.Struct):
     """Questions that were not answered since the last answer."""
 
     def at(self, now: float) -> float | None:
-        """Our moment `now` on the worker's clock, which shows no less by then; None if it is not known yet."""
+        """
+        Our moment `now` on the worker's clock, which shows no less by then; None if it is not known yet.
+        """
         return None if self.clock is None else self.clock + (now - self.seen)
 
     def record_answer(self, clock: float, now: float) -> None:
@@ -116,7 +120,9 @@ class ClaimLeases:
         self._contacts.setdefault(startd, Contact()).record_answer(clock, now)
 
     def is_over(self, startd: str, lease: float, now: float) -> bool:
-        """Whether a claim there with this lease is certainly dead: it had no renewal for the lease and a margin."""
+        """
+        Whether a claim there with this lease is certainly dead: it had no renewal for the lease and a margin.
+        """
         contact = self._contacts.get(startd)
         return contact is not None and now - contact.sent > lease + self.margin
 

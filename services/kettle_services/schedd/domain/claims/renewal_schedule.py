@@ -1,6 +1,4 @@
-"""
-How often claims are renewed: those with a short lease more often than the others.
-"""
+"""How often claims are renewed: those with a short lease more often than the others."""
 
 from collections.abc import Mapping
 
@@ -38,7 +36,5 @@ class RenewalSchedule:
         return asked
 
     def pause(self, now: float) -> float:
-        """
-        Until somebody is due.
-        """
+        """Until somebody is due."""
         return max(0.0, min((self._all_due, *self._due.values())) - now)

@@ -23,7 +23,9 @@ _MANY: Final = 64
 _TOTAL: Final = "TotalSlot"
 _UNSAID: Final = {"Cpus": 1.0}
 _SPARE_MEMORY: Final = 1024.0
-"""MiB that are not worth a negotiation: requests of memory are hardly ever quite alike, and slots are rounded up."""
+"""
+MiB that are not worth a negotiation: requests of memory are hardly ever quite alike, and slots are rounded up.
+"""
 
 
 class Fit(Enum):
@@ -35,7 +37,9 @@ class Fit(Enum):
 
 
 class ClaimReuse:
-    """The order in which the claims of a schedd are used again. What was found out about a claim is kept until it ends."""
+    """
+    The order in which the claims of a schedd are used again. What was found out about a claim is kept until it ends.
+    """
 
     def __init__(
         self, queue: Queue, *, suits: Callable[[Ad, ClaimGranted], bool], clock: Callable[[], float]
@@ -106,7 +110,9 @@ def fit(job: ClassAd, slot: ClassAd, now: float) -> Fit:
 
 
 def _idle(name: str, job: ClassAd, slot: ClassAd, context: Context) -> bool:
-    """Whether too much of one resource would be left. Disk does not count: jobs ask for what their input happens to take."""
+    """
+    Whether too much of one resource would be left. Disk does not count: jobs ask for what their input happens to take.
+    """
     has = _said(f"{_TOTAL}{name}", slot, None, context)
     asked = _said(f"Request{name}", job, slot, context)
     if asked is UNDEFINED:

@@ -55,7 +55,9 @@ def timed(attributes: Iterable[str]) -> bool:
 
 
 def plan(ad: Ad, now: float) -> Wait | Move | Senseless | Done:
-    """What a job that could run at `now` waits for. The calendar is that of the clock on this machine's wall."""
+    """
+    What a job that could run at `now` waits for. The calendar is that of the clock on this machine's wall.
+    """
     seen = _Ad(ad, now)
     if seen.is_true(_NOOP):
         # As if it had run: NoopJobExitSignal, or NoopJobExitCode, which is 0 if the job says neither.

@@ -58,7 +58,9 @@ class Factory(msgspec.Struct, frozen=True):
         return ad | ({MAX_IDLE: self.max_idle} if self.max_idle != NO_LIMIT else {})
 
     def room(self, *, present: int, waiting: int) -> int:
-        """How many jobs it may make now, where `present` are in the queue and `waiting` of these idle or held."""
+        """
+        How many jobs it may make now, where `present` are in the queue and `waiting` of these idle or held.
+        """
         if self.paused:
             return 0
         rooms = [self.unmade]

@@ -51,7 +51,7 @@ RECONNECT_FAILED = 1008
 """The VacateReasonCode of an attempt whose machine was not heard of before its lease was over."""
 
 MAY_REPEAT = frozenset({1002, 1003, 1006, 1007, 1024, *range(1026, 1037)})
-"""VacateReasonCodes of attempts that failed before or around the job, and might do so again within milliseconds."""
+"""VacateReasonCodes of attempts that failed before or around the job, and might soon fail again."""
 
 
 class Job(msgspec.Struct, frozen=True, gc=False):
@@ -104,7 +104,7 @@ class Job(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def ended(self) -> bool:
-        """Whether it will not run again, and no attempt of it lives: it leaves the queue unless something keeps it."""
+        """Whether it has ended and no attempt of it lives: it leaves the queue unless something keeps it."""
         return self.status in ("completed", "removed") and not self.claim
 
 
@@ -216,9 +216,9 @@ class End(msgspec.Struct, frozen=True):
     exit_signal: int | None = None
     at: float = 0.0
     output: Transfer | None = None
-    """With one of these two the program ran to its end, at that time, and the job's policy keeps it in the queue."""
+    """With one of these the program ran to its end, at that time, and the job's policy keeps it queued."""
     cool_down: float = 0.0
-    """Seconds that the job waits if its start failed for a reason that may repeat; doubled with each such failure."""
+    """Seconds that the job waits if its start failed for a reason that may repeat; doubled each time."""
 
 
 class Hold(msgspec.Struct, frozen=True):
@@ -257,11 +257,13 @@ _Action = Hold | Release | Remove | RemoveX
 _ACTIONS = frozenset(get_args(_Action))
 
 _STAYS = frozenset({0, 1, 16})
-"""HoldReasonCodes that a hold by the owner does not replace: nobody's known, his own, that of spooled input."""
+"""HoldReasonCodes that a hold by the owner does not replace: unknown, his own, spooled input."""
 
 
 def decide(job: Job, command: Command) -> list[JobEvent]:
-    """What is to be recorded; raises `Refused` for what the state does not allow. What was said before records nothing."""
+    """
+    What is to be recorded; raises `Refused` for what the state does not allow. What was said before records nothing.
+    """
     if type(command) in _ACTIONS:  # of a struct, to find that it is none of eleven others takes long
         return _act(job, cast("_Action", command))
     match command:
@@ -342,7 +344,9 @@ def _told(job: Job, command: Tell) -> list[JobEvent]:
 
 
 def _over(job: Job, command: Finish | End) -> list[JobEvent]:
-    """The end of an attempt.  What the worker tells of itself ends a silence first, unless it tells of its lease's end."""
+    """
+    The end of an attempt.  What the worker tells of itself ends a silence first, unless it tells of its lease's end.
+    """
     heard = _reconnected(job) if isinstance(command, Finish) or command.code != RECONNECT_FAILED else []
     match command:
         case Finish() if job.status == "removed":

@@ -21,7 +21,9 @@ class LeaveInQueue(msgspec.Struct):
     """Jobs that have ended and stay."""
 
     def note(self, cluster: int, ad: Mapping[str, Scalar], columns: Iterable[str] = ()) -> None:
-        """Jobs of a cluster have these attributes from now on, and each a value of `columns`. A literal false says nothing."""
+        """
+        Jobs of a cluster have these attributes from now on, and each a value of `columns`. A literal false says nothing.
+        """
         said = (name for name, value in ad.items() if value is not False)
         if any(name.lower() == ATTRIBUTE.lower() for name in chain(said, columns)):
             self.clusters.add(cluster)

@@ -39,7 +39,9 @@ def machine_notes(
 
 
 def _ports(job: Ad) -> Ad:
-    """Where the services of a container are reached: it shares its machine's network, so at their own ports."""
+    """
+    Where the services of a container are reached: it shares its machine's network, so at their own ports.
+    """
     said = {name.lower(): value for name, value in job.items()}
     names = _listed(job.get("ContainerServiceNames"))[:_MOST]
     return {

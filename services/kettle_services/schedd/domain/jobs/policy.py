@@ -74,7 +74,9 @@ _FALSE_COUNTS: Final = frozenset({"onexitremove", "timerremove"})
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to become of a job; `code` is a HoldReasonCode or VacateReasonCode, where the action has one."""
+    """
+    What is to become of a job; `code` is a HoldReasonCode or VacateReasonCode, where the action has one.
+    """
 
     action: Action
     reason: str
@@ -106,7 +108,9 @@ class SystemRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class SystemPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """The site's rules for all jobs; `max_releases` -1: held jobs are released however often they were held."""
+    """
+    The site's rules for all jobs; `max_releases` -1: held jobs are released however often they were held.
+    """
 
     hold: tuple[SystemRule, ...] = ()
     release: tuple[SystemRule, ...] = ()
@@ -143,7 +147,9 @@ class SystemPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def periodic(attributes: Mapping[str, Scalar] | list[str]) -> frozenset[Status]:
-    """The statuses in which jobs with these attributes are looked at now and then for a policy of their own."""
+    """
+    The statuses in which jobs with these attributes are looked at now and then for a policy of their own.
+    """
     return frozenset[Status]().union(*(_PERIODIC.get(name, ()) for name in _stated(attributes)))
 
 

@@ -19,12 +19,16 @@ SCHEDULER: Final = 7
 LOCAL: Final = 12
 
 AT_HOME: Final[Mapping[int, str]] = {LOCAL: "Local", SCHEDULER: "Scheduler"}
-"""Those whose jobs run on the machine of their schedd, without matchmaking, by the word that attributes have for them."""
+"""
+Those whose jobs run on the machine of their schedd, without matchmaking, by the word that attributes have for them.
+"""
 CARRIED_OUT: Final = frozenset({VANILLA, *AT_HOME})
 
 
 class Starting(msgspec.Struct, frozen=True):
-    """The site's expressions that say whether one more job of a universe may start here: MY is the schedd's ad."""
+    """
+    The site's expressions that say whether one more job of a universe may start here: MY is the schedd's ad.
+    """
 
     local: Node
     scheduler: Node

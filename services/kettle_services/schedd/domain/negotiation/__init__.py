@@ -1,3 +1,1 @@
-"""
-Pure rules of what is asked of pools: autoclusters, concurrency limits and flocking levels.
-"""
+"""Pure rules of what is asked of pools: autoclusters, concurrency limits and flocking levels."""

@@ -26,7 +26,9 @@ BASIC: Final = (
     "WantFlocking",
 )
 _ASKING: Final = ("request", "require")
-"""How the names of amounts begin, and of what is required of each piece: any machine may have resources of its own."""
+"""
+How the names of amounts begin, and of what is required of each piece: any machine may have resources of its own.
+"""
 
 _MOST_EDITS: Final = 256
 """Different edits of one cluster's jobs that are remembered; the number of others is worked out again."""
@@ -51,7 +53,9 @@ def significant(ad: Mapping[str, Scalar], extra: Iterable[str] = ()) -> list[str
 
 
 def _reached(ad: Mapping[str, Scalar], extra: Iterable[str]) -> set[str]:
-    """What is significant by itself in an ad with names in lower case, and all that this mentions, be it there or not."""
+    """
+    What is significant by itself in an ad with names in lower case, and all that this mentions, be it there or not.
+    """
     names = {name.lower() for name in (*BASIC, *extra)} | {name for name in ad if _asks(name)}
     pending = list(names)
     while pending:
@@ -68,13 +72,17 @@ def _asks(name: str) -> bool:
 
 
 def signature(ad: Mapping[str, Scalar], names: Iterable[str]) -> int:
-    """The autocluster's number: a hash of the significant attributes, so that it is the same after a restart."""
+    """
+    The autocluster's number: a hash of the significant attributes, so that it is the same after a restart.
+    """
     picture = [(name.lower(), ad[name]) for name in names]
     return int.from_bytes(blake2b(_encode(picture), digest_size=6).digest())
 
 
 class Autoclusters:
-    """Numbers the autoclusters of one cluster's jobs; looks at a job's attributes only where its cluster's jobs differ."""
+    """
+    Numbers the autoclusters of one cluster's jobs; looks at a job's attributes only where its cluster's jobs differ.
+    """
 
     def __init__(self, ad: Ad, columns: list[str], extra: Iterable[str] = ()) -> None:
         self._ad = ad
@@ -90,7 +98,9 @@ class Autoclusters:
         """The autocluster of all of them; None: they differ in it."""
 
     def edited(self, attributes: Ad) -> "Autoclusters":
-        """Those of the jobs of the cluster that were given these attributes afterwards, whatever they had before."""
+        """
+        Those of the jobs of the cluster that were given these attributes afterwards, whatever they had before.
+        """
         if not attributes:
             return self
         key = _encode(attributes)

@@ -6,7 +6,9 @@ from typing import Final
 
 ATTRIBUTE: Final = "concurrencylimits"
 MOST_NAMES: Final = 1_000
-"""Limits that the claims of one submitter use together: its ad names them all, and must fit into a message."""
+"""
+Limits that the claims of one submitter use together: its ad names them all, and must fit into a message.
+"""
 _Uses = tuple[tuple[str, float], ...]
 
 
@@ -16,7 +18,9 @@ def said(names: Iterable[str]) -> bool:
 
 
 class LimitsInUse:
-    """How many claims of each submitter use what; counted in whole claims, so nothing is lost by adding up."""
+    """
+    How many claims of each submitter use what; counted in whole claims, so nothing is lost by adding up.
+    """
 
     def __init__(self) -> None:
         self._claims: dict[str, Counter[_Uses]] = {}

@@ -27,9 +27,7 @@ def retry_after_ms(backlog: int, limit: int, rate: float | None) -> int:
 
 
 class CommitRate:
-    """
-    Events committed per second, of late.
-    """
+    """Events committed per second, of late."""
 
     def __init__(self) -> None:
         self._since: float | None = None
@@ -38,9 +36,7 @@ class CommitRate:
         """The rate of the window before."""
 
     def note(self, events: int, now: float) -> None:
-        """
-        So many were committed.
-        """
+        """So many were committed."""
         self._turn(now)
         self._events += events
 

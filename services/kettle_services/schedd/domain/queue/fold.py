@@ -66,7 +66,9 @@ class Unfit(Exception):  # noqa: N818 - says that the log and this code disagree
 
 _NOTHING: Final[Mapping[JobId, QueuedJob]] = {}
 NEWEST: Final = "cluster#newest"
-"""The row of the working set with the number of the newest cluster: numbers are not given again when all jobs are gone."""
+"""
+The row of the working set with the number of the newest cluster: numbers are not given again when all jobs are gone.
+"""
 LEFT: Final = "#left"
 """In the names of rows that tell which jobs of a cluster have left."""
 _encode = msgspec.msgpack.Encoder().encode
@@ -118,11 +120,13 @@ class Queue:
         self.deferred: dict[JobId, bool] = {}
         """Jobs that could run but for the time; whether `due` has said that it has come."""
         self.unplanned: set[JobId] = set()
-        """Those of them that have just become so, and some that are gone again: whoever plans their times empties it."""
+        """
+        Those of them that have just become so, and some that are gone again: whoever plans their times empties it.
+        """
         self.tally: dict[str, dict[str, int]] = {}
         """Submitter -> status -> number of jobs."""
         self.measured: dict[JobId, Usage] = {}
-        """What live attempts use, as their workers have last said. It is not recorded: a restart forgets it."""
+        """What live attempts use, as their workers said last. It is not recorded: a restart forgets it."""
         self.reconnecting: dict[JobId, int] = {}
         """How often it was tried to reach the workers of disconnected jobs. Neither is this."""
         self.renewed: dict[str, int] = {}
@@ -178,7 +182,7 @@ class Queue:
         return sum(self.attendance[submitter, universe] for universe in universes.AT_HOME)
 
     def requests(self, submitter: str, *, at_home: bool = False) -> list[tuple[Order, JobId, int, int]]:
-        """(order, first job, autocluster, count) of each autocluster with runnable jobs, in the submitter's order."""
+        """(order, first job, autocluster, count) of each autocluster with runnable jobs, in order."""
         demand = self.at_home if at_home else self.demand
         found = [
             (best[0], best[1], autocluster, len(jobs))
@@ -208,7 +212,7 @@ class Queue:
     # -- changes -----------------------------------------------------------------------------------------------------
 
     def apply(self, stream: str, event: Event, at: int) -> list[Change]:
-        """Fold one event, recorded at `at` microseconds; returns the rows of the working set that it changed."""
+        """Fold one event, recorded at `at` microseconds; returns the changed rows of the working set."""
         if type(event) in JOB_EVENTS:  # of a struct, to find that it is none of fourteen others takes long
             return self._job(stream, cast("JobEvent", event), at)
         match event:
@@ -470,9 +474,7 @@ class Queue:
             self._ready(self.clusters[job.cluster], [job])
 
     def due(self, job: JobId) -> None:
-        """
-        The time of a job that waited for it has come.
-        """
+        """The time of a job that waited for it has come."""
         if self.deferred.get(job) is False:
             self.deferred[job] = True
             self._offer(self.clusters[job.cluster], [job])

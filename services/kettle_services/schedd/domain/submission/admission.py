@@ -21,15 +21,15 @@ PROTECTED: Final = SET_BY_SCHEDD | KEPT
 """What follows from the credential or from events: nobody's to set, not the administrator's either."""
 _OWNER: Final = "Owner"
 MOST_VALUES: Final = 1_000_000
-"""Attributes, times jobs that differ in what is looked at: some hundreds of megabytes while they are looked at."""
+"""
+Attributes, times jobs that differ in what is looked at: some hundreds of megabytes while they are looked at.
+"""
 _MOST_SENTENCES: Final = 20
 _LONGEST_SENTENCE: Final = 1_000
 
 
 class JobTransform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """
-    One of JOB_TRANSFORM_NAMES. Raises ValueError, with the line, for a text that is no transform.
-    """
+    """One of JOB_TRANSFORM_NAMES. Raises ValueError, with the line, for a text that is no transform."""
 
     name: str
     transform: str

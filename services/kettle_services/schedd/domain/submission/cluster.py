@@ -20,7 +20,9 @@ from kettle_wire.jobs import JobId
 WISHES: Final = frozenset(
     {"jobmachineattrs", "lastmatchlistlength", "keepclaimidle", "containerservicenames"}
 )
-"""Attributes, in lower case, that are looked at when a job is given a machine: most jobs have none of them."""
+"""
+Attributes, in lower case, that are looked at when a job is given a machine: most jobs have none of them.
+"""
 
 
 class Cluster(msgspec.Struct):
@@ -104,7 +106,9 @@ class Cluster(msgspec.Struct):
         return value if isinstance(value, int) else universes.VANILLA
 
     def edit(self, attributes: Ad) -> None:
-        """One of its jobs has these attributes from now on: what is known of all of them must hold for it, too."""
+        """
+        One of its jobs has these attributes from now on: what is known of all of them must hold for it, too.
+        """
         self.periodic |= policy.periodic(attributes)
         self.at_exit |= policy.at_exit(attributes)
         self.limited |= concurrency_limits.said(attributes)

@@ -49,9 +49,7 @@ class DepartedJobs:
         return name, self._pages[page].to_bytes(_BYTES, "little").rstrip(b"\0")
 
     def read(self, name: str, row: bytes) -> None:
-        """
-        Take over what was saved. A row without a number is of a release that had one row of all bits.
-        """
+        """Take over what was saved. A row without a number is of a release that had one row of all bits."""
         self.rows.add(name)
         first = int(name.removeprefix(".") or 0)
         for i, start in enumerate(range(0, len(row), _BYTES)):

@@ -1,4 +1,6 @@
-"""The rows of a submission, packed: as lists they would take ten times the room, and most of them only wait."""
+"""
+The rows of a submission, packed: as lists they would take ten times the room, and most of them only wait.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Final, cast, overload
@@ -15,7 +17,9 @@ _decode = msgspec.msgpack.Decoder(list[list[Scalar]]).decode
 
 
 class PackedRows(Sequence[list[Scalar]]):
-    """Rows by number. They are read in their order, mostly, so the block that was asked for last is kept as it is."""
+    """
+    Rows by number. They are read in their order, mostly, so the block that was asked for last is kept as it is.
+    """
 
     def __init__(self, rows: Sequence[list[Scalar]]) -> None:
         self._size = len(rows)
@@ -48,5 +52,7 @@ class PackedRows(Sequence[list[Scalar]]):
         return self._open[1][place]
 
     def as_list(self) -> list[list[Scalar]]:
-        """Itself, for structs whose rows are lists on the wire: whoever only reads them sees no difference."""
+        """
+        Itself, for structs whose rows are lists on the wire: whoever only reads them sees no difference.
+        """
         return cast("list[list[Scalar]]", self)

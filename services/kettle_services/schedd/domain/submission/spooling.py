@@ -1,6 +1,4 @@
-"""
-Jobs whose files are sent to the access point: their places in its spool, and when they may run.
-"""
+"""Jobs whose files are sent to the access point: their places in its spool, and when they may run."""
 
 from collections.abc import Callable, Mapping
 from hashlib import sha256
@@ -75,7 +73,9 @@ def placed(submission: Submission, root: Path) -> Submission:
 def _columns(
     said: Ad, indices: Mapping[str, int], rows: list[list[Scalar]], root: Path
 ) -> dict[str, list[Scalar]]:
-    """The new value of each place for each job; `said` are the old ones that all have, `indices` where the others are."""
+    """
+    The new value of each place for each job; `said` are the old ones that all have, `indices` where the others are.
+    """
     known: dict[tuple[Scalar, ...], Ad] = {}
     base = f"{root}/{CLUSTER_MACRO}"
     found: dict[str, list[Scalar]] = {name: [] for name in ("Iwd", *said, *indices)}
@@ -89,7 +89,9 @@ def _columns(
 
 
 def _moved(said: Ad, base: str) -> Ad:
-    """The places of a job but the first; an Out or Err that is an expression is for its submitter to evaluate."""
+    """
+    The places of a job but the first; an Out or Err that is an expression is for its submitter to evaluate.
+    """
     streams = {
         name: STDOUT if said[name] == said.get("Out") else STDERR for name in ("Out", "Err") if name in said
     }
@@ -137,7 +139,9 @@ def _check(ad: Ad, columns: list[str], rows: list[list[Scalar]]) -> None:
 
 
 def _says_staying(ad: Ad, columns: list[str]) -> bool:
-    """Whether something is said of staying in the queue; a false that stands in every submission says nothing."""
+    """
+    Whether something is said of staying in the queue; a false that stands in every submission says nothing.
+    """
     said = (name for name, value in ad.items() if value is not False)
     return any(name.lower() == ATTRIBUTE.lower() for name in (*said, *columns))
 

@@ -1,3 +1,1 @@
-"""
-The answers about claims: who gets one, what may be activated on it, and who has to make room.
-"""
+"""The answers about claims: who gets one, what may be activated on it, and who has to make room."""

@@ -1,6 +1,4 @@
-"""
-The startd's answers about attempts: what may start on a claim, what is to be ended, and what is over.
-"""
+"""The startd's answers about attempts: what may start on a claim, what is to be ended, and what is over."""
 
 import msgspec
 
@@ -125,9 +123,7 @@ def _served(machine: Machine, claim: Claim, now: Now) -> bool:
 
 
 def deactivate(machine: Machine, command: Deactivation, now: Now) -> list[Change]:
-    """
-    End an attempt; the claim stays.
-    """
+    """End an attempt; the claim stays."""
     claim = machine.proven(command.key)
     running = claim.attempt if claim is not None else None
     if claim is None or running is None or (running.job, running.attempt) != (command.job, command.attempt):
@@ -150,9 +146,7 @@ def suspend(machine: Machine, order: Suspension, now: Now) -> list[Change]:
 
 
 def stop_attempt(claim: Claim, stop: StopOrder, now: Now) -> list[Change]:
-    """
-    The first reason counts; a hard order hurries one that was given time.
-    """
+    """The first reason counts; a hard order hurries one that was given time."""
     attempt = claim.attempt
     if attempt is None or (attempt.stop is not None and (attempt.stop.hard or not stop.hard)):
         return []
@@ -164,9 +158,7 @@ def stop_attempt(claim: Claim, stop: StopOrder, now: Now) -> list[Change]:
 
 
 def over(machine: Machine, report: Report, now: Now) -> list[Change]:
-    """
-    A final report is on disk: the claim is free for the next attempt, or over itself.
-    """
+    """A final report is on disk: the claim is free for the next attempt, or over itself."""
     claim = machine.claims.get(report.claim)
     if claim is None or claim.attempt is None or not isinstance(report.body, Exited | Failed):
         return []
@@ -177,9 +169,7 @@ def over(machine: Machine, report: Report, now: Now) -> list[Change]:
 
 
 def failed_report(claim: Claim, attempt: RunningAttempt, failed: Failed) -> Report:
-    """
-    The final report that the startd writes for an attempt whose starter cannot.
-    """
+    """The final report that the startd writes for an attempt whose starter cannot."""
     return Report(
         claim=claim.key.claim,
         attempt=attempt.attempt,

@@ -48,25 +48,19 @@ def capability(machine: Machine, claim: Claim) -> str:
 
 
 def preemptible(machine: Machine) -> list[Claim]:
-    """
-    Claims that could make room: none, if RANK likes all jobs alike, and priorities do not count here.
-    """
+    """Claims that could make room: none, if RANK likes all jobs alike, and priorities do not count here."""
     if not (machine.facts.policy.ranks or machine.facts.user_preemption) or machine.shut:
         return []
     return [claim for claim in machine.shared if not claim.ending]
 
 
 def occupant(machine: Machine, slot: str) -> Claim | None:
-    """
-    The claim that has the slot of this name.
-    """
+    """The claim that has the slot of this name."""
     return next((claim for claim in machine.shared if machine.facts.name_of(claim) == slot), None)
 
 
 def others(machine: Machine, command: RequestClaims) -> list[Claim]:
-    """
-    The other claims that are to make room; what one had that is gone meanwhile is free.
-    """
+    """The other claims that are to make room; what one had that is gone meanwhile is free."""
     found = [occupant(machine, each.slot) for each in command.also]
     return [claim for claim in found if claim is not None]
 
@@ -103,9 +97,7 @@ def outrank(
 
 
 def _no_parts_of_one(currents: list[Claim]) -> str:
-    """
-    Why what claims have cannot become one slot; empty: it can.
-    """
+    """Why what claims have cannot become one slot; empty: it can."""
     apart = len({claim.parent for claim in currents}) > 1 or len({id(claim) for claim in currents}) < len(
         currents
     )
@@ -115,9 +107,7 @@ def _no_parts_of_one(currents: list[Claim]) -> str:
 
 
 def swap(machine: Machine, command: RequestClaims, key: ClaimKey, now: Now) -> list[Change] | str:
-    """
-    Have claims of the same schedd make room together, at once, or say why not.
-    """
+    """Have claims of the same schedd make room together, at once, or say why not."""
     currents = [claim for each in command.instead_of if (claim := machine.proven(each)) is not None]
     if len(currents) < len(command.instead_of):
         return "a claim that is to make room is not there any more"

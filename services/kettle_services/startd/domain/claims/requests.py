@@ -81,9 +81,7 @@ def _make_room(machine: Machine, command: RequestClaims, key: ClaimKey, now: Now
 
 
 def _grant(machine: Machine, command: RequestClaims, key: ClaimKey, now: Now) -> Claim | str:
-    """
-    The claim as it is or as it would be, or why there is none.
-    """
+    """The claim as it is or as it would be, or why there is none."""
     known = machine.claims.get(key.claim)
     if known is None:
         return _admit(machine, command, key, now)
@@ -91,9 +89,7 @@ def _grant(machine: Machine, command: RequestClaims, key: ClaimKey, now: Now) ->
 
 
 def _admit(machine: Machine, command: RequestClaims, key: ClaimKey, now: Now) -> Claim | str:
-    """
-    The new claim, or why there is none.
-    """
+    """The new claim, or why there is none."""
     slot = machine.facts.slot(command.slot)
     if slot is None or not machine.proves_match(slot, command.capability):
         return "the match is out of date"
@@ -130,9 +126,7 @@ Share = tuple[Resources, dict[str, list[str]]]
 
 
 def _shares(machine: Machine, slot: Slot, job: ClassAd, now: Now) -> list[Share] | str:
-    """
-    How much of a slot the job could get and which devices, the best first, or why nothing.
-    """
+    """How much of a slot the job could get and which devices, the best first, or why nothing."""
     ad = ClassAd.from_wire(slot_ad(machine, slot, now=now.time))
     request = requested(job, ad, slot.total.custom, now.context)
     if request is None:
@@ -196,9 +190,7 @@ def alive(machine: Machine, command: Alive, now: Now) -> tuple[AliveReply, list[
 
 
 def end_claim(claim: Claim, stop: StopOrder, now: Now) -> list[Change]:
-    """
-    End a claim: at once if it is idle, else when its attempt is over.
-    """
+    """End a claim: at once if it is idle, else when its attempt is over."""
     if claim.attempt is None:
         return [ClaimRemoved(claim.key.claim)]
     changes: list[Change] = [] if claim.ending else [ClaimClosing(claim.key.claim, stop.reason, at=now.time)]
@@ -206,9 +198,7 @@ def end_claim(claim: Claim, stop: StopOrder, now: Now) -> list[Change]:
 
 
 def release(machine: Machine, keys: list[ClaimKey], reason: str, now: Now) -> list[Change]:
-    """
-    The schedd gives claims back.
-    """
+    """The schedd gives claims back."""
     found = [claim for key in keys if (claim := machine.proven(key)) is not None]
     waiting = [claim for key in keys if (claim := machine.waits(key)) is not None]
     stop = StopOrder(RELEASED, reason or "the schedd released the claim")
@@ -236,9 +226,7 @@ def expire(machine: Machine, now: Now) -> list[Change]:
 
 
 def shut_down(machine: Machine, now: Now, *, hard: bool) -> list[Change]:
-    """
-    End everything: the startd is being stopped.  `hard`: jobs are not asked to end, they are ended.
-    """
+    """End everything: the startd is being stopped.  `hard`: jobs are not asked to end, they are ended."""
     stop = StopOrder(SHUTDOWN, "the startd is shutting down", hard=hard)
     waiting: list[Change] = [ClaimRemoved(claim.key.claim) for claim in machine.waiting.values()]
     return [

@@ -1,6 +1,4 @@
-"""
-Which devices of a slot suit a job, and whether a claim that is used again suits the next one.
-"""
+"""Which devices of a slot suit a job, and whether a claim that is used again suits the next one."""
 
 from collections.abc import Callable
 

@@ -1,3 +1,1 @@
-"""
-What happens to slots without a command for them: policy evaluation, draining and backfill.
-"""
+"""What happens to slots without a command for them: policy evaluation, draining and backfill."""

@@ -30,9 +30,7 @@ _LAST_PAUSE_S: Final = 600.0
 
 
 class BackfillEvaluation(msgspec.Struct, frozen=True):
-    """
-    What a machine says of one of its slots now.
-    """
+    """What a machine says of one of its slots now."""
 
     room: bool
     """Nobody else wants the slot: neither its owner, nor a schedd, nor whoever has the machine emptied."""
@@ -45,9 +43,7 @@ class BackfillEvaluation(msgspec.Struct, frozen=True):
 def evaluate(
     known: Backfill | None, says: BackfillEvaluation, now: Now
 ) -> tuple[Backfill | None, Order | None]:
-    """
-    What becomes of the backfill of a slot now, and what is to be done for it.
-    """
+    """What becomes of the backfill of a slot now, and what is to be done for it."""
     unwanted = says.evict or not says.room
     if known is None:
         return (None, None) if unwanted or not says.start else (Backfill("Idle", now.time), None)
@@ -64,9 +60,7 @@ def evaluate(
 
 
 def ended(known: Backfill, now: Now) -> Backfill | None:
-    """
-    What was run is gone with all that came of it.
-    """
+    """What was run is gone with all that came of it."""
     if known.activity != "Busy":
         return None
     failed = known.failed + 1 if now.clock - known.due < _SHORT_S else 0
@@ -75,9 +69,7 @@ def ended(known: Backfill, now: Now) -> Backfill | None:
 
 
 def asked(machine: Machine, slot: Slot, now: Now) -> BackfillEvaluation:
-    """
-    What the machine says of a slot; no expression is asked whose answer is not needed.
-    """
+    """What the machine says of a slot; no expression is asked whose answer is not needed."""
     known = machine.backfill.get(slot.number)
     policy = machine.facts.policy
     about = JobEvaluation(policy, lambda: slot_ad(machine, slot, now=now.time), None, now.context)

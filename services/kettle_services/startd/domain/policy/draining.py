@@ -26,14 +26,14 @@ from kettle_services.startd.domain.state.slot_transitions import retire
 DRAINING: Final = 1014
 """VacateReasonCode StartdDraining."""
 _CALLED_OFF: Final = frozenset({DRAINING, PREEMPTING_RANK})
-"""Why jobs retire that go on after all when draining is cancelled: who waited for their slots was sent away by it."""
+"""
+Why jobs retire that go on after all when draining is cancelled: who waited for their slots was sent away by it.
+"""
 _ORDER: Final[tuple[Speed, ...]] = ("graceful", "quick", "fast")
 
 
 class DrainRefused(Exception):  # noqa: N818 - a refusal is an answer, not an error
-    """
-    A wish that is not granted; nothing has changed.
-    """
+    """A wish that is not granted; nothing has changed."""
 
 
 def begin(machine: Machine, wish: DrainInForce, check: str, now: Now) -> list[Change]:
@@ -59,9 +59,7 @@ def begin(machine: Machine, wish: DrainInForce, check: str, now: Now) -> list[Ch
 
 
 def _unfit(machine: Machine, check: str, now: Now) -> str:
-    """
-    The name of a slot that does not meet the check; empty if all do.
-    """
+    """The name of a slot that does not meet the check; empty if all do."""
     expression = parse(check)
     for ad in slot_ads(machine, now=now.time):
         try:

@@ -1,6 +1,4 @@
-"""
-One look at the whole machine: what its policy does to each slot now.
-"""
+"""One look at the whole machine: what its policy does to each slot now."""
 
 from kettle_services.startd.domain.ads import question, slot_ad
 from kettle_services.startd.domain.slots.slot import Slot
@@ -12,9 +10,7 @@ from kettle_services.startd.domain.state.slot_transitions import state_of, step
 
 
 def evaluate(machine: Machine, now: Now) -> list[Change]:
-    """
-    What the policy does to the slots that are claimed.
-    """
+    """What the policy does to the slots that are claimed."""
     changes: list[Change] = []
     for claim in machine.claims.values():
         if _concerned(machine, claim):
@@ -23,9 +19,7 @@ def evaluate(machine: Machine, now: Now) -> list[Change]:
 
 
 def _concerned(machine: Machine, claim: Claim) -> bool:
-    """
-    Whether anything may happen to a claim by itself: with no policy, nothing does until it is ended.
-    """
+    """Whether anything may happen to a claim by itself: with no policy, nothing does until it is ended."""
     policy = machine.policy_of(claim)
     match state_of(claim):
         case _, "Idle":
@@ -37,9 +31,7 @@ def _concerned(machine: Machine, claim: Claim) -> bool:
 
 
 def owned(machine: Machine, now: Now) -> frozenset[int]:
-    """
-    Numbers of the slots that the machine's owner has for himself now.
-    """
+    """Numbers of the slots that the machine's owner has for himself now."""
     return frozenset(slot.number for slot in machine.facts.slots if _is_owners(machine, slot, now))
 
 

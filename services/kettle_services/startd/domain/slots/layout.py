@@ -1,6 +1,4 @@
-"""
-How slot types divide a machine.
-"""
+"""How slot types divide a machine."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -13,20 +11,22 @@ from kettle_services.startd.domain.slots.resources import Resources, of_names
 from kettle_services.startd.domain.slots.slot import Slot, whole_machine
 
 Share = int | str
-"""An amount (cores, MiB, KiB, pieces), a part of the machine ("25%", "1/4"), or "auto": an equal part of what is left."""
+"""
+An amount (cores, MiB, KiB, pieces), a part of the machine ("25%", "1/4"), or "auto": an equal part of what is left.
+"""
 
 _PERCENT: Final = re.compile(r"(\d+(?:\.\d+)?)\s*%")
 _FRACTION: Final = re.compile(r"(\d+)\s*/\s*([1-9]\d*)")
 
 
 _NONE: Final = (0, "0", "auto")
-"""What may be said of a resource that the machine does not have: one file of settings can serve many machines."""
+"""
+What may be said of a resource that the machine does not have: one file of settings can serve many machines.
+"""
 
 
 class SlotType(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """
-    So many slots that are alike.
-    """
+    """So many slots that are alike."""
 
     count: int = 1
     partitionable: bool = False
@@ -37,9 +37,7 @@ class SlotType(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Of custom resources, by tag; those that are not named are "auto"."""
 
     def share(self, name: str) -> Share:
-        """
-        What it says about a resource, by its name in ads.
-        """
+        """What it says about a resource, by its name in ads."""
         if name in {"Cpus", "Memory", "Disk"}:
             return {"Cpus": self.cpus, "Memory": self.memory, "Disk": self.disk}[name]
         named = {tag.lower(): share for tag, share in self.resources.items()}
@@ -47,9 +45,7 @@ class SlotType(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class LayoutError(ValueError):
-    """
-    The slot types cannot divide this machine; the message is a sentence that says why.
-    """
+    """The slot types cannot divide this machine; the message is a sentence that says why."""
 
 
 def lay_out(
@@ -111,9 +107,7 @@ def _check(types: Sequence[SlotType], total: Resources) -> None:
 
 
 def _divide(name: str, whole: int, types: Sequence[SlotType], kinds: Sequence[int]) -> list[int]:
-    """
-    How much of one resource each slot gets; what cannot be divided evenly goes to the first ones.
-    """
+    """How much of one resource each slot gets; what cannot be divided evenly goes to the first ones."""
     shares = [
         _amount(types[kind - 1].share(name), whole, f"{name.lower()} of slot type {kind}") for kind in kinds
     ]
@@ -132,9 +126,7 @@ def _divide(name: str, whole: int, types: Sequence[SlotType], kinds: Sequence[in
 
 
 def _amount(share: Share, whole: int, what: str) -> int | None:
-    """
-    None: an equal part of what is left.
-    """
+    """None: an equal part of what is left."""
     if isinstance(share, int):
         if share >= 0:
             return share

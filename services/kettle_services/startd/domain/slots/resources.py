@@ -1,6 +1,4 @@
-"""
-What a machine has, what a job asks for, and how much of it a dynamic slot gets.
-"""
+"""What a machine has, what a job asks for, and how much of it a dynamic slot gets."""
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -21,9 +19,7 @@ from kettle.classad import (
 
 
 class Resources(msgspec.Struct, frozen=True):
-    """
-    An amount of a machine.
-    """
+    """An amount of a machine."""
 
     cpus: int
     memory: int
@@ -31,7 +27,9 @@ class Resources(msgspec.Struct, frozen=True):
     disk: int
     """KiB."""
     custom: dict[str, int] = {}
-    """Of each resource that the administrator or a discovery has named (MACHINE_RESOURCE_<tag>), by its tag."""
+    """
+    Of each resource that the administrator or a discovery has named (MACHINE_RESOURCE_<tag>), by its tag.
+    """
 
     def __sub__(self, other: "Resources") -> "Resources":
         left = {tag: count - other.custom.get(tag, 0) for tag, count in self.custom.items()}
@@ -43,16 +41,12 @@ class Resources(msgspec.Struct, frozen=True):
         return Resources(self.cpus + other.cpus, self.memory + other.memory, self.disk + other.disk, both)
 
     def fits(self, room: "Resources") -> bool:
-        """
-        Whether there is room for it.
-        """
+        """Whether there is room for it."""
         own = self.cpus <= room.cpus and self.memory <= room.memory and self.disk <= room.disk
         return own and all(count <= room.custom.get(tag, 0) for tag, count in self.custom.items())
 
     def within(self, room: "Resources") -> "Resources":
-        """
-        As much of it as there is room for, and never less than nothing.
-        """
+        """As much of it as there is room for, and never less than nothing."""
         return Resources(
             max(0, min(self.cpus, room.cpus)),
             max(0, min(self.memory, room.memory)),
@@ -61,16 +55,12 @@ class Resources(msgspec.Struct, frozen=True):
         )
 
     def named(self) -> dict[str, int]:
-        """
-        Each amount by the name that it has in ads.
-        """
+        """Each amount by the name that it has in ads."""
         return {"Cpus": self.cpus, "Memory": self.memory, "Disk": self.disk, **self.custom}
 
 
 def of_names(amounts: Mapping[str, int]) -> Resources:
-    """
-    The inverse of `Resources.named`.
-    """
+    """The inverse of `Resources.named`."""
     custom = {name: amount for name, amount in amounts.items() if name not in STANDARD}
     return Resources(amounts["Cpus"], amounts["Memory"], amounts["Disk"], custom)
 
@@ -83,12 +73,12 @@ QUANTA: Final[Mapping[str, int]] = {"Memory": 128, "Disk": 1024}
 
 
 class Carving(msgspec.Struct, frozen=True):
-    """
-    How the size of a dynamic slot follows from what its job requests.
-    """
+    """How the size of a dynamic slot follows from what its job requests."""
 
     modify: dict[str, Node] = {}
-    """By the resource's name: an expression of the job (its target is the slot) in the place of rounding up to `QUANTA`."""
+    """
+    By the resource's name: an expression of the job (its target is the slot) in the place of rounding up to `QUANTA`.
+    """
     must: bool = False
     """The request as it is is not tried where the modified one does not fit (MUST_MODIFY_REQUEST_EXPRS)."""
 

@@ -1,6 +1,4 @@
-"""
-The slots that a machine is divided into, and the devices that belong to them.
-"""
+"""The slots that a machine is divided into, and the devices that belong to them."""
 
 import re
 from collections.abc import Mapping
@@ -15,13 +13,13 @@ from kettle_wire.ads import Ad, Expr
 _NOT_NAME: Final = re.compile(r"[^A-Za-z0-9_]")
 
 LOCAL: Final = 0
-"""Number of the slot of the jobs that run where they were submitted: it is not a part of the machine that is shared out."""
+"""
+Number of the slot of the jobs that run where they were submitted: it is not a part of the machine that is shared out.
+"""
 
 
 class Device(msgspec.Struct, frozen=True):
-    """
-    One piece of a custom resource that has an id, with what is known about it.
-    """
+    """One piece of a custom resource that has an id, with what is known about it."""
 
     id: str
     properties: Ad
@@ -30,9 +28,7 @@ class Device(msgspec.Struct, frozen=True):
 
 
 def device(name: str, properties: Ad) -> Device:
-    """
-    A device with these properties, whose nested ad tells its id too.
-    """
+    """A device with these properties, whose nested ad tells its id too."""
     known = {key: value for key, value in properties.items() if key.lower() != "id"}
     return Device(name, known, Expr(unparse(ClassAd.from_wire({"Id": name, **known}))))
 
@@ -42,16 +38,12 @@ Devices = Mapping[str, Mapping[str, Device]]
 
 
 def attribute_of(tag: str, name: str) -> str:
-    """
-    The attribute in which a slot tells about a device.
-    """
+    """The attribute in which a slot tells about a device."""
     return f"{tag}_{_NOT_NAME.sub('_', name)}"
 
 
 class Slot(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    A part of the machine: given to a claim as a whole, or (`partitionable`) carved into dynamic slots.
-    """
+    """A part of the machine: given to a claim as a whole, or (`partitionable`) carved into dynamic slots."""
 
     number: int
     """From 1; its name is `slot<number>@<machine>`.  `LOCAL` is `local@<machine>`."""
@@ -73,7 +65,5 @@ def local_slot(total: Resources) -> Slot:
 
 
 def whole_machine(total: Resources, devices: Mapping[str, tuple[str, ...]] | None = None) -> tuple[Slot, ...]:
-    """
-    One partitionable slot with everything.
-    """
+    """One partitionable slot with everything."""
     return (Slot(number=1, type=0, partitionable=True, total=total, devices=dict(devices or {})),)

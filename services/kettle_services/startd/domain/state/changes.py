@@ -11,26 +11,20 @@ from kettle_wire.jobs import JobId
 
 
 class Claimed(msgspec.Struct, frozen=True, tag="claimed"):
-    """
-    A claim was accepted.
-    """
+    """A claim was accepted."""
 
     claim: Claim
 
 
 class Renewed(msgspec.Struct, frozen=True, tag="renewed"):
-    """
-    Leases go on until `deadline`.
-    """
+    """Leases go on until `deadline`."""
 
     claims: list[str]
     deadline: float
 
 
 class AttemptAccepted(msgspec.Struct, frozen=True, tag="begun"):
-    """
-    An attempt was accepted; whatever happens now ends in a final report.
-    """
+    """An attempt was accepted; whatever happens now ends in a final report."""
 
     claim: str
     attempt: RunningAttempt
@@ -39,9 +33,7 @@ class AttemptAccepted(msgspec.Struct, frozen=True, tag="begun"):
 
 
 class StarterConnected(msgspec.Struct, frozen=True, tag="met"):
-    """
-    The attempt's starter has said hello.
-    """
+    """The attempt's starter has said hello."""
 
     claim: str
     pid: int
@@ -49,9 +41,7 @@ class StarterConnected(msgspec.Struct, frozen=True, tag="met"):
 
 
 class AttemptSuspended(msgspec.Struct, frozen=True, tag="suspended"):
-    """
-    The attempt's processes are to stand still.
-    """
+    """The attempt's processes are to stand still."""
 
     claim: str
     clock: float
@@ -61,9 +51,7 @@ class AttemptSuspended(msgspec.Struct, frozen=True, tag="suspended"):
 
 
 class AttemptContinued(msgspec.Struct, frozen=True, tag="continued"):
-    """
-    The attempt's processes are to go on.
-    """
+    """The attempt's processes are to go on."""
 
     claim: str
     clock: float
@@ -73,9 +61,7 @@ class AttemptContinued(msgspec.Struct, frozen=True, tag="continued"):
 
 
 class OwnerOrderChanged(msgspec.Struct, frozen=True, tag="ordered"):
-    """
-    The job's owner wants its processes to stand still, or does not want it any more.
-    """
+    """The job's owner wants its processes to stand still, or does not want it any more."""
 
     claim: str
     still: bool
@@ -86,9 +72,7 @@ class OwnerOrderChanged(msgspec.Struct, frozen=True, tag="ordered"):
 
 
 class AttemptStopped(msgspec.Struct, frozen=True, tag="stopped"):
-    """
-    The attempt is to be ended.
-    """
+    """The attempt is to be ended."""
 
     claim: str
     stop: StopOrder
@@ -97,9 +81,7 @@ class AttemptStopped(msgspec.Struct, frozen=True, tag="stopped"):
 
 
 class AttemptFinished(msgspec.Struct, frozen=True, tag="over"):
-    """
-    The attempt's final report, number `sequence`, is on disk.
-    """
+    """The attempt's final report, number `sequence`, is on disk."""
 
     claim: str
     job: JobId
@@ -110,18 +92,14 @@ class AttemptFinished(msgspec.Struct, frozen=True, tag="over"):
 
 
 class PastAttemptsRecorded(msgspec.Struct, frozen=True, tag="remembered"):
-    """
-    Attempts of the claim that are over: a late repeat of their activation must not run them again.
-    """
+    """Attempts of the claim that are over: a late repeat of their activation must not run them again."""
 
     claim: str
     done: list[tuple[JobId, int]]
 
 
 class ClaimClosing(msgspec.Struct, frozen=True, tag="closing"):
-    """
-    The claim ends with its attempt.
-    """
+    """The claim ends with its attempt."""
 
     claim: str
     reason: str
@@ -132,9 +110,7 @@ class ClaimClosing(msgspec.Struct, frozen=True, tag="closing"):
 
 
 class Reopened(msgspec.Struct, frozen=True, tag="reopened"):
-    """
-    The claim goes on after its attempt: what was to end it has gone away.
-    """
+    """The claim goes on after its attempt: what was to end it has gone away."""
 
     claim: str
     at: float
@@ -142,33 +118,25 @@ class Reopened(msgspec.Struct, frozen=True, tag="reopened"):
 
 
 class ClaimWaiting(msgspec.Struct, frozen=True, tag="waiting"):
-    """
-    A claim is to have what others have as soon as they are gone.
-    """
+    """A claim is to have what others have as soon as they are gone."""
 
     claim: Claim
 
 
 class ClaimRemoved(msgspec.Struct, frozen=True, tag="gone"):
-    """
-    The claim is over; its resources are free, or pass to the claim that waits for them.
-    """
+    """The claim is over; its resources are free, or pass to the claim that waits for them."""
 
     claim: str
 
 
 class Draining(msgspec.Struct, frozen=True, tag="draining"):
-    """
-    The machine is to be emptied; a wish before it counts no more.
-    """
+    """The machine is to be emptied; a wish before it counts no more."""
 
     drain: DrainInForce
 
 
 class Drained(msgspec.Struct, frozen=True, tag="drained"):
-    """
-    The machine is in use again.
-    """
+    """The machine is in use again."""
 
     at: float
     """Seconds since the epoch."""

@@ -1,6 +1,4 @@
-"""
-Claims and attempts of one machine, and the wish to have it empty.
-"""
+"""Claims and attempts of one machine, and the wish to have it empty."""
 
 import hmac
 from typing import Literal
@@ -17,9 +15,7 @@ from kettle_wire.jobs import JobId
 
 
 class Now(msgspec.Struct, frozen=True):
-    """
-    The moment of a decision, on both clocks.
-    """
+    """The moment of a decision, on both clocks."""
 
     clock: float
     """Seconds since boot: leases."""
@@ -33,9 +29,7 @@ class Now(msgspec.Struct, frozen=True):
 
 
 class StopOrder(msgspec.Struct, frozen=True):
-    """
-    The attempt is to be ended, and its final report shall say this.
-    """
+    """The attempt is to be ended, and its final report shall say this."""
 
     code: int
     reason: str
@@ -48,9 +42,7 @@ class StopOrder(msgspec.Struct, frozen=True):
 
 
 class RunningAttempt(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    An attempt without a final report.
-    """
+    """An attempt without a final report."""
 
     job: JobId
     attempt: int
@@ -69,7 +61,9 @@ class RunningAttempt(msgspec.Struct, frozen=True, kw_only=True):
     suspension: float = 0.0
     """Seconds of suspensions that are over."""
     still: bool = False
-    """Its owner wants it to stand still, whatever the policy of the machine says; its time goes on meanwhile."""
+    """
+    Its owner wants it to stand still, whatever the policy of the machine says; its time goes on meanwhile.
+    """
     ordered: int = 0
     """Number of the last order of its owner, 0 before the first."""
     pid: int = 0
@@ -79,28 +73,24 @@ class RunningAttempt(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def stands_still(self) -> bool:
-        """
-        Whether the machine or the owner of the job, or both, want it so.
-        """
+        """Whether the machine or the owner of the job, or both, want it so."""
         return self.still or self.suspended is not None
 
     def run_time(self, clock: float) -> float:
-        """
-        Seconds that it has run at a moment, suspensions by the machine not counted.
-        """
+        """Seconds that it has run at a moment, suspensions by the machine not counted."""
         return (clock if self.suspended is None else self.suspended) - self.clock - self.suspension
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    A slot that belongs to a schedd for a while: a dynamic one that was carved for it, or a static one.
-    """
+    """A slot that belongs to a schedd for a while: a dynamic one that was carved for it, or a static one."""
 
     key: ClaimKey
     schedd: str
     submitter: str
     slot: int
-    """Number that no other claim of the machine has: that of the dynamic slot, and of the account that jobs run as."""
+    """
+    Number that no other claim of the machine has: that of the dynamic slot, and of the account that jobs run as.
+    """
     resources: Resources
     lease: float
     deadline: float
@@ -115,11 +105,15 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     ending: str = ""
     """Why it ends as soon as its attempt is over; empty: it goes on."""
     then: StopOrder | None = None
-    """How its attempt is ended if it is not over with its retirement time; None where it is being ended already."""
+    """
+    How its attempt is ended if it is not over with its retirement time; None where it is being ended already.
+    """
     entered: float = 0.0
     """When it came into its state, seconds since the epoch; 0: when it was made."""
     rank: float = 0.0
-    """RANK of the machine for the job that runs on it or ran last, before the first for the one that asked for it."""
+    """
+    RANK of the machine for the job that runs on it or ran last, before the first for the one that asked for it.
+    """
     parent: int = 1
     """Number of the slot that it was carved out of, or that it is."""
     whole: bool = False
@@ -127,12 +121,12 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     devices: dict[str, list[str]] = {}
     """Ids of custom resources that are assigned to it, by tag."""
     after: list[str] = []
-    """Claims for whose resources it waits; it has those of the others already, and no slot before it has all."""
+    """
+    Claims for whose resources it waits; it has those of the others already, and no slot before it has all.
+    """
 
     def proves(self, key: ClaimKey) -> bool:
-        """
-        Whether `key` is the right to use this claim.
-        """
+        """Whether `key` is the right to use this claim."""
         return hmac.compare_digest(self.key.secret.encode(), key.secret.encode())
 
     @property
@@ -144,15 +138,11 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def preempting(self) -> bool:
-        """
-        Whether it is being ended now: its lease is not renewed any more.
-        """
+        """Whether it is being ended now: its lease is not renewed any more."""
         return bool(self.ending) and (self.attempt is None or self.attempt.stop is not None)
 
     def attempt_id(self) -> AttemptId | None:
-        """
-        The attempt that has no final report yet.
-        """
+        """The attempt that has no final report yet."""
         if self.attempt is None:
             return None
         return AttemptId(self.key.claim, self.attempt.job, self.attempt.attempt)
@@ -163,9 +153,7 @@ Speed = Literal["graceful", "quick", "fast"]
 
 
 class DrainInForce(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    The machine is being emptied at somebody's wish.
-    """
+    """The machine is being emptied at somebody's wish."""
 
     id: str
     """Of the request; said again it changes nothing."""

@@ -1,6 +1,4 @@
-"""
-What a change makes of the claim that it happens to.  Total: what was recorded has happened.
-"""
+"""What a change makes of the claim that it happens to.  Total: what was recorded has happened."""
 
 from typing import assert_never
 
@@ -36,9 +34,7 @@ _replace = msgspec.structs.replace
 
 
 def after(claim: Claim, change: OfClaim) -> Claim:
-    """
-    The claim after a change of its own.
-    """
+    """The claim after a change of its own."""
     match change:
         case AttemptAccepted(attempt=attempt, rank=rank):
             liked = claim.rank if rank is None else rank
@@ -89,9 +85,7 @@ def _attempt(
 
 
 def _running(attempt: RunningAttempt, clock: float) -> RunningAttempt:
-    """
-    The attempt without its suspension: it ends when the job goes on, and when it is told to end.
-    """
+    """The attempt without its suspension: it ends when the job goes on, and when it is told to end."""
     if attempt.suspended is None:
         return attempt
     spent = max(0.0, clock - attempt.suspended)
@@ -99,16 +93,12 @@ def _running(attempt: RunningAttempt, clock: float) -> RunningAttempt:
 
 
 def _moved(claim: Claim, at: float) -> Claim:
-    """
-    With the time of the change, if it is known.
-    """
+    """With the time of the change, if it is known."""
     return _replace(claim, changed=at) if at else claim
 
 
 def inherited(heir: Claim, gone: Claim) -> Claim:
-    """
-    A waiting claim with what one had for which it waits.
-    """
+    """A waiting claim with what one had for which it waits."""
     tags = {**heir.devices, **gone.devices}
     return _replace(
         heir,

@@ -1,6 +1,4 @@
-"""
-The machine: what it is, and the fold of everything that happened to its claims.
-"""
+"""The machine: what it is, and the fold of everything that happened to its claims."""
 
 import hmac
 from collections.abc import Iterable
@@ -33,9 +31,7 @@ _LONGEST_LEASE: Final = 2.0**31
 
 
 class Backfill(msgspec.Struct, frozen=True):
-    """
-    What a slot does for its owner while it does nothing for the pool.
-    """
+    """What a slot does for its owner while it does nothing for the pool."""
 
     activity: Literal["Idle", "Busy", "Killing"]
     since: float
@@ -49,9 +45,7 @@ class Backfill(msgspec.Struct, frozen=True):
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    What does not change while the startd lives.
-    """
+    """What does not change while the startd lives."""
 
     name: str
     """The machine's name, and the startd's."""
@@ -83,31 +77,23 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds since the epoch."""
 
     def slot_name(self, number: int) -> str:
-        """
-        Name of a slot.
-        """
+        """Name of a slot."""
         return f"local@{self.name}" if number == LOCAL else f"slot{number}@{self.name}"
 
     def name_of(self, claim: Claim) -> str:
-        """
-        Name of the slot that a claim has.
-        """
+        """Name of the slot that a claim has."""
         slot, _, _ = self.slot_name(claim.parent).partition("@")
         carved = "" if claim.whole else f"_{claim.slot}"
         return f"{slot}{carved}@{self.name}"
 
     def slot(self, name: str) -> Slot | None:
-        """
-        The slot of that name, if the machine is divided so.
-        """
+        """The slot of that name, if the machine is divided so."""
         slots = self.slots if self.local is None else (*self.slots, self.local)
         return next((slot for slot in slots if self.slot_name(slot.number) == name), None)
 
 
 class Machine:
-    """
-    All claims.  `apply` is the only way to change them, and is total: what was recorded has happened.
-    """
+    """All claims.  `apply` is the only way to change them, and is total: what was recorded has happened."""
 
     def __init__(self, facts: Facts, *, capability: str, local_capability: str = "") -> None:
         """
@@ -138,38 +124,28 @@ class Machine:
 
     @property
     def draining(self) -> bool:
-        """
-        Whether the machine is being emptied, or is kept empty.
-        """
+        """Whether the machine is being emptied, or is kept empty."""
         return self.stopping or self.drain is not None
 
     @property
     def start(self) -> str:
-        """
-        The START expression, which draining replaces.
-        """
+        """The START expression, which draining replaces."""
         if self.stopping:
             return "false"
         return self.facts.policy.texts["START"] if self.drain is None else self.drain.start
 
     @property
     def shut(self) -> bool:
-        """
-        Whether it takes nothing new, whatever it is.
-        """
+        """Whether it takes nothing new, whatever it is."""
         return bool(self.trouble) or (self.draining and self.start.strip().lower() == "false")
 
     @property
     def shared(self) -> list[Claim]:
-        """
-        The claims on what is shared out to the pool.
-        """
+        """The claims on what is shared out to the pool."""
         return [claim for claim in self.claims.values() if not claim.local]
 
     def proves_match(self, slot: Slot, capability: str) -> bool:
-        """
-        Whether this is the secret of those who may claim a slot.
-        """
+        """Whether this is the secret of those who may claim a slot."""
         own = self.local_capability if slot.number == LOCAL else self.capability
         return bool(own) and hmac.compare_digest(capability.encode(), own.encode())
 
@@ -201,21 +177,15 @@ class Machine:
         return min(wanted, self.facts.max_lease)
 
     def policy_of(self, claim: Claim) -> PolicyExpressions:
-        """
-        What the jobs on a claim are subject to.
-        """
+        """What the jobs on a claim are subject to."""
         return self.facts.local_policy if claim.local else self.facts.policy
 
     def claims_on(self, slot: Slot) -> list[Claim]:
-        """
-        Claims that have this slot or a part of it.
-        """
+        """Claims that have this slot or a part of it."""
         return [claim for claim in self.claims.values() if claim.parent == slot.number]
 
     def _waiting_on(self, slot: Slot) -> list[Claim]:
-        """
-        Claims that have a part of this slot already, and wait for more of it.
-        """
+        """Claims that have a part of this slot already, and wait for more of it."""
         return [claim for claim in self.waiting.values() if claim.parent == slot.number]
 
     def open_to_claims(self, slot: Slot) -> bool:
@@ -234,16 +204,12 @@ class Machine:
         return not claims and not lacking and needed.fits(self._unclaimed())
 
     def offered(self, slot: Slot) -> Resources:
-        """
-        What a claim could get of a slot: what is left of a partitionable one, all of another.
-        """
+        """What a claim could get of a slot: what is left of a partitionable one, all of another."""
         left = self.free(slot)
         return left if slot.partitionable else msgspec.structs.replace(slot.total, disk=left.disk)
 
     def free(self, slot: Slot) -> Resources:
-        """
-        What no claim has of a slot.
-        """
+        """What no claim has of a slot."""
         left = slot.total
         if slot.number == LOCAL:
             return self._free_locally(left)
@@ -272,9 +238,7 @@ class Machine:
         return left
 
     def free_devices(self, slot: Slot) -> dict[str, list[str]]:
-        """
-        Ids of a slot that no claim has, by tag.
-        """
+        """Ids of a slot that no claim has, by tag."""
         used = {
             (tag, each)
             for claim in (*self.claims.values(), *self.waiting.values())
@@ -284,43 +248,31 @@ class Machine:
         return {tag: [each for each in ids if (tag, each) not in used] for tag, ids in slot.devices.items()}
 
     def free_number(self) -> int:
-        """
-        The lowest number that no claim has.
-        """
+        """The lowest number that no claim has."""
         taken = {claim.slot for claim in (*self.claims.values(), *self.waiting.values())}
         return next(number for number in range(1, len(taken) + 2) if number not in taken)
 
     def proven(self, key: ClaimKey) -> Claim | None:
-        """
-        The claim, if there is one and `key` is the right to use it.
-        """
+        """The claim, if there is one and `key` is the right to use it."""
         claim = self.claims.get(key.claim)
         return claim if claim is not None and claim.proves(key) else None
 
     def waits(self, key: ClaimKey) -> Claim | None:
-        """
-        The claim that waits for a slot, if there is one and `key` is the right to use it.
-        """
+        """The claim that waits for a slot, if there is one and `key` is the right to use it."""
         claim = self.waiting.get(key.claim)
         return claim if claim is not None and claim.proves(key) else None
 
     def of_schedd(self, schedd: str) -> Iterable[Claim]:
-        """
-        Its claims.
-        """
+        """Its claims."""
         return [claim for claim in self.claims.values() if claim.schedd == schedd]
 
     def next_deadline(self) -> float | None:
-        """
-        When the next lease ends; claims that are being ended already do not count.
-        """
+        """When the next lease ends; claims that are being ended already do not count."""
         live = [claim.deadline for claim in self.claims.values() if not claim.preempting]
         return min((*live, *(claim.deadline for claim in self.waiting.values())), default=None)
 
     def apply(self, change: Change) -> None:
-        """
-        Fold one change.
-        """
+        """Fold one change."""
         match change:
             case Claimed(claim=claim):
                 self.claims[claim.key.claim] = claim
@@ -361,9 +313,7 @@ class Machine:
             (self.waiting if heir.after else self.claims)[heir.key.claim] = heir
 
     def waits_for(self, claim: Claim) -> Claim | None:
-        """
-        The claim for which another one makes room.
-        """
+        """The claim for which another one makes room."""
         return next((heir for heir in self.waiting.values() if claim.key.claim in heir.after), None)
 
     def _apply_to_claim(self, change: OfClaim) -> None:
@@ -379,18 +329,14 @@ class Machine:
             self._done.setdefault(claim, set()).update(done)
 
     def snapshot(self) -> list[Change]:
-        """
-        Changes whose fold is this machine.
-        """
+        """Changes whose fold is this machine."""
         done = [PastAttemptsRecorded(claim, sorted(attempts)) for claim, attempts in self._done.items()]
         drain = [Draining(self.drain)] if self.drain is not None else []
         waiting = [ClaimWaiting(claim) for claim in self.waiting.values()]
         return [*(Claimed(claim) for claim in self.claims.values()), *waiting, *done, *drain]
 
     def copy(self) -> "Machine":
-        """
-        A machine that can be changed independently: to try what would be if.
-        """
+        """A machine that can be changed independently: to try what would be if."""
         twin = Machine(self.facts, capability=self.capability, local_capability=self.local_capability)
         twin.claims, twin.waiting = dict(self.claims), dict(self.waiting)
         twin.drain, twin.trouble = self.drain, self.trouble
@@ -398,15 +344,11 @@ class Machine:
         return twin
 
     def used(self, claim: str) -> bool:
-        """
-        Whether an attempt has ended on a claim.
-        """
+        """Whether an attempt has ended on a claim."""
         return bool(self._done.get(claim))
 
     def knows(self, claim: str, job: JobId, attempt: int) -> bool:
-        """
-        Whether this attempt runs or ran here.
-        """
+        """Whether this attempt runs or ran here."""
         found = self.claims.get(claim)
         if found is None:
             return False

@@ -66,9 +66,7 @@ class PolicyError(ValueError):
 
 
 class PolicyExpressions:
-    """
-    All expressions; those that are not given have their defaults.
-    """
+    """All expressions; those that are not given have their defaults."""
 
     def __init__(self, texts: Mapping[str, str] = DEFAULTS) -> None:
         """
@@ -82,29 +80,21 @@ class PolicyExpressions:
         self._nodes: Final = {name: _compiled(name, text) for name, text in self.texts.items()}
 
     def node(self, name: str) -> Node:
-        """
-        The compiled expression.
-        """
+        """The compiled expression."""
         return self._nodes[name]
 
     def literal(self, name: str) -> bool:
-        """
-        Whether an expression is the same for every slot and job at every time.
-        """
+        """Whether an expression is the same for every slot and job at every time."""
         return isinstance(self._nodes[name], Literal)
 
     @cached_property
     def watches(self) -> bool:
-        """
-        Whether it has to be asked again and again about jobs that run.
-        """
+        """Whether it has to be asked again and again about jobs that run."""
         return not all(self.literal(name) and not is_true(evaluate(self.node(name))) for name in _LOOKED_AT)
 
     @property
     def ranks(self) -> bool:
-        """
-        Whether it likes some jobs more than others.
-        """
+        """Whether it likes some jobs more than others."""
         return self.texts["RANK"] != DEFAULTS["RANK"]
 
     def keeps(self, job: Ad) -> Ad:
@@ -124,39 +114,27 @@ def _compiled(name: str, text: str) -> Node:
 
 
 class SlotEvaluation(Protocol):
-    """
-    A policy, as it is asked about one slot at one moment.
-    """
+    """A policy, as it is asked about one slot at one moment."""
 
     def holds(self, name: str) -> bool:
-        """
-        Whether an expression is true.
-        """
+        """Whether an expression is true."""
         ...
 
     def refuses(self, name: str) -> bool:
-        """
-        Whether an expression is false, and not only unknown, of the slot alone.
-        """
+        """Whether an expression is false, and not only unknown, of the slot alone."""
         ...
 
     def seconds(self, name: str) -> float:
-        """
-        A time span; of the two that a job may shorten, the shorter one.
-        """
+        """A time span; of the two that a job may shorten, the shorter one."""
         ...
 
     def hold_reason(self) -> tuple[str, int]:
-        """
-        WANT_HOLD_REASON, empty if it is no text, and WANT_HOLD_SUBCODE.
-        """
+        """WANT_HOLD_REASON, empty if it is no text, and WANT_HOLD_SUBCODE."""
         ...
 
 
 class JobEvaluation:
-    """
-    A policy asked about a slot, and the job that runs on it or asks for it.
-    """
+    """A policy asked about a slot, and the job that runs on it or asks for it."""
 
     def __init__(
         self,
@@ -165,9 +143,7 @@ class JobEvaluation:
         job: Ad | None = None,
         context: Context | None = None,
     ) -> None:
-        """
-        `slot` makes the slot's ad; it is called if an expression needs one.
-        """
+        """`slot` makes the slot's ad; it is called if an expression needs one."""
         self._policy = policy
         self._make = slot
         self._job = None if job is None else ClassAd.from_wire(job)
@@ -185,29 +161,21 @@ class JobEvaluation:
             return None
 
     def holds(self, name: str) -> bool:
-        """
-        Whether an expression is true.
-        """
+        """Whether an expression is true."""
         value = self._value(name)
         return value is not None and is_true(value)
 
     def refuses(self, name: str) -> bool:
-        """
-        Whether an expression is false, and not only unknown, of the slot alone.
-        """
+        """Whether an expression is false, and not only unknown, of the slot alone."""
         value = self._value(name, alone=True)
         return value is False or (_number(value) == 0 and value is not None)
 
     def number(self, name: str) -> float:
-        """
-        A number; 0 for whatever is none.
-        """
+        """A number; 0 for whatever is none."""
         return _number(self._value(name)) or 0.0
 
     def seconds(self, name: str) -> float:
-        """
-        A time span; of the two that a job may shorten, the shorter one.
-        """
+        """A time span; of the two that a job may shorten, the shorter one."""
         own = _number(self._value(name))
         span = float(DEFAULTS[name]) if own is None else own
         if self._job is not None and name in _OF_JOB and _OF_JOB[name] in self._job:
@@ -219,9 +187,7 @@ class JobEvaluation:
         return span
 
     def hold_reason(self) -> tuple[str, int]:
-        """
-        WANT_HOLD_REASON, empty if it is no text, and WANT_HOLD_SUBCODE.
-        """
+        """WANT_HOLD_REASON, empty if it is no text, and WANT_HOLD_SUBCODE."""
         reason = self._value("WANT_HOLD_REASON")
         return reason if isinstance(reason, str) else "", int(self.number("WANT_HOLD_SUBCODE"))
 

@@ -17,9 +17,7 @@ _T = TypeVar("_T")
 
 
 def as_spelt_now(claim: Claim, facts: Facts) -> Claim:
-    """
-    A recorded claim in whose names what it has is counted as given.
-    """
+    """A recorded claim in whose names what it has is counted as given."""
     spelt = {tag.lower(): tag for tag in (GPUS, *facts.total.custom)}
 
     def respelt(by_tag: Mapping[str, _T]) -> dict[str, _T]:

@@ -44,9 +44,7 @@ _REASON_CHARS: Final = 1000
 
 
 def state_of(claim: Claim) -> tuple[State, Activity]:
-    """
-    Where a claimed slot is.
-    """
+    """Where a claimed slot is."""
     attempt = claim.attempt
     if attempt is None:
         return ("Preempting", "Killing") if claim.ending else ("Claimed", "Idle")
@@ -62,9 +60,7 @@ def state_of(claim: Claim) -> tuple[State, Activity]:
 
 
 def step(claim: Claim, asked: SlotEvaluation, now: Now) -> list[Change]:
-    """
-    What the policy does to a claimed slot now.
-    """
+    """What the policy does to a claimed slot now."""
     match state_of(claim):
         case "Claimed", "Idle":
             return [ClaimRemoved(claim.key.claim)] if asked.refuses("START") else []
@@ -101,9 +97,7 @@ def _retiring(claim: Claim, asked: SlotEvaluation, now: Now) -> list[Change]:
 
 
 def _suspend(claim: Claim, asked: SlotEvaluation, now: Now) -> list[Change]:
-    """
-    What has no starter yet has no process that could stand still.
-    """
+    """What has no starter yet has no process that could stand still."""
     there = claim.attempt is not None and claim.attempt.pid
     return (
         [AttemptSuspended(claim.key.claim, now.clock, now.time)] if there and asked.holds("SUSPEND") else []
@@ -154,9 +148,7 @@ def _retired(claim: Claim, asked: SlotEvaluation, now: Now) -> bool:
 
 
 def _preempted(asked: SlotEvaluation) -> StopOrder:
-    """
-    Why PREEMPT ends a job, and whether it is held for it.
-    """
+    """Why PREEMPT ends a job, and whether it is held for it."""
     reason = "PREEMPT of the machine became true"
     if not asked.holds("WANT_HOLD"):
         return StopOrder(PREEMPTED, reason)
