@@ -23,12 +23,12 @@ from typing import Annotated, Any, Final, Literal, cast, get_args, get_origin
 
 import msgspec
 
-from kettle.pool.personal import PERSONAL
+from kettle.pool.personal_settings import PERSONAL
 from kettle.runtime import Settings
 from kettle.runtime.settings import RESERVED, RESERVED_PREFIXES
-from kettle.schemas import Document, asyncapi, documents, incompatible, text
-from kettle.schemas.generation import structs
-from kettle.schemas.meanings import meanings
+from kettle.schema_generation import Document, asyncapi, documents, incompatible, text
+from kettle.schema_generation.field_descriptions import meanings
+from kettle.schema_generation.json_schema import structs
 from kettle.submit.commands import NAMES as SUBMIT
 from kettle_services.cli.commands import GROUPS, module_of
 from kettle_services.condor.start import COMMANDS as CONDOR

@@ -10,8 +10,8 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from kettle.testing import lanes
-from kettle.testing.places import NotHereError
+from kettle.testing.servers import selection
+from kettle.testing.servers.locations import NotHereError
 
 # Examples are searched, not timed: on a loaded machine a slow example is not a wrong one.
 hypothesis.settings.register_profile("kettle", deadline=None)
@@ -24,7 +24,7 @@ _ON_SERVERS = {"contract", "integration", "scenario"}
 
 def pytest_configure(config: pytest.Config) -> None:
     try:
-        lanes.lane()
+        selection.lane()
     except ValueError as error:
         raise pytest.UsageError(str(error)) from error
     if not hasattr(config, "workerinput"):  # once, not in each worker of pytest-xdist
@@ -47,7 +47,7 @@ def lane() -> Iterator[None]:
     """The servers of the run, in a lane that has such."""
     with ExitStack() as stack:
         try:
-            stack.enter_context(lanes.opened())
+            stack.enter_context(selection.opened())
         except NotHereError as error:
             pytest.skip(str(error))
         yield
@@ -57,11 +57,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if (kind := _kind(item)) in _NEEDS:
             item.add_marker(_NEEDS[kind])
-    if lanes.servers_are_ours():
+    if selection.servers_are_ours():
         return
     reasons = {
-        "breaks_servers": f"breaks servers, and those of the lane {lanes.lane()} are for all tests",
-        "writes_credentials": f"admits another pool, and who is admitted by the servers of the lane {lanes.lane()} is not ours to say",
+        "breaks_servers": f"breaks servers, and those of the lane {selection.lane()} are for all tests",
+        "writes_credentials": f"admits another pool, and who is admitted by the servers of the lane {selection.lane()} is not ours to say",
     }
     for item in items:
         for marker, reason in reasons.items():

@@ -14,7 +14,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from kettle.schemas import asyncapi, text
+from kettle.schema_generation import asyncapi, text
 
 DATA = Path(__file__).parent / "data"
 

@@ -21,8 +21,8 @@ from kettle.classad import (
 )
 from kettle.classad.functions import FUNCTIONS
 from kettle.classad.nodes import Call
-from kettle.classad.referencing import children
-from kettle.testing.engines import ENGINES, Engine
+from kettle.classad.reference_analysis import children
+from kettle.testing.evaluators import ENGINES, Engine
 
 DATA = Path(__file__).parent / "data"
 CONTEXT = Context(now=lambda: 1_767_225_600, random=random.Random(0).random, home={"root": "/root"}.get)

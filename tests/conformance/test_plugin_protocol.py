@@ -5,7 +5,7 @@ Our half of the file-transfer plugin protocol beside HTCondor's bindings, which 
 import pytest
 
 from kettle.transfer.plugin import Move
-from kettle.transfer.protocol import answer, capabilities, question
+from kettle.transfer.plugin_protocol import answer, capabilities, question
 
 classad2 = pytest.importorskip("classad2", reason="HTCondor's bindings, from the package htcondor")
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from kettle.bindings.event_log import JobEventLog
+from kettle.bindings.job_event_log import JobEventLog
 from kettle.userlog import (
     Aborted,
     Checkpointed,

@@ -3,11 +3,11 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from kettle.testing.embedded import server_directory
-from kettle.testing.lanes import place
-from kettle.testing.places import Place
-from kettle.testing.worlds import World
-from kettle.testing.worlds import world as open_world
+from kettle.testing.bus_adapters import World
+from kettle.testing.bus_adapters import world as open_world
+from kettle.testing.servers.embedded import server_directory
+from kettle.testing.servers.locations import Place
+from kettle.testing.servers.selection import place
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -7,7 +7,7 @@ from contextlib import aclosing
 import pytest
 
 from kettle.bus.ports import BucketSpec, Bus, KeyChange, NoResponderError, WrongSequenceError
-from kettle.testing.worlds import World
+from kettle.testing.bus_adapters import World
 
 PATIENCE_S = 15.0
 Changes = AsyncGenerator[KeyChange | None, None]

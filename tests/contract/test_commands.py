@@ -16,8 +16,8 @@ from kettle.bus.ports import (
     ReplyTimeoutError,
     Served,
 )
+from kettle.testing.bus_adapters import World
 from kettle.testing.services import eventually
-from kettle.testing.worlds import World
 from kettle_wire.endpoint import Endpoint
 from kettle_wire.identity import Identity, daemon, user
 

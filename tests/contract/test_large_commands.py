@@ -8,15 +8,15 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from kettle.bus.chunks import Limits
+from kettle.bus.large_messages import Limits
+from kettle.bus.large_requests import LARGEST
 from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
 from kettle.bus.nats import NatsBus
-from kettle.bus.parts import LARGEST
 from kettle.bus.ports import Bus, RefusedError, Served
 from kettle.embedded import EmbeddedNats
 from kettle.embedded import Limits as ServerLimits
-from kettle.testing.embedded import EVERYTHING, server_directory
+from kettle.testing.servers.embedded import EVERYTHING, server_directory
 from kettle_wire.endpoint import Endpoint
 from kettle_wire.identity import Identity, daemon, user
 from kettle_wire.subjects import Subjects

@@ -6,7 +6,7 @@ import pytest
 
 from kettle.bus.leases import KeyLeases
 from kettle.bus.ports import BucketSpec, Bus
-from kettle.testing.worlds import World
+from kettle.testing.bus_adapters import World
 
 PATIENCE_S = 15.0
 TTL = 1.5

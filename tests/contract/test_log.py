@@ -10,7 +10,7 @@ import pytest_asyncio
 from kettle.eventsourcing.log import Answered, FencedError, Log
 from kettle.eventsourcing.memory import MemoryLog
 from kettle.storage import PgLog
-from kettle.testing.places import Place
+from kettle.testing.servers.locations import Place
 from kettle_wire.events import JobHeld, JobReleased, JobsChanged, Procs
 from kettle_wire.events import encode as encode_event
 from kettle_wire.frames import Entry, Frame, encode

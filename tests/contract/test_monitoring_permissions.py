@@ -6,11 +6,11 @@ from contextlib import AsyncExitStack, aclosing
 
 import pytest
 
-from kettle.auth.permissions import MONITOR, permissions
+from kettle.auth.bus_permissions import MONITOR, permissions
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import Bus, Post, RefusedError
 from kettle.embedded import EmbeddedNats, Permissions
-from kettle.testing.embedded import server_directory
+from kettle.testing.servers.embedded import server_directory
 from kettle_services.gateway.event_stream import stream_spec
 from kettle_services.gateway.settings import GatewaySettings
 from kettle_wire.identity import Identity, daemon, user

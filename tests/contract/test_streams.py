@@ -6,7 +6,7 @@ from contextlib import aclosing
 
 import pytest
 
-from kettle.bus.gather import Gather
+from kettle.bus.batching import Gather
 from kettle.bus.ports import (
     Batch,
     Bus,
@@ -17,8 +17,8 @@ from kettle.bus.ports import (
     StreamSpec,
     WrongSequenceError,
 )
+from kettle.testing.bus_adapters import World
 from kettle.testing.services import eventually
-from kettle.testing.worlds import World
 
 PATIENCE_S = 10.0
 

@@ -8,7 +8,7 @@ from contextlib import aclosing
 import pytest
 
 from kettle.bus.ports import Bus, BusError, Message, Post, StreamSpec, WrongSequenceError
-from kettle.testing.worlds import World
+from kettle.testing.bus_adapters import World
 
 PATIENCE_S = 10.0
 

@@ -11,11 +11,11 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from kettle.auth.permissions import permissions
+from kettle.auth.bus_permissions import permissions
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import BucketSpec, RefusedError, ReplyTimeoutError, Served, StreamSpec
 from kettle.embedded import EmbeddedNats, Permissions
-from kettle.testing.embedded import server_directory
+from kettle.testing.servers.embedded import server_directory
 from kettle_wire.commands import accounting, collector, negotiator, schedd, shadow, startd
 from kettle_wire.endpoint import Endpoint
 from kettle_wire.identity import Identity, daemon, visitor

@@ -9,7 +9,7 @@ import pytest_asyncio
 from kettle.eventsourcing.log import FencedError, Log, Row, WorkingSet
 from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.storage import PgLog, PgWorkingSet
-from kettle.testing.places import Place
+from kettle.testing.servers.locations import Place
 
 
 @pytest_asyncio.fixture(params=["memory", "postgres"])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kettle.testing.embedded import postgres_template, server_directory
+from kettle.testing.servers.embedded import postgres_template, server_directory
 from kettle.testing.services import Backend
 from kettle.testing.services import backend as a_backend
 

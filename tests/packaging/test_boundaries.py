@@ -108,7 +108,7 @@ def test_an_empty_tree_keeps_the_contracts(skeleton: Path, roots: list[Path]) ->
             "services know each other",
         ),
         ("libs/kettle/classad/values.py", "import kettle_services.schedd", "services over libraries"),
-        ("libs/kettle/classad/evaluating.py", "import kettle.storage", "libraries stand"),
+        ("libs/kettle/classad/evaluator.py", "import kettle.storage", "libraries stand"),
         ("schemas/kettle_wire/events.py", "import kettle.classad", "services over libraries"),
         ("services/kettle_services/astrologer/__init__.py", "", "services know each other"),
         ("libs/kettle/astrology/__init__.py", "", "libraries stand"),

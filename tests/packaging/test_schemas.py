@@ -7,7 +7,7 @@ import jsonschema
 import msgspec
 import pytest
 
-from kettle.schemas import asyncapi, documents, incompatible, text
+from kettle.schema_generation import asyncapi, documents, incompatible, text
 
 
 @pytest.fixture(scope="module")

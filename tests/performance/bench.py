@@ -21,8 +21,8 @@ import msgspec
 from kettle.client import select
 from kettle.embedded import EmbeddedPostgres
 from kettle.pool import processes
-from kettle.testing.figures import proportional_kib, say, summary
-from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.testing.measurements import proportional_kib, say, summary
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 
 HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parent.parent

@@ -20,7 +20,7 @@ import numpy as np
 from kettle.classad import ClassAd, evaluate_attribute, matches, parse, read_long
 from kettle.classad.columnar import Evaluator, Table
 from kettle.matchmaking import Demand, Explainer, Offer, allocate
-from kettle.testing.figures import summary
+from kettle.testing.measurements import summary
 from kettle.testing.pool_ads import START, jobs, long_form, machines, new_syntax
 from kettle_wire.ads.types import Ad, Expr
 

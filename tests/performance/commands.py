@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from kettle.testing.figures import say, summary
-from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.testing.measurements import say, summary
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_services.condor import launchers
 
 JOB: Final = "executable = /bin/true\ntransfer_executable = false\nrequirements = false\n"

@@ -22,7 +22,7 @@ import msgspec
 
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import BucketSpec, Served
-from kettle.testing.figures import processor_seconds, say, summary
+from kettle.testing.measurements import processor_seconds, say, summary
 from kettle.testing.pool_ads import jobs, machines
 from kettle.testing.services import Backend, backend
 from kettle_services.negotiator.settings import NegotiatorSettings

@@ -33,7 +33,7 @@ from kettle.eventsourcing.shard import Shard
 from kettle.eventsourcing.working_set import Checkpointer
 from kettle.projections import prepare
 from kettle.storage import PgCursors, PgLog, PgWorkingSet
-from kettle.testing.embedded import Servers, servers
+from kettle.testing.servers.embedded import Servers, servers
 from kettle_services.schedd.domain.queue.fold import Change, Queue
 from kettle_services.schedd.domain.queue.replay import Replay
 from kettle_services.schedd.domain.queue.working_set import restore

@@ -18,14 +18,14 @@ from pathlib import Path
 
 from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
-from kettle.testing.figures import accounted, group_seconds
+from kettle.testing.measurements import accounted, group_seconds
 from kettle.testing.submit_side import POOL, STARTD, SubmitSide, job_ad
 from kettle_services.startd.settings import StartdSettings
 from kettle_services.startd.wiring import running
 from kettle_wire.commands.startd import RELEASE, Release
 from kettle_wire.identity import daemon
 from kettle_wire.subjects import Subjects
-from kettle_wire.work import Exited, Report, ReportKey
+from kettle_wire.worker_reports import Exited, Report, ReportKey
 
 
 async def chain(submitter: SubmitSide, count: int) -> list[float]:

@@ -30,12 +30,12 @@ import msgspec
 from tests.performance.machines import simulated_machines
 
 from kettle.client import select
-from kettle.testing.embedded import server_directory
-from kettle.testing.figures import processor_seconds, say
-from kettle.testing.lanes import place
-from kettle.testing.places import Place
-from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.testing.measurements import processor_seconds, say
+from kettle.testing.servers.embedded import server_directory
+from kettle.testing.servers.locations import Place
+from kettle.testing.servers.selection import place
 from kettle.testing.simulated_starters import SECONDS
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 
 CORES: Final = 8
 HALVES: Final = 2

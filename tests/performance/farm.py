@@ -36,11 +36,11 @@ from tests.performance.machines import lots
 from kettle.client import select
 from kettle.projections import lags
 from kettle.storage import PgLog
-from kettle.testing.embedded import servers, temporary
-from kettle.testing.figures import below, busy_seconds, processor_seconds, proportional_kib, say, summary
-from kettle.testing.places import Addresses, Place
-from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.testing.measurements import below, busy_seconds, processor_seconds, proportional_kib, say, summary
+from kettle.testing.servers.embedded import servers, temporary
+from kettle.testing.servers.locations import Addresses, Place
 from kettle.testing.simulated_starters import SECONDS
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 
 CLUSTERS: Final = 10
 DAEMONS: Final = ["collector", "negotiator", "schedd", "shadow", "accounting", "gateway"]

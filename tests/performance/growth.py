@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 from tests.performance.plots import Panel
 
-from kettle.testing.figures import say
+from kettle.testing.measurements import say
 
 SLOTS: Final = (1, 2, 4, 8, 16, 32, 64)
 JOBS: Final = (250, 500, 1000, 2000, 4000)

@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from kettle.client import Client, select
-from kettle.pool.personal import Value
-from kettle.testing.figures import accounted, below, group_seconds, processor_seconds, say, summary
-from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.pool.personal_settings import Value
+from kettle.testing.measurements import accounted, below, group_seconds, processor_seconds, say, summary
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 
 TRUE: Final = "executable = /bin/true\nqueue {count}\n"
 FILES: Final = (

@@ -17,7 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from kettle.bus.nats import NatsBus
-from kettle.testing.places import Addresses, NotHereError, Place
+from kettle.testing.servers.locations import Addresses, NotHereError, Place
 from kettle.testing.simulated_starters import SimulatedStarters
 from kettle_services.startd.settings import StartdSettings
 from kettle_services.startd.wiring import running

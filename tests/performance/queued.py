@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from kettle.client import select
-from kettle.testing.figures import say, summary
-from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.testing.measurements import say, summary
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 
 JOB: Final = (
     "executable = /bin/true\ntransfer_executable = false\nrequirements = false\narguments = $(Process)\n"

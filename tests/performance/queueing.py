@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from kettle.client import Select, prepare, select
-from kettle.testing.figures import processor_seconds, summary
-from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.testing.measurements import processor_seconds, summary
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 
 JOB: Final = (
     "executable = /bin/true\ntransfer_executable = false\nrequirements = false\narguments = $(Process)\n"

@@ -22,9 +22,9 @@ import msgspec
 
 from kettle.client import ClientError, select
 from kettle.pool import processes
-from kettle.pool.personal import Value
-from kettle.testing.figures import parent, proportional_kib, say, summary
-from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.pool.personal_settings import Value
+from kettle.testing.measurements import parent, proportional_kib, say, summary
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 
 SLEEP: Final = "executable = /bin/sleep\narguments = 3600\ntransfer_executable = false\nrequest_memory = 128\nrequest_disk = 1\nqueue {count}\n"
 WITHIN_S: Final = 300.0

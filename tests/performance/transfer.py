@@ -22,9 +22,9 @@ from kettle.bus.nats import NatsBus
 from kettle.bus.ports import Served
 from kettle.client import select
 from kettle.embedded import EmbeddedNats
-from kettle.pool.personal import Tables
-from kettle.testing.embedded import EVERYTHING
-from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.pool.personal_settings import Tables
+from kettle.testing.servers.embedded import EVERYTHING
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_services.shadow.file_transfer.object_store import Objects
 from kettle_services.shadow.files.access import FileAccess
 from kettle_services.shadow.settings import ShadowSettings

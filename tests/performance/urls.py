@@ -22,9 +22,9 @@ from typing import Any, Final
 
 from kettle.client import select
 from kettle.pool import processes
-from kettle.testing.figures import say
-from kettle.testing.file_servers import Directory, FileServer, no_xrootd, s3, webdav, xrootd
-from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.testing.measurements import say
+from kettle.testing.servers.files import Directory, FileServer, no_xrootd, s3, webdav, xrootd
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 
 SCRIPT: Final = "#!/bin/sh\nsha256sum large.dat | cut -c1-64\nmv large.dat back.dat\n"
 JOB: Final = (

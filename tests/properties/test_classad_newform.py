@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kettle.classad import ClassAd, ClassAdParseError, parse
-from kettle.classad.newform import read_new
+from kettle.classad.new_form import read_new
 from kettle.classad.nodes import AdLiteral, Node
 
 from .classad_texts import Texts

@@ -24,7 +24,7 @@ from kettle.classad import (
     parse,
     unparse,
 )
-from kettle.testing.engines import ENGINES, Engine
+from kettle.testing.evaluators import ENGINES, Engine
 
 from .classad_reference import CRASH, Case, Reference
 from .classad_texts import Texts

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from kettle.audit.attempts import Attempts
 from kettle.audit.report import AuditReport
-from kettle.jobs.past import Past
+from kettle.jobs.history import Past
 from kettle.userlog import Aborted, Terminated, parse
-from kettle.userlog.project import UserLogProjector
+from kettle.userlog.projector import UserLogProjector
 from kettle_services.schedd.domain.jobs.job import (
     Assign,
     Begin,

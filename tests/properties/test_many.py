@@ -8,10 +8,10 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kettle.audit.event_checks import Recorded, Walk
 from kettle.audit.report import AuditReport
-from kettle.audit.walk import Recorded, Walk
 from kettle.eventsourcing.projection import decoded_events
-from kettle.jobs.past import Past
+from kettle.jobs.history import Past
 from kettle.userlog import UserLogProjector
 from kettle_services.schedd.domain.jobs.job import (
     Assign,
@@ -30,8 +30,8 @@ from kettle_services.schedd.domain.queue.replay import Replay
 from kettle_services.schedd.domain.queue.working_set import restore
 from kettle_services.shadow.projections.mail import MailProjector
 from kettle_services.simulator.domain.recording import Recording
+from kettle_wire.event_expansion import expanded
 from kettle_wire.events import ClusterSubmitted, Event, JobEvent, decode, encode, tag_of
-from kettle_wire.expansion import expanded
 from kettle_wire.frames import Entry, Frame
 from kettle_wire.jobs import JobId
 

@@ -23,7 +23,7 @@ from kettle_services.startd.domain.state.slot_transitions import state_of
 from kettle_wire.ads import Expr
 from kettle_wire.commands.startd import Activation, Alive, ClaimKey, Deactivation, RequestClaims
 from kettle_wire.jobs import JobId
-from kettle_wire.work import Exited, Report
+from kettle_wire.worker_reports import Exited, Report
 
 from .slot_machines import IDS, TOTALS, TYPES, WISHES, facts, left_of, sums
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kettle.classad import ClassAd, matches
-from kettle.testing.pasts import SCHEDD, SHARDS, Past, moment
+from kettle.testing.invented_history import SCHEDD, SHARDS, Past, moment
 from kettle_services.negotiator.settings import NegotiatorSettings
 from kettle_services.simulator.comparison import compare
 from kettle_services.simulator.domain.changed_machines import with_machines

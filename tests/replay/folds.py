@@ -11,8 +11,8 @@ import msgspec
 
 from kettle.eventsourcing.projection import decoded_events
 from kettle.eventsourcing.shard import Shard
-from kettle.jobs.past import Past
-from kettle.userlog.project import UserLogProjector
+from kettle.jobs.history import Past
+from kettle.userlog.projector import UserLogProjector
 from kettle_services.collector.domain.machine_presence import fold
 from kettle_services.negotiator.accountant import fold_frame
 from kettle_services.negotiator.domain.principals import Principal

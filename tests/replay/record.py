@@ -20,10 +20,10 @@ from typing import Final
 import msgspec
 
 from kettle.client import select
-from kettle.client.status import Status
+from kettle.client.jobs.status import Status
 from kettle.eventsourcing.log import Log
 from kettle.storage import PgLog
-from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_wire.events import JobDisconnected, JobReconnected, JobVacated
 from kettle_wire.events.codec import CODEC
 from kettle_wire.frames import Frame

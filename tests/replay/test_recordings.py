@@ -9,9 +9,9 @@ import jsonschema
 import msgspec
 import pytest
 
-from kettle.schemas import documents
-from kettle.schemas.catalogue import event_path
-from kettle.userlog.project import UserLogProjector
+from kettle.schema_generation import documents
+from kettle.schema_generation.catalogue import event_path
+from kettle.userlog.projector import UserLogProjector
 from kettle_services.gateway.domain import cloud_events
 from kettle_services.gateway.domain.cloud_events import Publisher
 from kettle_services.schedd.domain.queue.fold import Queue

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from kettle.testing.pool import ThrowawayPool
+from kettle.testing.throwaway_pool import ThrowawayPool
 
 WITHIN_S = 60.0
 WAITS = "executable = /bin/sleep\narguments = 100\nrequirements = false\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kettle.testing.embedded import postgres_template
+from kettle.testing.servers.embedded import postgres_template
 
 from .evidence import Evidence
 

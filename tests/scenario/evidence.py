@@ -11,8 +11,8 @@ from pathlib import Path
 
 import msgspec
 
-from kettle.client.watching import JobEvent
-from kettle.testing.pool import ThrowawayPool
+from kettle.client.events.following import JobEvent
+from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.events import JobAssigned, JobCompleted, JobHeld, JobRemoved, JobVacated
 from kettle_wire.jobs import JobId
 

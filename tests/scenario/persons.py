@@ -10,15 +10,15 @@ from typing import Final
 import msgspec
 import pytest
 
-from kettle.auth.permissions import permissions
+from kettle.auth.bus_permissions import permissions
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import BusUnavailableError
 from kettle.client import Client
 from kettle.embedded import Permissions
-from kettle.embedded.keys import new_seed, public_key
 from kettle.embedded.nats_config import _user  # pyright: ignore[reportPrivateUsage]  # how the server is told of a person
-from kettle.testing import lanes
-from kettle.testing.pool import ThrowawayPool
+from kettle.embedded.nkeys import new_seed, public_key
+from kettle.testing.servers import selection
+from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.identity import user
 from kettle_wire.subjects import Subjects
 
@@ -28,7 +28,7 @@ WITHIN_S: Final = 60.0
 @asynccontextmanager
 async def somebody(pool: ThrowawayPool, name: str, tmp_path: Path) -> AsyncGenerator[Client]:
     """A second person with a key of her own, whom the pool's server is told of while it runs."""
-    if not lanes.servers_are_ours():
+    if not selection.servers_are_ours():
         pytest.skip("who may connect to servers of somebody else is theirs to say")
     subjects, identity = Subjects(pool.client.pool.pool), user(name)
     seed = new_seed()

@@ -14,8 +14,8 @@ import pytest
 import pytest_asyncio
 
 from kettle.client import Client, CommandRefusedError, select
-from kettle.client.visiting import STDERR, Visit
-from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.client.jobs.access import STDERR, Visit
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_wire.commands.access import Exchange, Exchanged, Terminal
 from kettle_wire.commands.schedd import AccessGiven
 from kettle_wire.events import JobAssigned, JobCompleted, JobStarted, JobVacated

@@ -9,9 +9,9 @@ import pytest
 import pytest_asyncio
 
 from kettle.client import CommandRefusedError, select
-from kettle.client.visiting import Visit
-from kettle.testing.images import busybox_root, missing, tar_of
-from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.client.jobs.access import Visit
+from kettle.testing.container_images import busybox_root, missing, tar_of
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_wire.commands.access import Terminal
 from kettle_wire.jobs import JobId
 

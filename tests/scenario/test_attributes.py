@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from kettle.client import select
-from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_wire.ads import Ad, Expr
 
 WITHIN_S = 60.0

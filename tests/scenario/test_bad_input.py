@@ -14,7 +14,7 @@ import pytest_asyncio
 
 from kettle.client import job_id, select
 from kettle.storage import PgLog
-from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 
 HEAD = "executable = /bin/true\n"
 WITHIN_S = 30.0

@@ -10,9 +10,9 @@ import pytest
 import pytest_asyncio
 
 from kettle.client import Client, job_id, select
-from kettle.client.status import Status
-from kettle.client.watching import JobEvent
-from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.client.events.following import JobEvent
+from kettle.client.jobs.status import Status
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_wire.events import JobAssigned, JobCompleted, JobHeld
 from kettle_wire.events.cycle import Rejection
 from kettle_wire.jobs import JobId

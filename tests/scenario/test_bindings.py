@@ -13,7 +13,7 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 
 MODULES: Final = Path(__file__).parents[2] / "services" / "kettle_services" / "condor" / "python"
 WITHIN_S: Final = 120.0

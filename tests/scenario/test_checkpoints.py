@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from kettle.client import select
-from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle.userlog import Checkpointed, Terminated
 from kettle_wire.ads import Ad
 from kettle_wire.events import (

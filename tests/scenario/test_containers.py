@@ -10,8 +10,8 @@ import pytest
 import pytest_asyncio
 
 from kettle.client import select
-from kettle.testing.images import busybox_root, missing, tar_of
-from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.testing.container_images import busybox_root, missing, tar_of
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_wire.events import JobCheckpointed, JobCompleted, JobVacated
 from kettle_wire.jobs import JobId
 

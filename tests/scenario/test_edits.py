@@ -14,10 +14,10 @@ import pytest_asyncio
 
 from kettle.client import CommandRefusedError, select
 from kettle.storage import PgLog
-from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_wire.commands.schedd import Acted
+from kettle_wire.event_expansion import events_of, expanded, stands_for_many
 from kettle_wire.events import JobAssigned, JobEdited
-from kettle_wire.expansion import events_of, expanded, stands_for_many
 from kettle_wire.frames import Frame
 
 from .persons import somebody

@@ -11,10 +11,10 @@ import pytest
 import pytest_asyncio
 
 from kettle.client import select
-from kettle.testing.container_engines import engine
-from kettle.testing.images import busybox_root, missing, tar_of
-from kettle.testing.pool import ThrowawayPool, throwaway_pool
-from kettle.testing.registry import ACCOUNT, PROGRAM, Registry, registry
+from kettle.testing.container_images import busybox_root, missing, tar_of
+from kettle.testing.servers.container_engines import engine
+from kettle.testing.servers.image_registry import ACCOUNT, PROGRAM, Registry, registry
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_wire.ads import Ad
 
 WITHIN_S = 120.0

@@ -8,11 +8,11 @@ from contextlib import aclosing, suppress
 from itertools import cycle
 from pathlib import Path
 
-from kettle.bindings.event_log import JobEventLog
+from kettle.bindings.job_event_log import JobEventLog
 from kettle.client import select
 from kettle.faults import POINTS
-from kettle.pool.personal import Value
-from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.pool.personal_settings import Value
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle.userlog import (
     ClusterSubmit,
     Executing,

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from kettle.client.watching import JobEvent
+from kettle.client.events.following import JobEvent
 from kettle_wire.events import Event, JobAssigned, JobCompleted, JobVacated
 
 from .evidence import FACTOR, Evidence, flaws

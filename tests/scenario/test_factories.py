@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from kettle.client import CommandRefusedError, select
-from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_wire.commands.schedd import FactoryOutcome
 
 from .job_log import written

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from kettle.client import select
 from kettle.faults import POINTS
-from kettle.pool.personal import Value
-from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.pool.personal_settings import Value
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 
 from .evidence import Evidence, verified
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kettle.client import Progress, select
-from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 
 from .evidence import Evidence, verified
 

@@ -10,8 +10,8 @@ import pytest
 import pytest_asyncio
 
 from kettle.client import select
-from kettle.pool.personal import Tables
-from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.pool.personal_settings import Tables
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_wire.ads import Ad
 from kettle_wire.jobs import JobId
 

@@ -11,8 +11,8 @@ from kettle.bus.nats import NatsBus
 from kettle.bus.ports import BusUnavailableError, NoResponderError, ReplyTimeoutError, StreamSpec
 from kettle.embedded import EmbeddedNats
 from kettle.testing.chaos import disk
-from kettle.testing.embedded import EVERYTHING
-from kettle.testing.pool import throwaway_pool
+from kettle.testing.servers.embedded import EVERYTHING
+from kettle.testing.throwaway_pool import throwaway_pool
 from kettle_wire.identity import daemon
 from kettle_wire.subjects import Subjects
 

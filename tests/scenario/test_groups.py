@@ -14,7 +14,7 @@ import pytest_asyncio
 
 from kettle.client import select
 from kettle.client.errors import CommandRefusedError
-from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_wire.commands.negotiator import GroupStanding
 
 WITHIN_S: Final = 60.0

@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from kettle.client import select
-from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_wire.events import Event, JobCompleted, JobHeld, JobVacated
 from kettle_wire.jobs import JobId
 

@@ -15,7 +15,7 @@ import pytest_asyncio
 
 from kettle.client import Client, job_id, select
 from kettle.client.errors import CommandRefusedError
-from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle.userlog import Aborted, Evicted, Held, Suspended, Terminated, Unsuspended
 from kettle_wire.ads.types import Ad
 from kettle_wire.events import (

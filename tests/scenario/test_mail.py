@@ -8,7 +8,7 @@ from email.message import EmailMessage
 from pathlib import Path
 
 from kettle.client import select
-from kettle.testing.pool import throwaway_pool
+from kettle.testing.throwaway_pool import throwaway_pool
 
 WITHIN_S = 60.0
 

@@ -16,15 +16,15 @@ import pytest_asyncio
 from msgspec import inspect
 from nats.aio.client import Client as NatsClient
 
-from kettle.bus.connection import Connection
+from kettle.bus.command_service import refusal_of
+from kettle.bus.nats_connection import Connection
 from kettle.bus.ports import NoResponderError
-from kettle.bus.service import refusal_of
 from kettle.client import select
 from kettle.eventsourcing.log import Tenure
 from kettle.storage import PgLog
-from kettle.testing import lanes
-from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.testing.servers import selection
 from kettle.testing.services import eventually
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_wire.commands import accounting, collector, log, negotiator, schedd, shadow, spooling, startd
 from kettle_wire.endpoint import Endpoint
 from kettle_wire.identity import Identity, daemon, user
@@ -361,7 +361,7 @@ class Intruder:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def intruder(pool: ThrowawayPool) -> AsyncIterator[Intruder]:
-    if not lanes.servers_are_ours():
+    if not selection.servers_are_ours():
         pytest.skip("who may do what on servers of somebody else is theirs to say")
     one = Intruder()
     await one.client.connect(

@@ -14,14 +14,14 @@ import pytest
 import pytest_asyncio
 
 from kettle.client import Client, select
-from kettle.client.published import Wanted
-from kettle.client.status import Status
+from kettle.client.events.published import Wanted
+from kettle.client.jobs.status import Status
 from kettle.storage import PgLog
-from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle.userlog.events import Aborted, Held, Released
 from kettle_wire.commands.schedd import Acted
+from kettle_wire.event_expansion import size, stands_for_many
 from kettle_wire.events import ClusterSubmitted, JobHeld, JobReleased, JobRemoved, JobStarted, JobVacated
-from kettle_wire.expansion import size, stands_for_many
 from kettle_wire.frames import Frame
 from kettle_wire.jobs import JobId
 

@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from kettle.client import Client, select
 from kettle.pool import processes
-from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_wire.jobs import JobId
 
 from .evidence import Evidence

@@ -15,8 +15,8 @@ import pytest_asyncio
 from kettle.bus.nats import NatsBus
 from kettle.client import select
 from kettle.pool.home import Home
-from kettle.testing.lanes import servers_are_ours
-from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.testing.servers.selection import servers_are_ours
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_wire.ads import Ad
 from kettle_wire.identity import daemon
 from kettle_wire.subjects import Subjects

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from kettle.client import Client, job_id, select
-from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle.userlog import Evicted, Held, Terminated
 from kettle_wire.ads.types import Ad
 from kettle_wire.events import JobAssigned, JobCompleted, JobHeld, JobReleased, JobRemoved, JobVacated

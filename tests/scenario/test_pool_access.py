@@ -15,7 +15,7 @@ import pytest_asyncio
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import Bus, RefusedError
 from kettle.client import select
-from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_services.condor import launchers
 from kettle_wire.commands import schedd
 from kettle_wire.commands.schedd import JobCommand, QueryJobs

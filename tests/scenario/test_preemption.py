@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from kettle.client import Client, job_id, select
 from kettle.client.errors import CommandRefusedError
-from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_wire.events import JobAssigned, JobStarted, JobVacated
 
 from .waiting import happened

@@ -6,7 +6,7 @@ from contextlib import aclosing
 from pathlib import Path
 
 from kettle.client import select
-from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle.userlog import Terminated
 from kettle_wire.events import Event, JobAssigned, JobDisconnected, JobReconnected, JobStarted, JobVacated
 from kettle_wire.jobs import JobId

@@ -16,12 +16,12 @@ from kettle.client import Progress, select
 from kettle.embedded import EmbeddedPostgres
 from kettle.embedded.binaries import nats_server, setpriv
 from kettle.embedded.ports import free_ports, listens
-from kettle.pool.personal import Value
-from kettle.testing import lanes
-from kettle.testing.containers import docker_is_missing
-from kettle.testing.embedded import EVERYTHING, server_directory
-from kettle.testing.nats_cluster import NODES, NatsCluster
-from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.pool.personal_settings import Value
+from kettle.testing.servers import selection
+from kettle.testing.servers.docker import docker_is_missing
+from kettle.testing.servers.embedded import EVERYTHING, server_directory
+from kettle.testing.servers.nats_cluster import NODES, NatsCluster
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_wire.subjects import Subjects
 
 from .evidence import Evidence
@@ -32,7 +32,7 @@ SUITE_S = 300.0
 JOBS = 20
 WITHIN_S = float(os.environ.get("KETTLE_TEST_WITHIN_S", "120"))
 
-once = pytest.mark.skipif(not lanes.servers_are_ours(), reason="starts every lane itself")
+once = pytest.mark.skipif(not selection.servers_are_ours(), reason="starts every lane itself")
 
 
 async def contracts_hold(lane: str, **environ: str) -> None:
@@ -43,7 +43,7 @@ async def contracts_hold(lane: str, **environ: str) -> None:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "pytest", "-v", "-x", "-p", "no:cacheprovider", *chosen),
         cwd=_TOP,
-        env={**clean, **environ, lanes.VARIABLE: lane},
+        env={**clean, **environ, selection.VARIABLE: lane},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )

@@ -5,7 +5,7 @@ from contextlib import aclosing
 from pathlib import Path
 
 from kettle.client import select
-from kettle.testing.pool import throwaway_pool
+from kettle.testing.throwaway_pool import throwaway_pool
 from kettle_wire.events import JobVacated
 from kettle_wire.jobs import JobId
 

@@ -11,9 +11,9 @@ import pytest_asyncio
 
 from kettle.client import select
 from kettle.embedded import EmbeddedNats, Limits
-from kettle.testing.embedded import EVERYTHING, server_directory
-from kettle.testing.lanes import servers_are_ours
-from kettle.testing.pool import throwaway_pool
+from kettle.testing.servers.embedded import EVERYTHING, server_directory
+from kettle.testing.servers.selection import servers_are_ours
+from kettle.testing.throwaway_pool import throwaway_pool
 from kettle.userlog import Submitted, Terminated, parse
 
 from .evidence import Evidence

@@ -18,7 +18,7 @@ import pytest_asyncio
 
 from kettle.bus.ports import RefusedError
 from kettle.client import CommandRefusedError, select
-from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_services.condor import launchers
 from kettle_wire.commands import spooling
 from kettle_wire.jobs import JobId

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from kettle.client import Client, select
-from kettle.pool.personal import Value
+from kettle.pool.personal_settings import Value
 from kettle.storage import PgLog
-from kettle.testing.embedded import fresh_database, server_directory, servers
-from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.testing.servers.embedded import fresh_database, server_directory, servers
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 
 from .evidence import Evidence, verified
 

@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from kettle.client import select
-from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle.userlog import Suspended, Unsuspended
 from kettle_wire.commands.schedd import Action
 from kettle_wire.events import (

@@ -9,7 +9,7 @@ import msgspec
 from kettle.client import select
 from kettle.jobs import traceparent
 from kettle.storage import PgLog
-from kettle.testing.pool import throwaway_pool
+from kettle.testing.throwaway_pool import throwaway_pool
 from kettle_wire.jobs import JobId
 
 

@@ -12,8 +12,8 @@ import pytest_asyncio
 from aiohttp import web
 
 from kettle.client import select
-from kettle.pool.personal import Tables
-from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.pool.personal_settings import Tables
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle.testing.transfer_plugin import install
 from kettle_wire.ads import Ad
 

@@ -10,8 +10,8 @@ import pytest
 import pytest_asyncio
 
 from kettle.client import Client, job_id, select
-from kettle.client.status import Status
-from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.client.jobs.status import Status
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle.userlog import Executing, ImageSize, Submitted, Terminated
 from kettle.userlog.events import LogEvent
 from kettle_wire.events import JobAssigned

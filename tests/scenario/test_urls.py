@@ -13,8 +13,8 @@ import pytest
 import pytest_asyncio
 
 from kettle.client import select
-from kettle.testing.file_servers import FileServer, cutter, no_xrootd, s3, webdav, xrootd
-from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.testing.servers.files import FileServer, cutter, no_xrootd, s3, webdav, xrootd
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle.userlog import Executing, FileTransfer, Terminated
 from kettle_wire.ads import Ad
 

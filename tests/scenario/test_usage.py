@@ -16,7 +16,7 @@ import pytest
 import pytest_asyncio
 
 from kettle.client import Client, select
-from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_wire.events import JobAssigned, JobCompleted, JobHeld, JobStarted, JobVacated
 from kettle_wire.jobs import JobId
 

@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 
 from kettle.client import select
-from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 
 WITHIN_S: Final = 120.0
 ME: Final = getpass.getuser()

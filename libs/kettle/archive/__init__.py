@@ -25,7 +25,7 @@ from kettle.archive.report import (
     Verification,
 )
 from kettle.archive.retention import keep_archived
-from kettle.archive.verify import verify
+from kettle.archive.verification import verify
 
 __all__ = [
     "ArchiveError",

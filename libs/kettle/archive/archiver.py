@@ -12,13 +12,13 @@ import asyncpg
 
 from kettle.archive.errors import ArchiveError, ArchiverBusyError
 from kettle.archive.parquet import arrow
+from kettle.archive.piece_writer import Range, write_piece
 from kettle.archive.report import ArchivedPiece, Progress, Report, ShardReport, SlowestCursor, Why
-from kettle.archive.writing import Range, write_piece
 from kettle.bus.backoff import Backoff
 from kettle.eventsourcing.log import LogUnavailableError
 from kettle.faults import fault_point
+from kettle.storage.archived_pieces import Piece, columns_of
 from kettle.storage.database import ERRORS, Connection, Database, is_away
-from kettle.storage.pieces import Piece, columns_of
 from kettle.storage.queries import QUERIES
 
 PATIENCE_S: Final = 60.0

@@ -16,7 +16,7 @@ from typing import IO, Final, Literal
 import msgspec
 
 from kettle.archive.errors import ArchiveError, DamagedArchiveError
-from kettle.storage.pieces import Piece
+from kettle.storage.archived_pieces import Piece
 
 NAME: Final = "manifest.json"
 

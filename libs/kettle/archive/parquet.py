@@ -21,7 +21,7 @@ from typing import IO, Any, Final, Self
 import msgspec
 
 from kettle.archive.errors import ArchiveError, DamagedArchiveError
-from kettle.storage.pieces import FRAME, POSITION, EventRow
+from kettle.storage.archived_pieces import FRAME, POSITION, EventRow
 
 GROUP: Final = 16_384
 """Rows of a group: what a look-up of one stream reads at least."""

@@ -8,7 +8,7 @@ from typing import Final
 from kettle.archive.errors import DamagedArchiveError
 from kettle.archive.manifest import sha256_of
 from kettle.archive.parquet import read_events, read_stream
-from kettle.storage.pieces import EventRow, Piece, PieceFile
+from kettle.storage.archived_pieces import EventRow, Piece, PieceFile
 
 AT_ONCE: Final = 2_000
 """Rows handed on in one go, so that whoever decodes them lets others run in between."""

@@ -11,8 +11,8 @@ Errors:
 
 from kettle.audit.check import AuditError, check
 from kettle.audit.report import AuditReport, Check, Problem, ShardAudit
+from kettle.audit.scope import Folds, Wanted
 from kettle.audit.shard import Told
-from kettle.audit.wanted import Folds, Wanted
 from kettle.audit.working_set import Fold
 
 __all__ = [

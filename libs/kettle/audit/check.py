@@ -7,13 +7,13 @@ import asyncpg
 
 from kettle.archive import ArchiveError, verify
 from kettle.audit.database import Snapshot, Tables, snapshot, tables
-from kettle.audit.followers import Follower
+from kettle.audit.follower import Follower
 from kettle.audit.projections import projection_folds
 from kettle.audit.report import AuditReport
+from kettle.audit.row_origins import Whereabouts
+from kettle.audit.scope import Wanted
 from kettle.audit.shard import ShardWalk, Told
 from kettle.audit.usage import UsageSums
-from kettle.audit.wanted import Wanted
-from kettle.audit.whereabouts import Whereabouts
 from kettle.audit.working_set import WorkingSetFold
 from kettle.bus.ports import Bus
 from kettle.eventsourcing.log import LogError, Tenure

@@ -8,12 +8,12 @@ from typing import Final, TypeAlias
 import asyncpg
 import msgspec
 
-from kettle.audit.walk import Recorded
+from kettle.audit.event_checks import Recorded
 from kettle.eventsourcing.log import Row, Tenure
 from kettle.projections import PROJECTIONS, StoredProjection, follows
-from kettle.storage.pieces import FRAME, POSITION, Archives, EventRow, Piece, piece_of
+from kettle.storage.archived_pieces import FRAME, POSITION, Archives, EventRow, Piece, piece_of
 from kettle.storage.queries import QUERIES
-from kettle_wire.expansion import of_job, stream_of_many
+from kettle_wire.event_expansion import of_job, stream_of_many
 from kettle_wire.frames import Entry
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"

@@ -8,8 +8,8 @@ import msgspec
 
 from kettle.audit.database import Tables
 from kettle.audit.report import AuditReport
+from kettle.audit.row_origins import Whereabouts
 from kettle.audit.sampling import Sample
-from kettle.audit.whereabouts import Whereabouts
 from kettle.eventsourcing.projection import Decoded
 from kettle.projections import Refold, StoredProjection
 from kettle_wire.events import Event

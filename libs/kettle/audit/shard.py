@@ -4,15 +4,15 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, aclosing
 from typing import Final, TypeAlias
 
+from kettle.audit.bus_frames import OnBus
 from kettle.audit.database import Snapshot
-from kettle.audit.followers import Follower
-from kettle.audit.on_bus import OnBus
+from kettle.audit.event_checks import Walk
+from kettle.audit.follower import Follower
 from kettle.audit.report import AuditReport, ShardAudit
-from kettle.audit.walk import Walk
 from kettle.bus.ports import Bus
 from kettle.eventsourcing.log import Tenure
+from kettle_wire.event_expansion import events_of, expanded
 from kettle_wire.events import Event
-from kettle_wire.expansion import events_of, expanded
 from kettle_wire.frames import Frame
 from kettle_wire.subjects import Subjects
 

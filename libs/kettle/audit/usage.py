@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from kettle.audit.attempt_sums import Sum, Sums
 from kettle.audit.database import Tables
 from kettle.audit.report import AuditReport
-from kettle.audit.sums import Sum, Sums
 from kettle_wire.events import Event
 from kettle_wire.frames import Frame
 

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from kettle.audit.report import AuditReport
 from kettle.audit.sampling import Sample
 from kettle.eventsourcing.log import Row
+from kettle_wire.event_expansion import each
 from kettle_wire.events import Event
-from kettle_wire.expansion import each
 from kettle_wire.frames import Frame
 
 Fold = Callable[[str, Event, int], Iterable[tuple[str, bytes | None]]]

@@ -5,11 +5,11 @@ from typing import Any, ClassVar, Final, NoReturn
 
 from kettle import classad
 from kettle.bindings.ads import ClassAd
-from kettle.bindings.choosing import Constraint, constraint_of
-from kettle.bindings.connecting import ask, known, pool_at
+from kettle.bindings.daemon_locations import placed
 from kettle.bindings.enumerations import AdType, DaemonType
 from kettle.bindings.errors import HTCondorLocateError, NotCarriedOutError
-from kettle.bindings.places import placed
+from kettle.bindings.job_selection import Constraint, constraint_of
+from kettle.bindings.pool_connections import ask, known, pool_at
 from kettle.client import PoolFile
 
 _TYPES: Final[Mapping[AdType, str]] = {

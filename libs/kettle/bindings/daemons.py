@@ -4,10 +4,10 @@ from collections.abc import Iterator, MutableMapping, Sequence
 from typing import Any, ClassVar, Final, NoReturn
 
 from kettle.bindings.ads import ClassAd
-from kettle.bindings.connecting import ask, known, pool_here
+from kettle.bindings.daemon_locations import pool_of
 from kettle.bindings.enumerations import CompletionType, CredType, DrainType, VacateType
 from kettle.bindings.errors import HTCondorValueError, NotCarriedOutError
-from kettle.bindings.places import pool_of
+from kettle.bindings.pool_connections import ask, known, pool_here
 from kettle.client import PoolFile
 from kettle.client.hosts import Speed
 from kettle_wire.commands.negotiator import Priority

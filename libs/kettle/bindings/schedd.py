@@ -11,9 +11,7 @@ import msgspec
 
 from kettle import classad
 from kettle.bindings.ads import ClassAd
-from kettle.bindings.choosing import Constraint, JobSpec, constraint_of, selection
-from kettle.bindings.connecting import ask, known, pool_here
-from kettle.bindings.descriptions import Items, Submit
+from kettle.bindings.daemon_locations import pool_of
 from kettle.bindings.enumerations import JobAction, QueryOpt, TransactionFlag
 from kettle.bindings.errors import (
     ClassAdParseError,
@@ -22,9 +20,11 @@ from kettle.bindings.errors import (
     NotCarriedOutError,
 )
 from kettle.bindings.expressions import ExprTree
-from kettle.bindings.histories import ended
-from kettle.bindings.places import pool_of
-from kettle.bindings.submitted import SubmitResult
+from kettle.bindings.history import ended
+from kettle.bindings.job_selection import Constraint, JobSpec, constraint_of, selection
+from kettle.bindings.pool_connections import ask, known, pool_here
+from kettle.bindings.submit_description import Items, Submit
+from kettle.bindings.submit_result import SubmitResult
 from kettle.classad.nodes import held
 from kettle.client import PoolFile, Submission
 from kettle_wire.ads.types import Ad

@@ -5,8 +5,8 @@ from typing import Any, Final, NoReturn
 
 import msgspec
 
-from kettle.bus.connection import Connection, status_of
-from kettle.bus.driver import Msg
+from kettle.bus.nats_connection import Connection, status_of
+from kettle.bus.nats_driver import Msg
 from kettle.bus.ports import (
     BucketSpec,
     BusError,

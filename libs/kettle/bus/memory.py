@@ -8,10 +8,11 @@ from typing import Any
 
 import msgspec
 
-from kettle.bus.chunks import Depot, Limits, Whole
-from kettle.bus.gather import Gather
+from kettle.bus.atomic_batch import check_count
+from kettle.bus.batching import Gather
+from kettle.bus.large_messages import Depot, Limits, Whole
+from kettle.bus.large_requests import Parcel, exchange
 from kettle.bus.memory_server import MemoryServer, matches
-from kettle.bus.parts import Parcel, exchange
 from kettle.bus.ports import (
     Batch,
     BucketSpec,
@@ -28,7 +29,6 @@ from kettle.bus.ports import (
     Served,
     StreamSpec,
 )
-from kettle.bus.together import check_count
 from kettle_wire.endpoint import Endpoint
 from kettle_wire.identity import Identity
 from kettle_wire.subjects import Subjects

@@ -13,8 +13,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from kettle.bus.known import Known
-from kettle.bus.parts import Parcel
+from kettle.bus.large_requests import Parcel
 from kettle.bus.ports import (
     BucketSpec,
     BusUnavailableError,
@@ -25,6 +24,7 @@ from kettle.bus.ports import (
     StreamSpec,
     WrongSequenceError,
 )
+from kettle.bus.watched_keys import Known
 
 PAYLOAD_LIMIT: Final = 8 * 1024 * 1024
 

@@ -7,12 +7,11 @@ from typing import Any, Final
 
 import msgspec
 
+from kettle.bus.atomic_batch import NOTE, Together
 from kettle.bus.backoff import Backoff
-from kettle.bus.chunks import Limits
-from kettle.bus.connection import Connection
-from kettle.bus.driver import Msg
-from kettle.bus.entries import watch
-from kettle.bus.gather import Gather
+from kettle.bus.batching import Gather
+from kettle.bus.bucket_watch import watch
+from kettle.bus.command_service import Around, Service, refusal_of
 from kettle.bus.jetstream import (
     JetStream,
     NotFoundError,
@@ -22,7 +21,10 @@ from kettle.bus.jetstream import (
     stream_config,
     ttl_header,
 )
-from kettle.bus.parts import Parcel, exchange
+from kettle.bus.large_messages import Limits
+from kettle.bus.large_requests import Parcel, exchange
+from kettle.bus.nats_connection import Connection
+from kettle.bus.nats_driver import Msg
 from kettle.bus.ports import (
     Batch,
     BucketSpec,
@@ -38,9 +40,7 @@ from kettle.bus.ports import (
     Served,
     StreamSpec,
 )
-from kettle.bus.reader import Delivery, Reader, Source
-from kettle.bus.service import Around, Service, refusal_of
-from kettle.bus.together import NOTE, Together
+from kettle.bus.stream_reader import Delivery, Reader, Source
 from kettle_wire.endpoint import Endpoint
 from kettle_wire.identity import Identity
 from kettle_wire.subjects import Subjects

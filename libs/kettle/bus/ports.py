@@ -21,7 +21,7 @@ from kettle_wire.endpoint import Endpoint
 from kettle_wire.identity import Identity
 
 if TYPE_CHECKING:
-    from kettle.bus.gather import Gather
+    from kettle.bus.batching import Gather
 
 
 class BusError(Exception):
@@ -150,7 +150,7 @@ class Batch(Protocol):
 
 
 FROM_JOB: Final = "job:"
-"""How the address begins by which a running job asks: see `kettle.bus.from_job`."""
+"""How the address begins by which a running job asks: see `kettle.bus.job_connection`."""
 
 
 class Asks(Protocol):
@@ -209,7 +209,7 @@ class Bus(Protocol):
         """
         Ask one service. Raises NoResponderError, ReplyTimeoutError, RefusedError.
 
-        What is larger than a message travels in parts, up to `kettle.bus.chunks.LARGEST` bytes each way; `deadline`, in
+        What is larger than a message travels in parts, up to `kettle.bus.large_messages.LARGEST` bytes each way; `deadline`, in
         seconds, is then that of each part. Code `too_large`: it is larger than that; nothing happened, or the answer is.
         """
         ...

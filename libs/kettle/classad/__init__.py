@@ -17,19 +17,25 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from kettle.classad.ad import ClassAd
     from kettle.classad.ad import text_of as unparse
+    from kettle.classad.ad_files import Form, form_of, read_ads, write_ads
     from kettle.classad.context import FOREIGN_STEPS, NOTHING, Context
     from kettle.classad.deltas import AdDelta, apply_delta, delta
     from kettle.classad.errors import ClassAdError, ClassAdParseError, EvaluationFailed, NotRepresentable
-    from kettle.classad.evaluating import evaluate, evaluate_attribute, evaluate_within
+    from kettle.classad.evaluator import evaluate, evaluate_attribute, evaluate_within
     from kettle.classad.flattening import flatten
-    from kettle.classad.interpreting import interpret, interpret_attribute
-    from kettle.classad.jsonform import read_json, write_json
-    from kettle.classad.longform import read_long, read_long_ads, write_long
+    from kettle.classad.json_form import read_json, write_json
+    from kettle.classad.long_form import read_long, read_long_ads, write_long
     from kettle.classad.match import matches, one_way, rank
     from kettle.classad.nodes import Node
     from kettle.classad.parser import parse
-    from kettle.classad.reading import Form, form_of, read_ads, write_ads
-    from kettle.classad.referencing import References, conceals, conjuncts, external_references, references
+    from kettle.classad.reference_analysis import (
+        References,
+        conceals,
+        conjuncts,
+        external_references,
+        references,
+    )
+    from kettle.classad.reference_evaluator import interpret, interpret_attribute
     from kettle.classad.values import ERROR, UNDEFINED, AbsTime, Exceptional, List, RelTime, Value, is_true
 
 __all__ = [
@@ -91,40 +97,40 @@ _AT: Final = {
     "EvaluationFailed": "kettle.classad.errors",
     "Exceptional": "kettle.classad.values",
     "FOREIGN_STEPS": "kettle.classad.context",
-    "Form": "kettle.classad.reading",
+    "Form": "kettle.classad.ad_files",
     "List": "kettle.classad.values",
     "NOTHING": "kettle.classad.context",
     "Node": "kettle.classad.nodes",
     "NotRepresentable": "kettle.classad.errors",
-    "References": "kettle.classad.referencing",
+    "References": "kettle.classad.reference_analysis",
     "RelTime": "kettle.classad.values",
     "UNDEFINED": "kettle.classad.values",
     "Value": "kettle.classad.values",
     "apply_delta": "kettle.classad.deltas",
-    "conceals": "kettle.classad.referencing",
-    "conjuncts": "kettle.classad.referencing",
+    "conceals": "kettle.classad.reference_analysis",
+    "conjuncts": "kettle.classad.reference_analysis",
     "delta": "kettle.classad.deltas",
-    "evaluate": "kettle.classad.evaluating",
-    "evaluate_attribute": "kettle.classad.evaluating",
-    "evaluate_within": "kettle.classad.evaluating",
-    "external_references": "kettle.classad.referencing",
+    "evaluate": "kettle.classad.evaluator",
+    "evaluate_attribute": "kettle.classad.evaluator",
+    "evaluate_within": "kettle.classad.evaluator",
+    "external_references": "kettle.classad.reference_analysis",
     "flatten": "kettle.classad.flattening",
-    "form_of": "kettle.classad.reading",
-    "interpret": "kettle.classad.interpreting",
-    "interpret_attribute": "kettle.classad.interpreting",
+    "form_of": "kettle.classad.ad_files",
+    "interpret": "kettle.classad.reference_evaluator",
+    "interpret_attribute": "kettle.classad.reference_evaluator",
     "is_true": "kettle.classad.values",
     "matches": "kettle.classad.match",
     "one_way": "kettle.classad.match",
     "parse": "kettle.classad.parser",
     "rank": "kettle.classad.match",
-    "read_ads": "kettle.classad.reading",
-    "read_json": "kettle.classad.jsonform",
-    "read_long": "kettle.classad.longform",
-    "read_long_ads": "kettle.classad.longform",
-    "references": "kettle.classad.referencing",
-    "write_ads": "kettle.classad.reading",
-    "write_json": "kettle.classad.jsonform",
-    "write_long": "kettle.classad.longform",
+    "read_ads": "kettle.classad.ad_files",
+    "read_json": "kettle.classad.json_form",
+    "read_long": "kettle.classad.long_form",
+    "read_long_ads": "kettle.classad.long_form",
+    "references": "kettle.classad.reference_analysis",
+    "write_ads": "kettle.classad.ad_files",
+    "write_json": "kettle.classad.json_form",
+    "write_long": "kettle.classad.long_form",
 }
 _UNDER_ANOTHER_NAME: Final = {"unparse": ("kettle.classad.ad", "text_of")}
 

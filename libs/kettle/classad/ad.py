@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Final, TypeAlias
 
 from kettle.classad.errors import ClassAdParseError
-from kettle.classad.newform import read_new
+from kettle.classad.new_form import read_new
 from kettle.classad.nodes import AdLiteral, ListLiteral, Literal, Node, RelTimeLiteral, held
 from kettle.classad.parser import parse
 from kettle.classad.printing import unparse, unparse_exact

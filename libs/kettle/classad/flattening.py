@@ -13,7 +13,7 @@ from kettle.classad.ad import OWN, ClassAd
 from kettle.classad.chains import joined, operands_of, regrouped
 from kettle.classad.context import NOTHING, Context
 from kettle.classad.errors import EvaluationFailed
-from kettle.classad.evaluating import evaluate
+from kettle.classad.evaluator import evaluate
 from kettle.classad.functions import FUNCTIONS
 from kettle.classad.nodes import (
     AdLiteral,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from kettle.classad.ad import ClassAd
-from kettle.classad.extent import extent_of
+from kettle.classad.cost import extent_of
 from kettle.classad.functions import FUNCTIONS
 from kettle.classad.nodes import (
     AdLiteral,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from kettle.classad.closures import run
 from kettle.classad.context import NOTHING, Context
 from kettle.classad.errors import EvaluationFailed
-from kettle.classad.evaluating import evaluate_attribute, value_of_attribute
 from kettle.classad.evaluation import new_scope
+from kettle.classad.evaluator import evaluate_attribute, value_of_attribute
 from kettle.classad.values import is_true
 
 if TYPE_CHECKING:

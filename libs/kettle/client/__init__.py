@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from kettle.client.client import Client
+    from kettle.client.connections.pool_file import PoolFile, home_directory, login_name
     from kettle.client.errors import ClientError, CommandRefusedError, PoolNotFoundError, PoolUnreachableError
-    from kettle.client.explaining import WhyReport
-    from kettle.client.pool_file import PoolFile, home_directory, login_name
-    from kettle.client.preparing import prepare, prepare_clusters
-    from kettle.client.progress import JobState, Progress
-    from kettle.client.published import Published, Wanted
-    from kettle.client.selecting import job_id, select
+    from kettle.client.events.following import JobEvent
+    from kettle.client.events.progress import JobState, Progress
+    from kettle.client.events.published import Published, Wanted
+    from kettle.client.jobs.selection import job_id, select
+    from kettle.client.jobs.submission import prepare, prepare_clusters
     from kettle.client.sync import SyncClient
-    from kettle.client.watching import JobEvent
+    from kettle.client.why_report import WhyReport
     from kettle.submit import Submission, SubmitError
     from kettle_wire.commands.queue import Select
     from kettle_wire.jobs import JobId
@@ -56,26 +56,26 @@ _AT: Final = {
     "Client": "kettle.client.client",
     "ClientError": "kettle.client.errors",
     "CommandRefusedError": "kettle.client.errors",
-    "JobEvent": "kettle.client.watching",
+    "JobEvent": "kettle.client.events.following",
     "JobId": "kettle_wire.jobs",
-    "JobState": "kettle.client.progress",
-    "PoolFile": "kettle.client.pool_file",
+    "JobState": "kettle.client.events.progress",
+    "PoolFile": "kettle.client.connections.pool_file",
     "PoolNotFoundError": "kettle.client.errors",
     "PoolUnreachableError": "kettle.client.errors",
-    "Progress": "kettle.client.progress",
-    "Published": "kettle.client.published",
+    "Progress": "kettle.client.events.progress",
+    "Published": "kettle.client.events.published",
     "Select": "kettle_wire.commands.queue",
     "Submission": "kettle.submit",
     "SubmitError": "kettle.submit",
     "SyncClient": "kettle.client.sync",
-    "Wanted": "kettle.client.published",
-    "WhyReport": "kettle.client.explaining",
-    "home_directory": "kettle.client.pool_file",
-    "job_id": "kettle.client.selecting",
-    "login_name": "kettle.client.pool_file",
-    "prepare": "kettle.client.preparing",
-    "prepare_clusters": "kettle.client.preparing",
-    "select": "kettle.client.selecting",
+    "Wanted": "kettle.client.events.published",
+    "WhyReport": "kettle.client.why_report",
+    "home_directory": "kettle.client.connections.pool_file",
+    "job_id": "kettle.client.jobs.selection",
+    "login_name": "kettle.client.connections.pool_file",
+    "prepare": "kettle.client.jobs.submission",
+    "prepare_clusters": "kettle.client.jobs.submission",
+    "select": "kettle.client.jobs.selection",
 }
 
 

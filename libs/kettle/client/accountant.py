@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from kettle.bus.ports import Asks
-from kettle.client.asking import Rep, Req, Waiting, ask
-from kettle.client.pool_file import PoolFile
+from kettle.client.connections.pool_file import PoolFile
+from kettle.client.connections.retry import Rep, Req, Waiting, ask
 from kettle_wire.commands import accounting, negotiator
 from kettle_wire.commands.accounting import ReportUsage, UsageRow
 from kettle_wire.commands.negotiator import (

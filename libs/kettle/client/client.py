@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from kettle.bus.ports import Asks, Bus
-from kettle.client import published, watching
 from kettle.client.accountant import Accountant
-from kettle.client.asking import PATIENCE_S, Rep, Req, Waiting, ask
-from kettle.client.connecting import connected
+from kettle.client.connections.pool_connection import connected
+from kettle.client.connections.pool_file import PoolFile, locate
+from kettle.client.connections.retry import PATIENCE_S, Rep, Req, Waiting, ask
 from kettle.client.errors import ClientError, CommandRefusedError
-from kettle.client.explaining import WhyReport
-from kettle.client.feed import Feed
+from kettle.client.events import following, published
+from kettle.client.events.following import JobEvent, decoded
+from kettle.client.events.progress import Progress
+from kettle.client.events.published import Published, Wanted
+from kettle.client.events.shard_feed import Feed
 from kettle.client.hosts import Hosts
-from kettle.client.listing import TOO_LARGE, listed
-from kettle.client.pool_file import PoolFile, locate
-from kettle.client.preparing import prepare
-from kettle.client.progress import Progress
-from kettle.client.published import Published, Wanted
-from kettle.client.visiting import Visit
-from kettle.client.watching import JobEvent, decoded
+from kettle.client.jobs.access import Visit
+from kettle.client.jobs.listing import TOO_LARGE, listed
+from kettle.client.jobs.submission import prepare
+from kettle.client.why_report import WhyReport
 from kettle_wire.ads.types import Ad
 from kettle_wire.commands import accounting, collector, negotiator, schedd
 from kettle_wire.commands.accounting import OwnerUsage, QueryHistory, QueryUsage
@@ -54,7 +54,7 @@ from kettle_wire.jobs import JobId
 from kettle_wire.subjects import Subjects
 
 if TYPE_CHECKING:
-    from kettle.client.spooling import Spools
+    from kettle.client.spooling.transfers import Spools
     from kettle.submit import Submission
 
 _SIDE_QUESTION_S = 3.0
@@ -169,7 +169,7 @@ class Client:
     @cached_property
     def spools(self) -> "Spools":
         """The files of jobs that are sent to the access point and fetched from it."""
-        from kettle.client.spooling import Spools
+        from kettle.client.spooling.transfers import Spools
 
         return Spools(self._asks, self.pool, patience=self._patience, waiting=lambda: self.waiting)
 
@@ -279,7 +279,7 @@ class Client:
 
     async def follow(self, job: JobId) -> AsyncGenerator[JobEvent, None]:
         """The same, and then each event as it is recorded, until the job has ended."""
-        async with aclosing(watching.follow(self, job)) as followed:
+        async with aclosing(following.follow(self, job)) as followed:
             async for event in followed:
                 yield event
 
@@ -293,14 +293,14 @@ class Client:
 
     async def watch(self, select: Select) -> AsyncGenerator[Progress, None]:
         """How far jobs are, after each change, until all have ended.  It is one object, which changes."""
-        async with aclosing(watching.watch(self, select)) as watched:
+        async with aclosing(following.watch(self, select)) as watched:
             async for progress in watched:
                 yield progress
 
     async def wait(self, select: Select, *, through_hold: bool = True) -> Progress:
         """Wait until jobs have ended; unless `through_hold`, also until all that are left are held."""
         progress = Progress({})
-        async with aclosing(watching.watch(self, select)) as watched:
+        async with aclosing(following.watch(self, select)) as watched:
             async for progress in watched:
                 if progress.stuck and not through_hold:
                     break
@@ -384,7 +384,7 @@ class Client:
             raise CommandRefusedError(
                 error.code, f"there is no job {job}: this pool has never had a cluster {job.cluster}"
             ) from error
-        watching.check_member(job, found)
+        following.check_member(job, found)
         return found
 
     async def queued(self, select: Select, projection: Sequence[str]) -> list[Ad]:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Literal
 
 from kettle.bus.ports import Asks
-from kettle.client.asking import Rep, Req, Waiting, ask
-from kettle.client.pool_file import PoolFile
+from kettle.client.connections.pool_file import PoolFile
+from kettle.client.connections.retry import Rep, Req, Waiting, ask
 from kettle_wire.commands import master, startd
 from kettle_wire.commands.master import Control, Controlled, Daemons, QueryDaemons
 from kettle_wire.commands.startd import CancelDrain, Drain

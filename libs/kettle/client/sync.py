@@ -9,13 +9,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from kettle.client.asking import PATIENCE_S
 from kettle.client.client import Client
-from kettle.client.explaining import WhyReport
+from kettle.client.connections.pool_file import PoolFile
+from kettle.client.connections.retry import PATIENCE_S
+from kettle.client.events.following import JobEvent
+from kettle.client.events.progress import Progress
 from kettle.client.hosts import Speed
-from kettle.client.pool_file import PoolFile
-from kettle.client.progress import Progress
-from kettle.client.watching import JobEvent
+from kettle.client.why_report import WhyReport
 from kettle_wire.ads.types import Ad
 from kettle_wire.commands.accounting import OwnerUsage
 from kettle_wire.commands.schedd import Acted, Edited, RunningNow, Select, Submitted

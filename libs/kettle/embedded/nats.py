@@ -20,14 +20,14 @@ from typing import Final, Self
 
 import msgspec
 
-from kettle.embedded import keys
-from kettle.embedded.account import NATS_UID, seen_by, server_account
+from kettle.embedded import nkeys
 from kettle.embedded.binaries import nats_server
 from kettle.embedded.errors import EmbeddedError, StartError
-from kettle.embedded.files import private_directory, write_private
 from kettle.embedded.nats_config import Limits, Member, Permissions, render
 from kettle.embedded.ports import kept_port, listens
-from kettle.embedded.process import DirectoryLock, ServerProcess, Stop, end_orphan, log_tail
+from kettle.embedded.private_files import private_directory, write_private
+from kettle.embedded.server_account import NATS_UID, seen_by, server_account
+from kettle.embedded.server_process import DirectoryLock, ServerProcess, Stop, end_orphan, log_tail
 
 START_S: Final = 30.0
 _STEP_S: Final = 0.005
@@ -98,7 +98,7 @@ class EmbeddedNats:
 
     def credentials(self, role: str) -> Path:
         """The file with the seed that a role shows to the server."""
-        return keys.key_file(self._credentials, role)
+        return nkeys.key_file(self._credentials, role)
 
     @property
     def pid(self) -> int:
@@ -124,7 +124,7 @@ class EmbeddedNats:
         try:
             await end_orphan(self._data / "nats.pid", self._data, _STOP)
             self._port = self._choose_port()
-            probe = keys.new_seed()
+            probe = nkeys.new_seed()
             self._write_config(probe)
             self._heard = self._log.stat().st_size if self._log.exists() else 0
             async with asyncio.timeout(START_S):
@@ -157,7 +157,7 @@ class EmbeddedNats:
         """
         self._permissions = permissions
         if self.running:
-            self._write_config(keys.new_seed())
+            self._write_config(nkeys.new_seed())
             self._running().signal(Signals.SIGHUP)
 
     async def wait(self) -> int:
@@ -185,8 +185,10 @@ class EmbeddedNats:
         await self.stop()
 
     def _write_config(self, probe: str) -> None:
-        users = {keys.kept_key(self._credentials, role): rights for role, rights in self._permissions.items()}
-        users[keys.public_key(probe)] = _PROBE
+        users = {
+            nkeys.kept_key(self._credentials, role): rights for role, rights in self._permissions.items()
+        }
+        users[nkeys.public_key(probe)] = _PROBE
         private_directory(self.store)
         # Relative: the server works in `data`, whose parents it may not be able to enter.
         text = render(
@@ -224,7 +226,7 @@ class EmbeddedNats:
 
     async def _answers(self, probe: str) -> bool:
         """Whether JetStream answers; that the port is open says little."""
-        from kettle.bus.driver import Client, errors  # only who starts a server needs it
+        from kettle.bus.nats_driver import Client, errors  # only who starts a server needs it
 
         if not listens(self._port):
             return False  # cheaper to find out than by a client

@@ -8,11 +8,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 from urllib.parse import quote
 
-from kettle.embedded.account import POSTGRES_UID, reachable_tree, seen_by, server_account
 from kettle.embedded.binaries import postgres_bin
-from kettle.embedded.cluster import ENVIRON, SUPERUSER, Cluster
 from kettle.embedded.errors import EmbeddedError, StartError
-from kettle.embedded.process import DirectoryLock, ServerProcess, Stop, end_orphan, log_size, log_tail
+from kettle.embedded.postgres_cluster import ENVIRON, SUPERUSER, Cluster
+from kettle.embedded.server_account import POSTGRES_UID, reachable_tree, seen_by, server_account
+from kettle.embedded.server_process import DirectoryLock, ServerProcess, Stop, end_orphan, log_size, log_tail
 
 if TYPE_CHECKING:
     import asyncpg

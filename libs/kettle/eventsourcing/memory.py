@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 import msgspec
 
 from kettle.eventsourcing.log import Answered, FencedError, Row, Tenure
-from kettle_wire.expansion import stream_of_many, with_those_of_many
+from kettle_wire.event_expansion import stream_of_many, with_those_of_many
 from kettle_wire.frames import Frame, encode, recorded
 
 

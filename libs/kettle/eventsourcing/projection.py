@@ -22,12 +22,12 @@ from typing import Any, Final, Protocol, TypeAlias
 import msgspec
 
 from kettle.bus.backoff import Backoff
-from kettle.bus.gather import Gather
+from kettle.bus.batching import Gather
 from kettle.bus.ports import Batch, Bus
 from kettle.eventsourcing.log import Log, LogError, LogUnavailableError
 from kettle.faults import fault_point
+from kettle_wire.event_expansion import each, events_of, expanded, size
 from kettle_wire.events import Event, UnknownEventError, decode
-from kettle_wire.expansion import each, events_of, expanded, size
 from kettle_wire.frames import Frame, Hollow
 from kettle_wire.frames import decode as decode_frame
 from kettle_wire.subjects import Subjects

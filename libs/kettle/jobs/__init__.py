@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from kettle.jobs.ad import Status, apply, ended, exited
-    from kettle.jobs.measures import in_use
-    from kettle.jobs.submitted import fold_base, job_ad, job_ads
+    from kettle.jobs.submitted_ad import fold_base, job_ad, job_ads
     from kettle.jobs.trace import trace_meta, traceparent
+    from kettle.jobs.usage_attributes import in_use
 
 __all__ = [
     "Status",
@@ -32,10 +32,10 @@ _AT: Final = {
     "apply": "kettle.jobs.ad",
     "ended": "kettle.jobs.ad",
     "exited": "kettle.jobs.ad",
-    "fold_base": "kettle.jobs.submitted",
-    "in_use": "kettle.jobs.measures",
-    "job_ad": "kettle.jobs.submitted",
-    "job_ads": "kettle.jobs.submitted",
+    "fold_base": "kettle.jobs.submitted_ad",
+    "in_use": "kettle.jobs.usage_attributes",
+    "job_ad": "kettle.jobs.submitted_ad",
+    "job_ads": "kettle.jobs.submitted_ad",
     "trace_meta": "kettle.jobs.trace",
     "traceparent": "kettle.jobs.trace",
 }

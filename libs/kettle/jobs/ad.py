@@ -1,5 +1,5 @@
 """
-The job ad: changed by each event of the job.  `kettle.jobs.submitted` makes it.
+The job ad: changed by each event of the job.  `kettle.jobs.submitted_ad` makes it.
 
 Pure.  Times in ads are whole seconds since the epoch, as HTCondor's tools expect them; durations are reals.
 An ad made by `job_ad` spells the attributes that `apply` knows in one way, so `apply` finds them without folding case.
@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import Final, assert_never, cast, get_args
 
-from kettle.jobs.codes import counted
-from kettle.jobs.measures import measures
+from kettle.jobs.reason_codes import counted
+from kettle.jobs.usage_attributes import measures
 from kettle_wire.ads.types import Ad, Scalar
 from kettle_wire.events.job import (
     JobAssigned,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 
 from kettle.classad import ClassAd, NotRepresentable, unparse
-from kettle.classad.referencing import external_references, references
-from kettle.matchmaking.explain import Condition, Explainer, does_not_fit
+from kettle.classad.reference_analysis import external_references, references
+from kettle.matchmaking.explanation import Condition, Explainer, does_not_fit
 from kettle.matchmaking.request import RESOURCES, Request
 from kettle_wire.ads import Expr
 from kettle_wire.commands.negotiator import Analysis, Present, Remedy, Tried

@@ -16,7 +16,7 @@ import numpy as np
 from kettle.classad import Node, references
 from kettle.classad.columnar import Evaluator, Spending
 from kettle.classad.columnar.column import Tag
-from kettle.classad.referencing import hides
+from kettle.classad.reference_analysis import hides
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

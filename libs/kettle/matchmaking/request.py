@@ -19,7 +19,7 @@ from kettle.classad import (
     references,
 )
 from kettle.classad.columnar import Evaluator
-from kettle.classad.referencing import hides
+from kettle.classad.reference_analysis import hides
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

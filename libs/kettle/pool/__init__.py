@@ -8,11 +8,11 @@ A personal pool as a whole: bringing it up and down, and what is known about it 
 All three block; none needs a running event loop.
 """
 
+from kettle.pool.daemon_states import DaemonState, MasterState
 from kettle.pool.errors import HomeRefusedError, PoolError, StartFailedError, StopFailedError
 from kettle.pool.home import Home, open_home
-from kettle.pool.roster import DaemonState, MasterState
-from kettle.pool.starting import Started, up
-from kettle.pool.stopping import Stopped, down, state
+from kettle.pool.shutdown import Stopped, down, state
+from kettle.pool.startup import Started, up
 
 __all__ = [
     "DaemonState",

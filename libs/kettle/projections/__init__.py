@@ -23,14 +23,14 @@ Errors:
 """
 
 from kettle.projections.catalog import PROJECTIONS
-from kettle.projections.following import Trouble, follow, prepared
 from kettle.projections.jobs import Jobs
 from kettle.projections.lag import Lag, lags
 from kettle.projections.machines import Machines
 from kettle.projections.negotiation import Negotiation
 from kettle.projections.rebuilding import RebuildError, Rebuilt, Report, prepare, rebuild, shards_of
 from kettle.projections.refolding import Difference, Refold, differences, refold
-from kettle.projections.stored import StoredProjection, follows
+from kettle.projections.runner import Trouble, follow, prepared
+from kettle.projections.stored_projection import StoredProjection, follows
 
 __all__ = [
     "PROJECTIONS",

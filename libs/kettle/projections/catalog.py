@@ -6,7 +6,7 @@ from typing import Final
 from kettle.projections.jobs import Jobs
 from kettle.projections.machines import Machines
 from kettle.projections.negotiation import Negotiation
-from kettle.projections.stored import StoredProjection
+from kettle.projections.stored_projection import StoredProjection
 
 PROJECTIONS: Final[Mapping[str, Callable[[], StoredProjection]]] = {
     "jobs": Jobs,

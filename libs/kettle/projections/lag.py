@@ -9,7 +9,7 @@ import msgspec
 
 from kettle.eventsourcing.log import Tenure
 from kettle.projections.catalog import PROJECTIONS
-from kettle.projections.stored import follows
+from kettle.projections.stored_projection import follows
 from kettle.storage import Database, PgLog
 from kettle.storage.pg_log import WORKING_SET_VERSION
 from kettle.storage.queries import QUERIES

@@ -17,7 +17,7 @@ import msgspec
 from kettle.eventsourcing.log import LogError, LogUnavailableError
 from kettle.eventsourcing.projection import Decoded, OvertakenError, decoded_events, grouped
 from kettle.faults import fault_point
-from kettle.projections.stored import INDEXES, SCHEMA, StoredProjection, follows, statements
+from kettle.projections.stored_projection import INDEXES, SCHEMA, StoredProjection, follows, statements
 from kettle.storage import Database, PgLog
 from kettle.storage.cursors import move
 from kettle.storage.database import ERRORS, Connection, is_away

@@ -8,7 +8,7 @@ import msgspec
 from kettle.eventsourcing.log import Log
 from kettle.eventsourcing.projection import Decoded, Tx, decoded_events, grouped
 from kettle.projections.rebuilding import GROUP, QUERIES
-from kettle.projections.stored import SCHEMA, StoredProjection, statements
+from kettle.projections.stored_projection import SCHEMA, StoredProjection, statements
 
 _HERE: Final = "pg_temp"
 

@@ -14,7 +14,6 @@ What surrounds the work of every service: settings, the runner, health, telemetr
 """
 
 from kettle.runtime.lifeline import Lifeline, make_lifeline
-from kettle.runtime.notify import Notification, Notifier, NotifyListener
 from kettle.runtime.service import (
     DRAIN_S,
     EXIT_CLEAN,
@@ -28,6 +27,7 @@ from kettle.runtime.service import (
     run,
 )
 from kettle.runtime.settings import ROLES, Hidden, OwnerSettings, Secret, Settings, SettingsError, redact
+from kettle.runtime.systemd_notify import Notification, Notifier, NotifyListener
 from kettle.runtime.telemetry import Span, Telemetry
 
 __all__ = [

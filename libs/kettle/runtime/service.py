@@ -28,8 +28,8 @@ from typing import Any, Final, Literal, TypeVar, cast
 
 from kettle.eventsourcing.log import FencedError
 from kettle.runtime import health, lifeline, logs, telemetry
-from kettle.runtime.notify import Notifier
 from kettle.runtime.settings import Settings, SettingsError
+from kettle.runtime.systemd_notify import Notifier
 
 EXIT_CLEAN: Final = 0
 EXIT_FAILED: Final = 1
@@ -40,7 +40,7 @@ EXIT_RENEWED: Final = 75
 """The settings have changed: start it again, at once."""
 
 SETTINGS_SAID: Final = "X_KETTLE_SETTINGS"
-"""The variable of a notification that says what SIGHUP came to (see `kettle.runtime.notify`)."""
+"""The variable of a notification that says what SIGHUP came to (see `kettle.runtime.systemd_notify`)."""
 
 DRAIN_S: Final = 10.0
 

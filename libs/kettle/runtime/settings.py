@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final, Literal, Self, TypeVar, cast, get_args
 
 import msgspec
 
-from kettle.runtime.places import line_of
+from kettle.runtime.toml_lines import line_of
 
 ROLES: Final = frozenset({
     "accounting", "ce", "cli", "collector", "dagman", "gateway", "iam", "master",

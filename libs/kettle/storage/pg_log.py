@@ -10,12 +10,12 @@ from typing import Any, Final
 import asyncpg
 
 from kettle.eventsourcing.log import Answered, FencedError, LogError, Row, Tenure
+from kettle.storage.archived_pieces import Archives, EventRow, NoArchives, Stretch
 from kettle.storage.database import Connection, Database
-from kettle.storage.migrate import migrate
-from kettle.storage.pieces import Archives, EventRow, NoArchives, Stretch
+from kettle.storage.event_reader import PAGE_ROWS, ShardKey, events, stream_of
+from kettle.storage.migration import migrate
 from kettle.storage.queries import QUERIES
-from kettle.storage.reading import PAGE_ROWS, ShardKey, events, stream_of
-from kettle_wire.expansion import stream_of_many, with_those_of_many
+from kettle_wire.event_expansion import stream_of_many, with_those_of_many
 from kettle_wire.frames import Entry, Frame
 
 PIECE: Final = 1 << 24

@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from kettle.submit.errors import PlacelessError, QuotingError, SubmitError
-from kettle.submit.expand import Submission, expand, expand_clusters
+from kettle.submit.expansion import Submission, expand, expand_clusters
 from kettle.submit.macros import CLUSTER
-from kettle.submit.site import Site, architecture, operating_system
-from kettle.submit.source import Description, Reader
+from kettle.submit.statements import Description, Reader
+from kettle.submit.submit_machine import Site, architecture, operating_system
 
 __all__ = [
     "CLUSTER",

@@ -12,20 +12,20 @@ from pathlib import Path
 from typing import Final
 
 from kettle.submit import quoting
-from kettle.submit.charging import charging, concurrency
+from kettle.submit.accounting import charging, concurrency
 from kettle.submit.checkpoints import checkpoints
 from kettle.submit.commands import CUSTOM
 from kettle.submit.containers import CONTAINERS, container_of
 from kettle.submit.errors import PlacelessError
 from kettle.submit.expressions import integer, scalar, unquoted
+from kettle.submit.kill_signals import signals
+from kettle.submit.late_materialization import pace
 from kettle.submit.logs import logs
 from kettle.submit.lookup import Lookup, Setting, flag, is_settled, placed
-from kettle.submit.mails import mails
-from kettle.submit.pace import pace
-from kettle.submit.plain import on_hold, plain
+from kettle.submit.notification import mails
 from kettle.submit.policies import policies
-from kettle.submit.proxies import proxy
-from kettle.submit.signals import signals
+from kettle.submit.simple_commands import on_hold, plain
+from kettle.submit.x509_proxy import proxy
 from kettle_wire.ads.types import Ad, Scalar
 
 NULL_FILE: Final = "/dev/null"

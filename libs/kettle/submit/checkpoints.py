@@ -6,7 +6,7 @@ from typing import Final
 from kettle.submit.errors import PlacelessError
 from kettle.submit.expressions import integer, unquoted
 from kettle.submit.lookup import Lookup, is_settled, placed
-from kettle.transfer.manifest import items, leaves
+from kettle.transfer.file_lists import items, leaves
 from kettle_wire.ads.types import Ad
 
 _LARGEST_CODE: Final = 255

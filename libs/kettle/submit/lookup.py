@@ -11,8 +11,8 @@ from kettle.submit.commands import NAMES
 from kettle.submit.errors import PlacelessError, SubmitError
 from kettle.submit.expressions import boolean
 from kettle.submit.macros import CLUSTER, Expander
-from kettle.submit.site import Disk, Site
-from kettle.submit.source import Assignment, Queue
+from kettle.submit.statements import Assignment, Queue
+from kettle.submit.submit_machine import Disk, Site
 
 
 class Setting(msgspec.Struct, frozen=True):

@@ -14,12 +14,12 @@ from kettle.submit.checkpoints import checkpointing
 from kettle.submit.commands import is_choice, resource_tag
 from kettle.submit.containers import Container, container_of
 from kettle.submit.deferral import REQUIREMENT, deferral_of
-from kettle.submit.devices import choices, chosen
 from kettle.submit.errors import PlacelessError
 from kettle.submit.expressions import constant, expression, is_undefined, wire
-from kettle.submit.growth import first_of, growth
+from kettle.submit.file_transfer import Transfer, reachable, transfer_attributes, transfer_of
+from kettle.submit.gpus import choices, chosen
 from kettle.submit.lookup import Lookup, Setting, flag, placed
-from kettle.submit.transfers import Transfer, reachable, transfer_attributes, transfer_of
+from kettle.submit.retry_requests import first_of, growth
 from kettle.submit.units import amount
 from kettle_wire.ads.types import Ad, Expr
 

@@ -16,9 +16,9 @@ from kettle.eventsourcing.shard import Shard
 from kettle.runtime import Runtime, Settings
 from kettle.runtime.service import S, Serve
 from kettle.storage import PgLog
-from kettle.testing.embedded import Servers
-from kettle.testing.lanes import place as a_place
-from kettle.testing.places import Place
+from kettle.testing.servers.embedded import Servers
+from kettle.testing.servers.locations import Place
+from kettle.testing.servers.selection import place as a_place
 from kettle_wire.events import Event
 from kettle_wire.identity import Identity, daemon
 from kettle_wire.subjects import Subjects

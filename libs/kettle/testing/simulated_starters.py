@@ -11,12 +11,12 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from kettle.execution import protocol
-from kettle.execution.attempt import JobSpec, StoredReport
-from kettle.execution.jobad import JobAd
-from kettle.execution.reports import store
+from kettle.execution.attempts import messages
+from kettle.execution.attempts.job_spec import JobSpec, StoredReport
+from kettle.execution.attempts.stored_reports import store
+from kettle.execution.job_environment.job_ad import JobAd
 from kettle_wire.events.job import Usage
-from kettle_wire.work import Body, Exited, Failed, Report, Started
+from kettle_wire.worker_reports import Body, Exited, Failed, Report, Started
 
 SECONDS: Final = "SimulatedSeconds"
 """The attribute of a job that says for how many simulated seconds it runs; without it, it is over at once."""
@@ -60,7 +60,7 @@ class _Starter:
         self._pace = pace
         self._gone = gone
         self._loop = asyncio.get_running_loop()
-        self._frames = protocol.Frames()
+        self._frames = messages.Frames()
         self._spec: JobSpec | None = None
         self._sequence = 0
         self._began = 0.0
@@ -79,25 +79,25 @@ class _Starter:
         self._gone(self)
 
     def _read(self) -> None:
-        data = protocol.receive(self._socket)
+        data = messages.receive(self._socket)
         if data is None:
             return
         if not data:
             self.close()
             return
         for body in self._frames.feed(data):
-            self._hear(protocol.decode_to_starter(body))
+            self._hear(messages.decode_to_starter(body))
 
-    def _hear(self, message: protocol.ToStarter) -> None:
+    def _hear(self, message: messages.ToStarter) -> None:
         match message:
-            case protocol.Run(spec=spec) if self._spec is None:
+            case messages.Run(spec=spec) if self._spec is None:
                 self._run(spec)
-            case protocol.End(code=code, reason=reason, hold=hold, subcode=subcode):
+            case messages.End(code=code, reason=reason, hold=hold, subcode=subcode):
                 failed = Failed(hold=hold, code=code, reason=reason, subcode=subcode, usage=self._usage())
                 self._over(failed)
-            case protocol.Suspend():
+            case messages.Suspend():
                 self._stand()
-            case protocol.Continue():
+            case messages.Continue():
                 self._go()
             case _:
                 pass  # leases are long, and nobody looks into a job that is not there
@@ -107,8 +107,8 @@ class _Starter:
         self._sequence = spec.sequence
         self._began = self._loop.time()
         self._left = (JobAd(spec.ad).number(SECONDS) or 0.0) / self._pace
-        self._say(protocol.Hello(spec.id, 0))
-        self._say(protocol.Said(self._report(Started(pid=0, at=time.time()))))
+        self._say(messages.Hello(spec.id, 0))
+        self._say(messages.Said(self._report(Started(pid=0, at=time.time()))))
         self._go()
 
     def _stand(self) -> None:
@@ -134,7 +134,7 @@ class _Starter:
             schedd=self._spec.schedd, secret=self._spec.key.secret, report=self._report(body)
         )
         store(f"{self._spec.state}/reports", stored)
-        self._say(protocol.Over(stored))
+        self._say(messages.Over(stored))
 
     def _usage(self) -> Usage:
         return Usage(wall=round(self._loop.time() - self._began, 6))
@@ -152,5 +152,5 @@ class _Starter:
             trace=spec.trace,
         )
 
-    def _say(self, message: protocol.ToStartd) -> None:
-        self._socket.sendall(protocol.frame(message))  # some hundred bytes, of which a socket always has room
+    def _say(self, message: messages.ToStartd) -> None:
+        self._socket.sendall(messages.frame(message))  # some hundred bytes, of which a socket always has room

@@ -29,7 +29,7 @@ from kettle_wire.commands.startd import (
 from kettle_wire.identity import Identity
 from kettle_wire.jobs import JobId
 from kettle_wire.subjects import Subjects, key
-from kettle_wire.work import Exited, Failed, Report, ReportKey, Reports
+from kettle_wire.worker_reports import Exited, Failed, Report, ReportKey, Reports
 
 POOL: Final = "test"
 STARTD: Final = "worker"

@@ -12,7 +12,7 @@ from typing import Protocol
 from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
 from kettle.bus.ports import Bus
-from kettle.execution.programs import directory
+from kettle.execution.job_environment.helper_programs import directory
 from kettle.testing.submit_side import POOL, SubmitSide
 from kettle_wire.identity import daemon
 from kettle_wire.subjects import Subjects

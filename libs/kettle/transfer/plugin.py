@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from kettle.transfer.manifest import scheme_of
+from kettle.transfer.file_lists import scheme_of
 
 
 class Plugin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

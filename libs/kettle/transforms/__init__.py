@@ -8,8 +8,8 @@ What is wrong with the text itself is refused with its line (`TransformError`); 
 and that statement is skipped.
 """
 
-from kettle.transforms.reading import TransformError, parse
-from kettle.transforms.table import TooDifferentError, transformed
+from kettle.transforms.parser import TransformError, parse
+from kettle.transforms.submission import TooDifferentError, transformed
 from kettle.transforms.transform import Outcome, Transform
 
 __all__ = ["Outcome", "TooDifferentError", "Transform", "TransformError", "parse", "transformed"]

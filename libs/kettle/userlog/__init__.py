@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from kettle.userlog.appender import Appender, UserLogError
-    from kettle.userlog.as_ad import attributes, number_of
+    from kettle.userlog.event_to_ad import attributes, number_of
     from kettle.userlog.events import (
         Aborted,
         Checkpointed,
@@ -43,13 +43,13 @@ if TYPE_CHECKING:
         Termination,
         Unsuspended,
     )
-    from kettle.userlog.following import Checkpoint, Missing, Writer, follow
     from kettle.userlog.formats import Form, Format, format_of
     from kettle.userlog.framing import UserLogFormatError
     from kettle.userlog.parsing import event_of, parse
-    from kettle.userlog.project import Line, UserLogProjector
-    from kettle.userlog.reading import Heading, LogReader, heading
+    from kettle.userlog.projector import Line, UserLogProjector
+    from kettle.userlog.reader import Heading, LogReader, heading
     from kettle.userlog.rendering import render
+    from kettle.userlog.shard_follower import Checkpoint, Missing, Writer, follow
     from kettle.userlog.tail import Tail
 
 __all__ = [
@@ -105,23 +105,23 @@ __all__ = [
 _ELSEWHERE: Final = {
     "Appender": "appender",
     "UserLogError": "appender",
-    "attributes": "as_ad",
-    "number_of": "as_ad",
-    "Checkpoint": "following",
-    "Missing": "following",
-    "Writer": "following",
-    "follow": "following",
+    "attributes": "event_to_ad",
+    "number_of": "event_to_ad",
+    "Checkpoint": "shard_follower",
+    "Missing": "shard_follower",
+    "Writer": "shard_follower",
+    "follow": "shard_follower",
     "Form": "formats",
     "Format": "formats",
     "format_of": "formats",
     "UserLogFormatError": "framing",
     "event_of": "parsing",
     "parse": "parsing",
-    "Line": "project",
-    "UserLogProjector": "project",
-    "Heading": "reading",
-    "LogReader": "reading",
-    "heading": "reading",
+    "Line": "projector",
+    "UserLogProjector": "projector",
+    "Heading": "reader",
+    "LogReader": "reader",
+    "heading": "reader",
     "render": "rendering",
     "Tail": "tail",
 }

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import Any, Final
 
+from kettle.userlog.ad_to_event import from_ad
 from kettle.userlog.events import (
     Aborted,
     Checkpointed,
@@ -40,9 +41,8 @@ from kettle.userlog.events import (
 )
 from kettle.userlog.formats import Form
 from kettle.userlog.framing import Block, UserLogFormatError, blocks
-from kettle.userlog.from_ad import from_ad
 from kettle.userlog.rendering import COMPLETIONS, FILE_TRANSFERS
-from kettle.userlog.table import is_heading, parse_table
+from kettle.userlog.resource_table import is_heading, parse_table
 from kettle_wire.jobs import JobId
 
 _HEAD: Final = re.compile(
@@ -97,7 +97,7 @@ def event_of(block: Block, zone: tzinfo | None = None) -> LogEvent:
 
 def _of_document(block: Block, zone: tzinfo | None) -> LogEvent:
     from kettle.classad import ClassAdParseError, read_json
-    from kettle.classad.xmlreading import read_xml_ads
+    from kettle.classad.xml_reader import read_xml_ads
 
     text = "\n".join(block.lines)
     try:

@@ -6,8 +6,7 @@ Pure but for the zone: a time is shown as the clocks of `zone` show it, by defau
 
 from datetime import tzinfo
 
-from kettle.userlog.as_ad import attributes
-from kettle.userlog.documents import document, long_lines, one_line
+from kettle.userlog.event_to_ad import attributes
 from kettle.userlog.events import (
     Aborted,
     Checkpointed,
@@ -36,7 +35,8 @@ from kettle.userlog.events import (
     Unsuspended,
 )
 from kettle.userlog.formats import CLASSIC, Form, Format
-from kettle.userlog.table import render_table
+from kettle.userlog.resource_table import render_table
+from kettle.userlog.xml_and_json import document, long_lines, one_line
 
 TERMINATOR = "..."
 FILE_TRANSFERS = (

@@ -7,7 +7,7 @@ import msgspec
 from kettle_wire.ads.types import Ad
 from kettle_wire.endpoint import Endpoint
 from kettle_wire.jobs import JobId, Number
-from kettle_wire.work import ReportKey
+from kettle_wire.worker_reports import ReportKey
 
 
 class ClaimKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):

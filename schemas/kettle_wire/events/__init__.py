@@ -42,7 +42,7 @@ from kettle_wire.events.job import (
     Usage,
 )
 from kettle_wire.events.machine import MachineJoined, MachineLeft
-from kettle_wire.events.many import JobsChanged, Procs
+from kettle_wire.events.many_jobs import JobsChanged, Procs
 from kettle_wire.events.principal import (
     PrincipalCharged,
     PrincipalDeleted,

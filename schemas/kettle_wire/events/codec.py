@@ -13,7 +13,7 @@ from kettle_wire.events.cycle import CycleNegotiated
 from kettle_wire.events.factory import FactoryEvent
 from kettle_wire.events.job import JobEvent
 from kettle_wire.events.machine import MachineJoined, MachineLeft
-from kettle_wire.events.many import JobsChanged
+from kettle_wire.events.many_jobs import JobsChanged
 from kettle_wire.events.principal import PrincipalEvent
 
 Recorded = (

@@ -21,9 +21,9 @@ from kettle.bus.backoff import Backoff
 from kettle.bus.ports import Batch, Bus
 from kettle.eventsourcing.log import LogUnavailableError
 from kettle.eventsourcing.projection import Progress
-from kettle.jobs.runs import Attempt
-from kettle.projections.records import Record, attempt_record, bulk, job_record
-from kettle.projections.stored import microseconds
+from kettle.jobs.attempts import Attempt
+from kettle.projections.accounting_documents import Record, attempt_record, bulk, job_record
+from kettle.projections.stored_projection import microseconds
 from kettle.storage import Database
 from kettle.storage.queries import load
 from kettle_services.accounting.elasticsearch import BulkStore, NotNowError, Outcomes, TooLargeError

@@ -11,7 +11,7 @@ from typing import Final, Self, TypeAlias
 import aiohttp
 import msgspec
 
-from kettle.projections.records import Record, bulk
+from kettle.projections.accounting_documents import Record, bulk
 
 TIMEOUT_S: Final = 60.0
 _OK: Final = range(200, 300)

@@ -11,7 +11,7 @@ import msgspec
 
 from kettle.classad import FOREIGN_STEPS, ClassAd, Context, EvaluationFailed, Node, evaluate, is_true
 from kettle.projections.jobs import prefilter
-from kettle.projections.stored import instant, microseconds
+from kettle.projections.stored_projection import instant, microseconds
 from kettle.storage.database import Connection
 from kettle_wire.ads.types import Ad
 from kettle_wire.commands.accounting import History, HistoryPlace, QueryHistory

@@ -11,8 +11,8 @@ from kettle.bus.ports import RefusedError
 from kettle.classad import ClassAdError, Node, parse
 from kettle.eventsourcing.log import LogUnavailableError
 from kettle.eventsourcing.projection import Progress
-from kettle.jobs.private import for_others
-from kettle.jobs.runs import US
+from kettle.jobs.attempts import US
+from kettle.jobs.private_attributes import for_others
 from kettle.projections import Trouble
 from kettle.storage import Database
 from kettle.storage.queries import load

@@ -9,7 +9,7 @@ to the attempt.
 from collections.abc import Mapping
 from typing import Final, TypeAlias
 
-from kettle.projections.stored import instant
+from kettle.projections.stored_projection import instant
 from kettle.storage.database import Connection
 from kettle_wire.commands.accounting import Axis, ReportedUsage, ReportUsage, UsageRow
 

@@ -12,7 +12,7 @@ from kettle.bus.ports import Bus, Served
 from kettle.eventsourcing.projection import Progress
 from kettle.projections import PROJECTIONS, StoredProjection, Trouble, follow, prepared, shards_of
 from kettle.runtime import Runtime
-from kettle.runtime.joining import join_bus, join_log
+from kettle.runtime.pool_connections import join_bus, join_log
 from kettle.storage import PgLog
 from kettle_services.accounting.queries import Answers
 from kettle_services.accounting.settings import AccountingSettings

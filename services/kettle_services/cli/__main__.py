@@ -13,8 +13,8 @@ from typing import Final
 
 from kettle_services.cli.commands import COMMANDS, GROUPS, module_of
 from kettle_services.cli.errors import CommandError, OutputError, UsageError
-from kettle_services.cli.log.times import TimeParser
-from kettle_services.cli.screen import Screen, columns, writing
+from kettle_services.cli.output.screen import Screen, columns, writing
+from kettle_services.cli.times import TimeParser
 
 _HEAD = """\
 usage: kettle COMMAND [ARGUMENTS]

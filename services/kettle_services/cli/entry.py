@@ -4,13 +4,13 @@ What `kettle` on the command line starts with: a command that asks one question 
 
 from typing import NoReturn
 
-from kettle.client import short
+from kettle.client.connections import short_process
 
 
 def command() -> NoReturn:
     """Run the command that was typed, and end with its status."""
-    short.start()
+    short_process.start()
     from kettle_services.cli.__main__ import main
 
-    short.loaded()
-    short.end(main())
+    short_process.loaded()
+    short_process.end(main())

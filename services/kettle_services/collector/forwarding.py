@@ -16,7 +16,7 @@ import msgspec
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import WrongSequenceError
 from kettle.flocking.passes import Passes
-from kettle.flocking.visits import Visit
+from kettle.flocking.pool_connections import Visit
 from kettle_services.collector.domain.ads import Adverts, is_forwarded, type_of
 from kettle_services.collector.domain.forwarding import ForwardingQueue
 from kettle_services.collector.settings import CollectorSettings

@@ -7,8 +7,8 @@ from kettle.bus.ports import BucketSpec, Served
 from kettle.classad import ClassAdParseError, Node, parse
 from kettle.faults import fault_point
 from kettle.runtime import Runtime, SettingsError
-from kettle.runtime.joining import join_bus, join_log
-from kettle.runtime.owning import own
+from kettle.runtime.pool_connections import join_bus, join_log
+from kettle.runtime.shard_ownership import own
 from kettle.storage import PgWorkingSet
 from kettle_services.collector.absent_ads import Absentees
 from kettle_services.collector.domain.machine_presence import Machines

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from kettle.client.connections.condor_config import Knobs, addresses, pool_of
 from kettle.client.errors import ClientError
-from kettle.client.finding import Knobs, addresses, pool_of
 
 LIKE: Final = "25.0.1 2026-01-01"
 """

@@ -1,13 +1,13 @@
 """`kettle run gateway`."""
 
-from kettle.runtime import open_files, run
+from kettle.runtime import open_file_limit, run
 from kettle_services.gateway.settings import GatewaySettings
 from kettle_services.gateway.wiring import serve
 
 
 def main() -> int:
     """Be a gateway."""
-    open_files.allow_many()
+    open_file_limit.allow_many()
     return run("gateway", GatewaySettings, serve)
 
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Final
 
-from kettle.bus.gather import Gather
+from kettle.bus.batching import Gather
 from kettle.bus.ports import Bus
 from kettle.eventsourcing.replay import missing_frames
 from kettle_services.gateway.domain.batch import Mark, Piece, pieces

@@ -48,13 +48,13 @@ async def pages(host: str, port: int, tally: Metrics) -> AsyncGenerator[int]:
 
 @cache
 def _documents() -> dict[str, bytes]:
-    from kettle.schemas import documents, text
+    from kettle.schema_generation import documents, text
 
     return {name: text(document) for name, document in documents().items()}
 
 
 @cache
 def _asyncapi() -> bytes:
-    from kettle.schemas import asyncapi, text
+    from kettle.schema_generation import asyncapi, text
 
     return text(asyncapi())

@@ -1,7 +1,7 @@
 """How the parts of a gateway hang together."""
 
 from kettle.runtime import Runtime
-from kettle.runtime.joining import join_bus
+from kettle.runtime.pool_connections import join_bus
 from kettle_services.gateway.event_stream import FanOut
 from kettle_services.gateway.metrics import Metrics
 from kettle_services.gateway.settings import GatewaySettings

@@ -119,7 +119,7 @@ class BringUp:
     async def _migrate(self) -> None:
         if self._settings.migrate and self._needs_database:
             from kettle.storage.database import Database
-            from kettle.storage.migrate import migrate
+            from kettle.storage.migration import migrate
 
             self._say("bringing the database's schema up to date")
             async with Database.connect(self.database_url, connections=1) as database:
@@ -166,7 +166,9 @@ class BringUp:
 
     def _write_pool_file(self) -> None:
         """Tell the person's programs where the pool is."""
-        from kettle.client.pool_file import PoolFile  # the client's modules load while the services start
+        from kettle.client.connections.pool_file import (
+            PoolFile,  # the client's modules load while the services start
+        )
 
         PoolFile(
             pool=self._settings.pool,

@@ -7,7 +7,7 @@ import os
 import pwd
 from collections.abc import Mapping, Sequence
 
-from kettle.auth.permissions import ADMINISTRATOR, FORWARDER, MONITOR, VISITOR, permissions
+from kettle.auth.bus_permissions import ADMINISTRATOR, FORWARDER, MONITOR, VISITOR, permissions
 from kettle.embedded import Permissions
 from kettle_services.master.domain.start_order import role_of, shards
 from kettle_wire.identity import Identity, daemon, user, visitor

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from kettle.bus.ports import RefusedError, Served
-from kettle.pool.roster import DaemonState
+from kettle.pool.daemon_states import DaemonState
 from kettle.runtime import SettingsError
 from kettle_services.master.bus_users import login_name
 from kettle_services.master.domain.command_rules import chosen, denied, needs_restart

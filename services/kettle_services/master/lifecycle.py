@@ -4,7 +4,7 @@ import os
 from typing import Final
 
 from kettle.pool.home import Home, open_home, remove_run
-from kettle.pool.lock import MasterLock
+from kettle.pool.master_lock import MasterLock
 from kettle.runtime import Runtime
 from kettle_services.master.master import MasterError, check_disk, live
 from kettle_services.master.self_restart import SelfRestart

@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 
 from kettle.classad import ClassAdParseError, Node, parse
-from kettle.jobs.concurrency import is_name, is_prefix
+from kettle.jobs.concurrency_limits import is_name, is_prefix
 from kettle.matchmaking import SORT, GroupError, GroupRule, LimitRules, Policy, Ranks, Tree
 from kettle.runtime import OwnerSettings
 from kettle.runtime.settings import SettingRefused

@@ -7,8 +7,8 @@ from typing import Final
 from kettle.bus.ports import Served
 from kettle.faults import fault_point
 from kettle.runtime import Runtime
-from kettle.runtime.joining import join_bus, join_log
-from kettle.runtime.owning import own
+from kettle.runtime.pool_connections import join_bus, join_log
+from kettle.runtime.shard_ownership import own
 from kettle.storage import PgWorkingSet
 from kettle_services.negotiator.accountant import Accounts, recall
 from kettle_services.negotiator.domain.accountant import Accountant

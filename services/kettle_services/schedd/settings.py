@@ -7,7 +7,7 @@ import msgspec
 
 from kettle.classad import ClassAdParseError, Node, parse
 from kettle.runtime import OwnerSettings
-from kettle.transfer import spooled
+from kettle.transfer import spooled_jobs
 from kettle_services.schedd.domain.jobs.policy import SystemPolicy, SystemRule
 from kettle_services.schedd.domain.jobs.universes import Starting
 from kettle_services.schedd.domain.submission.admission import JobTransform, SubmitRequirement
@@ -171,7 +171,7 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
     @property
     def spool_path(self) -> Path:
         """Where its shadow keeps the files of jobs that are sent to the access point."""
-        return spooled.root(self.home_path, self.name)
+        return spooled_jobs.root(self.home_path, self.name)
 
     @property
     def key_path(self) -> Path:

@@ -8,8 +8,8 @@ from kettle.bus.ports import Handler, RefusedError, Rep, Req, Served
 from kettle.eventsourcing.log import Log, LogError
 from kettle.faults import fault_point
 from kettle.runtime import Runtime
-from kettle.runtime.joining import join_bus, join_log
-from kettle.runtime.owning import own
+from kettle.runtime.pool_connections import join_bus, join_log
+from kettle.runtime.shard_ownership import own
 from kettle.storage import PgWorkingSet
 from kettle_services.schedd.claim_secrets import ClaimSecrets
 from kettle_services.schedd.claims.lifecycle import ClaimLifecycle

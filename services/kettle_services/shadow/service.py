@@ -11,7 +11,7 @@ import msgspec
 
 from kettle.bus.ports import Bus, BusError, RefusedError, Served
 from kettle.flocking.passes import Passes
-from kettle.flocking.visits import Visit, Visits, Ways
+from kettle.flocking.pool_connections import Visit, Visits, Ways
 from kettle.runtime import Telemetry
 from kettle_services.shadow.attempts.attempt import AttemptFollower
 from kettle_services.shadow.attempts.submit_side import AttemptContext
@@ -52,7 +52,7 @@ from kettle_wire.flocking import abroad, pool_of
 from kettle_wire.identity import Identity
 from kettle_wire.jobs import JobId
 from kettle_wire.subjects import Subjects
-from kettle_wire.work import Exited, Failed, Report, Reports
+from kettle_wire.worker_reports import Exited, Failed, Report, Reports
 
 _log: Final = logging.getLogger(__name__)
 VERSION: Final = "0.1.0"

@@ -7,7 +7,7 @@ import msgspec
 
 from kettle.runtime import Settings
 from kettle.runtime.settings import SettingRefused
-from kettle.transfer import spooled
+from kettle.transfer import spooled_jobs
 from kettle.userlog import format_of
 
 
@@ -117,7 +117,7 @@ class ShadowSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     @property
     def spooled_path(self) -> Path:
         """Where the files of jobs are that are sent to the access point and fetched from it."""
-        return spooled.root(self.home_path, self.schedd)
+        return spooled_jobs.root(self.home_path, self.schedd)
 
     @property
     def state_path(self) -> Path:

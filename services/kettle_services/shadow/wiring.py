@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final
 
-from kettle.bus.gather import Gather
+from kettle.bus.batching import Gather
 from kettle.bus.ports import Batch, Bus, Served, StreamSpec
 from kettle.eventsourcing.replay import head_frame, missing_frames
 from kettle.runtime import Runtime, Telemetry
-from kettle.runtime.joining import join_bus
+from kettle.runtime.pool_connections import join_bus
 from kettle.userlog import Checkpoint, UserLogError, UserLogProjector, Writer, follow
 from kettle_services.shadow.files.access import FileAccess
 from kettle_services.shadow.projections.event_log import EventLog

@@ -13,8 +13,8 @@ from typing import Annotated, Any, Final, cast
 import msgspec
 
 from kettle.classad import ClassAdParseError, parse
-from kettle.runtime.places import line_of
 from kettle.runtime.settings import SettingRefused
+from kettle.runtime.toml_lines import line_of
 from kettle_services.negotiator.domain.principals import GROUP
 from kettle_services.negotiator.settings import NegotiatorSettings
 from kettle_services.simulator.domain.changed_machines import Addition, with_machines

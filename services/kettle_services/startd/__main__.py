@@ -1,6 +1,6 @@
 """`kettle run startd`."""
 
-from kettle.runtime import open_files, run
+from kettle.runtime import open_file_limit, run
 from kettle_services.startd.settings import StartdSettings
 from kettle_services.startd.wiring import serve
 
@@ -9,7 +9,7 @@ DRAIN_S = 30.0
 
 def main() -> int:
     """Be a startd."""
-    open_files.allow_many()
+    open_file_limit.allow_many()
     return run("startd", StartdSettings, serve, drain=DRAIN_S)
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal, get_args
 
 import msgspec
 
-from kettle.execution.attempt import JobHooks
+from kettle.execution.attempts.job_spec import JobHooks
 from kettle.runtime import Settings
 from kettle_services.startd.domain.slots.layout import SlotType
 from kettle_services.startd.domain.state import policy_expressions as policy

@@ -11,11 +11,11 @@ from typing import Final
 import msgspec
 
 from kettle.bus.ports import Bus
-from kettle.execution.attempt import AttemptId, Input, StoredReport
-from kettle.execution.cgroup_layout import CgroupLayout
+from kettle.execution.attempts.job_spec import AttemptId, Input, StoredReport
+from kettle.execution.attempts.messages import Answer, Question
 from kettle.execution.containers.policy import ContainerPolicy
-from kettle.execution.linux import boottime
-from kettle.execution.protocol import Answer, Question
+from kettle.execution.system.cgroup_layout import CgroupLayout
+from kettle.execution.system.linux import boottime
 from kettle.runtime import Telemetry
 from kettle.transfer.plugin import Plugin
 from kettle_services.startd.access_point.questions import QuestionRelay
@@ -58,7 +58,7 @@ from kettle_services.startd.starters.supervisor import StarterSupervisor
 from kettle_services.startd.state.recorder import Recorder
 from kettle_wire.commands.startd import Activation, ClaimKey
 from kettle_wire.events.job import Transfer
-from kettle_wire.work import Exited, Failed, Report, ReportKey
+from kettle_wire.worker_reports import Exited, Failed, Report, ReportKey
 
 _log: Final = logging.getLogger(__name__)
 

@@ -12,13 +12,13 @@ from typing import Final
 import msgspec
 
 from kettle.bus.ports import Bus
-from kettle.execution.cgroup_layout import probe_cgroups, remove_layout
-from kettle.execution.linux import boot_id
-from kettle.execution.sandbox import release_execute
+from kettle.execution.sandbox.directory import release_execute
+from kettle.execution.system.cgroup_layout import probe_cgroups, remove_layout
+from kettle.execution.system.linux import boot_id
 from kettle.runtime import Runtime, SettingsError, Telemetry
-from kettle.runtime.joining import join_bus
 from kettle.runtime.lifeline import VARIABLE
-from kettle.runtime.local_jobs import LocalStartd, leave_word, take_back
+from kettle.runtime.local_startd import LocalStartd, leave_word, take_back
+from kettle.runtime.pool_connections import join_bus
 from kettle_services.startd.access_point.reports import ReportDelivery
 from kettle_services.startd.advertiser import Advertiser
 from kettle_services.startd.commands.handlers import Handlers

@@ -12,8 +12,8 @@ from typing import cast
 # msgspec takes this module if it is installed and does as well without it; each starter would copy its five megabytes.
 sys.modules["typing_extensions"] = cast("ModuleType", None)
 
-from kettle.execution.sandbox import release_execute  # noqa: E402 - after the line above
-from kettle.execution.zygote import serve  # noqa: E402 - after the line above
+from kettle.execution.processes.zygote import serve  # noqa: E402 - after the line above
+from kettle.execution.sandbox.directory import release_execute  # noqa: E402 - after the line above
 from kettle_services.starter.job_loop import run_starter  # noqa: E402
 
 

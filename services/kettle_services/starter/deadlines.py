@@ -8,9 +8,9 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
-from kettle.execution.attempt import JobSpec
-from kettle.execution.jobad import JobAd
-from kettle.execution.linux import boottime
+from kettle.execution.attempts.job_spec import JobSpec
+from kettle.execution.job_environment.job_ad import JobAd
+from kettle.execution.system.linux import boottime
 from kettle_services.starter.reports.endings import Ending, limits, lost_lease
 
 _FIRST_MEASURE_S: Final = 8.0

@@ -14,11 +14,11 @@ from typing import Final, Literal
 
 import msgspec
 
-from kettle.execution.attempt import JobHooks, JobSpec
-from kettle.execution.cgroups import Cgroup
-from kettle.execution.environment import job_environment
-from kettle.execution.jobad import JobAd, long_form
-from kettle.execution.linux import become_subreaper, boottime
+from kettle.execution.attempts.job_spec import JobHooks, JobSpec
+from kettle.execution.job_environment.job_ad import JobAd, long_form
+from kettle.execution.job_environment.variables import job_environment
+from kettle.execution.system.cgroup import Cgroup
+from kettle.execution.system.linux import become_subreaper, boottime
 from kettle.jobs import in_use
 from kettle_services.starter.execution.helper_process import HelperProcess
 from kettle_services.starter.execution.process_tree import ProcessTree, empty_process_tree

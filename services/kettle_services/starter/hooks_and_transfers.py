@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import msgspec
 
-from kettle.execution.attempt import JobSpec
-from kettle.execution.cgroups import Cgroup
-from kettle.execution.jobad import JobAd
+from kettle.execution.attempts.job_spec import JobSpec
+from kettle.execution.job_environment.job_ad import JobAd
+from kettle.execution.system.cgroup import Cgroup
 from kettle.transfer.plugin import Move
 from kettle_services.starter import hooks
 from kettle_services.starter.execution.process_tree import ProcessTree

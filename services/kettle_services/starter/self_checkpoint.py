@@ -12,16 +12,16 @@ from typing import Final
 
 import msgspec
 
-from kettle.execution.jobad import JobAd
-from kettle.execution.linux import boottime
-from kettle.execution.outputs import Purpose, Results, collect
-from kettle.execution.protocol import Said
-from kettle.execution.sandbox import Mark, Sandbox
+from kettle.execution.attempts.messages import Said
+from kettle.execution.job_environment.job_ad import JobAd
+from kettle.execution.sandbox.directory import Mark, Sandbox
+from kettle.execution.sandbox.output_files import Purpose, Results, collect
+from kettle.execution.system.linux import boottime
 from kettle_services.starter.file_transfer.checkpoint_destination import FAILED_TO_CHECKPOINT, Remote
 from kettle_services.starter.reports.endings import Ending
 from kettle_services.starter.reports.startd_connection import StartdConnection
 from kettle_wire.events.job import Usage
-from kettle_wire.work import Body, Checkpointed, Report
+from kettle_wire.worker_reports import Body, Checkpointed, Report
 
 _FIRST_REPEAT_S: Final = 1.0
 _LAST_REPEAT_S: Final = 60.0

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 import msgspec
 
-from kettle.execution import protocol, record
-from kettle.execution.attempt import JobSpec, StoredReport
-from kettle.execution.cgroups import Cgroup
+from kettle.execution.attempts import messages
+from kettle.execution.attempts.job_spec import JobSpec, StoredReport
 from kettle.execution.containers.policy import ContainerError
-from kettle.execution.jobad import JobAd, long_form
-from kettle.execution.linux import become_subreaper, boottime, forget_peak
-from kettle.execution.outputs import STDOUT, Purpose, TooManyResultsError, collect
-from kettle.execution.process import LaunchError, launch
-from kettle.execution.quoting import QuotingError
-from kettle.execution.sandbox import Mark, Sandbox
+from kettle.execution.job_environment.job_ad import JobAd, long_form
+from kettle.execution.job_environment.quoting import QuotingError
+from kettle.execution.processes.launch import LaunchError, launch
+from kettle.execution.sandbox import manifest
+from kettle.execution.sandbox.directory import Mark, Sandbox
+from kettle.execution.sandbox.output_files import STDOUT, Purpose, TooManyResultsError, collect
+from kettle.execution.system.cgroup import Cgroup
+from kettle.execution.system.linux import become_subreaper, boottime, forget_peak
 from kettle.transfer.plugin import Move
 from kettle_services.starter.chirp.server import Proxy
 from kettle_services.starter.deadlines import Deadlines
@@ -49,10 +50,10 @@ from kettle_services.starter.reports.final import StarterProcess, end_without_ma
 from kettle_services.starter.self_checkpoint import SelfCheckpoint
 from kettle_services.starter.submit_side_questions import SubmitSideQuestions
 from kettle_wire.events.job import Usage
-from kettle_wire.work import Exited, Failed, Measured, Report, Trouble
+from kettle_wire.worker_reports import Exited, Failed, Measured, Report, Trouble
 
 if TYPE_CHECKING:
-    from kettle.execution.containers.contained import Contained
+    from kettle.execution.containers.job_container import Contained
 
 _LONGEST_POLL_S: Final = 3600.0
 _LONGEST_WAIT_S: Final = 30.0
@@ -62,7 +63,7 @@ _LONGEST_WAIT_S: Final = 30.0
 class Starter:
     """The state of one job on this machine."""
 
-    def __init__(self, supervisor: StarterProcess, order: protocol.Run, *, last: bool) -> None:
+    def __init__(self, supervisor: StarterProcess, order: messages.Run, *, last: bool) -> None:
         self._supervisor = supervisor
         self._line = line = supervisor.line
         self._lifeline_fd = supervisor.lifeline_fd
@@ -159,14 +160,14 @@ class Starter:
             self._container.clear()
         if contained is None:
             program = program_of(self._spec, self._job, path)
-            record.begin(self._sandbox, self._job, program.environment)
+            manifest.begin(self._sandbox, self._job, program.environment)
             self._check()
             forget_peak()
             with cores_of(self._job), stack_of(self._job):
                 return launch(msgspec.structs.replace(program, appends=appends), self._cgroup)
         request, self._container = contained
         program = program_of(self._spec, self._job, path, request.directory)
-        record.begin(self._sandbox, self._job, program.environment)
+        manifest.begin(self._sandbox, self._job, program.environment)
         program = msgspec.structs.replace(program, appends=appends)
         with self._container.preparing(program) as builder:
             self._listen(empty_process_tree(self._cgroup), builder.fileno())
@@ -231,7 +232,7 @@ class Starter:
         self._deadlines.runs()
         if self._started is None:
             self._started = self._reporter.report(self._transfers.started(tree.pid))
-            self._line.send(protocol.Said(self._started))
+            self._line.send(messages.Said(self._started))
         self._suspension.begin(tree)
         self._repeat()
 
@@ -303,22 +304,22 @@ class Starter:
     def _hear(self, tree: ProcessTree) -> None:
         for message in self._line.receive():
             match message:
-                case protocol.Renew(deadline=deadline):
+                case messages.Renew(deadline=deadline):
                     self._deadlines.renew(deadline)
-                case protocol.End(code=code, reason=reason, hard=hard, hold=hold, subcode=subcode):
+                case messages.End(code=code, reason=reason, hard=hard, hold=hold, subcode=subcode):
                     ending = Ending(hold=hold, code=code, reason=reason, subcode=subcode)
                     self._end(tree, ending, hard=hard)
-                case protocol.Suspend() | protocol.Continue():
-                    self._still(tree, suspend=isinstance(message, protocol.Suspend))
-                case protocol.Saved(number=number):
+                case messages.Suspend() | messages.Continue():
+                    self._still(tree, suspend=isinstance(message, messages.Suspend))
+                case messages.Saved(number=number):
                     self._checkpoint.confirm(number)
-                case protocol.Asked():
+                case messages.Asked():
                     self._access_requests.enqueue(message)
-                case protocol.Reply():
+                case messages.Reply():
                     self._transfers.hear(message)
                     self._proxy.hear(message)
                     self._streams.hear(message)
-                case protocol.Run():
+                case messages.Run():
                     pass  # said twice is said once
 
     def _still(self, tree: ProcessTree, *, suspend: bool) -> None:
@@ -330,7 +331,7 @@ class Starter:
 
     def _repeat(self) -> None:
         if (said := self._suspension.said) is not None:
-            self._line.send(protocol.Said(said))
+            self._line.send(messages.Said(said))
 
     def _tick(self, tree: ProcessTree) -> None:
         self._line.reconnect(self._hello())
@@ -357,7 +358,7 @@ class Starter:
             self._end(tree, out_of_disk(self._spec.disk, disk), hard=True)
         if self._deadlines.is_measurement_due():
             measured = Measured(usage=self._usage(tree.running_cpu_seconds()), told=self._proxy.told)
-            self._line.send(protocol.Said(self._reporter.report(measured)))
+            self._line.send(messages.Said(self._reporter.report(measured)))
             self._updates.tell(tree, measured.usage)
             self._repeat()
 
@@ -420,7 +421,7 @@ class Starter:
         if self._container is not None:
             self._container.finish()  # an engine takes its time, and the report must not be lost in it
         rests = self._good and self._ending is None and self._container is None
-        return self._line.send(protocol.Over(stored, rests=rests)) and rests
+        return self._line.send(messages.Over(stored, rests=rests)) and rests
 
     def _conclude(self, at: float) -> tuple[Exited | Failed, bool]:
         """What is to be reported, and whether outputs are kept for it."""
@@ -480,5 +481,5 @@ class Starter:
     def _usage(self, cpu: tuple[float, float]) -> Usage:
         return self._reporter.usage(self._sandbox, self._tree, cpu)
 
-    def _hello(self) -> protocol.Hello:
-        return protocol.Hello(self._spec.id, os.getpid(), self._started, self._checkpoint.report, visits=True)
+    def _hello(self) -> messages.Hello:
+        return messages.Hello(self._spec.id, os.getpid(), self._started, self._checkpoint.report, visits=True)

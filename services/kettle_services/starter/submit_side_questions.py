@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from kettle.execution.protocol import Question
+from kettle.execution.attempts.messages import Question
 from kettle_wire.commands import questions
 
 

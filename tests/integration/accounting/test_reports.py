@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kettle.bus.ports import RefusedError
 from kettle.projections import PROJECTIONS, prepare, rebuild
 from kettle.projections.jobs import rows
-from kettle.projections.stored import instant
+from kettle.projections.stored_projection import instant
 from kettle.testing.services import Backend, hosted, owned
 from kettle_services.accounting.settings import AccountingSettings
 from kettle_services.accounting.usage_reports import report

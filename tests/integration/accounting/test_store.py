@@ -11,7 +11,7 @@ import nats
 import pytest
 from aiohttp import web
 
-from kettle.projections.records import Record
+from kettle.projections.accounting_documents import Record
 from kettle.runtime import Settings
 from kettle.testing.services import Backend, Owner, eventually, hosted, owned
 from kettle_services.accounting.adstash import CONSUMER

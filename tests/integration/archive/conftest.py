@@ -9,8 +9,8 @@ import pytest_asyncio
 
 from kettle.archive import FileArchives
 from kettle.storage import PgLog
-from kettle.testing.embedded import fresh_database, server_directory
-from kettle.testing.lanes import database_server
+from kettle.testing.servers.embedded import fresh_database, server_directory
+from kettle.testing.servers.selection import database_server
 from kettle_wire.frames import Entry, Frame
 
 PATIENCE_S = 30.0

@@ -14,7 +14,7 @@ from kettle.archive.manifest import read_manifest
 from kettle.archive.parquet import arrow
 from kettle.eventsourcing.log import LogError
 from kettle.storage import PgLog
-from kettle.testing.embedded import fresh_database
+from kettle.testing.servers.embedded import fresh_database
 from kettle_wire.frames import encode
 
 from .conftest import LATER, NOON_US, SMALL, frames, put, see, tables

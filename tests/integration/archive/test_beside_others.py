@@ -19,7 +19,7 @@ async def test_readers_in_the_middle_of_the_log_neither_skip_nor_fail(
     dsn: str, log: PgLog, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Pieces in front of them and behind them go while they have read half a page, and again and again."""
-    monkeypatch.setattr("kettle.storage.reading.PAGE_ROWS", 1000)
+    monkeypatch.setattr("kettle.storage.event_reader.PAGE_ROWS", 1000)
     many = frames("s", [29] * 150)
     await put(log, many)
     expected = [encode(f) for f in many]

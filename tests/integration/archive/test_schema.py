@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from kettle.storage import Database, PgLog
-from kettle.storage.migrate import migrate
+from kettle.storage.migration import migrate
 from kettle.storage.pg_log import PIECE
-from kettle.testing.embedded import fresh_database
+from kettle.testing.servers.embedded import fresh_database
 from kettle_wire.frames import encode
 
 from .conftest import PATIENCE_S, frames, put

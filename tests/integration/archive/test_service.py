@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from kettle.runtime import Runtime
-from kettle.runtime.joining import join_log
+from kettle.runtime.pool_connections import join_log
 from kettle.storage import PgLog
-from kettle.testing.embedded import server_directory
+from kettle.testing.servers.embedded import server_directory
 from kettle.testing.services import backend, eventually, hosted
 from kettle_services.accounting.settings import AccountingSettings
 from kettle_services.accounting.wiring import serve

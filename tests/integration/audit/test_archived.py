@@ -11,9 +11,9 @@ from kettle.audit import AuditReport, Wanted, check
 from kettle.eventsourcing.shard import Shard
 from kettle.storage import PgLog
 from kettle.testing.services import Backend
+from kettle_services.cli.log.databases import Place
+from kettle_services.cli.log.event_pages import Narrow, read
 from kettle_services.cli.log.folds import WORKING_SETS
-from kettle_services.cli.log.places import Place
-from kettle_services.cli.log.reading import Narrow, read
 from kettle_wire.events import ClusterSubmitted, JobRemoved
 
 SHARD = "schedd.old"

@@ -10,7 +10,7 @@ from kettle.audit.sampling import Sample
 from kettle.bus.ports import StreamSpec
 from kettle.eventsourcing.shard import Shard
 from kettle.storage import PgLog
-from kettle.testing.embedded import fresh_database
+from kettle.testing.servers.embedded import fresh_database
 from kettle.testing.services import Backend, eventually, owned
 from kettle_services.cli.log.folds import WORKING_SETS
 from kettle_services.collector.domain.machine_presence import THERE

@@ -20,11 +20,11 @@ from kettle.projections import PROJECTIONS, prepare
 from kettle.storage import PgWorkingSet
 from kettle.testing.services import Backend, Owner, owned
 from kettle_services.cli.__main__ import main
+from kettle_services.cli.log.databases import places
+from kettle_services.cli.log.event_pages import PAGE_ROWS, Narrow, read
 from kettle_services.cli.log.folds import schedd_fold
-from kettle_services.cli.log.places import places
-from kettle_services.cli.log.reading import PAGE_ROWS, Narrow, read
-from kettle_services.cli.log.searching import frame_at
-from kettle_services.cli.log.times import micros, precise
+from kettle_services.cli.log.frame_search import frame_at
+from kettle_services.cli.times import micros, precise
 from kettle_wire.events import (
     ClaimEnded,
     ClaimGranted,

@@ -7,10 +7,10 @@ from typing import cast
 import pytest
 
 from kettle.client import select
-from kettle.testing.pool import throwaway_pool
+from kettle.testing.throwaway_pool import throwaway_pool
 from kettle_services.cli.log.at import fold
+from kettle_services.cli.log.databases import Places, places
 from kettle_services.cli.log.folds import QueueThen
-from kettle_services.cli.log.places import Places, places
 from kettle_wire.ads.types import Ad
 
 SHARD = "schedd.schedd"

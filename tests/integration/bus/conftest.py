@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from kettle.testing.embedded import server_directory
+from kettle.testing.servers.embedded import server_directory
 
 
 @pytest.fixture

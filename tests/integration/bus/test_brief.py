@@ -7,12 +7,12 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from kettle.bus.brief import UnusualError, ask_once
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import RefusedError, Served
+from kettle.bus.single_request import UnusualError, ask_once
 from kettle.embedded import EmbeddedNats
 from kettle.embedded import Limits as ServerLimits
-from kettle.testing.embedded import EVERYTHING, server_directory
+from kettle.testing.servers.embedded import EVERYTHING, server_directory
 from kettle_wire.endpoint import Endpoint
 from kettle_wire.identity import Identity, daemon, user
 from kettle_wire.subjects import Subjects

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from kettle.audit.on_bus import OnBus
+from kettle.audit.bus_frames import OnBus
 from kettle.audit.report import AuditReport
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import BusError
@@ -21,7 +21,7 @@ from kettle.eventsourcing.memory import MemoryLog
 from kettle.eventsourcing.relay import relay
 from kettle.eventsourcing.replay import ROLE, VERSION, head_frame, missing_frames, served_frames
 from kettle.eventsourcing.shard import Shard
-from kettle.testing.embedded import EVERYTHING
+from kettle.testing.servers.embedded import EVERYTHING
 from kettle.userlog import Appender, Checkpoint, UserLogError, UserLogProjector, Writer, follow
 from kettle_wire import frames
 from kettle_wire.ads.types import Ad

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from kettle.bus.connection import Connection
 from kettle.bus.nats import NatsBus
+from kettle.bus.nats_connection import Connection
 from kettle.bus.ports import StreamSpec
-from kettle.bus.reader import Reader, Source
+from kettle.bus.stream_reader import Reader, Source
 from kettle.embedded import EmbeddedNats
-from kettle.testing.embedded import EVERYTHING
+from kettle.testing.servers.embedded import EVERYTHING
 from kettle_wire.identity import daemon
 from kettle_wire.subjects import Subjects
 

@@ -30,7 +30,7 @@ from kettle.eventsourcing.log import FencedError, Log
 from kettle.eventsourcing.memory import MemoryLog
 from kettle.eventsourcing.relay import BusAheadError, not_ahead, relay
 from kettle.eventsourcing.shard import Shard
-from kettle.testing.embedded import EVERYTHING
+from kettle.testing.servers.embedded import EVERYTHING
 from kettle_wire import frames
 from kettle_wire.endpoint import Endpoint
 from kettle_wire.events import JobRemoved
@@ -287,10 +287,10 @@ async def test_two_owners_never_publish_a_frame_twice(nats: EmbeddedNats) -> Non
 
 async def test_wrong_credentials_are_told_at_once(nats: EmbeddedNats, directory: Path) -> None:
     """Waiting would not help."""
-    from kettle.embedded import keys
+    from kettle.embedded import nkeys
 
     stranger = directory / "stranger.nk"
-    stranger.write_text(keys.new_seed())
+    stranger.write_text(nkeys.new_seed())
     began = time.monotonic()
     with pytest.raises(BusUnavailableError, match="does not accept our credentials"):
         async with NatsBus.connect(

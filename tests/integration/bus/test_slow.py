@@ -18,7 +18,7 @@ from nats.aio.client import Client
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import BucketSpec, StreamSpec
 from kettle.embedded import EmbeddedNats
-from kettle.testing.embedded import EVERYTHING
+from kettle.testing.servers.embedded import EVERYTHING
 from kettle_wire.identity import daemon
 from kettle_wire.subjects import Subjects
 

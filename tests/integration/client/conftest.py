@@ -7,11 +7,11 @@ from pathlib import Path
 import msgspec
 import pytest_asyncio
 
-from kettle.auth.permissions import permissions
+from kettle.auth.bus_permissions import permissions
 from kettle.bus.nats import NatsBus
 from kettle.client import Client, PoolFile
 from kettle.embedded import EmbeddedNats, Permissions
-from kettle.testing.embedded import server_directory
+from kettle.testing.servers.embedded import server_directory
 from kettle_wire.identity import daemon, user
 from kettle_wire.subjects import Subjects
 

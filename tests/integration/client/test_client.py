@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kettle.bus.parts import LARGEST
+from kettle.bus.large_requests import LARGEST
 from kettle.client import (
     Client,
     ClientError,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kettle.testing.embedded import postgres_template, server_directory
+from kettle.testing.servers.embedded import postgres_template, server_directory
 
 
 @pytest.fixture(scope="session")

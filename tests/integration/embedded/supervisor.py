@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from kettle.embedded import EmbeddedPostgres
-from kettle.testing.embedded import Servers, servers
+from kettle.testing.servers.embedded import Servers, servers
 
 
 async def main(directory: Path, template: Path | None) -> None:

@@ -9,9 +9,9 @@ from nats.aio.client import Client
 from nats.errors import Error
 from nats.js import JetStreamContext
 
-from kettle.testing.embedded import EVERYTHING, of_database
-from kettle.testing.lanes import LANES, lane
-from kettle.testing.nats_cluster import NODES, NatsCluster
+from kettle.testing.servers.embedded import EVERYTHING, of_database
+from kettle.testing.servers.nats_cluster import NODES, NatsCluster
+from kettle.testing.servers.selection import LANES, lane
 from kettle.testing.services import eventually
 
 

@@ -7,7 +7,7 @@ import asyncpg
 import pytest
 
 from kettle.embedded import EmbeddedPostgres, MissingBinaryError, binaries
-from kettle.testing.embedded import fresh_database, servers
+from kettle.testing.servers.embedded import fresh_database, servers
 
 
 async def test_pair_starts_and_leaves_nothing(directory: Path, template: Path) -> None:

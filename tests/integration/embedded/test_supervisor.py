@@ -15,7 +15,7 @@ from typing import Final
 import pytest
 
 from kettle.embedded import binaries
-from kettle.testing.embedded import servers, temporary
+from kettle.testing.servers.embedded import servers, temporary
 
 SUPERVISOR: Final = Path(__file__).with_name("supervisor.py")
 DEADLINE_S: Final = 30
@@ -136,7 +136,7 @@ async def test_programs_may_lie_where_only_root_can_go(
     monkeypatch.setenv("KETTLE_NATS_BIN", str(closed / "nats-server"))
     with temporary() as cache:
         cache.chmod(0o755)
-        monkeypatch.setattr("kettle.embedded.account._CACHE", cache)
+        monkeypatch.setattr("kettle.embedded.server_account._CACHE", cache)
         async with servers(directory, template=template) as pair:
             assert pair.postgres.running
             assert pair.nats.running

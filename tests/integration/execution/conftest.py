@@ -11,7 +11,7 @@ import pytest
 
 from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
-from kettle.pool.personal import slot_uid_base
+from kettle.pool.personal_settings import slot_uid_base
 from kettle.testing.submit_side import POOL, STARTD, SubmitSide
 from kettle.testing.worker import WorkerPool
 from kettle_services.startd.settings import StartdSettings

@@ -11,7 +11,7 @@ from kettle.testing.submit_side import output, script
 from kettle.testing.worker import WorkerPool
 from kettle_services.startd.settings import StartdSettings
 from kettle_wire.commands.startd import RELEASE, Release
-from kettle_wire.work import Exited
+from kettle_wire.worker_reports import Exited
 
 MARK = str(10**7 + secrets.randbelow(9 * 10**7))
 """Seconds that what runs as backfill sleeps, and nothing else: tests run side by side."""

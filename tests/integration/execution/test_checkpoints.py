@@ -10,9 +10,9 @@ from typing import Final
 
 import msgspec
 
-from kettle.execution.attempt import AttemptId
-from kettle.execution.linux import parent_of
-from kettle.execution.protocol import SOCKET, Frames, Hello, decode_to_startd, frame
+from kettle.execution.attempts.job_spec import AttemptId
+from kettle.execution.attempts.messages import SOCKET, Frames, Hello, decode_to_startd, frame
+from kettle.execution.system.linux import parent_of
 from kettle.testing.submit_side import WAIT, SubmitSide, output, script
 from kettle.testing.worker import WorkerPool
 from kettle_services.startd.settings import StartdSettings
@@ -27,7 +27,7 @@ from kettle_wire.commands.startd import (
     Deactivation,
     FetchOutput,
 )
-from kettle_wire.work import Checkpointed, Failed, OutputFile, Report, Started
+from kettle_wire.worker_reports import Checkpointed, Failed, OutputFile, Report, Started
 
 LARGE: Final = 100_000
 """More than a report carries."""

@@ -5,13 +5,13 @@ import time
 
 import msgspec
 
-from kettle.execution.linux import boottime
+from kettle.execution.system.linux import boottime
 from kettle.testing.submit_side import SCHEDD, SubmitSide, job_ad, script
 from kettle.testing.worker import WorkerPool
 from kettle_wire.ads import Ad
 from kettle_wire.commands.startd import ALIVE, RELEASE, Alive, AliveReply, ClaimKey, Release
 from kettle_wire.subjects import ad_key
-from kettle_wire.work import Exited, Failed, Started
+from kettle_wire.worker_reports import Exited, Failed, Started
 
 
 async def slot(submitter: SubmitSide, name: str) -> Ad | None:

@@ -12,14 +12,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kettle.execution.linux import parent_of
+from kettle.execution.system.linux import parent_of
 from kettle.testing.submit_side import job_ad, script
 from kettle.testing.worker import WorkerPool
 from kettle_services.startd.machine.host import EXECUTE_LINK, make_execute
 from kettle_services.startd.settings import StartdSettings
 from kettle_services.startd.starters import orphan_cleanup
 from kettle_wire.commands.startd import NOT_KNOWN, RELEASE, Activation, Release
-from kettle_wire.work import Exited, Failed, Started
+from kettle_wire.worker_reports import Exited, Failed, Started
 
 
 class Stubborn:

@@ -13,16 +13,16 @@ import pytest
 
 from kettle.bus.nats import NatsBus
 from kettle.embedded import EmbeddedNats
-from kettle.execution.linux import children_of, parent_of
+from kettle.execution.system.linux import children_of, parent_of
 from kettle.runtime import make_lifeline
-from kettle.testing.embedded import EVERYTHING, server_directory
+from kettle.testing.servers.embedded import EVERYTHING, server_directory
 from kettle.testing.submit_side import POOL, SubmitSide, output, script
 from kettle.testing.worker import WorkerPool
 from kettle_services.startd.settings import StartdSettings
 from kettle_wire.commands.startd import Activation
 from kettle_wire.identity import daemon
 from kettle_wire.subjects import Subjects
-from kettle_wire.work import Exited, Failed, Report, Started
+from kettle_wire.worker_reports import Exited, Failed, Report, Started
 
 
 async def started(submitter: SubmitSide, activation: Activation) -> int:

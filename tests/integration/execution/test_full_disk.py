@@ -8,16 +8,16 @@ import signal
 import msgspec
 import pytest
 
-import kettle.execution.reports
+import kettle.execution.attempts.stored_reports
 import kettle_services.startd.state.journal
-from kettle.execution.attempt import AttemptId
-from kettle.execution.linux import boottime, parent_of
+from kettle.execution.attempts.job_spec import AttemptId
+from kettle.execution.system.linux import boottime, parent_of
 from kettle.testing.submit_side import SCHEDD, job_ad, output, script
 from kettle.testing.worker import WorkerPool
 from kettle_wire.ads import Ad
 from kettle_wire.commands.startd import ALIVE, Alive, ClaimKey
 from kettle_wire.subjects import ad_key
-from kettle_wire.work import Exited, Failed, Started
+from kettle_wire.worker_reports import Exited, Failed, Started
 
 
 class Disk:
@@ -26,7 +26,7 @@ class Disk:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.full = False
         put = kettle_services.startd.state.journal.write_all
-        store = kettle.execution.reports.store
+        store = kettle.execution.attempts.stored_reports.store
 
         def limited(write: object) -> object:
             def call(*arguments: object) -> None:
@@ -37,7 +37,7 @@ class Disk:
             return call
 
         monkeypatch.setattr(kettle_services.startd.state.journal, "write_all", limited(put))
-        monkeypatch.setattr(kettle.execution.reports, "store", limited(store))
+        monkeypatch.setattr(kettle.execution.attempts.stored_reports, "store", limited(store))
 
 
 @pytest.fixture

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from kettle.execution.containers.box import STARTING_S
 from kettle.execution.containers.policy import ContainerPolicy, Found
+from kettle.execution.containers.runtimes.runtime import STARTING_S
 from kettle.testing.submit_side import job_ad
 from kettle.testing.worker import WorkerPool
 from kettle_services.startd.settings import StartdSettings
 from kettle_wire.commands.startd import DEACTIVATE, Deactivate, Deactivation
-from kettle_wire.work import Failed
+from kettle_wire.worker_reports import Failed
 
 IMAGE = json.dumps([{"Id": "sha256:1", "Size": 1}])
 NAP = str(10**7 + secrets.randbelow(9 * 10**7))

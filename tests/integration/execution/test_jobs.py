@@ -18,7 +18,7 @@ from kettle_wire.commands.startd import (
     Deactivation,
     FetchOutput,
 )
-from kettle_wire.work import Exited, Failed, Measured, Report, Started
+from kettle_wire.worker_reports import Exited, Failed, Measured, Report, Started
 
 
 async def test_a_program_runs_and_its_exit_code_comes_back(submitter: SubmitSide) -> None:

@@ -15,11 +15,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kettle.execution.attempt import Input, JobSpec
+from kettle.execution.attempts.job_spec import Input, JobSpec
+from kettle.execution.attempts.messages import End, Run, frame
+from kettle.execution.attempts.stored_reports import load_all
 from kettle.execution.containers.policy import ContainerPolicy, Found
-from kettle.execution.linux import boottime, start_time
-from kettle.execution.protocol import End, Run, frame
-from kettle.execution.reports import load_all
+from kettle.execution.system.linux import boottime, start_time
 from kettle_services.startd.starters import orphan_cleanup
 from kettle_services.starter.job_loop import run_starter
 from kettle_services.starter.reports.final import StarterProcess
@@ -28,7 +28,7 @@ from kettle_services.starter.starter import Starter
 from kettle_wire.ads import Ad
 from kettle_wire.commands.startd import ClaimKey
 from kettle_wire.jobs import JobId
-from kettle_wire.work import Failed
+from kettle_wire.worker_reports import Failed
 
 IMAGE = b"no archive"
 JOB: Ad = {"Cmd": "/bin/sh", "TransferExecutable": False}

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from kettle.execution.linux import parent_of
-from kettle.execution.sandbox import Sandbox, remove_tree
+from kettle.execution.sandbox.directory import Sandbox, remove_tree
+from kettle.execution.system.linux import parent_of
 from kettle.testing.submit_side import SubmitSide, inline, script
 from kettle.testing.worker import WorkerPool
-from kettle_wire.work import Exited, Failed, Started
+from kettle_wire.worker_reports import Exited, Failed, Started
 
 MEMORY = "/dev/shm"
 DEEP = "n=0; while [ $n -lt 1500 ]; do mkdir d; cd d; n=$((n+1)); done; echo x > bottom"

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from kettle.execution.linux import children_of
-from kettle.runtime import open_files
+from kettle.execution.system.linux import children_of
+from kettle.runtime import open_file_limit
 from kettle_services.startd.starters.pool import ZygoteStarterPool
 
 MANY = 400
@@ -69,6 +69,6 @@ async def test_jobs_may_open_as_many_files_as_the_service_was_meant_to(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    monkeypatch.setattr(open_files, "INHERITED", (200, most))
+    monkeypatch.setattr(open_file_limit, "INHERITED", (200, most))
     with closing(ZygoteStarterPool(directory, directory / "execute", lifeline_fd=None)) as starter_pool:
         assert (200, most) == resource.prlimit(starter_pool.pid, resource.RLIMIT_NOFILE)

@@ -15,7 +15,7 @@ from kettle_services.startd.settings import StartdSettings
 from kettle_wire.commands.startd import CANCEL_DRAIN, DRAIN, Activation, CancelDrain, Drain
 from kettle_wire.identity import user
 from kettle_wire.subjects import Subjects
-from kettle_wire.work import Body, Continued, Exited, Failed, Report, Started, Suspended
+from kettle_wire.worker_reports import Body, Continued, Exited, Failed, Report, Started, Suspended
 
 from .test_claims import until_slot
 

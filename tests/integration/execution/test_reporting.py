@@ -11,15 +11,15 @@ import pytest
 
 from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
-from kettle.execution.attempt import StoredReport
-from kettle.execution.reports import load_all, store
+from kettle.execution.attempts.job_spec import StoredReport
+from kettle.execution.attempts.stored_reports import load_all, store
 from kettle.testing.submit_side import POOL
 from kettle_services.startd.access_point.reports import ReportDelivery
 from kettle_services.startd.domain import report_pacing
 from kettle_wire.identity import daemon
 from kettle_wire.jobs import JobId
 from kettle_wire.subjects import Subjects
-from kettle_wire.work import Exited, Failed, OutputFile, Report, Reports
+from kettle_wire.worker_reports import Exited, Failed, OutputFile, Report, Reports
 
 LIMIT = 200_000
 Heard = Callable[[int], Coroutine[None, None, list[Report]]]

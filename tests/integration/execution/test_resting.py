@@ -6,12 +6,12 @@ import signal
 
 import pytest
 
-from kettle.execution.linux import parent_of
+from kettle.execution.system.linux import parent_of
 from kettle.testing.submit_side import SubmitSide, output, script
 from kettle.testing.worker import WorkerPool
 from kettle_services.startd.starters import pool as starter_pool
 from kettle_wire.commands.startd import DEACTIVATE, ClaimKey, Deactivate, Deactivation
-from kettle_wire.work import Exited, Failed, Started
+from kettle_wire.worker_reports import Exited, Failed, Started
 
 WHO = "echo $PPID; test -z \"$(ls -A | grep -v -e '^[._]' -e '^condor')\""
 """A job that tells its starter, and fails if anybody has left something in its sandbox."""

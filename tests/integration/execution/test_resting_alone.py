@@ -8,7 +8,7 @@ import pytest
 from kettle.testing.submit_side import SubmitSide, output, script
 from kettle_services.startd.settings import StartdSettings
 from kettle_wire.commands.startd import InputFile
-from kettle_wire.work import Exited
+from kettle_wire.worker_reports import Exited
 
 LARGE = 60_000_000
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from kettle.execution.containers.box import Box, Runtime, agreed
-from kettle.execution.containers.contained import runtime_of
+from kettle.execution.containers.job_container import runtime_of
 from kettle.execution.containers.policy import ContainerError, Found
-from kettle.execution.containers.roots import Mount, furnish
-from kettle.execution.linux import become_subreaper, descendants_of
-from kettle.execution.process import Program
-from kettle.testing.images import busybox_root, missing
+from kettle.execution.containers.root_directory import Mount, furnish
+from kettle.execution.containers.runtimes.runtime import Box, Runtime, agreed
+from kettle.execution.processes.launch import Program
+from kettle.execution.system.linux import become_subreaper, descendants_of
+from kettle.testing.container_images import busybox_root, missing
 
 RUNTIMES = {"bubblewrap": ("bwrap", "bubblewrap"), "runc": ("runc", "runc"), "crun": ("crun", "crun")}
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kettle.execution.linux import parent_of
+from kettle.execution.system.linux import parent_of
 from kettle.testing.submit_side import SubmitSide, inline, job_ad, output, script
 from kettle.testing.transfer_plugin import install
 from kettle.testing.worker import WorkerPool
@@ -22,7 +22,7 @@ from kettle.transfer.plugins import xroot
 from kettle_services.startd.file_transfer.plugins import find_plugins, plugin_attributes
 from kettle_services.startd.settings import StartdSettings
 from kettle_wire.commands.startd import DEACTIVATE, Deactivate, Deactivation
-from kettle_wire.work import Exited, Failed, Started
+from kettle_wire.worker_reports import Exited, Failed, Started
 
 JOB_HELD_BY_SCHEDD = 1022
 

@@ -15,10 +15,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kettle.testing.file_servers import no_xrootd, s3, webdav, xrootd
+from kettle.testing.servers.files import no_xrootd, s3, webdav, xrootd
 from kettle.transfer.plugin import Move, Order
 from kettle.transfer.plugins import MODULES, own_plugins
-from kettle.transfer.signing import Key, place, signed
+from kettle.transfer.s3_signatures import Key, place, signed
 
 SMALL = 48
 LARGE = int(os.environ.get("KETTLE_TEST_TRANSFER_MIB", "128"))
@@ -31,7 +31,7 @@ OWN_BOUND_KIB = 16 << 10
 _RUN = """
 import sys, resource, msgspec
 from kettle.transfer.plugin import Order
-from kettle.transfer.running import carry_out
+from kettle.transfer.plugin_runs import carry_out
 moved = carry_out(msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Order))
 assert moved.fault is None, moved.fault
 print(max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))

@@ -8,7 +8,8 @@ from kettle.bus.ports import Message, RefusedError, Served
 from kettle.eventsourcing.replay import ROLE, served_frames
 from kettle.testing.services import Backend, Owner, owned
 from kettle_services.gateway.settings import GatewaySettings
-from kettle_wire import monitoring
+from kettle_wire import cloud_events
+from kettle_wire.cloud_events import CloudEvent
 from kettle_wire.commands.schedd import (
     QUERY_EVENTS,
     QUERY_JOBS,
@@ -20,7 +21,6 @@ from kettle_wire.commands.schedd import (
 )
 from kettle_wire.events import ClusterSubmitted, Event, JobCompleted, JobStarted
 from kettle_wire.identity import Identity
-from kettle_wire.monitoring import CloudEvent
 
 AT: Final = 1_700_000_000_000_000
 SHARD: Final = "schedd.ap1"
@@ -104,4 +104,4 @@ async def stored(backend: Backend, count: int, *, subject: str = ">") -> list[Me
 
 
 async def told(backend: Backend, count: int, *, subject: str = ">") -> list[CloudEvent]:
-    return [monitoring.decode(message.data) for message in await stored(backend, count, subject=subject)]
+    return [cloud_events.decode(message.data) for message in await stored(backend, count, subject=subject)]

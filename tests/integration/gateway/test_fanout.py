@@ -4,7 +4,7 @@ from kettle.bus.nats import NatsBus
 from kettle.bus.ports import Post, StreamSpec
 from kettle.testing.services import Backend, eventually, hosted, owned
 from kettle_services.gateway.wiring import serve
-from kettle_wire import monitoring
+from kettle_wire import cloud_events
 from kettle_wire.events import JobHeld, MachineJoined
 
 from .submit import AT, SHARD, run, schedd, settings, stored, submitted, told
@@ -107,7 +107,7 @@ async def test_a_cluster_that_was_submitted_long_before_has_its_owner(backend: B
                 await ap.record(*run(7, proc))
             messages = await stored(backend, 7)
         assert [7] == ap.asked
-    assert {"bob"} == {monitoring.decode(message.data).owner for message in messages}
+    assert {"bob"} == {cloud_events.decode(message.data).owner for message in messages}
     assert all(".monitor.bob." in message.subject for message in messages)
 
 
@@ -191,11 +191,11 @@ async def test_an_event_that_is_too_large_is_told_without_its_data(backend: Back
         await ap.record(submitted(1, jobs=5, Note="x" * 3000), submitted(2))
         async with asyncio.timeout(WITHIN_S):
             large, small = await told(backend, 2)
-    assert monitoring.event_of(large) is None
+    assert cloud_events.event_of(large) is None
     assert (f"/kettle/{backend.place.pool}/schedd%2Eap1/1", 5, "") == (
         large.dataref,
         large.jobs,
         large.datacontenttype,
     )
-    assert monitoring.event_of(small) is not None
+    assert cloud_events.event_of(small) is not None
     assert "" == small.dataref

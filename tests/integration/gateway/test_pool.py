@@ -17,11 +17,11 @@ from cloudevents.core.formats.json import JSONFormat
 
 from kettle.client import select
 from kettle.embedded.ports import free_ports
-from kettle.schemas import documents
-from kettle.schemas.catalogue import event_path
-from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.schema_generation import documents
+from kettle.schema_generation.catalogue import event_path
 from kettle.testing.services import eventually
-from kettle_wire import monitoring
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
+from kettle_wire import cloud_events
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 WITHIN_S = 60.0
@@ -113,7 +113,7 @@ def _valid(events: list[dict[str, Any]]) -> None:
     known = documents()
     for event in events:
         JSONFormat().read(None, json.dumps(event))
-        jsonschema.validate(event["data"], known[event_path(monitoring.TYPES[event["type"]])])
+        jsonschema.validate(event["data"], known[event_path(cloud_events.TYPES[event["type"]])])
 
 
 async def _chooses(pool: ThrowawayPool, user: str, cluster: int, events: list[dict[str, Any]]) -> None:

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from kettle import pool
-from kettle.client.pool_file import PoolFile
+from kettle.client.connections.pool_file import PoolFile
 from kettle.runtime import make_lifeline
 
 from .conftest import DummyPool, eventually

@@ -14,7 +14,7 @@ from kettle.bus.ports import RefusedError
 from kettle.projections import PROJECTIONS, Lag, lags, prepare, rebuild
 from kettle.runtime.health import readiness
 from kettle.storage import PgLog
-from kettle.testing.embedded import fresh_database
+from kettle.testing.servers.embedded import fresh_database
 from kettle.testing.services import Backend, Owner, eventually, hosted, owned
 from kettle_services.accounting.settings import AccountingSettings
 from kettle_services.accounting.wiring import serve

@@ -9,7 +9,7 @@ import pytest
 from kettle.eventsourcing.projection import decoded_events
 from kettle.projections import PROJECTIONS, Refold, prepare, rebuild
 from kettle.projections.jobs.projection import INLINE
-from kettle.storage.migrate import migrate
+from kettle.storage.migration import migrate
 from kettle.testing.services import Backend, owned
 from kettle_wire.events import (
     ClaimEnded,

@@ -14,9 +14,9 @@ import pytest_asyncio
 
 from kettle.embedded import EmbeddedNats
 from kettle.runtime import OwnerSettings
-from kettle.runtime.candidacy import Candidacy
-from kettle.runtime.presence import gone, presence
-from kettle.testing.embedded import EVERYTHING, server_directory
+from kettle.runtime.leader_election import Candidacy
+from kettle.runtime.process_identity import gone, presence
+from kettle.testing.servers.embedded import EVERYTHING, server_directory
 
 LEASE_S = 1.0
 PATIENCE_S = 15.0
@@ -74,7 +74,7 @@ async def test_the_next_one_is_elected_as_soon_as_the_first_has_gone(settings: O
 
 async def test_the_death_of_a_process_is_seen_at_once() -> None:
     """Whoever knows how a process describes itself is told when that process has ended, and not before."""
-    code = "from kettle.runtime.presence import presence; print(presence(), flush=True); input()"
+    code = "from kettle.runtime.process_identity import presence; print(presence(), flush=True); input()"
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-c",

@@ -14,7 +14,7 @@ import pytest
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import BusError
 from kettle.storage import PgLog
-from kettle.testing.embedded import Servers, server_directory, servers
+from kettle.testing.servers.embedded import Servers, server_directory, servers
 from kettle_wire.commands.schedd import SUBMIT, Submit
 from kettle_wire.identity import user
 from kettle_wire.subjects import Subjects

@@ -52,7 +52,7 @@ from kettle_wire.endpoint import Position
 from kettle_wire.identity import Identity, daemon
 from kettle_wire.jobs import JobId
 from kettle_wire.subjects import Subjects
-from kettle_wire.work import Exited, OutputFile, Report, ReportKey, Reports
+from kettle_wire.worker_reports import Exited, OutputFile, Report, ReportKey, Reports
 
 POOL = "test"
 WITHIN_S = 5.0

@@ -8,7 +8,7 @@ from kettle_wire.commands.schedd import Attempt, Ended, Finished, Used
 from kettle_wire.commands.startd import Activate
 from kettle_wire.events import Usage
 from kettle_wire.identity import Identity
-from kettle_wire.work import Measured, OutputFile, Report
+from kettle_wire.worker_reports import Measured, OutputFile, Report
 
 from .fakes import Side, held, until
 

@@ -17,7 +17,16 @@ from kettle_wire.commands.shadow import FETCH_INPUT, Assignment, FetchInput
 from kettle_wire.commands.startd import FetchOutput, Piece
 from kettle_wire.identity import Identity, daemon
 from kettle_wire.subjects import Subjects
-from kettle_wire.work import Body, Checkpointed, Exited, Failed, OutputFile, Report, Started, Trouble
+from kettle_wire.worker_reports import (
+    Body,
+    Checkpointed,
+    Exited,
+    Failed,
+    OutputFile,
+    Report,
+    Started,
+    Trouble,
+)
 
 from .fakes import POOL, WITHIN_S, Side, held, until
 

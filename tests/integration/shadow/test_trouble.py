@@ -21,7 +21,7 @@ from kettle_wire.commands.shadow import (
 )
 from kettle_wire.identity import Identity, daemon, user
 from kettle_wire.subjects import Subjects
-from kettle_wire.work import OutputFile
+from kettle_wire.worker_reports import OutputFile
 
 from .fakes import POOL, Side, held, until
 

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from kettle.testing.embedded import fresh_database, server_directory
-from kettle.testing.lanes import database_server
+from kettle.testing.servers.embedded import fresh_database, server_directory
+from kettle.testing.servers.selection import database_server
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 """What a reader of the log holds at once, whatever people submit."""
 
 from kettle.storage import PgLog
-from kettle.storage.pieces import NoArchives
-from kettle.storage.reading import PAGE_BYTES, ShardKey, events
+from kettle.storage.archived_pieces import NoArchives
+from kettle.storage.event_reader import PAGE_BYTES, ShardKey, events
 from kettle_wire.frames import Entry, Frame
 
 LARGE = bytes(PAGE_BYTES // 2)

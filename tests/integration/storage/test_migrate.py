@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from kettle.storage.database import Database
-from kettle.storage.migrate import migrate
+from kettle.storage.migration import migrate
 
 
 @pytest_asyncio.fixture

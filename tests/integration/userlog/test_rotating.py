@@ -14,7 +14,7 @@ import pytest
 
 from kettle.faults import POINTS
 from kettle.userlog import Form, Generic, Line, Tail, UserLogError, format_of, parse, render
-from kettle.userlog.rotating import RotatingLog
+from kettle.userlog.rotating_log import RotatingLog
 from kettle_wire.jobs import JobId
 
 TOP = Path(__file__).parents[3]

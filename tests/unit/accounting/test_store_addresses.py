@@ -2,7 +2,7 @@
 
 import pytest
 
-from kettle.projections.records import Record
+from kettle.projections.accounting_documents import Record
 from kettle_services.accounting.elasticsearch import NotNowError, outcomes
 from kettle_services.accounting.store_addresses import check
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kettle.archive import ArchiveError, DamagedArchiveError
 from kettle.archive.parquet import GROUP, EventsWriter, RowsHash, arrow, read_events, read_stream
-from kettle.storage.pieces import EventRow
+from kettle.storage.archived_pieces import EventRow
 
 AT = dt.datetime(2025, 11, 21, 10, 0, 0, 123457, tzinfo=dt.UTC)
 

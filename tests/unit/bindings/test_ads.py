@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kettle.bindings import ads, errors, expressions, reading, values
+from kettle.bindings import ad_parsing, ads, errors, expressions, values
 
 from . import oracle
 
@@ -20,10 +20,10 @@ OURS = SimpleNamespace(
     ClassAd=ads.ClassAd,
     ExprTree=expressions.ExprTree,
     Value=values.Value,
-    ParserType=reading.ParserType,
-    parseAds=reading.parseAds,
-    parseNext=reading.parseNext,
-    parseOne=reading.parseOne,
+    ParserType=ad_parsing.ParserType,
+    parseAds=ad_parsing.parseAds,
+    parseNext=ad_parsing.parseNext,
+    parseOne=ad_parsing.parseOne,
     quote=expressions.quote,
     unquote=expressions.unquote,
 )
@@ -180,7 +180,7 @@ def test_a_file_is_read_ad_by_ad(tmp_path: Any) -> None:
         path.write_text(text)
         for mode in ("r", "rb"):
             with path.open(mode) as file:
-                found = [reading.parseNext(file), reading.parseNext(file), reading.parseNext(file)]
+                found = [ad_parsing.parseNext(file), ad_parsing.parseNext(file), ad_parsing.parseNext(file)]
             assert [1, 2, None] == [ad and ad["a"] for ad in found], (name, mode)
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kettle.bindings.descriptions import Submit
 from kettle.bindings.errors import HTCondorValueError, NotCarriedOutError
-from kettle.bindings.first_schedd import Submit as First
+from kettle.bindings.htcondor_v1 import Submit as First
+from kettle.bindings.submit_description import Submit
 
 from . import oracle
 

@@ -5,11 +5,11 @@ from typing import cast
 
 import msgspec
 
-from kettle.bus import service
-from kettle.bus.connection import Connection
-from kettle.bus.parts import Parcel
+from kettle.bus import command_service
+from kettle.bus.command_service import Service, refusal_of
+from kettle.bus.large_requests import Parcel
+from kettle.bus.nats_connection import Connection
 from kettle.bus.ports import Served
-from kettle.bus.service import Service, refusal_of
 from kettle_wire.endpoint import Endpoint
 from kettle_wire.identity import Identity, user
 from kettle_wire.subjects import Subjects
@@ -59,7 +59,7 @@ async def test_what_is_for_anybody_leaves_room() -> None:
         return request
 
     asker = Asker()
-    for _ in range(service.ASIDE + 1):
+    for _ in range(command_service.ASIDE + 1):
         await asker.send(Served(ASK, hang, aside=True))
     assert ["busy"] == asker.codes
     await asker.send(Served(ORDER, obey))

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from kettle.testing.chaos import laws
+from kettle.testing.chaos import invariants
 from kettle.testing.chaos.bus_server import BusHoldings, nothing_leaked
+from kettle.testing.chaos.evidence import FACTOR, Evidence
 from kettle.testing.chaos.history import Past, flaws
-from kettle.testing.chaos.witness import FACTOR, Evidence
 from kettle.testing.chaos.workload import Command, Ledger, Submission
 from kettle_wire.commands.accounting import OwnerUsage
 from kettle_wire.commands.schedd import JobOutcome
@@ -98,21 +98,21 @@ def test_flawed_lives(life: Sequence[Event], found: str) -> None:
 def test_lost_cluster() -> None:
     """A cluster that was acknowledged and is not recorded, or with too few jobs, is found."""
     told = Ledger([Submission(batch="b1", count=1, cluster=1)])
-    assert laws.nothing_lost(told, past()).kept
-    assert not laws.nothing_lost(told, Past()).kept
-    assert not laws.nothing_lost(Ledger([Submission(batch="b1", count=2, cluster=1)]), past()).kept
-    assert not laws.nothing_lost(told, past(batch="b2")).kept
+    assert invariants.nothing_lost(told, past()).kept
+    assert not invariants.nothing_lost(told, Past()).kept
+    assert not invariants.nothing_lost(Ledger([Submission(batch="b1", count=2, cluster=1)]), past()).kept
+    assert not invariants.nothing_lost(told, past(batch="b2")).kept
 
 
 def test_cluster_twice() -> None:
     """A submission that was repeated and recorded each time is found."""
     asked = Ledger([Submission(batch="b1", count=1)])
     twice = past()
-    assert laws.nothing_submitted_twice(asked, twice).kept
+    assert invariants.nothing_submitted_twice(asked, twice).kept
     twice.put(
         "cluster/2", ClusterSubmitted(cluster=2, owner="me", ad={"ChaosBatch": "b1"}, columns=[], rows=[[]])
     )
-    assert not laws.nothing_submitted_twice(asked, twice).kept
+    assert not invariants.nothing_submitted_twice(asked, twice).kept
 
 
 def test_answer_without_event() -> None:
@@ -121,37 +121,37 @@ def test_answer_without_event() -> None:
     """
     told = Command(action="remove", jobs=[JOB], outcomes=[JobOutcome(JOB, "done")], answered=True)
     recorder = Ledger([Submission(batch="b1", count=1, cluster=1)], [told])
-    assert laws.answers_hold(recorder, past(JobRemoved())).kept
-    assert not laws.answers_hold(recorder, past()).kept
-    assert not laws.answers_hold(Ledger(recorder.submissions), past(JobRemoved())).kept
+    assert invariants.answers_hold(recorder, past(JobRemoved())).kept
+    assert not invariants.answers_hold(recorder, past()).kept
+    assert not invariants.answers_hold(Ledger(recorder.submissions), past(JobRemoved())).kept
 
 
 def test_job_without_end() -> None:
     """A job that has neither completed nor was removed is found."""
-    assert laws.everything_ended(past(*RUN)).kept
-    assert not laws.everything_ended(past(RUN[0])).kept
+    assert invariants.everything_ended(past(*RUN)).kept
+    assert not invariants.everything_ended(past(RUN[0])).kept
 
 
 def test_second_run(evidence: Evidence) -> None:
     """A job that ran more often than the record says, or met itself, or never ran, is found."""
-    assert laws.nothing_run_twice(past(*RUN), evidence).kept
+    assert invariants.nothing_run_twice(past(*RUN), evidence).kept
     (evidence.directory / "runs").write_text("b1.0\nb1.0\n")
-    assert not laws.nothing_run_twice(past(*RUN), evidence).kept
+    assert not invariants.nothing_run_twice(past(*RUN), evidence).kept
     (evidence.directory / "runs").write_text("")
-    assert not laws.nothing_run_twice(past(*RUN), evidence).kept
+    assert not invariants.nothing_run_twice(past(*RUN), evidence).kept
     (evidence.directory / "runs").write_text("b1.0\n")
     (evidence.directory / "overlaps").write_text("b1.0\n")
-    assert not laws.nothing_run_twice(past(*RUN), evidence).kept
+    assert not invariants.nothing_run_twice(past(*RUN), evidence).kept
 
 
 def test_wrong_output(evidence: Evidence) -> None:
     """A completed job with a missing or another output, or another exit code, is found."""
-    assert laws.outputs(past(*RUN), evidence).kept
-    assert not laws.outputs(past(RUN[0], JobCompleted(attempt=1, exit_code=3)), evidence).kept
+    assert invariants.outputs(past(*RUN), evidence).kept
+    assert not invariants.outputs(past(RUN[0], JobCompleted(attempt=1, exit_code=3)), evidence).kept
     (evidence.work / "out.b1.0").write_text("")
-    assert not laws.outputs(past(*RUN), evidence).kept
+    assert not invariants.outputs(past(*RUN), evidence).kept
     (evidence.work / "result.b1.0").unlink()
-    assert not laws.outputs(past(*RUN), evidence).kept
+    assert not invariants.outputs(past(*RUN), evidence).kept
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_usage(completed: int, attempts: int, wall: float, kept: bool) -> None:
     said = OwnerUsage(
         owner="me", jobs_completed=completed, attempts=attempts, wall=wall, slot_time=wall, cpu=0.0
     )
-    assert kept == laws.usage_is_attempts(past(*RUN), [said]).kept
+    assert kept == invariants.usage_is_attempts(past(*RUN), [said]).kept
 
 
 @pytest.mark.parametrize(

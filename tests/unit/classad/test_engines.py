@@ -22,7 +22,7 @@ from kettle.classad import (
     interpret_attribute,
     parse,
 )
-from kettle.classad.extent import extent_of
+from kettle.classad.cost import extent_of
 
 ENGINES = {"closures": evaluate, "interpreter": interpret}
 Engine = Callable[[Node, ClassAd | None, ClassAd | None, Context], Value]

@@ -1,6 +1,6 @@
 """Jobs that belong together as rows."""
 
-from kettle_services.cli.batches import Batch, by_batch, by_set, grouped
+from kettle_services.cli.tables.batches import Batch, by_batch, by_set, grouped
 from kettle_wire.ads.types import Ad
 from kettle_wire.commands.schedd import Unmade
 

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from kettle.classad import ClassAd, Context, parse
-from kettle_services.cli.clauses import annotated, operands
-from kettle_services.cli.origins import Side
+from kettle_services.cli.classad.clauses import annotated, operands
+from kettle_services.cli.classad.error_origins import Side
 
 from .conftest import Said, Typed, kettle
 

@@ -6,12 +6,13 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from kettle_services.cli import plots, standing
 from kettle_services.cli.__main__ import main
 from kettle_services.cli.commands import fairshare
-from kettle_services.cli.log.principals import Samples
-from kettle_services.cli.plots import Plot
-from kettle_services.cli.screen import Screen
+from kettle_services.cli.output import plots
+from kettle_services.cli.output.plots import Plot
+from kettle_services.cli.output.screen import Screen
+from kettle_services.cli.reports import fair_share
+from kettle_services.cli.reports.submitter_samples import Samples
 from kettle_wire.commands.negotiator import Priorities, Priority
 from kettle_wire.events import Event, PrincipalCharged, PrincipalSet
 from kettle_wire.frames import Frame
@@ -53,9 +54,9 @@ def sampled(moments: list[float], *events: tuple[float, Event]) -> Samples:
 
 def test_shares_are_in_inverse_proportion_to_priority_within_a_group() -> None:
     """10 and 30 without a group: 3/4 and 1/4; eve is alone in hers. Of 8 in use they have 3, 1 and 4."""
-    found = {one.name: (one.share, one.part) for one in standing.fair_share(NOW).submitters}
+    found = {one.name: (one.share, one.part) for one in fair_share.fair_share(NOW).submitters}
     assert {"ada": (0.75, 0.375), "bob": (0.25, 0.125), "phys.eve": (1.0, 0.5)} == found
-    (bob,) = standing.fair_share(NOW, ["bob"]).submitters
+    (bob,) = fair_share.fair_share(NOW, ["bob"]).submitters
     assert (0.25, 0.125) == (bob.share, bob.part)
 
 
@@ -70,7 +71,7 @@ def test_the_past_follows_from_the_charges() -> None:
         (DAY, PrincipalSet(principal="ada", setting="factor", value=4.0, at=DAY, by="root")),
         (1.2 * DAY, charged("ada", DAY, DAY, 0.0)),
     )
-    past = standing.past_of(samples, standing.fair_share(NOW), ["ada"])
+    past = fair_share.past_of(samples, fair_share.fair_share(NOW), ["ada"])
 
     assert [None, 2.0, 0.0, 0.0] == past.usage["ada"]
     assert [None, 48.0, 48.0, 48.0] == past.hours["ada"]
@@ -81,7 +82,7 @@ def test_the_past_follows_from_the_charges() -> None:
 def test_shares_of_the_past_are_among_all_although_few_are_shown() -> None:
     """Both have the same priority, so each had half."""
     samples = sampled([9.0], (1.0, charged("ada", 0.0, 1.0, 0.0)), (2.0, charged("bob", 0.0, 1.0, 0.0)))
-    assert {"ada": [0.5]} == standing.past_of(samples, standing.fair_share(NOW), ["ada"]).share
+    assert {"ada": [0.5]} == fair_share.past_of(samples, fair_share.fair_share(NOW), ["ada"]).share
 
 
 def test_blocks_are_as_high_as_numbers_are_large() -> None:
@@ -107,10 +108,10 @@ def test_a_plot_is_an_image_with_a_line_and_a_name_for_each() -> None:
 
 def test_the_largest_comes_first_and_a_plot_of_nothing_is_one() -> None:
     """A scale of zero would be none."""
-    past = standing.Past(
+    past = fair_share.Past(
         times=[0.0, 1.0], usage={"a": [1.0, None], "b": [1.0, 2.0]}, share={}, priority={}, hours={}
     )
-    assert ["b", "a"] == list(standing.plot(past, "usage").series)
+    assert ["b", "a"] == list(fair_share.plot(past, "usage").series)
     assert math.isclose(1.0, Plot(title="", times=[0.0], series={"a": [None]}).most)
 
 
@@ -123,10 +124,10 @@ def test_it_is_a_table_with_a_drawing(*, terminal: bool) -> None:
             return terminal
 
     out = Out()
-    past = standing.Past(times=[0.0, 1.0], usage={"ada": [1.0, 4.0]}, share={}, priority={}, hours={})
-    found = standing.fair_share(NOW)
+    past = fair_share.Past(times=[0.0, 1.0], usage={"ada": [1.0, 4.0]}, share={}, priority={}, hours={})
+    found = fair_share.fair_share(NOW)
     fairshare.show(
-        standing.with_past(found, past),
+        fair_share.with_past(found, past),
         "usage",
         Screen(out=out, err=io.StringIO(), environ={"TERM": "xterm"}),
     )

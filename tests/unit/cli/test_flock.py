@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kettle.client.pool_file import PoolFile
+from kettle.client.connections.pool_file import PoolFile
 from kettle.flocking.passes import Passes
 from kettle_services.cli.__main__ import main
 

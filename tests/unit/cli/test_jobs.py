@@ -1,6 +1,6 @@
 """Job ads as rows."""
 
-from kettle_services.cli.jobs import command_line, exit_text, history_row, queue_row, total_line
+from kettle_services.cli.tables.jobs import command_line, exit_text, history_row, queue_row, total_line
 from kettle_wire.ads.types import Ad
 
 AD: Ad = {

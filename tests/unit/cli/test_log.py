@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kettle.audit.sampling import Root, Sample, root_of
-from kettle_services.cli.log.reading import Narrow, pattern_of
-from kettle_services.cli.log.searching import Search, last_until
-from kettle_services.cli.log.times import micros, moment, precise, rfc3339, span
+from kettle_services.cli.log.event_pages import Narrow, pattern_of
+from kettle_services.cli.log.frame_search import Search, last_until
+from kettle_services.cli.times import micros, moment, precise, rfc3339, span
 from kettle_wire.frames import Entry
 
 NOW = datetime(2026, 11, 21, 15, 30, tzinfo=UTC)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kettle.schemas import asyncapi, documents
+from kettle.schema_generation import asyncapi, documents
 from kettle_services.cli.__main__ import main
 
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kettle.classad import ClassAd, write_json
-from kettle_services.cli.screen import Screen, plain
-from kettle_services.cli.spans import counted, duration, run_time, size
+from kettle_services.cli.output.quantities import counted, duration, run_time, size
+from kettle_services.cli.output.screen import Screen, plain
 from kettle_wire.ads.types import Ad, Expr
 
 _NAMES = st.text("abAB1", min_size=1, max_size=2).filter(lambda name: not name[0].isdecimal())

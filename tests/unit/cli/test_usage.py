@@ -14,12 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kettle_services.cli import exports, ledger
 from kettle_services.cli.commands import usage
 from kettle_services.cli.errors import CommandError
-from kettle_services.cli.ledger import Used
-from kettle_services.cli.periods import midnight, slices
-from kettle_services.cli.screen import Screen
+from kettle_services.cli.output import exports
+from kettle_services.cli.output.screen import Screen
+from kettle_services.cli.reports import usage as ledger
+from kettle_services.cli.reports.periods import midnight, slices
+from kettle_services.cli.reports.usage import Used
 from kettle_wire.commands.accounting import UsageRow
 
 PARQUET: Any = importlib.import_module("pyarrow.parquet")

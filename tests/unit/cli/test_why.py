@@ -7,8 +7,8 @@ import pytest
 
 from kettle.client import JobId, WhyReport
 from kettle_services.cli.commands import why
-from kettle_services.cli.reasons import Answer, answer
-from kettle_services.cli.screen import Screen
+from kettle_services.cli.explanations.job_state import Answer, answer
+from kettle_services.cli.output.screen import Screen
 from kettle_wire.ads import Ad, Scalar
 from kettle_wire.commands.negotiator import Analysis, Present, Remedy, Tried, Verdict
 from kettle_wire.commands.schedd import Explanation

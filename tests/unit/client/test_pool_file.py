@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kettle.client import ClientError, JobId, PoolFile, PoolNotFoundError, job_id, select
-from kettle.client.pool_file import home_directory, locate
+from kettle.client.connections.pool_file import home_directory, locate
 
 POOL = PoolFile(pool="p", nats_url="nats://127.0.0.1:4222", credentials="/c", user="ada")
 

@@ -3,7 +3,7 @@
 import pytest
 
 from kettle.client import JobId, JobState, Progress
-from kettle.client.progress import after, folded, state_of
+from kettle.client.events.progress import after, folded, state_of
 from kettle_wire.ads.types import Ad
 from kettle_wire.events import (
     Event,

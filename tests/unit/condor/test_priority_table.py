@@ -1,6 +1,6 @@
 """The tables of condor_userprio, with accounting groups."""
 
-from kettle_services.condor.priority_table import ads, rows, table
+from kettle_services.condor.printing.priority_table import ads, rows, table
 from kettle_wire.commands.negotiator import GroupStanding, Priorities, Priority
 
 NOW = 1_800_000_000.0

@@ -84,7 +84,7 @@ def test_little_is_loaded(form: str, tmp_path: Path) -> None:
     code = "import sys; from kettle_services.condor.commands import wait; wait.run('', sys.argv[1:]); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code, log], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
-    assert "kettle.userlog.reading" in loaded
+    assert "kettle.userlog.reader" in loaded
     assert set() == loaded & {
         "asyncio",
         "nats",

@@ -13,9 +13,9 @@ from kettle.eventsourcing import shard as module
 from kettle.eventsourcing.log import Answered, FencedError, LogError
 from kettle.eventsourcing.memory import MemoryLog
 from kettle.eventsourcing.shard import Shard
+from kettle_wire.event_expansion import size
 from kettle_wire.events import Event, JobHeld, JobRemoved, JobsChanged, Procs, decode
 from kettle_wire.events import encode as encode_event
-from kettle_wire.expansion import size
 from kettle_wire.frames import Frame, encode
 
 REMOVED = JobRemoved(reason="x")

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from kettle.execution.containers.box import Box
-from kettle.execution.containers.bubblewrap import Bubblewrap
 from kettle.execution.containers.policy import ContainerError
-from kettle.execution.process import Program
+from kettle.execution.containers.runtimes.bubblewrap import Bubblewrap
+from kettle.execution.containers.runtimes.runtime import Box
+from kettle.execution.processes.launch import Program
 
 
 def a_box(tmp_path: Path, **environment: str) -> Box:

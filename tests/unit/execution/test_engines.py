@@ -14,21 +14,26 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kettle.execution.attempt import Account
-from kettle.execution.beside import BirthError
-from kettle.execution.containers import engine_client
-from kettle.execution.containers import holder as holding
-from kettle.execution.containers.box import Box
-from kettle.execution.containers.engine import arguments, container_name, holders_place, remove_container
-from kettle.execution.containers.engine_client import EngineClient, EngineError, SilentError
-from kettle.execution.containers.entering import Held, enter, identified
-from kettle.execution.containers.images import image_cache
+from kettle.execution.attempts.job_spec import Account
+from kettle.execution.containers.images.archives import ImageConfig
+from kettle.execution.containers.images.engine_store import EngineStore, bounded, full_name, refusal
+from kettle.execution.containers.images.sources import image_cache
 from kettle.execution.containers.policy import ContainerError, ContainerPolicy, Found
 from kettle.execution.containers.probe import trial_image
-from kettle.execution.containers.roots import Mount
-from kettle.execution.containers.stores import EngineStore, bounded, full_name, refusal
-from kettle.execution.containers.unpack import ImageConfig
-from kettle.execution.process import Program
+from kettle.execution.containers.root_directory import Mount
+from kettle.execution.containers.runtimes import engine_client
+from kettle.execution.containers.runtimes import holder as holding
+from kettle.execution.containers.runtimes.engine import (
+    arguments,
+    container_name,
+    holders_place,
+    remove_container,
+)
+from kettle.execution.containers.runtimes.engine_client import EngineClient, EngineError, SilentError
+from kettle.execution.containers.runtimes.namespaces import Held, enter, identified
+from kettle.execution.containers.runtimes.runtime import Box
+from kettle.execution.processes.launch import Program
+from kettle.execution.processes.side_program import BirthError
 
 BOX = Box(
     program=Program(

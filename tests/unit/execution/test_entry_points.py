@@ -2,12 +2,12 @@
 
 import pytest
 
-from kettle.execution.containers.contained import completed
+from kettle.execution.containers.images.archives import ImageConfig
+from kettle.execution.containers.job_container import completed
 from kettle.execution.containers.policy import ContainerError, ContainerPolicy
 from kettle.execution.containers.request import container_request
-from kettle.execution.containers.unpack import ImageConfig
-from kettle.execution.jobad import JobAd
-from kettle.execution.process import Program
+from kettle.execution.job_environment.job_ad import JobAd
+from kettle.execution.processes.launch import Program
 from kettle_wire.ads import Ad
 
 CONFIG = ImageConfig(env=[], entrypoint=["/entry", "-x"], command=["usual"], size=0)

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from kettle.execution.cgroup_layout import CgroupLayout
-from kettle.execution.cgroups import Cgroup
+from kettle.execution.system.cgroup import Cgroup
+from kettle.execution.system.cgroup_layout import CgroupLayout
 
 
 def test_a_group_is_frozen_where_the_kernel_can(tmp_path: Path) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from kettle.execution.containers.cache import ImageCache
+from kettle.execution.containers.images.archives import ImageConfig
+from kettle.execution.containers.images.cache import ImageCache
 from kettle.execution.containers.policy import ContainerError
-from kettle.execution.containers.unpack import ImageConfig
 
 KEY, USED, OLD, NEW = (digit * 64 for digit in "0123")
 

@@ -13,12 +13,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kettle.execution.attempt import JobSpec
-from kettle.execution.beside import Birth, bear, beside
-from kettle.execution.jobad import JobAd
-from kettle.execution.process import Program
-from kettle.execution.protocol import Answer, Asked, Renew, frame
-from kettle.execution.sandbox import Sandbox
+from kettle.execution.attempts.job_spec import JobSpec
+from kettle.execution.attempts.messages import Answer, Asked, Renew, frame
+from kettle.execution.job_environment.job_ad import JobAd
+from kettle.execution.processes.launch import Program
+from kettle.execution.processes.side_program import Birth, bear, beside
+from kettle.execution.sandbox.directory import Sandbox
 from kettle_services.starter.execution.process_tree import ProcessTree, empty_process_tree
 from kettle_services.starter.job_access import sessions
 from kettle_services.starter.job_access.request_queue import AccessRequestQueue

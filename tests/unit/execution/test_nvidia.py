@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kettle.execution.nvidia import nodes
+from kettle.execution.system.nvidia import nodes
 
 LISTED = ["/dev/nvidia0", "/dev/nvidia1", "/dev/nvidia10", "/dev/nvidiactl", "/dev/nvidia-uvm"]
 SHARED = ["/dev/nvidiactl", "/dev/nvidia-uvm"]

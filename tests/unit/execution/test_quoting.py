@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kettle.execution.quoting import (
+from kettle.execution.job_environment.quoting import (
     QuotingError,
     join_arguments_v1,
     join_arguments_v2_raw,

@@ -4,16 +4,16 @@ import os
 
 import pytest
 
-from kettle.execution.attempt import Account
-from kettle.execution.containers.box import Box
-from kettle.execution.containers.bubblewrap import arguments
-from kettle.execution.containers.contained import bind
-from kettle.execution.containers.oci import configuration
+from kettle.execution.attempts.job_spec import Account
+from kettle.execution.containers.job_container import bind
 from kettle.execution.containers.policy import ContainerError, ContainerPolicy
 from kettle.execution.containers.request import container_request
-from kettle.execution.containers.roots import Mount
-from kettle.execution.jobad import JobAd
-from kettle.execution.process import Program
+from kettle.execution.containers.root_directory import Mount
+from kettle.execution.containers.runtimes.bubblewrap import arguments
+from kettle.execution.containers.runtimes.oci import configuration
+from kettle.execution.containers.runtimes.runtime import Box
+from kettle.execution.job_environment.job_ad import JobAd
+from kettle.execution.processes.launch import Program
 
 BOX = Box(
     program=Program(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kettle.execution.sandbox import Sandbox
+from kettle.execution.sandbox.directory import Sandbox
 
 
 @pytest.mark.parametrize("kind", ["symbolic", "hard", "dangling"])

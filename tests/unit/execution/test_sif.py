@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from kettle.execution.containers import sif
+from kettle.execution.containers.images import sif
+from kettle.execution.containers.images.archives import unpack_archive
 from kettle.execution.containers.policy import ContainerError
-from kettle.execution.containers.unpack import unpack_archive
-from kettle.testing.images import BUSYBOX, NO_BUSYBOX, busybox_root, sif_of
+from kettle.testing.container_images import BUSYBOX, NO_BUSYBOX, busybox_root, sif_of
 
 LIMIT = 64 << 20
 

@@ -5,7 +5,7 @@ from typing import cast
 from kettle_services.starter.execution.process_tree import ProcessTree
 from kettle_services.starter.execution.suspension import JobSuspension
 from kettle_wire.jobs import JobId
-from kettle_wire.work import Body, Report
+from kettle_wire.worker_reports import Body, Report
 
 
 class FakeFamily:

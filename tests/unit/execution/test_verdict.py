@@ -4,7 +4,7 @@ import errno
 
 import pytest
 
-from kettle.execution.jobad import JobAd
+from kettle.execution.job_environment.job_ad import JobAd
 from kettle_services.starter.reports.endings import (
     after_collecting,
     after_mishap,

@@ -10,13 +10,13 @@ from cloudevents.core.formats.json import JSONFormat
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kettle.client.published import Wanted
+from kettle.client.events.published import Wanted
 from kettle.jobs import trace_meta
-from kettle.schemas import documents
-from kettle.schemas.catalogue import event_path
+from kettle.schema_generation import documents
+from kettle.schema_generation.catalogue import event_path
 from kettle_services.gateway.domain.cloud_events import Publisher, owners_in, read
 from kettle_services.gateway.domain.public_json import PRIVATE, is_private, to_json
-from kettle_wire import monitoring
+from kettle_wire import cloud_events
 from kettle_wire.ads.types import Scalar
 from kettle_wire.events import (
     ClaimEnded,
@@ -204,7 +204,7 @@ def test_an_envelope_is_a_cloud_event(stream: str, event: Recorded) -> None:
     assert "1.0" == read_back.get_specversion()
     assert "schedd%2Eap1:41" == read_back.get_id()
     assert "/kettle/p/schedd%2Eap1" == read_back.get_source()
-    assert monitoring.type_of(tag_of(event)) == read_back.get_type()
+    assert cloud_events.type_of(tag_of(event)) == read_back.get_type()
     assert "2023-11-14T22:13:20.123456+00:00" == read_back.get_time().isoformat()  # type: ignore[union-attr]
     schema = DOCUMENTS[event_path(tag_of(event))]
     assert schema["$id"] == read_back.get_dataschema()
@@ -229,7 +229,7 @@ def test_extensions_are_what_cloudevents_allows(stream: str, event: Recorded) ->
 def test_the_event_is_read_back(stream: str, event: Recorded) -> None:
     """What was recorded is what is published."""
     _, data = published(stream, event)
-    assert event == monitoring.event_of(monitoring.decode(data))
+    assert event == cloud_events.event_of(cloud_events.decode(data))
 
 
 def test_subjects_say_whose_what_and_which() -> None:
@@ -280,13 +280,13 @@ def test_any_owner_is_safe_in_a_subject(owner: str) -> None:
     tokens = subject.split(".")
     assert 8 == len(tokens)
     assert not {"*", ">", ""} & set(tokens)
-    assert owner == monitoring.decode(data).owner
+    assert owner == cloud_events.decode(data).owner
 
 
 def test_a_job_event_has_the_trace_of_its_job() -> None:
     """The trace context that the log keeps is in the envelope; events of the pool have none."""
     meta = msgspec.msgpack.decode(trace_meta("ap1", "job/12.0"), type=dict[str, str])
-    assert meta["traceparent"] == monitoring.decode(published("job/12.0", JobReleased())[1]).traceparent
+    assert meta["traceparent"] == cloud_events.decode(published("job/12.0", JobReleased())[1]).traceparent
     machine = published("machine/n", MachineLeft(machine="n", reason="drained"))[1]
     assert b"traceparent" not in machine
 
@@ -295,7 +295,7 @@ def test_a_frame_number_may_be_larger_than_an_integer_of_cloudevents() -> None:
     """It is text, as are all numbers that have no bound."""
     made = frame("machine/n", MachineLeft(machine="n", reason="drained"), number=2**40)
     [told] = read(made)
-    envelope = monitoring.decode(Publisher(Subjects("p"), limit=1000).post(made, told, "").data)
+    envelope = cloud_events.decode(Publisher(Subjects("p"), limit=1000).post(made, told, "").data)
     assert str(2**40) == envelope.frame
 
 
@@ -312,7 +312,7 @@ def test_the_events_of_a_cluster_are_those_of_its_jobs_and_factory() -> None:
     """
     Who asks for a cluster is told how its jobs are made; who asks for one of its jobs is told of the cluster's submission.
     """
-    events = [monitoring.decode(published(stream, event)[1]) for stream, event in EXAMPLES]
+    events = [cloud_events.decode(published(stream, event)[1]) for stream, event in EXAMPLES]
     assert ["cluster/13", *["factory/13"] * 3] == [
         one.stream for one in events if Wanted(kind="*", cluster=13).has(one)
     ]
@@ -423,7 +423,7 @@ def in_documentation(stream: str, event: Recorded) -> str:
     )
     subject, data = post.subject, post.data
     text = msgspec.json.format(data, indent=2).decode()
-    return f"\n### {monitoring.type_of(tag)}\n\nOn `{subject}`:\n\n```json\n{text}\n```\n"
+    return f"\n### {cloud_events.type_of(tag)}\n\nOn `{subject}`:\n\n```json\n{text}\n```\n"
 
 
 def test_the_documentation_shows_every_type() -> None:

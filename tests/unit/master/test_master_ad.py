@@ -2,7 +2,7 @@
 
 import msgspec
 
-from kettle.pool.roster import DaemonState
+from kettle.pool.daemon_states import DaemonState
 from kettle_services.master.domain.ad import Host, master_ad
 from kettle_wire.ads import Ad
 from kettle_wire.ads.daemon import prefix_of

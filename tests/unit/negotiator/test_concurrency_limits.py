@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from kettle.classad import NOTHING, ClassAd
 from kettle.classad.columnar import Spending
-from kettle.jobs.concurrency import LimitsError, limits_of, text_of
+from kettle.jobs.concurrency_limits import LimitsError, limits_of, text_of
 from kettle.matchmaking import LimitRules
 from kettle.matchmaking.candidates import Candidates
-from kettle.matchmaking.concurrency import MOST_TEXTS, Concurrency, Wanted
+from kettle.matchmaking.concurrency_limits import MOST_TEXTS, Concurrency, Wanted
 from kettle_services.negotiator.domain.concurrency_limits import SETTLES
 from kettle_services.negotiator.domain.cycle import Outcome, negotiate
 from kettle_services.negotiator.domain.pool import Pool

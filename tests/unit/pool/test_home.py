@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from kettle.execution.attempt import StoredReport
-from kettle.execution.reports import store
+from kettle.execution.attempts.job_spec import StoredReport
+from kettle.execution.attempts.stored_reports import store
 from kettle.pool import HomeRefusedError, open_home
 from kettle.pool.home import Home, existing_home, make_run, remove_run
-from kettle.pool.lock import MasterLock, holder, locked
-from kettle.pool.personal import PERSONAL, render
+from kettle.pool.master_lock import MasterLock, holder, locked
+from kettle.pool.personal_settings import PERSONAL, render
 from kettle.pool.processes import mark, of_pool
-from kettle.pool.sandboxes import sweep
+from kettle.pool.sandbox_cleanup import sweep
 from kettle_wire.jobs import JobId
-from kettle_wire.work import Exited, Report
+from kettle_wire.worker_reports import Exited, Report
 
 
 def test_a_new_home_is_private(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from kettle.classad import Context, parse
 from kettle.projections.jobs import prefilter
-from kettle.projections.jobs.search import searchable
+from kettle.projections.jobs.searchable_attributes import searchable
 from kettle_wire.ads.types import Ad, Expr
 
 NOW = Context(now=lambda: 1_000)

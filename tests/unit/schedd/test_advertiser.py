@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from kettle.bus.ports import BusError
-from kettle.testing.worlds import MemoryWorld
+from kettle.testing.bus_adapters import MemoryWorld
 from kettle_services.schedd.domain.negotiation.concurrency_limits import MOST_NAMES
 from kettle_services.schedd.negotiation.advertiser import ScheddAdvertiser
 from kettle_services.schedd.settings import ScheddSettings

@@ -11,7 +11,7 @@ from kettle.eventsourcing.log import FencedError
 from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.eventsourcing.shard import Shard
 from kettle.runtime import Telemetry
-from kettle.testing.worlds import MemoryWorld
+from kettle.testing.bus_adapters import MemoryWorld
 from kettle_services.schedd.claim_secrets import ClaimSecrets
 from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
 from kettle_services.schedd.commands.attempt_reports import AttemptReports

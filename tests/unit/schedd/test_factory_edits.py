@@ -3,7 +3,7 @@
 import pytest
 
 from kettle.jobs import Status, apply
-from kettle.jobs.editing import refusal
+from kettle.jobs.editable_attributes import refusal
 from kettle_services.schedd.domain.jobs.job import Assign, End, decide
 from kettle_services.schedd.domain.queue.fold import Queue, job_stream
 from kettle_services.schedd.domain.queue.working_set import restore

@@ -13,8 +13,8 @@ from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.eventsourcing.shard import Shard
 from kettle.runtime import Telemetry
 from kettle.runtime.settings import SettingsError
+from kettle.testing.bus_adapters import MemoryWorld
 from kettle.testing.services import eventually
-from kettle.testing.worlds import MemoryWorld
 from kettle_services.schedd.claim_secrets import ClaimSecrets
 from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
 from kettle_services.schedd.commands.attempt_reports import AttemptReports

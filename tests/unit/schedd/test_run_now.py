@@ -15,9 +15,9 @@ from kettle.bus.ports import RefusedError, Served
 from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.eventsourcing.shard import Shard
 from kettle.runtime import Telemetry
-from kettle.runtime.local_jobs import LocalStartd, leave_word
+from kettle.runtime.local_startd import LocalStartd, leave_word
+from kettle.testing.bus_adapters import MemoryWorld
 from kettle.testing.services import eventually
-from kettle.testing.worlds import MemoryWorld
 from kettle_services.schedd.claim_secrets import ClaimSecrets
 from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
 from kettle_services.schedd.commands.run_now import RunNowCommands

@@ -8,8 +8,8 @@ import pytest
 
 from kettle.bus.ports import Bus, Served
 from kettle.runtime import Telemetry
+from kettle.testing.bus_adapters import MemoryWorld
 from kettle.testing.services import eventually
-from kettle.testing.worlds import MemoryWorld
 from kettle_services.schedd.claim_secrets import ClaimSecrets
 from kettle_services.schedd.domain.queue.fold import Queue, job_stream
 from kettle_services.schedd.shadows.dispatch import ShadowDispatch

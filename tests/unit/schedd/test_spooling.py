@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from kettle.jobs import apply
-from kettle.jobs.submitted import job_ad
-from kettle.transfer.spooled import as_submitted, is_spooled
+from kettle.jobs.submitted_ad import job_ad
+from kettle.transfer.spooled_jobs import as_submitted, is_spooled
 from kettle_services.schedd.domain.jobs.job import Hold, Job, Refused, Release, Remove, decide, evolve
 from kettle_services.schedd.domain.submission.spooling import STAYS, held, placed, released
 from kettle_services.schedd.domain.submission.validation import Unacceptable

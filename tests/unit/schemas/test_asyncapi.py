@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kettle.schemas import asyncapi
-from kettle.schemas.catalogue import endpoints
-from kettle_wire import monitoring
+from kettle.schema_generation import asyncapi
+from kettle.schema_generation.catalogue import endpoints
+from kettle_wire import cloud_events
 from kettle_wire.identity import user
 from kettle_wire.subjects import Subjects
 
@@ -65,7 +65,7 @@ def test_every_parameter_is_described(document: dict[str, Any]) -> None:
 def test_every_published_event_has_a_message(document: dict[str, Any]) -> None:
     """Each type that is published is on exactly one of the live channels: of jobs, or of the pool."""
     live = [set(document["channels"][name]["messages"]) for name in ("tail", "tailPool")]
-    assert {tag.replace("/", ".") for tag in monitoring.TYPES.values()} == live[0] | live[1]
+    assert {tag.replace("/", ".") for tag in cloud_events.TYPES.values()} == live[0] | live[1]
     assert set() == live[0] & live[1]
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kettle.transfer.manifest import is_inside
+from kettle.transfer.file_lists import is_inside
 from kettle_services.shadow.domain.transfer_checks import stranger
 from kettle_services.shadow.files.access import FileAccess, OwnFileError
 

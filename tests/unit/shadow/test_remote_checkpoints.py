@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from kettle.transfer.checkpoints import DIRECTORY, WHERE, CheckpointError, Entry, line
-from kettle.transfer.manifest import ManifestError
+from kettle.transfer.checkpoint_manifest import DIRECTORY, WHERE, CheckpointError, Entry, line
+from kettle.transfer.file_lists import ManifestError
 from kettle_services.shadow.domain.transfer_checks import check_checkpoint, check_outputs
 from kettle_services.shadow.files.access import FileAccess, OwnFileError
 from kettle_services.shadow.spool import checkpoint_cleanup
 from kettle_services.shadow.spool.checkpoint_cleanup import Cleaner
 from kettle_services.shadow.spool.file_removal import remove_files
 from kettle_wire.ads import Ad
-from kettle_wire.work import OutputFile
+from kettle_wire.worker_reports import OutputFile
 
 AD: Ad = {"CheckpointDestination": "https://h/ckpt/", "GlobalJobId": "s#7.0#1"}
 RIGHT = b"https://h/ckpt/s_7.0_1/0002"

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from kettle.transfer.checkpoints import DIRECTORY, WHERE, manifest_name
+from kettle.transfer.checkpoint_manifest import DIRECTORY, WHERE, manifest_name
 from kettle_services.shadow.spool.checkpoints import Spool
 from kettle_wire.jobs import JobId
-from kettle_wire.work import OutputFile
+from kettle_wire.worker_reports import OutputFile
 
 JOB = JobId(7, 3)
 

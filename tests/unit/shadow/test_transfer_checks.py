@@ -4,8 +4,8 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from kettle.transfer.manifest import ManifestError
-from kettle.transfer.placing import destination, inputs
+from kettle.transfer.file_lists import ManifestError
+from kettle.transfer.submit_side_paths import destination, inputs
 from kettle_services.shadow.domain.transfer_checks import check_inputs, check_outputs, limit
 from kettle_wire.ads import Ad, Expr, Scalar
 

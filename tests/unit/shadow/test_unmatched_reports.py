@@ -3,7 +3,7 @@
 from kettle_services.shadow.attempts.unmatched_reports import UnmatchedReports
 from kettle_wire.commands.schedd import Attempt
 from kettle_wire.jobs import JobId
-from kettle_wire.work import Exited, OutputFile, Report
+from kettle_wire.worker_reports import Exited, OutputFile, Report
 
 
 def report(proc: int, *, sequence: int = 1, size: int = 0) -> Report:

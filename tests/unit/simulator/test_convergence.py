@@ -9,7 +9,7 @@ square root of the factors.
 
 import pytest
 
-from kettle.testing.pasts import BEGIN, SHARDS, Past, moment
+from kettle.testing.invented_history import BEGIN, SHARDS, Past, moment
 from kettle_services.negotiator.settings import NegotiatorSettings
 from kettle_services.simulator.domain.recording import Recording
 from kettle_services.simulator.domain.simulation import Simulation

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from kettle.testing.pasts import SCHEDD, SHARDS, Past, moment
+from kettle.testing.invented_history import SCHEDD, SHARDS, Past, moment
 from kettle_services.negotiator.settings import NegotiatorSettings
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_services.simulator.comparison import compare, same_order

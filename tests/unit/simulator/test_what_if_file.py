@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from kettle.testing.pasts import SHARDS, Past, moment
-from kettle_services.cli import outcomes, plots
+from kettle.testing.invented_history import SHARDS, Past, moment
 from kettle_services.cli.commands.what_if import HELP
-from kettle_services.cli.screen import Screen
+from kettle_services.cli.output import plots
+from kettle_services.cli.output.screen import Screen
+from kettle_services.cli.reports import what_if
 from kettle_services.negotiator.settings import NegotiatorSettings
 from kettle_services.simulator.comparison import compare
 from kettle_services.simulator.domain.recording import Recording
@@ -127,7 +128,7 @@ def test_people_see_all_three_and_the_difference(tmp_path: Path, capsys: pytest.
     period, other = recording.period(), change(tmp_path, "[machines]\nscale = 2\n")
     by = rules(BASE, worklife=WORKLIFE, factors={})
     found = compare(period, by, played(period, other), by, changes=other.sentences, step=1_000_000)
-    outcomes.show(found, [], Screen())
+    what_if.show(found, [], Screen())
     said = capsys.readouterr().out
     lines = [line.split() for line in said.splitlines()]
     assert ["ada", "recorded", "0", "0", "2", "0", "-", "-", "-", "0", "0", "0.0%"] in lines
@@ -136,6 +137,6 @@ def test_people_see_all_three_and_the_difference(tmp_path: Path, capsys: pytest.
     ] in lines  # fmt: skip
     changed = next(line for line in lines if line[:1] == ["changed"])
     assert "-100%" == changed[-1]
-    outcomes.show(found, ["bob"], Screen())
+    what_if.show(found, ["bob"], Screen())
     assert "ada" not in capsys.readouterr().out
-    assert 2 == plots.svg(outcomes.plot(found)).count("<polyline")
+    assert 2 == plots.svg(what_if.plot(found)).count("<polyline")

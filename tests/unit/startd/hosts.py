@@ -16,7 +16,7 @@ from kettle_wire.commands.startd import (
     RequestClaims,
 )
 from kettle_wire.jobs import JobId
-from kettle_wire.work import Exited, Report
+from kettle_wire.worker_reports import Exited, Report
 
 NOW = Now(clock=1000.0, time=5000.0)
 KEY = ClaimKey("c1", "s1")

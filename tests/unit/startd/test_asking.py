@@ -7,8 +7,16 @@ from typing import cast
 import msgspec
 import pytest
 
-from kettle.execution.attempt import AttemptId
-from kettle.execution.protocol import Answer, Asked, Frames, Hello, ToStartd, decode_to_starter, frame
+from kettle.execution.attempts.job_spec import AttemptId
+from kettle.execution.attempts.messages import (
+    Answer,
+    Asked,
+    Frames,
+    Hello,
+    ToStartd,
+    decode_to_starter,
+    frame,
+)
 from kettle_services.startd.starters.pool import ZygoteStarterPool
 from kettle_services.startd.starters.supervisor import StarterSupervisor
 from kettle_wire.commands.access import LONGEST_COMMAND, OPEN_SESSION, Access, OpenSession

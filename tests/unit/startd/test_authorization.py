@@ -15,7 +15,7 @@ from kettle_services.startd.commands.authorization import (
 from kettle_wire.commands.startd import Activate, Activation, Alive, ClaimKey, Confirm, RequestClaims
 from kettle_wire.identity import Identity, daemon, user, visitor
 from kettle_wire.jobs import JobId
-from kettle_wire.work import ReportKey
+from kettle_wire.worker_reports import ReportKey
 
 US = "ap@physics"
 VISITOR = visitor(US)

@@ -12,10 +12,10 @@ from subprocess import PIPE, run
 import msgspec
 import pytest
 
-from kettle.execution.attempt import AttemptId
-from kettle.execution.containers.engine_client import ANSWER_S
+from kettle.execution.attempts.job_spec import AttemptId
 from kettle.execution.containers.policy import ContainerPolicy, Found
 from kettle.execution.containers.probe import Order, Tried
+from kettle.execution.containers.runtimes.engine_client import ANSWER_S
 from kettle.runtime import SettingsError
 from kettle_services.startd.machine.container_runtimes import find_containers, tidy_containers
 from kettle_services.startd.settings import StartdSettings

@@ -30,7 +30,7 @@ from kettle_wire.commands.startd import (
     Deactivation,
 )
 from kettle_wire.jobs import JobId
-from kettle_wire.work import Started
+from kettle_wire.worker_reports import Started
 
 from .hosts import KEY, NOW, TOTAL, activated, activation, claimed, machine, report, request
 

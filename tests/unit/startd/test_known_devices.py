@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from kettle.execution.attempt import JobSpec
+from kettle.execution.attempts.job_spec import JobSpec
 from kettle_services.startd.domain.claims.requests import request_claims
 from kettle_services.startd.domain.slots.layout import lay_out
 from kettle_services.startd.domain.slots.resources import Resources

@@ -7,8 +7,8 @@ from typing import Any, cast
 import pytest
 
 from kettle.bus.ports import Bus, RefusedError, ReplyTimeoutError
-from kettle.execution.attempt import AttemptId
-from kettle.execution.protocol import Question, Reply, Unanswered
+from kettle.execution.attempts.job_spec import AttemptId
+from kettle.execution.attempts.messages import Question, Reply, Unanswered
 from kettle_services.startd.access_point import questions as startd_questions
 from kettle_services.startd.access_point.questions import QuestionRelay
 from kettle_wire.commands.chirp import Chirped, Note

@@ -6,7 +6,7 @@ import pytest
 from kettle_services.startd.access_point.report_batches import cut, encoded, shortened
 from kettle_wire.events.job import Usage
 from kettle_wire.jobs import JobId
-from kettle_wire.work import Body, Exited, Failed, Measured, OutputFile, Report, Reports, Started
+from kettle_wire.worker_reports import Body, Exited, Failed, Measured, OutputFile, Report, Reports, Started
 
 USAGE = Usage(wall=7.0)
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from kettle.execution.attempt import Input
-from kettle.execution.jobad import JobAd
-from kettle.execution.sandbox import Sandbox
-from kettle.transfer.checkpoints import DIRECTORY, WHERE, Entry, line
+from kettle.execution.attempts.job_spec import Input
+from kettle.execution.job_environment.job_ad import JobAd
+from kettle.execution.sandbox.directory import Sandbox
+from kettle.transfer.checkpoint_manifest import DIRECTORY, WHERE, Entry, line
 from kettle.transfer.plugin import Move
 from kettle_services.starter.file_transfer.checkpoint_destination import Remote
 from kettle_services.starter.file_transfer.plugin_process import TransferError

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from kettle.execution.attempt import ChirpPolicy
-from kettle.execution.jobad import JobAd
+from kettle.execution.attempts.job_spec import ChirpPolicy
+from kettle.execution.job_environment.job_ad import JobAd
 from kettle_services.starter.chirp.conversation import (
     AskSubmitSide,
     Delayed,

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from kettle.execution.attempt import ChirpPolicy, JobSpec
-from kettle.execution.jobad import JobAd
-from kettle.execution.protocol import Question, Reply
-from kettle.execution.sandbox import Sandbox
+from kettle.execution.attempts.job_spec import ChirpPolicy, JobSpec
+from kettle.execution.attempts.messages import Question, Reply
+from kettle.execution.job_environment.job_ad import JobAd
+from kettle.execution.sandbox.directory import Sandbox
 from kettle_services.starter.chirp.connection import Connection
 from kettle_services.starter.chirp.conversation import Delayed
 from kettle_services.starter.chirp.server import CONFIG, Proxy

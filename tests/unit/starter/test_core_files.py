@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kettle.execution.jobad import JobAd
-from kettle.execution.sandbox import Sandbox
+from kettle.execution.job_environment.job_ad import JobAd
+from kettle.execution.sandbox.directory import Sandbox
 from kettle_services.starter.execution.core_files import cores_of, take_core
 from kettle_wire.ads import Ad
 from kettle_wire.jobs import JobId

@@ -5,8 +5,8 @@ import math
 import msgspec
 import pytest
 
-from kettle.execution.attempt import JobSpec
-from kettle.execution.jobad import JobAd
+from kettle.execution.attempts.job_spec import JobSpec
+from kettle.execution.job_environment.job_ad import JobAd
 from kettle_services.starter import deadlines
 from kettle_services.starter.deadlines import Deadlines
 from kettle_services.starter.reports import endings

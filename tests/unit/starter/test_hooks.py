@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from kettle.execution.attempt import JobHooks, JobSpec
-from kettle.execution.jobad import JobAd
+from kettle.execution.attempts.job_spec import JobHooks, JobSpec
+from kettle.execution.job_environment.job_ad import JobAd
 from kettle_services.startd.settings import StartdSettings
 from kettle_services.startd.starters.orders import hooks_of
 from kettle_services.starter import hooks

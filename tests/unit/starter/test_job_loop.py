@@ -7,7 +7,7 @@ from collections.abc import Generator
 
 import pytest
 
-from kettle.execution.protocol import End, Renew, Run, frame
+from kettle.execution.attempts.messages import End, Renew, Run, frame
 from kettle_services.starter import job_loop
 from kettle_services.starter.reports.final import StarterProcess
 from kettle_services.starter.reports.startd_connection import StartdConnection

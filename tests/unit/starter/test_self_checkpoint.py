@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from kettle.execution.jobad import JobAd
-from kettle.execution.sandbox import Sandbox
+from kettle.execution.job_environment.job_ad import JobAd
+from kettle.execution.sandbox.directory import Sandbox
 from kettle_services.starter import self_checkpoint
 from kettle_services.starter.self_checkpoint import SelfCheckpoint
 from kettle_wire.events.job import Usage
 from kettle_wire.jobs import JobId
-from kettle_wire.work import Body, Report
+from kettle_wire.worker_reports import Body, Report
 
 
 def report(body: Body) -> Report:

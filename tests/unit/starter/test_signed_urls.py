@@ -5,12 +5,12 @@ from typing import Literal, cast
 
 import pytest
 
-from kettle.execution.attempt import JobSpec
-from kettle.execution.jobad import JobAd
-from kettle.execution.protocol import Question, Reply, Unanswered
+from kettle.execution.attempts.job_spec import JobSpec
+from kettle.execution.attempts.messages import Question, Reply, Unanswered
+from kettle.execution.job_environment.job_ad import JobAd
 from kettle.transfer.plugin import Move, Plugin, chosen
 from kettle.transfer.plugins import own_plugins
-from kettle.transfer.urlcache import cacheable
+from kettle.transfer.url_cache import cacheable
 from kettle_services.starter.file_transfer import signed_urls
 from kettle_services.starter.file_transfer.plugin_process import TransferError
 from kettle_services.starter.file_transfer.signed_urls import Signing

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from kettle.transfer.plugin import Move
-from kettle.transfer.plugins import command, file, http, own_plugins
+from kettle.transfer.plugin_protocol import answer, capabilities, question
+from kettle.transfer.plugins import command_line, file, http, own_plugins
 from kettle.transfer.plugins.http import HttpError
-from kettle.transfer.protocol import answer, capabilities, question
 
 from .conftest import Web
 
@@ -54,9 +54,9 @@ def test_a_plugin_moves_and_answers_for_each_file(tmp_path: Path) -> None:
 
 def test_a_wrong_command_line_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     """Neither half a command line nor a question that is none is taken for work."""
-    assert command.USAGE == http.main(["-infile", "x"])
+    assert command_line.USAGE == http.main(["-infile", "x"])
     assert "usage:" in capsys.readouterr().err
-    assert command.USAGE == http.main(["-infile", "/nonexistent", "-outfile", "y"])
+    assert command_line.USAGE == http.main(["-infile", "/nonexistent", "-outfile", "y"])
     assert "/nonexistent" in capsys.readouterr().err
 
 

@@ -200,7 +200,7 @@ class Slow(UserLogProjector):
 
 async def test_a_large_state_is_saved_rarely(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Saving has a fiftieth of the time at most, however many deliveries there are."""
-    module = import_module("kettle.userlog.following")
+    module = import_module("kettle.userlog.shard_follower")
     monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: Slow.now))
     monkeypatch.setattr(module, "_SAVE_EVERY", 2)
     delivery, seen = OneDelivery(), list[int]()

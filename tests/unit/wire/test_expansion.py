@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from kettle.eventsourcing.projection import UnreadableError, decoded_events
+from kettle_wire.event_expansion import Expanded, each, expanded, of_job, size, stream_of_many
 from kettle_wire.events import JobHeld, JobsChanged, Procs, UnknownEventError, encode
-from kettle_wire.expansion import Expanded, each, expanded, of_job, size, stream_of_many
 from kettle_wire.frames import Entry, Frame
 
 DATA = encode(JobHeld(code=1, reason="r"))

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kettle.userlog import state
+from kettle.userlog import projector_state
 from kettle_services.schedd.domain.queue import fold, working_set
 from kettle_wire.events import CODEC, ClusterSubmitted, JobHeld, JobReleased, Superseded
 from kettle_wire.events.codec import Codec
@@ -51,9 +51,10 @@ class JobStopped(Superseded, frozen=True, tag="job.stopped/1"):
 def test_what_a_user_log_puts_off_may_be_old(monkeypatch: pytest.MonkeyPatch) -> None:
     """A checkpoint holds events that are written later, perhaps by a newer shadow, and it lifts them too."""
     older: Codec[Any] = Codec(list(CODEC.written.values()), [JobStopped])
-    monkeypatch.setattr(state, "decode", older.decode)
+    monkeypatch.setattr(projector_state, "decode", older.decode)
     job = msgspec.msgpack.decode(
-        msgspec.msgpack.encode({"attempt": 1, "waiting": [JobStopped(why="a reason")]}), type=state.Job
+        msgspec.msgpack.encode({"attempt": 1, "waiting": [JobStopped(why="a reason")]}),
+        type=projector_state.Job,
     )
     job.put_off(JobReleased(reason="another"))
 

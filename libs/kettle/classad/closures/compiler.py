@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from kettle.classad.ad import OTHER, OWN, ClassAd
-from kettle.classad.closures import operators, references, sides
+from kettle.classad.closures import operators, references, requirements
 from kettle.classad.closures.operators import Constant
 from kettle.classad.functions import FUNCTIONS
 from kettle.classad.nodes import (
@@ -36,7 +36,7 @@ from kettle.classad.values import ERROR, List, Value
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from kettle.classad.extent import Code
+    from kettle.classad.cost import Code
     from kettle.classad.functions.registry import Strict
 
 
@@ -67,7 +67,7 @@ def _unary(node: Unary, above: int) -> Code:
 
 def _binary(node: Binary, above: int) -> Code:
     at_large = operators.binary(node.op, _compile(node.left, above + 1), _compile(node.right, above + 1))
-    return sides.comparison(node.op, node.left, node.right, at_large)
+    return requirements.comparison(node.op, node.left, node.right, at_large)
 
 
 def _conditional(node: Conditional, above: int) -> Code:

@@ -21,7 +21,7 @@ from kettle.classad.values import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from kettle.classad.extent import Code
+    from kettle.classad.cost import Code
     from kettle.classad.scope import Scope
 
 COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = {

@@ -11,15 +11,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kettle.classad.ad import ClassAd
+from kettle.classad.cost import EXTENTS, Code, extent_of
 from kettle.classad.errors import EvaluationFailed
-from kettle.classad.extent import EXTENTS, Code, extent_of
 from kettle.classad.interpreter import interpreted
 from kettle.classad.nodes import Node
 from kettle.classad.selection import selected
 from kettle.classad.values import UNDEFINED
 
 if TYPE_CHECKING:
-    from kettle.classad.extent import Extent
+    from kettle.classad.cost import Extent
     from kettle.classad.scope import Scope
     from kettle.classad.values import Stored, Value
 

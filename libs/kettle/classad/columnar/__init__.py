@@ -5,7 +5,7 @@ ClassAds in columns: one expression evaluated in a whole table of ads at once.
     table.put("slot1@host", ad)
     Evaluator(table, my=job).holds("requirements")
 
-It agrees with `kettle.classad.interpreting` in every row.
+It agrees with `kettle.classad.reference_evaluator` in every row.
 What has no kernel of its own is left to closures, once for each distinct combination of the attributes it mentions.
 """
 

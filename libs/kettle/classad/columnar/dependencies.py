@@ -9,7 +9,7 @@ from kettle.classad.columnar.column import Column, Tag
 from kettle.classad.errors import ClassAdParseError
 from kettle.classad.nodes import AdLiteral, Call, Literal, Node, Reference
 from kettle.classad.parser import parse
-from kettle.classad.referencing import children
+from kettle.classad.reference_analysis import children
 from kettle.classad.selection import is_bare
 
 if TYPE_CHECKING:

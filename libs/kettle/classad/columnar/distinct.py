@@ -13,7 +13,7 @@ from kettle.classad.columnar.column import Classes, Column, Tag, classify, combi
 from kettle.classad.columnar.dependencies import Everything, dependencies
 from kettle.classad.columnar.vector import Exhausted, Overrun, Partition, Unknown, Vector, of_value
 from kettle.classad.errors import EvaluationFailed
-from kettle.classad.evaluating import evaluate_within
+from kettle.classad.evaluator import evaluate_within
 from kettle.classad.nodes import Node
 from kettle.classad.values import UNDEFINED, Exceptional, Value
 

@@ -28,7 +28,7 @@ from kettle.classad.columnar.vector import (
     Vector,
     of_value,
 )
-from kettle.classad.extent import Kept
+from kettle.classad.cost import Kept
 from kettle.classad.functions import FUNCTIONS
 from kettle.classad.nodes import (
     Binary,
@@ -43,7 +43,7 @@ from kettle.classad.nodes import (
     RelTimeLiteral,
     Unary,
 )
-from kettle.classad.referencing import children
+from kettle.classad.reference_analysis import children
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from kettle.classad.errors import ClassAdError
+from kettle.classad.functions.backtracking import ways
 from kettle.classad.functions.perl import translated
-from kettle.classad.functions.ways import ways
 from kettle.classad.values import octets
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from kettle.classad.functions.pcre import TooCostly, compile_pattern
 from kettle.classad.functions.registry import Function, lazy
 from kettle.classad.nodes import Node, Reference
 from kettle.classad.printing import unparse, unparse_indented
-from kettle.classad.referencing import children, trimmed
+from kettle.classad.reference_analysis import children, trimmed
 from kettle.classad.scope import MAGIC, Scope
 from kettle.classad.values import ERROR, UNDEFINED, List, Stored, Value, octets
 

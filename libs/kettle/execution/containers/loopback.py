@@ -9,9 +9,16 @@ import sys
 from contextlib import ExitStack
 from typing import Final
 
-from kettle.execution.attempt import Account
-from kettle.execution.beside import become_account
-from kettle.execution.containers.entering import GET_USERNS, NET, USER, identity, join_namespace, opened
+from kettle.execution.attempts.job_spec import Account
+from kettle.execution.containers.runtimes.namespaces import (
+    GET_USERNS,
+    NET,
+    USER,
+    identity,
+    join_namespace,
+    opened,
+)
+from kettle.execution.processes.side_program import become_account
 
 _HOST: Final = "127.0.0.1"
 _PATIENCE_S: Final = 10.0

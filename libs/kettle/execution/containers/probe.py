@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 import msgspec
 
-from kettle.execution.attempt import Account
-from kettle.execution.containers.box import AREA, Box, agreed
-from kettle.execution.containers.contained import bind, runtime_of
+from kettle.execution.attempts.job_spec import Account
+from kettle.execution.containers.job_container import bind, runtime_of
 from kettle.execution.containers.policy import ENGINES, ContainerError, Found, Network
 from kettle.execution.containers.request import TARGET
-from kettle.execution.containers.roots import Mount, furnish
-from kettle.execution.linux import become_subreaper, descendants_of, signal_process
-from kettle.execution.process import LaunchError, Program
-from kettle.execution.sandbox import remove_tree
+from kettle.execution.containers.root_directory import Mount, furnish
+from kettle.execution.containers.runtimes.runtime import AREA, Box, agreed
+from kettle.execution.processes.launch import LaunchError, Program
+from kettle.execution.sandbox.directory import remove_tree
+from kettle.execution.system.linux import become_subreaper, descendants_of, signal_process
 
 if TYPE_CHECKING:
-    from kettle.execution.containers.engine_client import EngineClient
+    from kettle.execution.containers.runtimes.engine_client import EngineClient
 
 PROGRAMS: Final = {
     "bubblewrap": "bwrap",
@@ -149,14 +149,16 @@ def _try(found: Found, order: Order, seconds: float) -> str:
 
 
 def _client(found: Found, area: str) -> "EngineClient":
-    from kettle.execution.containers.engine_client import EngineClient  # only where there is an engine
+    from kettle.execution.containers.runtimes.engine_client import (
+        EngineClient,  # only where there is an engine
+    )
 
     return EngineClient(found, area)
 
 
 def _imported(found: Found, area: str) -> str:
     """An image of links and empty directories, in the engine's store."""
-    from kettle.execution.containers.stores import import_directory
+    from kettle.execution.containers.images.engine_store import import_directory
 
     return import_directory(_client(found, area), f"{area}/image", trial_image(area), timeout=_IMPORTING_S)
 

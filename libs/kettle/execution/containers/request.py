@@ -6,7 +6,7 @@ from typing import Final, Literal
 import msgspec
 
 from kettle.execution.containers.policy import INVALID_IMAGE, ContainerError, ContainerPolicy, Network
-from kettle.execution.jobad import JobAd
+from kettle.execution.job_environment.job_ad import JobAd
 
 TARGET: Final = "/srv"
 """Where the sandbox is in a container, unless the job says otherwise."""

@@ -13,7 +13,7 @@ import msgspec
 from kettle.classad import ClassAd, Context, EvaluationFailed, Node, evaluate
 from kettle.classad.ad import OWN
 from kettle.classad.nodes import Binary, Call, Literal, Logical, Parentheses, Reference, Unary
-from kettle.projections.jobs.search import COLUMNS, EXACT, IDENTITY, REAL, plain
+from kettle.projections.jobs.searchable_attributes import COLUMNS, EXACT, IDENTITY, REAL, plain
 
 _MAGIC: Final = frozenset({"my", "self", "parent", "root", "toplevel", "currenttime"})
 """Names that mean something without being anybody's attribute."""

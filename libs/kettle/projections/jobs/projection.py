@@ -1,4 +1,4 @@
-"""Frames of a schedd in, rows out. The fold itself is `kettle.jobs.past`."""
+"""Frames of a schedd in, rows out. The fold itself is `kettle.jobs.history`."""
 
 import asyncio
 from collections import OrderedDict
@@ -11,10 +11,10 @@ from typing import Final
 import msgspec
 
 from kettle.eventsourcing.projection import Decoded, Tx
-from kettle.jobs.past import Changes, Happened, Past, Submission, touched
-from kettle.jobs.runs import Run
+from kettle.jobs.attempts import Run
+from kettle.jobs.history import Changes, Happened, Past, Submission, touched
 from kettle.projections.jobs import rows
-from kettle.projections.stored import Sweeper, microseconds
+from kettle.projections.stored_projection import Sweeper, microseconds
 from kettle.storage.queries import load
 from kettle_wire import events
 from kettle_wire.ads.types import Ad

@@ -7,10 +7,10 @@ import msgspec
 
 from kettle.eventsourcing.projection import Decoded
 from kettle.jobs.ad import Status
-from kettle.jobs.past import MINUTE, Changes, Happened
-from kettle.jobs.runs import US
-from kettle.projections.jobs.search import COLUMNS, Common, is_like_others, searchable
-from kettle.projections.stored import instant, storable
+from kettle.jobs.attempts import US
+from kettle.jobs.history import MINUTE, Changes, Happened
+from kettle.projections.jobs.searchable_attributes import COLUMNS, Common, is_like_others, searchable
+from kettle.projections.stored_projection import instant, storable
 from kettle_wire import events
 from kettle_wire.ads.types import Ad, Scalar
 from kettle_wire.events import ClaimEnded, ClaimGranted

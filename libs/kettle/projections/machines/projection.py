@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from kettle.eventsourcing.projection import Decoded, Tx
-from kettle.projections.stored import instant, storable
+from kettle.projections.stored_projection import instant, storable
 from kettle.storage.queries import load
 from kettle_wire.events import MachineJoined, MachineLeft
 

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from kettle.eventsourcing.projection import Decoded, Tx
-from kettle.projections.stored import Sweeper, instant, storable
+from kettle.projections.stored_projection import Sweeper, instant, storable
 from kettle.storage.queries import load
 from kettle_wire.events import CycleNegotiated, Rejection
 

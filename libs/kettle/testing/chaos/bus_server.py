@@ -18,7 +18,7 @@ import msgspec
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
 
-from kettle.testing.chaos.laws import Verdict, verdict
+from kettle.testing.chaos.invariants import Verdict, verdict
 
 T = TypeVar("T")
 

@@ -11,21 +11,21 @@ from typing import Final
 import msgspec
 
 from kettle.client import Client, ClientError, PoolFile
-from kettle.testing.chaos import bus_server, history, idle, laws
+from kettle.testing.chaos import bus_server, history, invariants, leftovers
 from kettle.testing.chaos.bus_server import BusHoldings
-from kettle.testing.chaos.ground import Ground, prepared
-from kettle.testing.chaos.idle import Holdings
-from kettle.testing.chaos.laws import Verdict, verdict
+from kettle.testing.chaos.evidence import Evidence
+from kettle.testing.chaos.invariants import Verdict, verdict
+from kettle.testing.chaos.leftovers import Holdings
+from kettle.testing.chaos.liveness import Pulse
 from kettle.testing.chaos.nemesis import Nemesis, Outcome, targets
 from kettle.testing.chaos.plan import Plan, Watcher
-from kettle.testing.chaos.pulse import Pulse
 from kettle.testing.chaos.report import Report, markdown
+from kettle.testing.chaos.run_directory import Ground, prepared
 from kettle.testing.chaos.schedule import Fault, chosen, schedule
 from kettle.testing.chaos.wiring import NATS, SERVERS, Wiring, wired
-from kettle.testing.chaos.witness import Evidence
 from kettle.testing.chaos.workload import Workload
-from kettle.testing.embedded import postgres_template
-from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.testing.servers.embedded import postgres_template
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_wire.commands.schedd import Select
 
 PATIENCE_S: Final = 120.0
@@ -159,7 +159,7 @@ class _Run:
                     await nemesis.run(self._faults)
                     self._watcher.phase("waiting for the last answers")
             self._watcher.phase("waiting for the last jobs")
-            self._settled = await idle.settle(clients[0], self._pulse.probe, bound_s=plan.bound)
+            self._settled = await leftovers.settle(clients[0], self._pulse.probe, bound_s=plan.bound)
 
     async def _judge(self, pool: ThrowawayPool) -> tuple[list[Verdict], history.Past]:
         plan = self._plan
@@ -178,14 +178,14 @@ class _Run:
             verdict("the pool works again after each fault", len(self._outcomes), late),
             verdict("the master does not end by itself", len(self._outcomes), gone),
             verdict("every job comes to its end", 1, [self._settled] if self._settled else []),
-            await idle.idle(pool, bound_s=plan.bound),
-            idle.nothing_grew(self._before, idle.holdings(pool)),
+            await leftovers.idle(pool, bound_s=plan.bound),
+            leftovers.nothing_grew(self._before, leftovers.holdings(pool)),
         ]
         if self._on_bus is not None:
             verdicts.append(await _nothing_leaked(pool, self._on_bus))
         self._watcher.phase("reading the log")
         past = await history.read(PoolFile.load(pool.home).database_url, self._ground.directory / EVENTS)
-        verdicts += laws.on_record(self._workload.ledger, past, self._evidence)
+        verdicts += invariants.on_record(self._workload.ledger, past, self._evidence)
         verdicts.append(await self._usage(pool, past))
         self._watcher.phase("checking the log")
         audit = await pool.log_check(within_s=_CHECK_S)
@@ -202,8 +202,8 @@ class _Run:
             await pool.client.history(last)
             usage = await pool.client.usage()
         except ClientError as error:
-            return verdict(laws.USAGE, past.attempts, [f"accounting does not say: {error}"])
-        return laws.usage_is_attempts(past, usage)
+            return verdict(invariants.USAGE, past.attempts, [f"accounting does not say: {error}"])
+        return invariants.usage_is_attempts(past, usage)
 
     def _report(self, verdicts: list[Verdict], past: history.Past) -> Report:
         ledger = self._workload.ledger
@@ -253,7 +253,7 @@ class _Run:
                 shutil.copy(log, self._ground.directory)
 
 
-async def _whole(pool: ThrowawayPool) -> tuple[dict[str, idle.Holdings], BusHoldings | None]:
+async def _whole(pool: ThrowawayPool) -> tuple[dict[str, leftovers.Holdings], BusHoldings | None]:
     """
     What is held when all services are there: on a slow machine one may lose its lease before anything was broken, and the
     one that takes its place would be taken for a leak.
@@ -261,7 +261,7 @@ async def _whole(pool: ThrowawayPool) -> tuple[dict[str, idle.Holdings], BusHold
     while True:
         before = pool.state.daemons
         if all(daemon.status in _THERE for daemon in before):
-            held, on_bus = idle.holdings(pool), await _on_bus(pool)
+            held, on_bus = leftovers.holdings(pool), await _on_bus(pool)
             if [daemon.pid for daemon in before] == [daemon.pid for daemon in pool.state.daemons]:
                 return held, on_bus
         await asyncio.sleep(_LOOK_S)

@@ -12,12 +12,12 @@ import msgspec
 
 from kettle.pool import PoolError
 from kettle.testing.chaos import disk
-from kettle.testing.chaos.processes import Handle, starters, with_children
+from kettle.testing.chaos.liveness import Pulse
+from kettle.testing.chaos.process_signals import Handle, starters, with_children
 from kettle.testing.chaos.proxy import BLACKHOLE, CLEAR, CUT, DEAF, MUTE, Line
-from kettle.testing.chaos.pulse import Pulse
 from kettle.testing.chaos.schedule import ALONE, PARTITIONS, Fault, Kind
 from kettle.testing.chaos.wiring import NATS, POSTGRES, SERVERS, Wiring
-from kettle.testing.pool import ThrowawayPool
+from kettle.testing.throwaway_pool import ThrowawayPool
 
 _LOOK_S: Final = 0.05
 _WRITTEN_S: Final = 2.5

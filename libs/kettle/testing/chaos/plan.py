@@ -5,8 +5,8 @@ from typing import Protocol
 
 import msgspec
 
+from kettle.testing.chaos.liveness import Pulse
 from kettle.testing.chaos.nemesis import Outcome
-from kettle.testing.chaos.pulse import Pulse
 from kettle.testing.chaos.schedule import Fault
 from kettle.testing.chaos.workload import Workload
 

@@ -10,7 +10,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from kettle.testing.chaos.laws import Verdict
+from kettle.testing.chaos.invariants import Verdict
 from kettle.testing.chaos.nemesis import Outcome
 
 

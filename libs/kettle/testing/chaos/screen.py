@@ -8,9 +8,9 @@ from typing import Final, Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from kettle.testing.chaos.liveness import Pulse
 from kettle.testing.chaos.nemesis import Outcome
 from kettle.testing.chaos.plan import Plan
-from kettle.testing.chaos.pulse import Pulse
 from kettle.testing.chaos.schedule import Fault
 from kettle.testing.chaos.workload import Workload
 

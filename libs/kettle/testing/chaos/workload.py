@@ -9,8 +9,8 @@ from typing import Final
 import msgspec
 
 from kettle.client import Client, ClientError
-from kettle.testing.chaos.pulse import Pulse
-from kettle.testing.chaos.witness import Evidence
+from kettle.testing.chaos.evidence import Evidence
+from kettle.testing.chaos.liveness import Pulse
 from kettle_wire.commands.schedd import Action, JobOutcome, Select
 from kettle_wire.jobs import JobId
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from kettle.transfer.plugins.command import run
+from kettle.transfer.plugins.command_line import run
 
 METHODS: Final = ("file",)
 

@@ -24,9 +24,9 @@ from types import MappingProxyType
 from typing import IO, Any, BinaryIO, Final
 
 from kettle.transfer.plugin import Move
-from kettle.transfer.plugins.candid import handlers
-from kettle.transfer.plugins.command import VERSION, run
-from kettle.transfer.urlcache import copied
+from kettle.transfer.plugins.command_line import VERSION, run
+from kettle.transfer.plugins.http_early_answers import handlers
+from kettle.transfer.url_cache import copied
 
 METHODS: Final = ("http", "https")
 TRIES: Final = 6

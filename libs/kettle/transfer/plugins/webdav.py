@@ -15,7 +15,7 @@ from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
 from kettle.transfer.plugins import http as web
-from kettle.transfer.plugins.command import run
+from kettle.transfer.plugins.command_line import run
 
 METHODS: Final = ("dav", "davs")
 _PLAIN: Final = {"dav": "http", "davs": "https"}

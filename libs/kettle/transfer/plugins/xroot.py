@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from kettle.transfer.manifest import shown
-from kettle.transfer.plugins.command import run
+from kettle.transfer.file_lists import shown
+from kettle.transfer.plugins.command_line import run
 
 METHODS: Final = ("root", "roots", "xroot", "xroots")
 TRIES: Final = 3

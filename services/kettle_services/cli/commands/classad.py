@@ -5,7 +5,7 @@ import importlib
 from typing import Final
 
 from kettle_services.cli.options import json_option
-from kettle_services.cli.screen import Screen
+from kettle_services.cli.output.screen import Screen
 
 HELP: Final = """\
 Try out what you mean to write into a submit description or a policy: no pool is needed and none is asked.
@@ -145,10 +145,10 @@ def _match_arguments(parser: argparse.ArgumentParser) -> None:
     json_option(parser)
 
 
-_MODULES: Final = {"eval": "evaluating", "convert": "converting", "match": "matching"}
+_MODULES: Final = {"eval": "evaluation", "convert": "conversion", "match": "matching"}
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
     """Hand over to the module of the subcommand."""
-    module = importlib.import_module(f"kettle_services.cli.{_MODULES[arguments.what]}")
+    module = importlib.import_module(f"kettle_services.cli.classad.{_MODULES[arguments.what]}")
     return int(module.run(arguments, screen))

@@ -8,7 +8,7 @@ from typing import Final
 
 from kettle_services.cli.errors import CommandError
 from kettle_services.cli.options import json_option
-from kettle_services.cli.screen import Screen
+from kettle_services.cli.output.screen import Screen
 from kettle_services.condor import launchers
 
 HELP: Final = """\

@@ -5,7 +5,7 @@ import importlib
 from typing import Final
 
 from kettle_services.cli.options import json_option
-from kettle_services.cli.screen import Screen
+from kettle_services.cli.output.screen import Screen
 
 HELP: Final = """\
 Start a pool that is thrown away, run a sweep of real jobs through every role, kill the job queue in the middle, check the

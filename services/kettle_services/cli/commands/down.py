@@ -6,8 +6,8 @@ from typing import Final
 from kettle.client import home_directory
 from kettle_services.cli.errors import CommandError
 from kettle_services.cli.options import home_option, json_option
-from kettle_services.cli.screen import Screen
-from kettle_services.cli.spans import counted
+from kettle_services.cli.output.quantities import counted
+from kettle_services.cli.output.screen import Screen
 
 HELP: Final = """\
 Stop the personal pool of this machine with everything that it runs.  Running jobs are stopped and run again after

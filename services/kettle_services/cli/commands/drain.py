@@ -7,7 +7,7 @@ from kettle.client import Client
 from kettle.client.hosts import Speed
 from kettle_services.cli.errors import CommandError, UsageError
 from kettle_services.cli.options import json_option, pool_options, with_pool
-from kettle_services.cli.screen import Screen
+from kettle_services.cli.output.screen import Screen
 
 HELP: Final = """\
 Empty a machine, so that it can be looked after: it takes no new jobs, and those that run are ended.  Who may do this are

@@ -4,11 +4,11 @@ import argparse
 import re
 from typing import Final
 
-from kettle.submit.pace import COMMANDS
-from kettle_services.cli.editing import edit_jobs
+from kettle.submit.late_materialization import COMMANDS
+from kettle_services.cli.actions.job_attributes import edit_jobs
 from kettle_services.cli.errors import UsageError
 from kettle_services.cli.options import job_options, json_option, pool_options, with_pool
-from kettle_services.cli.screen import Screen
+from kettle_services.cli.output.screen import Screen
 from kettle_wire.ads.types import Ad, Scalar
 
 HELP: Final = """\

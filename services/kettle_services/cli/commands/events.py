@@ -11,13 +11,13 @@ import msgspec
 
 from kettle.client import Client, ClientError, CommandRefusedError, JobEvent, Published, Wanted, job_id
 from kettle_services.cli.errors import UsageError
-from kettle_services.cli.log.times import FORMS
-from kettle_services.cli.log.times import moment as time_of
+from kettle_services.cli.explanations.timeline import Line, lines
 from kettle_services.cli.options import json_option, pool_options, with_pool
-from kettle_services.cli.screen import Screen
-from kettle_services.cli.spans import counted, day, duration, moment
-from kettle_services.cli.timeline import Line, lines
-from kettle_wire import monitoring
+from kettle_services.cli.output.quantities import counted, day, duration, moment
+from kettle_services.cli.output.screen import Screen
+from kettle_services.cli.times import FORMS
+from kettle_services.cli.times import moment as time_of
+from kettle_wire import cloud_events
 
 HELP: Final = """\
 What happened to a job, from the event log: each event with its time and how long after the one before it came.
@@ -184,8 +184,8 @@ class Broadcast:
         if (date := day(at)) != self._day:
             self._day = date
             screen.say(screen.paint(date, "dim"))
-        kind = monitoring.kind_of_type(envelope.type)
-        event = monitoring.event_of(envelope)
+        kind = cloud_events.kind_of_type(envelope.type)
+        event = cloud_events.event_of(envelope)
         if event is None:
             of = f" of {counted(envelope.jobs, 'job')}" if envelope.jobs else ""
             sentence, style = f"too large to be published{of}; see {envelope.stream} in the log", ""

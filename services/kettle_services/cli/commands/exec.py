@@ -4,10 +4,10 @@ import argparse
 from typing import Final
 
 from kettle.client import Client, job_id
-from kettle.client.beside import beside
+from kettle.client.jobs.side_program import beside
 from kettle_services.cli.errors import UsageError
 from kettle_services.cli.options import pool_options, with_pool
-from kettle_services.cli.screen import Screen
+from kettle_services.cli.output.screen import Screen
 
 HELP: Final = """\
 Run a program beside a job: on its machine, as its user, in its directory, environment, control group and container.

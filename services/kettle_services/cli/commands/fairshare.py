@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Final
 
 from kettle.client import home_directory
-from kettle_services.cli import plots, standing
 from kettle_services.cli.errors import CommandError, UsageError
-from kettle_services.cli.log.times import FORMS, TimeParser, moment_argument
 from kettle_services.cli.options import json_option, pool_options, with_pool
-from kettle_services.cli.plots import Plot
-from kettle_services.cli.screen import Screen
-from kettle_services.cli.standing import METRICS, FairShare
+from kettle_services.cli.output import plots
+from kettle_services.cli.output.plots import Plot
+from kettle_services.cli.output.screen import Screen
+from kettle_services.cli.reports import fair_share
+from kettle_services.cli.reports.fair_share import METRICS, FairShare
+from kettle_services.cli.times import FORMS, TimeParser, moment_argument
 
 HELP: Final = """\
 Who may have which part of the pool, who has which part of it now, and how that was over time.
@@ -60,12 +61,12 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     if output is not None and arguments.since is None:
         raise UsageError("--output writes what --since draws: say since when, as in --since 1d")
     now = with_pool(arguments, lambda pool: pool.accountant.priorities())
-    found = standing.fair_share(now, arguments.names)
+    found = fair_share.fair_share(now, arguments.names)
     if arguments.since is not None:
-        past = _past(arguments, standing.fair_share(now), screen)
-        found = standing.with_past(found, past)
+        past = _past(arguments, fair_share.fair_share(now), screen)
+        found = fair_share.with_past(found, past)
     if output is not None and found.past is not None:
-        _write(output, standing.plot(found.past, arguments.of))
+        _write(output, fair_share.plot(found.past, arguments.of))
     if screen.as_json:
         screen.json(found)
     else:
@@ -75,10 +76,10 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     return 0
 
 
-def _past(arguments: argparse.Namespace, everybody: FairShare, screen: Screen) -> standing.Past:
+def _past(arguments: argparse.Namespace, everybody: FairShare, screen: Screen) -> fair_share.Past:
     from kettle.eventsourcing.log import LogError
-    from kettle_services.cli.log.bars import bars
-    from kettle_services.cli.log.principals import sampled
+    from kettle_services.cli.output.progress_bars import bars
+    from kettle_services.cli.reports.submitter_samples import sampled
 
     since, now = arguments.since / 1e6, time.time()
     if since >= now:
@@ -86,10 +87,10 @@ def _past(arguments: argparse.Namespace, everybody: FairShare, screen: Screen) -
     moments = [since + (now - since) * step / (_POINTS - 1) for step in range(_POINTS)]
     home: Path = arguments.home or home_directory()
 
-    async def look() -> standing.Past:
+    async def look() -> fair_share.Past:
         with bars(screen, "frames") as bar:
             samples = await sampled(home, moments, patience=arguments.patience, bar=bar)
-        return standing.past_of(samples, everybody, arguments.names)
+        return fair_share.past_of(samples, everybody, arguments.names)
 
     try:
         return asyncio.run(look())
@@ -123,7 +124,7 @@ def show(found: FairShare, metric: str, screen: Screen) -> None:
     )  # fmt: skip
     screen.note("SHARE is of its group, or of the pool; HAS is the part of all that is in use now.")
     if found.past is not None:
-        _draw(standing.plot(found.past, metric), screen)
+        _draw(fair_share.plot(found.past, metric), screen)
 
 
 def _show_groups(found: FairShare, screen: Screen) -> None:

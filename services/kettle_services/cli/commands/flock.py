@@ -6,12 +6,12 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from kettle.auth.permissions import FORWARDER, VISITOR, permissions
+from kettle.auth.bus_permissions import FORWARDER, VISITOR, permissions
 from kettle.client import home_directory
 from kettle.flocking.passes import Pass, PassError, Passes, decoded, encoded
 from kettle_services.cli.errors import CommandError, UsageError
 from kettle_services.cli.options import home_option, json_option, pool_options, with_pool
-from kettle_services.cli.screen import Screen
+from kettle_services.cli.output.screen import Screen
 from kettle_wire.flocking import is_visitor
 from kettle_wire.identity import visitor
 from kettle_wire.subjects import Subjects
@@ -93,7 +93,7 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
 
 
 def _pass(arguments: argparse.Namespace, screen: Screen) -> int:
-    from kettle.client.pool_file import PoolFile
+    from kettle.client.connections.pool_file import PoolFile
 
     home: Path = arguments.home or home_directory()
     if not is_visitor(arguments.visitor):

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Final
 
 from kettle.client import ClientError, select
-from kettle.client.status import status_of
-from kettle_services.cli import exports
+from kettle.client.jobs.status import status_of
 from kettle_services.cli.commands.q import show_long
 from kettle_services.cli.errors import UsageError
-from kettle_services.cli.jobs import HISTORY_TITLES, RIGHT, history_row
-from kettle_services.cli.log.times import FORMS, moment_argument
 from kettle_services.cli.options import at_least, json_option, pool_options, with_pool
-from kettle_services.cli.screen import Screen, plain
-from kettle_services.cli.spans import counted
+from kettle_services.cli.output import exports
+from kettle_services.cli.output.quantities import counted
+from kettle_services.cli.output.screen import Screen, plain
+from kettle_services.cli.tables.jobs import HISTORY_TITLES, RIGHT, history_row
+from kettle_services.cli.times import FORMS, moment_argument
 from kettle_wire.ads.types import Ad
 
 HELP: Final = """\
@@ -101,7 +101,7 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
 
 def _write_records(path: Path, ads: Sequence[Ad], screen: Screen) -> None:
     """Oldest first, as they would have been sent."""
-    from kettle.projections.records import INDEX, bulk, job_record
+    from kettle.projections.accounting_documents import INDEX, bulk, job_record
 
     data = bulk(INDEX, [job_record(ad) for ad in reversed(ads)])
     if path == Path("-"):

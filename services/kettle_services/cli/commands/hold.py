@@ -3,8 +3,8 @@
 import argparse
 from typing import Final
 
-from kettle_services.cli.acting import act, act_arguments
-from kettle_services.cli.screen import Screen
+from kettle_services.cli.actions.jobs import act, act_arguments
+from kettle_services.cli.output.screen import Screen
 
 HELP: Final = """\
 Keep jobs from running until they are released.  A job that runs is stopped; what it has not written back is lost.

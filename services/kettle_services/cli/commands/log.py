@@ -5,9 +5,9 @@ import importlib
 from pathlib import Path
 from typing import Final
 
-from kettle_services.cli.log.times import FORMS, TimeParser, moment_argument, span, span_argument
 from kettle_services.cli.options import at_least, json_option, reach_options
-from kettle_services.cli.screen import Screen
+from kettle_services.cli.output.screen import Screen
+from kettle_services.cli.times import FORMS, TimeParser, moment_argument, span, span_argument
 from kettle_wire.jobs import JobId
 
 HELP: Final = """\

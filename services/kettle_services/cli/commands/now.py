@@ -8,7 +8,7 @@ import msgspec
 from kettle.client import ClientError, job_id
 from kettle_services.cli.errors import UsageError
 from kettle_services.cli.options import json_option, pool_options, with_pool
-from kettle_services.cli.screen import Screen
+from kettle_services.cli.output.screen import Screen
 
 HELP: Final = """\
 Run an idle job of yours at once, in the place of running jobs of yours.  These are asked to end, go back into the queue

@@ -3,8 +3,8 @@
 import argparse
 from typing import Final
 
-from kettle_services.cli.administering import control, control_arguments
-from kettle_services.cli.screen import Screen
+from kettle_services.cli.actions.daemons import control, control_arguments
+from kettle_services.cli.output.screen import Screen
 
 HELP: Final = """\
 Switch daemons of a host off; its master stays, and hears kettle on.  What is off stays off, also when the master is

@@ -4,10 +4,10 @@ import argparse
 import re
 from typing import Final
 
-from kettle_services.cli.editing import edit_jobs
+from kettle_services.cli.actions.job_attributes import edit_jobs
 from kettle_services.cli.errors import UsageError
 from kettle_services.cli.options import job_options, json_option, pool_options
-from kettle_services.cli.screen import Screen
+from kettle_services.cli.output.screen import Screen
 
 HELP: Final = """\
 Set or change the priority (JobPrio) of jobs in the queue: of the jobs of one person those with more come first.  Between

@@ -8,9 +8,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, cast
 
-from kettle.client.brief import query_jobs
-from kettle.client.status import status_of
-from kettle_services.cli.jobs import (
+from kettle.client.jobs.single_query import query_jobs
+from kettle.client.jobs.status import status_of
+from kettle_services.cli.options import at_least, job_options, json_option, pool_options, selection, with_pool
+from kettle_services.cli.output.screen import Cell, Screen, plain
+from kettle_services.cli.tables.jobs import (
     HELD_TITLES,
     QUEUE_ATTRIBUTES,
     QUEUE_TITLES,
@@ -20,8 +22,6 @@ from kettle_services.cli.jobs import (
     queue_row,
     total_line,
 )
-from kettle_services.cli.options import at_least, job_options, json_option, pool_options, selection, with_pool
-from kettle_services.cli.screen import Cell, Screen, plain
 from kettle_wire.ads.types import Ad, Expr
 from kettle_wire.commands.queue import JobAds, QueryJobs, Select, Unmade
 
@@ -118,7 +118,7 @@ def _found(arguments: argparse.Namespace, projection: list[str]) -> JobAds:
 
 
 def _show_together(arguments: argparse.Namespace, screen: Screen) -> None:
-    from kettle_services.cli import batches
+    from kettle_services.cli.tables import batches
 
     found = _found(arguments, list(batches.ATTRIBUTES))
     key_of = batches.by_set if arguments.jobsets else batches.by_batch

@@ -3,8 +3,8 @@
 import argparse
 from typing import Final
 
-from kettle_services.cli.administering import control, control_arguments
-from kettle_services.cli.screen import Screen
+from kettle_services.cli.actions.daemons import control, control_arguments
+from kettle_services.cli.output.screen import Screen
 
 HELP: Final = """\
 Have daemons of a host read their settings again, from kettle.toml.  A daemon whose settings have changed is started

@@ -3,8 +3,8 @@
 import argparse
 from typing import Final
 
-from kettle_services.cli.administering import control, control_arguments
-from kettle_services.cli.screen import Screen
+from kettle_services.cli.actions.daemons import control, control_arguments
+from kettle_services.cli.output.screen import Screen
 
 HELP: Final = """\
 End daemons of a host and start them again.  Without --daemon the whole host is restarted, its master too: that is how

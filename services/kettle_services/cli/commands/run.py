@@ -7,7 +7,7 @@ import sys
 from typing import Final
 
 from kettle_services.cli.errors import CommandError
-from kettle_services.cli.screen import Screen
+from kettle_services.cli.output.screen import Screen
 
 HELP: Final = """\
 Be one service of a pool, in this process, until SIGTERM.  This is what a container, systemd or a master starts; for

@@ -6,7 +6,7 @@ from typing import Final
 
 from kettle_services.cli.errors import UsageError
 from kettle_services.cli.options import json_option
-from kettle_services.cli.screen import Screen
+from kettle_services.cli.output.screen import Screen
 
 HELP: Final = """\
 What a program needs to know that reads events or asks services: JSON Schemas (2020-12), and everything that passes on the
@@ -34,7 +34,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
     """List the documents, or print one."""
-    from kettle.schemas import asyncapi, documents, text
+    from kettle.schema_generation import asyncapi, documents, text
 
     found = documents()
     names = {path.removesuffix(".json"): document for path, document in found.items()}

@@ -5,9 +5,9 @@ import sys
 from typing import Final
 
 from kettle.client import Client, job_id
-from kettle.client.beside import SHELL, beside
+from kettle.client.jobs.side_program import SHELL, beside
 from kettle_services.cli.options import pool_options, with_pool
-from kettle_services.cli.screen import Screen
+from kettle_services.cli.output.screen import Screen
 
 HELP: Final = """\
 A shell beside a job: on its machine, as its user, in its directory, environment, control group and container.  With a

@@ -12,11 +12,11 @@ import msgspec
 
 from kettle.client import Client, PoolUnreachableError, home_directory
 from kettle_services.cli.errors import UsageError
-from kettle_services.cli.jobs import number
-from kettle_services.cli.masters import show_masters
 from kettle_services.cli.options import json_option, pool_options, with_pool
-from kettle_services.cli.screen import Cell, Screen, plain
-from kettle_services.cli.spans import counted, run_time, size
+from kettle_services.cli.output.quantities import counted, run_time, size
+from kettle_services.cli.output.screen import Cell, Screen, plain
+from kettle_services.cli.tables.daemons import show_masters
+from kettle_services.cli.tables.jobs import number
 from kettle_wire.ads.types import Ad
 
 HELP: Final = """\

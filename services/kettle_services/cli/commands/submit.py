@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 from kettle.client import ClientError, Submission, SubmitError, prepare_clusters
 from kettle_services.cli.errors import CommandError, UsageError
-from kettle_services.cli.inputs import standard_input
 from kettle_services.cli.options import json_option, pool_options, with_pool
-from kettle_services.cli.screen import Screen, plain
-from kettle_services.cli.spans import counted
+from kettle_services.cli.output.quantities import counted
+from kettle_services.cli.output.screen import Screen, plain
+from kettle_services.cli.standard_input import standard_input
 from kettle_wire.commands.schedd import Submitted
 
 if TYPE_CHECKING:

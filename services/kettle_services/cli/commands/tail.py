@@ -4,10 +4,10 @@ import argparse
 from typing import Final
 
 from kettle.client import Client, CommandRefusedError, job_id
-from kettle.client.visiting import NOT_RUNNING, STDERR, STDOUT, Visit
+from kettle.client.jobs.access import NOT_RUNNING, STDERR, STDOUT, Visit
 from kettle_services.cli.errors import UsageError
 from kettle_services.cli.options import at_least, json_option, pool_options, with_pool
-from kettle_services.cli.screen import Screen
+from kettle_services.cli.output.screen import Screen
 
 HELP: Final = """\
 Look at the output, or other files, of a job while it runs.  Files are named by their paths in the job's sandbox.

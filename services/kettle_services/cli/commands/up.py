@@ -6,7 +6,7 @@ from typing import Final
 from kettle.client import PoolFile, home_directory
 from kettle_services.cli.errors import CommandError
 from kettle_services.cli.options import home_option, json_option, seconds
-from kettle_services.cli.screen import Screen
+from kettle_services.cli.output.screen import Screen
 
 HELP: Final = """\
 Start a personal pool on this machine: a NATS server, a PostgreSQL server and every service, under one master.  Nobody

@@ -7,13 +7,14 @@ from typing import Final
 
 import msgspec
 
-from kettle_services.cli import exports, ledger, plots
 from kettle_services.cli.errors import UsageError
-from kettle_services.cli.ledger import AXES, Ledger
-from kettle_services.cli.log.times import FORMS, TimeParser, moment_argument, rfc3339
 from kettle_services.cli.options import json_option, pool_options, with_pool
-from kettle_services.cli.periods import PERIODS, midnight, slices
-from kettle_services.cli.screen import Cell, Screen
+from kettle_services.cli.output import exports, plots
+from kettle_services.cli.output.screen import Cell, Screen
+from kettle_services.cli.reports import usage
+from kettle_services.cli.reports.periods import PERIODS, midnight, slices
+from kettle_services.cli.reports.usage import AXES, Ledger
+from kettle_services.cli.times import FORMS, TimeParser, moment_argument, rfc3339
 from kettle_wire.commands.accounting import ReportUsage
 
 HELP: Final = """\
@@ -115,7 +116,7 @@ def _found(arguments: argparse.Namespace) -> Ledger:
     if len(parts.names) > _MOST_DAYS:
         raise UsageError(f"a report has at most {_MOST_DAYS} days: say --by month, or a later --since")
     wanted = ReportUsage(
-        by=ledger.asked(by),
+        by=usage.asked(by),
         cuts=[at / 1_000_000 for at in parts.cuts],
         owners=arguments.owners,
         groups=arguments.groups,
@@ -123,7 +124,7 @@ def _found(arguments: argparse.Namespace) -> Ledger:
         machines=arguments.machines,
     )
     rows = with_pool(arguments, lambda pool: pool.accountant.report(wanted))
-    return ledger.ledger(by, parts, rows)
+    return usage.ledger(by, parts, rows)
 
 
 def _axes(text: str) -> list[str]:
@@ -160,11 +161,11 @@ def _written(found: Ledger, form: str) -> bytes:
     rows = [row.exported(found.by) for row in found.rows]
     match form:
         case "csv":
-            return exports.as_csv(ledger.columns(found.by), rows)
+            return exports.as_csv(usage.columns(found.by), rows)
         case "parquet":
-            return exports.as_parquet(ledger.columns(found.by), rows)
+            return exports.as_parquet(usage.columns(found.by), rows)
         case "svg":
-            return plots.svg(ledger.plot(found)).encode()
+            return plots.svg(usage.plot(found)).encode()
         case _:
             total = found.total.exported(found.by)
             value = {

@@ -9,7 +9,7 @@ import msgspec
 from kettle.client import Client
 from kettle_services.cli.errors import UsageError
 from kettle_services.cli.options import json_option, pool_options, with_pool
-from kettle_services.cli.screen import Screen
+from kettle_services.cli.output.screen import Screen
 from kettle_wire.commands.negotiator import Administered, GroupStanding, Priorities, Priority
 from kettle_wire.events.principal import Setting
 

@@ -3,8 +3,8 @@
 import argparse
 from typing import Final
 
-from kettle_services.cli.acting import act, act_arguments
-from kettle_services.cli.screen import Screen
+from kettle_services.cli.actions.jobs import act, act_arguments
+from kettle_services.cli.output.screen import Screen
 
 HELP: Final = """\
 Have running jobs leave their machines.  They go back into the queue and run again, from their last checkpoint if they

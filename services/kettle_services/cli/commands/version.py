@@ -6,7 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
 from kettle_services.cli.options import json_option
-from kettle_services.cli.screen import Screen
+from kettle_services.cli.output.screen import Screen
 
 HELP: Final = """\
 Which Kettle this is.

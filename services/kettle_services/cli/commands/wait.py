@@ -9,8 +9,8 @@ from typing import Final
 from kettle.client import Client, JobId, JobState, Progress, Select
 from kettle_services.cli.errors import CommandError, UsageError
 from kettle_services.cli.options import job_options, json_option, pool_options, seconds, selection, with_pool
-from kettle_services.cli.screen import Screen
-from kettle_services.cli.spans import counted, duration
+from kettle_services.cli.output.quantities import counted, duration
+from kettle_services.cli.output.screen import Screen
 
 HELP: Final = """\
 Wait until jobs have ended, with a progress bar on a terminal.  The exit status is 0 if all of them completed with exit
@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
 
 
 def _of_log(select: Select, arguments: argparse.Namespace, screen: Screen) -> Progress:
-    from kettle_services.cli.job_logs import watched
+    from kettle_services.cli.job_event_log import watched
 
     return asyncio.run(_wait(watched(Path(arguments.log), select), arguments, screen))
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from kettle_services.cli.errors import CommandError, UsageError
-from kettle_services.cli.log.times import FORMS, TimeParser, micros, moment_argument
 from kettle_services.cli.options import json_option, reach_options, seconds
-from kettle_services.cli.screen import Screen
+from kettle_services.cli.output.screen import Screen
+from kettle_services.cli.times import FORMS, TimeParser, micros, moment_argument
 
 HELP: Final = """\
 Play a period of the past again with other quotas, priority factors, policies or machines, and compare: how long submitters
@@ -84,9 +84,9 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     """Read, play twice, and show."""
     from kettle.client import home_directory
     from kettle.eventsourcing.log import LogError
-    from kettle_services.cli import outcomes, plots
-    from kettle_services.cli.log import playing
-    from kettle_services.cli.log.bars import bars
+    from kettle_services.cli.output import plots
+    from kettle_services.cli.output.progress_bars import bars
+    from kettle_services.cli.reports import what_if, what_if_replay
 
     now = micros(datetime.now(UTC))
     until = min(now, arguments.until or now)
@@ -95,7 +95,7 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     drawing: Path | None = arguments.svg
     if drawing is not None and drawing.suffix.lower() != ".svg":
         raise UsageError(f"{drawing}: it is written as SVG; name it {drawing.with_suffix('.svg').name}")
-    asked = playing.Asked(
+    asked = what_if_replay.Asked(
         home=arguments.home or home_directory(),
         since=arguments.since,
         until=until,
@@ -104,26 +104,28 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
         step=round(arguments.step * 1e6) if arguments.step else None,
         patience=arguments.patience,
     )
-    base, changed = playing.change_of(asked)
+    base, changed = what_if_replay.change_of(asked)
     try:
         with bars(screen, "frames") as bar:
-            period = asyncio.run(playing.period_of(asked, [*base.significant, *changed.significant], bar))
+            period = asyncio.run(
+                what_if_replay.period_of(asked, [*base.significant, *changed.significant], bar)
+            )
     except LogError as error:
         raise CommandError(f"{error}; kettle log check tells what is wrong") from error
     with bars(screen, "simulated minutes") as bar:
-        found = playing.answer(asked, period, base, changed, bar)
+        found = what_if_replay.answer(asked, period, base, changed, bar)
     if not found.submitters:
         raise CommandError("nobody had a job in that period")
     if drawing is not None:
         try:
-            drawing.write_text(plots.svg(outcomes.plot(found)), encoding="utf-8")
+            drawing.write_text(plots.svg(what_if.plot(found)), encoding="utf-8")
         except OSError as error:
             raise CommandError(f"cannot write {drawing}: {error.strerror}") from error
     if screen.as_json:
         screen.json(found)
     else:
-        outcomes.show(found, arguments.names, screen)
-        for name in playing.nobody_of(found, list(changed.factors)):
+        what_if.show(found, arguments.names, screen)
+        for name in what_if_replay.nobody_of(found, list(changed.factors)):
             screen.note(f"{name} had no jobs in that period: its factor has no effect.")
         if drawing is not None:
             screen.note(f"The drawing is in {drawing}.")

@@ -7,11 +7,11 @@ from typing import Final
 import msgspec
 
 from kettle.client import ClientError, job_id
-from kettle_services.cli import advice
 from kettle_services.cli.errors import UsageError
+from kettle_services.cli.explanations import match_analysis
+from kettle_services.cli.explanations.job_state import Answer, answer
 from kettle_services.cli.options import json_option, pool_options, with_pool
-from kettle_services.cli.reasons import Answer, answer
-from kettle_services.cli.screen import Screen
+from kettle_services.cli.output.screen import Screen
 from kettle_wire.commands.negotiator import Analysis
 
 HELP: Final = """\
@@ -73,7 +73,7 @@ def show(told: Answer, screen: Screen) -> None:
 
 def _show_analysis(analysis: Analysis, screen: Screen) -> None:
     screen.say()
-    rows, styles = advice.table(analysis.clauses)
+    rows, styles = match_analysis.table(analysis.clauses)
     titles = ("SLOTS PASS", "ONLY THIS", "OF", "CLAUSE")
     screen.table(titles, rows, styles=styles, right=frozenset(titles[:2]))
     more = f"; {analysis.more} more clauses are left out" if analysis.more else ""

@@ -11,10 +11,10 @@ from kettle.archive import Progress, Report, ShardReport, Verification, archive,
 from kettle.client import home_directory
 from kettle.eventsourcing.log import LogError
 from kettle_services.cli.errors import CommandError
-from kettle_services.cli.log.bars import bars
-from kettle_services.cli.log.places import Places, archive_directory, places
-from kettle_services.cli.screen import Screen
-from kettle_services.cli.spans import counted, size
+from kettle_services.cli.log.databases import Places, archive_directory, places
+from kettle_services.cli.output.progress_bars import bars
+from kettle_services.cli.output.quantities import counted, size
+from kettle_services.cli.output.screen import Screen
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:

@@ -12,7 +12,7 @@ import msgspec
 from kettle.client import home_directory
 from kettle.eventsourcing.log import LogError
 from kettle_services.cli.errors import CommandError
-from kettle_services.cli.log.bars import Bar, bars
+from kettle_services.cli.log.databases import Place, places
 from kettle_services.cli.log.folds import (
     ClaimThen,
     CyclesThen,
@@ -24,13 +24,13 @@ from kettle_services.cli.log.folds import (
     Then,
     fold_of,
 )
-from kettle_services.cli.log.places import Place, places
-from kettle_services.cli.log.searching import frame_at, time_of
-from kettle_services.cli.log.times import micros, precise, rfc3339
-from kettle_services.cli.screen import Screen
-from kettle_services.cli.spans import clock, counted, run_time, size
+from kettle_services.cli.log.frame_search import frame_at, time_of
+from kettle_services.cli.output.progress_bars import Bar, bars
+from kettle_services.cli.output.quantities import clock, counted, run_time, size
+from kettle_services.cli.output.screen import Screen
+from kettle_services.cli.times import micros, precise, rfc3339
+from kettle_wire.event_expansion import events_of, expanded
 from kettle_wire.events import CycleNegotiated, UnknownEventError
-from kettle_wire.expansion import events_of, expanded
 
 _OFTEN: Final = 256
 _RIGHT: Final = frozenset(

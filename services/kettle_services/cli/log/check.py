@@ -7,11 +7,11 @@ from typing import Final
 
 from kettle.audit import AuditError, AuditReport
 from kettle.client import PoolFile, home_directory
-from kettle_services.cli.auditing import audit
 from kettle_services.cli.errors import CommandError
-from kettle_services.cli.log.bars import bars
-from kettle_services.cli.screen import Screen
-from kettle_services.cli.spans import counted
+from kettle_services.cli.log.audit import audit
+from kettle_services.cli.output.progress_bars import bars
+from kettle_services.cli.output.quantities import counted
+from kettle_services.cli.output.screen import Screen
 from kettle_wire.subjects import Subjects
 
 _REPAIRS: Final = {

@@ -13,7 +13,7 @@ import msgspec
 
 from kettle.audit import Fold, Folds
 from kettle.classad import ClassAd
-from kettle.jobs.past import Past, Spent
+from kettle.jobs.history import Past, Spent
 from kettle_services.collector.domain.machine_presence import fold as fold_machines
 from kettle_services.collector.domain.machine_presence import row_of
 from kettle_services.negotiator.domain.principals import LEAST, Principal, at_time

@@ -10,11 +10,11 @@ from kettle.client import home_directory
 from kettle.eventsourcing.log import LogError
 from kettle.projections import PROJECTIONS, Lag, Rebuilt, lags, rebuild
 from kettle_services.cli.errors import CommandError, UsageError
-from kettle_services.cli.log.bars import bars
+from kettle_services.cli.log.databases import Place, places
 from kettle_services.cli.log.folds import WORKING_SETS
-from kettle_services.cli.log.places import Place, places
-from kettle_services.cli.screen import Screen
-from kettle_services.cli.spans import counted, duration
+from kettle_services.cli.output.progress_bars import bars
+from kettle_services.cli.output.quantities import counted, duration
+from kettle_services.cli.output.screen import Screen
 
 WORKING_SET: Final = "working_set"
 

@@ -14,14 +14,14 @@ import msgspec
 from kettle.client import home_directory
 from kettle.eventsourcing.log import LogError
 from kettle_services.cli.errors import CommandError, UsageError
-from kettle_services.cli.log.following import Followed
-from kettle_services.cli.log.owners import Owners
-from kettle_services.cli.log.places import Place, places
-from kettle_services.cli.log.reading import Narrow, Row, pattern_of, read
-from kettle_services.cli.log.searching import frame_at
-from kettle_services.cli.log.sentences import Told, told
-from kettle_services.cli.log.times import precise, rfc3339
-from kettle_services.cli.screen import Screen
+from kettle_services.cli.log.databases import Place, places
+from kettle_services.cli.log.event_owners import Owners
+from kettle_services.cli.log.event_pages import Narrow, Row, pattern_of, read
+from kettle_services.cli.log.event_sentences import Told, told
+from kettle_services.cli.log.frame_search import frame_at
+from kettle_services.cli.log.live_events import Followed
+from kettle_services.cli.output.screen import Screen
+from kettle_services.cli.times import precise, rfc3339
 from kettle_wire.events import ClusterSubmitted, UnknownEventError, decode
 from kettle_wire.jobs import JobId
 

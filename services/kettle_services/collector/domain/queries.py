@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from kettle.classad import FOREIGN_STEPS, ClassAd, Context, EvaluationFailed, Node, evaluate, is_true
 from kettle.classad.columnar import Evaluator, Spending, Table
-from kettle.classad.referencing import asks_own, external_references, hides
+from kettle.classad.reference_analysis import asks_own, external_references, hides
 from kettle_services.collector.domain.ads import CLOCK, Adverts, Place, Shelf
 from kettle_wire.ads.types import Ad, Expr, Scalar
 

@@ -12,11 +12,11 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from kettle.client.finding import Knobs, me
-from kettle_services.condor.asking import Asker
+from kettle.client.connections.condor_config import Knobs, me
+from kettle_services.condor.arguments.grammar import Given, Option, understood
+from kettle_services.condor.arguments.jobs import Chosen, both
+from kettle_services.condor.connections.requests import Asker
 from kettle_services.condor.errors import WordsError
-from kettle_services.condor.selecting import Chosen, both
-from kettle_services.condor.words import Given, Option, understood
 from kettle_wire.commands.queue import ACT, Act, Acted, Action, JobOutcome, Select
 
 

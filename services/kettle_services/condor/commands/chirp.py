@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from kettle.execution import condor_chirp
+from kettle.execution.job_environment import condor_chirp
 from kettle_services.condor.errors import ToolError
 
 HELP: Final = {"condor_chirp": condor_chirp.HELP}

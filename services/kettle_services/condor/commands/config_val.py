@@ -4,10 +4,10 @@ import os
 import sys
 from typing import Final
 
-from kettle.client.finding import Knobs
+from kettle.client.connections.condor_config import Knobs
+from kettle_services.condor.arguments.grammar import Option, understood
 from kettle_services.condor.configuration import defaults
 from kettle_services.condor.errors import ToolError, WordsError
-from kettle_services.condor.words import Option, understood
 
 OPTIONS: Final = {
     "config": Option(),

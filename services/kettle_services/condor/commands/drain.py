@@ -7,12 +7,12 @@ from typing import Final
 
 import msgspec
 
-from kettle.client.finding import Knobs
-from kettle_services.condor.asking import Asker
+from kettle.client.connections.condor_config import Knobs
+from kettle_services.condor.arguments.grammar import Given, Option, understood
+from kettle_services.condor.arguments.jobs import checked
+from kettle_services.condor.arguments.machines import startd_of
+from kettle_services.condor.connections.requests import Asker
 from kettle_services.condor.errors import ToolError, WordsError
-from kettle_services.condor.machines import startd_of
-from kettle_services.condor.selecting import checked
-from kettle_services.condor.words import Given, Option, understood
 from kettle_wire.commands.startd import CANCEL_DRAIN, DRAIN, CancelDrain, Drain
 
 OPTIONS: Final = {

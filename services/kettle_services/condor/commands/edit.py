@@ -8,11 +8,11 @@ from typing import Final
 
 import msgspec
 
-from kettle.client.finding import Knobs, me
-from kettle_services.condor.asking import Asker
+from kettle.client.connections.condor_config import Knobs, me
+from kettle_services.condor.arguments.grammar import Option, understood
+from kettle_services.condor.arguments.jobs import Chosen
+from kettle_services.condor.connections.requests import Asker
 from kettle_services.condor.errors import ToolError, WordsError
-from kettle_services.condor.selecting import Chosen
-from kettle_services.condor.words import Option, understood
 from kettle_wire.ads.types import Ad, Scalar
 from kettle_wire.commands.queue import EDIT_JOBS, Acted, EditJobs, Select
 

@@ -7,15 +7,15 @@ from typing import Final
 
 import msgspec
 
+from kettle.client.connections.condor_config import Knobs
 from kettle.client.errors import ClientError
-from kettle.client.finding import Knobs
-from kettle_services.condor import asked
-from kettle_services.condor.asked import PRINTING, Printing
-from kettle_services.condor.asking import Asker
+from kettle_services.condor.arguments.grammar import Given, Option, understood, whole_number
+from kettle_services.condor.arguments.jobs import Chosen
+from kettle_services.condor.connections.requests import Asker
 from kettle_services.condor.errors import ToolError
-from kettle_services.condor.selecting import Chosen
-from kettle_services.condor.values import number
-from kettle_services.condor.words import Given, Option, understood, whole_number
+from kettle_services.condor.printing import options as asked
+from kettle_services.condor.printing.options import PRINTING, Printing
+from kettle_services.condor.printing.values import number
 from kettle_wire.ads.types import Ad
 from kettle_wire.commands.accounting import QUERY_HISTORY, QueryHistory
 from kettle_wire.commands.schedd import QUERY_EVENTS, QueryEvents
@@ -179,8 +179,8 @@ def _pages(asker: Asker, wanted: _Wanted, at_least: Position | None) -> list[Ad]
 
 
 def _table(ads: list[Ad]) -> Iterator[str]:
-    from kettle.client.status import status_of
-    from kettle_services.condor import queue_table as tables
+    from kettle.client.jobs.status import status_of
+    from kettle_services.condor.printing import queue_table as tables
 
     yield _TITLE + "\n"
     for ad in ads:

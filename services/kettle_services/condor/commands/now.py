@@ -5,11 +5,11 @@ import sys
 import uuid
 from typing import Final
 
-from kettle.client.finding import Knobs
-from kettle_services.condor.asking import Asker
+from kettle.client.connections.condor_config import Knobs
+from kettle_services.condor.arguments.grammar import Option, understood
+from kettle_services.condor.arguments.jobs import one_job
+from kettle_services.condor.connections.requests import Asker
 from kettle_services.condor.errors import WordsError
-from kettle_services.condor.selecting import one_job
-from kettle_services.condor.words import Option, understood
 from kettle_wire.commands.schedd import RUN_NOW, RunNow
 
 OPTIONS: Final = {"debug": Option(), "name": Option(takes=1), "pool": Option(takes=1)}

@@ -6,13 +6,13 @@ from typing import Final
 
 import msgspec
 
-from kettle.client.finding import Knobs, me
-from kettle_services.condor import asked
-from kettle_services.condor.asked import PRINTING, Printing
-from kettle_services.condor.asking import Asker
+from kettle.client.connections.condor_config import Knobs, me
+from kettle_services.condor.arguments.grammar import Given, Option, understood, whole_number
+from kettle_services.condor.arguments.jobs import Chosen, owner
+from kettle_services.condor.connections.requests import Asker
 from kettle_services.condor.errors import ToolError
-from kettle_services.condor.selecting import Chosen, owner
-from kettle_services.condor.words import Given, Option, understood, whole_number
+from kettle_services.condor.printing import options
+from kettle_services.condor.printing.options import PRINTING, Printing
 from kettle_wire.ads.types import Ad
 from kettle_wire.commands.queue import JobAds, QueryJobs, Select
 
@@ -55,7 +55,7 @@ Finding none is no failure.
   -totals                only how many there are
   -analyze               why they are where they are, and what would help
   -better-analyze        with their requirements, and how many slots meet each part of them
-{asked.HELP}\
+{options.HELP}\
   -name SCHEDD, -pool P  whose queue
   -wide, -dag, -debug    change nothing here
 """,
@@ -165,7 +165,7 @@ def _ads(asker: Asker, select: Select, names: list[str], limit: int) -> list[Ad]
 
 
 def _table(asker: Asker, select: Select, wanted: _Wanted) -> None:
-    from kettle_services.condor import queue_table as tables
+    from kettle_services.condor.printing import queue_table as tables
 
     if wanted.totals:
         counted = asker.jobs(QueryJobs(select=select, totals=True))
@@ -180,7 +180,7 @@ def _table(asker: Asker, select: Select, wanted: _Wanted) -> None:
 
 
 def _analyse(asker: Asker, select: Select, wanted: _Wanted) -> None:
-    from kettle_services.condor.analysis import analysed
+    from kettle_services.condor.match_analysis import analysed
 
     jobs = _ads(asker, select, [], wanted.limit)
     whole = wanted.analysis == "better-analyze"

@@ -4,10 +4,10 @@ import os
 import sys
 from typing import Final
 
-from kettle.client.finding import Knobs
-from kettle_services.condor.asking import Asker
+from kettle.client.connections.condor_config import Knobs
+from kettle_services.condor.arguments.grammar import Option, understood
+from kettle_services.condor.connections.requests import Asker
 from kettle_services.condor.errors import ToolError
-from kettle_services.condor.words import Option, understood
 from kettle_wire.commands.queue import QUERY_JOBS, QueryJobs, Select
 
 OPTIONS: Final = {

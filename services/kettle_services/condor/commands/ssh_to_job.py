@@ -6,13 +6,13 @@ from typing import Final
 
 import msgspec
 
-from kettle.client.beside import SHELL, beside
-from kettle.client.finding import Knobs
-from kettle.client.visiting import Visit
+from kettle.client.connections.condor_config import Knobs
+from kettle.client.jobs.access import Visit
+from kettle.client.jobs.side_program import SHELL, beside
+from kettle_services.condor.arguments.grammar import Given, Option, understood_before
+from kettle_services.condor.arguments.jobs import one_job
+from kettle_services.condor.connections.job_access import visiting
 from kettle_services.condor.errors import ToolError, WordsError
-from kettle_services.condor.looking import visiting
-from kettle_services.condor.selecting import one_job
-from kettle_services.condor.words import Given, Option, understood_before
 
 OPTIONS: Final = {
     "auto-retry": Option(),

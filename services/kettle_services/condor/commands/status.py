@@ -8,14 +8,14 @@ from typing import Final
 
 import msgspec
 
-from kettle.client.finding import Knobs
-from kettle_services.condor import asked
-from kettle_services.condor.asked import PRINTING, Printing
-from kettle_services.condor.asking import Asker
+from kettle.client.connections.condor_config import Knobs
+from kettle_services.condor.arguments.grammar import Given, Option, understood, whole_number
+from kettle_services.condor.arguments.jobs import both, checked
+from kettle_services.condor.connections.requests import Asker
 from kettle_services.condor.errors import ToolError
-from kettle_services.condor.selecting import both, checked
-from kettle_services.condor.values import number
-from kettle_services.condor.words import Given, Option, understood, whole_number
+from kettle_services.condor.printing import options
+from kettle_services.condor.printing.options import PRINTING, Printing
+from kettle_services.condor.printing.values import number
 from kettle_wire.ads.types import Ad
 
 TYPES: Final = {
@@ -63,7 +63,7 @@ The slots of the pool, all or those of some machines; or the ads of other parts 
   -constraint EXPRESSION those for whose ads it is true
   -limit N               at most so many
   -total                 only how many slots there are
-{asked.HELP}\
+{options.HELP}\
   -pool P                of which pool
   -compact, -statistics, -wide, -debug   change nothing here
 """,
@@ -185,7 +185,7 @@ def _slots(ads: Sequence[Ad], *, only_total: bool) -> Iterator[str]:
 
 
 def _slot(ad: Ad, now: float) -> Iterator[str]:
-    from kettle_services.condor.queue_table import run_time
+    from kettle_services.condor.printing.queue_table import run_time
 
     yield from (_cell(ad, name) for name in ("Name", "OpSys", "Arch", "State", "Activity"))
     yield f"{number(ad, 'LoadAvg'):.3f}"

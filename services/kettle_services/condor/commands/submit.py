@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
+from kettle.client.connections.condor_config import Knobs
 from kettle.client.errors import ClientError
-from kettle.client.finding import Knobs
-from kettle_services.condor.asking import Asker
+from kettle_services.condor.arguments.grammar import Given, Option, understood, whole_number
+from kettle_services.condor.connections.requests import Asker
 from kettle_services.condor.errors import ToolError, WordsError
-from kettle_services.condor.words import Given, Option, understood, whole_number
 from kettle_wire.commands.queue import SUBMIT, Submit
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def _take_word(wanted: _Wanted, word: str, option: str) -> None:
 
 
 def _prepared(wanted: _Wanted) -> "list[Submission]":
-    from kettle.client.preparing import prepare, prepare_clusters
+    from kettle.client.jobs.submission import prepare, prepare_clusters
 
     if wanted.file in {"", "-"}:
         text, source = sys.stdin.buffer.read().decode("utf-8", "surrogateescape"), "standard input"

@@ -6,13 +6,13 @@ from typing import Final
 
 import msgspec
 
+from kettle.client.connections.condor_config import Knobs
 from kettle.client.errors import ClientError, CommandRefusedError
-from kettle.client.finding import Knobs
-from kettle.client.visiting import STDERR, STDOUT, Visit
+from kettle.client.jobs.access import STDERR, STDOUT, Visit
+from kettle_services.condor.arguments.grammar import Given, Option, understood, whole_number
+from kettle_services.condor.arguments.jobs import one_job
+from kettle_services.condor.connections.job_access import visiting
 from kettle_services.condor.errors import WordsError
-from kettle_services.condor.looking import visiting
-from kettle_services.condor.selecting import one_job
-from kettle_services.condor.words import Given, Option, understood, whole_number
 
 OPTIONS: Final = {
     "auto-retry": Option(),

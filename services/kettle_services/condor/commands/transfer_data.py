@@ -6,12 +6,12 @@ from typing import Final
 
 import msgspec
 
+from kettle.client.connections.condor_config import Knobs, me
 from kettle.client.errors import ClientError
-from kettle.client.finding import Knobs, me
-from kettle_services.condor.asking import Asker
+from kettle_services.condor.arguments.grammar import Option, understood
+from kettle_services.condor.arguments.jobs import Chosen
+from kettle_services.condor.connections.requests import Asker
 from kettle_services.condor.errors import ToolError, WordsError
-from kettle_services.condor.selecting import Chosen
-from kettle_services.condor.words import Option, understood
 
 OPTIONS: Final = {
     "all": Option(),

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from kettle_services.condor.arguments.grammar import Given, Option, understood
 from kettle_services.condor.errors import ToolError, WordsError
-from kettle_services.condor.words import Given, Option, understood
 
 if TYPE_CHECKING:
     from kettle.classad import ClassAd

@@ -7,13 +7,13 @@ from typing import Final
 
 import msgspec
 
-from kettle.client.finding import Knobs
-from kettle_services.condor import asked
-from kettle_services.condor.asked import PRINTING, Printing
-from kettle_services.condor.asking import Asker
+from kettle.client.connections.condor_config import Knobs
+from kettle_services.condor.arguments.grammar import Given, Option, understood
 from kettle_services.condor.configuration import defaults
+from kettle_services.condor.connections.requests import Asker
 from kettle_services.condor.errors import ToolError, WordsError
-from kettle_services.condor.words import Given, Option, understood
+from kettle_services.condor.printing import options
+from kettle_services.condor.printing.options import PRINTING, Printing
 from kettle_wire.ads.types import Ad
 from kettle_wire.commands.negotiator import (
     DELETE_PRINCIPAL,
@@ -88,7 +88,7 @@ those who have used the pool within a day, the best first.  Only administrators 
   -resetusage USER       usage so far is nothing
   -resetall              that of everybody
   -delete USER           forget a user: priority, usage, factor
-{asked.HELP}\
+{options.HELP}\
   -pool P                of which pool
   -grouporder, -hierarchical, -modular, -negotiator, -debug   change nothing here
 """,
@@ -137,7 +137,7 @@ def run(_name: str, words: list[str]) -> int:
 
 
 def _show(found: Priorities, wanted: _Wanted) -> None:
-    from kettle_services.condor import priority_table as tables
+    from kettle_services.condor.printing import priority_table as tables
 
     if wanted.printing.said:
         ads = tables.ads(found)
@@ -221,7 +221,7 @@ def _number(given: Given) -> float:
 
 def _resources(asker: Asker, name: str) -> list[str]:
     from kettle.classad.printing import quoted_string
-    from kettle_services.condor.priority_table import resources
+    from kettle_services.condor.printing.priority_table import resources
 
     constraint = f"RemoteUser == {quoted_string(name)}"
     found: list[Ad] = asker.ads("Machine", constraint=constraint, projection=["Name", "EnteredCurrentState"])

@@ -9,13 +9,13 @@ from typing import Final
 
 import msgspec
 
+from kettle.client.connections.condor_config import Knobs
 from kettle.client.errors import ClientError
-from kettle.client.finding import Knobs
-from kettle_services.condor.asking import Asker
+from kettle_services.condor.arguments.grammar import Given, Option, understood
+from kettle_services.condor.arguments.jobs import checked
+from kettle_services.condor.arguments.machines import host_of, names_of, slot_of, startd_of
+from kettle_services.condor.connections.requests import Asker
 from kettle_services.condor.errors import ToolError
-from kettle_services.condor.machines import host_of, names_of, slot_of, startd_of
-from kettle_services.condor.selecting import checked
-from kettle_services.condor.words import Given, Option, understood
 from kettle_wire.commands.queue import ACT, Act, Select
 from kettle_wire.commands.startd import DRAIN, Drain
 from kettle_wire.jobs import JobId

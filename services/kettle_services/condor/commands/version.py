@@ -3,8 +3,8 @@
 import sys
 from typing import Final
 
+from kettle_services.condor.arguments.grammar import Option, understood
 from kettle_services.condor.configuration import platform, version
-from kettle_services.condor.words import Option, understood
 
 OPTIONS: Final = {"debug": Option(), "verbose": Option()}
 HELP: Final = {

@@ -9,9 +9,9 @@ from typing import Final
 import msgspec
 
 from kettle.userlog.framing import Block, UserLogFormatError
-from kettle.userlog.reading import Heading, LogReader, heading
+from kettle.userlog.reader import Heading, LogReader, heading
+from kettle_services.condor.arguments.grammar import Given, Option, understood, whole_number
 from kettle_services.condor.errors import ToolError, WordsError
-from kettle_services.condor.words import Given, Option, understood, whole_number
 
 OPTIONS: Final = {
     "debug": Option(),

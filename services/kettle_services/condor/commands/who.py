@@ -9,16 +9,16 @@ from typing import Final
 
 import msgspec
 
+from kettle.client.connections.condor_config import Knobs
 from kettle.client.errors import ClientError
-from kettle.client.finding import Knobs
-from kettle_services.condor import asked
-from kettle_services.condor.asked import PRINTING, Printing
-from kettle_services.condor.asking import Asker
+from kettle_services.condor.arguments.grammar import Given, Option, understood
+from kettle_services.condor.arguments.machines import host_of
+from kettle_services.condor.connections.requests import Asker
 from kettle_services.condor.errors import ToolError
-from kettle_services.condor.machines import host_of
-from kettle_services.condor.queue_table import command_line, run_time
-from kettle_services.condor.values import number
-from kettle_services.condor.words import Given, Option, understood
+from kettle_services.condor.printing import options
+from kettle_services.condor.printing.options import PRINTING, Printing
+from kettle_services.condor.printing.queue_table import command_line, run_time
+from kettle_services.condor.printing.values import number
 from kettle_wire.ads.daemon import prefix_of
 from kettle_wire.ads.types import Ad
 from kettle_wire.commands.queue import QUERY_JOBS, QueryJobs, Select
@@ -43,7 +43,7 @@ usage: condor_who [options]
 Who has a slot of this machine, for which job, since when and with which program; or the daemons of this machine.
 
   -daemons               the daemons, as their master tells
-{asked.HELP}\
+{options.HELP}\
   -pool P                of which pool
   -wide, -debug          change nothing here
 """,

@@ -8,10 +8,10 @@ import msgspec
 from kettle.bus.ports import Post
 from kettle.jobs import trace_meta
 from kettle_services.gateway.domain.public_json import to_json
-from kettle_wire import monitoring
+from kettle_wire import cloud_events
+from kettle_wire.event_expansion import each, many, stands_for_many
 from kettle_wire.events import ClusterSubmitted, decode, tag_of
 from kettle_wire.events.codec import Recorded
-from kettle_wire.expansion import each, many, stands_for_many
 from kettle_wire.frames import Entry, Frame
 from kettle_wire.jobs import JobId
 from kettle_wire.subjects import Subjects, token
@@ -93,7 +93,9 @@ class Publisher:
     def post(self, frame: Frame, told: DecodedEvent, owner: str) -> Post:
         """One event; `owner` is empty for an event of the pool."""
         tag = tag_of(told.event)
-        return Post(self._subject(told, owner, monitoring.kind(tag)), self._envelope(frame, told, owner, tag))
+        return Post(
+            self._subject(told, owner, cloud_events.kind(tag)), self._envelope(frame, told, owner, tag)
+        )
 
     def _subject(self, told: DecodedEvent, owner: str, kind: str) -> str:
         if told.cluster is None:
@@ -101,19 +103,19 @@ class Publisher:
         return self._subjects.tail(owner, told.cluster, told.job.proc if told.job else None, kind)
 
     def _envelope(self, frame: Frame, told: DecodedEvent, owner: str, tag: str) -> bytes:
-        entry, source = told.entry, monitoring.source_of(self._subjects.pool, frame.shard)
+        entry, source = told.entry, cloud_events.source_of(self._subjects.pool, frame.shard)
         data = to_json(told.event)
         fits = len(data) <= self._limit
         return _encode(
-            monitoring.CloudEvent(
-                specversion=monitoring.SPECVERSION,
+            cloud_events.CloudEvent(
+                specversion=cloud_events.SPECVERSION,
                 id=f"{token(frame.shard)}:{told.name}",
                 source=source,
-                type=monitoring.type_of(tag),
+                type=cloud_events.type_of(tag),
                 subject=str(told.job) if told.job else entry.stream,
-                time=monitoring.rfc3339(frame.at),
-                dataschema=monitoring.schema_of(tag),
-                datacontenttype=monitoring.JSON if fits else "",
+                time=cloud_events.rfc3339(frame.at),
+                dataschema=cloud_events.schema_of(tag),
+                datacontenttype=cloud_events.JSON if fits else "",
                 data=msgspec.Raw(data) if fits else msgspec.UNSET,
                 dataref="" if fits else f"{source}/{told.name}",
                 stream=entry.stream,

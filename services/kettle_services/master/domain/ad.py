@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from kettle.pool.roster import DaemonState
+from kettle.pool.daemon_states import DaemonState
 from kettle_wire.ads import Ad
 from kettle_wire.ads.daemon import prefix_of
 

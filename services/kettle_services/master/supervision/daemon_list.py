@@ -8,8 +8,8 @@ from typing import Final
 
 import msgspec
 
+from kettle.pool.daemon_states import MasterState, write_state
 from kettle.pool.home import Home
-from kettle.pool.roster import MasterState, write_state
 from kettle.runtime import NotifyListener
 from kettle_services.master.domain.daemon import How
 from kettle_services.master.domain.start_order import role_of, stop_stages

@@ -10,7 +10,7 @@ import logging
 import os
 from typing import Final
 
-from kettle.pool import processes, sandboxes
+from kettle.pool import processes, sandbox_cleanup
 from kettle.pool.home import Home
 
 _log: Final = logging.getLogger(__name__)
@@ -37,5 +37,5 @@ def _sweep(home: Home) -> None:
         _log.warning("nobody had ended pid %d: %s", process.pid, process.command[:200])
     for process in processes.end_all(home.pool_id(), home.execute, but=us):
         _log.error("cannot end pid %d: %s", process.pid, process.command[:200])
-    for path in sandboxes.sweep(home):
+    for path in sandbox_cleanup.sweep(home):
         _log.error("cannot remove %s", path)

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Final, Literal, Protocol
 
 from kettle.embedded import EmbeddedNats, EmbeddedPostgres
-from kettle.execution.linux import signal_process, start_time
-from kettle.pool.logs import log_tail
+from kettle.execution.system.linux import signal_process, start_time
+from kettle.pool.log_tail import log_tail
 from kettle_services.master.supervision import hang_reports
 
 _LOG_LIMIT: Final = 16 << 20

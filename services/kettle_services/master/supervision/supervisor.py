@@ -11,9 +11,9 @@ from typing import Any, Final
 import msgspec
 
 from kettle.embedded import EmbeddedError
-from kettle.pool.roster import DaemonState, Status
+from kettle.pool.daemon_states import DaemonState, Status
 from kettle.runtime import SETTINGS_SAID
-from kettle.runtime.notify import STANDBY
+from kettle.runtime.systemd_notify import STANDBY
 from kettle_services.master.domain import daemon as child
 from kettle_services.master.domain.daemon import ALIVE, How, Phase, Step, SupervisedDaemon
 from kettle_services.master.domain.start_order import manner

@@ -7,7 +7,7 @@ from typing import Final, assert_never
 import msgspec
 
 from kettle.bus.ports import RefusedError
-from kettle.jobs import telling
+from kettle.jobs import chirp_updates
 from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
 from kettle_services.schedd.domain.jobs.job import (
     Begin,
@@ -136,7 +136,7 @@ class AttemptReports:
         if isinstance(command, Finish):
             command = self._policies.at_exit(report.job, command)
         elif isinstance(command, Tell):
-            named = telling.spelled(command.attributes, self._queue.ad(report.job))
+            named = chirp_updates.spelled(command.attributes, self._queue.ad(report.job))
             command = msgspec.structs.replace(command, attributes=named)
         elif isinstance(command, End):
             subcode = self._shadows.vacate_subcode(report.job, command.code) or command.subcode
@@ -161,7 +161,7 @@ class AttemptReports:
         if not end.hold:
             return {}
         ad = self._queue.ad(job)
-        return telling.spelled(grown(ad, end.code, end.subcode, time.time()), ad)
+        return chirp_updates.spelled(grown(ad, end.code, end.subcode, time.time()), ad)
 
     def _keep_usage(self, report: AttemptReport, used: Used) -> None:
         """Remember what an attempt uses, if it lives."""
@@ -235,7 +235,7 @@ def command_of(report: AttemptReport) -> Command:
             at, usage = _sane(news.at), _sane_usage(news.usage)
             return Checkpoint(report.attempt, report.claim, news.number, at, usage)
         case Told(id=id_, attributes=attributes, notes=notes):
-            said, noted = telling.sayable(attributes), telling.lines(notes)
+            said, noted = chirp_updates.sayable(attributes), chirp_updates.lines(notes)
             return Tell(report.attempt, report.claim, id_, said, noted)
         case Finished():
             return Finish(

@@ -7,7 +7,7 @@ What they do there is between them and the machine: the queue only tells them wh
 import logging
 from typing import Final
 
-from kettle.auth.access import proof
+from kettle.auth.job_access_proof import proof
 from kettle.bus.ports import RefusedError
 from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_services.schedd.settings import ScheddSettings

@@ -7,11 +7,11 @@ from typing import Final, cast
 
 import msgspec
 
-from kettle.bus.parts import LARGEST
+from kettle.bus.large_requests import LARGEST
 from kettle.bus.ports import RefusedError
 from kettle.eventsourcing.log import Log
 from kettle.jobs import Status
-from kettle.jobs.private import for_others
+from kettle.jobs.private_attributes import for_others
 from kettle_services.schedd.claims.refusals import Refusals
 from kettle_services.schedd.domain.jobs import deferral
 from kettle_services.schedd.domain.jobs.universes import at_home

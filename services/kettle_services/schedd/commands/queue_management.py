@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from kettle.bus.ports import RefusedError
-from kettle.jobs.on_hold import REASON, SUBMITTED_HELD, on_hold
+from kettle.jobs.submitted_on_hold import REASON, SUBMITTED_HELD, on_hold
 from kettle_services.schedd.domain.jobs.factory import asked, begun, paused
 from kettle_services.schedd.domain.jobs.job import (
     Command,

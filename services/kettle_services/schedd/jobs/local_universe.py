@@ -10,7 +10,7 @@ import time
 from functools import partial
 from typing import Final
 
-from kettle.runtime.local_jobs import LocalStartd, find
+from kettle.runtime.local_startd import LocalStartd, find
 from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
 from kettle_services.schedd.domain.jobs.universes import AT_HOME, totals
 from kettle_services.schedd.domain.queue.fold import Queue

@@ -17,7 +17,7 @@ import msgspec
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import Bus, BusError, RefusedError, Served
 from kettle.flocking.passes import Passes
-from kettle.flocking.visits import Visit, Visits, Ways
+from kettle.flocking.pool_connections import Visit, Visits, Ways
 from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
 from kettle_services.schedd.domain.jobs.universes import at_home
 from kettle_services.schedd.domain.negotiation.flocking import Level, flocked, may_flock

@@ -10,8 +10,8 @@ from typing import Any, Final, TypeVar, assert_never
 import msgspec
 
 from kettle.bus.ports import BusError, RefusedError
-from kettle.transfer.placing import destination, text
-from kettle.transfer.spooled import is_spooled
+from kettle.transfer.spooled_jobs import is_spooled
+from kettle.transfer.submit_side_paths import destination, text
 from kettle_services.shadow.attempts.preparation import prepare
 from kettle_services.shadow.attempts.submit_side import AttemptContext
 from kettle_services.shadow.chirp.requests import Chirping
@@ -32,7 +32,7 @@ from kettle_wire.commands.chirp import Chirped, Wish
 from kettle_wire.commands.schedd import AttemptReport, Began, Ended, Finished, Saved, Told, Used
 from kettle_wire.commands.shadow import Assignment
 from kettle_wire.commands.startd import Activation
-from kettle_wire.work import (
+from kettle_wire.worker_reports import (
     Checkpointed,
     Continued,
     Exited,

@@ -5,8 +5,8 @@ Jobs that need not run, because what they would make is there already and is new
 from collections.abc import Iterator
 from pathlib import Path
 
-from kettle.transfer.manifest import is_url, items
-from kettle.transfer.placing import PROXY, destination, inputs, text
+from kettle.transfer.file_lists import is_url, items
+from kettle.transfer.submit_side_paths import PROXY, destination, inputs, text
 from kettle_services.shadow.files.access import FileAccess
 from kettle_wire.ads import Ad
 

@@ -9,9 +9,9 @@ from typing import Final
 
 import msgspec
 
-from kettle.transfer.manifest import ManifestError
-from kettle.transfer.placing import STDERR, STDOUT, destination
-from kettle.transfer.spooled import is_spooled
+from kettle.transfer.file_lists import ManifestError
+from kettle.transfer.spooled_jobs import is_spooled
+from kettle.transfer.submit_side_paths import STDERR, STDOUT, destination
 from kettle_services.shadow.attempts.dataflow import is_made, wants_to_be_skipped
 from kettle_services.shadow.attempts.submit_side import AttemptContext
 from kettle_services.shadow.domain.transfer_checks import check_inputs, check_outputs, stranger

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from typing import Final
 
 from kettle_wire.commands.schedd import Attempt
-from kettle_wire.work import Exited, Failed, Report, ReportKey
+from kettle_wire.worker_reports import Exited, Failed, Report, ReportKey
 
 _REPORTS: Final = 1000
 _BYTES: Final = 32 * 1024 * 1024

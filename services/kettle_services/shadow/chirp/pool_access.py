@@ -9,7 +9,7 @@ import msgspec
 
 from kettle.bus.ports import Asks, BusError, RefusedError, Served
 from kettle.jobs.pool_access import wants_access
-from kettle.transfer.placing import text
+from kettle.transfer.submit_side_paths import text
 from kettle_wire.commands.accounting import QUERY_HISTORY
 from kettle_wire.commands.collector import QUERY_ADS
 from kettle_wire.commands.questions import COMMAND, Command, Commanded

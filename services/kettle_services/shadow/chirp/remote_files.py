@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from kettle.execution.sandbox import raze
+from kettle.execution.sandbox.directory import raze
 from kettle_services.shadow.chirp.file_protocol import flags, stat_line, statfs_line, strides, trouble
 from kettle_services.shadow.files.access import FileAccess, OwnFileError
 from kettle_services.shadow.files.path_resolution import followed, real_path, step

@@ -17,8 +17,8 @@ from typing import Final, assert_never
 import msgspec
 
 from kettle.classad import ClassAd, ClassAdError, parse, unparse
-from kettle.jobs import telling
-from kettle.transfer.placing import text
+from kettle.jobs import chirp_updates
+from kettle.transfer.submit_side_paths import text
 from kettle_services.shadow.chirp.remote_files import FileWish, RemoteFiles
 from kettle_services.shadow.domain.rate_limit import Allowance
 from kettle_services.shadow.files.access import FileAccess
@@ -124,17 +124,19 @@ class Chirping:
         """
         allowed = {
             name: text
-            for name, text in islice(told.items(), telling.MOST_ATTRIBUTES)
+            for name, text in islice(told.items(), chirp_updates.MOST_ATTRIBUTES)
             if self._is_delayed(name)
         }
         found = {name: value for name, text in allowed.items() if (value := _parsed(text)) is not None}
-        spelled = telling.spelled(telling.sayable(found), self._ad | self._attributes | self._delayed)
+        spelled = chirp_updates.spelled(
+            chirp_updates.sayable(found), self._ad | self._attributes | self._delayed
+        )
         for name, value in spelled.items():
             if (self._ad | self._attributes).get(name) == value:
                 self._delayed.pop(name, None)
-            elif (name in self._delayed or len(self._delayed) < telling.MOST_ATTRIBUTES) and self._may_add(
-                name
-            ):
+            elif (
+                name in self._delayed or len(self._delayed) < chirp_updates.MOST_ATTRIBUTES
+            ) and self._may_add(name):
                 self._delayed[name] = value
         self._take_delayed(last=last)
         self._tell()
@@ -147,7 +149,7 @@ class Chirping:
         for name, value in list(self._delayed.items()):
             size = len(value if isinstance(value, str) else getattr(value, "expr", ""))
             if not last:
-                if len(self._attributes) >= telling.MOST_ATTRIBUTES:
+                if len(self._attributes) >= chirp_updates.MOST_ATTRIBUTES:
                     return
                 if not self._allowance.take(message + size / _KIB, time.monotonic()):
                     return
@@ -186,11 +188,11 @@ class Chirping:
         value = _parsed(expression)
         if value is None:
             return Chirped(Trouble.INVALID_REQUEST)
-        if telling.refusal(name):
+        if chirp_updates.refusal(name):
             return Chirped(Trouble.NOT_AUTHORIZED)
-        if not telling.sayable({name: value}):
+        if not chirp_updates.sayable({name: value}):
             return Chirped(Trouble.TOO_BIG)
-        (spelled,) = telling.spelled({name: value}, self._ad | self._attributes | self._delayed)
+        (spelled,) = chirp_updates.spelled({name: value}, self._ad | self._attributes | self._delayed)
         if not self._may_add(spelled) or not self._has_room(expression):
             return Chirped(Trouble.TRY_AGAIN)
         self._attributes[spelled] = value
@@ -202,13 +204,16 @@ class Chirping:
     async def _note(self, note: str) -> Chirped:
         if not self._has_room(note):
             return Chirped(Trouble.TRY_AGAIN)
-        self._notes += telling.lines([note])
+        self._notes += chirp_updates.lines([note])
         self._tell()
         await self.settled()
         return Chirped()
 
     def _has_room(self, said: str) -> bool:
-        if len(self._notes) >= telling.MOST_NOTES or len(self._attributes) >= telling.MOST_ATTRIBUTES:
+        if (
+            len(self._notes) >= chirp_updates.MOST_NOTES
+            or len(self._attributes) >= chirp_updates.MOST_ATTRIBUTES
+        ):
             return False
         return self._allowance.take(1.0 + len(said) / _KIB, time.monotonic())
 
@@ -216,7 +221,7 @@ class Chirping:
         folded = name.lower()
         if name in self._ad or folded in self._added:
             return True
-        if len(self._added) >= telling.MOST_ATTRIBUTES:
+        if len(self._added) >= chirp_updates.MOST_ATTRIBUTES:
             return False
         self._added.add(folded)
         return True
@@ -227,7 +232,7 @@ class Chirping:
 
     async def _tell_all(self) -> None:
         while self._attributes or self._notes:
-            attributes = dict(islice(self._attributes.items(), telling.MOST_ATTRIBUTES))
+            attributes = dict(islice(self._attributes.items(), chirp_updates.MOST_ATTRIBUTES))
             told = Told(id=os.urandom(_ID_BYTES).hex(), attributes=attributes, notes=self._notes)
             self._attributes = {n: v for n, v in self._attributes.items() if n not in attributes}
             self._notes = []

@@ -23,7 +23,7 @@ from kettle_wire.commands.startd import (
     ActivationResult,
     Confirm,
 )
-from kettle_wire.work import ReportKey
+from kettle_wire.worker_reports import ReportKey
 
 _log: Final = logging.getLogger(__name__)
 _encode: Final = msgspec.msgpack.Encoder().encode

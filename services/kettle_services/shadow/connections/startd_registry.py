@@ -22,7 +22,7 @@ from kettle_wire.commands.startd import (
     Suspend,
     Suspension,
 )
-from kettle_wire.work import OutputFile
+from kettle_wire.worker_reports import OutputFile
 
 _DEADLINE_S: Final = 10.0
 """Seconds for a piece of an output file."""

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 
 from kettle.classad import NOTHING, ClassAd, EvaluationFailed, evaluate_attribute
-from kettle.transfer.checkpoints import DIRECTORY, WHERE, CheckpointError, number_of, place, refuse
-from kettle.transfer.manifest import ManifestError, is_url, items, job_plugins, leaves, name_of_url, remaps
-from kettle.transfer.placing import excluded, listed, text
+from kettle.transfer.checkpoint_manifest import DIRECTORY, WHERE, CheckpointError, number_of, place, refuse
+from kettle.transfer.file_lists import ManifestError, is_url, items, job_plugins, leaves, name_of_url, remaps
+from kettle.transfer.submit_side_paths import excluded, listed, text
 from kettle_wire.ads import Ad
-from kettle_wire.work import OutputFile
+from kettle_wire.worker_reports import OutputFile
 
 
 def check_inputs(ad: Ad) -> None:

@@ -20,10 +20,10 @@ from typing import Final
 
 import msgspec
 
-from kettle.transfer.exclude import Exclusions
-from kettle.transfer.manifest import is_inside
-from kettle.transfer.placing import Wanted, excluded, inputs
-from kettle.transfer.walk import walk
+from kettle.transfer.directory_walk import walk
+from kettle.transfer.exclusions import Exclusions
+from kettle.transfer.file_lists import is_inside
+from kettle.transfer.submit_side_paths import Wanted, excluded, inputs
 from kettle_services.shadow.domain.transfer_checks import limit
 from kettle_services.shadow.files.access import FileAccess
 from kettle_wire.ads import Ad

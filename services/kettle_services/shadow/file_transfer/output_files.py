@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from kettle.transfer.placing import STDERR, STDOUT, destination
+from kettle.transfer.submit_side_paths import STDERR, STDOUT, destination
 from kettle_services.shadow.files.access import FileAccess
 from kettle_wire.ads import Ad
-from kettle_wire.work import OutputFile
+from kettle_wire.worker_reports import OutputFile
 
 TRANSFER_OUTPUT_ERROR: Final = 12
 OUTPUT_SIZE_EXCEEDED: Final = 33

@@ -5,7 +5,7 @@ What a running job prints, in the file where its owner wants it: a copy while th
 from functools import partial
 from typing import Final
 
-from kettle.transfer.placing import STDERR, STDOUT, destination
+from kettle.transfer.submit_side_paths import STDERR, STDOUT, destination
 from kettle_services.shadow.chirp.remote_files import RemoteFiles
 from kettle_services.shadow.files.access import FileAccess
 from kettle_services.shadow.files.disk_threads import FileWork

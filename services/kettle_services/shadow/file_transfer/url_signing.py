@@ -6,9 +6,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from kettle.transfer.manifest import ManifestError, shown
-from kettle.transfer.placing import text
-from kettle.transfer.signing import ACCESS_KEY, ENDPOINT, REGION, SECRET_KEY, Key, belongs, place, signed
+from kettle.transfer.file_lists import ManifestError, shown
+from kettle.transfer.s3_signatures import (
+    ACCESS_KEY,
+    ENDPOINT,
+    REGION,
+    SECRET_KEY,
+    Key,
+    belongs,
+    place,
+    signed,
+)
+from kettle.transfer.submit_side_paths import text
 from kettle_services.shadow.files.access import FileAccess
 from kettle_wire.ads import Ad
 from kettle_wire.commands.questions import SignedUrls

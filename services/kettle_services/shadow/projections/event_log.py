@@ -15,7 +15,7 @@ import msgspec
 
 from kettle.faults import fault_point
 from kettle.userlog import Checkpoint, Line, UserLogProjector, format_of
-from kettle.userlog.rotating import RotatingLog
+from kettle.userlog.rotating_log import RotatingLog
 from kettle.userlog.routes import OneLog, Route, names_in
 from kettle_services.shadow.settings import ShadowSettings
 

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from kettle.transfer.spooled import LOG
+from kettle.transfer.spooled_jobs import LOG
 from kettle.userlog import Appender, UserLogError
 from kettle_services.shadow.files.access import FileAccess
 from kettle_services.shadow.spool.job_files import private

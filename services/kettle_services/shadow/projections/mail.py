@@ -13,8 +13,9 @@ import msgspec
 from kettle.classad import unparse
 from kettle.jobs import apply, ended, job_ads
 from kettle.jobs.ad import LATER
-from kettle.transfer.manifest import items
+from kettle.transfer.file_lists import items
 from kettle_wire.ads import Ad, Expr, Scalar
+from kettle_wire.event_expansion import expanded
 from kettle_wire.events import (
     ClusterSubmitted,
     Event,
@@ -26,7 +27,6 @@ from kettle_wire.events import (
     decode,
     encode,
 )
-from kettle_wire.expansion import expanded
 from kettle_wire.frames import Frame
 from kettle_wire.jobs import JobId
 

@@ -19,7 +19,7 @@ from email.message import EmailMessage
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from kettle.jobs.recipients import recipients
+from kettle.jobs.mail_recipients import recipients
 from kettle_services.shadow.projections.mail import Mail
 from kettle_services.shadow.settings import ShadowSettings
 

@@ -12,11 +12,11 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from kettle.transfer.checkpoints import Entry, everything, number_of, read, refuse
-from kettle.transfer.manifest import scheme_of, shown, without_secrets
+from kettle.transfer.checkpoint_manifest import Entry, everything, number_of, read, refuse
+from kettle.transfer.file_lists import scheme_of, shown, without_secrets
 from kettle.transfer.plugin import Move
+from kettle.transfer.plugin_protocol import ProtocolError, answer, question
 from kettle.transfer.plugins import MODULES
-from kettle.transfer.protocol import ProtocolError, answer, question
 from kettle_services.shadow.files.access import FileAccess, OwnFileError
 from kettle_services.shadow.spool.file_removal import remove_files
 

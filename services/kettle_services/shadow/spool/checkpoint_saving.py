@@ -10,7 +10,7 @@ from kettle_services.shadow.domain.transfer_checks import check_checkpoint, limi
 from kettle_services.shadow.file_transfer.output_files import Fetch
 from kettle_services.shadow.spool.checkpoints import Spool
 from kettle_wire.commands.shadow import Assignment
-from kettle_wire.work import Checkpointed, OutputFile
+from kettle_wire.worker_reports import Checkpointed, OutputFile
 
 _log: Final = logging.getLogger(__name__)
 _UNREADABLE: Final = "unreadable"

@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from kettle.transfer.checkpoints import DIRECTORY, WHERE
-from kettle.transfer.manifest import is_inside
-from kettle.transfer.placing import Wanted
+from kettle.transfer.checkpoint_manifest import DIRECTORY, WHERE
+from kettle.transfer.file_lists import is_inside
+from kettle.transfer.submit_side_paths import Wanted
 from kettle_services.shadow.file_transfer.output_files import Fetch, write
 from kettle_wire.jobs import JobId
-from kettle_wire.work import OutputFile
+from kettle_wire.worker_reports import OutputFile
 
 _PART: Final = ".part"
 _COMPLETE: Final = re.compile(r"([0-9]+)(?:-([0-9]+))?")

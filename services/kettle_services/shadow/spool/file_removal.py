@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from kettle.transfer.checkpoints import above
+from kettle.transfer.checkpoint_manifest import above
 from kettle.transfer.plugins.file import place as place_of
 from kettle_services.shadow.files.access import FileAccess
 

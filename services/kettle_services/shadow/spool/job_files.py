@@ -23,9 +23,9 @@ from typing import Any, Final
 
 import msgspec
 
-from kettle.transfer.manifest import is_inside
-from kettle.transfer.placing import Wanted
-from kettle.transfer.spooled import LOG
+from kettle.transfer.file_lists import is_inside
+from kettle.transfer.spooled_jobs import LOG
+from kettle.transfer.submit_side_paths import Wanted
 from kettle_services.shadow.file_transfer.input_files import MAX_FILES
 from kettle_services.shadow.files.access import FileAccess
 from kettle_wire.commands.spooling import Part, SpooledResult, SpooledResults

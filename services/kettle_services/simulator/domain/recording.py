@@ -14,6 +14,7 @@ from kettle_services.simulator.domain.period import Happening, Period, latency
 from kettle_services.simulator.domain.run_times import RunTimes
 from kettle_services.simulator.domain.submitter_sums import Arrivals
 from kettle_wire.ads import Ad
+from kettle_wire.event_expansion import expanded
 from kettle_wire.events import (
     ClaimGranted,
     ClusterSubmitted,
@@ -25,7 +26,6 @@ from kettle_wire.events import (
     PrincipalEvent,
     decode,
 )
-from kettle_wire.expansion import expanded
 from kettle_wire.frames import Entry, Frame
 
 KINDS: Final = ("schedd", "collector", "negotiator")

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Final
 
 from kettle.bus.ports import Bus, BusError, RefusedError
-from kettle.execution.attempt import AttemptId
-from kettle.execution.protocol import Question, Reply, Unanswered
+from kettle.execution.attempts.job_spec import AttemptId
+from kettle.execution.attempts.messages import Question, Reply, Unanswered
 from kettle_wire.commands.questions import Answer, Ask
 from kettle_wire.commands.shadow import ANSWER
 from kettle_wire.commands.startd import ClaimKey

@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from kettle_wire.work import Checkpointed, Exited, Failed, Report, Trouble
+from kettle_wire.worker_reports import Checkpointed, Exited, Failed, Report, Trouble
 
 TRANSFER_OUTPUT_ERROR: Final = 12
 FAILED_TO_CHECKPOINT: Final = 36

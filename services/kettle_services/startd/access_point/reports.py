@@ -13,14 +13,14 @@ from typing import Final
 import msgspec
 
 from kettle.bus.ports import Bus, BusError, RefusedError, StreamSpec
-from kettle.execution import reports
-from kettle.execution.attempt import AttemptId, StoredReport
-from kettle.execution.sandbox import remove_tree
+from kettle.execution.attempts import stored_reports
+from kettle.execution.attempts.job_spec import AttemptId, StoredReport
+from kettle.execution.sandbox.directory import remove_tree
 from kettle_services.startd.access_point.report_batches import cut, encoded, shortened
 from kettle_services.startd.domain.report_pacing import ReportPacing
 from kettle_wire.jobs import JobId
 from kettle_wire.subjects import Subjects
-from kettle_wire.work import Exited, Failed, Report, ReportKey
+from kettle_wire.worker_reports import Exited, Failed, Report, ReportKey
 
 _log: Final = logging.getLogger(__name__)
 _BATCH_BYTES: Final = 256 * 1024
@@ -115,7 +115,7 @@ class ReportDelivery:
         Without room on the disk a report waits in memory; a startd that dies with it writes the same one again.
         """
         try:
-            reports.store(self._directory, waiting.stored)
+            stored_reports.store(self._directory, waiting.stored)
             waiting.on_disk = True
         except OSError as error:
             if waiting.on_disk:
@@ -126,7 +126,7 @@ class ReportDelivery:
 
     def on_disk(self, attempt: AttemptId) -> StoredReport | None:
         """The final report of an attempt that its starter may have left."""
-        return reports.load(self._directory, attempt)
+        return stored_reports.load(self._directory, attempt)
 
     def confirm(self, keys: Iterable[ReportKey]) -> None:
         """Forget reports that are recorded, and what was kept for them."""
@@ -135,7 +135,7 @@ class ReportDelivery:
             if waiting is None:
                 continue
             attempt = waiting.stored.id
-            reports.forget(self._directory, attempt)
+            stored_reports.forget(self._directory, attempt)
             self._discard(waiting.stored)
 
     def _discard(self, stored: StoredReport) -> None:
@@ -177,9 +177,9 @@ class ReportDelivery:
         Take up what a former startd has left.  A report whose outputs are gone is worth nothing: it is forgotten, and
         its attempt counts as lost.
         """
-        for stored in reports.load_all(self._directory):
+        for stored in stored_reports.load_all(self._directory):
             if stored.sandbox and not (self._execute / stored.id.sandbox).is_dir():
-                reports.forget(self._directory, stored.id)
+                stored_reports.forget(self._directory, stored.id)
                 self.store_and_send(_lost(stored))
             else:
                 self.send_until_confirmed(stored)

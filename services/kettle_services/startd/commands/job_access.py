@@ -8,10 +8,10 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from kettle.auth.access import proves
+from kettle.auth.job_access_proof import proves
 from kettle.bus.ports import RefusedError, Served
-from kettle.execution.attempt import AttemptId
-from kettle.execution.protocol import Answer
+from kettle.execution.attempts.job_spec import AttemptId
+from kettle.execution.attempts.messages import Answer
 from kettle_services.startd.startd import Startd
 from kettle_wire.commands.access import (
     CLOSE_SESSION,

@@ -9,9 +9,9 @@ import hmac
 from collections.abc import Iterable
 from pathlib import Path
 
-from kettle.execution.attempt import AttemptId
+from kettle.execution.attempts.job_spec import AttemptId
 from kettle_wire.jobs import JobId
-from kettle_wire.work import Checkpointed, Report, ReportKey
+from kettle_wire.worker_reports import Checkpointed, Report, ReportKey
 
 
 class Checkpoints:

@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from kettle.execution.attempt import Input
+from kettle.execution.attempts.job_spec import Input
 from kettle_services.startd.file_transfer.input_download import Fetcher, InputError, NotYetError
 from kettle_wire.ads import Ad
 from kettle_wire.commands.startd import Activation, InputFile

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 from kettle.runtime import SettingsError
 from kettle.transfer.plugin import Plugin
+from kettle.transfer.plugin_protocol import ProtocolError, capabilities
 from kettle.transfer.plugins import own_plugins, xroot
-from kettle.transfer.protocol import ProtocolError, capabilities
 from kettle_services.startd.settings import StartdSettings
 from kettle_wire.ads import Ad
 

@@ -13,12 +13,12 @@ from typing import Final
 
 import msgspec
 
-from kettle.execution.containers.contained import bind
-from kettle.execution.containers.images import image_cache
+from kettle.execution.containers.images.sif import sif_program
+from kettle.execution.containers.images.sources import image_cache
+from kettle.execution.containers.job_container import bind
 from kettle.execution.containers.policy import ContainerPolicy, Found
 from kettle.execution.containers.probe import Order, Tried, longest
-from kettle.execution.containers.sif import sif_program
-from kettle.execution.linux import descendants_of, signal_process
+from kettle.execution.system.linux import descendants_of, signal_process
 from kettle.runtime import SettingsError
 from kettle_services.startd.machine import host
 from kettle_services.startd.settings import StartdSettings
@@ -116,8 +116,9 @@ def _tidy(policy: ContainerPolicy, execute: Path, stopped: threading.Event) -> N
     except OSError as error:  # a job that needs the place says what is wrong with it
         _log.warning("the unpacked images cannot be tidied up", extra={"cause": str(error)})
     if policy.engines:
-        from kettle.execution.containers import engine, stores  # few machines have one
-        from kettle.execution.containers.engine_client import EngineError, StoppedError
+        from kettle.execution.containers.images import engine_store
+        from kettle.execution.containers.runtimes import engine
+        from kettle.execution.containers.runtimes.engine_client import EngineError, StoppedError
 
         def watch() -> None:
             if stopped.is_set():
@@ -126,7 +127,7 @@ def _tidy(policy: ContainerPolicy, execute: Path, stopped: threading.Event) -> N
         try:
             for left in engine.leftovers(policy.engines, execute, watch):
                 _log.warning("a container was left and is gone now", extra={"container": left})
-            stores.tidy(policy, watch)
+            engine_store.tidy(policy, watch)
         except (EngineError, OSError) as error:
             _log.warning("what engines have for us cannot be tidied up", extra={"cause": str(error)})
 

@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from kettle.execution.nvidia import PROC
+from kettle.execution.system.nvidia import PROC
 from kettle.runtime import SettingsError
 from kettle_services.startd.domain.slots.slot import Device, attribute_of, device
 from kettle_services.startd.domain.state.resource_spelling import GPUS

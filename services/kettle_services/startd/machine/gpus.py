@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from kettle.execution.nvidia import PROC, cards
+from kettle.execution.system.nvidia import PROC, cards
 from kettle_services.startd.machine.probe_programs import ask
 from kettle_wire.ads import Ad, Scalar
 

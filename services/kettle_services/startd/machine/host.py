@@ -10,10 +10,10 @@ import stat
 from pathlib import Path
 from typing import Final
 
-from kettle.execution import programs
-from kettle.execution.attempt import Account
-from kettle.execution.sandbox import SYSTEM_EXECUTE
-from kettle.execution.spreading import spread_below
+from kettle.execution.attempts.job_spec import Account
+from kettle.execution.job_environment import helper_programs
+from kettle.execution.sandbox.directory import SYSTEM_EXECUTE
+from kettle.execution.system.directory_spreading import spread_below
 from kettle.runtime import SettingsError
 from kettle_services.startd.settings import StartdSettings
 from kettle_wire.ads import Ad
@@ -100,7 +100,7 @@ def _install(execute: Path) -> None:
     Without them a job only cannot talk with its access point: on a full disk that is no reason to offer no machine.
     """
     try:
-        programs.install(execute)
+        helper_programs.install(execute)
     except OSError as error:
         _log.warning("helper programs of jobs are not in place", extra={"cause": str(error)})
 

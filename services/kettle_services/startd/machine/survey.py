@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from kettle.classad import ClassAd, ClassAdParseError, Node, parse
-from kettle.execution.sandbox import Sandbox
+from kettle.execution.sandbox.directory import Sandbox
 from kettle.runtime import SettingsError
 from kettle_services.startd.domain.ads import slot_ad, startd_ad, weight_of
 from kettle_services.startd.domain.slots.layout import LayoutError, lay_out

@@ -8,14 +8,14 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from kettle.execution import reports
-from kettle.execution.attempt import AttemptId, JobSpec, StoredReport
-from kettle.execution.cgroup_layout import CgroupLayout
+from kettle.execution.attempts import stored_reports
+from kettle.execution.attempts.job_spec import AttemptId, JobSpec, StoredReport
+from kettle.execution.attempts.messages import Question
 from kettle.execution.containers.policy import ContainerPolicy
-from kettle.execution.jobad import long_form
-from kettle.execution.linux import boottime
-from kettle.execution.protocol import Question
-from kettle.execution.quoting import join_arguments_v2_raw
+from kettle.execution.job_environment.job_ad import long_form
+from kettle.execution.job_environment.quoting import join_arguments_v2_raw
+from kettle.execution.system.cgroup_layout import CgroupLayout
+from kettle.execution.system.linux import boottime
 from kettle_services.startd.domain.ads import slot_ad
 from kettle_services.startd.domain.policy import backfill
 from kettle_services.startd.domain.slots.slot import Slot
@@ -28,7 +28,7 @@ from kettle_services.startd.starters.pool import StarterPool
 from kettle_services.startd.starters.supervisor import StarterSupervisor
 from kettle_wire.commands.startd import ClaimKey
 from kettle_wire.jobs import JobId
-from kettle_wire.work import Report
+from kettle_wire.worker_reports import Report
 
 _log: Final = logging.getLogger(__name__)
 _LEASE_S: Final = 300.0
@@ -67,7 +67,7 @@ class Backfilling:
         self._starters = StarterSupervisor(starter_pool, self)
         self._state = settings.state_path / "backfill"
         """Its starters find no startd there: to a successor of ours they mean nothing."""
-        for directory in (reports.REPORTS, reports.DRAFTS):
+        for directory in (stored_reports.REPORTS, stored_reports.DRAFTS):
             for left in (self._state / directory).glob("*"):
                 left.unlink(missing_ok=True)
         self._running: dict[int, AttemptId] = {}
@@ -136,7 +136,7 @@ class Backfilling:
         settings, machine = self._settings, self._machine
         path, *arguments = settings.backfill_command
         size, account = machine.offered(slot), host.account(settings, _ACCOUNTS + slot.number)
-        reports.make_places(self._state)
+        stored_reports.make_places(self._state)
         return JobSpec(
             key=ClaimKey(f"backfill#{slot.number}#{time.time_ns()}", ""),
             job=JobId(0, slot.number),
@@ -204,13 +204,13 @@ class Backfilling:
     def record_exit(self, stored: StoredReport) -> None:
         """It has ended."""
         _log.info("backfill ended", extra={"attempt": stored.id.name, "how": str(stored.report.body)[:300]})
-        reports.forget(str(self._state / "reports"), stored.id)
+        stored_reports.forget(str(self._state / "reports"), stored.id)
         if stored.id not in self._evictions:
             self._end(stored.id)
 
     def starter_lost(self, attempt: AttemptId, *, ran: bool) -> None:
         """Its starter is gone: perhaps it was done, else we clean up after it."""
-        reports.forget(str(self._state / "reports"), attempt)
+        stored_reports.forget(str(self._state / "reports"), attempt)
         if ran:
             account = host.account(self._settings, _ACCOUNTS + attempt.job.proc)
             self._evictions.begin(attempt, account, partial(self._end, attempt))

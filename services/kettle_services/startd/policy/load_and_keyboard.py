@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-from kettle.execution.linux import cpu_seconds, descendants_of, terminal_of
+from kettle.execution.system.linux import cpu_seconds, descendants_of, terminal_of
 from kettle_services.startd.domain.state.claim import Now
 from kettle_services.startd.domain.state.policy_expressions import PolicyExpressions
 from kettle_wire.ads import Ad

@@ -3,11 +3,11 @@
 import asyncio
 from typing import Protocol
 
-from kettle.execution.attempt import AttemptId, JobSpec, StoredReport
-from kettle.execution.protocol import Answer, Question
+from kettle.execution.attempts.job_spec import AttemptId, JobSpec, StoredReport
+from kettle.execution.attempts.messages import Answer, Question
 from kettle_services.startd.domain.state.claim import StopOrder
 from kettle_services.startd.starters.connection import StarterConnection
-from kettle_wire.work import Report
+from kettle_wire.worker_reports import Report
 
 
 class AttemptListener(Protocol):

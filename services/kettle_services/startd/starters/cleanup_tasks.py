@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from kettle.execution.attempt import Account, AttemptId
-from kettle.execution.cgroup_layout import CgroupLayout
-from kettle.execution.cgroups import Cgroup
+from kettle.execution.attempts.job_spec import Account, AttemptId
 from kettle.execution.containers.policy import ContainerPolicy, Found
+from kettle.execution.system.cgroup import Cgroup
+from kettle.execution.system.cgroup_layout import CgroupLayout
 from kettle_services.startd.starters import orphan_cleanup
 
 _log: Final = logging.getLogger(__name__)

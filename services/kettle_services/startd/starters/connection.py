@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from kettle.execution.protocol import Frames, ToStartd, ToStarter, decode_to_startd, frame, receive
+from kettle.execution.attempts.messages import Frames, ToStartd, ToStarter, decode_to_startd, frame, receive
 
 _log: Final = logging.getLogger(__name__)
 _MUCH: Final = 1024 * 1024

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import msgspec
 
-from kettle.execution.attempt import ChirpPolicy, Input, JobHooks, JobSpec
-from kettle.execution.cgroup_layout import CgroupLayout
+from kettle.execution.attempts.job_spec import ChirpPolicy, Input, JobHooks, JobSpec
 from kettle.execution.containers.policy import ContainerPolicy
-from kettle.execution.jobad import long_form
-from kettle.execution.linux import boottime
+from kettle.execution.job_environment.job_ad import long_form
+from kettle.execution.system.cgroup_layout import CgroupLayout
+from kettle.execution.system.linux import boottime
 from kettle.transfer.plugin import Plugin
 from kettle_services.startd.domain.ads import claim_ad, question
 from kettle_services.startd.domain.state.claim import Claim, Now

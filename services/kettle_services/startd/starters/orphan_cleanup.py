@@ -14,13 +14,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from kettle.execution.attempt import Account
-from kettle.execution.cgroup_layout import CgroupLayout
-from kettle.execution.cgroups import Cgroup
-from kettle.execution.containers.box import AREA, MARK
+from kettle.execution.attempts.job_spec import Account
 from kettle.execution.containers.policy import Found
-from kettle.execution.linux import signal_process, start_time
-from kettle.execution.sandbox import remove_tree
+from kettle.execution.containers.runtimes.runtime import AREA, MARK
+from kettle.execution.sandbox.directory import remove_tree
+from kettle.execution.system.cgroup import Cgroup
+from kettle.execution.system.cgroup_layout import CgroupLayout
+from kettle.execution.system.linux import signal_process, start_time
 
 _log: Final = logging.getLogger(__name__)
 _FIRST_PAUSE_S: Final = 0.005
@@ -84,8 +84,8 @@ def _end(
 
 
 def _removed(engines: Sequence[Found], sandbox: str, leaving: Callable[[], bool]) -> bool:
-    from kettle.execution.containers.engine import remove_containers  # few machines have one
-    from kettle.execution.containers.engine_client import StoppedError
+    from kettle.execution.containers.runtimes.engine import remove_containers  # few machines have one
+    from kettle.execution.containers.runtimes.engine_client import StoppedError
 
     def watch() -> None:
         if leaving():

@@ -13,9 +13,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol
 
-from kettle.execution.protocol import SOCKET
-from kettle.execution.zygote_process import Zygote
-from kettle.runtime import open_files
+from kettle.execution.attempts.messages import SOCKET
+from kettle.execution.processes.zygote_client import Zygote
+from kettle.runtime import open_file_limit
 
 _log: Final = logging.getLogger(__name__)
 _FIRST_PAUSE_S: Final = 0.05
@@ -195,7 +195,7 @@ class ZygoteStarterPool:
 
     def _spawn(self) -> None:
         self._zygote = Zygote(str(self._execute), lifeline_fd=self._lifeline_fd)
-        open_files.restore(self._zygote.pid)  # starters and their jobs need no more than we were given
+        open_file_limit.restore(self._zygote.pid)  # starters and their jobs need no more than we were given
         self._loop.add_reader(self._zygote.socket, self._ended)
 
     def _ended(self) -> None:

@@ -13,9 +13,8 @@ from typing import Final
 
 import msgspec
 
-from kettle.execution.attempt import AttemptId, JobSpec
-from kettle.execution.linux import signal_process, start_time
-from kettle.execution.protocol import (
+from kettle.execution.attempts.job_spec import AttemptId, JobSpec
+from kettle.execution.attempts.messages import (
     Answer,
     Asked,
     Continue,
@@ -31,6 +30,7 @@ from kettle.execution.protocol import (
     Suspend,
     ToStartd,
 )
+from kettle.execution.system.linux import signal_process, start_time
 from kettle_services.startd.domain.state.claim import RunningAttempt, StopOrder
 from kettle_services.startd.starters.attempt import AttemptListener, SupervisedAttempt
 from kettle_services.startd.starters.connection import StarterConnection

@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from kettle.execution import reports
+from kettle.execution.attempts import stored_reports
 from kettle_services.startd.domain.state.changes import Change
 
 _LENGTH: Final = struct.Struct("!I")
@@ -117,12 +117,12 @@ def lock_state(state: Path) -> int:
     Raises:
         BlockingIOError: another startd has it.
     """
-    reports.make_places(state)
+    stored_reports.make_places(state)
     fd = os.open(state / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(fd)
         raise
-    reports.clear_drafts(state)
+    stored_reports.clear_drafts(state)
     return fd

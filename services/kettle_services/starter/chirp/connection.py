@@ -5,8 +5,8 @@ import socket
 from collections.abc import Callable
 from typing import Any, Final
 
-from kettle.execution.attempt import ChirpPolicy
-from kettle.execution.linux import boottime
+from kettle.execution.attempts.job_spec import ChirpPolicy
+from kettle.execution.system.linux import boottime
 from kettle_services.starter.chirp.conversation import (
     AskSubmitSide,
     Delayed,

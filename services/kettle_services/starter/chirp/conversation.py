@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
-from kettle.execution.attempt import ChirpPolicy
-from kettle.execution.jobad import JobAd, old_form
+from kettle.execution.attempts.job_spec import ChirpPolicy
+from kettle.execution.job_environment.job_ad import JobAd, old_form
 from kettle_services.starter.chirp.syntax import NoSuchRequestError, integer, natural, words
 from kettle_wire.commands import questions
 from kettle_wire.commands.chirp import (
@@ -204,7 +204,7 @@ class Dialogue:
     # -- the queue ---------------------------------------------------------------------------------------------------
 
     def _on_pool(self, role: str, name: str, verb: str, length: int) -> Talk:
-        """A request of Kettle's own beside the protocol: see `kettle.bus.from_job`."""
+        """A request of Kettle's own beside the protocol: see `kettle.bus.job_connection`."""
         if length > questions.COMMAND:
             raise HangUpError  # it is on its way, and not to be taken in
         body: bytes = yield ReadBytes(length)

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from kettle.execution.attempt import ChirpPolicy, Input, JobSpec
-from kettle.execution.jobad import JobAd
-from kettle.execution.linux import boottime
-from kettle.execution.programs import bring
-from kettle.execution.protocol import Reply, Unanswered
-from kettle.execution.sandbox import Sandbox
+from kettle.execution.attempts.job_spec import ChirpPolicy, Input, JobSpec
+from kettle.execution.attempts.messages import Reply, Unanswered
+from kettle.execution.job_environment.helper_programs import bring
+from kettle.execution.job_environment.job_ad import JobAd
+from kettle.execution.sandbox.directory import Sandbox
+from kettle.execution.system.linux import boottime
 from kettle.jobs import pool_access
 from kettle_wire.commands.chirp import Chirped, CloseFile, OpenFile, Trouble, Wish
 from kettle_wire.commands.questions import Command, Commanded

@@ -9,8 +9,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
-from kettle.execution.jobad import JobAd
-from kettle.execution.sandbox import Mark, Sandbox
+from kettle.execution.job_environment.job_ad import JobAd
+from kettle.execution.sandbox.directory import Mark, Sandbox
 from kettle_wire.jobs import JobId
 
 _NAME: Final = re.compile(r"core(\.[0-9]+)?")

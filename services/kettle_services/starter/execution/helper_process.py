@@ -9,8 +9,8 @@ import sys
 from collections.abc import Callable
 from typing import Final, NoReturn
 
-from kettle.execution.attempt import Account
-from kettle.execution.cgroups import Cgroup
+from kettle.execution.attempts.job_spec import Account
+from kettle.execution.system.cgroup import Cgroup
 
 _FIRST_FREE: Final = 3
 _OUTCOME_BYTES: Final = 1 << 16

@@ -11,8 +11,8 @@ import signal
 from contextlib import suppress
 from typing import Final
 
-from kettle.execution.cgroups import Cgroup
-from kettle.execution.linux import cpu_seconds, descendants_of, resident_kib
+from kettle.execution.system.cgroup import Cgroup
+from kettle.execution.system.linux import cpu_seconds, descendants_of, resident_kib
 
 _MOST_LOOKS: Final = 100
 """

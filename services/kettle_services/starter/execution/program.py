@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from kettle.execution.attempt import JobSpec
+from kettle.execution.attempts.job_spec import JobSpec
 from kettle.execution.containers.policy import ContainerError
-from kettle.execution.environment import job_environment
-from kettle.execution.jobad import JobAd
-from kettle.execution.outputs import STDERR, STDOUT
-from kettle.execution.process import Program
-from kettle.execution.quoting import split_arguments_v1, split_arguments_v2_raw
+from kettle.execution.job_environment.job_ad import JobAd
+from kettle.execution.job_environment.quoting import split_arguments_v1, split_arguments_v2_raw
+from kettle.execution.job_environment.variables import job_environment
+from kettle.execution.processes.launch import Program
+from kettle.execution.sandbox.output_files import STDERR, STDOUT
 
 if TYPE_CHECKING:
-    from kettle.execution.containers.contained import Contained
+    from kettle.execution.containers.job_container import Contained
     from kettle.execution.containers.request import Request
 
 IWD_ERROR: Final = 14
@@ -34,7 +34,7 @@ def container_of(spec: JobSpec, job: JobAd, sandbox: str) -> "tuple[Request, Con
     if not job.transfers:
         raise ContainerError("a container does not see the file system that the job shares", code=IWD_ERROR)
     # Only now: most jobs want none, and a starter pays for every page.
-    from kettle.execution.containers.contained import Contained
+    from kettle.execution.containers.job_container import Contained
     from kettle.execution.containers.request import container_request
 
     request = container_request(job, spec.containers, sandbox)

@@ -5,7 +5,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
-from kettle.execution.jobad import JobAd
+from kettle.execution.job_environment.job_ad import JobAd
 
 _LEAST: Final = 1 << 20
 """Bytes: it is our own limit, too, until the program is there."""

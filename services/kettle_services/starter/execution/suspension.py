@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from kettle_services.starter.execution.process_tree import ProcessTree
-from kettle_wire.work import Body, Continued, Report, Suspended
+from kettle_wire.worker_reports import Body, Continued, Report, Suspended
 
 
 class JobSuspension:

@@ -8,11 +8,11 @@ from typing import Final, Protocol
 
 import msgspec
 
-from kettle.execution.attempt import Input
-from kettle.execution.jobad import JobAd
-from kettle.execution.outputs import Results, take
-from kettle.execution.sandbox import Sandbox, acting_as
-from kettle.transfer.checkpoints import (
+from kettle.execution.attempts.job_spec import Input
+from kettle.execution.job_environment.job_ad import JobAd
+from kettle.execution.sandbox.directory import Sandbox, acting_as
+from kettle.execution.sandbox.output_files import Results, take
+from kettle.transfer.checkpoint_manifest import (
     DIRECTORY,
     WHERE,
     manifest_name,
@@ -23,7 +23,7 @@ from kettle.transfer.checkpoints import (
 )
 from kettle.transfer.plugin import Move
 from kettle_services.starter.file_transfer.plugin_process import TransferError
-from kettle_wire.work import OutputFile
+from kettle_wire.worker_reports import OutputFile
 
 FAILED_TO_CHECKPOINT: Final = 36
 _INPUT_ERROR: Final = 13

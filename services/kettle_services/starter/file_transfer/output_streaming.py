@@ -12,11 +12,11 @@ from typing import Final
 
 import msgspec
 
-from kettle.execution.jobad import JobAd
-from kettle.execution.linux import boottime
-from kettle.execution.outputs import STDERR, STDOUT
-from kettle.execution.protocol import Reply, Unanswered
-from kettle.execution.sandbox import Sandbox, acting_as
+from kettle.execution.attempts.messages import Reply, Unanswered
+from kettle.execution.job_environment.job_ad import JobAd
+from kettle.execution.sandbox.directory import Sandbox, acting_as
+from kettle.execution.sandbox.output_files import STDERR, STDOUT
+from kettle.execution.system.linux import boottime
 from kettle_wire.commands.chirp import Chirped, Trouble
 from kettle_wire.commands.questions import STREAM_PIECE, Question, Stream, StreamPiece
 

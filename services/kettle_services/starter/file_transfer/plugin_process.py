@@ -7,11 +7,11 @@ from typing import Final
 
 import msgspec
 
-from kettle.execution.attempt import JobSpec
-from kettle.execution.cgroups import Cgroup
-from kettle.execution.environment import job_environment
-from kettle.execution.jobad import JobAd
-from kettle.transfer.manifest import ManifestError, job_plugins, name_of_url
+from kettle.execution.attempts.job_spec import JobSpec
+from kettle.execution.job_environment.job_ad import JobAd
+from kettle.execution.job_environment.variables import job_environment
+from kettle.execution.system.cgroup import Cgroup
+from kettle.transfer.file_lists import ManifestError, job_plugins, name_of_url
 from kettle.transfer.plugin import Move, Moved, Order, Plugin
 from kettle_services.starter.execution.helper_process import HelperProcess
 
@@ -121,7 +121,7 @@ def _brought(job: JobAd, sandbox: str) -> list[Plugin]:
 def _load(order: Order) -> None:
     """In that process, while it may read our modules."""
     # Only now: most jobs move nothing by URL, and a starter pays for every page as long as its job runs.
-    importlib.import_module("kettle.transfer.running")
+    importlib.import_module("kettle.transfer.plugin_runs")
     for plugin in order.plugins:
         if plugin.ours:
             importlib.import_module(plugin.path)
@@ -130,8 +130,8 @@ def _load(order: Order) -> None:
 def _moved(order: Order, spec: JobSpec, owner: str, become: Callable[[], None]) -> bytes:
     from pathlib import Path
 
-    from kettle.transfer.running import carry_out, through_cache
-    from kettle.transfer.urlcache import UrlCache, cacheable
+    from kettle.transfer.plugin_runs import carry_out, through_cache
+    from kettle.transfer.url_cache import UrlCache, cacheable
 
     own = not order.upload and not order.manifest
     if spec.url_cache_mib and own and (wanted := cacheable(order.moves, order.plugins)):

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 
 import msgspec
 
-from kettle.execution.attempt import JobSpec
-from kettle.execution.jobad import JobAd
-from kettle.execution.protocol import Reply
+from kettle.execution.attempts.job_spec import JobSpec
+from kettle.execution.attempts.messages import Reply
+from kettle.execution.job_environment.job_ad import JobAd
 from kettle.transfer.plugin import Move
 from kettle_services.starter.file_transfer.signed_urls import Signing
 from kettle_services.starter.submit_side_questions import SubmitSideQuestions
 from kettle_wire.events.job import Transfer
-from kettle_wire.work import Exited, Started
+from kettle_wire.worker_reports import Exited, Started
 
 
 class Transfers:

@@ -9,11 +9,11 @@ from typing import Final
 
 import msgspec
 
-from kettle.execution.attempt import JobSpec
-from kettle.execution.jobad import JobAd
-from kettle.execution.linux import boottime
-from kettle.execution.protocol import Reply, Unanswered
-from kettle.transfer.manifest import shown
+from kettle.execution.attempts.job_spec import JobSpec
+from kettle.execution.attempts.messages import Reply, Unanswered
+from kettle.execution.job_environment.job_ad import JobAd
+from kettle.execution.system.linux import boottime
+from kettle.transfer.file_lists import shown
 from kettle.transfer.plugin import Move, chosen
 from kettle_services.starter.file_transfer.plugin_process import TransferError, plugins_of
 from kettle_services.starter.submit_side_questions import SubmitSideQuestions

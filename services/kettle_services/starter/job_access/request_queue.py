@@ -7,17 +7,17 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from kettle.execution.attempt import JobSpec
-from kettle.execution.cgroups import Cgroup
-from kettle.execution.jobad import JobAd
-from kettle.execution.protocol import Answer, Asked
-from kettle.execution.sandbox import Sandbox
+from kettle.execution.attempts.job_spec import JobSpec
+from kettle.execution.attempts.messages import Answer, Asked
+from kettle.execution.job_environment.job_ad import JobAd
+from kettle.execution.sandbox.directory import Sandbox
+from kettle.execution.system.cgroup import Cgroup
 from kettle_services.starter.execution.process_tree import ProcessTree
 
 if TYPE_CHECKING:
     import select
 
-    from kettle.execution.containers.contained import Contained
+    from kettle.execution.containers.job_container import Contained
     from kettle_services.starter.job_access.requests import AccessRequests
 
 

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from kettle.execution.attempt import JobSpec
-from kettle.execution.beneath import open_beneath, open_place
-from kettle.execution.beside import beside
-from kettle.execution.cgroups import Cgroup
-from kettle.execution.jobad import JobAd
-from kettle.execution.outputs import STDERR, STDOUT
-from kettle.execution.process import Program
-from kettle.execution.protocol import Answer, Asked
-from kettle.execution.quoting import QuotingError
-from kettle.execution.sandbox import Sandbox, acting_as
+from kettle.execution.attempts.job_spec import JobSpec
+from kettle.execution.attempts.messages import Answer, Asked
+from kettle.execution.job_environment.job_ad import JobAd
+from kettle.execution.job_environment.quoting import QuotingError
+from kettle.execution.processes.launch import Program
+from kettle.execution.processes.side_program import beside
+from kettle.execution.sandbox.directory import Sandbox, acting_as
+from kettle.execution.sandbox.output_files import STDERR, STDOUT
+from kettle.execution.sandbox.safe_open import open_beneath, open_place
+from kettle.execution.system.cgroup import Cgroup
 from kettle_services.starter.execution.process_tree import ProcessTree
 from kettle_services.starter.execution.program import program_of
 from kettle_services.starter.job_access.sessions import SessionError, Sessions
@@ -38,7 +38,7 @@ from kettle_wire.commands.access import (
 if TYPE_CHECKING:
     import select
 
-    from kettle.execution.containers.contained import Contained
+    from kettle.execution.containers.job_container import Contained
 
 _SHELL: Final = "/bin/sh"
 _STREAMS: Final = {STDOUT: "Out", STDERR: "Err"}

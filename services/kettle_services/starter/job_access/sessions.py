@@ -17,10 +17,10 @@ from typing import Final
 
 import msgspec
 
-from kettle.execution.beside import Birth, BirthError
-from kettle.execution.linux import boottime, descendants_of
-from kettle.execution.process import Program
-from kettle.execution.sandbox import acting_as
+from kettle.execution.processes.launch import Program
+from kettle.execution.processes.side_program import Birth, BirthError
+from kettle.execution.sandbox.directory import acting_as
+from kettle.execution.system.linux import boottime, descendants_of
 from kettle_services.starter.execution.process_tree import ProcessTree
 from kettle_wire.commands.access import (
     LONGEST_LOOK,

@@ -1,11 +1,11 @@
 """What a starter says of its attempt, and how much the attempt has used so far."""
 
-from kettle.execution.attempt import JobSpec
-from kettle.execution.linux import boottime
-from kettle.execution.sandbox import Sandbox
+from kettle.execution.attempts.job_spec import JobSpec
+from kettle.execution.sandbox.directory import Sandbox
+from kettle.execution.system.linux import boottime
 from kettle_services.starter.execution.process_tree import ProcessTree
 from kettle_wire.events.job import Usage
-from kettle_wire.work import Body, Report
+from kettle_wire.worker_reports import Body, Report
 
 
 class ReportComposer:

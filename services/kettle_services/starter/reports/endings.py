@@ -7,14 +7,14 @@ from typing import Final
 import msgspec
 
 from kettle.execution.containers.policy import ContainerError
-from kettle.execution.jobad import FIRST_VACATE, JobAd
-from kettle.execution.outputs import Results, TooManyResultsError
-from kettle.execution.process import LaunchError, Step
-from kettle.execution.quoting import QuotingError
+from kettle.execution.job_environment.job_ad import FIRST_VACATE, JobAd
+from kettle.execution.job_environment.quoting import QuotingError
+from kettle.execution.processes.launch import LaunchError, Step
+from kettle.execution.sandbox.output_files import Results, TooManyResultsError
 from kettle.jobs.durations import exceeded
 from kettle_services.starter.file_transfer.plugin_process import TransferError
 from kettle_wire.events.job import Usage
-from kettle_wire.work import Exited, Failed, Trouble
+from kettle_wire.worker_reports import Exited, Failed, Trouble
 
 _LAUNCH_CODES: Final[dict[Step, int]] = {"program": 6, "directory": 14, "input": 8, "output": 7, "error": 7}
 """HoldReasonCode by the step that failed; the other steps are the machine's fault, not the job's."""

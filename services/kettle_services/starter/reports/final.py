@@ -9,16 +9,16 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from kettle.execution.attempt import StoredReport
-from kettle.execution.cgroups import Cgroup
-from kettle.execution.protocol import Hello
-from kettle.execution.reports import Draft
-from kettle.execution.sandbox import Sandbox, release_execute
+from kettle.execution.attempts.job_spec import StoredReport
+from kettle.execution.attempts.messages import Hello
+from kettle.execution.attempts.stored_reports import Draft
+from kettle.execution.sandbox.directory import Sandbox, release_execute
+from kettle.execution.system.cgroup import Cgroup
 from kettle_services.starter.execution.process_tree import ProcessTree
 from kettle_services.starter.reports.startd_connection import StartdConnection
 
 if TYPE_CHECKING:
-    from kettle.execution.containers.contained import Contained
+    from kettle.execution.containers.job_container import Contained
 
 EXIT_ORPHANED: Final = 70
 _FIRST_PAUSE_S: Final = 0.1

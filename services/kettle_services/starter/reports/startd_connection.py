@@ -11,8 +11,7 @@ from typing import Final
 
 import msgspec
 
-from kettle.execution.linux import boottime
-from kettle.execution.protocol import (
+from kettle.execution.attempts.messages import (
     SOCKET,
     Frames,
     Hello,
@@ -23,6 +22,7 @@ from kettle.execution.protocol import (
     frame,
     receive,
 )
+from kettle.execution.system.linux import boottime
 
 _FIRST_RETRY_S: Final = 0.05
 _LAST_RETRY_S: Final = 2.0

@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kettle.testing.container_engines import engine
-from kettle.testing.images import busybox_root, missing, tar_of
+from kettle.testing.container_images import busybox_root, missing, tar_of
+from kettle.testing.servers.container_engines import engine
 from kettle.testing.submit_side import SubmitSide
 from kettle.testing.worker import WorkerPool
 from kettle_services.startd.settings import StartdSettings

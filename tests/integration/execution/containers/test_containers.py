@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from kettle.testing.images import busybox_root, docker_archive, oci_layout, tar_of
+from kettle.testing.container_images import busybox_root, docker_archive, oci_layout, tar_of
 from kettle.testing.submit_side import SubmitSide, inline, output, script
 from kettle.testing.worker import WorkerPool
 from kettle_services.startd.starters import orphan_cleanup
 from kettle_wire.ads import Expr, Scalar
 from kettle_wire.commands.startd import DEACTIVATE, Deactivate, Deactivation
-from kettle_wire.work import Continued, Exited, Failed, Started, Suspended
+from kettle_wire.worker_reports import Continued, Exited, Failed, Started, Suspended
 
 from .wanted import ONE, PLAIN, inside
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from kettle.execution.containers.engine import label as engine_label
-from kettle.execution.linux import parent_of
-from kettle.testing.images import busybox_root, docker_archive, tar_of
+from kettle.execution.containers.runtimes.engine import label as engine_label
+from kettle.execution.system.linux import parent_of
+from kettle.testing.container_images import busybox_root, docker_archive, tar_of
 from kettle.testing.submit_side import SubmitSide, output
 from kettle.testing.worker import WorkerPool
-from kettle_wire.work import Failed, Started
+from kettle_wire.worker_reports import Failed, Started
 
 from .wanted import DOCKER, ENGINE, asked, inside
 

@@ -15,7 +15,7 @@ from kettle.testing.worker import WorkerPool
 from kettle_services.startd.settings import StartdSettings
 from kettle_services.startd.wiring import running
 from kettle_wire.commands.startd import DEACTIVATE, Deactivate, Deactivation
-from kettle_wire.work import Failed
+from kettle_wire.worker_reports import Failed
 
 from .wanted import ENGINES, ONE, PLAIN, inside
 

@@ -1,16 +1,9 @@
 """Version 1 of HTCondor's module `classad`, on Kettle; names only."""
 
-from kettle.bindings.errors import (
-    ClassAdEvaluationError,
-    ClassAdException,
-    ClassAdParseError,
-    ClassAdValueError,
+from kettle.bindings.ad_parsing import (
+    ParserType,
 )
-from kettle.bindings.expressions import (
-    quote,
-    unquote,
-)
-from kettle.bindings.first_classad import (
+from kettle.bindings.classad_v1 import (
     Attribute,
     ClassAd,
     ExprTree,
@@ -24,8 +17,15 @@ from kettle.bindings.first_classad import (
     register,
     registerLibrary,
 )
-from kettle.bindings.reading import (
-    ParserType,
+from kettle.bindings.errors import (
+    ClassAdEvaluationError,
+    ClassAdException,
+    ClassAdParseError,
+    ClassAdValueError,
+)
+from kettle.bindings.expressions import (
+    quote,
+    unquote,
 )
 from kettle.bindings.values import (
     Value,

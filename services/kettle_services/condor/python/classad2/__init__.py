@@ -1,5 +1,11 @@
 """HTCondor's module `classad2`, on Kettle; names only."""
 
+from kettle.bindings.ad_parsing import (
+    ParserType,
+    parseAds,
+    parseNext,
+    parseOne,
+)
 from kettle.bindings.ads import (
     ClassAd,
 )
@@ -10,12 +16,6 @@ from kettle.bindings.expressions import (
     ExprTree,
     quote,
     unquote,
-)
-from kettle.bindings.reading import (
-    ParserType,
-    parseAds,
-    parseNext,
-    parseOne,
 )
 from kettle.bindings.values import (
     Value,

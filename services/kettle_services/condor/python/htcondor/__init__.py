@@ -43,10 +43,7 @@ from kettle.bindings.errors import (
     HTCondorTypeError,
     HTCondorValueError,
 )
-from kettle.bindings.event_log import (
-    JobEvent,
-)
-from kettle.bindings.first_schedd import (
+from kettle.bindings.htcondor_v1 import (
     Collector,
     JobEventLog,
     Negotiator,
@@ -57,10 +54,10 @@ from kettle.bindings.first_schedd import (
     Transaction,
     poll,
 )
-from kettle.bindings.knobs import (
-    param,
+from kettle.bindings.job_event_log import (
+    JobEvent,
 )
-from kettle.bindings.loose import (
+from kettle.bindings.module_functions import (
     disable_debug,
     enable_debug,
     enable_log,
@@ -72,7 +69,10 @@ from kettle.bindings.loose import (
     set_ready_state,
     set_subsystem,
 )
-from kettle.bindings.submitted import (
+from kettle.bindings.param import (
+    param,
+)
+from kettle.bindings.submit_result import (
     SubmitResult,
 )
 from kettle.bindings.versions import (

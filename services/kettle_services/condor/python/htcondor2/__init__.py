@@ -11,9 +11,6 @@ from kettle.bindings.daemons import (
     SecurityContext,
     Startd,
 )
-from kettle.bindings.descriptions import (
-    Submit,
-)
 from kettle.bindings.enumerations import (
     AdType,
     AdTypes,
@@ -44,14 +41,11 @@ from kettle.bindings.enumerations import (
 from kettle.bindings.errors import (
     HTCondorException,
 )
-from kettle.bindings.event_log import (
+from kettle.bindings.job_event_log import (
     JobEvent,
     JobEventLog,
 )
-from kettle.bindings.knobs import (
-    param,
-)
-from kettle.bindings.loose import (
+from kettle.bindings.module_functions import (
     disable_debug,
     enable_debug,
     enable_log,
@@ -63,10 +57,16 @@ from kettle.bindings.loose import (
     set_ready_state,
     set_subsystem,
 )
+from kettle.bindings.param import (
+    param,
+)
 from kettle.bindings.schedd import (
     Schedd,
 )
-from kettle.bindings.submitted import (
+from kettle.bindings.submit_description import (
+    Submit,
+)
+from kettle.bindings.submit_result import (
     SubmitResult,
 )
 from kettle.bindings.versions import (

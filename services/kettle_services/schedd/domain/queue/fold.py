@@ -25,6 +25,7 @@ from kettle_services.schedd.domain.queue.runnable import Order, Runnable
 from kettle_services.schedd.domain.submission.cluster import Cluster, cluster_of
 from kettle_services.schedd.domain.submission.departed import DepartedJobs
 from kettle_wire.ads import Ad
+from kettle_wire.event_expansion import stream_of_cluster
 from kettle_wire.events import (
     ClaimEnded,
     ClaimGranted,
@@ -43,7 +44,6 @@ from kettle_wire.events import (
     Usage,
     decode,
 )
-from kettle_wire.expansion import stream_of_cluster
 from kettle_wire.flocking import pool_of
 from kettle_wire.jobs import JobId
 

@@ -9,8 +9,8 @@ from typing import Final
 import msgspec
 
 from kettle_services.schedd.domain.queue.fold import job_stream
+from kettle_wire.event_expansion import stream_of_cluster
 from kettle_wire.events import Event, JobEvent, JobsChanged, Procs, encode, tag_of
-from kettle_wire.expansion import stream_of_cluster
 from kettle_wire.jobs import JobId
 
 FEWEST: Final = 8

@@ -15,8 +15,8 @@ from kettle_services.schedd.domain.queue.entry import FRESH, QueuedJob, by_hand
 from kettle_services.schedd.domain.queue.fold import JOB_EVENTS, Queue, Unfit, job_of_stream
 from kettle_services.schedd.domain.submission.departed import DepartedJobs
 from kettle_wire import events, frames
+from kettle_wire.event_expansion import expanded
 from kettle_wire.events import ClaimEnded, ClaimGranted, ClusterSubmitted, FactoryEvent, JobEvent
-from kettle_wire.expansion import expanded
 from kettle_wire.frames import Frame
 from kettle_wire.jobs import JobId
 

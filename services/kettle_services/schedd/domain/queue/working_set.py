@@ -10,8 +10,8 @@ from kettle_services.schedd.domain.jobs.factory import Factory
 from kettle_services.schedd.domain.queue.entry import QueuedJob
 from kettle_services.schedd.domain.queue.fold import LEFT, NEWEST, Queue, Unfit, job_of_stream
 from kettle_services.schedd.domain.submission.departed import DepartedJobs
+from kettle_wire.event_expansion import STREAM
 from kettle_wire.events import ClaimGranted, ClusterSubmitted, Event, decode
-from kettle_wire.expansion import STREAM
 
 _decode_entry: Final = msgspec.msgpack.Decoder(QueuedJob).decode
 _decode_factory: Final = msgspec.msgpack.Decoder(Factory).decode

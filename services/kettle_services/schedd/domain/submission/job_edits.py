@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from kettle.jobs.editing import MOST_ATTRIBUTES, refusal
+from kettle.jobs.editable_attributes import MOST_ATTRIBUTES, refusal
 from kettle_services.schedd.domain.submission import validation
 from kettle_services.schedd.domain.submission.validation import Unacceptable
 from kettle_wire.ads import Ad, Scalar

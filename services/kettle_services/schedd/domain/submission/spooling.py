@@ -5,12 +5,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from kettle.jobs.on_hold import on_hold
-from kettle.jobs.submitted import CLUSTER_MACRO
-from kettle.transfer.manifest import ManifestError, is_url, remaps
-from kettle.transfer.placing import NULL, STDERR, STDOUT
-from kettle.transfer.signing import ACCESS_KEY, SECRET_KEY
-from kettle.transfer.spooled import HELD_FOR, PLACES, PREFIX, RELEASED_FOR
+from kettle.jobs.submitted_ad import CLUSTER_MACRO
+from kettle.jobs.submitted_on_hold import on_hold
+from kettle.transfer.file_lists import ManifestError, is_url, remaps
+from kettle.transfer.s3_signatures import ACCESS_KEY, SECRET_KEY
+from kettle.transfer.spooled_jobs import HELD_FOR, PLACES, PREFIX, RELEASED_FOR
+from kettle.transfer.submit_side_paths import NULL, STDERR, STDOUT
 from kettle_services.schedd.domain.jobs.factory import asked
 from kettle_services.schedd.domain.jobs.job import Job
 from kettle_services.schedd.domain.jobs.leave_in_queue import ATTRIBUTE

@@ -10,8 +10,8 @@ from typing import Final, cast
 import msgspec
 
 from kettle.classad import ClassAdError, parse
-from kettle.jobs.concurrency import LimitsError, limits_of
-from kettle.jobs.on_hold import HELD
+from kettle.jobs.concurrency_limits import LimitsError, limits_of
+from kettle.jobs.submitted_on_hold import HELD
 from kettle_services.schedd.domain.jobs.factory import asked
 from kettle_services.schedd.domain.jobs.universes import CARRIED_OUT
 from kettle_services.schedd.domain.negotiation.concurrency_limits import ATTRIBUTE

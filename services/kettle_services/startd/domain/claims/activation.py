@@ -17,7 +17,7 @@ from kettle_services.startd.domain.state.claim import Claim, Now, RunningAttempt
 from kettle_services.startd.domain.state.machine import Machine
 from kettle_wire.ads import Ad
 from kettle_wire.commands.startd import NOT_KNOWN, Activation, ActivationResult, Deactivation, Suspension
-from kettle_wire.work import Exited, Failed, Report
+from kettle_wire.worker_reports import Exited, Failed, Report
 
 BAD_REQUEST, NO_MATCH, STILL_CLEANING, WORKLIFE_EXPIRED = 1026, 1027, 1028, 1029
 NOT_IDLE, NOT_FOUND, UNHEALTHY = 1032, 1034, 1036

@@ -6,7 +6,7 @@ from typing import Literal
 import msgspec
 
 from kettle.classad import FOREIGN_STEPS, Context
-from kettle.execution.attempt import AttemptId
+from kettle.execution.attempts.job_spec import AttemptId
 from kettle_services.startd.domain.slots.resources import Resources
 from kettle_services.startd.domain.slots.slot import LOCAL
 from kettle_wire.ads import Ad

@@ -1,0 +1,240 @@
+"""
+Answers commands: one endpoint per verb of the NATS services API, one task per request.
+
+The caller is who its subject says: the server lets nobody publish under another's name. Parts of large messages come to
+a place of their own (see `kettle.bus.large_messages`), which is opened when there is a first one.
+"""
+
+import asyncio
+import gc
+import logging
+import secrets
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import partial
+from typing import Any, Final, cast
+
+import msgspec
+
+from kettle.bus.large_messages import Depot, Limits, Whole, too_large
+from kettle.bus.large_requests import PLACE, Parcel
+from kettle.bus.nats_connection import Connection
+from kettle.bus.nats_driver import ERROR_CODE_HEADER, ERROR_HEADER, Msg, Request, errors, micro
+from kettle.bus.ports import BusError, BusUnavailableError, RefusedError, Served
+from kettle_wire.endpoint import Refusal
+from kettle_wire.identity import Identity
+from kettle_wire.subjects import Subjects
+
+CONCURRENT: Final = 4096
+"""Requests in hand at once; more are refused with code `busy`."""
+IN_HAND_BYTES: Final = 256 * 1024 * 1024
+"""Bytes of them; the same."""
+
+COLLECTED: Final = 256 * 1024
+"""Bytes of a request from which on it is read without the collector."""
+
+ASIDE: Final = 512
+"""How many of them may be of endpoints that are for anybody."""
+
+BUSY_MS: Final = 200
+"""When to try again then."""
+SENTENCE: Final = 1000
+"""Characters of a refusal that stand in its header, too."""
+
+Respond = Callable[[Parcel], Awaitable[None]]
+
+Around = Callable[[str, Mapping[str, str]], AbstractContextManager[object]]
+"""Entered around the handling of a request, with the endpoint's verb and the headers: a span, for example."""
+
+_logger = logging.getLogger(__name__)
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class Service:
+    """Everything that one connection answers."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        subjects: Subjects,
+        around: Around | None,
+        limits: Limits | None = None,
+    ) -> None:
+        self._connection = connection
+        self._subjects = subjects
+        self._around = around
+        self._depot = Depot(lambda: connection.limit, limits)
+        self._alone = secrets.token_hex(8)
+        self._places: dict[str, asyncio.Task[None]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._in_hand = 0
+        self._aside = 0
+
+    async def add(
+        self, role: str, name: str, served: Sequence[Served[Any, Any]], *, version: str, shared: bool
+    ) -> None:
+        """
+        Answer the endpoints of `role` that are meant for `name`, from when this returns; `shared`: see `Bus.serve`.
+        """
+        add_service = cast("Callable[..., Any]", micro.add_service)
+        service = await add_service(
+            self._connection.client,
+            name=role,
+            version=version,
+            metadata={"name": name, "pool": self._subjects.pool},
+            queue_group="shared" if shared else self._alone,  # the server gives each group a copy
+        )
+        for one in served:
+            await service.add_endpoint(
+                name=one.endpoint.verb,
+                subject=self._subjects.command(role, name, one.endpoint.verb, "*"),
+                handler=self._handler(one),
+            )
+        await self._connection.settle()
+
+    async def close(self) -> None:
+        """Give up what is in hand: its callers repeat their commands."""
+        self._depot.close()
+        tasks = {*self._tasks, *self._places.values()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _handler(self, served: Served[Any, Any]) -> Callable[[Request], Any]:
+        async def handle(request: Request) -> None:
+            async def respond(parcel: Parcel) -> None:
+                await request.respond(parcel.data, dict(parcel.headers) or None)
+
+            parcel = Parcel(request.data, request.headers or {})
+            await self.take(served.endpoint.role, request.subject, parcel, served, respond)
+
+        return handle
+
+    async def take(
+        self, role: str, subject: str, parcel: Parcel, served: Served[Any, Any] | None, respond: Respond
+    ) -> None:
+        """
+        Begin to answer a message that has come, or refuse it: one that a service is asked, or a part of one.
+        """
+        size = len(parcel.data)
+        aside = served is not None and served.aside
+        if served is not None and size > served.largest:
+            await _send(respond, _refused(too_large(served, size)))
+            return
+        if (
+            len(self._tasks) >= CONCURRENT
+            or self._in_hand + size > IN_HAND_BYTES
+            or (aside and self._aside >= ASIDE)
+        ):
+            refusal = RefusedError(
+                "busy", "the service has too many requests in hand; try again later", retry_after_ms=BUSY_MS
+            )
+            await _send(respond, _refused(refusal))
+            return
+        name = repr(served.endpoint) if served is not None else f"part for {role}"
+        task = asyncio.create_task(self._answer(role, subject, parcel, served, respond), name=name)
+        self._tasks.add(task)
+        self._in_hand += size
+        self._aside += aside
+        task.add_done_callback(partial(self._done, size, aside))
+
+    def _done(self, size: int, aside: bool, task: asyncio.Task[None]) -> None:  # noqa: FBT001 - a callback's
+        self._tasks.discard(task)
+        self._in_hand -= size
+        self._aside -= aside
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _logger.error("%s failed", task.get_name(), exc_info=error)
+            self._connection.fail(error)
+
+    async def _answer(
+        self, role: str, subject: str, parcel: Parcel, served: Served[Any, Any] | None, respond: Respond
+    ) -> None:
+        try:
+            caller = _caller(subject)
+            received = self._depot.receive(caller.token, parcel, served)
+            if isinstance(received, Whole):
+                try:
+                    data = await self._ask(received, parcel.headers, caller)
+                finally:
+                    self._depot.answered(received)
+                received = self._depot.reply(caller.token, data)
+            if PLACE in received.headers:
+                await self._open(role)
+        except RefusedError as refusal:
+            received = _refused(refusal)
+        await _send(respond, received)
+
+    async def _ask(self, whole: Whole, headers: Mapping[str, str], caller: Identity) -> bytes:
+        endpoint = whole.served.endpoint
+        with self._around(endpoint.verb, headers) if self._around else nullcontext():
+            try:
+                with _uncollected(len(whole.data)):
+                    request = endpoint.decode_request(whole.data)
+            except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+                raise RefusedError("malformed", f"{endpoint.role}.{endpoint.verb}: {error}") from error
+            return _encode(await whole.served.handler(request, caller))
+
+    async def _open(self, role: str) -> None:
+        """Let parts come in, from when this returns."""
+        if role not in self._places:
+            self._places[role] = asyncio.create_task(self._subscribe(role), name=f"parts for {role}")
+        try:
+            await asyncio.shield(self._places[role])
+        except BusUnavailableError as error:
+            raise RefusedError("unavailable", f"the bus went away: {error}") from error
+
+    async def _subscribe(self, role: str) -> None:
+        async def arrived(message: Msg) -> None:
+            async def respond(parcel: Parcel) -> None:
+                await self._connection.publish(message.reply, parcel.data, headers=parcel.headers)
+
+            parcel = Parcel(message.data, message.headers or {})
+            await self.take(role, message.subject, parcel, None, respond)
+
+        subject = self._subjects.command(role, self._depot.place, "*", "*")
+        await self._connection.client.subscribe(subject, cb=arrived)  # pyright: ignore[reportUnknownMemberType]
+        await self._connection.settle()
+
+
+@contextmanager
+def _uncollected(size: int) -> Generator[None]:
+    """
+    While very much is read that is all kept, the collector would look at it again and again and find nothing.
+    """
+    if size < COLLECTED or not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def _caller(subject: str) -> Identity:
+    try:
+        return Identity.from_subject(subject)
+    except ValueError as error:
+        raise RefusedError("malformed", f"{subject}: {error}") from error
+
+
+def _refused(refusal: RefusedError) -> Parcel:
+    # The header is cut at line ends and read by any client of the services API; the body is exact.
+    body = _encode(Refusal(refusal.code, str(refusal), refusal.retry_after_ms))
+    return Parcel(body, {ERROR_HEADER: str(refusal)[:SENTENCE], ERROR_CODE_HEADER: refusal.code})
+
+
+async def _send(respond: Respond, parcel: Parcel) -> None:
+    with suppress(errors.Error, BusError):  # who asked will ask again
+        await respond(parcel)
+
+
+def refusal_of(headers: Mapping[str, str] | None, data: bytes) -> RefusedError | None:
+    """What a reply refuses, or None if it does not."""
+    if not headers or ERROR_CODE_HEADER not in headers:
+        return None
+    try:
+        refusal = msgspec.msgpack.decode(data, type=Refusal)
+    except msgspec.MsgspecError:
+        return RefusedError(headers[ERROR_CODE_HEADER], headers.get(ERROR_HEADER, ""))
+    return RefusedError(refusal.code, refusal.message, retry_after_ms=refusal.retry_after)

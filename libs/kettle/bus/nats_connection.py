@@ -1,0 +1,352 @@
+"""
+One connection to NATS: retried for ever, with its own inbox, and requests that tell apart how they failed.
+
+Replies share one subscription. A publication that the server does not permit fails the request at once.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final
+from urllib.parse import ParseResult
+from weakref import WeakKeyDictionary
+
+from kettle.bus.backoff import Backoff
+from kettle.bus.large_requests import HEADERS
+from kettle.bus.nats_driver import Client, Msg, Server, Srv, Subscription, TcpTransport, errors
+from kettle.bus.ports import (
+    BusError,
+    BusUnavailableError,
+    NoResponderError,
+    RefusedError,
+    ReplyTimeoutError,
+)
+from kettle_wire.identity import Identity
+
+PENDING_BYTES: Final = 32 * 1024 * 1024
+"""What may wait for the connection to come back; beyond it, unconfirmed messages are dropped."""
+CONNECT_S: Final = 5
+READ_BYTES: Final = 256 * 1024
+"""At once: pieces of files come in few reads, and what comes is handed on after each."""
+PING_S: Final = 20
+FIRST_RETRY_S: Final = 0.2
+LONGEST_RETRY_S: Final = 2.0
+OVERRUN_S: Final = 0.5
+"""After messages were dropped, listeners are told once it may be over."""
+NO_RESPONDERS: Final = "503"
+
+_logger = logging.getLogger(__name__)
+
+
+def inbox_of(identity: Identity) -> str:
+    """
+    The first token of the subjects on which one identity gets its replies; nobody else may subscribe there.
+    """
+    return f"_INBOX_{identity.token}"
+
+
+def status_of(message: Msg) -> str:
+    """The status code that the server itself put into a message, or nothing."""
+    headers = message.headers
+    return headers.get("Status", "") if headers else ""
+
+
+class _Transport(TcpTransport):
+    async def connect(self, uri: ParseResult, buffer_size: int, connect_timeout: float) -> None:
+        """
+        As nats-py does, without `wait_for`, which loses a connection if it is cancelled in the moment that it is there.
+        """
+        async with asyncio.timeout(connect_timeout):
+            reader, writer = await asyncio.open_connection(uri.hostname, uri.port, limit=buffer_size)
+        self._bare_io_reader = self._io_reader = reader
+        self._bare_io_writer = self._io_writer = writer
+
+    async def read(self, buffer_size: int) -> bytes:
+        """As nats-py does, but more at once."""
+        reader: asyncio.StreamReader | None = self._io_reader
+        return await reader.read(max(buffer_size, READ_BYTES)) if reader is not None else b""
+
+
+class _Client(Client):
+    async def _connect_to_server(self, s: Srv) -> None:
+        """
+        As nats-py does, but first let go of a socket whose server broke off while it greeted: nobody else does.
+        """
+        former: Any = self._transport
+        if former:
+            former.close()
+        s.last_attempt = time.monotonic()
+        transport: Any = _Transport()  # type: ignore[no-untyped-call]  # its base has no types
+        await transport.connect(s.uri, READ_BYTES, CONNECT_S)
+        self._transport = transport
+
+    async def close(self) -> None:
+        """
+        As nats-py does, but also for a client that could not read its credential: there it hides that by an error of its own.
+        """
+        if self._transport is None:
+            self._status = Client.CLOSED
+            return
+        await super().close()
+
+
+class Connection:
+    """The client, what it does on loss and return, and the replies that are waited for."""
+
+    def __init__(self, identity: Identity) -> None:
+        self.client = _Client()
+        self.inbox = inbox_of(identity)
+        self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._connected = asyncio.Event()
+        self._on_return: list[Callable[[], None]] = []
+        self._on_loss: list[Callable[[], None]] = []
+        self._replies = ""
+        self._sent = 0
+        self._waiting: dict[str, tuple[str, asyncio.Future[Msg]]] = {}
+        self._backoff = Backoff(0.02, LONGEST_RETRY_S)
+        self._closing = False
+        self._overruns: WeakKeyDictionary[Subscription, Callable[[], None]] = WeakKeyDictionary()
+        self._overrun_told: asyncio.TimerHandle | None = None
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls, url: str, *, identity: Identity, credentials: str, name: str, patience: float | None
+    ) -> AsyncGenerator["Connection", None]:
+        """
+        Connect within `patience` seconds (None: whenever the server comes) and stay connected while the context lasts.
+        """
+        connection = cls(identity)
+        try:
+            try:
+                async with asyncio.timeout(patience):
+                    await connection._connect(url, credentials, name)
+            except TimeoutError as error:
+                raise BusUnavailableError(f"{url} did not answer within {patience} seconds") from error
+            yield connection
+        finally:
+            connection._closing = True
+            if connection._overrun_told is not None:
+                connection._overrun_told.cancel()
+            # The server went first: there is nothing left to flush, and uvloop says so by a RuntimeError.
+            with suppress(ConnectionError, RuntimeError):
+                await connection.client.close()
+            connection.failed.cancel()
+
+    @property
+    def connected(self) -> bool:
+        """Whether there is a server at the moment."""
+        return self.client.is_connected
+
+    @property
+    def limit(self) -> int:
+        """
+        The most bytes of a message beside its headers, which the server counts too: beyond its limit it cuts us off.
+        """
+        return max(self.client.max_payload - HEADERS, 1)
+
+    def watch(
+        self, *, lost: Callable[[], None] | None = None, back: Callable[[], None] | None = None
+    ) -> None:
+        """Call `lost` whenever the connection breaks and `back` whenever it is there again."""
+        if lost:
+            self._on_loss.append(lost)
+        if back:
+            self._on_return.append(back)
+
+    def unwatch(self, listener: Callable[[], None]) -> None:
+        """Undo `watch`."""
+        for listeners in (self._on_loss, self._on_return):
+            if listener in listeners:
+                listeners.remove(listener)
+
+    def fail(self, error: BaseException) -> None:
+        """Something broke that no retry mends: whoever awaits `failed` stops the process."""
+        if not self.failed.done():
+            self.failed.set_exception(error)
+
+    def new_inbox(self) -> str:
+        """A subject of our own that nobody used before."""
+        return self.client.new_inbox()
+
+    async def subscribe(
+        self,
+        subject: str,
+        listener: Callable[[Msg], None],
+        *,
+        queue: str = "",
+        overrun: Callable[[], None] | None = None,
+    ) -> Subscription:
+        """
+        Call `listener` for each message; it must not block. Its errors are failures.
+
+        `overrun` is called if a message is dropped because more wait than are kept; otherwise that is told as a return.
+        """
+
+        async def deliver(message: Msg) -> None:
+            listener(message)
+
+        made = await self.client.subscribe(subject, queue=queue, cb=deliver)  # pyright: ignore[reportUnknownMemberType]
+        if overrun is not None:
+            self._overruns[made] = overrun
+        return made
+
+    async def settle(self) -> None:
+        """
+        Wait until the server knows our subscriptions.
+
+        Twice, because the client's flush overtakes what still waits to be written when it is called.
+        """
+        try:
+            await self.client.flush(CONNECT_S)
+            await self.client.flush(CONNECT_S)
+        except errors.Error as error:
+            raise BusUnavailableError(f"the connection to NATS is lost: {error}") from error
+
+    async def publish(
+        self, subject: str, data: bytes, *, reply: str = "", headers: Mapping[str, str] | None = None
+    ) -> None:
+        """
+        Send without confirmation. Waits in memory while the connection is lost; raises BusUnavailableError when full.
+        """
+        if len(data) > self.limit:
+            raise RefusedError("too_large", _too_large(subject, data, self.limit))
+        try:
+            await self.client.publish(subject, data, reply=reply, headers=dict(headers) if headers else None)
+        except errors.Error as error:
+            raise BusUnavailableError(
+                f"the connection to NATS is lost, and too much waits for it: {error}"
+            ) from error
+
+    async def request(
+        self, subject: str, data: bytes, *, deadline: float, headers: Mapping[str, str] | None = None
+    ) -> Msg:
+        """Send and wait for the answer, `deadline` seconds in all."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + deadline
+        if not self.client.is_connected:
+            await self._until_connected(deadline)
+        self._sent += 1
+        token = f"{self._sent:x}"
+        future: asyncio.Future[Msg] = loop.create_future()
+        self._waiting[token] = (subject, future)
+        try:
+            async with asyncio.timeout_at(end):
+                await self.publish(subject, data, reply=self._replies + token, headers=headers)
+                message = await future
+        except TimeoutError as error:
+            raise ReplyTimeoutError(f"no answer on {subject} within {deadline} seconds") from error
+        finally:
+            del self._waiting[token]
+        if status_of(message) == NO_RESPONDERS:
+            raise NoResponderError(f"nobody answers {subject}")
+        return message
+
+    async def _until_connected(self, deadline: float) -> None:
+        try:
+            async with asyncio.timeout(deadline):
+                await self._connected.wait()
+        except TimeoutError as error:
+            raise BusUnavailableError("the connection to NATS is lost; it is being retried") from error
+
+    async def _connect(self, url: str, credentials: str, name: str) -> None:
+        options: dict[str, Any] = {"reconnect_time_wait": FIRST_RETRY_S}
+        if credentials:
+            options["nkeys_seed"] = credentials
+        await self.client.connect(
+            [server.strip() for server in url.split(",") if server.strip()],
+            name=name,
+            inbox_prefix=self.inbox,
+            pending_size=PENDING_BYTES,
+            max_reconnect_attempts=-1,
+            connect_timeout=CONNECT_S,
+            ping_interval=PING_S,
+            reconnect_to_server_handler=self._choose,
+            error_cb=self._on_error,
+            disconnected_cb=self._on_disconnected,
+            reconnected_cb=self._on_reconnected,
+            closed_cb=self._on_closed,
+            **options,
+        )
+        self._connected.set()
+        self._replies = self.new_inbox() + "."
+        await self.subscribe(self._replies + "*", self._on_reply)
+        await self.settle()
+
+    def _choose(self, servers: list[Server], _info: dict[str, Any]) -> tuple[Server | None, float]:
+        return min(servers, key=lambda server: server.reconnects), self._backoff.delay()
+
+    def _on_reply(self, message: Msg) -> None:
+        _, future = self._waiting.get(message.subject[len(self._replies) :], ("", None))
+        if future is not None and not future.done():
+            future.set_result(message)
+
+    async def _on_error(self, error: Exception) -> None:
+        text = str(error)
+        if "permissions violation" in text:
+            self._not_permitted(text)
+        elif "authorization violation" in text.lower() and not self._connected.is_set():
+            refused = BusUnavailableError("NATS does not accept our credentials")
+            if not self._replies:
+                raise refused from error
+            self.fail(refused)  # it did before: whoever goes on as if nothing was would wait for ever
+        elif isinstance(error, errors.SlowConsumerError):
+            self._overrun(error)
+        elif isinstance(error, (errors.Error, OSError, TimeoutError)):
+            _logger.warning("NATS: %s", str(error) or type(error).__name__)
+        else:
+            self.fail(error)
+
+    def _not_permitted(self, text: str) -> None:
+        _logger.error("NATS: %s", text)
+        for subject, future in self._waiting.values():
+            if f'"{subject.lower()}"' in text and not future.done():
+                future.set_exception(RefusedError("not_permitted", f"we may not publish on {subject}"))
+
+    def _overrun(self, error: errors.SlowConsumerError) -> None:
+        """
+        The client dropped a message because more wait than it keeps. What was missed is the same as in a lost connection;
+        it is told once for a whole series.
+        """
+        if (overrun := self._overruns.get(error.sub)) is not None:
+            overrun()
+            return
+        if self._overrun_told is not None:
+            return
+        _logger.warning("NATS: messages on %s come faster than they are taken; some are lost", error.subject)
+        self._overrun_told = asyncio.get_running_loop().call_later(OVERRUN_S, self._after_overrun)
+
+    def _after_overrun(self) -> None:
+        self._overrun_told = None
+        for listener in list(self._on_return):
+            listener()
+
+    async def _on_disconnected(self) -> None:
+        if self._closing:
+            return
+        self._connected.clear()
+        _logger.warning("NATS: the connection is lost")
+        for subject, future in self._waiting.values():
+            if not future.done():
+                future.set_exception(
+                    ReplyTimeoutError(f"the connection was lost before {subject} was answered")
+                )
+        for listener in list(self._on_loss):
+            listener()
+
+    async def _on_reconnected(self) -> None:
+        self._backoff.reset()
+        self._connected.set()
+        _logger.warning("NATS: connected again")
+        for listener in list(self._on_return):
+            listener()
+
+    async def _on_closed(self) -> None:
+        if not self._closing:
+            self.fail(BusError(f"NATS closed our connection for good: {self.client.last_error}"))
+
+
+def _too_large(subject: str, data: bytes, limit: int) -> str:
+    return f"a message of {len(data)} bytes for {subject}; the server's max_payload allows {limit}"

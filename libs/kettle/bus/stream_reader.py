@@ -1,0 +1,295 @@
+"""
+Reads a stream in order, whatever happens to connection, consumer and stream.
+
+The reader's own position decides, not the server's bookkeeping: after any doubt (a lost connection, a missing sign of
+life, a gap in the consumer's numbering) the consumer is made anew from the message after the last one received or,
+if it is durable, acknowledged. So nothing is skipped, order holds, and what comes twice is at most what was in hand.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+from kettle.bus.backoff import Backoff
+from kettle.bus.batching import Gather
+from kettle.bus.jetstream import API, NANOSECONDS, JetStream, NotFoundError, StreamInfo, pull_request
+from kettle.bus.nats_connection import Connection, status_of
+from kettle.bus.nats_driver import Msg, Subscription, errors
+from kettle.bus.ports import BusError, BusUnavailableError, ReplyTimeoutError
+
+PULL_S: Final = 30.0
+PULL_BYTES: Final = 8 * 1024 * 1024
+"""What one pull may bring, however large the messages are; two are under way at most."""
+HEARTBEAT_S: Final = 5.0
+SILENCE_S: Final = 2.5 * HEARTBEAT_S
+"""Without a sign of life for so long, the consumer is taken for lost."""
+ORPHAN_S: Final = 60.0
+"""After so long without its reader the server forgets a consumer that has no durable name."""
+UNMADE_S: Final = 0.5
+"""
+The longest wait before a missing stream is looked for again: who reads is often started before who makes it.
+"""
+ACK_WAIT_S: Final = 24 * 3600.0
+"""Never reached: redelivery is the reader's own business, see above."""
+
+_HEARTBEAT: Final = "100"
+_EXPIRED: Final = "408"
+_OVER: Final = ("Message Size Exceeds MaxBytes", "Batch Completed")
+"""
+How a server calls the end of a pull that has brought what it was to bring, under the status of all conflicts.
+"""
+_UNSERVED: Final = "Nats-Pending-Messages"
+"""How many messages of a pull that has ended will not come."""
+
+
+class Delivery(msgspec.Struct, frozen=True):
+    """One message and where it stands: its sequence in the stream, and how many the consumer has after it."""
+
+    message: Msg
+    sequence: int
+    pending: int
+
+
+class Source(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    What to read. `durable`: the name of a consumer whose acknowledgements outlive the reader; one reader at a time.
+    """
+
+    stream: str
+    subject: str
+    batch: int
+    after: int = 0
+    since: float = 0.0
+    """Begin with the first message at that time or later, seconds since the epoch."""
+    durable: str = ""
+    newest_per_subject: bool = False
+    """Begin with the last message of each subject instead of those after `after`."""
+
+
+class _DoubtError(Exception):
+    """The consumer must be made anew."""
+
+
+class Reader:
+    """One reading of one source. `began` is what the stream was when the present consumer was made."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        source: Source,
+        *,
+        missing: Callable[[], Awaitable[None]] | None = None,
+        gather: Gather | None = None,
+    ) -> None:
+        self._connection = connection
+        self._jetstream = JetStream(connection)
+        self._source = source
+        self._missing = missing
+        self._gather = gather
+        self._seen: int | None = None
+        """Sequence of the last message received; None: none of the present stream."""
+        self._floor = source.after
+        """What need not be read (again)."""
+        self._counted = 0
+        self._wanted = 0
+        self._buffer: list[Delivery] = []
+        self._wake = asyncio.Event()
+        self._doubtful = False
+        self._name = source.durable
+        self._inbox = ""
+        self._subscription: Subscription | None = None
+        self.began: StreamInfo | None = None
+        self.pending = 0
+        """Messages that were there when the present consumer was made."""
+        self.consumers = 0
+        """How many consumers were made."""
+        self.generation = 0
+        """Raised whenever the stream turned out to be another one of the same name."""
+
+    async def batches(self) -> AsyncGenerator[list[Delivery], None]:
+        """
+        Messages as they come; an empty list when a consumer was made and with each sign of life. Ends by being closed.
+        """
+        backoff, unmade = Backoff(0.05, 5.0), Backoff(0.05, UNMADE_S)
+        self._connection.watch(lost=self._doubt)
+        try:
+            while True:
+                pause = backoff
+                try:
+                    await self._begin()
+                    self.consumers += 1
+                    backoff.reset()
+                    unmade.reset()
+                    yield []
+                    while True:
+                        yield await self._next()
+                except (_DoubtError, BusUnavailableError, ReplyTimeoutError):
+                    pass
+                except NotFoundError:
+                    if self._missing is not None:
+                        await self._missing()
+                    pause = unmade
+                finally:
+                    await self._end()
+                await pause.wait()
+        finally:
+            self._connection.unwatch(self._doubt)
+
+    async def ack(self, delivery: Delivery) -> None:
+        """Acknowledge everything up to a message."""
+        self._floor = max(self._floor, delivery.sequence)
+        with suppress(BusError):
+            await self._connection.publish(delivery.message.reply, b"+ACK")
+
+    def _doubt(self) -> None:
+        self._doubtful = True
+        self._wake.set()
+
+    async def _begin(self) -> None:
+        now = await self._jetstream.stream(self._source.stream)
+        if self.began is not None and self.began.created != now.created:
+            self.generation += 1
+            self._seen, self._floor = None, 0
+        after = await self._position(now)
+        self.began = now
+        self._buffer, self._counted, self._wanted, self._doubtful = [], 0, 0, False
+        self._wake.clear()
+        self._inbox = self._connection.new_inbox()
+        self._subscription = await self._connection.subscribe(
+            self._inbox, self._on_message, overrun=self._doubt
+        )
+        if not self._source.durable:
+            self._name = self._inbox.rpartition(".")[2]
+        made = await self._jetstream.make_consumer(self._source.stream, self._name, self._config(after))
+        self.pending = made.num_pending
+        await self._pull()
+
+    async def _position(self, now: StreamInfo) -> int | None:
+        """
+        The sequence after which to go on; None: with the newest message of each subject.
+
+        Never after the end: a tail that the server lost is written again under the same numbers.
+        """
+        if self._source.durable:
+            self._floor = await self._acknowledged()
+            return min(self._floor, now.state.last_seq)
+        if self._seen is None and self._source.newest_per_subject:
+            return None
+        return min(self._floor if self._seen is None else self._seen, now.state.last_seq)
+
+    async def _acknowledged(self) -> int:
+        """
+        Take the durable consumer away, so that what it delivered in vain comes at once and not after its deadline.
+        """
+        try:
+            info = await self._jetstream.consumer(self._source.stream, self._name)
+            await self._jetstream.delete_consumer(self._source.stream, self._name)
+        except NotFoundError:
+            return self._floor
+        ours = 0 if self.began is None else self._floor  # `after` is for a consumer that is new
+        return max(info.floor, ours)
+
+    def _config(self, after: int | None) -> dict[str, Any]:
+        source = self._source
+        config: dict[str, Any] = {"name": self._name, "filter_subject": source.subject}
+        if source.durable:
+            config |= {
+                "durable_name": source.durable,
+                "ack_policy": "all",
+                "ack_wait": int(ACK_WAIT_S * NANOSECONDS),
+                "max_ack_pending": 8 * source.batch,
+            }
+        else:
+            config |= {
+                "ack_policy": "none",
+                "mem_storage": True,
+                "inactive_threshold": int(ORPHAN_S * NANOSECONDS),
+            }
+        if after is None:
+            return config | {"deliver_policy": "last_per_subject"}
+        if source.since and self._seen is None and after <= source.after:
+            start = datetime.fromtimestamp(source.since, UTC).isoformat().replace("+00:00", "Z")
+            return config | {"deliver_policy": "by_start_time", "opt_start_time": start}
+        if after == 0:
+            return config | {"deliver_policy": "all"}
+        return config | {"deliver_policy": "by_start_sequence", "opt_start_seq": after + 1}
+
+    async def _pull(self) -> None:
+        """
+        Ask for more while half of what was asked for is still to come: the stream need not wait for who reads it.
+        """
+        more = self._source.batch - self._wanted
+        if more < self._source.batch / 2 or self._doubtful:
+            return
+        self._wanted += more
+        subject = f"{API}.CONSUMER.MSG.NEXT.{self._source.stream}.{self._name}"
+        most = max(PULL_BYTES, 2 * self._connection.client.max_payload)
+        request = pull_request(more, most=most, expires=PULL_S, heartbeat=HEARTBEAT_S)
+        await self._connection.publish(subject, request, reply=self._inbox)
+
+    async def _next(self) -> list[Delivery]:
+        while True:
+            self._wake.clear()
+            if self._buffer:
+                if self._gather is not None and not self._buffer[-1].pending:
+                    await self._gather.wait()
+                batch, self._buffer = self._buffer, []
+                await self._pull()
+                return batch
+            # What came in order before the doubt is good; else one who is always too slow would never get on.
+            if self._doubtful and not self._arriving:
+                raise _DoubtError
+            await self._pull()
+            try:
+                async with asyncio.timeout(SILENCE_S):
+                    await self._wake.wait()
+            except TimeoutError as error:
+                raise _DoubtError from error
+            if not self._buffer and not self._doubtful:
+                return []
+
+    @property
+    def _arriving(self) -> bool:
+        return self._subscription is not None and self._subscription.pending_msgs > 0
+
+    def _on_message(self, message: Msg) -> None:
+        status = status_of(message)
+        if status and not message.reply.startswith("$JS.ACK."):
+            self._on_status(status, message)
+            return
+        # $JS.ACK.[<domain>.<account>.]<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<time>.<pending>[.<token>]
+        fields = message.reply.split(".")
+        numbers = fields[4:] if len(fields) == 9 else fields[6:11]
+        sequence, counted, pending = int(numbers[1]), int(numbers[2]), int(numbers[4])
+        if counted != self._counted + 1:
+            self._doubt()
+            return
+        self._counted = counted
+        self._wanted -= 1
+        self._seen = sequence
+        self._buffer.append(Delivery(message, sequence, pending))
+        self._wake.set()
+
+    def _on_status(self, status: str, message: Msg) -> None:
+        headers = message.headers or {}
+        if status == _EXPIRED or headers.get("Description", "").startswith(_OVER):
+            self._wanted -= int(headers.get(_UNSERVED, self._wanted))
+        elif status != _HEARTBEAT:
+            self._doubtful = True  # the consumer was deleted, or its server goes away
+        self._wake.set()
+
+    async def _end(self) -> None:
+        if self._subscription is None:
+            return
+        subscription, self._subscription = self._subscription, None
+        with suppress(errors.Error):
+            await subscription.unsubscribe()
+        if not self._source.durable and self._connection.connected:
+            with suppress(BusError):
+                await self._connection.publish(
+                    f"{API}.CONSUMER.DELETE.{self._source.stream}.{self._name}", b""
+                )

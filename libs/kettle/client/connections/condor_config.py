@@ -1,0 +1,187 @@
+"""
+HTCondor's knobs and the pool, from variables and from files: a batch system's client often runs without any environment.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from kettle.client.connections.pool_file import FILE, PoolFile, locate, login_name
+from kettle.client.errors import PoolNotFoundError
+
+PLACES: Final = ("~/.kettle", "~/.config/kettle", "/etc/kettle")
+"""Directories that may have the pool's file, if no variable names one."""
+CONFIG: Final = "condor_config"
+"""The file of knobs, in each of these."""
+PATIENCE_S: Final = 30.0
+"""TOOL_PATIENCE: how long a command goes on asking, seconds."""
+
+_PREFIX: Final = "_condor_"
+_LINE: Final = re.compile(r"\s*([A-Za-z_][\w.]*)\s*=\s*(.*)")
+_TAGGED: Final = re.compile(r"\s*([A-Za-z_][\w.]*)\s*@=\s*(\S+)\s*")
+"""A value of several lines, which ends at a line with this word."""
+_REFERENCE: Final = re.compile(r"\$\((\w+)\)")
+
+
+class Knobs:
+    """
+    HTCondor's settings as far as its clients read or set them; a variable `_condor_NAME` wins over a file.
+
+    What is in `given`, by its name in lower case, wins over both.
+    """
+
+    def __init__(self, environ: Mapping[str, str], given: Mapping[str, str] | None = None) -> None:
+        self._environ = environ
+        self._given: Mapping[str, str] = {} if given is None else given
+        self._set = {
+            name[len(_PREFIX) :].lower(): value
+            for name, value in environ.items()
+            if name[: len(_PREFIX)].lower() == _PREFIX
+        }
+        self._read: dict[str, str] | None = None
+
+    def get(self, name: str) -> str | None:
+        """The value of a knob, with the knobs in it that it names; None if nobody has set it."""
+        return self._resolved(name, frozenset())
+
+    def raw(self, name: str) -> str | None:
+        """The value of a knob as it was written, whatever it names."""
+        key = name.lower()
+        return self._given.get(key) or self._set.get(key) or self._files().get(key)
+
+    def flag(self, name: str, *, default: bool) -> bool:
+        """The value of a knob that is true or false."""
+        value = (self.get(name) or "").strip().lower()
+        return (
+            default
+            if value not in {"true", "false", "1", "0", "yes", "no"}
+            else value in {"true", "1", "yes"}
+        )
+
+    def number(self, name: str, default: float) -> float:
+        """The value of a knob that is a number from 0 on."""
+        try:
+            value = float(self.get(name) or default)
+        except ValueError:
+            return default
+        return value if value >= 0 else default
+
+    def names(self) -> list[str]:
+        """What is set, in order."""
+        return sorted({*self._given, *self._set, *self._files()})
+
+    def _resolved(self, name: str, within: frozenset[str]) -> str | None:
+        key = name.lower()
+        text = self._given.get(key)
+        if text is None:
+            text = self._set.get(key)
+        if text is None:
+            text = self._files().get(key)
+        if text is None or key in within:
+            return text
+        return _REFERENCE.sub(lambda found: self._resolved(found[1], within | {key}) or "", text)
+
+    def _files(self) -> dict[str, str]:
+        if self._read is None:
+            self._read = {}
+            for path in self._paths():
+                self._read |= _read(path)
+        return self._read
+
+    def _paths(self) -> list[Path]:
+        """The weakest first."""
+        named = self._environ.get("CONDOR_CONFIG")
+        last = [Path(named)] if named and named != "ONLY_ENV" else []
+        return [place / CONFIG for place in reversed(places(self._environ))] + last
+
+
+def _read(path: Path) -> dict[str, str]:
+    try:
+        text = path.read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return {}
+    found: dict[str, str] = {}
+    lines = iter(text.replace("\\\n", "").splitlines())
+    for line in lines:
+        if tagged := _TAGGED.fullmatch(line):
+            value: list[str] = []
+            for inner in lines:
+                if inner.strip() == f"@{tagged[2]}":
+                    break
+                value.append(inner)
+            found[tagged[1].lower()] = "\n".join(value)
+        elif match := _LINE.fullmatch(line):
+            found[match[1].lower()] = match[2].strip()
+    return found
+
+
+def places(environ: Mapping[str, str]) -> list[Path]:
+    """Where a pool's file is looked for: `$KETTLE_HOME` alone, if that is set."""
+    if home := environ.get("KETTLE_HOME"):
+        return [Path(home)]
+    found: list[Path] = []
+    for place in PLACES:
+        try:
+            found.append(Path(place).expanduser())
+        except RuntimeError:  # an account that has no home
+            continue
+    return found
+
+
+def pool_of(
+    knobs: Knobs, *, pool: str = "", name: str = "", environ: Mapping[str, str] = os.environ
+) -> PoolFile:
+    """
+    The pool that is meant: by `-pool`, else by the knob COLLECTOR_HOST, else the one whose file is found.
+
+    `name` is that of the schedd: by `-name`, else by the knobs SCHEDD_NAME and SCHEDD_HOST.
+
+    Raises:
+        PoolNotFoundError: there is none, or none is called that.
+    """
+    wanted = pool or (knobs.get("COLLECTOR_HOST") or "").strip()
+    found = _named(wanted, environ) if wanted else _usual(environ)
+    schedd = name or knobs.get("SCHEDD_NAME") or knobs.get("SCHEDD_HOST") or ""
+    if not schedd:
+        return found
+    from msgspec.structs import replace
+
+    return replace(found, schedd=schedd.strip())
+
+
+def _usual(environ: Mapping[str, str]) -> PoolFile:
+    if not environ.get("KETTLE_NATS_URL"):
+        for place in places(environ):
+            if (place / FILE).exists():
+                return PoolFile.load(place)
+    return locate(environ)
+
+
+def _named(wanted: str, environ: Mapping[str, str]) -> PoolFile:
+    """A directory, an address, or the name or the address of a pool that has a file here."""
+    if "://" in wanted:
+        return locate(environ, nats_url=wanted)
+    if os.path.isabs(wanted):  # noqa: PTH117 - no path is needed here else
+        return PoolFile.load(Path(wanted))
+    for place in places(environ):
+        try:
+            found = PoolFile.load(place)
+        except PoolNotFoundError:
+            continue
+        if wanted in {found.pool, *addresses(found), *(each.partition(":")[0] for each in addresses(found))}:
+            return found
+    known = ", ".join(str(place / FILE) for place in places(environ))
+    raise PoolNotFoundError(f"Can't find address for pool {wanted}: none of {known} is about it")
+
+
+def addresses(pool: PoolFile) -> list[str]:
+    """Host and port of each server of the pool's bus."""
+    parts = (server.partition("://")[2] or server for server in pool.nats_url.split(","))
+    return [part.rpartition("@")[2].rstrip("/") for part in parts]
+
+
+def me(pool: PoolFile) -> str:
+    """Whom the pool takes us for."""
+    return pool.user or login_name()

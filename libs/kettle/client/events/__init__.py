@@ -1,0 +1,1 @@
+"""What is recorded of jobs, followed as it is recorded, and how far a set of jobs has come."""

@@ -1,0 +1,129 @@
+"""From a person's description to what is sent: reading the file, the clock and the machine around it."""
+
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from kettle.client.errors import ClientError
+
+if TYPE_CHECKING:
+    from kettle.submit import Description, Site, Submission
+    from kettle.submit.queue_statement import Iteration
+
+
+def prepare(
+    description: str | Path,
+    *,
+    given: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    source: str | None = None,
+    submit_method: int = 2,
+    tolerant: bool = False,
+    iteration: "Iteration | None" = None,
+) -> "Submission":
+    """
+    The jobs of a description, a text or the path of a file, that makes one cluster; nothing is sent.
+
+    It reads files, so a program with an event loop calls it in a thread.  `iteration` stands for what the
+    description's queue statements say, for a program that has the items itself.  `tolerant`: see `kettle.submit.parse`.
+
+    Raises:
+        SubmitError: the description is refused, or makes several clusters.
+        ClientError: the file cannot be read.
+    """
+    from kettle.submit import expand
+
+    read, site = _read(description, given, cwd, environ, source, submit_method, tolerant=tolerant)
+    if iteration is not None:
+        queues = tuple(msgspec.structs.replace(queue, iteration=iteration) for queue in read.queues)
+        read = msgspec.structs.replace(read, queues=queues)
+    return expand(read, site)
+
+
+def prepare_clusters(
+    description: str | Path,
+    *,
+    given: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    source: str | None = None,
+    submit_method: int = 2,
+    tolerant: bool = False,
+) -> "list[Submission]":
+    """
+    The same of a description that may make several clusters: what is submitted for each, in order.
+
+    All of it is looked at before any of it can be sent.
+
+    Raises:
+        SubmitError: the description is refused.
+        ClientError: the file cannot be read.
+    """
+    from kettle.submit import expand_clusters
+
+    return expand_clusters(*_read(description, given, cwd, environ, source, submit_method, tolerant=tolerant))
+
+
+def _read(
+    description: str | Path,
+    given: Mapping[str, str] | None,
+    cwd: Path | None,
+    environ: Mapping[str, str] | None,
+    source: str | None,
+    submit_method: int,
+    *,
+    tolerant: bool,
+) -> "tuple[Description, Site]":
+    from kettle.submit import Site, parse
+
+    cwd = Path.cwd() if cwd is None else cwd
+    environ = os.environ if environ is None else environ
+    if isinstance(description, Path):
+        source = source or str(description)
+        try:
+            text = (cwd / description).read_text(encoding="utf-8", errors="surrogateescape")
+        except OSError as error:
+            raise ClientError(f"cannot read the submit file {description}: {error.strerror}") from error
+    else:
+        text, source = description, source or "description"
+    site = Site.here(submit_method=submit_method)
+    read = parse(
+        text,
+        source=source,
+        cwd=cwd,
+        environ=environ,
+        given=given,
+        automatic=_automatic(site, source, time.time()),
+        tolerant=tolerant,
+        templates=lambda name: _template(name, environ),
+    )
+    return read, site
+
+
+def _template(name: str, environ: Mapping[str, str]) -> str | None:
+    """
+    The knob SUBMIT_TEMPLATE_<name>, as HTCondor's configuration has it; its macros are left to the description.
+    """
+    from kettle.client.connections.condor_config import Knobs
+
+    return Knobs(environ).raw(f"SUBMIT_TEMPLATE_{name}")
+
+
+def _automatic(site: "Site", source: str, now: float) -> dict[str, str]:
+    local = time.localtime(now)
+    return {
+        "ARCH": site.arch,
+        "OPSYS": site.opsys,
+        "IsLinux": "1" if site.opsys == "LINUX" else "0",
+        "IsWindows": "0",
+        "SUBMIT_FILE": source,
+        "SUBMIT_TIME": str(int(now)),
+        "YEAR": f"{local.tm_year}",
+        "MONTH": f"{local.tm_mon:02}",
+        "DAY": f"{local.tm_mday:02}",
+    }

@@ -1,0 +1,109 @@
+"""
+The environment of a job: nothing of ours but what HTCondor's jobs rely on, and what its owner asked for.
+"""
+
+import posixpath
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from kettle.execution.attempts.job_spec import JobSpec
+from kettle.execution.job_environment.helper_programs import INSIDE, directory
+from kettle.execution.job_environment.job_ad import JobAd
+from kettle.execution.job_environment.quoting import split_environment_v1, split_environment_v2_raw
+from kettle.jobs.pool_access import ATTRIBUTE
+
+PATH: Final = "/usr/local/bin:/usr/bin:/bin"
+
+_THREADS: Final = (
+    "CUBACORES", "GOMAXPROCS", "JULIA_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "OMP_NUM_THREADS",
+    "OMP_THREAD_LIMIT", "OPENBLAS_NUM_THREADS", "PYTHON_CPU_COUNT", "ROOT_MAX_THREADS",
+    "TF_LOOP_PARALLEL_ITERATIONS", "TF_NUM_THREADS",
+)  # fmt: skip
+"""What programs ask for the number of threads that they may use."""
+
+_ORDINAL: Final = re.compile(r"^(CUDA|OCL)(?=[0-9]+$)")
+"""Of ids that are nothing but the device's number, the libraries want the number."""
+
+_NO_GPU: Final = "10000"
+"""
+The number of a device that no machine has, as HTCondor hides GPUs; an empty list would hide none from some programs.
+"""
+
+_MARK: Final = "_KETTLE_ANCESTOR_"
+"""Variables by which a master knows the processes of its pool, jobs included."""
+
+
+def job_environment(
+    spec: JobSpec, job: JobAd, sandbox: str, ours: Mapping[str, str], *, contained: bool = False
+) -> dict[str, str]:
+    """
+    The whole environment; `ours` is that of this process, of which only the pool's mark is passed on.
+
+    Raises:
+        QuotingError: the job's own part is not well formed.
+    """
+    helpers = f"{sandbox}/{INSIDE}" if contained else directory(spec.execute)
+    iwd = sandbox if job.transfers else job.text("Iwd") or "/"
+    scratch = {"_CONDOR_SCRATCH_DIR": sandbox, "_CONDOR_JOB_IWD": iwd}
+    return {
+        "PATH": f"{PATH}:{helpers}",
+        "HOME": spec.home or sandbox,  # an account that exists only for its slot has no other
+        **dict.fromkeys(("TMPDIR", "TMP", "TEMP"), sandbox),
+        **dict.fromkeys(_THREADS, str(spec.cpus)),
+        "BATCH_SYSTEM": "HTCondor",
+        **_gpus(spec),
+        **_own(job),
+        **_proxy(job, sandbox, iwd),
+        **scratch,
+        "_CONDOR_SLOT": spec.slot.partition("@")[0],
+        "_CONDOR_JOB_AD": f"{sandbox}/.job.ad",
+        "_CONDOR_MACHINE_AD": f"{sandbox}/.machine.ad",
+        "_CONDOR_JOB_PIDS": "",
+        "_CONDOR_CHIRP_CONFIG": f"{sandbox}/.chirp.config",
+        "_CONDOR_BIN": helpers,
+        **{f"_CONDOR_Assigned{tag}": ",".join(ids) for tag, ids in spec.devices.items() if ids},
+        **_way_to_the_pool(spec, job, f"{sandbox}/.chirp.config"),
+        **{name: value for name, value in ours.items() if name.startswith(_MARK)},
+    }
+
+
+def _way_to_the_pool(spec: JobSpec, job: JobAd, config: str) -> dict[str, str]:
+    """
+    By which the pool's commands find it from within the job, if it may: see `kettle.bus.job_connection`.
+    """
+    if not (spec.chirp.commands and job.flag(ATTRIBUTE, default=False)):
+        return {}
+    return {"KETTLE_NATS_URL": f"job:{config}", "KETTLE_USER": job.text("Owner") or ""}
+
+
+def _proxy(job: JobAd, sandbox: str, iwd: str) -> dict[str, str]:
+    """Where the job's proxy certificate is here; what `getenv` took along says where its submitter's is."""
+    if not job.proxy:
+        return {}
+    return {"X509_USER_PROXY": posixpath.join(sandbox if job.transfers else iwd, job.proxy)}
+
+
+def _gpus(spec: JobSpec) -> dict[str, str]:
+    """Which GPUs the job's programs may see; on a machine that has some, a job without one sees none."""
+    ids = spec.devices.get("GPUs")
+    if ids is None:
+        return {}
+    shown = ",".join(_ORDINAL.sub("", each) for each in ids)
+    return {
+        "CUDA_VISIBLE_DEVICES": shown or _NO_GPU,
+        "GPU_DEVICE_ORDINAL": shown or _NO_GPU,
+        "NVIDIA_VISIBLE_DEVICES": shown or "void",
+    }
+
+
+def _own(job: JobAd) -> dict[str, str]:
+    """What its submitter gave; a job that another job submitted has not that one's way to the pool."""
+    if (text := job.text("Environment")) is not None:
+        given = split_environment_v2_raw(text)
+    else:
+        given = split_environment_v1(job.text("Env") or "", job.text("EnvDelim") or ";")
+    if given.get("KETTLE_NATS_URL", "").startswith("job:"):
+        del given["KETTLE_NATS_URL"]
+        given.pop("KETTLE_USER", None)
+    return given

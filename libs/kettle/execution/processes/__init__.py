@@ -1,0 +1,3 @@
+"""
+Processes that are started for jobs: the job's own, programs beside it, and the zygote that forks starters.
+"""

@@ -1,0 +1,130 @@
+"""
+A program beside a job that runs: begun by a child of ours, because the job is there to disturb whoever begins it.
+
+`kettle.execution.processes.launch.launch` changes its caller for a moment: its real account, by which a job could signal it, and
+its control group, in which it would stand still with the job. Here only the child has these, and whoever waits for it
+does so with a deadline.
+"""
+
+import os
+import signal
+import struct
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final, NoReturn
+
+from kettle.execution.attempts.job_spec import Account
+from kettle.execution.processes.launch import SIGNALS, Program
+from kettle.execution.system.cgroup import Cgroup
+
+_ERRNO: Final = struct.Struct("!i")
+
+
+class BirthError(Exception):
+    """The program could not be started; the message says why."""
+
+
+class Birth:
+    """A child of ours that becomes a program; `told` is readable when it has become one, or has failed."""
+
+    def __init__(self, pid: int, told: int, path: str) -> None:
+        self.pid = pid
+        self.told = told
+        self._path = path
+
+    def finish(self) -> None:
+        """
+        Call this when `told` is readable: the child is the program now.
+
+        Raises:
+            BirthError: it is not, and ends; somebody has to wait for it.
+        """
+        try:
+            said = os.read(self.told, _ERRNO.size)
+        finally:
+            os.close(self.told)
+            self.told = -1
+        if said:
+            raise BirthError(f"{self._path} cannot be run there: {os.strerror(*_ERRNO.unpack(said))}")
+
+    def abandon(self) -> None:
+        """End the child, whatever keeps it; somebody has to wait for it."""
+        if self.told >= 0:
+            os.close(self.told)
+            self.told = -1
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+
+
+def beside(cgroup: Cgroup | None, program: Program) -> Birth:
+    """
+    Begin a program with streams or a terminal of its own, as its account. Raises OSError: there can be no child.
+    """
+
+    def join() -> None:
+        become_account(program.account)
+
+    return bear(program, cgroup, join)
+
+
+def bear(program: Program, cgroup: Cgroup | None, join: Callable[[], None]) -> Birth:
+    """
+    Begin a program whose child of ours first does `join`: become who it is to be, where it is to be. Raises OSError.
+    """
+    told, tell = os.pipe()
+    try:
+        child = os.fork()
+    except OSError:
+        os.close(told)
+        os.close(tell)
+        raise
+    if child == 0:
+        _become(program, cgroup, join, tell)
+    os.close(tell)
+    return Birth(child, told, program.path)
+
+
+def become_account(account: Account | None) -> None:
+    """For good."""
+    if account is not None:
+        os.setresgid(account.gid, account.gid, account.gid)
+        os.setresuid(account.uid, account.uid, account.uid)
+
+
+def _become(program: Program, cgroup: Cgroup | None, join: Callable[[], None], tell: int) -> NoReturn:
+    """In the child: nothing is said if all goes well, because the pipe closes itself."""
+    try:
+        os.setsid()
+        _let_go(tell, *(program.streams or ()))
+        for number in SIGNALS:
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        if cgroup is not None:
+            cgroup.join()
+        streams = (os.open(program.terminal, os.O_RDWR),) * 3 if program.terminal else program.streams
+        assert streams is not None
+        join()
+        os.chdir(program.directory)
+        for descriptor, fd in enumerate(streams):
+            os.dup2(fd, descriptor)
+        os.execve(  # noqa: S606 - no shell of ours, which the job's words have nothing to do with
+            program.path, [program.path, *program.arguments], dict(program.environment)
+        )
+    except OSError as error:
+        os.write(tell, _ERRNO.pack(error.errno or 0))
+    except BaseException as error:  # noqa: BLE001 - the runner of this process: it says why and ends it
+        sys.excepthook(type(error), error, error.__traceback__)
+        os.write(tell, _ERRNO.pack(0))
+    finally:
+        os._exit(1)
+
+
+def _let_go(*kept: int) -> None:
+    """
+    What is open of our parent's is not kept open by a child that the job may stop: its end has to be seen.
+    """
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - short
+        if (fd := int(name)) > 2 and fd not in kept:
+            with suppress(OSError):  # that of the list itself
+                os.close(fd)

@@ -1,0 +1,3 @@
+"""
+What the kernel and the drivers of this machine offer: system calls, control groups, GPUs and file system hints.
+"""

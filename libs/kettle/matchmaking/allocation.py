@@ -1,0 +1,420 @@
+"""
+Sharing the free slots out among submitters.
+
+Each submitter may have a share of the pool, or of what its accounting group may have (`hierarchy`), in inverse proportion
+to its effective priority (`shares`); spin by spin, the shares of those who do not need them flow to the others.  Each of
+its autoclusters is served in its own order of priority, each on the slots that its jobs rank highest.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import msgspec
+import numpy as np
+
+from kettle.classad import NOTHING, ClassAd, Context
+from kettle.classad.columnar import Spending
+from kettle.matchmaking.candidates import NO_RANKS, Candidates, Ranking, Ranks, candidates
+from kettle.matchmaking.concurrency_limits import Concurrency, LimitRules, Uses, Wanted
+from kettle.matchmaking.hierarchy import GroupShare, Hierarchy, Policy
+from kettle.matchmaking.request import Amounts, Request, quantized
+from kettle.matchmaking.shares import Claimant, Purse, limits, ordered
+from kettle.matchmaking.slots import Offer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    import numpy.typing as npt
+
+    Integers: TypeAlias = npt.NDArray[np.int64]
+    Reals: TypeAlias = npt.NDArray[np.float64]
+
+Limit: TypeAlias = Literal["", "share", "ceiling", "quota", "concurrency"]
+"""
+What keeps jobs from slots that there are: nothing, their submitter's share of those that others have, its ceiling, what its
+group may have, or that of what they use there are only so many.
+"""
+
+
+class Demand(msgspec.Struct, frozen=True, kw_only=True):
+    """Idle jobs of one autocluster of one submitter."""
+
+    submitter: str
+    schedd: str
+    autocluster: int
+    count: int
+    job: ClassAd
+    key: str = ""
+    """Whatever tells the caller from which ad it came."""
+
+
+class Grant(msgspec.Struct, frozen=True, kw_only=True):
+    """So many jobs of a demand may go to the slot in a row of the table, each taking `amounts` of it."""
+
+    demand: Demand
+    row: int
+    count: int
+    amounts: Amounts
+    uses: dict[str, float] = {}
+    """How much of its concurrency limits each job uses there."""
+    instead: tuple[int, ...] = ()
+    """Rows of the parts of the slot whose jobs have to make room together."""
+
+
+class Unmet(msgspec.Struct, frozen=True, kw_only=True):
+    """What is left of a demand; `fault` says what is wrong with the demand itself, if that is the reason."""
+
+    demand: Demand
+    count: int
+    fault: str | None = None
+    limit: Limit = ""
+    """There may be slots for it, which its submitter may not have."""
+    reached: tuple[str, ...] = ()
+    """Its concurrency limits that are reached, if it is that."""
+
+
+class Allocation(msgspec.Struct, frozen=True, kw_only=True):
+    """The outcome of one cycle."""
+
+    grants: list[Grant]
+    unmet: list[Unmet]
+    taken: dict[str, float] = {}
+    """What each submitter was given, in slot weights."""
+    groups: list[GroupShare] = []
+    """How the accounting groups stand, the one of those without a group first."""
+
+
+class _Open:
+    """A demand that is being served."""
+
+    def __init__(self, demand: Demand, concurrency: Concurrency, context: Context) -> None:
+        self.demand = demand
+        self.request = Request(demand.job, context)
+        self.uses = Wanted(demand.job)
+        self.left = demand.count
+        self.stuck = (self.request.fault or self.uses.fault) is not None
+        self.limited = False
+        """There are slots for it that its submitter may not have in this spin."""
+        self.capped = False
+        """More than its share keeps it from them."""
+        self.limit: Limit = ""
+        """What it is, if it is capped."""
+        self._reached: tuple[str, ...] = ()
+        self._granted: dict[tuple[object, ...], Grant] = {}
+        self._concurrency = concurrency
+        self._context = context
+        self._spending = Spending()
+
+    def serve(self, offer: Offer, ranking: Ranking, purse: Purse) -> None:
+        """Take what the purse allows; `stuck` if there is nothing more to be had, whatever is allowed."""
+        self.limited = purse.capped = False
+        self._reached = ()
+        found_by = candidates(
+            self.demand.job,
+            self.request,
+            offer,
+            ranking,
+            self._context,
+            self._spending,
+            submitter=self.demand.submitter,
+        )
+        for found in found_by:
+            self._serve(found, offer, purse)
+            if not self.left:
+                return
+            if self.uses.fault:
+                self.stuck = True
+                return
+            if self._reached and not self.uses.varies:
+                break
+            if self.limited and not self._affords(offer, purse):
+                break
+        self.stuck = not self.limited
+        self.capped = self.limited and purse.capped
+        if self._reached and not self.limited:
+            self.stop("concurrency")
+
+    def _serve(self, found: Candidates, offer: Offer, purse: Purse) -> None:
+        """Take of these slots, until there is no job or nothing to pay with left."""
+        parts = self.uses.divided(
+            found, self.demand.job, offer, self._context, self._spending, self._concurrency.room
+        )
+        for part, uses in parts:
+            self._take(part, uses, offer, purse)
+            if not self.left or (self.limited and not self._affords(offer, purse)):
+                return
+
+    def stop(self, limit: Limit) -> None:
+        """There is nothing for it, because of a limit."""
+        self.capped, self.limit = True, limit
+
+    def wanted(self, weight: float) -> float:
+        """What all of its jobs would count for, if a core counts for so much."""
+        cores = self.request.fixed.get("Cpus", 1.0)
+        return 0.0 if self.stuck else self.left * weight * float(quantized("Cpus", cores))
+
+    def _affords(self, offer: Offer, purse: Purse) -> bool:
+        """Whether the purse could pay for a job on the cheapest slot."""
+        cores = self.request.fixed.get("Cpus")  # else it depends on the slot, and may be none
+        least = offer.least(0.0 if cores is None else float(quantized("Cpus", cores)))
+        return bool(purse.affords(np.array([least]))[0])
+
+    def _take(self, found: Candidates, uses: Uses, offer: Offer, purse: Purse) -> None:
+        """Fill slots one after the other."""
+        most = int(min(self.left, self._concurrency.room(uses)))
+        if not most:
+            self._reached = tuple(self._concurrency.reached(uses)) or self._reached
+            return
+        cores = quantized("Cpus", found.asked["Cpus"])
+        cost = None if isinstance(cores, np.ndarray) else offer.cost(cores)
+        if cost is None:
+            costs = offer.costs(found.rows, np.broadcast_to(cores, found.room.shape))
+            counts = self._picked(found.room, costs, most, purse)
+        else:
+            counts = self._filled(found.room, cost, most, purse)
+        if counts.any():
+            self._grant(found, uses, offer, counts)
+            self._concurrency.take(uses, int(counts.sum()))
+        if self.left and not self._concurrency.room(uses):
+            self._reached = tuple(self._concurrency.reached(uses))
+
+    def _filled(self, room: Integers, cost: float, most: int, purse: Purse) -> Integers:
+        """How many jobs go to each slot if a job costs the same everywhere."""
+        jobs = np.cumsum(room)
+        wanted = min(most, int(jobs[-1]))
+        allowed = purse.jobs(cost, wanted)
+        self.limited |= allowed < wanted
+        purse.pay(cost * allowed)
+        last = int(np.searchsorted(jobs, allowed))
+        counts = room[: last + 1].copy()
+        counts[last] -= int(jobs[last]) - allowed
+        return counts
+
+    def _picked(self, room: Integers, costs: Reals, most: int, purse: Purse) -> Integers:
+        """
+        The same if it does not: a slot that costs too much is passed over.
+
+        All slots up to the one that cannot be filled are filled at once; what the purse has left after that one is less
+        than half of what it had, so this is soon done however many slots there are.
+        """
+        counts, left = np.zeros_like(room), most
+        rows = np.flatnonzero(purse.affords(costs))
+        while left and len(rows):
+            jobs = np.cumsum(room[rows])
+            filled = int(np.searchsorted(jobs, left, side="right"))
+            filled = min(filled, purse.fits(np.cumsum(room[rows] * costs[rows])))
+            if filled:
+                whole = rows[:filled]
+                counts[whole] = room[whole]
+                left -= int(jobs[filled - 1])
+                purse.pay(float((room[whole] * costs[whole]).sum()))
+            if filled < len(rows) and left:
+                row = rows[filled]
+                counts[row] = taken = purse.jobs(float(costs[row]), min(left, int(room[row])))
+                left -= taken
+                purse.pay(float(costs[row]) * taken)
+            rows = rows[filled + 1 :]
+            rows = rows[purse.affords(costs[rows])]
+        if left:
+            refused = costs[counts < room]
+            self.limited |= bool(len(refused))
+            purse.refuse(refused)
+        return counts
+
+    def _grant(self, found: Candidates, uses: Uses, offer: Offer, counts: Integers) -> None:
+        rows = found.rows[: len(counts)]
+        if not self.request.varying:
+            given = counts > 0
+            offer.take_each(rows[given], self.request.amounts(found.asked, 0), counts[given])
+        for position, (row, count) in enumerate(zip(rows.tolist(), counts.tolist(), strict=True)):
+            if not count:
+                continue
+            amounts = self.request.amounts(found.asked, position)
+            if self.request.varying:
+                offer.take(row, amounts, count)
+            key = row, *amounts.asked.values(), *uses.items()
+            before = self._granted.get(key)
+            total = count if before is None else before.count + count
+            self._granted[key] = Grant(demand=self.demand, row=row, count=total, amounts=amounts, uses=uses)
+        self.left -= int(counts.sum())
+
+    @property
+    def grants(self) -> Iterable[Grant]:
+        """What it was given, one of each slot and amounts: another spin may find less there to ask for."""
+        return self._granted.values()
+
+    def unmet(self) -> Unmet:
+        """What is left."""
+        return Unmet(
+            demand=self.demand,
+            count=self.left,
+            fault=self.uses.fault or self.request.failure(),
+            limit=self.limit if self.capped else "",
+            reached=self._reached,
+        )
+
+
+def allocate(
+    offer: Offer,
+    demands: Iterable[Demand],
+    context: Context = NOTHING,
+    *,
+    claimants: Iterable[Claimant] = (),
+    pie: float | None = None,
+    groups: Policy | None = None,
+    used: Mapping[str, float] | None = None,
+    concurrency: Concurrency | None = None,
+    ranks: Ranks = NO_RANKS,
+) -> Allocation:
+    """
+    Share an offer (which is changed by it) among `demands`, given in each submitter's order of priority.
+
+    `claimants` are all submitters, also those who want nothing; one of whom nothing is said is new.
+    `pie` is the weight of the whole pool; None: what is offered, and what the claimants use.
+    With `groups` it is divided among these first; `used` is then what each submitter has, also those who are no claimants.
+    `concurrency` is what jobs use by now of what there is only so much; what is given here is added to it.
+    `ranks` are the pool's, before and after those of the jobs.
+    Nothing that an ad says makes it fail: what cannot be evaluated does not match.
+    """
+    concurrency = concurrency or Concurrency(LimitRules(), {})
+    queues: dict[str, list[_Open]] = {}
+    for demand in demands:
+        queues.setdefault(demand.submitter, []).append(_Open(demand, concurrency, context))
+    known = {one.name: one for one in claimants}
+    known |= {name: Claimant(name=name) for name in queues if name not in known}
+    if pie is None:
+        pie = offer.weight + sum(one.used for one in known.values())
+    sharing = _Sharing(offer, Ranking(offer, context, ranks), queues, known)
+    shares: list[GroupShare] = []
+    if groups is None or len(groups.tree) == 1:
+        sharing.run(list(known), pie, math.inf)
+    else:
+        uses = {name: one.used for name, one in known.items()}
+        wanted = {name: sum(one.wanted(offer.core) for one in queues.get(name, ())) for name in known}
+        hierarchy = Hierarchy(groups, pie=pie, used={**uses, **(used or {})}, wanted=wanted, context=context)
+        sharing.refuse()
+        shares = hierarchy.share(sharing.run)
+    everything = [one for queue in queues.values() for one in queue]
+    return Allocation(
+        grants=[grant for one in everything for grant in one.grants],
+        unmet=[one.unmet() for one in everything if one.left],
+        taken=sharing.taken(),
+        groups=shares,
+    )
+
+
+class _Sharing:
+    """Spins, until nobody gets anything more."""
+
+    def __init__(
+        self,
+        offer: Offer,
+        ranking: Ranking,
+        queues: dict[str, list[_Open]],
+        claimants: dict[str, Claimant],
+    ) -> None:
+        self._offer = offer
+        self._ranking = ranking
+        self._queues = queues
+        self._claimants = claimants
+        self._used = {name: one.used for name, one in claimants.items()}
+        self._pie = 0.0
+        self._room = math.inf
+
+    def refuse(self) -> None:
+        """Until a group is served its submitters may have nothing."""
+        for queue in self._queues.values():
+            for one in queue:
+                one.stop("quota")
+
+    def taken(self) -> dict[str, float]:
+        """What each was given."""
+        given = {name: self._used[name] - one.used for name, one in self._claimants.items()}
+        return {name: weight for name, weight in given.items() if weight}
+
+    def run(self, members: Sequence[str], pie: float, room: float) -> float:
+        """
+        The round of the floors, then rounds as long as they give something, until all together have taken the `room`.
+
+        What they took; `pie` is what their shares are parts of.
+
+        HTCondor begins a round in each cycle; here the next one follows at once, so no slot waits for it.
+        """
+        names = list(members)
+        self._pie, self._room = pie, room
+        before = sum(self._used[name] for name in names)
+        below = [name for name in names if self._used[name] < self._claimants[name].floor]
+        if below:
+            below.sort(key=lambda name: (self._used[name] - self._claimants[name].floor, name))
+            self._spin(names, below, first=True, floors=True)
+        if self._offer.tenants is not None:
+            # What some do not want is no reason to preempt others: only who has less than its own share does.
+            present = self._present(names)
+            self._spin(
+                names, ordered(present, self._used, limits(present, self._used, self._pie)), first=True
+            )
+        else:
+            while names and self._round(names):
+                pass
+        if self._offer.any_left and self._room < self._offer.smallest:
+            for one in (one for name in members for one in self._queues.get(name, ())):
+                if not one.stuck:
+                    one.stop("quota")
+        return sum(self._used[name] for name in members) - before
+
+    def _round(self, names: list[str]) -> bool:
+        """
+        Spins until one gives nothing and leaves all in the list; whether there is more to give in another round.
+        """
+        given, first = False, True
+        present = self._present(names)
+        order = ordered(present, self._used, limits(present, self._used, self._pie))
+        while names and self._offer.any_left:
+            before = len(names)
+            still = set(names)
+            spent = self._spin(names, [name for name in order if name in still], first=first)
+            given |= spent
+            if not spent and len(names) == before:
+                break
+            first = False
+        return given and self._offer.any_left
+
+    def _present(self, names: Iterable[str]) -> list[Claimant]:
+        return [self._claimants[name] for name in names]
+
+    def _spin(self, names: list[str], order: Iterable[str], *, first: bool, floors: bool = False) -> bool:
+        """One spin; who can get no more leaves `names`. Whether anything was given."""
+        limit = limits(self._present(names), self._used, self._pie)
+        if floors:
+            limit = {name: min(self._claimants[name].floor, most) for name, most in limit.items()}
+        left, smallest, given = sum(limit.values()), self._offer.smallest, False
+        for name in order:
+            ceiling = self._claimants[name].ceiling - self._used[name]
+            headroom = min(ceiling, self._room)
+            bound: Limit = "ceiling" if ceiling <= self._room else "quota"
+            queue = [one for one in self._queues.get(name, ()) if one.left and not one.stuck]
+            if not queue or headroom <= 0 or headroom < smallest:
+                for one in queue:
+                    one.stop(bound)
+                names.remove(name)
+                continue
+            if not first and min(limit[name], left) < smallest:
+                continue
+            most = min(limit[name], left)
+            if self._offer.tenants is not None and most < headroom:
+                # Who makes room for another must not have to for a part of a share.
+                headroom, bound = most, "share"
+            purse = Purse(most, headroom)
+            before = sum(one.left for one in queue)
+            for one in queue:
+                one.limit = bound
+                one.serve(self._offer, self._ranking, purse)
+            self._used[name] += purse.spent
+            self._room -= purse.spent
+            left -= purse.spent
+            given |= sum(one.left for one in queue) < before
+            if all(one.stuck or not one.left or (one.capped and not purse.spent) for one in queue):
+                names.remove(name)  # what its ceiling does not let it have is for the others
+        return given

@@ -1,0 +1,102 @@
+"""Keeps projections near the head of the log, for ever. One that stops does not stop the others."""
+
+import logging
+from collections.abc import Sequence
+from typing import Final
+
+from kettle.bus.backoff import Backoff, attempt
+from kettle.bus.ports import Bus
+from kettle.eventsourcing.log import Log, LogUnavailableError
+from kettle.eventsourcing.projection import Progress, StoppedError, UnreadableError, run_projection
+from kettle.projections.rebuilding import RebuildError, prepare
+from kettle.projections.stored_projection import StoredProjection
+from kettle.storage import Database, PgCursors, PgLog
+from kettle_wire.subjects import Subjects
+
+REPAIRED_S: Final = 2.0
+"""A projection that stopped is looked at so often: whether it was rebuilt, or its error taken away."""
+
+_logger = logging.getLogger(__name__)
+
+
+class Trouble:
+    """What stands still, and why: a service with any of it is not ready."""
+
+    def __init__(self) -> None:
+        self._stopped: dict[tuple[str, str], str] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._stopped)
+
+    def note(self, projection: str, shard: str, why: str) -> None:
+        """Tell it, once for each cause; shard "": the projection has no tables that this release can use."""
+        if self._stopped.get((projection, shard)) != why:
+            _logger.critical("%s", why, extra={"projection": projection, "shard": shard})
+        self._stopped[projection, shard] = why
+
+    def over(self, projection: str, shard: str) -> None:
+        """It goes on."""
+        if self._stopped.pop((projection, shard), None) is not None:
+            _logger.warning("the projection goes on", extra={"projection": projection, "shard": shard})
+
+    def of(self, projection: str, shard: str = "") -> str | None:
+        """Why a projection stands still; None: it does not."""
+        return self._stopped.get((projection, shard))
+
+
+async def prepared(
+    projection: StoredProjection, database: Database, logs: Sequence[PgLog], trouble: Trouble
+) -> bool:
+    """Have tables of this release, made anew where that is needed; False if that failed, which is noted."""
+    try:
+        done = await prepare(projection, database, logs)
+    except (RebuildError, UnreadableError) as error:
+        trouble.note(projection.name, "", str(error))
+        return False
+    trouble.over(projection.name, "")
+    if done is not None and done.events:
+        _logger.info(
+            "made the tables of %s from %d events in %.1f s", done.projection, done.events, done.seconds
+        )
+    return True
+
+
+async def follow(
+    projection: StoredProjection,
+    shard: str,
+    *,
+    database: Database,
+    log: Log,
+    bus: Bus,
+    subjects: Subjects,
+    progress: Progress,
+    trouble: Trouble,
+) -> None:
+    """
+    Apply the frames of one shard for ever; when an event cannot be applied, wait until that is repaired, and go on.
+
+    Raises:
+        SupersededError: the tables were made anew by another release.
+    """
+    cursors = PgCursors(database)
+    backoff = Backoff()
+    while True:
+        stopped: list[BaseException] = []
+        try:
+            await attempt(
+                run_projection(
+                    projection, shard, log=log, bus=bus, cursors=cursors, subjects=subjects, progress=progress
+                )
+            )
+        except* LogUnavailableError as away:
+            # Whether the last frames were committed is unknown: the cursor, read again, knows.
+            _logger.warning("%s waits for the database of %s: %s", projection.name, shard, away.exceptions[0])
+        except* StoppedError as group:
+            stopped.extend(group.exceptions)
+        for error in stopped:
+            trouble.note(projection.name, shard, str(error))
+            again = Backoff(REPAIRED_S, REPAIRED_S)
+            while await cursors.stopped(projection.name, projection.version, shard) is not None:
+                await again.wait()
+            trouble.over(projection.name, shard)
+        await backoff.wait()

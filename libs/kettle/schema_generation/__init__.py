@@ -1,0 +1,13 @@
+"""
+The wire contract as documents: JSON Schemas (2020-12) and one AsyncAPI 3.0 document, made from the structs of `kettle_wire`.
+
+The structs are the source. The documents are made when they are asked for, by whoever serves or prints them; those in
+`schemas/json` are the published ones, which a changed struct is compared with.
+"""
+
+from kettle.schema_generation.asyncapi import asyncapi
+from kettle.schema_generation.catalogue import documents
+from kettle.schema_generation.compatibility import incompatible
+from kettle.schema_generation.json_schema import Document, text
+
+__all__ = ["Document", "asyncapi", "documents", "incompatible", "text"]

@@ -1,0 +1,259 @@
+"""
+A whole pool for one test: real servers, real services, real jobs, and hands to break them with.
+
+    async with throwaway_pool(tmp_path, cpus=8) as pool:
+        cluster = await pool.client.submit(...)
+        pool.kill("schedd")
+        await pool.restarted("schedd")
+
+It is a child of the test: however the test ends, the pool ends.
+"""
+
+import asyncio
+import os
+import secrets
+import shutil
+import signal
+import sys
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from kettle import pool
+from kettle.client import Client
+from kettle.pool import DaemonState, MasterState, processes
+from kettle.pool.personal_settings import Tables, Value
+from kettle.runtime import Lifeline, make_lifeline
+from kettle.testing.servers.selection import pool_settings
+
+_WITHIN_S: Final = 30.0
+_LOOK_S: Final = 0.01
+
+SHORT: Final[Tables] = {
+    "master": {
+        "throwaway": True,
+        "minimum_disk_mib": 16,
+        "backoff_constant": 0.02,
+        "backoff_unit": 0.02,
+        "recover_factor": 2.0,
+        "shutdown_graceful_timeout": 10.0,
+        "update_interval": 2.0,
+    },
+    "schedd": {
+        "alive_interval": 0.5,
+        "lease": 3.0,
+        "lease_margin": 1.0,
+        "sync_interval": 0.5,
+        "cooldown_duration": 0.5,
+        "ad_interval": 2.0,
+    },
+    "collector": {"classad_lifetime": 10.0, "ad_interval": 2.0},
+    "negotiator": {"interval": 2.0, "ad_interval": 2.0},
+    "startd": {
+        "update_interval": 1.0,
+        "machine_max_vacate_time": 2.0,
+        "shutdown_kill_timeout": 0.5,
+        "report_repeat": 0.3,
+        "container_runtimes": [],
+    },
+}
+"""Times with which a test that waits for a lease to end does not take long."""
+
+
+class Audit(msgspec.Struct, frozen=True):
+    """What `kettle log check` said."""
+
+    clean: bool
+    said: str
+
+
+class ThrowawayPool:
+    """The running pool of one test."""
+
+    def __init__(
+        self, home: Path, *, environ: Mapping[str, str], settings: Tables, lifeline: Lifeline
+    ) -> None:
+        self.home = home
+        self.environ = environ
+        self._settings = settings
+        self._lifeline = lifeline
+        self.client: Client
+        """Connected as the person who runs the test."""
+        self.left: list[str] = []
+        """After the end of the pool: what was still there of it."""
+        self._pool_id = ""
+        self._elsewhere: list[Path] = []
+
+    @property
+    def state(self) -> MasterState:
+        """What the master last said."""
+        state = pool.state(self.home)
+        assert state is not None, "the pool's master is gone"
+        return state
+
+    def daemon(self, name: str) -> DaemonState:
+        """A service by its role, or a server: `nats`, `postgres`."""
+        found = self.state.daemon(name)
+        assert found is not None, f"this pool has no {name}"
+        return found
+
+    def pid(self, name: str) -> int:
+        """The process id of a service or server that runs; 0 while it does not."""
+        return self.daemon(name).pid
+
+    def kill(self, name: str, number: signal.Signals = signal.SIGKILL) -> int:
+        """Send a signal to a service or server, if it runs; its process id."""
+        if pid := self.pid(name):
+            os.kill(pid, number)
+        return pid
+
+    @property
+    def lives(self) -> bool:
+        """Whether there is a master."""
+        return pool.state(self.home) is not None
+
+    def kill_master(self) -> int:
+        """SIGKILL for the master: everything dies with it; its process id."""
+        pid = self.state.pid
+        os.kill(pid, signal.SIGKILL)
+        return pid
+
+    async def restarted(self, name: str, *, after: int = 0, within_s: float = _WITHIN_S) -> int:
+        """Wait until a service or server serves that is not the process `after`; its process id."""
+        async with asyncio.timeout(within_s):
+            while True:
+                daemon = self.daemon(name)
+                if daemon.status == "running" and daemon.pid not in {0, after}:
+                    return daemon.pid
+                await asyncio.sleep(_LOOK_S)
+
+    def log(self, name: str) -> str:
+        """Everything that a service wrote."""
+        path = self.home / "log" / f"{name}.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    async def kettle(
+        self, *arguments: str, within_s: float = _WITHIN_S, cwd: Path | None = None
+    ) -> tuple[int, str, str]:
+        """Run a `kettle` command against this pool: its exit status, its output, its errors."""
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-P",
+            "-m",
+            "kettle_services.cli",
+            *arguments,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={**self.environ, "KETTLE_HOME": str(self.home)},
+            cwd=cwd or self.home.parent,
+        )
+        try:
+            async with asyncio.timeout(within_s):
+                out, err = await process.communicate()
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        return process.returncode or 0, out.decode(), err.decode()
+
+    async def log_check(self, *, within_s: float = _WITHIN_S) -> Audit:
+        """Audit the event log: positions, versions, fences, and that bus and projections agree with it."""
+        status, out, err = await self.kettle("log", "check", within_s=within_s)
+        return Audit(status == 0, out + err)
+
+    def processes(self) -> list[str]:
+        """The living processes of the pool, each with its command."""
+        found = processes.of_pool(self._pool_id, self.home / "execute")
+        return [f"{each.pid} {each.command}" for each in found if each.pid != os.getpid()]
+
+    @property
+    def sandboxes(self) -> list[Path]:
+        """The sandboxes of jobs, wherever they are."""
+        places = [self.home / "execute", self.home / "startd" / "execute"]
+        return sorted(path for place in places if place.is_dir() for path in place.glob("dir_*"))
+
+    def _leftovers(self) -> list[str]:
+        """Processes of the pool, and files that only a running pool needs."""
+        files = [self.home / name for name in ("run", "state.json", "pool.json")]
+        paths = (*files, *self.sandboxes, *self._elsewhere)
+        return self.processes() + [str(path) for path in paths if os.path.lexists(path)]
+
+    async def start(self) -> None:
+        """Bring it up, or up again."""
+        started = await asyncio.to_thread(
+            pool.up,
+            self.home,
+            settings=self._settings,
+            environ=self.environ,
+            lifeline_fd=self._lifeline.read_fd,
+        )
+        self._pool_id = started.state.pool_id
+        links = [self.home / "run", self.home / "postgres" / "socket", self.home / "startd" / "execute"]
+        self._elsewhere = [link.readlink() for link in links if link.is_symlink()]
+
+    async def stop(self) -> None:
+        """Bring it down; its data stay."""
+        await asyncio.to_thread(pool.down, self.home, deadline_s=_WITHIN_S)
+        self.left = self._leftovers()
+
+
+@asynccontextmanager
+async def throwaway_pool(
+    directory: Path,
+    *,
+    cpus: int = 8,
+    memory_mib: int = 8192,
+    settings: Mapping[str, Mapping[str, Value]] | None = None,
+    template: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    home: Path | None = None,
+) -> AsyncGenerator[ThrowawayPool]:
+    """
+    A running pool below `directory`, or in `home`, with short leases; gone at the end, except for its log files.
+
+    Its servers are those of the lane of tests; the pool's own unless that says otherwise (see `kettle.testing.servers.selection`).
+    `settings` replaces and adds single settings, by table.
+    `template` (see `kettle.testing.servers.embedded.postgres_template`) makes the start faster.
+    """
+    inherited = dict(os.environ if environ is None else environ)
+    clean = {k: v for k, v in inherited.items() if not k.startswith("KETTLE_") or k.endswith("_BIN")}
+    home = home or directory / f"pool-{secrets.token_hex(3)}"
+    async with pool_settings() as lane:
+        tables = _merged(
+            SHORT,
+            {"kettle": lane},
+            {"startd": {"num_cpus": cpus, "memory": memory_mib}},
+            {"master": {"postgres_template": str(template)}} if template else {},
+            settings or {},
+        )
+        lifeline = make_lifeline()
+        running = ThrowawayPool(home, environ=clean, settings=tables, lifeline=lifeline)
+        try:
+            await running.start()
+            async with Client.connect(home=running.home) as running.client:
+                yield running
+        finally:
+            await running.stop()
+            lifeline.close()
+            await asyncio.to_thread(_keep_logs, running.home)
+
+
+def _merged(*many: Tables) -> dict[str, dict[str, Any]]:
+    result: dict[str, dict[str, Any]] = {}
+    for tables in many:
+        for table, values in tables.items():
+            result.setdefault(table, {}).update(values)
+    return result
+
+
+def _keep_logs(home: Path) -> None:
+    for path in home.iterdir():
+        if path.name != "log":
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink()

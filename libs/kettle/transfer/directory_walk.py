@@ -1,0 +1,39 @@
+"""What lies below a path that a job names."""
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from kettle.transfer.exclusions import Exclusions
+from kettle.transfer.submit_side_paths import Wanted
+
+_NOTHING: Final = Exclusions()
+
+
+def walk(wanted: Wanted, but: Exclusions = _NOTHING) -> Iterator[tuple[Path, str | None]]:
+    """
+    Paths and their names in the sandbox; no name: nothing to transfer, a directory or a link to one.  What `but` covers
+    is left out, if it is below a directory.
+
+    Lists one directory at a time and nothing ahead, so that who counts can stop it. Raises OSError or ValueError.
+    """
+    root = Path(wanted.path)
+    if not stat.S_ISDIR(root.stat().st_mode):
+        yield root, wanted.name
+        return
+    waiting = [(root, "" if wanted.contents else f"{wanted.name}/")]
+    while waiting:
+        directory, prefix = waiting.pop()
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                path = Path(entry.path)
+                branch = entry.is_dir(follow_symlinks=False)
+                if but.covers(f"{prefix}{entry.name}{'/' if branch else ''}"):
+                    continue
+                if branch:
+                    waiting.append((path, f"{prefix}{entry.name}/"))
+                    yield path, None
+                else:
+                    yield path, None if entry.is_dir() else prefix + entry.name

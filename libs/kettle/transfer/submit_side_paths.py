@@ -1,0 +1,101 @@
+"""
+Where the files of a job come from on the submitter's side, and where its results go there, by HTCondor's rules.
+"""
+
+from pathlib import PurePosixPath
+from typing import Final
+
+import msgspec
+
+from kettle.transfer.exclusions import ATTRIBUTE, Exclusions, exclusions
+from kettle.transfer.file_lists import is_url, items, job_plugins, placed, remaps
+from kettle_wire.ads.types import Ad
+
+NULL: Final = "/dev/null"
+STDOUT: Final = "_condor_stdout"
+STDERR: Final = "_condor_stderr"
+PROXY: Final = "x509userproxy"
+"""
+The file by which a job is known to grid services; it holds a key, and these take no notice of one that others may read.
+"""
+_PRIVATE: Final = 0o600
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """
+    A path on the submit side and the place of it in the sandbox; `contents`: of a directory, not the directory.
+    """
+
+    path: PurePosixPath
+    name: str
+    executable: bool = False
+    contents: bool = False
+    saved: bool = False
+    """An earlier run of the job left it for the next one."""
+    mode: int = 0
+    """Its permission bits in the sandbox; 0: those that it has."""
+
+
+def text(ad: Ad, name: str, default: str = "") -> str:
+    """A string attribute."""
+    value = ad.get(name, default)
+    return value if isinstance(value, str) else default
+
+
+def transfers(ad: Ad) -> bool:
+    """
+    Whether files are moved at all; else the job runs where the submitter's files are, on a shared file system.
+    """
+    return text(ad, "ShouldTransferFiles").upper() != "NO"
+
+
+def inputs(ad: Ad) -> list[Wanted]:
+    """
+    What goes into the sandbox, in the order in which it is placed there: the last of two equal names wins.
+
+    URLs are not among them: the worker fetches those itself.
+    """
+    if not transfers(ad):
+        return []
+    iwd = PurePosixPath(text(ad, "Iwd", "/"))
+    wanted: list[Wanted] = []
+    if ad.get("TransferExecutable", True) is not False:
+        command = iwd / text(ad, "Cmd")
+        wanted.append(Wanted(command, command.name, executable=True))
+    if text(ad, "In", NULL) != NULL and ad.get("TransferIn", True) is not False:
+        stdin = iwd / text(ad, "In")
+        wanted.append(Wanted(stdin, stdin.name))
+    preserve = ad.get("PreserveRelativePaths") is True
+    for item in listed(ad):
+        if not is_url(item):
+            name = placed(item, preserve=preserve)
+            wanted.append(Wanted(iwd / item, name, contents=item.endswith("/")))
+    plugins = (iwd / path for path in dict.fromkeys(job_plugins(text(ad, "TransferPlugins")).values()))
+    wanted += (Wanted(path, path.name, executable=True) for path in plugins)
+    if certificate := text(ad, PROXY):
+        wanted.append(Wanted(iwd / certificate, PurePosixPath(certificate).name, mode=_PRIVATE))
+    return wanted
+
+
+def listed(ad: Ad) -> list[str]:
+    """The input files that a job names beside its program and its standard input, URLs among them."""
+    return [*items(text(ad, "TransferInput")), *items(text(ad, "PublicInputFiles"))]
+
+
+def excluded(ad: Ad) -> Exclusions:
+    """What is not moved with the directory in which it lies.  Raises ManifestError."""
+    return exclusions(text(ad, ATTRIBUTE))
+
+
+def destination(ad: Ad, name: str) -> PurePosixPath | None:
+    """
+    Where a file that the job left goes; None if nobody wants it. Raises ValueError for a name that leads elsewhere.
+    """
+    if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+        raise ValueError(f"the worker names an output file {name!r} outside of its sandbox")
+    iwd = PurePosixPath(text(ad, "Iwd", "/")) / text(ad, "OutputDirectory")
+    stream = {STDOUT: "Out", STDERR: "Err"}.get(name)
+    if stream is None:
+        return iwd / (remaps(text(ad, "TransferOutputRemaps")).find(name) or name)
+    target = text(ad, stream, NULL)
+    return None if target == NULL else iwd / target

@@ -1,0 +1,469 @@
+"""
+From recorded events to the lines of job event logs.
+
+Pure.  What a live job's later lines need of its ad is kept from its submission on, and dropped when it has left the
+queue.  Jobs without a log are not kept at all.
+
+Two facts shape the order.  The record says at once that a running job is held or removed; the log says it when
+the attempt has ended, after the eviction, because that is when tools may touch the job's files.  And an eviction is
+written only for an attempt whose start was written.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, tzinfo
+from pathlib import PurePosixPath
+from typing import Final, NamedTuple, cast, get_args
+
+import msgspec
+
+from kettle.userlog.event_to_ad import TRIGGERS, TYPES, attributes, quoted
+from kettle.userlog.events import (
+    OF_CLUSTER,
+    Aborted,
+    Checkpointed,
+    ClusterRemove,
+    ClusterSubmit,
+    Disconnected,
+    Evicted,
+    Executing,
+    FactoryPaused,
+    FactoryResumed,
+    FileTransfer,
+    Generic,
+    Held,
+    JobAdInformation,
+    LogEvent,
+    Reconnected,
+    ReconnectFailed,
+    Released,
+    Submitted,
+    Suspended,
+    Terminated,
+    Unsuspended,
+)
+from kettle.userlog.job_ad_information import JobAds
+from kettle.userlog.projector_state import Cluster, Job, State
+from kettle.userlog.rendering import render
+from kettle.userlog.routes import OwnLogs, Route, Routes, names_in
+from kettle.userlog.usage import Allocation, cpu_times, plus, table, termination
+from kettle_wire.ads.types import Ad, Expr, Scalar
+from kettle_wire.event_expansion import expanded
+from kettle_wire.events import (
+    ClaimEnded,
+    ClaimGranted,
+    ClusterSubmitted,
+    Event,
+    FactoryChanged,
+    FactoryClosed,
+    FactoryMaterialized,
+    JobAssigned,
+    JobCheckpointed,
+    JobCompleted,
+    JobContinued,
+    JobDisconnected,
+    JobEvent,
+    JobHeld,
+    JobKept,
+    JobLeft,
+    JobReconnected,
+    JobReleased,
+    JobRemoved,
+    JobStarted,
+    JobSuspended,
+    JobTold,
+    JobVacated,
+    Transfer,
+    decode,
+)
+from kettle_wire.frames import Frame
+from kettle_wire.jobs import JobId
+
+FIRST_OF_INPUT, FIRST_OF_OUTPUT = 1, 4
+"""The kinds of event 040 that say that files wait for their turn."""
+_JOB_REMOVED: Final = 1023
+"""HTCondor's VacateReasonCode of an attempt that was ended because its job was removed."""
+_RECONNECT_FAILED: Final = 1008
+_SHOULD_REQUEUE: Final = 1005
+"""The code of one that ran to its end, and whose job goes back into the queue."""
+
+
+class Line(NamedTuple):
+    """One event for one file."""
+
+    path: PurePosixPath
+    text: str
+
+
+_encoder: Final = msgspec.msgpack.Encoder()
+_decoder: Final = msgspec.msgpack.Decoder(State)
+
+
+class UserLogProjector:
+    """
+    Fed the frames of one schedd's shard in order, it says which lines go to which files.
+
+    `address` is what event 000 calls the access point, without angle brackets, `options` HTCondor's words for how
+    logs are written whose jobs do not say it, `schedd` the name in the GlobalJobId of jobs.
+    Nothing is said of the frames up to `since`; a snapshot knows its own.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        zone: tzinfo | None = None,
+        snapshot: bytes = b"",
+        routes: Routes | None = None,
+        options: str = "",
+        schedd: str = "",
+        since: int = 0,
+    ) -> None:
+        self._address = address
+        self._zone = zone
+        self._state = _decoder.decode(snapshot) if snapshot else State(since=since)
+        self._routes = OwnLogs() if routes is None else routes
+        self._options = options
+        self._ads = JobAds(self._state.told, schedd)
+
+    @property
+    def frame(self) -> int:
+        """The last frame that was fed."""
+        return self._state.frame
+
+    @property
+    def lines(self) -> int:
+        """How many lines were given, by this one and by those whose snapshots it goes on from."""
+        return self._state.lines
+
+    def snapshot(self) -> bytes:
+        """Everything needed to go on after `frame`."""
+        return _encoder.encode(self._state)
+
+    def feed(self, frame: Frame) -> list[Line]:
+        """The lines that this frame adds, in order; none for a frame that was fed before."""
+        if frame.number <= self._state.frame:
+            return []
+        lines: list[Line] = []
+        for entry in expanded(frame).entries:
+            kind, _, name = entry.stream.partition("/")
+            if kind in {"cluster", "factory", "job", "claim"}:
+                lines.extend(self._lines(name, decode(entry.data), frame.at))
+        self._state.frame = frame.number
+        if frame.number <= self._state.since:
+            return []
+        self._state.lines += len(lines)
+        return lines
+
+    def _lines(self, name: str, event: Event, at_us: int) -> Iterator[Line]:
+        at = at_us / 1_000_000
+        match event:
+            case ClusterSubmitted():
+                yield from self._submitted(event, at_us)
+            case FactoryMaterialized(cluster=cluster, first=first, count=count):
+                yield from self._made(cluster, range(first, first + count), at)
+            case FactoryClosed(cluster=cluster, count=count, reason=reason):
+                if cluster in self._state.clusters:
+                    self._state.clusters[cluster].closed = reason
+                yield from self._fewer(cluster, count, at)
+            case FactoryChanged():
+                yield from self._changed(event, at)
+            case ClaimGranted():
+                self._state.claims[event.claim] = Allocation.from_ad(event.slot_ad)
+            case ClaimEnded():
+                self._state.claims.pop(event.claim, None)
+            case _:
+                job = JobId.parse(name)
+                if job.cluster in self._state.clusters:
+                    if isinstance(event, get_args(JobEvent)):
+                        self._ads.happened(job, cast("JobEvent", event), at_us)
+                    yield from self._of_staying(job, event, at)
+
+    def _submitted(self, event: ClusterSubmitted, at_us: int) -> Iterator[Line]:
+        cluster, at = Cluster.of(event, self._options), at_us / 1_000_000
+        if not self._routes.has_any(cluster.names):
+            return
+        self._state.clusters[event.cluster] = cluster
+        if self._routes.wants_ads(cluster.names):
+            self._ads.submitted(event, at_us)
+        if not event.late:
+            yield from self._made(event.cluster, range(len(event.rows)), at)
+            return
+        yield from self._line(
+            ClusterSubmit(
+                job=JobId(event.cluster, OF_CLUSTER),
+                at=at,
+                host=f"<{self._address}>",
+                notes=_notes(cluster.ad),
+            )
+        )
+
+    def _changed(self, event: FactoryChanged, at: float) -> Iterator[Line]:
+        """How fast jobs are made is not told, only that none is made, or jobs are made again."""
+        cluster = self._state.clusters.get(event.cluster)
+        if cluster is None or cluster.paused == bool(event.paused):
+            return
+        cluster.paused = bool(event.paused)
+        job = JobId(event.cluster, OF_CLUSTER)
+        if cluster.paused:
+            yield from self._line(FactoryPaused(job=job, at=at, reason=event.reason, code=event.paused))
+        else:
+            yield from self._line(FactoryResumed(job=job, at=at, reason=event.reason))
+
+    def _made(self, cluster: int, procs: range, at: float) -> Iterator[Line]:
+        """Jobs are in the queue now."""
+        for proc in procs if cluster in self._state.clusters else ():
+            job = JobId(cluster, proc)
+            self._state.clusters[cluster].made = proc + 1
+            notes = _notes(self._ad(job))
+            yield from self._line(Submitted(job=job, at=at, host=f"<{self._address}>", notes=notes))
+
+    def _of_staying(self, job: JobId, event: Event, at: float) -> Iterator[Line]:
+        """Of a job that has ended, and is only kept in the queue, the log says nothing more."""
+        state = self._state.jobs.setdefault(str(job), Job())
+        if isinstance(event, JobKept | JobLeft):
+            state.kept = isinstance(event, JobKept)
+            if state.ended and not state.kept:
+                yield from self._gone(job, at)
+        elif not state.ended:
+            yield from self._of_job(job, event, at)
+
+    def _of_job(self, job: JobId, event: Event, at: float) -> Iterator[Line]:
+        state = self._state.jobs.setdefault(str(job), Job())
+        match event:
+            case JobAssigned():
+                state.attempt, state.claim, state.started_at = event.attempt, event.claim, 0.0
+                state.slot, state.startd, state.disconnected = event.slot, event.startd, False
+            case JobStarted():
+                state.started_at = event.at or at
+                yield from self._moved(job, state, event.input, FIRST_OF_INPUT)
+                yield from self._line(self._executing(job, state, at))
+            case JobSuspended(processes=processes) if state.started_at:
+                yield from self._line(Suspended(job=job, at=at, processes=processes))
+            case JobContinued() if state.started_at:
+                yield from self._line(Unsuspended(job=job, at=at))
+            case JobDisconnected() | JobReconnected() | JobCheckpointed() if state.started_at:
+                yield from self._line(self._meanwhile(job, state, event, at))
+            case JobVacated():
+                yield from self._vacated(job, state, event, at)
+            case JobCompleted():
+                yield from self._completed(job, state, event, at)
+            case JobHeld() | JobReleased() | JobRemoved():
+                if state.attempt:
+                    state.put_off(event)
+                else:
+                    yield from self._said(job, event, at)
+            case _:
+                yield from self._said(job, event, at)
+
+    def _meanwhile(
+        self, job: JobId, state: Job, event: JobDisconnected | JobReconnected | JobCheckpointed, at: float
+    ) -> LogEvent:
+        match event:
+            case JobCheckpointed(usage=usage):
+                return Checkpointed(job=job, at=at, remote=cpu_times(usage), sent=usage.sent)
+            case JobDisconnected(reason=reason):
+                state.disconnected = True
+                return Disconnected(job=job, at=at, slot=state.slot, host=self._host(state), reason=reason)
+            case JobReconnected():
+                state.disconnected = False
+                return Reconnected(job=job, at=at, slot=state.slot, host=self._host(state))
+
+    def _host(self, state: Job) -> str:
+        """The address of the startd, as the slot's ad said when the claim was granted."""
+        allocation = self._state.claims.get(state.claim, Allocation())
+        return f"<{allocation.address or f'0.0.0.0:0?alias={state.startd}'}>"
+
+    def _moved(self, job: JobId, state: Job, moved: Transfer | None, first: int) -> Iterator[Line]:
+        """Files were moved on their own: queued, started, finished, each with its time."""
+        if moved is None:
+            return
+        began, ended = moved.began, moved.ended
+        queued = round(moved.queued)
+        yield from self._line(FileTransfer(job=job, at=max(0.0, moved.began - moved.queued), kind=first))
+        yield from self._line(
+            FileTransfer(job=job, at=began, kind=first + 1, queued=queued, host=self._host(state))
+        )
+        yield from self._line(FileTransfer(job=job, at=ended, kind=first + 2))
+
+    def _executing(self, job: JobId, state: Job, at: float) -> LogEvent:
+        allocation = self._state.claims.get(state.claim, Allocation())
+        return Executing(
+            job=job,
+            at=at,
+            host=self._host(state),
+            slot=state.slot,
+            attributes=_written(
+                [
+                    *((name, value) for name, value in allocation.attributes() if value is not None),
+                    *allocation.asked(names_in(self._ad(job).get("UserLogExecuteEventAttrs"))),
+                ]
+            ),
+        )
+
+    def _vacated(self, job: JobId, state: Job, event: JobVacated, at: float) -> Iterator[Line]:
+        code, subcode, reason, usage = event.code, 0, event.reason, event.usage
+        waiting = state.put_off_so_far()
+        for said in waiting:
+            match said:
+                case JobHeld():
+                    code, subcode, reason = said.code, said.subcode, said.reason
+                case JobRemoved():
+                    code, subcode, reason = _JOB_REMOVED, 0, said.reason
+                case _:
+                    pass
+        state.total = plus(state.total, usage)
+        if state.disconnected and event.code == _RECONNECT_FAILED:
+            yield from self._line(ReconnectFailed(job=job, at=at, slot=state.slot, reason=event.reason))
+        elif state.started_at:
+            yield from self._moved(job, state, event.output, FIRST_OF_OUTPUT)
+            yield from self._line(
+                Evicted(
+                    job=job,
+                    at=at,
+                    code=code,
+                    subcode=subcode,
+                    requeued=termination(event) if event.exited and event.code == _SHOULD_REQUEUE else None,
+                    remote=cpu_times(usage),
+                    sent=usage.sent,
+                    received=usage.received,
+                    reason=reason,
+                    resources=table(self._ad(job), self._state.claims.get(state.claim, Allocation()), usage),
+                )
+            )
+        state.waiting, state.attempt, state.started_at, state.disconnected = [], 0, 0.0, False
+        for said in waiting:
+            yield from self._said(job, said, at)
+
+    def _completed(self, job: JobId, state: Job, event: JobCompleted, at: float) -> Iterator[Line]:
+        if any(isinstance(said, JobRemoved) for said in state.put_off_so_far()):
+            # It ended while it was being removed. One terminal event, and removed is what was asked for.
+            yield from self._vacated(
+                job,
+                state,
+                JobVacated(attempt=event.attempt, code=_JOB_REMOVED, reason="", usage=event.usage),
+                at,
+            )
+            return
+        state.total = plus(state.total, event.usage)
+        exited = datetime.fromtimestamp(int(event.at or at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        how = (
+            f"signal {event.exit_signal}" if event.exit_signal is not None else f"exit-code {event.exit_code}"
+        )
+        yield from self._moved(job, state, event.output, FIRST_OF_OUTPUT)
+        execute = event.at - state.started_at if event.at and state.started_at else 0.0
+        yield from self._line(
+            Terminated(
+                job=job,
+                at=at,
+                ending=termination(event),
+                run_remote=cpu_times(event.usage),
+                total_remote=cpu_times(state.total),
+                sent=event.usage.sent,
+                received=event.usage.received,
+                total_sent=state.total.sent,
+                total_received=state.total.received,
+                resources=table(
+                    self._ad(job),
+                    self._state.claims.get(state.claim, Allocation()),
+                    event.usage,
+                    execute=execute,
+                ),
+                ticket=f"Job terminated of its own accord at {exited} with {how}.",
+            )
+        )
+        yield from self._gone(job, at)
+
+    def _said(self, job: JobId, event: Event, at: float) -> Iterator[Line]:
+        match event:
+            case JobHeld():
+                yield from self._line(
+                    Held(job=job, at=at, reason=event.reason, code=event.code, subcode=event.subcode)
+                )
+            case JobReleased():
+                yield from self._line(Released(job=job, at=at, reason=event.reason))
+            case JobTold(notes=notes):
+                for note in notes:
+                    yield from self._line(Generic(job=job, at=at, info=note))
+            case JobRemoved():
+                yield from self._line(Aborted(job=job, at=at, reason=event.reason))
+                yield from self._gone(job, at)
+            case _:
+                pass
+
+    def _gone(self, job: JobId, at: float) -> Iterator[Line]:
+        state = self._state.jobs.get(str(job))
+        self._ads.gone(job)
+        if state is not None and state.kept:
+            self._state.jobs[str(job)] = Job(kept=True, ended=True)
+            return
+        self._state.jobs.pop(str(job), None)
+        yield from self._fewer(job.cluster, 1, at)
+
+    def _fewer(self, number: int, count: int, at: float) -> Iterator[Line]:
+        cluster = self._state.clusters.get(number)
+        if cluster is None:
+            return
+        cluster.live -= count
+        if cluster.live > 0:
+            return
+        if cluster.late:
+            yield from self._line(
+                ClusterRemove(
+                    job=JobId(number, OF_CLUSTER),
+                    at=at,
+                    jobs=cluster.made,
+                    items=cluster.items,
+                    completion=_completion(cluster),
+                    reason=cluster.closed,
+                )
+            )
+        del self._state.clusters[number]
+        self._ads.over(number)
+
+    def _ad(self, job: JobId) -> Mapping[str, Scalar]:
+        return self._state.clusters[job.cluster].ad_of(job.proc)
+
+    def _line(self, event: LogEvent) -> Iterator[Line]:
+        cluster = self._state.clusters[event.job.cluster]
+        whole = event.job.proc == OF_CLUSTER
+        for route in self._routes.of(cluster.ad if whole else self._ad(event.job), cluster.options):
+            if route.numbers is not None and event.number not in route.numbers:
+                continue
+            yield Line(route.path, render(event, self._zone, route.written))
+            if route.information and not whole:
+                told = self._information(event, route)
+                yield Line(route.path, render(told, self._zone, route.written))
+
+    def _information(self, event: LogEvent, route: Route) -> JobAdInformation:
+        """What HTCondor tells there: the event again, and of the job what was asked for."""
+        said = attributes(event, route.written, self._zone) | self._ads.said(event.job, route.information)
+        number = JobAdInformation.number
+        trigger: Ad = {
+            "TriggerEventTypeNumber": event.number,
+            "TriggerEventTypeName": TRIGGERS[event.number],
+        }
+        head: Ad = {"MyType": TYPES[number], "EventTypeNumber": number}
+        told = sorted((said | head | trigger).items(), key=lambda member: member[0].lower())
+        return JobAdInformation(job=event.job, at=event.at, attributes=dict(told))
+
+
+def _notes(ad: Mapping[str, Scalar]) -> list[str]:
+    """Of the submitter's programs, then his own; an empty one keeps the place of the first."""
+    said = [ad.get("SubmitEventNotes"), ad.get("SubmitEventUserNotes")]
+    notes = [note if isinstance(note, str) else "" for note in said]
+    return notes if notes[1] else [note for note in notes if note]
+
+
+def _completion(cluster: Cluster) -> int:
+    if cluster.made >= cluster.items:
+        return 1
+    return 2 if cluster.paused else 0
+
+
+def _written(said: Sequence[tuple[str, Scalar]]) -> list[tuple[str, str]]:
+    """Names and expressions."""
+    return [
+        (name, quoted(value) if isinstance(value, str) else str(value).lower())
+        for name, value in said
+        if not isinstance(value, Expr)
+    ]

@@ -1,0 +1,126 @@
+"""What the projector of job event logs remembers between frames: of live jobs only."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from kettle.userlog.job_ad_information import Told
+from kettle.userlog.usage import Allocation
+from kettle_wire.ads.types import Ad, Scalar
+from kettle_wire.events import ClusterSubmitted, Event, Usage, decode, encode
+
+_KEPT: Final = {
+    name.lower(): name
+    for name in (
+        "UserLog",
+        "Iwd",
+        "RequestCpus",
+        "RequestMemory",
+        "RequestDisk",
+        "SubmitEventNotes",
+        "SubmitEventUserNotes",
+        "UserLogUseXML",
+        "UserLogExecuteEventAttrs",
+        "JobAdInformationAttrs",
+        "DAGManNodesLog",
+        "DAGManNodesMask",
+    )
+}
+
+
+class Cluster(msgspec.Struct):
+    """What the log needs of a submission."""
+
+    ad: Ad
+    columns: list[str]
+    rows: list[list[Scalar]]
+    live: int
+    """How many of its jobs have not left the queue."""
+    options: str = ""
+    """How logs were written when it was submitted: a log does not change its form on the way."""
+    late: bool = False
+    """Its jobs come little by little."""
+    made: int = 0
+    """So many of these have come."""
+    items: int = 0
+    """Of so many."""
+    paused: bool = False
+    closed: str = ""
+    """Why no more come."""
+
+    @classmethod
+    def of(cls, event: ClusterSubmitted, options: str = "") -> "Cluster":
+        """Keep only the attributes that log events show."""
+        columns = [i for i, name in enumerate(event.columns) if name.lower() in _KEPT]
+        return cls(
+            ad={_KEPT[n.lower()]: _text(v, event.cluster) for n, v in event.ad.items() if n.lower() in _KEPT},
+            columns=[_KEPT[event.columns[i].lower()] for i in columns],
+            rows=[[_text(row[i], event.cluster) for i in columns] for row in event.rows] if columns else [],
+            live=len(event.rows),
+            options=options,
+            late=event.late,
+            items=len(event.rows),
+        )
+
+    @property
+    def names(self) -> set[str]:
+        """Of the attributes that its jobs have among them."""
+        return {*self.ad, *self.columns}
+
+    def ad_of(self, proc: int) -> Mapping[str, Scalar]:
+        """What is kept of the ad of one job."""
+        if not self.columns:
+            return self.ad
+        return {**self.ad, **dict(zip(self.columns, self.rows[proc], strict=True))}
+
+
+class Job(msgspec.Struct):
+    """A job with an event of its own."""
+
+    attempt: int = 0
+    """0: none lives."""
+    claim: str = ""
+    slot: str = ""
+    startd: str = ""
+    started_at: float = 0.0
+    """0: the executable of this attempt does not run (yet)."""
+    disconnected: bool = False
+    """Its machine does not answer, and the log says so."""
+    waiting: list[msgspec.Raw] = []
+    """
+    Recorded while the attempt lives, written when it has ended. As in the log: their types may be superseded.
+    """
+    total: Usage = Usage()
+    kept: bool = False
+    """It stays in the queue after its end."""
+    ended: bool = False
+    """And the log has its end, which it tells once, whatever becomes of the job there."""
+
+    def put_off(self, event: Event) -> None:
+        """Keep an event until the attempt has ended."""
+        self.waiting.append(msgspec.Raw(encode(event)))
+
+    def put_off_so_far(self) -> list[Event]:
+        """What was put off, in the order in which it happened."""
+        return [decode(bytes(event)) for event in self.waiting]
+
+
+class State(msgspec.Struct):
+    """Everything that a projector remembers."""
+
+    frame: int = 0
+    clusters: dict[int, Cluster] = {}
+    jobs: dict[str, Job] = {}
+    """By `cluster.proc`."""
+    claims: dict[str, Allocation] = {}
+    told: dict[int, Told] = {}
+    """By cluster, what the ads of those jobs say whose logs tell of it."""
+    since: int = 0
+    """Of this frame and of those before nothing is told."""
+    lines: int = 0
+    """How many were told."""
+
+
+def _text(value: Scalar, cluster: int) -> Scalar:
+    return value.replace("$(ClusterId)", str(cluster)) if isinstance(value, str) else value

@@ -1,0 +1,196 @@
+"""
+Keeping job event logs up to date with a shard: the thin shell around the projector.
+
+The projector's state is saved beside its frame number after its lines are in the files.  A crash between the two
+makes the lines come again; they are then compared with the end of each file.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from kettle.userlog.appender import Appender, UserLogError
+from kettle.userlog.projector import Line
+from kettle.userlog.tail import Tail
+from kettle_wire import frames
+from kettle_wire.frames import Frame, Hollow
+
+_SAVE_EVERY = 64
+"""Deliveries between two checkpoints: saving costs a file's flush, coming again costs a comparison."""
+_SHARE = 50.0
+"""
+So many times as long as a checkpoint took there is none: one of a hundred thousand jobs is not made for each 64.
+"""
+
+
+L = TypeVar("L")
+L_contra = TypeVar("L_contra", contravariant=True)
+
+
+class Projector(Protocol[L]):
+    """What is made of frames, one after the other."""
+
+    @property
+    def frame(self) -> int:
+        """The last frame that was fed."""
+        ...
+
+    def feed(self, frame: Frame) -> list[L]:
+        """What this frame adds; nothing for one that was fed before."""
+        ...
+
+    def snapshot(self) -> bytes:
+        """Everything needed to go on after `frame`."""
+        ...
+
+
+class Sink(Protocol[L_contra]):
+    """Where it goes."""
+
+    def write(self, frame: int, lines: Sequence[L_contra]) -> None:
+        """Take what one frame adds.  Blocks on the disk."""
+        ...
+
+
+class Stored(Protocol):
+    """A message that holds one frame."""
+
+    @property
+    def data(self) -> bytes:
+        """The encoded frame."""
+        ...
+
+
+class Delivery(Protocol):
+    """What the bus gives at a time; `kettle.bus.ports.Batch` is one."""
+
+    @property
+    def messages(self) -> Sequence[Stored]:
+        """In the order of the stream."""
+        ...
+
+    async def ack(self) -> None:
+        """Not to be delivered again."""
+        ...
+
+
+Missing = Callable[[int, int], AsyncIterator[Frame]]
+"""The frames after one number and up to another, whole and without a gap, from whoever still has them."""
+
+
+class Checkpoint:
+    """A projector's state in one file, replaced as a whole."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def load(self) -> bytes:
+        """The saved state; empty if there is none."""
+        try:
+            return self._path.read_bytes()
+        except FileNotFoundError:
+            return b""
+
+    def save(self, state: bytes) -> None:
+        """Replace the saved state."""
+        new = self._path.with_name(f"{self._path.name}.new")
+        fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with os.fdopen(fd, "wb") as file:
+            file.write(state)
+            file.flush()
+            os.fsync(fd)
+        new.replace(self._path)
+
+
+class Writer:
+    """
+    Lines into files.  Blocks on the disk.
+
+    Up to frame `redelivered`, a line that its file already has is not written again.  A file that cannot be written
+    loses its lines, not those of the others: `failed` is told.
+    """
+
+    def __init__(
+        self, appender: Appender, *, redelivered: int = 0, failed: Callable[[UserLogError], None]
+    ) -> None:
+        self._appender = appender
+        self._redelivered = redelivered
+        self._failed = failed
+        self._tails: dict[Path, Tail] = {}
+
+    def write(self, frame: int, lines: Sequence[Line]) -> None:
+        """Append what one frame adds."""
+        again = frame <= self._redelivered
+        if not again:
+            self._tails.clear()
+        for path, group in groupby(lines, key=lambda line: Path(line.path)):
+            texts = [line.text for line in group]
+            try:
+                if again:
+                    tail = self._tail(path)
+                    texts = [text for text in texts if not tail.already_written(text)]
+                if texts:
+                    self._appender.append(path, "".join(texts))
+            except UserLogError as error:
+                self._failed(error)
+
+    def _tail(self, path: Path) -> Tail:
+        if path not in self._tails:
+            self._tails[path] = Tail(self._appender.tail(path))
+        return self._tails[path]
+
+
+async def follow(
+    deliveries: AsyncIterator[Delivery],
+    projector: Projector[L],
+    writer: Sink[L],
+    checkpoint: Checkpoint,
+    missing: Missing,
+) -> None:
+    """
+    Write what the frames say, until cancelled.
+
+    What `deliveries` repeat is passed over; what they leave out, or bring without its entries, comes from `missing`.
+    A delivery is acknowledged when its lines are in the files.
+    """
+    since, next_at = 0, 0.0
+    try:
+        async for delivery in deliveries:
+            for message in delivery.messages:
+                async for frame in _whole(frames.decode(message.data), projector.frame, missing):
+                    if lines := projector.feed(frame):
+                        await _finish(partial(writer.write, frame.number, lines))
+            await delivery.ack()
+            since += 1
+            if since >= _SAVE_EVERY and (began := time.monotonic()) >= next_at:
+                await _finish(lambda: checkpoint.save(projector.snapshot()))  # nothing is fed meanwhile
+                since, next_at = 0, time.monotonic() + _SHARE * (time.monotonic() - began)
+    except asyncio.CancelledError:
+        # A failure saves nothing: it may have left the projector inside a frame.
+        checkpoint.save(projector.snapshot())
+        raise
+
+
+async def _whole(arrived: Frame | Hollow, known: int, missing: Missing) -> AsyncGenerator[Frame, None]:
+    """A frame, after those between it and the last one known that the bus no longer has."""
+    until = arrived.number if isinstance(arrived, Hollow) else arrived.number - 1
+    if until > known:
+        async for frame in missing(known, until):
+            yield frame
+    if isinstance(arrived, Frame):
+        yield arrived
+
+
+async def _finish(write: Callable[[], None]) -> None:
+    """Write in a thread, and to the end also when cancelled: the projector has already counted the frame."""
+    writing = asyncio.ensure_future(asyncio.to_thread(write))
+    try:
+        await asyncio.shield(writing)
+    except asyncio.CancelledError:
+        await writing
+        raise

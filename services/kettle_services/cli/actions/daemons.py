@@ -1,0 +1,183 @@
+"""
+What `on`, `off`, `restart` and `reconfig` have in common: they tell a host's master, and see what comes of it.
+"""
+
+import argparse
+import asyncio
+import logging
+import math
+import time
+import uuid
+from collections.abc import Collection
+from typing import Final
+
+from kettle.client import Client, ClientError
+from kettle_services.cli.errors import CommandError
+from kettle_services.cli.options import json_option, reach_options, seconds
+from kettle_services.cli.output.screen import Screen
+from kettle_wire.commands.master import (
+    Control,
+    ControlAction,
+    Controlled,
+    DaemonReport,
+    Daemons,
+    How,
+    Switched,
+)
+
+_LOOK_S: Final = 0.2
+_LOOK_PATIENCE_S: Final = 2.0
+_MASTER: Final = "master"
+_DONE: Final = {
+    "on": "on",
+    "off": "off",
+    "restart": "running again",
+    "reconfig": "running with its new settings",
+}
+
+
+def control_arguments(parser: argparse.ArgumentParser, *, verb: str, ends: bool) -> None:
+    """What the four take; `ends`: whether daemons end by it, in one of three ways."""
+    parser.add_argument(
+        "host", nargs="?", default="", metavar="HOST", help="the name of its master (default: this host)"
+    )
+    parser.add_argument(
+        "--daemon",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help=f"{verb} this one alone: a role as schedd, or schedd.NAME; may be repeated (default: the whole host)",
+    )
+    if ends:
+        how = parser.add_mutually_exclusive_group()
+        how.add_argument(
+            "--peaceful",
+            action="store_true",
+            help="let the jobs that run end by themselves first, however long that takes",
+        )
+        how.add_argument(
+            "--fast", action="store_true", help="at once: jobs get no time to end, and run again elsewhere"
+        )
+    parser.add_argument("--no-wait", action="store_true", help="do not wait until it is so")
+    parser.add_argument(
+        "--timeout",
+        type=seconds,
+        metavar="SECONDS",
+        help="how long to wait until it is so (default: 120; with --peaceful for ever)",
+    )
+    json_option(parser)
+    reach_options(parser)
+
+
+def control(arguments: argparse.Namespace, screen: Screen, action: ControlAction) -> int:
+    """Do it, and tell what became of each daemon; 1 if one refused, or it is not so in time."""
+    peaceful, fast = getattr(arguments, "peaceful", False), getattr(arguments, "fast", False)
+    how: How = "peaceful" if peaceful else "fast" if fast else "graceful"
+    request = Control(id=uuid.uuid4().hex, action=action, daemons=arguments.daemon, how=how)
+    return asyncio.run(_control(arguments, screen, request))
+
+
+async def _control(arguments: argparse.Namespace, screen: Screen, request: Control) -> int:
+    async with Client.connect(home=arguments.home, patience=arguments.patience) as pool:
+        pool.waiting = screen.note
+        before = await pool.hosts.daemons(host=arguments.host)
+        answer = await pool.hosts.control(request, host=arguments.host)
+    for one in answer.switched:
+        _tell(one, screen)
+    begun = {one.daemon for one in answer.switched if one.outcome == "begun"}
+    late: list[str] = []
+    if begun and not arguments.no_wait:
+        late = await _until_so(arguments, screen, request, before, begun)
+    if screen.as_json:
+        screen.json(_plain(answer, late))
+    if late:
+        raise CommandError(
+            f"not {_DONE[request.action]} yet: {', '.join(late)}; it goes on, look with: kettle status --master"
+        )
+    return 1 if any(one.outcome == "refused" for one in answer.switched) else 0
+
+
+async def _until_so(
+    arguments: argparse.Namespace, screen: Screen, request: Control, before: Daemons, begun: Collection[str]
+) -> list[str]:
+    """Look until all that was begun is so; what is not in time."""
+    # The bus may be away for a while, and says so each time: that is what a restart is.
+    logging.getLogger("kettle.bus").setLevel(logging.CRITICAL)
+    patience = arguments.timeout if arguments.timeout is not None else 120.0
+    if arguments.timeout is None and request.how == "peaceful":
+        patience = math.inf
+    until, told = time.monotonic() + patience, set[str]()
+    while True:
+        now = await _look(arguments)
+        left = _left(request.action, before, now, begun) if now is not None else sorted(begun)
+        for name in sorted(set(begun) - set(left) - told):
+            told.add(name)
+            if not screen.as_json:
+                screen.say(f"{_shown(name)} is {_DONE[request.action]}.")
+        if not left or time.monotonic() > until:
+            return left
+        await asyncio.sleep(_LOOK_S)
+
+
+async def _look(arguments: argparse.Namespace) -> Daemons | None:
+    """How the daemons are; None while the master does not answer, as when it takes its own place."""
+    try:
+        async with Client.connect(home=arguments.home, patience=_LOOK_PATIENCE_S) as pool:
+            return await pool.hosts.daemons(host=arguments.host)
+    except ClientError:
+        return None
+
+
+def _left(action: ControlAction, before: Daemons, now: Daemons, begun: Collection[str]) -> list[str]:
+    were = {daemon.name: daemon for daemon in before.daemons}
+    are = {daemon.name: daemon for daemon in now.daemons}
+    left: list[str] = []
+    for name in sorted(begun):
+        if name == _MASTER:
+            done = now.started != before.started and now.ready and all(map(_serves, now.daemons))
+        elif name not in are:
+            done = True  # the daemon list has changed meanwhile
+        else:
+            done = _so(action, were.get(name), are[name])
+        if not done:
+            left.append(name)
+    return left
+
+
+def _so(action: ControlAction, was: DaemonReport | None, now: DaemonReport) -> bool:
+    if action == "off":
+        return now.status == "off"
+    if now.status == "left":
+        raise CommandError(
+            f"the {now.name} does not run: it ended with {now.last_exit}; see its log, "
+            f"then: kettle on --daemon {now.name}"
+        )
+    anew = action == "on" or was is None or now.starts > was.starts
+    return anew and now.status in {"running", "standby"}
+
+
+def _serves(daemon: DaemonReport) -> bool:
+    return daemon.status in {"running", "standby", "off", "left"}
+
+
+def _tell(one: Switched, screen: Screen) -> None:
+    name = _shown(one.daemon)
+    if one.outcome == "refused":
+        screen.trouble(f"{name}: {one.why}")
+    elif screen.as_json:
+        return
+    elif one.outcome == "done":
+        screen.say(f"{name}: done{f'; {one.why}' if one.why else ''}.")
+    elif one.outcome == "nothing":
+        screen.say(f"{name}: nothing to do{f', {one.why}' if one.why else ''}.")
+
+
+def _shown(name: str) -> str:
+    return f"The {name}"
+
+
+def _plain(answer: Controlled, late: Collection[str]) -> list[dict[str, object]]:
+    return [
+        {"daemon": one.daemon, "outcome": one.outcome, "why": one.why, "in_time": one.daemon not in late}
+        for one in answer.switched
+    ]

@@ -1,0 +1,289 @@
+"""Why a job is where it is: the schedd's and the negotiator's knowledge as sentences."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from kettle.client import JobId, WhyReport
+from kettle_services.cli.explanations import match_analysis, timeline
+from kettle_services.cli.output.quantities import counted, duration, size
+from kettle_wire.ads.types import Ad, Expr, Scalar
+from kettle_wire.commands.negotiator import Analysis, Verdict
+from kettle_wire.commands.schedd import Explanation
+from kettle_wire.events import FactorySubmitted
+from kettle_wire.events.cycle import Clause, Rejection
+
+_AT_HOME: Final = (7, 12)
+"""JobUniverse of scheduler and local jobs."""
+_MENDS: Final = {
+    1: "see whether the reason for which it was held by hand is gone",
+    6: "see whether the program exists and can be run there",
+    12: "see whether the files that it is to bring back are there and where they go can be written",
+    13: "see whether the files that it takes along exist",
+    15: "see whether all that it was to wait for is there",
+    32: "make its input smaller",
+    33: "make its output smaller",
+    34: "it needed more than it asked for: ask for more (request_memory, request_disk)",
+    35: "see whether the name of the image is right",
+}
+"""What to do about a hold, by HoldReasonCode."""
+_WAITS: Final = (
+    "It waits for somebody: {mend}, then kettle release {job}, or take it out with kettle rm {job}."
+)
+_STILL: Final = "It is still in the queue: LeaveJobInQueue keeps it, or its end is being worked on; kettle rm {job} takes it out."
+_SUSPENDED: Final = 7
+_REMOVED: Final = 3
+_ORDERED: Final = {
+    "suspend": "It goes on with kettle continue {job}, as far as the policy of its machine lets it.",
+    "vacate": "It has been asked to leave its machine and may take its time; kettle vacate --fast {job} ends it at once.",
+    "vacate_fast": "It has been told to leave its machine at once.",
+}
+"""JobStatus."""
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What `kettle why` says: the first sentence is the answer, the others explain it."""
+
+    job: str
+    status: str
+    sentences: list[str]
+    clauses: list[Clause] = []
+    slots: int = 0
+    """How many slots the clauses were tried on."""
+    rejection: Rejection | None = None
+    """What is on record of the last negotiation."""
+    analysis: Analysis | None = None
+    """The job against all machines as they are now."""
+
+
+def answer(report: WhyReport, *, now: float) -> Answer:
+    """The answer to why a job is where it is at `now`."""
+    explanation = report.explanation
+    if explanation is None:
+        return _gone(report)
+    ad = explanation.ad
+    since = _number(ad, "EnteredCurrentStatus") or _number(ad, "QDate")
+    lasting = duration(now - since) if since else "some time"
+    match explanation.status:
+        case "held":
+            return _held(report.job, explanation, lasting)
+        case "running":
+            return _running(report.job, explanation, lasting)
+        case "idle":
+            return _idle(report, explanation, lasting, now)
+        case status:
+            because = f": {_stripped(explanation.reason)}" if explanation.reason else ""
+            return Answer(
+                job=str(report.job),
+                status=status,
+                sentences=[f"Job {report.job} is {status}{because}.", _still(report.job, explanation.ad)],
+            )
+
+
+def _still(job: JobId, ad: Ad) -> str:
+    if ad.get("KeptInQueue") is not True:
+        return _STILL.format(job=job)
+    force = "--forcex " if ad.get("JobStatus") == _REMOVED else ""
+    return (
+        f"It has ended, and its LeaveJobInQueue keeps it in the queue; kettle rm {force}{job} takes it out."
+    )
+
+
+def _gone(report: WhyReport) -> Answer:
+    if all(isinstance(one.event, FactorySubmitted) for one in report.events):
+        sentence = f"Job {report.job} was never made: its cluster was removed before its turn came."
+        return Answer(job=str(report.job), status="removed", sentences=[sentence])
+    *_, last = timeline.lines(report.events)
+    verb = "" if last.sentence.startswith("exited") else "was "
+    sentence = f"Job {report.job} has left the queue: it {verb}{last.sentence}."
+    return Answer(job=str(report.job), status=last.name, sentences=[sentence])
+
+
+def _held(job: JobId, explanation: Explanation, lasting: str) -> Answer:
+    code = int(_number(explanation.ad, "HoldReasonCode"))
+    return Answer(
+        job=str(job),
+        status="held",
+        sentences=[
+            f"Job {job} has been held for {lasting}: {_stripped(explanation.reason)} (code {code}).",
+            _WAITS.format(mend=_MENDS.get(code, "mend the cause"), job=job),
+        ],
+    )
+
+
+def _running(job: JobId, explanation: Explanation, lasting: str) -> Answer:
+    place = explanation.ad.get("RemoteHost", "a claimed slot")
+    started = "JobCurrentStartExecutingDate" in explanation.ad
+    doing = "runs on" if started else "is being started on"
+    if explanation.ad.get("JobStatus") == _SUSPENDED:
+        by_owner = explanation.ordered == "suspend"
+        doing = "is suspended by its owner on" if by_owner else "is suspended by the policy of"
+    look = f"Look at its output with kettle tail {job}, or beside it with kettle ssh {job}."
+    if not started:
+        look = "Its files are being moved and its program started; a job that cannot start is tried again, or held with the reason."
+    if explanation.ordered:
+        look = _ORDERED[explanation.ordered].format(job=job)
+    return Answer(
+        job=str(job), status="running", sentences=[f"Job {job} {doing} {place}, for {lasting} now.", look]
+    )
+
+
+def _idle(report: WhyReport, explanation: Explanation, lasting: str, now: float) -> Answer:
+    job = str(report.job)
+    said = [f"Job {job} has been idle for {lasting}."]
+    if explanation.reason:
+        said.append(f"The schedd says: {_stripped(explanation.reason)}.")
+    if explanation.ad.get("JobUniverse") in _AT_HOME:
+        if not explanation.reason:
+            said.append("It runs on the machine of its schedd, without negotiation: it is about to start.")
+        return Answer(job=job, status="idle", sentences=said)
+    verdict = report.verdict
+    if verdict is None and explanation.autocluster is None and explanation.reason:
+        return Answer(job=job, status="idle", sentences=said)
+    if verdict is None:
+        trouble = report.trouble or "it belongs to no group of jobs that is being negotiated for"
+        said.append(f"What the negotiator thinks of it is not known: {trouble}.")
+        return Answer(job=job, status="idle", sentences=said)
+    when = f"cycle {verdict.cycle}, {duration(now - verdict.at)} ago"
+    if verdict.cycle is None:
+        said.append("No negotiation has looked at jobs like this one yet; it waits for the next.")
+    elif verdict.rejection is None:
+        said.append(_given(verdict, when))
+    elif verdict.analysis is None:
+        return _rejected(job, said, verdict.rejection, explanation.ad, when)
+    return _analysed(job, said, verdict, explanation.ad, when)
+
+
+def _given(verdict: Verdict, when: str) -> str:
+    places = counted(sum(match.count for match in verdict.matches), "place")
+    return f"The last negotiation ({when}) gave {places} to jobs like this one; it waits for its turn."
+
+
+def _analysed(job: str, said: list[str], verdict: Verdict, ad: Ad, when: str) -> Answer:
+    """By the present state, and the record of why none of what is possible was given."""
+    analysis, rejection = verdict.analysis, verdict.rejection
+    if analysis is None:
+        return Answer(job=job, status="idle", sentences=said)
+    refused = _refusals(analysis)
+    never = [clause for clause in refused if clause.refuses >= analysis.slots]
+    if analysis.fault:
+        said.append(f"It can match no slot, whatever there is: {_stripped(analysis.fault)}.")
+        said.append(f"Next: kettle rm {job}, and submit it again without that.")
+    elif not analysis.slots:
+        said.append("There is no slot in the pool: see kettle status, and start a machine.")
+    elif analysis.able:
+        if rejection is not None:
+            said.append(f"The last negotiation ({when}) gave it none.")
+            said.extend(match_analysis.turn(rejection, analysis.able, analysis.slots))
+        elif verdict.cycle is None:
+            said.append(f"{analysis.able} of {counted(analysis.slots, 'slot')} could run it.")
+        said.extend(match_analysis.ways_out(analysis))
+    else:
+        said.append(f"{_no_slot(analysis.slots)} {_quoted(never)}." if never else _none_of(analysis.slots))
+        said.extend(_asked(never, ad))
+        said.extend(match_analysis.ways_out(analysis))
+        said.append(match_analysis.next_steps(job, analysis))
+    return Answer(
+        job=job,
+        status="idle",
+        sentences=said,
+        clauses=refused,
+        slots=analysis.slots,
+        rejection=rejection,
+        analysis=analysis,
+    )
+
+
+def _refusals(analysis: Analysis) -> list[Clause]:
+    return [
+        Clause(side=one.side, text=one.text, refuses=one.asked - one.passes)
+        for one in analysis.clauses
+        if one.passes < one.asked
+    ]
+
+
+def _none_of(slots: int) -> str:
+    return f"It can run on none of {counted(slots, 'slot')}: no clause refuses all of them, but together they do."
+
+
+def _rejected(job: str, said: list[str], rejection: Rejection, ad: Ad, when: str) -> Answer:
+    slots = rejection.slots
+    never = [clause for clause in rejection.clauses if slots and clause.refuses >= slots]
+    if slots == 0:
+        said.append(f"The last negotiation ({when}) saw no slot at all: {_stripped(rejection.reason)}.")
+    elif never:
+        said.append(f"{_no_slot(slots)} {_quoted(never)} ({when}).")
+        said.extend(_asked(never, ad))
+        said.append(match_analysis.next_steps(job, None))
+    else:
+        said.append(
+            f"The last negotiation ({when}) looked at {counted(slots, 'slot')}: {_stripped(rejection.reason)}."
+        )
+        said.extend(
+            match_analysis.turn(rejection, rejection.able, slots) if rejection.able else [_shared(rejection)]
+        )
+    return Answer(
+        job=job,
+        status="idle",
+        sentences=said,
+        clauses=sorted(rejection.clauses, key=lambda clause: -clause.refuses),
+        slots=slots,
+        rejection=rejection,
+    )
+
+
+def _no_slot(slots: int) -> str:
+    if slots == 1:
+        return "It cannot run on the only slot: that is refused by"
+    return f"It can run on none of {slots} slots: all are refused by"
+
+
+def _shared(rejection: Rejection) -> str:
+    if "busy" in rejection.reason:
+        return "It waits for its turn: those that could run it are taken."
+    return "No clause refuses all of them, but together they do."
+
+
+def _asked(clauses: Sequence[Clause], ad: Ad) -> list[str]:
+    """The job's side of the failing clauses in numbers."""
+    text = " ".join(clause.text for clause in clauses)
+    asked = [
+        _amount(name, value) for name, value in ad.items() if name.startswith("Request") and name in text
+    ]
+    return [f"The job asks for {' and '.join(asked)}."] if asked else []
+
+
+def _amount(name: str, value: Scalar) -> str:
+    resource = name.removeprefix("Request")
+    match resource, value:
+        case "Memory", int() | float():
+            return f"{size(value * 1024)} of memory"
+        case "Disk", int() | float():
+            return f"{size(value)} of disk"
+        case "Cpus", int() | float():
+            return counted(int(value), "core")
+        case _, Expr(expr=text):
+            return f"{resource} = {text}"
+        case _:
+            return f"{resource} = {value}"
+
+
+def _quoted(clauses: Sequence[Clause]) -> str:
+    return " and by ".join(map(_clause, clauses[:3]))
+
+
+def _clause(clause: Clause) -> str:
+    request = clause.text.removesuffix(" does not fit")
+    if clause.side == "job" and request != clause.text:
+        return f"the request {request}, for which they have no room"
+    return f"the clause {clause.text} of {'the job' if clause.side == 'job' else 'the slot'}"
+
+
+def _number(ad: Ad, name: str) -> float:
+    value = ad.get(name, 0)
+    return value if isinstance(value, int | float) else 0.0
+
+
+def _stripped(text: str) -> str:
+    return text.rstrip(". ")

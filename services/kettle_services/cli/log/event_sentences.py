@@ -1,0 +1,36 @@
+"""What recorded events say, in a sentence each; also those that cannot be read."""
+
+from typing import Final
+
+import msgspec
+
+from kettle.client import JobEvent
+from kettle_services.cli.explanations.timeline import lines
+from kettle_services.cli.log.event_pages import Row
+from kettle_wire.events import Event, UnknownEventError, decode
+
+_BYTES: Final = 32
+
+
+class Told(msgspec.Struct, frozen=True):
+    """An event in words; `event` is None if it cannot be read."""
+
+    sentence: str
+    style: str
+    event: Event | None
+
+
+def told(row: Row) -> Told:
+    """What an event says."""
+    try:
+        event = decode(row.entry.data)
+    except UnknownEventError as error:
+        return Told(f"UNREADABLE {shortened(row.entry.data)}: {error}", "bad", None)
+    [line] = lines([JobEvent(row.entry.stream, row.entry.version, row.frame, row.at / 1e6, event)])
+    return Told(line.sentence, line.style, event)
+
+
+def shortened(data: bytes) -> str:
+    """Bytes as hexadecimal digits, not more than a line takes."""
+    more = f"... ({len(data)} bytes)" if len(data) > _BYTES else ""
+    return f"{data[:_BYTES].hex()}{more}"
