@@ -32,7 +32,7 @@ def components(packages: list[Path]) -> list[Path]:
         path
         for package in packages
         for path in package.iterdir()
-        if path.is_dir() and path.name != "__pycache__"
+        if (path / "__init__.py").exists()
     )
 
 
