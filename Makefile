@@ -22,7 +22,7 @@ chaos_arguments ?=
 # and files are taken as they come: the long ones are not among the last.
 in_parallel = $(if $(filter-out 0,$(workers)),-n $(workers) --dist loadfile --no-loadscope-reorder)
 
-.PHONY: help venv demo test check check-style check-mypy check-pyright bench chaos fmt lock clean docs-check
+.PHONY: help venv demo test test-quick check check-style check-mypy check-pyright bench chaos fmt lock clean docs-check
 
 help:  ## this list
 	@echo 'Kettle: high-throughput computing.  New here?  Try `make demo`, then `make test`.'
@@ -47,6 +47,12 @@ demo: $(stamp)  ## start a throw-away pool, run a sweep of real jobs through a c
 
 test: $(stamp)  ## the whole test suite, against real embedded NATS and PostgreSQL
 	KETTLE_TEST_SERVERS=$(servers) $(bin)/python -m pytest --ignore=tests/performance $(in_parallel) $(pytest_arguments)
+
+# Whatever has no servers, properties with few examples, and one small pool.
+test-quick: $(stamp)  ## what a change is likely to break first, within a minute
+	KETTLE_TEST_EVALUATIONS=2000 $(bin)/python -m pytest -q --hypothesis-profile=quick $(in_parallel) -m 'not slow' -k 'not [nats' \
+		--ignore-glob='*/contract/*_permissions.py' --ignore-glob='*/contract/test_permissions.py' \
+		tests/unit tests/packaging tests/contract tests/properties tests/scenario/test_private.py $(pytest_arguments)
 
 check: check-style check-mypy check-pyright  ## format, lint, import contracts, mypy, pyright, spelling (`-j` as well)
 

@@ -29,10 +29,7 @@ def roots(packages: list[Path]) -> list[Path]:
 @pytest.fixture(scope="session")
 def components(packages: list[Path]) -> list[Path]:
     return sorted(
-        path
-        for package in packages
-        for path in package.iterdir()
-        if (path / "__init__.py").exists()
+        path for package in packages for path in package.iterdir() if (path / "__init__.py").exists()
     )
 
 

@@ -3,6 +3,7 @@ What is true of any period that is played: no slot has more than it has, no job 
 """
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -127,6 +128,7 @@ def told(tally: Tally) -> object:
     return tally.starts, tally.sums({name: [name] for name in tally.submitters})
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(period=pasts(), by=RULES)
 def test_no_slot_has_more_than_it_has_and_no_job_runs_where_it_may_not(period: Period, by: PoolRules) -> None:
@@ -145,6 +147,7 @@ def test_no_slot_has_more_than_it_has_and_no_job_runs_where_it_may_not(period: P
     assert told(tally) == told(Simulation(period, by).run())
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(period=pasts(), by=RULES)
 def test_nothing_is_different_without_a_change(period: Period, by: PoolRules) -> None:

@@ -1,6 +1,7 @@
 """Jobs that start at a time of their own."""
 
 import asyncio
+import os
 import time
 from collections.abc import AsyncIterator
 from contextlib import aclosing
@@ -15,6 +16,8 @@ from kettle_wire.events import Event, JobAssigned, JobDeferred, JobHeld, JobStar
 from kettle_wire.jobs import JobId
 
 WITHIN_S = 150.0
+SOON_S = 8
+"""Until the minute of a calendar: a pool has started and got a job by then, or it takes the minute after."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -67,18 +70,29 @@ def waits_again(said: list[Event]) -> bool:
     return JobStarted in kinds and JobVacated in kinds[kinds.index(JobStarted) : -1]
 
 
-async def test_a_job_of_the_calendar_runs_again(pool: ThrowawayPool, tmp_path: Path) -> None:
+def ahead_by(seconds: int) -> str:
+    """A time zone whose clocks are that far ahead of UTC; its minutes begin when ours do not."""
+    return f"<test>-00:00:{seconds:02}"
+
+
+async def test_a_job_of_the_calendar_runs_again(tmp_path: Path, template: Path) -> None:
     """It runs at a full minute, and when its policy keeps it in the queue, it waits for the next one."""
-    submitted = await pool.client.submit(
-        "executable = /bin/true\ntransfer_executable = false\ncron_minute = *\ncron_window = 20\n"
-        "on_exit_remove = false\nqueue\n",
-        cwd=tmp_path,
-    )
-    async with asyncio.timeout(WITHIN_S):
+    # The next minute of the calendar begins soon after the pool is there.
+    ahead = -int(time.time() + SOON_S) % 60
+    environ = {**os.environ, "TZ": ahead_by(ahead)}
+    async with (
+        throwaway_pool(tmp_path, cpus=1, template=template, environ=environ) as pool,
+        asyncio.timeout(WITHIN_S),
+    ):
+        submitted = await pool.client.submit(
+            "executable = /bin/true\ntransfer_executable = false\ncron_minute = *\ncron_window = 20\n"
+            "on_exit_remove = false\nqueue\n",
+            cwd=tmp_path,
+        )
         while not waits_again(said := await events_of(pool, submitted.cluster)):
             await asyncio.sleep(0.1)
     deferred = [each.until for each in said if isinstance(each, JobDeferred)]
     (started,) = (each.at for each in said if isinstance(each, JobStarted))
     assert [60] == [later - earlier for earlier, later in zip(deferred[-2:], deferred[-1:], strict=False)]
-    assert (0, True) == (deferred[-1] % 60, deferred[-2] <= started < deferred[-1])
-    await pool.client.remove(select(submitted.cluster))
+    assert (0, True) == ((deferred[-1] + ahead) % 60, deferred[-2] <= started < deferred[-1])
+    assert [] == pool.left

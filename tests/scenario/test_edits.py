@@ -33,7 +33,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
-    async with throwaway_pool(tmp_path_factory.mktemp("edits"), cpus=1, template=template) as running:
+    directory, settings = tmp_path_factory.mktemp("edits"), {"schedd": {"periodic_expr_interval": 0.2}}
+    async with throwaway_pool(directory, cpus=1, template=template, settings=settings) as running:
         yield running
     assert [] == running.left
 

@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from kettle.client import select
 from kettle.pool.personal_settings import Tables
-from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import SHORT_LEASE, ThrowawayPool, throwaway_pool
 from kettle_wire.ads import Ad
 
 from .job_log import written
@@ -257,7 +257,7 @@ async def test_a_pool_that_goes_away_and_does_not_let_us_in_again(tmp_path: Path
     sentence, and works again when it is honoured again.
     """
     theirs: Tables = {"master": {"flock_from": [VISITOR]}}
-    ours: Tables = {"schedd": {"flock_to": ["there"], "flock_patience": 0.3}}
+    ours: Tables = {"schedd": {**SHORT_LEASE, "flock_to": ["there"], "flock_patience": 0.3}}
     (tmp_path / "work").mkdir()
     async with (
         throwaway_pool(tmp_path, cpus=1, template=template, settings=theirs) as host,

@@ -6,7 +6,9 @@ from contextlib import aclosing
 from pathlib import Path
 
 from kettle.client import select
-from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
+from kettle.pool.personal_settings import Tables
+from kettle.storage import PgLog, PgWorkingSet
+from kettle.testing.throwaway_pool import SHORT_LEASE, ThrowawayPool, throwaway_pool
 from kettle_wire.events import JobStarted, JobVacated
 from kettle_wire.jobs import JobId
 
@@ -23,14 +25,22 @@ async def test_a_cluster_number_is_given_once(tmp_path: Path, template: Path) ->
             submitted = await pool.client.submit("executable = /bin/true\nqueue\n", cwd=tmp_path)
             numbers.append(submitted.cluster)
             await pool.client.wait(select(submitted.cluster))
-            await asyncio.sleep(
-                1.5
-            )  # the working set is saved once a second: now it has no job, and no tail is left
+            await saved(pool)  # the working set has no job, and no tail is left
             await pool.restarted("schedd", after=pool.kill("schedd"))
         audit = await pool.log_check()
 
     assert [1, 2, 3] == numbers
     assert audit.clean, audit.said
+
+
+async def saved(pool: ThrowawayPool) -> None:
+    """Wait until the schedd's working set is at the end of its log."""
+    async with PgLog.connect(pool.client.pool.database_url) as log:
+        while True:
+            at, _ = await PgWorkingSet(log.database).load("schedd.schedd")
+            if at == [frame.number async for frame in log.read("schedd.schedd")][-1]:
+                return
+            await asyncio.sleep(0.05)
 
 
 async def test_a_silent_worker_is_given_up_when_its_lease_is_over(
@@ -39,7 +49,7 @@ async def test_a_silent_worker_is_given_up_when_its_lease_is_over(
     """
     A machine that does not answer ends the job itself when its lease is over; then, and not before, the job runs again.
     """
-    settings = {"master": {"not_responding_timeout": 120.0}}
+    settings: Tables = {"master": {"not_responding_timeout": 120.0}, "schedd": SHORT_LEASE}
     async with (
         throwaway_pool(tmp_path, cpus=1, template=template, settings=settings) as pool,
         asyncio.timeout(WITHIN_S),

@@ -209,7 +209,9 @@ async def test_a_job_that_its_owner_holds_is_not_released_by_policy(
     await happened(pool.client, job, JobHeld)
     acted = await pool.client.hold(select(job_id(job)), "wait for me")
     assert ["done"] == [outcome.outcome for outcome in acted.outcomes]
-    await asyncio.sleep(1.0)  # several looks of the schedd, which leave no trace by which one could wait
+    for _ in range(3):  # looks of the schedd, of which those at another job are seen
+        other = await submit(pool, SLEEP + "requirements = false\nperiodic_hold = true\n", tmp_path)
+        await happened(pool.client, other, JobHeld)
     ad = await queued(pool.client, job)
     assert (5, 1, 2) == (ad["JobStatus"], ad["HoldReasonCode"], ad["NumHolds"])
     await pool.client.remove(select(job_id(job)))

@@ -19,6 +19,7 @@ from kettle.storage import PgLog
 from kettle.testing.servers.embedded import Servers
 from kettle.testing.servers.locations import Place
 from kettle.testing.servers.selection import place as a_place
+from kettle.testing.servers.selection import place_on
 from kettle_wire.events import Event
 from kettle_wire.identity import Identity, daemon
 from kettle_wire.subjects import Subjects
@@ -70,10 +71,20 @@ class Backend(msgspec.Struct, frozen=True):
 @asynccontextmanager
 async def backend(directory: Path, *, template: Path | None = None) -> AsyncGenerator[Backend]:
     """Throw-away servers with an empty log while the context lasts."""
-    async with (
-        a_place(directory, template=template) as place,
-        PgLog.connect(place.addresses.database_url) as log,
-    ):
+    async with a_place(directory, template=template) as place, _on(place) as made:
+        yield made
+
+
+@asynccontextmanager
+async def backend_on(shared: Place) -> AsyncGenerator[Backend]:
+    """An empty log, and a pool of its own, on servers that other tests use as well."""
+    async with place_on(shared) as place, _on(place) as made:
+        yield made
+
+
+@asynccontextmanager
+async def _on(place: Place) -> AsyncGenerator[Backend]:
+    async with PgLog.connect(place.addresses.database_url) as log:
         yield Backend(place, log)
 
 

@@ -19,6 +19,7 @@ from kettle.testing.submit_side import SubmitSide, inline, script
 from kettle.testing.worker import WorkerPool
 from kettle_wire.worker_reports import Exited, Failed, Started
 
+WITHIN_S = 30.0
 MEMORY = "/dev/shm"
 DEEP = "n=0; while [ $n -lt 1500 ]; do mkdir d; cd d; n=$((n+1)); done; echo x > bottom"
 
@@ -95,10 +96,14 @@ async def test_a_tree_deeper_than_a_stack_is_nothing_special(pool: WorkerPool, l
 async def test_a_tree_is_removed_after_a_starter_that_died(pool: WorkerPool) -> None:
     """The startd outlives what the starter of the deep job left."""
     async with pool.startd() as startd:
-        activation = await pool.submitter.start(script(f"{DEEP}; sleep 60"))
+        (made := pool.home / "made").touch()
+        made.chmod(0o666)
+        activation = await pool.submitter.start(script(f"{DEEP}; echo all >{made}; sleep 60"))
         started = await pool.submitter.hear(activation, lambda report: isinstance(report.body, Started))
         assert isinstance(started.body, Started)
-        await asyncio.sleep(3)
+        async with asyncio.timeout(WITHIN_S):
+            while not made.read_text():
+                await asyncio.sleep(0.01)
         os.kill(parent_of(started.body.pid) or 0, signal.SIGKILL)
         failed = await pool.submitter.final(activation)
 

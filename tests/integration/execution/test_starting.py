@@ -14,7 +14,7 @@ from kettle.execution.containers.root_directory import Mount, furnish
 from kettle.execution.containers.runtimes.runtime import Box, Runtime, agreed
 from kettle.execution.processes.launch import Program
 from kettle.execution.system.linux import become_subreaper, descendants_of
-from kettle.testing.container_images import busybox_root, missing
+from kettle.testing.container_images import BUSYBOX, NO_BUSYBOX, busybox_root, missing
 
 RUNTIMES = {"bubblewrap": ("bwrap", "bubblewrap"), "runc": ("runc", "runc"), "crun": ("crun", "crun")}
 
@@ -33,6 +33,8 @@ def runtime(request: pytest.FixtureRequest) -> Runtime:
 @pytest.fixture
 def box(directory: Path) -> Box:
     """A job that leaves a file, if it runs."""
+    if not os.access(BUSYBOX, os.X_OK):
+        pytest.skip(NO_BUSYBOX)
     image, area = busybox_root(directory / "image"), directory / "sandbox" / ".container"
     area.mkdir(parents=True)
     sandbox = Mount(source=str(area.parent), destination="/srv", writable=True, alone=True)

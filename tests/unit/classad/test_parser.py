@@ -240,6 +240,7 @@ def test_an_excerpt_of_a_long_line_is_short() -> None:
     assert (20, "y") == (len(shown), shown[caret.index("^")])
 
 
+@pytest.mark.slow
 def test_chains_longer_than_pythons_stack_are_compared_and_hashed() -> None:
     """A hundred thousand operands are one tree like any other."""
     one, other = (parse("+".join(["1"] * 100_000)) for _ in range(2))

@@ -23,6 +23,7 @@ def test_all_subjects(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     assert asyncapi() == json.loads(capfdbinary.readouterr().out)
 
 
+@pytest.mark.slow
 def test_every_listed_name_is_one(capfd: pytest.CaptureFixture[str]) -> None:
     """What the list names can be asked for, and the list is complete."""
     assert 0 == main(["schema", "--json"])

@@ -92,6 +92,7 @@ def test_what_cannot_be_read_is_refused(
         unpacked(sif_of(root, **fields), tmp_path)  # type: ignore[arg-type]  # of any field
 
 
+@pytest.mark.slow
 def test_one_that_unpacks_to_too_much_is_refused(root: Path, tmp_path: Path) -> None:
     """A small file may hold endless zeros."""
     with (root / "zeros").open("wb") as file:

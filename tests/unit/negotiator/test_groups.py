@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,6 +28,7 @@ TREE = Tree(
 NAMES = ("a.ada", "a.x.bob", "a.x.eve", "b.kim", "b.lea", "zoe")
 
 
+@pytest.mark.slow
 @given(
     cores=st.integers(4, 8), wanting=st.sets(st.sampled_from(NAMES), min_size=1), minutes=st.integers(1, 60)
 )

@@ -7,7 +7,7 @@ import pytest
 
 from kettle.pool.personal_settings import PERSONAL, render, slot_uid_base
 from kettle.runtime import OwnerSettings, Settings
-from kettle.testing.throwaway_pool import SHORT
+from kettle.testing.throwaway_pool import SHORT, SHORT_LEASE
 
 
 def settings_of(role: str) -> type[Settings]:
@@ -50,7 +50,8 @@ def test_a_claim_outlives_missed_renewals() -> None:
     """
     In each pool a claim survives at least three lost renewals, and a lost job waits longer than its lease.
     """
-    for lines in ({line.name: line.value for line in PERSONAL["schedd"]}, SHORT["schedd"]):
+    tests = SHORT["schedd"]
+    for lines in ({line.name: line.value for line in PERSONAL["schedd"]}, tests, {**tests, **SHORT_LEASE}):
         interval, lease, margin = lines["alive_interval"], lines["lease"], lines["lease_margin"]
         assert isinstance(interval, float)
         assert isinstance(lease, float)

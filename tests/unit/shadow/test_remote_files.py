@@ -149,6 +149,7 @@ def test_a_job_has_not_all_files_open(files: RemoteFiles, iwd: Path) -> None:
     assert files.carry_out(OpenFile("a", "r")).result > 0
 
 
+@pytest.mark.slow
 def test_a_tree_deeper_than_a_stack_is_removed(files: RemoteFiles, iwd: Path) -> None:
     """With few descriptors, and nothing of it is left."""
     (iwd / "top").mkdir()

@@ -56,6 +56,9 @@ def between(tally: Tally, names: list[str], since: int, until: int) -> dict[str,
     return {name: sum(tally.usage(name, moments)) for name in names}
 
 
+pytestmark = pytest.mark.slow
+
+
 def test_an_hour_of_fifty_users_follows_their_factors() -> None:
     """
     50 users, 20,000 jobs, 200 machines of 8 cores: less than 2 % of the usage is with somebody else than the factors say, and

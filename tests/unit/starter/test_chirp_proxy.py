@@ -71,6 +71,7 @@ def programs(tmp_path: Path) -> Iterator[Programs]:
     programs.proxy.close()
 
 
+@pytest.mark.slow
 def test_questions_that_nobody_waits_for_count_as_connections(programs: Programs) -> None:
     """A program that asks and goes away, again and again, has a bounded number of questions in hand."""
     for _ in range(ABANDONED):

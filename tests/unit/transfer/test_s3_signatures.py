@@ -24,6 +24,7 @@ def test_the_published_example() -> None:
     assert ["aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404"] == query["X-Amz-Signature"]
 
 
+@pytest.mark.slow  # botocore takes long to make a client
 @pytest.mark.parametrize("name", ["plain", "a/b c/d", "ü~*'()!$&+,;=:@", "ends/"])
 @pytest.mark.parametrize(("method", "operation"), [("GET", "get_object"), ("PUT", "put_object")])
 @pytest.mark.parametrize("region", ["us-east-1", "eu-central-1"])

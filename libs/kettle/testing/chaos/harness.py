@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from kettle.client import Client, ClientError, PoolFile
+from kettle.pool.personal_settings import Value
 from kettle.testing.chaos import bus_server, history, invariants, leftovers
 from kettle.testing.chaos.bus_server import BusHoldings
 from kettle.testing.chaos.evidence import Evidence
@@ -25,7 +26,7 @@ from kettle.testing.chaos.schedule import Fault, chosen, schedule
 from kettle.testing.chaos.wiring import NATS, SERVERS, Wiring, wired
 from kettle.testing.chaos.workload import Workload
 from kettle.testing.servers.embedded import postgres_template
-from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import SHORT_LEASE, ThrowawayPool, throwaway_pool
 from kettle_wire.commands.schedd import Select
 
 PATIENCE_S: Final = 120.0
@@ -113,8 +114,8 @@ class _Run:
         verdicts.append(verdict("nothing is left of the pool when it is down", 1, left))
         return self._report(verdicts, past)
 
-    def _settings(self) -> dict[str, dict[str, bool | float | str | list[str]]]:
-        tables: dict[str, dict[str, bool | float | str | list[str]]] = {"master": {"disk_interval": 2.0}}
+    def _settings(self) -> dict[str, dict[str, Value]]:
+        tables: dict[str, dict[str, Value]] = {"master": {"disk_interval": 2.0}, "schedd": {**SHORT_LEASE}}
         if self._plan.daemons:
             tables["master"]["daemon_list"] = list(self._plan.daemons)
         if self._ground.disks:

@@ -38,14 +38,14 @@ def docker_is_missing() -> str:
     # The engine's client forgets to close a socket that it could not connect.
     host = urlsplit(os.environ.get("DOCKER_HOST") or _DOCKER_HOST)
     if host.scheme == "unix" and (why := _not_connected(host.path)):
-        return f"no Docker engine answers at {host.path}: {why}"
+        return f"no Docker engine answers at {host.path}: {why} (Debian package docker.io)"
     import docker  # type: ignore[import-untyped]  # pyright: ignore[reportMissingTypeStubs] - it has none
 
     engine: Any = docker
     try:
         client = engine.from_env()
     except engine.errors.DockerException as error:
-        return f"no Docker engine answers here: {error}"
+        return f"no Docker engine answers here: {error} (Debian package docker.io)"
     client.close()
     return ""
 

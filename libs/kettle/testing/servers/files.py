@@ -147,13 +147,11 @@ def no_xrootd() -> str:
     """Why there can be no XRootD server here; empty if there can."""
     for program, package in (("xrootd", "xrootd-server"), ("xrdcp", "xrootd-client")):
         if shutil.which(program) is None:
-            return f"there is no {program}; install the package {package}"
+            return f"there is no {program} (Debian package {package})"
     try:
         pwd.getpwnam(_ACCOUNT)
     except KeyError:
-        return (
-            f"there is no account {_ACCOUNT}; install the package xrootd-server" if not os.geteuid() else ""
-        )
+        return f"there is no account {_ACCOUNT} (Debian package xrootd-server)" if not os.geteuid() else ""
     return ""
 
 

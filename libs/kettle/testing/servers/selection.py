@@ -130,8 +130,17 @@ async def place(directory: Path, *, template: Path | None = None) -> AsyncGenera
         async with servers(directory, template=template) as own:
             yield _own(own)
         return
-    async with fresh_database(_Run.addresses.database_url) as url, fresh_pool(_Run.addresses) as pool:
-        yield Place(pool, msgspec.structs.replace(_Run.addresses, database_url=url))
+    async with place_on(Place("", _Run.addresses)) as made:
+        yield made
+
+
+@asynccontextmanager
+async def place_on(shared: Place) -> AsyncGenerator[Place]:
+    """
+    An empty database and a pool's name that nobody else has, on servers that other tests use before and after.
+    """
+    async with fresh_database(shared.addresses.database_url) as url, fresh_pool(shared.addresses) as pool:
+        yield Place(pool, msgspec.structs.replace(shared.addresses, database_url=url))
 
 
 def _own(own: Servers) -> Place:
