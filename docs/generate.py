@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """
-Makes what follows from the code: the pages of `docs/reference` on attributes, settings, commands and events, and `schemas/json`.
+Makes what follows from the code: the pages of `docs/reference` on attributes, settings, commands and events,
+the picture of the imports, and `schemas/json`.
 
     .venv/bin/python docs/generate.py            writes them
     .venv/bin/python docs/generate.py --check    says which ones are not what the code makes of them
@@ -14,6 +15,7 @@ docs/explanation/event-evolution.md.
 import argparse
 import importlib
 import inspect
+import runpy
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
@@ -38,7 +40,9 @@ from kettle_wire.events.codec import CODEC, Codec, successor_of
 
 TOP: Final = Path(__file__).parents[1]
 PAGES: Final = TOP / "docs" / "reference"
+EXPLANATION: Final = TOP / "docs" / "explanation"
 SCHEMAS: Final = TOP / "schemas" / "json"
+_DRAWING: Final = TOP / "docs" / "draw_imports.py"
 
 _MADE: Final = (
     "<!-- Made by docs/generate.py from the code.  Do not edit: change the code and run it again. -->\n"
@@ -496,6 +500,12 @@ def pages() -> dict[str, str]:
     }
 
 
+def pictures() -> dict[str, str]:
+    """File name -> text."""
+    draw = runpy.run_path(str(_DRAWING))["imports_picture"]
+    return {"imports.svg": draw(_DRAWING.parents[1])}
+
+
 def schemas() -> dict[str, Document]:
     """File name -> document."""
     return {**documents(), "asyncapi.json": asyncapi()}
@@ -512,6 +522,7 @@ def published() -> dict[str, Document]:
 def files() -> dict[Path, bytes]:
     """Everything that is made."""
     made = {PAGES / name: page.encode() for name, page in pages().items()}
+    made |= {EXPLANATION / name: picture.encode() for name, picture in pictures().items()}
     return made | {SCHEMAS / name: text(document) for name, document in schemas().items()}
 
 

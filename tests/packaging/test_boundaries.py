@@ -24,6 +24,7 @@ _NAMED = {
     "services/kettle_services/cli",
     "services/kettle_services/negotiator",
     "services/kettle_services/schedd",
+    "services/kettle_services/schedd/domain",
 }
 
 _HEAVY = {"asyncpg", "aiohttp", "nats", "numpy", "opentelemetry"}
@@ -131,6 +132,18 @@ def test_a_planted_violation_is_found(
     broken = [line for line in found.stdout.splitlines() if line.startswith(contract)]
     assert found.returncode == 1, found.stdout + found.stderr
     assert broken, found.stdout
+
+
+def test_a_planted_circle_of_packages_is_found(skeleton: Path, roots: list[Path]) -> None:
+    """Two packages that import from each other are one, also where no module of theirs imports itself."""
+    negotiator = "services/kettle_services/negotiator"
+    plant(skeleton, f"{negotiator}/domain/shares.py", "import kettle_services.negotiator.reports.lines")
+    plant(skeleton, f"{negotiator}/reports/lines.py", "")
+    plant(skeleton, f"{negotiator}/reports/pages.py", "import kettle_services.negotiator.domain.shares")
+    found = lint(skeleton, roots)
+    broken = [line for line in found.stdout.splitlines() if "No cycles are allowed" in line]
+    assert found.returncode == 1, found.stdout + found.stderr
+    assert broken == ["No cycles are allowed in kettle_services.negotiator."]
 
 
 @pytest.mark.parametrize(

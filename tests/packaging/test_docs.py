@@ -74,6 +74,16 @@ def test_the_reference_is_what_the_code_makes_of_it(top: Path, generator: Any) -
     assert [] == stale, "run .venv/bin/python docs/generate.py"
 
 
+def test_the_picture_of_the_imports_shows_these_imports(top: Path, generator: Any) -> None:
+    """An arrow that nobody drew is one that nobody has thought about."""
+    stale = [
+        name
+        for name, picture in generator.pictures().items()
+        if picture != (top / "docs/explanation" / name).read_text()
+    ]
+    assert [] == stale, "run .venv/bin/python docs/generate.py"
+
+
 def test_what_the_queue_sets_is_in_the_reference(generator: Any) -> None:
     """Also what only some jobs have: no test runs one of every kind."""
     known = {
@@ -107,6 +117,7 @@ def test_the_generator_writes_over_no_promise(
     """
     monkeypatch.setattr(generator, "TOP", tmp_path)
     monkeypatch.setattr(generator, "PAGES", tmp_path)
+    monkeypatch.setattr(generator, "EXPLANATION", tmp_path)
     monkeypatch.setattr(generator, "SCHEMAS", tmp_path)
     monkeypatch.setattr(generator, "pages", lambda: {"page.md": "text"})
     monkeypatch.setattr("sys.argv", ["generate.py"])

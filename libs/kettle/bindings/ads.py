@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final, Self
 from kettle import classad
 from kettle.bindings.errors import ClassAdException, ClassAdParseError
 from kettle.bindings.expressions import ExprTree
-from kettle.bindings.values import CONTEXT, named, to_node, to_python
+from kettle.bindings.values import CONTEXT, AnyAd, named, to_node, to_python
 from kettle.classad.ad import as_node
 from kettle.classad.nodes import Literal
 from kettle.classad.printing import storage_order, unparse, unparse_indented, unparse_long
@@ -18,7 +18,7 @@ _JSON: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+')
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-f]{4})|.)")
 
 
-class ClassAd(MutableMapping[str, Any]):
+class ClassAd(AnyAd, MutableMapping[str, Any]):
     """
     An ad: names without regard to case, values as Python's, what is no literal as an `ExprTree`.
 
@@ -28,7 +28,7 @@ class ClassAd(MutableMapping[str, Any]):
 
     __slots__ = ("_inner",)
     __hash__ = None  # type: ignore[assignment]  # it can change
-    expression: ClassVar[type[ExprTree]] = ExprTree
+    expression: ClassVar[type[ExprTree]] = ExprTree  # pyright: ignore[reportIncompatibleVariableOverride]  # each kind of ad has its own
     """What its expressions are."""
 
     def __init__(self, input: str | dict[str, Any] | Mapping[str, Any] | None = None) -> None:
@@ -172,6 +172,9 @@ class ClassAd(MutableMapping[str, Any]):
 
     formatOld = printOld
     formatJson = printJson
+
+
+ExprTree.ads = ClassAd
 
 
 def _indented(text: str) -> str:

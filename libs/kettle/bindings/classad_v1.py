@@ -38,10 +38,6 @@ class ExprTree(expressions.ExprTree):
     def _remembers(cls) -> bool:
         return True
 
-    @classmethod
-    def _ads(cls) -> type[ads.ClassAd]:
-        return ClassAd
-
     def sameAs(self, other: object) -> bool:
         """Whether another is the same expression."""
         return isinstance(other, expressions.ExprTree) and self.node == other.node
@@ -163,6 +159,9 @@ class ClassAd(ads.ClassAd):
     __slots__ = ()
     __hash__ = None  # it can change
     expression: ClassVar[type[expressions.ExprTree]] = ExprTree
+
+
+ExprTree.ads = ClassAd
 
 
 def Function(name: str, *arguments: object) -> ExprTree:

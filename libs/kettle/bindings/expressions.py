@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, ClassVar, Self
 
 from kettle import classad
 from kettle.bindings.errors import ClassAdException, ClassAdParseError
-from kettle.bindings.values import CONTEXT, Value, to_node, to_python
+from kettle.bindings.values import CONTEXT, AnyAd, AnyExpression, Value, to_node, to_python
+from kettle.classad.ad import as_node
 from kettle.classad.nodes import Literal, Node
 from kettle.classad.printing import unparse, unparse_indented
 
-if TYPE_CHECKING:
-    from kettle.bindings.ads import ClassAd
 
-
-class ExprTree:
+class ExprTree(AnyExpression):
     """
     An expression of the ClassAd language.
 
@@ -23,9 +21,13 @@ class ExprTree:
 
     __slots__ = ("_node", "_scope")
     __hash__ = None  # type: ignore[assignment]  # as in HTCondor: it compares by content
+    ads: ClassVar[type[AnyAd]]
+    """
+    What the ads among its values are: named by whoever makes the class, because ads are made of expressions.
+    """
 
     def __init__(self, expr: str | ExprTree | object | None = None) -> None:
-        self._scope: ClassAd | None = None
+        self._scope: AnyAd | None = None
         self._node: Node
         match expr:
             case ExprTree():
@@ -38,7 +40,7 @@ class ExprTree:
                 self._node = _parsed(str(expr))
 
     @classmethod
-    def around(cls, node: Node, scope: ClassAd | None = None) -> Self:
+    def around(cls, node: Node, scope: AnyAd | None = None) -> Self:
         """The expression that a syntax tree is."""
         made = cls.__new__(cls)
         made._node = node
@@ -50,43 +52,33 @@ class ExprTree:
         """Whether an expression from an ad is evaluated in it without being told to."""
         return False
 
-    @classmethod
-    def _ads(cls) -> type[ClassAd]:
-        from kettle.bindings.ads import ClassAd
-
-        return ClassAd
-
     @property
     def node(self) -> Node:
         """The syntax tree."""
         return self._node
 
-    def eval(self, scope: ClassAd | None = None, target: ClassAd | None = None) -> Any:
+    def eval(self, scope: AnyAd | None = None, target: AnyAd | None = None) -> Any:
         """The value in the ad `scope`, matched against `target`."""
         my, other = self._sides(scope, target)
         try:
-            return to_python(classad.evaluate(self._node, my, other, CONTEXT), self._ads(), scope)
+            return to_python(classad.evaluate(self._node, my, other, CONTEXT), self.ads, scope)
         except classad.EvaluationFailed as error:
             raise ClassAdException(f"this expression has no value: {error}") from error
 
-    def simplify(self, scope: ClassAd | None = None, target: ClassAd | None = None) -> Self:
+    def simplify(self, scope: AnyAd | None = None, target: AnyAd | None = None) -> Self:
         """The value as an expression."""
         my, other = self._sides(scope, target)
         try:
             value = classad.evaluate(self._node, my, other, CONTEXT)
         except classad.EvaluationFailed as error:
             raise ClassAdException(f"this expression has no value: {error}") from error
-        from kettle.classad.ad import as_node
-
         return self.around(as_node(value))
 
     def _sides(
-        self, scope: ClassAd | None, target: ClassAd | None
+        self, scope: AnyAd | None, target: AnyAd | None
     ) -> tuple[classad.ClassAd | None, classad.ClassAd | None]:
-        from kettle.bindings.ads import ClassAd
-
         for name, ad in (("scope", scope), ("target", target)):
-            if ad is not None and not isinstance(ad, ClassAd):  # pyright: ignore[reportUnnecessaryIsInstance]
+            if ad is not None and not isinstance(ad, AnyAd):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise TypeError(f"{name} must be a ClassAd")
         within = scope if scope is not None else self._scope
         return within.inner if within is not None else None, target.inner if target is not None else None

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, ClassVar, Final, Self, TypeAlias
 
 from kettle import classad
 from kettle.bindings.errors import ClassAdException
@@ -24,13 +24,6 @@ from kettle.classad.values import (
     Stored,
 )
 
-if TYPE_CHECKING:
-    from kettle.bindings.ads import ClassAd
-    from kettle.bindings.expressions import ExprTree
-
-Python: TypeAlias = "bool | int | float | str | datetime | Value | list[Any] | ClassAd | ExprTree"
-"""What is read out of an ad."""
-
 
 class Value(IntEnum):
     """The two values that are none."""
@@ -38,6 +31,43 @@ class Value(IntEnum):
     Error = 1
     Undefined = 2
 
+
+class AnyExpression:
+    """An expression, as values know it: `ExprTree` of either version."""
+
+    __slots__ = ()
+
+    @classmethod
+    def around(cls, node: Node, scope: AnyAd | None = None) -> Self:
+        """The expression that a syntax tree is; `scope` is the ad in which it stands."""
+        raise NotImplementedError
+
+    @property
+    def node(self) -> Node:
+        """The syntax tree."""
+        raise NotImplementedError
+
+
+class AnyAd:
+    """An ad, as values and expressions know it: `ClassAd` of either version."""
+
+    __slots__ = ()
+    expression: ClassVar[type[AnyExpression]]
+    """What its expressions are."""
+
+    @classmethod
+    def around(cls, inner: classad.ClassAd) -> Self:
+        """The same ad under HTCondor's methods."""
+        raise NotImplementedError
+
+    @property
+    def inner(self) -> classad.ClassAd:
+        """The ad as Kettle's libraries know it."""
+        raise NotImplementedError
+
+
+Python: TypeAlias = bool | int | float | str | datetime | Value | list[Any] | AnyAd | AnyExpression
+"""What is read out of an ad."""
 
 _VALUES: Final = {classad.UNDEFINED: Value.Undefined, classad.ERROR: Value.Error}
 _EXCEPTIONAL: Final = {value: key for key, value in _VALUES.items()}
@@ -51,7 +81,7 @@ CONTEXT: Final = classad.Context(
 """The clock and the zone of this machine."""
 
 
-def to_python(stored: Stored, kind: type[ClassAd], scope: ClassAd | None = None) -> Any:
+def to_python(stored: Stored, kind: type[AnyAd], scope: AnyAd | None = None) -> Any:
     """
     A value, or an expression that is not evaluated, as Python's; ads become ads of `kind`.
 
@@ -85,13 +115,10 @@ def to_node(value: Any) -> Node:
     Raises:
         ClassAdException: it is none.
     """
-    from kettle.bindings.ads import ClassAd
-    from kettle.bindings.expressions import ExprTree
-
     match value:
-        case ExprTree():
+        case AnyExpression():
             return value.node
-        case ClassAd():
+        case AnyAd():
             return as_node(value.inner)
         case classad.ClassAd() | Node():
             return as_node(value)

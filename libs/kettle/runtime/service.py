@@ -28,6 +28,7 @@ from typing import Any, Final, Literal, TypeVar, cast
 
 from kettle.eventsourcing.log import FencedError
 from kettle.runtime import health, lifeline, logs, telemetry
+from kettle.runtime.exporting import telemetry_of
 from kettle.runtime.settings import Settings, SettingsError
 from kettle.runtime.systemd_notify import Notifier
 
@@ -175,7 +176,7 @@ class Runtime:
         Raises:
             BaseExceptionGroup: what failed.
         """
-        self.telemetry = telemetry.setup(self.role, settings)
+        self.telemetry = telemetry_of(self.role, settings)
         async with asyncio.TaskGroup() as signs_of_life:
             watchdog = signs_of_life.create_task(self._notifier.keep_alive(), name="watchdog")
             try:

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, MutableMapping
     from contextlib import AbstractContextManager
 
-    from kettle.runtime.settings import Settings
-
 Value = str | bool | int | float
 Kind = Literal["internal", "server", "client", "producer", "consumer"]
 
@@ -50,7 +48,7 @@ class Histogram(Protocol):
 
 
 class Telemetry:
-    """Telemetry that goes nowhere; `setup` returns one that goes somewhere if the settings say so."""
+    """Telemetry that goes nowhere; see `kettle.runtime.exporting` for one that goes somewhere."""
 
     enabled: bool = False
 
@@ -134,12 +132,3 @@ async def shutdown_in_time(shutdown: Callable[[], object]) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(SHUTDOWN_S):
             await finished.wait()
-
-
-def setup(role: str, settings: Settings) -> Telemetry:
-    """The telemetry that the settings ask for."""
-    if not settings.otlp_endpoint and not settings.trace_file:
-        return Telemetry()
-    from kettle.runtime.otel import Exported
-
-    return Exported(role, settings)

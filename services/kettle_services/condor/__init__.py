@@ -21,4 +21,5 @@ docs/decisions/0056-commands-of-htcondor.md.
     priority_table  the tables and ads of condor_userprio
     configuration   what these commands say of themselves, and knobs that nobody set
     launchers    the files that a shell finds; `kettle condor-env` writes them
+    condor_env   `kettle condor-env` itself
 """

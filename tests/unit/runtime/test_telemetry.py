@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kettle.runtime import Settings, Telemetry, telemetry
+from kettle.runtime.exporting import telemetry_of
 
 
 def spans(path: Path) -> list[dict[str, Any]]:
@@ -17,8 +18,8 @@ def spans(path: Path) -> list[dict[str, Any]]:
 async def test_one_job_is_one_trace_over_two_services(tmp_path: Path) -> None:
     """The context that one service puts into headers makes the other's span part of the same trace."""
     path = tmp_path / "trace.jsonl"
-    schedd = telemetry.setup("schedd", Settings(trace_file=str(path)))
-    shadow = telemetry.setup("shadow", Settings(trace_file=str(path)))
+    schedd = telemetry_of("schedd", Settings(trace_file=str(path)))
+    shadow = telemetry_of("shadow", Settings(trace_file=str(path)))
     headers: dict[str, str] = {"other": "kept"}
 
     with schedd.span("submit", kind="server", cluster=7) as span:
@@ -40,7 +41,7 @@ async def test_one_job_is_one_trace_over_two_services(tmp_path: Path) -> None:
 async def test_failure_is_recorded_and_goes_on(tmp_path: Path) -> None:
     """An exception leaves the span and marks it."""
     path = tmp_path / "trace.jsonl"
-    schedd = telemetry.setup("schedd", Settings(trace_file=str(path)))
+    schedd = telemetry_of("schedd", Settings(trace_file=str(path)))
     with pytest.raises(ValueError, match="boom"), schedd.span("submit"):
         raise ValueError("boom")
     await schedd.shutdown()
@@ -49,7 +50,7 @@ async def test_failure_is_recorded_and_goes_on(tmp_path: Path) -> None:
 
 async def test_off_it_does_nothing_but_passes_contexts_on() -> None:
     """Without an exporter spans and instruments take everything, and a trace passes through unharmed."""
-    off = telemetry.setup("schedd", Settings())
+    off = telemetry_of("schedd", Settings())
     assert type(off) is Telemetry
     headers: dict[str, str] = {}
     with off.span("submit", cluster=7) as span:
@@ -81,7 +82,7 @@ async def test_traces_and_metrics_reach_a_collector() -> None:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
-            on = telemetry.setup("schedd", Settings(otlp_endpoint=f"http://127.0.0.1:{server.server_port}"))
+            on = telemetry_of("schedd", Settings(otlp_endpoint=f"http://127.0.0.1:{server.server_port}"))
             on.counter("jobs").add(1)
             on.histogram("latency").record(0.1, role="x")
             on.gauge("depth", lambda: 1.0)

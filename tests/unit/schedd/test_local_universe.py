@@ -4,7 +4,7 @@ import pytest
 
 from kettle_services.schedd.domain.claims.claim import Claim
 from kettle_services.schedd.domain.jobs.job import Assign, End, decide
-from kettle_services.schedd.domain.jobs.universes import totals
+from kettle_services.schedd.domain.queue.at_home import totals
 from kettle_services.schedd.domain.queue.fold import Queue, job_stream
 from kettle_services.schedd.domain.submission.validation import Unacceptable, check
 from kettle_services.schedd.settings import ScheddSettings

@@ -11,6 +11,9 @@ are left, the interpreter takes it over, level by level.
 Where an expression is left for another one, the levels above that place are known when it is compiled.
 """
 
-from kettle.classad.closures.references import entered, run
+from kettle.classad.closures.compiler import compiled
+from kettle.classad.closures.references import COMPILER, entered, run
 
 __all__ = ["entered", "run"]
+
+COMPILER.compile = compiled

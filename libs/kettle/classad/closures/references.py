@@ -3,6 +3,9 @@ Names: how they are found, and how the attribute behind one is entered.
 
 An attribute takes two frames of Python's stack, its reference's and `entered`: four hundred levels fit.
 What finds an attribute has returned before the attribute is entered.
+
+The compiler makes closures of what is here, and an attribute that is entered for the first time is compiled:
+so the package names its compiler here (`COMPILER`), and this module imports none.
 """
 
 from __future__ import annotations
@@ -28,6 +31,18 @@ Find: TypeAlias = "Callable[[Scope], tuple[Stored, Scope]]"
 
 _PLAIN: Final = (int, str, float)
 """What an ad stores as it is, by frequency: no text to be parsed, no expression, not nothing."""
+
+
+class Compiler:
+    """Makes the closure of an expression that is entered for the first time."""
+
+    __slots__ = ("compile",)
+
+    compile: Callable[[Node], Code]
+
+
+COMPILER: Final = Compiler()
+"""The one of this package, which is named when the package is imported."""
 
 
 def run(node: Node, scope: Scope) -> Value:
@@ -69,14 +84,8 @@ def entered(stored: Stored, key: str, home: Scope, levels: int) -> Value:
 
 
 def _compiled(extent: Extent) -> Code:
-    """
-    Now that there is room for it: compiling goes down as many levels as evaluating.
-
-    The import is here because the compiler's closures enter attributes above.
-    """
-    from kettle.classad.closures.compiler import compiled
-
-    extent.code = compiled(extent.node)
+    """Now that there is room for it: compiling goes down as many levels as evaluating."""
+    extent.code = COMPILER.compile(extent.node)
     return extent.code
 
 

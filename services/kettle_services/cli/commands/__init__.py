@@ -61,8 +61,16 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
 COMMANDS: Final = {name: says for group in GROUPS.values() for name, says in group.items()}
 
 
+_ELSEWHERE: Final = {"condor-env": "kettle_services.condor.condor_env"}
+"""
+Subcommands that another component brings along; it imports this one, so only their names are known here.
+"""
+
+
 def module_of(name: str) -> str:
     """
     Where a subcommand is: a hyphen is none in the name of a module, and a word of Python has an underscore.
     """
+    if name in _ELSEWHERE:
+        return _ELSEWHERE[name]
     return f"kettle_services.cli.commands.{name.replace('-', '_')}{'_' * iskeyword(name)}"

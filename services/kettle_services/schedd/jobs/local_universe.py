@@ -12,7 +12,8 @@ from typing import Final
 
 from kettle.runtime.local_startd import LocalStartd, find
 from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
-from kettle_services.schedd.domain.jobs.universes import AT_HOME, totals
+from kettle_services.schedd.domain.jobs.universes import AT_HOME
+from kettle_services.schedd.domain.queue.at_home import totals
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.queue.time_slice import TimeSlice
 from kettle_services.schedd.settings import ScheddSettings

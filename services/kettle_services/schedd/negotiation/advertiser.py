@@ -15,9 +15,9 @@ import msgspec
 
 from kettle.bus.ports import Bus, BusError
 from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
-from kettle_services.schedd.domain.jobs.universes import totals
 from kettle_services.schedd.domain.negotiation.concurrency_limits import added
 from kettle_services.schedd.domain.negotiation.flocking import flocked
+from kettle_services.schedd.domain.queue.at_home import totals
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.negotiation.resource_requests import ResourceRequests
 from kettle_services.schedd.settings import ScheddSettings

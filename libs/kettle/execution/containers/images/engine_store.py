@@ -244,19 +244,6 @@ def repository(images: str) -> str:
     return f"localhost/{_OURS}{key_of(os.path.realpath(images))[:16]}"
 
 
-def discard(engines: list[Found], config: ImageConfig) -> bool:
-    """
-    Have the engine that has an image remove it; whether it is gone, or of an engine that is not used any more.
-
-    Raises:
-        SilentError: the engine does not answer.
-    """
-    for found in engines:
-        if found.name == config.engine:
-            return EngineClient(found).remove_image(config.reference)
-    return True
-
-
 def tidy(policy: ContainerPolicy, watch: Callable[[], None]) -> None:
     """Have engines remove what they imported for us and we have no record of. Raises EngineError, OSError."""
     known = {path.name for path in Path(policy.images).glob("*") if path.suffix == ""}

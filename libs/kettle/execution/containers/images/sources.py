@@ -29,15 +29,13 @@ def image_cache(policy: ContainerPolicy) -> ImageCache:
     """Engines that did not answer: others wait for the image's lock meanwhile."""
 
     def discard(config: ImageConfig) -> bool:
-        from kettle.execution.containers.images.engine_store import discard as discard_from
-        from kettle.execution.containers.runtimes.engine_client import (
-            SilentError,  # a starter pays for every page
-        )
+        # A starter pays for every page.
+        from kettle.execution.containers.runtimes.engine_client import SilentError, discard_image
 
         if config.engine in silent:
             return False
         try:
-            return discard_from(policy.engines, config)
+            return discard_image(policy.engines, config.engine, config.reference)
         except SilentError:
             silent.add(config.engine)
             return False

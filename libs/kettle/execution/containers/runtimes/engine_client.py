@@ -193,6 +193,19 @@ class EngineClient:
         return {"HOME": "/", **passed, "PATH": _PATH, MARK: self._mark, "LC_ALL": "C.UTF-8"}
 
 
+def discard_image(engines: Sequence[Found], name: str, reference: str) -> bool:
+    """
+    Have the engine of that name remove an image; whether it is gone, or of an engine that is not used any more.
+
+    Raises:
+        SilentError: the engine does not answer.
+    """
+    for found in engines:
+        if found.name == name:
+            return EngineClient(found).remove_image(reference)
+    return True
+
+
 def _finished(
     process: subprocess.Popen[bytes], timeout: float, *watches: Callable[[], None]
 ) -> tuple[bytes, bytes]:

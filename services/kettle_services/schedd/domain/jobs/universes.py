@@ -3,16 +3,13 @@ The universes of jobs, as far as they are carried out: on machines that are matc
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
 from kettle.classad import ClassAd, Node
 from kettle_services.schedd.domain import evaluation
 from kettle_wire.ads import Ad, Scalar
-
-if TYPE_CHECKING:
-    from kettle_services.schedd.domain.queue.fold import Queue
 
 VANILLA: Final = 5
 SCHEDULER: Final = 7
@@ -43,19 +40,3 @@ class Starting(msgspec.Struct, frozen=True):
 def at_home(universe: Scalar) -> bool:
     """Whether jobs with this JobUniverse run on the machine of their schedd."""
     return isinstance(universe, int) and universe in AT_HOME
-
-
-def totals(queue: "Queue") -> Ad:
-    """How many jobs run, or could, on the machine of their schedd: as the schedd's ad says it."""
-    ad: Ad = {}
-    for universe, word in AT_HOME.items():
-        ad[f"Total{word}JobsRunning"] = sum(
-            count for (_, other), count in queue.attendance.items() if other == universe
-        )
-        ad[f"Total{word}JobsIdle"] = sum(
-            len(jobs)
-            for autoclusters in queue.at_home.values()
-            for jobs in autoclusters.values()
-            if (best := jobs.best()) is not None and queue.universe(best[1]) == universe
-        )
-    return ad

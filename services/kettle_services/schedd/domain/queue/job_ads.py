@@ -4,17 +4,29 @@ of attempts that live.
 """
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, cast
+from typing import Protocol, cast
 
 from kettle.jobs import in_use, job_ads
+from kettle_services.schedd.domain.claims.claim import Claim
+from kettle_services.schedd.domain.queue.entry import QueuedJob
+from kettle_services.schedd.domain.submission.cluster import Cluster
 from kettle_wire.ads import Ad
+from kettle_wire.events import Usage
 from kettle_wire.jobs import JobId
 
-if TYPE_CHECKING:
-    from kettle_services.schedd.domain.queue.entry import QueuedJob
-    from kettle_services.schedd.domain.queue.fold import Queue
-
 _RENEWED = "LastJobLeaseRenewal"
+
+
+class Present(Protocol):
+    """What is known of the jobs in a queue: see `Queue`, which is made of more than ads need."""
+
+    schedd: str
+    clusters: dict[int, Cluster]
+    jobs: dict[JobId, QueuedJob]
+    claims: dict[str, Claim]
+    measured: dict[JobId, Usage]
+    reconnecting: dict[JobId, int]
+    renewed: dict[str, int]
 
 
 class QueuedJobAds:
@@ -24,7 +36,7 @@ class QueuedJobAds:
     What the jobs of a cluster have in common is worked out once for those that are asked for one after the other.
     """
 
-    def __init__(self, queue: "Queue", names: Iterable[str] = ()) -> None:
+    def __init__(self, queue: Present, names: Iterable[str] = ()) -> None:
         self._queue = queue
         self._only = frozenset(name.lower() for name in names) or None
         self._wanted = _Wanted(self._only or frozenset())
@@ -57,7 +69,7 @@ class QueuedJobAds:
                 if wanted[name]:
                     ad[name] = more[name]
 
-    def _live(self, ad: Ad, job: JobId, entry: "QueuedJob") -> None:
+    def _live(self, ad: Ad, job: JobId, entry: QueuedJob) -> None:
         queue = self._queue
         if (usage := queue.measured.get(job)) is not None:
             self._add(ad, in_use(usage))
