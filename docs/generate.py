@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """
-Makes what follows from the code: the pages of `docs/reference` on attributes, settings, commands and events,
+Makes what follows from the code: the pages of `docs/reference` on attributes, codes, settings, commands and events,
 the picture of the imports, and `schemas/json`.
 
     .venv/bin/python docs/generate.py            writes them
@@ -18,6 +18,7 @@ import inspect
 import runpy
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
 from itertools import groupby
 from pathlib import Path
 from types import ModuleType
@@ -34,6 +35,7 @@ from kettle.schema_generation.json_schema import structs
 from kettle.submit.commands import NAMES as SUBMIT
 from kettle_services.cli.commands import GROUPS, module_of
 from kettle_services.condor.start import COMMANDS as CONDOR
+from kettle_wire import codes
 from kettle_wire.ads import Scalar
 from kettle_wire.events import Event
 from kettle_wire.events.codec import CODEC, Codec, successor_of
@@ -485,6 +487,37 @@ It ignores commands of universes that there are not: `ec2_...`, `gce_...`, `azur
 """
 
 
+# -- codes -------------------------------------------------------------------------------------------------------------
+
+_CODES: Final[tuple[tuple[str, type[Enum]], ...]] = (
+    ("Status", codes.JobStatus),
+    ("Universes", codes.Universe),
+    ("Reasons for a hold", codes.HoldCode),
+    ("Subcodes of a hold", codes.HoldSubcode),
+    ("Reasons why an attempt ended", codes.VacateCode),
+    ("Refusals", codes.RefusalCode),
+)
+
+_CODES_HEAD: Final = """\
+# Codes
+
+The numbers of HTCondor that stand in [ads](attributes.md) and [events](events.md), and the words with which commands are refused.
+Programs find them in `kettle_wire.codes`; a code that is not there comes from a later version.
+"""
+
+
+def codes_page() -> str:
+    """Every code with its name and what it means."""
+    return _MADE + _CODES_HEAD + "".join(_codes(title, kind) for title, kind in _CODES)
+
+
+def _codes(title: str, kind: type[Enum]) -> str:
+    said = meanings(kind)
+    rows = [(f"`{one.value}`", f"`{one.name}`", said[one.name]) for one in kind]
+    what = _line(inspect.getdoc(kind) or "")
+    return f"\n## {title}\n\n{what}\n\n{_table(('code', 'name', 'meaning'), rows)}"
+
+
 # -- all ---------------------------------------------------------------------------------------------------------------
 
 
@@ -492,6 +525,7 @@ def pages() -> dict[str, str]:
     """File name -> text."""
     return {
         "attributes.md": attributes_page(),
+        "codes.md": codes_page(),
         "submit-commands.md": submit_commands_page(),
         "settings.md": settings_page(),
         "commands.md": commands_page(),

@@ -3,6 +3,8 @@
 from enum import IntEnum, IntFlag
 from typing import Final
 
+from kettle_wire import codes
+
 
 class AdType(IntEnum):
     """What a collector keeps."""
@@ -202,13 +204,13 @@ class JobEventType(IntEnum):
 class JobStatus(IntEnum):
     """Where a job is."""
 
-    IDLE = 1
-    RUNNING = 2
-    REMOVED = 3
-    COMPLETED = 4
-    HELD = 5
-    TRANSFERRING_OUTPUT = 6
-    SUSPENDED = 7
+    IDLE = codes.JobStatus.IDLE
+    RUNNING = codes.JobStatus.RUNNING
+    REMOVED = codes.JobStatus.REMOVED
+    COMPLETED = codes.JobStatus.COMPLETED
+    HELD = codes.JobStatus.HELD
+    TRANSFERRING_OUTPUT = codes.JobStatus.TRANSFERRING_OUTPUT
+    SUSPENDED = codes.JobStatus.SUSPENDED
 
 
 class LogLevel(IntEnum):

@@ -15,6 +15,7 @@ import msgspec
 from kettle.bus.jetstream import stored_at
 from kettle.bus.nats_connection import Connection
 from kettle.bus.ports import BusError, Post, RefusedError
+from kettle_wire.codes import RefusalCode
 
 NOTE: Final = "Kettle-Note"
 MOST: Final = 1_000
@@ -56,6 +57,7 @@ class Together:
         last = stored_at(reply, final.subject, expect_last)
         if msgspec.json.decode(reply.data, type=_Committed).count != len(posts):
             raise RefusedError(
-                "unsupported", "this NATS server stores no messages together: 2.12 or a later one is needed"
+                RefusalCode.UNSUPPORTED,
+                "this NATS server stores no messages together: 2.12 or a later one is needed",
             )
         return last

@@ -21,6 +21,7 @@ from kettle.bus.large_requests import PLACE, Parcel
 from kettle.bus.nats_connection import Connection
 from kettle.bus.nats_driver import ERROR_CODE_HEADER, ERROR_HEADER, Msg, Request, errors, micro
 from kettle.bus.ports import BusError, BusUnavailableError, RefusedError, Served
+from kettle_wire.codes import RefusalCode
 from kettle_wire.endpoint import Refusal
 from kettle_wire.identity import Identity
 from kettle_wire.subjects import Subjects
@@ -127,7 +128,9 @@ class Service:
             or (aside and self._aside >= ASIDE)
         ):
             refusal = RefusedError(
-                "busy", "the service has too many requests in hand; try again later", retry_after_ms=BUSY_MS
+                RefusalCode.BUSY,
+                "the service has too many requests in hand; try again later",
+                retry_after_ms=BUSY_MS,
             )
             await _send(respond, _refused(refusal))
             return
@@ -171,7 +174,9 @@ class Service:
                 with _uncollected(len(whole.data)):
                     request = endpoint.decode_request(whole.data)
             except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-                raise RefusedError("malformed", f"{endpoint.role}.{endpoint.verb}: {error}") from error
+                raise RefusedError(
+                    RefusalCode.MALFORMED, f"{endpoint.role}.{endpoint.verb}: {error}"
+                ) from error
             return _encode(await whole.served.handler(request, caller))
 
     async def _open(self, role: str) -> None:
@@ -181,7 +186,7 @@ class Service:
         try:
             await asyncio.shield(self._places[role])
         except BusUnavailableError as error:
-            raise RefusedError("unavailable", f"the bus went away: {error}") from error
+            raise RefusedError(RefusalCode.UNAVAILABLE, f"the bus went away: {error}") from error
 
     async def _subscribe(self, role: str) -> None:
         async def arrived(message: Msg) -> None:
@@ -215,7 +220,7 @@ def _caller(subject: str) -> Identity:
     try:
         return Identity.from_subject(subject)
     except ValueError as error:
-        raise RefusedError("malformed", f"{subject}: {error}") from error
+        raise RefusedError(RefusalCode.MALFORMED, f"{subject}: {error}") from error
 
 
 def _refused(refusal: RefusedError) -> Parcel:

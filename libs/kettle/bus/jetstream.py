@@ -17,6 +17,7 @@ from kettle.bus.ports import (
     StreamSpec,
     WrongSequenceError,
 )
+from kettle_wire.codes import RefusalCode
 
 API: Final = "$JS.API"
 API_S: Final = 5.0
@@ -140,7 +141,7 @@ def _raise(error: _Error, subject: str, expected: int = -1) -> NoReturn:
     if error.err_code == _STREAM_EXISTS:
         raise _ExistsError(sentence)
     if error.err_code == _MESSAGE_TOO_LARGE:
-        raise RefusedError("too_large", sentence)
+        raise RefusedError(RefusalCode.TOO_LARGE, sentence)
     if error.err_code in _NOT_NOW:
         raise BusUnavailableError(sentence)
     match error.code:

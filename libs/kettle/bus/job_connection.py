@@ -17,6 +17,7 @@ from typing import Final
 import msgspec
 
 from kettle.bus.ports import FROM_JOB, BusUnavailableError, RefusedError, Rep, ReplyTimeoutError, Req
+from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.chirp import Trouble
 from kettle_wire.commands.questions import COMMAND, Commanded
 from kettle_wire.endpoint import Endpoint
@@ -49,7 +50,7 @@ class FromJob:
         body = _encode(request)
         if len(body) > COMMAND:
             raise RefusedError(
-                "too_large", f"a request of {len(body):,} bytes; a job may send at most {COMMAND:,}"
+                RefusalCode.TOO_LARGE, f"a request of {len(body):,} bytes; a job may send at most {COMMAND:,}"
             )
         until = time.monotonic() + deadline
         try:
@@ -92,7 +93,7 @@ def _number(line: bytes) -> int:
         raise BusUnavailableError("the job's machine does not reach the pool at the moment")
     if number < 0:
         raise RefusedError(
-            "denied",
+            RefusalCode.DENIED,
             f"the job's starter says {number}: a job may ask its pool if it was submitted with want_pool_access = true, "
             "and its machine lets it",
         )

@@ -19,6 +19,7 @@ import msgspec
 
 from kettle.bus.large_requests import FETCH, LARGEST, PART, PART_OF, PLACE, SIZE, Parcel, whole_number
 from kettle.bus.ports import RefusedError, Served
+from kettle_wire.codes import RefusalCode
 
 
 class Whole(msgspec.Struct, frozen=True):
@@ -63,7 +64,9 @@ class _Held(msgspec.Struct):
 def too_large(served: Served[Any, Any], size: int) -> RefusedError:
     """The refusal of a request that is larger than those of its endpoint are."""
     verb = served.endpoint.verb
-    return RefusedError("too_large", f"a {verb} of {size:,} bytes; at most {served.largest:,} are taken")
+    return RefusedError(
+        RefusalCode.TOO_LARGE, f"a {verb} of {size:,} bytes; at most {served.largest:,} are taken"
+    )
 
 
 class Depot:
@@ -98,7 +101,9 @@ class Depot:
         if FETCH in headers:
             return self._part(caller, headers[FETCH])
         if served is None:
-            raise RefusedError("malformed", "this is the place for parts of messages, and it is none")
+            raise RefusedError(
+                RefusalCode.MALFORMED, "this is the place for parts of messages, and it is none"
+            )
         if SIZE not in headers:
             return Whole(served, parcel.data)
         size = whole_number(headers[SIZE])
@@ -134,7 +139,9 @@ class Depot:
         held = self._held[number]
         if held.served is None or offset != len(held.request) or offset + len(parcel.data) > held.size:
             self._drop(number)
-            raise RefusedError("malformed", f"a part of {len(parcel.data)} bytes does not belong at {offset}")
+            raise RefusedError(
+                RefusalCode.MALFORMED, f"a part of {len(parcel.data)} bytes does not belong at {offset}"
+            )
         held.request += parcel.data
         if len(held.request) < held.size:
             self._wait(number, held)
@@ -158,20 +165,24 @@ class Depot:
         number, _, offset = text.partition(" ")
         held = self._held.get(number)
         if held is None or held.caller != caller or held.complete:
-            raise RefusedError("unavailable", "the rest of this message was given up; repeat the command")
+            raise RefusedError(
+                RefusalCode.UNAVAILABLE, "the rest of this message was given up; repeat the command"
+            )
         return number, whole_number(offset)
 
     def _keep(self, caller: str, size: int) -> tuple[str, _Held]:
         limits = self._limits
         if size > LARGEST:
-            raise RefusedError("too_large", f"a message of {size:,} bytes; at most {LARGEST:,} are carried")
+            raise RefusedError(
+                RefusalCode.TOO_LARGE, f"a message of {size:,} bytes; at most {LARGEST:,} are carried"
+            )
         if (
             self._count[caller] >= limits.count
             or self._bytes[caller] + size > limits.each
             or self.held + size > limits.in_all
         ):
             raise RefusedError(
-                "busy", "too many large messages are under way here", retry_after_ms=limits.retry_ms
+                RefusalCode.BUSY, "too many large messages are under way here", retry_after_ms=limits.retry_ms
             )
         self._made += 1
         number = str(self._made)

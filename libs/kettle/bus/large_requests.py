@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from kettle.bus.ports import BusError, RefusedError
+from kettle_wire.codes import RefusalCode
 
 LARGEST: Final = 64 * 1024 * 1024
 """The most bytes of one request or reply."""
@@ -55,7 +56,7 @@ async def exchange(carry: Carry, name: str, data: bytes, headers: Mapping[str, s
 async def _send(carry: Carry, name: str, data: bytes, headers: Mapping[str, str], part: int) -> Parcel:
     if len(data) > LARGEST:
         raise RefusedError(
-            "too_large", f"a request of {len(data):,} bytes; the bus carries at most {LARGEST:,}"
+            RefusalCode.TOO_LARGE, f"a request of {len(data):,} bytes; the bus carries at most {LARGEST:,}"
         )
     reply = await carry(name, b"", {**headers, SIZE: str(len(data))})
     place, number = _place(reply)
@@ -88,5 +89,5 @@ def _place(reply: Parcel) -> tuple[str, str]:
 def whole_number(text: str) -> int:
     """A number as headers have it; raises RefusedError."""
     if not (text.isascii() and text.isdigit() and len(text) < 16):
-        raise RefusedError("malformed", f"{text[:40]!r} is no number of bytes")
+        raise RefusedError(RefusalCode.MALFORMED, f"{text[:40]!r} is no number of bytes")
     return int(text)

@@ -29,6 +29,7 @@ from kettle.bus.ports import (
     Served,
     StreamSpec,
 )
+from kettle_wire.codes import RefusalCode
 from kettle_wire.endpoint import Endpoint
 from kettle_wire.identity import Identity
 from kettle_wire.subjects import Subjects
@@ -298,7 +299,7 @@ class MemoryBus:
         if self._closed:
             raise BusUnavailableError("this connection was closed")
         if len(data) > self._server.payload_limit:
-            raise RefusedError("too_large", f"a message of {len(data)} bytes for {subject}")
+            raise RefusedError(RefusalCode.TOO_LARGE, f"a message of {len(data)} bytes for {subject}")
 
     async def _handle(self, served: Served[Any, Any] | None, caller: Identity, parcel: Parcel) -> Parcel:
         received = self._depot.receive(caller.token, parcel, served)
@@ -309,7 +310,7 @@ class MemoryBus:
             request = endpoint.decode_request(received.data)
             data = _encode(await received.served.handler(request, caller))
         except msgspec.MsgspecError as error:
-            raise RefusedError("malformed", f"{endpoint.role}.{endpoint.verb}: {error}") from error
+            raise RefusedError(RefusalCode.MALFORMED, f"{endpoint.role}.{endpoint.verb}: {error}") from error
         finally:
             self._depot.answered(received)
         return self._depot.reply(caller.token, data)

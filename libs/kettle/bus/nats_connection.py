@@ -23,6 +23,7 @@ from kettle.bus.ports import (
     RefusedError,
     ReplyTimeoutError,
 )
+from kettle_wire.codes import RefusalCode
 from kettle_wire.identity import Identity
 
 PENDING_BYTES: Final = 32 * 1024 * 1024
@@ -212,7 +213,7 @@ class Connection:
         Send without confirmation. Waits in memory while the connection is lost; raises BusUnavailableError when full.
         """
         if len(data) > self.limit:
-            raise RefusedError("too_large", _too_large(subject, data, self.limit))
+            raise RefusedError(RefusalCode.TOO_LARGE, _too_large(subject, data, self.limit))
         try:
             await self.client.publish(subject, data, reply=reply, headers=dict(headers) if headers else None)
         except errors.Error as error:
@@ -303,7 +304,9 @@ class Connection:
         _logger.error("NATS: %s", text)
         for subject, future in self._waiting.values():
             if f'"{subject.lower()}"' in text and not future.done():
-                future.set_exception(RefusedError("not_permitted", f"we may not publish on {subject}"))
+                future.set_exception(
+                    RefusedError(RefusalCode.NOT_PERMITTED, f"we may not publish on {subject}")
+                )
 
     def _overrun(self, error: errors.SlowConsumerError) -> None:
         """

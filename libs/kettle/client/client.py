@@ -24,10 +24,11 @@ from kettle.client.events.published import Published, Wanted
 from kettle.client.events.shard_feed import Feed
 from kettle.client.hosts import Hosts
 from kettle.client.jobs.access import Visit
-from kettle.client.jobs.listing import TOO_LARGE, listed
+from kettle.client.jobs.listing import listed
 from kettle.client.jobs.submission import prepare
 from kettle.client.why_report import WhyReport
 from kettle_wire.ads.types import Ad
+from kettle_wire.codes import RefusalCode
 from kettle_wire.commands import accounting, collector, negotiator, schedd
 from kettle_wire.commands.accounting import OwnerUsage, QueryHistory, QueryUsage
 from kettle_wire.commands.collector import QueryAds
@@ -157,7 +158,7 @@ class Client:
                 f"the jobs contain a text that cannot be sent, because it is not UTF-8: {text}"
             ) from error
         except CommandRefusedError as error:
-            if error.code != TOO_LARGE:
+            if error.code != RefusalCode.TOO_LARGE:
                 raise
             raise CommandRefusedError(
                 error.code,
@@ -313,7 +314,7 @@ class Client:
         try:
             explanation = await self._ask_schedd(schedd.EXPLAIN, Explain(job=job))
         except CommandRefusedError as error:
-            if error.code != "not_found":
+            if error.code != RefusalCode.NOT_FOUND:
                 raise
             return WhyReport(job=job, events=await self.events(job))
         if explanation.status != "idle" or explanation.autocluster is None:
@@ -379,7 +380,7 @@ class Client:
         try:
             found = await self._ask_schedd(schedd.QUERY_EVENTS, QueryEvents(job=job))
         except CommandRefusedError as error:
-            if error.code != "not_found":
+            if error.code != RefusalCode.NOT_FOUND:
                 raise
             raise CommandRefusedError(
                 error.code, f"there is no job {job}: this pool has never had a cluster {job.cluster}"

@@ -21,13 +21,13 @@ from kettle.bus.ports import (
     Served,
 )
 from kettle.eventsourcing.log import Log, LogUnavailableError
+from kettle_wire.codes import NOT_NOW, RefusalCode
 from kettle_wire.commands.log import LARGEST_NUMBER, READ_FRAMES, Frames, ReadFrames
 from kettle_wire.frames import Frame, encode, recorded
 from kettle_wire.identity import Identity
 
 ROLE: Final = "log"
 """Under which an owner answers for its shard, by the shard's name."""
-VERSION: Final = "0.1.0"
 AT_ONCE: Final = 4
 """Answers that are put together at the same time: each may hold as much as was asked for."""
 PART_BYTES: Final = 4 * 1024 * 1024
@@ -51,7 +51,9 @@ def served_frames(log: Log, shard: str) -> Served[Any, Any]:
             async with gate:
                 return await _frames(log, shard, request)
         except LogUnavailableError as error:
-            raise RefusedError("unavailable", f"the log of {shard} cannot be read now: {error}") from error
+            raise RefusedError(
+                RefusalCode.UNAVAILABLE, f"the log of {shard} cannot be read now: {error}"
+            ) from error
 
     return Served(READ_FRAMES, answer)
 
@@ -107,7 +109,7 @@ async def _asked(bus: Bus, shard: str, request: ReadFrames) -> Frames:
         except (BusUnavailableError, NoResponderError, ReplyTimeoutError) as error:
             _logger.info("frames of %s are missing here and cannot be had yet: %s", shard, error)
         except RefusedError as error:
-            if error.code not in {"busy", "unavailable"}:
+            if error.code not in NOT_NOW:
                 raise
             _logger.info("frames of %s are missing here and cannot be had yet: %s", shard, error)
         await backoff.wait()

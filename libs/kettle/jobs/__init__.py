@@ -9,13 +9,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from kettle.jobs.ad import Status, apply, ended, exited
+    from kettle.jobs.ad import apply, ended, exited
     from kettle.jobs.submitted_ad import fold_base, job_ad, job_ads
     from kettle.jobs.trace import trace_meta, traceparent
     from kettle.jobs.usage_attributes import in_use
 
 __all__ = [
-    "Status",
     "apply",
     "ended",
     "exited",
@@ -28,7 +27,6 @@ __all__ = [
 ]
 
 _AT: Final = {
-    "Status": "kettle.jobs.ad",
     "apply": "kettle.jobs.ad",
     "ended": "kettle.jobs.ad",
     "exited": "kettle.jobs.ad",

@@ -7,12 +7,12 @@ An ad made by `job_ad` spells the attributes that `apply` knows in one way, so `
 
 import math
 from collections.abc import Mapping
-from enum import IntEnum
 from typing import Final, assert_never, cast, get_args
 
 from kettle.jobs.reason_codes import counted
 from kettle.jobs.usage_attributes import measures
 from kettle_wire.ads.types import Ad, Scalar
+from kettle_wire.codes import HoldCode, JobStatus, Universe, VacateCode
 from kettle_wire.events.job import (
     JobAssigned,
     JobCheckpointed,
@@ -37,18 +37,6 @@ from kettle_wire.events.job import (
 )
 from kettle_wire.flocking import pool_of
 
-
-class Status(IntEnum):
-    """HTCondor's JobStatus."""
-
-    IDLE = 1
-    RUNNING = 2
-    REMOVED = 3
-    COMPLETED = 4
-    HELD = 5
-    SUSPENDED = 7
-
-
 ALWAYS: Final[Mapping[str, Scalar]] = {
     "MyType": "Job",
     "CommittedSlotTime": 0,
@@ -61,7 +49,7 @@ ALWAYS: Final[Mapping[str, Scalar]] = {
     "CumulativeSuspensionTime": 0,
     "CurrentHosts": 0,
     "ExitStatus": 0,
-    "JobStatus": int(Status.IDLE),
+    "JobStatus": int(JobStatus.IDLE),
     "LastSuspensionTime": 0,
     "NumCkpts": 0,
     "NumHolds": 0,
@@ -80,20 +68,12 @@ ALWAYS: Final[Mapping[str, Scalar]] = {
 
 UNLESS_SAID: Final[Mapping[str, Scalar]] = {
     "JobPrio": 0,
-    "JobUniverse": 5,
+    "JobUniverse": int(Universe.VANILLA),
     "MaxHosts": 1,
     "MinHosts": 1,
     "RequestCpus": 1,
 }
 
-JOB_REMOVED: Final = 1023
-"""VacateReasonCode of an attempt that was ended because its job was removed."""
-
-_LEASE_OVER: Final = 1008
-"""That of an attempt whose machine was not heard of before its lease was over."""
-
-_SPOOLING_INPUT: Final = 16
-"""HoldReasonCode of a job whose files are still on their way to the access point."""
 _RUN: Final = ("RemoteHost", "PublicClaimId", "RemotePool")
 _RAN: Final = ("LastRemoteHost", "LastPublicClaimId", "LastRemotePool")
 _SILENT: Final = ("JobDisconnectedDate", "JobCurrentReconnectAttempt")
@@ -169,25 +149,25 @@ def _acted(ad: Ad, event: _Wanted, now: int) -> None:
     """What somebody, or a policy, or the calendar wanted."""
     match event:
         case JobHeld():
-            _become(ad, Status.HELD, now)
+            _become(ad, JobStatus.HELD, now)
             ad.update({
-                "HoldReason": event.reason, "HoldReasonCode": event.code, "HoldReasonSubCode": event.subcode,
+                "HoldReason": event.reason, "HoldReasonCode": int(event.code), "HoldReasonSubCode": int(event.subcode),
             })  # fmt: skip
-            if event.code == _SPOOLING_INPUT:  # it has never been anything else: nobody counts that
+            if event.code == HoldCode.SpoolingInput:  # it has never been anything else: nobody counts that
                 ad["StageInStart"] = now
                 return
             _add(ad, "NumHolds", 1)
-            _add(ad, "NumSystemHolds", int(event.code != 1))
+            _add(ad, "NumSystemHolds", int(event.code != HoldCode.UserRequest))
             ad["NumHoldsByReason"] = counted(ad.get("NumHoldsByReason"), event.code)
         case JobReleased():
-            if ad.get("HoldReasonCode") == _SPOOLING_INPUT:
+            if ad.get("HoldReasonCode") == HoldCode.SpoolingInput:
                 ad["StageInFinish"] = now
             _no_longer_held(ad)
-            _become(ad, Status.IDLE, now)
+            _become(ad, JobStatus.IDLE, now)
             ad["ReleaseReason"] = event.reason
         case JobRemoved():
             _no_longer_held(ad)
-            _become(ad, Status.REMOVED, now)
+            _become(ad, JobStatus.REMOVED, now)
             ad["RemoveReason"] = event.reason
         case JobDeferred():
             ad["DeferralTime"] = event.until
@@ -208,11 +188,11 @@ def ended(ad: Ad) -> bool:
 
 def over(ad: Ad) -> bool:
     """Whether it will not run again, and no attempt of it is left."""
-    return ad["JobStatus"] in {Status.REMOVED, Status.COMPLETED} and not ad["CurrentHosts"]
+    return ad["JobStatus"] in {JobStatus.REMOVED, JobStatus.COMPLETED} and not ad["CurrentHosts"]
 
 
 def _assigned(ad: Ad, event: JobAssigned, now: int) -> None:
-    _become(ad, Status.RUNNING, now)
+    _become(ad, JobStatus.RUNNING, now)
     if (previous := ad.get("JobCurrentStartDate")) is not None:
         ad["JobLastStartDate"] = previous
     ad.setdefault("JobStartDate", now)
@@ -242,11 +222,11 @@ def _meanwhile(
     """What happens to an attempt that goes on."""
     match event:
         case JobSuspended():
-            _become(ad, Status.SUSPENDED, now)
+            _become(ad, JobStatus.SUSPENDED, now)
             ad["LastSuspensionTime"] = now
             _add(ad, "TotalSuspensions", 1)
         case JobContinued():
-            _become(ad, Status.RUNNING, now)
+            _become(ad, JobStatus.RUNNING, now)
         case JobDisconnected() | JobReconnected():
             _reached(ad, now, again=isinstance(event, JobReconnected))
         case JobCheckpointed():
@@ -282,18 +262,18 @@ def _vacated(ad: Ad, event: JobVacated, at_us: int) -> None:
     if event.exited:
         exited(ad, event.exit_code, event.exit_signal)
         _commit(ad, now)
-    if event.code != _LEASE_OVER:
+    if event.code != VacateCode.ReconnectFailed:
         ad["LastJobLeaseRenewal"] = now
     _ended(ad, event.usage, at_us)
     reason: Ad = {
         "VacateReason": event.reason,
-        "VacateReasonCode": event.code,
-        "VacateReasonSubCode": event.subcode,
+        "VacateReasonCode": int(event.code),
+        "VacateReasonSubCode": int(event.subcode),
     }
-    if status == Status.HELD:
+    if status == JobStatus.HELD:
         reason = {f"Vacate{name.removeprefix('Hold')}": ad[name] for name in _HOLD}
-    elif status == Status.REMOVED:
-        reason |= {"VacateReason": ad["RemoveReason"], "VacateReasonCode": JOB_REMOVED}
+    elif status == JobStatus.REMOVED:
+        reason |= {"VacateReason": ad["RemoveReason"], "VacateReasonCode": int(VacateCode.JobRemoved)}
     ad.update(reason)
     ad["LastVacateTime"] = now
     if event.cool_down:
@@ -301,15 +281,15 @@ def _vacated(ad: Ad, event: JobVacated, at_us: int) -> None:
         _add(ad, "NumJobCoolDowns", 1)
     _add(ad, "NumVacates", 1)
     ad["NumVacatesByReason"] = counted(ad.get("NumVacatesByReason"), cast("int", ad["VacateReasonCode"]))
-    if status in {Status.RUNNING, Status.SUSPENDED}:
-        _become(ad, Status.IDLE, now)
+    if status in {JobStatus.RUNNING, JobStatus.SUSPENDED}:
+        _become(ad, JobStatus.IDLE, now)
 
 
 def _completed(ad: Ad, event: JobCompleted, at_us: int) -> None:
     now = at_us // 1_000_000
     exited(ad, event.exit_code, event.exit_signal)
     if not event.attempt:  # without a machine
-        _become(ad, Status.COMPLETED, now)
+        _become(ad, JobStatus.COMPLETED, now)
         ad["CompletionDate"] = now
         return
     if event.exit_signal is not None:
@@ -319,10 +299,10 @@ def _completed(ad: Ad, event: JobCompleted, at_us: int) -> None:
     _commit(ad, now)
     ad["LastJobLeaseRenewal"] = now
     _ended(ad, event.usage, at_us)
-    if ad["JobStatus"] == Status.REMOVED:
+    if ad["JobStatus"] == JobStatus.REMOVED:
         return  # it ended while it was being removed: removed is what its owner asked for
     _no_longer_held(ad)
-    _become(ad, Status.COMPLETED, now)
+    _become(ad, JobStatus.COMPLETED, now)
     ad["CompletionDate"] = now
 
 
@@ -388,8 +368,8 @@ def _measured(ad: Ad, usage: Usage) -> None:
     _add(ad, "BytesRecvd", float(usage.received))
 
 
-def _become(ad: Ad, status: Status, now: int) -> None:
-    if ad["JobStatus"] == Status.SUSPENDED:
+def _become(ad: Ad, status: JobStatus, now: int) -> None:
+    if ad["JobStatus"] == JobStatus.SUSPENDED:
         stood = now - int(_number(ad, "LastSuspensionTime"))
         for name in ("CumulativeSuspensionTime", "UncommittedSuspensionTime"):
             _add(ad, name, stood)

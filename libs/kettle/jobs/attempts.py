@@ -13,8 +13,8 @@ from typing import Final
 
 import msgspec
 
-from kettle.jobs.ad import Status
 from kettle_wire.ads.types import Ad
+from kettle_wire.codes import JobStatus
 from kettle_wire.events.job import JobAssigned, JobCheckpointed, JobCompleted, JobEvent, JobVacated
 from kettle_wire.frames import Frame
 from kettle_wire.jobs import JobId
@@ -108,7 +108,7 @@ def attempt_of(
         cpu=round(usage.user_cpu * US) + round(usage.system_cpu * US),
         good=wall if exited else min(wall, run.saved),
         uncharged=round(max(0, frame.at - run.begun - wall) * cores),
-        completed=ad["JobStatus"] == Status.COMPLETED,
+        completed=ad["JobStatus"] == JobStatus.COMPLETED,
         code=0 if isinstance(event, JobCompleted) else event.code,
         frame=frame.number,
     )

@@ -14,10 +14,11 @@ from typing import Final, cast
 
 import msgspec
 
-from kettle.jobs.ad import Status, apply, ended, over
+from kettle.jobs.ad import apply, ended, over
 from kettle.jobs.attempts import US, Attempt, Run, attempt_of, noted
 from kettle.jobs.submitted_ad import job_ads
 from kettle_wire.ads.types import Ad
+from kettle_wire.codes import JobStatus
 from kettle_wire.events import (
     ClusterSubmitted,
     Event,
@@ -102,13 +103,13 @@ class Depth(msgspec.Struct):
         if over(ad):
             return
         match status := cast("int", ad["JobStatus"]):
-            case Status.IDLE:
+            case JobStatus.IDLE:
                 self.idle += count
-            case Status.RUNNING | Status.SUSPENDED:
+            case JobStatus.RUNNING | JobStatus.SUSPENDED:
                 self.running += count
-            case Status.REMOVED:
+            case JobStatus.REMOVED:
                 self.removed += count
-            case Status.HELD:
+            case JobStatus.HELD:
                 self.held += count
             case _:
                 raise ValueError(f"no job in the queue has status {status}")

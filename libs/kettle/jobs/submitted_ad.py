@@ -7,8 +7,9 @@ Pure.  `kettle.jobs.ad` changes it by each event of the job.
 from collections.abc import Callable, Container
 from typing import Final
 
-from kettle.jobs.ad import ALWAYS, DEFERRAL, KEPT, MEASURED, UNLESS_SAID, Status
+from kettle.jobs.ad import ALWAYS, DEFERRAL, KEPT, MEASURED, UNLESS_SAID
 from kettle_wire.ads.types import Ad, Expr, Scalar
+from kettle_wire.codes import JobStatus
 from kettle_wire.events.cluster import ClusterSubmitted
 
 CLUSTER_MACRO: Final = "$(ClusterId)"
@@ -125,7 +126,7 @@ def fold_base(submitted: ClusterSubmitted) -> Callable[[int], Ad]:
 
     def base(proc: int) -> Ad:
         cpus = same if column is None else _with_cluster(submitted.rows[proc][column], cluster)
-        return {"JobStatus": int(Status.IDLE), "RequestCpus": cpus}
+        return {"JobStatus": int(JobStatus.IDLE), "RequestCpus": cpus}
 
     return base
 

@@ -6,17 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from kettle_wire.ads.types import Ad, Scalar
+from kettle_wire.codes import HoldCode, JobStatus
 
-SUBMITTED_HELD: Final = 15
-"""HoldReasonCode."""
 REASON: Final = "submitted on hold at user's request"
 STATUS: Final = "JobStatus"
-HELD: Final = 5
 
 SUBMITTED_ON_HOLD: Final[Mapping[str, Scalar]] = {
-    STATUS: HELD,
+    STATUS: int(JobStatus.HELD),
     "HoldReason": REASON,
-    "HoldReasonCode": SUBMITTED_HELD,
+    "HoldReasonCode": int(HoldCode.SubmittedOnHold),
 }
 """
 What the ad of such a job says; the schedd records it as an event, so that it is told as any other hold is.
@@ -30,5 +28,5 @@ def on_hold(ad: Ad, columns: Sequence[str], rows: Sequence[Sequence[Scalar]]) ->
     if not own and not same:
         return
     for proc, row in enumerate(rows):
-        if HELD in (row[index] for index in own) or (not own and HELD in same):
+        if JobStatus.HELD in (row[index] for index in own) or (not own and JobStatus.HELD in same):
             yield proc

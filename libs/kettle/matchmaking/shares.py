@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import msgspec
 import numpy as np
 
+from kettle import fairshare
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -42,14 +44,8 @@ class Claimant(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def shares(claimants: Sequence[Claimant]) -> dict[str, float]:
-    """
-    The part of the pie that each should have; they sum to 1.
-
-        N = sum(max/P_i);  share_i = max/(P_i*N)
-    """
-    largest = max((one.priority for one in claimants), default=1.0)
-    total = math.fsum(largest / one.priority for one in claimants)
-    return {one.name: largest / (one.priority * total) for one in claimants}
+    """The part of the pie that each should have; they sum to 1."""
+    return fairshare.shares({one.name: one.priority for one in claimants})
 
 
 def limits(claimants: Sequence[Claimant], used: Mapping[str, float], pie: float) -> dict[str, float]:

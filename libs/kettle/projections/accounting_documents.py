@@ -106,7 +106,7 @@ def attempt_record(schedd: str, one: Attempt) -> Record:
         "CommittedTime": one.good / US,
         "RemoteCpu": one.cpu / US,
         "UnchargedSlotTime": one.uncharged / US,
-        "VacateReasonCode": one.code,
+        "VacateReasonCode": int(one.code),
         "JobCompleted": one.completed,
     }
     document |= {

@@ -12,6 +12,7 @@ import os
 import socket
 from typing import Final
 
+from kettle import VERSION
 from kettle.bus.ports import Bus
 from kettle.eventsourcing import replay
 from kettle.eventsourcing.log import Log
@@ -50,7 +51,7 @@ async def own(rt: Runtime, settings: OwnerSettings, bus: Bus, log: Log, name: st
     rt.loop(shard.run(), name="commit")
     rt.loop(shard.guard(GUARD), name="guard")
     rt.loop(relay(bus, log, shard, Subjects(settings.pool)), name="relay")
-    await bus.serve(replay.ROLE, name, [replay.served_frames(log, name)], version=replay.VERSION)
+    await bus.serve(replay.ROLE, name, [replay.served_frames(log, name)], version=VERSION)
     return shard
 
 

@@ -1,18 +1,19 @@
 """
-What the fields of a struct mean: the texts below them in the source, which no struct carries at run time.
+What the fields of a struct or the members of an enum mean: the texts below them in the source, which are gone at run time.
 """
 
 import ast
 import inspect
 import sys
+from enum import Enum
 from functools import cache
 
 from msgspec import Struct
 
 
 @cache
-def meanings(kind: type[Struct]) -> dict[str, str]:
-    """Field -> its docstring, of a struct of ours and of those it inherits from."""
+def meanings(kind: type[Struct] | type[Enum]) -> dict[str, str]:
+    """Field or member -> its docstring, of a class of ours and of those it inherits from."""
     found: dict[str, str] = {}
     for cls in reversed(kind.__mro__):
         if cls.__module__.startswith(("kettle.", "kettle_services.", "kettle_wire.")):
@@ -29,11 +30,11 @@ def _classes(module: str) -> dict[str, dict[str, str]]:
 def _fields(node: ast.ClassDef) -> dict[str, str]:
     found: dict[str, str] = {}
     for field, after in zip(node.body, [*node.body[1:], None], strict=True):
-        if (
-            isinstance(field, ast.AnnAssign)
-            and isinstance(field.target, ast.Name)
-            and isinstance(after, ast.Expr)
-            and isinstance(after.value, ast.Constant)
-        ):
-            found[field.target.id] = " ".join(str(after.value.value).split())
+        match field:
+            case ast.AnnAssign(target=ast.Name(id=name)) | ast.Assign(targets=[ast.Name(id=name)]):
+                pass
+            case _:
+                continue
+        if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+            found[name] = " ".join(str(after.value.value).split())
     return found

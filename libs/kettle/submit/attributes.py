@@ -27,16 +27,17 @@ from kettle.submit.policies import policies
 from kettle.submit.simple_commands import on_hold, plain
 from kettle.submit.x509_proxy import proxy
 from kettle_wire.ads.types import Ad, Scalar
+from kettle_wire.codes import Universe
 
 NULL_FILE: Final = "/dev/null"
 
 _INSTEAD: Final = {"parallel": " (MPI on one machine is a vanilla job with request_cpus)"}
 _NOT_CARRIED_OUT: Final = frozenset({"grid", "java", "parallel", "vm", "standard"})
 _UNIVERSES: Final[Mapping[str, int]] = {
-    "vanilla": 5,
-    "scheduler": 7,
-    "local": 12,
-    **dict.fromkeys(CONTAINERS, 5),
+    "vanilla": int(Universe.VANILLA),
+    "scheduler": int(Universe.SCHEDULER),
+    "local": int(Universe.LOCAL),
+    **dict.fromkeys(CONTAINERS, int(Universe.VANILLA)),
 }
 """JobUniverse by name."""
 _SCHEDD_OWNED: Final = frozenset(
@@ -55,7 +56,7 @@ _SCHEDD_OWNED: Final = frozenset(
 _STREAMS: Final = (("input", "In"), ("output", "Out"), ("error", "Err"))
 
 CONSTANTS: Final[Mapping[str, Scalar]] = {
-    "JobUniverse": 5, "CommittedSlotTime": 0, "CommittedSuspensionTime": 0, "CommittedTime": 0,
+    "JobUniverse": int(Universe.VANILLA), "CommittedSlotTime": 0, "CommittedSuspensionTime": 0, "CommittedTime": 0,
     "CumulativeSuspensionTime": 0, "LeaveJobInQueue": False, "MaxHosts": 1, "MinHosts": 1, "NumCkpts": 0,
     "NumRestarts": 0, "TotalSuspensions": 0,
 }  # fmt: skip

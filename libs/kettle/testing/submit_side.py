@@ -10,9 +10,11 @@ from typing import Final
 
 import msgspec
 
+from kettle import VERSION
 from kettle.bus.ports import BucketSpec, Bus, RefusedError, Served, StreamSpec
 from kettle_wire.ads import Ad, Scalar
 from kettle_wire.ads.daemon import SlotSecret
+from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.shadow import FETCH_INPUT, FetchInput
 from kettle_wire.commands.startd import (
     ACTIVATE,
@@ -92,7 +94,7 @@ class SubmitSide:
         await self.schedd.ensure_stream(
             StreamSpec(name=self.subjects.work_stream, subjects=[self.subjects.work_all])
         )
-        await self.shadow.serve("shadow", SHADOW, [Served(FETCH_INPUT, self.fetch_input)], version="0.1.0")
+        await self.shadow.serve("shadow", SHADOW, [Served(FETCH_INPUT, self.fetch_input)], version=VERSION)
 
     async def listen(self) -> None:
         """Keep all reports; for ever."""
@@ -106,12 +108,12 @@ class SubmitSide:
     async def fetch_input(self, request: FetchInput, caller: Identity) -> Piece:
         """Serve `files`."""
         if self.first is not None and request.job != self.first.job:
-            raise RefusedError("busy", f"job {request.job} waits for its turn")
+            raise RefusedError(RefusalCode.BUSY, f"job {request.job} waits for its turn")
         self.fetched.append(request.name)
         if len(self.fetched) > self.pieces:
             await self.resumed.wait()
         if request.name not in self.files:
-            raise RefusedError("unreadable", f"{request.name}: No such file or directory")
+            raise RefusedError(RefusalCode.UNREADABLE, f"{request.name}: No such file or directory")
         return Piece(self.files[request.name][request.offset : request.offset + request.length])
 
     async def capability(self) -> str:

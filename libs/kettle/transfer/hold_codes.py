@@ -16,12 +16,7 @@ import msgspec
 from kettle.transfer.file_lists import shown, without_secrets
 from kettle.transfer.plugin import Fault, Move, Plugin
 from kettle.transfer.plugin_protocol import Result
-
-OUTPUT_ERROR: Final = 12
-INPUT_ERROR: Final = 13
-STARTER_ERROR: Final = 1007
-NOT_FOUND, EXEC_FAILED, NO_RESULT = -1001, -1003, -1004
-"""HoldReasonSubCodes of plugins; from -1000 downwards they mean that the job runs again."""
+from kettle_wire.codes import HoldCode, HoldSubcode, VacateCode
 
 _REASON: Final = 2000
 _SAID: Final = 500
@@ -50,13 +45,15 @@ class Direction(msgspec.Struct, frozen=True):
     @property
     def code(self) -> int:
         """The HoldReasonCode."""
-        return OUTPUT_ERROR if self.upload else INPUT_ERROR
+        return HoldCode.TransferOutputError if self.upload else HoldCode.TransferInputError
 
     def fault(self, why: str, subcode: int, *, hold: bool = True) -> Fault:
         """A fault with HTCondor's beginning of the sentence."""
         what = "output" if self.upload else "input"
         reason = f"Transfer {what} files failure at the execution point: {why}"[:_REASON]
-        return Fault(hold=hold, code=self.code if hold else STARTER_ERROR, subcode=subcode, reason=reason)
+        return Fault(
+            hold=hold, code=self.code if hold else VacateCode.StarterError, subcode=subcode, reason=reason
+        )
 
     def file(self, move: Move) -> str:
         """A file in words."""
@@ -69,7 +66,7 @@ def nobody(direction: Direction, moves: Sequence[Move]) -> Fault:
     """No plugin moves these."""
     move = moves[0]
     why = f"{direction.file(move)}: this machine has no plugin for {move.method}:// URLs"
-    return direction.fault(why, NOT_FOUND, hold=False)
+    return direction.fault(why, HoldSubcode.PluginNotFound, hold=False)
 
 
 def judge(
@@ -84,7 +81,9 @@ def judge(
     first = direction.file(moves[0])
     if ran.failed:
         why = f"{first}: {who} cannot be run: {os.strerror(ran.failed)}"
-        return direction.fault(why, ran.failed if plugin.jobs else EXEC_FAILED, hold=plugin.jobs)
+        return direction.fault(
+            why, ran.failed if plugin.jobs else HoldSubcode.PluginExecFailed, hold=plugin.jobs
+        )
     if ran.late:
         why = f"{first}: {who} was not done after {ran.late:g} seconds, and was killed"
         return direction.fault(why, errno.ETIME)
@@ -108,7 +107,7 @@ def _failed(who: str, direction: Direction, moves: Sequence[Move], ran: Ran) -> 
 
 
 def _silent(why: str, plugin: Plugin, direction: Direction) -> Fault:
-    return direction.fault(why, errno.EPROTO if plugin.jobs else NO_RESULT, hold=plugin.jobs)
+    return direction.fault(why, errno.EPROTO if plugin.jobs else HoldSubcode.PluginNoResult, hold=plugin.jobs)
 
 
 def _compared(

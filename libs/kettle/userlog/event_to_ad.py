@@ -169,9 +169,9 @@ def _evicted(event: Evicted) -> Ad:
     if event.requeued is not None:
         own |= _ending(event.requeued)
     if event.code is not None:
-        own["ReasonCode"] = event.code
+        own["ReasonCode"] = int(event.code)
     if event.subcode:
-        own["ReasonSubCode"] = event.subcode
+        own["ReasonSubCode"] = int(event.subcode)
     if event.reason:
         own["Reason"] = event.reason
     return own | _resources(event.resources)
@@ -203,7 +203,7 @@ def _image_size(event: ImageSize) -> Ad:
 
 
 def _held(event: Held) -> Ad:
-    own: Ad = {"HoldReasonCode": event.code, "HoldReasonSubCode": event.subcode}
+    own: Ad = {"HoldReasonCode": int(event.code), "HoldReasonSubCode": int(event.subcode)}
     return own | ({"HoldReason": event.reason} if event.reason else {})
 
 

@@ -47,6 +47,7 @@ from kettle.userlog.rendering import render
 from kettle.userlog.routes import OwnLogs, Route, Routes, names_in
 from kettle.userlog.usage import Allocation, cpu_times, plus, table, termination
 from kettle_wire.ads.types import Ad, Expr, Scalar
+from kettle_wire.codes import VacateCode
 from kettle_wire.event_expansion import expanded
 from kettle_wire.events import (
     ClaimEnded,
@@ -80,11 +81,6 @@ from kettle_wire.jobs import JobId
 
 FIRST_OF_INPUT, FIRST_OF_OUTPUT = 1, 4
 """The kinds of event 040 that say that files wait for their turn."""
-_JOB_REMOVED: Final = 1023
-"""HTCondor's VacateReasonCode of an attempt that was ended because its job was removed."""
-_RECONNECT_FAILED: Final = 1008
-_SHOULD_REQUEUE: Final = 1005
-"""The code of one that ran to its end, and whose job goes back into the queue."""
 
 
 class Line(NamedTuple):
@@ -308,11 +304,11 @@ class UserLogProjector:
                 case JobHeld():
                     code, subcode, reason = said.code, said.subcode, said.reason
                 case JobRemoved():
-                    code, subcode, reason = _JOB_REMOVED, 0, said.reason
+                    code, subcode, reason = VacateCode.JobRemoved, 0, said.reason
                 case _:
                     pass
         state.total = plus(state.total, usage)
-        if state.disconnected and event.code == _RECONNECT_FAILED:
+        if state.disconnected and event.code == VacateCode.ReconnectFailed:
             yield from self._line(ReconnectFailed(job=job, at=at, slot=state.slot, reason=event.reason))
         elif state.started_at:
             yield from self._moved(job, state, event.output, FIRST_OF_OUTPUT)
@@ -322,7 +318,9 @@ class UserLogProjector:
                     at=at,
                     code=code,
                     subcode=subcode,
-                    requeued=termination(event) if event.exited and event.code == _SHOULD_REQUEUE else None,
+                    requeued=termination(event)
+                    if event.exited and event.code == VacateCode.JobShouldRequeue
+                    else None,
                     remote=cpu_times(usage),
                     sent=usage.sent,
                     received=usage.received,
@@ -340,7 +338,7 @@ class UserLogProjector:
             yield from self._vacated(
                 job,
                 state,
-                JobVacated(attempt=event.attempt, code=_JOB_REMOVED, reason="", usage=event.usage),
+                JobVacated(attempt=event.attempt, code=VacateCode.JobRemoved, reason="", usage=event.usage),
                 at,
             )
             return

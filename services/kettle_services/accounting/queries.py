@@ -19,6 +19,7 @@ from kettle.storage.queries import load
 from kettle_services.accounting.history_search import search
 from kettle_services.accounting.settings import AccountingSettings
 from kettle_services.accounting.usage_reports import TooManyRowsError, report
+from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.accounting import (
     History,
     OwnerUsage,
@@ -71,7 +72,7 @@ class Answers:
             )
         except LogUnavailableError as error:
             raise RefusedError(
-                "unavailable", f"the history did not answer: {error}; name a span of time"
+                RefusalCode.UNAVAILABLE, f"the history did not answer: {error}; name a span of time"
             ) from error
         return msgspec.structs.replace(
             found, jobs=[ad if ad.get("Owner") == caller.name else for_others(ad) for ad in found.jobs]
@@ -80,16 +81,16 @@ class Answers:
     def _usable(self) -> None:
         """Tables that nobody has made, or that another release has, answer nothing."""
         if (why := self._trouble.of(_JOBS)) is not None:
-            raise RefusedError("unavailable", f"there is no history at the moment: {why}")
+            raise RefusedError(RefusalCode.UNAVAILABLE, f"there is no history at the moment: {why}")
 
     async def _see(self, least: Position) -> None:
         if self._progress.frame(least.shard) < least.frame:
             self._look()  # a queue that nobody follows yet may be a new one
         if (why := self._trouble.of(_JOBS, least.shard)) is not None:
-            raise RefusedError("unavailable", why)
+            raise RefusedError(RefusalCode.UNAVAILABLE, why)
         if not await self._progress.caught_up(least.shard, least.frame, deadline=self._patience):
             raise RefusedError(
-                "behind",
+                RefusalCode.BEHIND,
                 f"the history has seen frame {self._progress.frame(least.shard)} of {least.shard} and not yet "
                 f"{least.frame}; ask again",
             )
@@ -120,11 +121,12 @@ class Answers:
         del caller
         if any(until <= since for since, until in pairwise(request.cuts)):
             raise RefusedError(
-                "malformed", "the moments of a report rise: one of them is not after the one before"
+                RefusalCode.MALFORMED, "the moments of a report rise: one of them is not after the one before"
             )
         if len(set(request.by)) < len(request.by):
             raise RefusedError(
-                "malformed", f"a report by {request.by[0]} and {request.by[0]} is one by {request.by[0]}"
+                RefusalCode.MALFORMED,
+                f"a report by {request.by[0]} and {request.by[0]} is one by {request.by[0]}",
             )
         self._usable()
         if request.at_least is not None:
@@ -134,10 +136,10 @@ class Answers:
                 lambda c: report(c, request), patience=self._patience + self._report_time
             )
         except TooManyRowsError as error:
-            raise RefusedError("too_large", str(error)) from error
+            raise RefusedError(RefusalCode.TOO_LARGE, str(error)) from error
         except LogUnavailableError as error:
             raise RefusedError(
-                "too_slow", f"the report was not ready: {error}; name a shorter time"
+                RefusalCode.TOO_SLOW, f"the report was not ready: {error}; name a shorter time"
             ) from error
 
 
@@ -145,4 +147,6 @@ def _parsed(constraint: str) -> Node:
     try:
         return parse(constraint)
     except ClassAdError as error:
-        raise RefusedError("malformed", f"the constraint '{constraint}' cannot be read: {error}") from error
+        raise RefusedError(
+            RefusalCode.MALFORMED, f"the constraint '{constraint}' cannot be read: {error}"
+        ) from error

@@ -4,8 +4,8 @@ import asyncio
 import contextlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
+from kettle import VERSION
 from kettle.archive import FileArchives, keep_archived
 from kettle.bus.backoff import Backoff
 from kettle.bus.ports import Bus, Served
@@ -18,8 +18,6 @@ from kettle_services.accounting.queries import Answers
 from kettle_services.accounting.settings import AccountingSettings
 from kettle_wire.commands.accounting import QUERY_HISTORY, QUERY_USAGE, REPORT_USAGE
 from kettle_wire.subjects import Subjects
-
-VERSION: Final = "0.1.0"
 
 
 async def serve(rt: Runtime, settings: AccountingSettings) -> None:

@@ -18,6 +18,7 @@ from kettle_services.collector.forwarding import Forwarding
 from kettle_services.collector.machine_recorder import Registrar
 from kettle_services.collector.settings import CollectorSettings
 from kettle_wire.ads.types import Ad
+from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.collector import Ads, QueryAds
 from kettle_wire.identity import Identity
 from kettle_wire.subjects import Subjects, ad_key
@@ -154,7 +155,9 @@ class Collector:
             async with asyncio.timeout(_PATIENCE_S):
                 await self.complete.wait()
         except TimeoutError:
-            raise RefusedError("not_ready", "the collector has not read the ads yet; ask again") from None
+            raise RefusedError(
+                RefusalCode.NOT_READY, "the collector has not read the ads yet; ask again"
+            ) from None
         query = Query(
             kind=request.type, constraint=constraint, projection=request.projection, limit=request.limit,
             after=request.after, forwarded=request.forwarded,
@@ -169,4 +172,6 @@ def _constraint(text: str) -> Node | None:
     try:
         return parse(text)
     except ClassAdParseError as error:
-        raise RefusedError("bad_constraint", f"the constraint is not an expression: {error}") from error
+        raise RefusedError(
+            RefusalCode.BAD_CONSTRAINT, f"the constraint is not an expression: {error}"
+        ) from error

@@ -1,8 +1,8 @@
 """How the parts of a collector hang together."""
 
 import time
-from typing import Final
 
+from kettle import VERSION
 from kettle.bus.ports import BucketSpec, Served
 from kettle.classad import ClassAdParseError, Node, parse
 from kettle.faults import fault_point
@@ -19,8 +19,6 @@ from kettle_services.collector.service import Collector
 from kettle_services.collector.settings import CollectorSettings
 from kettle_wire.commands.collector import QUERY_ADS
 from kettle_wire.subjects import Subjects
-
-VERSION: Final = "0.1.0"
 
 
 async def serve(rt: Runtime, settings: CollectorSettings) -> None:

@@ -23,6 +23,7 @@ from kettle_services.gateway.job_owners import Registry
 from kettle_services.gateway.metrics import Metrics
 from kettle_services.gateway.settings import GatewaySettings
 from kettle_services.gateway.stream_session import Parts, Session
+from kettle_wire.codes import RefusalCode
 from kettle_wire.subjects import Subjects
 
 _log: Final = logging.getLogger(__name__)
@@ -91,7 +92,8 @@ class FanOut:
             return marks_of(note)
         except (msgspec.MsgspecError, ValueError) as error:
             raise RefusedError(
-                "foreign_note", f"somebody else wrote the last message of {self._spec.name}: {error}"
+                RefusalCode.FOREIGN_NOTE,
+                f"somebody else wrote the last message of {self._spec.name}: {error}",
             ) from error
 
 

@@ -14,6 +14,7 @@ from kettle.bus.ports import (
 )
 from kettle_services.gateway.domain.cloud_events import SCHEDD
 from kettle_services.gateway.domain.owner_cache import Owners
+from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.schedd import QUERY_EVENTS, QUERY_JOBS, QueryEvents, QueryJobs, Select
 from kettle_wire.events import ClusterSubmitted, decode
 from kettle_wire.jobs import JobId
@@ -54,10 +55,10 @@ class Registry:
             except (BusUnavailableError, NoResponderError, ReplyTimeoutError) as error:
                 _log.warning("schedd %s cannot say yet whose cluster %s is: %s", schedd, cluster, error)
             except RefusedError as error:
-                if error.code == "not_found":
+                if error.code == RefusalCode.NOT_FOUND:
                     _log.warning("schedd %s does not know cluster %s", schedd, cluster)
                     return NOBODY
-                if error.code == "not_permitted":
+                if error.code == RefusalCode.NOT_PERMITTED:
                     raise
                 _log.warning("schedd %s does not say yet whose cluster %s is: %s", schedd, cluster, error)
             await backoff.wait()

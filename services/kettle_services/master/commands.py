@@ -19,6 +19,7 @@ from kettle_services.master.domain.daemon import How
 from kettle_services.master.domain.start_order import stop_stages
 from kettle_services.master.settings import MasterSettings
 from kettle_services.master.supervision.daemon_list import DaemonList
+from kettle_wire.codes import RefusalCode
 from kettle_wire.commands import master as wire
 from kettle_wire.commands.master import CONTROL, QUERY_DAEMONS, Control, Controlled, QueryDaemons, Switched
 from kettle_wire.identity import Identity
@@ -105,14 +106,14 @@ class MasterCommands:
 
     def _authorise(self, caller: Identity) -> None:
         if why := denied(caller, self.settings.administrators or (login_name(),)):
-            raise RefusedError("denied", why)
+            raise RefusedError(RefusalCode.DENIED, why)
 
     async def _carry_out(self, request: Control, caller: Identity) -> Controlled:
         listed = self.settings.daemon_list
         names, unknown = chosen([name for name in request.daemons if name.lower() != MASTER], listed)
         if unknown:
             raise RefusedError(
-                "unknown_daemon",
+                RefusalCode.UNKNOWN_DAEMON,
                 f"this host has no daemon {', '.join(unknown)}; it has: {', '.join(listed)}",
             )
         _log.info(
@@ -125,7 +126,8 @@ class MasterCommands:
             )
         except OSError as error:
             raise RefusedError(
-                "not_recorded", f"the master cannot write down what is switched off: {error.strerror}"
+                RefusalCode.NOT_RECORDED,
+                f"the master cannot write down what is switched off: {error.strerror}",
             ) from error
 
     async def _on(self, names: Sequence[str], how: How) -> list[Switched]:

@@ -30,6 +30,7 @@ from kettle_services.negotiator.domain.principals import (
     principal_of,
     row_of,
 )
+from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.negotiator import (
     DELETE_PRINCIPAL,
     QUERY_PRIORITIES,
@@ -200,7 +201,7 @@ class Accounts:
         """The first answer to a command that is repeated; refuses who may not command."""
         if caller.kind != "user" or caller.name not in self._administrators:
             raise RefusedError(
-                "denied",
+                RefusalCode.DENIED,
                 f"{caller.name} is no administrator of the accountant; those are: "
                 f"{', '.join(sorted(self._administrators))} ([negotiator] administrators)",
             )
@@ -209,7 +210,9 @@ class Accounts:
     def _known(self, name: str) -> str:
         if name in self.accountant.principals:
             return name
-        raise RefusedError("not_found", f"the accountant knows no {name}; see whom with: kettle userprio")
+        raise RefusedError(
+            RefusalCode.NOT_FOUND, f"the accountant knows no {name}; see whom with: kettle userprio"
+        )
 
     async def _carry_out(
         self, decide: Callable[[float], list[PrincipalEvent]], request: _Command, caller: Identity
@@ -223,7 +226,7 @@ class Accounts:
             try:
                 events = decide(time.time())
             except Unacceptable as refusal:
-                raise RefusedError("unacceptable", str(refusal)) from refusal
+                raise RefusedError(RefusalCode.UNACCEPTABLE, str(refusal)) from refusal
             frame = await self._record(events, _command(request, caller))
         return self._answer(events, frame)
 

@@ -2,8 +2,8 @@
 
 import os
 import pwd
-from typing import Final
 
+from kettle import VERSION
 from kettle.bus.ports import Served
 from kettle.faults import fault_point
 from kettle.runtime import Runtime
@@ -19,8 +19,6 @@ from kettle_services.negotiator.service import Negotiator
 from kettle_services.negotiator.settings import NegotiatorSettings
 from kettle_wire.commands.negotiator import WHY
 from kettle_wire.subjects import Subjects
-
-VERSION: Final = "0.1.0"
 
 
 def administrators(settings: NegotiatorSettings) -> frozenset[str]:

@@ -2,8 +2,9 @@
 
 import asyncio
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
+from kettle import VERSION
 from kettle.bus.ports import Handler, RefusedError, Rep, Req, Served
 from kettle.eventsourcing.log import Log, LogError
 from kettle.faults import fault_point
@@ -29,15 +30,15 @@ from kettle_services.schedd.jobs.local_universe import LocalUniverse
 from kettle_services.schedd.jobs.policies import Policies
 from kettle_services.schedd.negotiation.advertiser import ScheddAdvertiser
 from kettle_services.schedd.negotiation.flocking import Flock
+from kettle_services.schedd.queue.backlog import Backlog
 from kettle_services.schedd.queue.limits import QueueLimits
 from kettle_services.schedd.queue.recorder import QueueRecorder, restore
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_services.schedd.shadows.dispatch import ShadowDispatch
+from kettle_wire.codes import RefusalCode
 from kettle_wire.commands import schedd as commands
 from kettle_wire.identity import Identity
 from kettle_wire.subjects import Subjects
-
-VERSION: Final = "0.1.0"
 
 
 async def serve(rt: Runtime, settings: ScheddSettings) -> None:
@@ -156,7 +157,8 @@ def _answers(
     settings: ScheddSettings,
 ) -> list[Served[Any, Any]]:
     limits = QueueLimits(recorder.queue, settings)
-    people = UserCommands(recorder, shadows, factories, limits, settings)
+    backlog = Backlog(recorder.shard, limit=settings.max_backlog)
+    people = UserCommands(recorder, shadows, factories, limits, backlog, settings)
     questions = Queries(
         log,
         recorder,
@@ -172,8 +174,8 @@ def _answers(
     served: list[Served[Any, Any]] = [
         Served(commands.SUBMIT, _as_owner(people.submit)),
         Served(commands.ACT, _as_owner(people.act)),
-        Served(commands.EDIT, _as_owner(FactoryEdits(recorder, settings).edit)),
-        Served(commands.EDIT_JOBS, _as_owner(JobEdits(recorder, settings).edit)),
+        Served(commands.EDIT, _as_owner(FactoryEdits(recorder, backlog, settings).edit)),
+        Served(commands.EDIT_JOBS, _as_owner(JobEdits(recorder, backlog, settings).edit)),
         Served(commands.RUN_NOW, _as_owner(RunNowCommands(recorder, claims).run_now)),
         Served(commands.QUERY_JOBS, _as_owner(questions.query_jobs)),
         Served(commands.QUERY_EVENTS, _as_owner(questions.query_events)),
@@ -199,7 +201,7 @@ def _as_owner(answer: Handler[Req, Rep]) -> Handler[Req, Rep]:
             return await answer(request, caller)
         except LogError as error:
             raise RefusedError(
-                "unavailable", f"this schedd does not own its queue any more: {error}"
+                RefusalCode.UNAVAILABLE, f"this schedd does not own its queue any more: {error}"
             ) from error
 
     return answered

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from kettle import VERSION
 from kettle.bus.ports import Bus, BusError, RefusedError, Served
 from kettle.flocking.passes import Passes
 from kettle.flocking.pool_connections import Visit, Visits, Ways
@@ -32,6 +33,7 @@ from kettle_services.shadow.spool.checkpoint_cleanup import Cleaner
 from kettle_services.shadow.spool.checkpoints import Spool, condemned
 from kettle_services.shadow.spool.job_files import SpooledFiles
 from kettle_services.shadow.spool.submitter_transfers import Spooling
+from kettle_wire.codes import RefusalCode
 from kettle_wire.commands import schedd
 from kettle_wire.commands.questions import Answered, Ask, Command, SignUrls, StreamPiece
 from kettle_wire.commands.schedd import SYNC, ShadowOrders, ShadowSync
@@ -55,7 +57,6 @@ from kettle_wire.subjects import Subjects
 from kettle_wire.worker_reports import Exited, Failed, Report, Reports
 
 _log: Final = logging.getLogger(__name__)
-VERSION: Final = "0.1.0"
 _KEPT: Final = 1000
 """Jobs with files for their next run, in one message; those that are over make room for others."""
 _decode: Final = msgspec.msgpack.Decoder(Reports).decode
@@ -178,9 +179,9 @@ class Shadow:
     async def look_after(self, request: LookAfter, caller: Identity) -> Done:
         """The schedd hands over, or takes back."""
         if (caller.kind, caller.name) != ("daemon", "schedd"):
-            raise RefusedError("denied", f"only a schedd may say this, not {caller.name}")
+            raise RefusedError(RefusalCode.DENIED, f"only a schedd may say this, not {caller.name}")
         if self._closed:
-            raise RefusedError("stopping", f"the shadow {self._settings.name} is asked to stop")
+            raise RefusedError(RefusalCode.STOPPING, f"the shadow {self._settings.name} is asked to stop")
         for assignment in request.start:
             self.start(assignment)
         for stop in request.stop:
@@ -282,9 +283,9 @@ class Shadow:
         try:
             data = await asyncio.to_thread(self._inputs.piece, path, request.offset, request.length)
         except OSError as error:
-            raise RefusedError("unreadable", f"reading {path} failed: {error.strerror}") from error
+            raise RefusedError(RefusalCode.UNREADABLE, f"reading {path} failed: {error.strerror}") from error
         except ValueError as error:
-            raise RefusedError("unreadable", f"reading {path} failed: {error}") from error
+            raise RefusedError(RefusalCode.UNREADABLE, f"reading {path} failed: {error}") from error
         self._sent_bytes += len(data)
         return Piece(data)
 
@@ -296,33 +297,37 @@ class Shadow:
         file = source.file
         piece = await self._objects.offer(file.sha256, file.size, source.path, assignment.startd)
         if piece is None:
-            raise RefusedError("busy", f"{source.path} is on its way into the object store")
+            raise RefusedError(RefusalCode.BUSY, f"{source.path} is on its way into the object store")
         return Offered(piece=piece)
 
     def _source(self, request: FetchInput | OfferInput, caller: Identity) -> tuple[Assignment, Source]:
         """The input file that a worker wants, if it may have it now."""
         if (caller.kind, caller.name) != ("daemon", "startd"):
-            raise RefusedError("denied", f"only a startd may say this, not {caller.name}")
+            raise RefusedError(RefusalCode.DENIED, f"only a startd may say this, not {caller.name}")
         known = self._known(request.job, request.attempt)
         source = known.attempt.source(request.key.secret, request.name) if known is not None else None
         if known is None or source is None:
-            raise RefusedError("not_found", f"job {request.job} has no input file {request.name} for you")
+            raise RefusedError(
+                RefusalCode.NOT_FOUND, f"job {request.job} has no input file {request.name} for you"
+            )
         given = self._queue.may_upload(request.job, known.attempt.user)
         known.attempt.waits_for_turn(given=given)
         if not given:
-            raise RefusedError("busy", f"job {request.job} waits for its turn to have its input files sent")
+            raise RefusedError(
+                RefusalCode.BUSY, f"job {request.job} waits for its turn to have its input files sent"
+            )
         return known.attempt.assignment, source
 
     async def answer(self, request: Ask, caller: Identity) -> Answered:
         """What a starter asks, for itself or for a program of its job."""
         if (caller.kind, caller.name) != ("daemon", "startd"):
-            raise RefusedError("denied", f"only a startd may say this, not {caller.name}")
+            raise RefusedError(RefusalCode.DENIED, f"only a startd may say this, not {caller.name}")
         known = self._known(request.job, request.attempt)
         if known is None or not known.attempt.trusts(request.key.secret):
-            raise RefusedError("not_found", f"job {request.job} is not looked after here for you")
+            raise RefusedError(RefusalCode.NOT_FOUND, f"job {request.job} is not looked after here for you")
         ad, question = known.attempt.assignment.ad, request.question
         if refusal := stranger(ad, self._side.account):  # whose keys and files these are not
-            raise RefusedError("denied", refusal)
+            raise RefusedError(RefusalCode.DENIED, refusal)
         if isinstance(question, StreamPiece):
             return Answered(await known.attempt.streaming.take(question))
         if isinstance(question, Command):

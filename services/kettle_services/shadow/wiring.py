@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final
 
+from kettle import VERSION
 from kettle.bus.batching import Gather
 from kettle.bus.ports import Batch, Bus, Served, StreamSpec
 from kettle.eventsourcing.replay import head_frame, missing_frames
@@ -18,7 +19,7 @@ from kettle_services.shadow.projections.event_log import EventLog
 from kettle_services.shadow.projections.job_event_logs import JobAppender
 from kettle_services.shadow.projections.mail import MailProjector
 from kettle_services.shadow.projections.mail_delivery import MailOutbox, Postman
-from kettle_services.shadow.service import VERSION, Shadow
+from kettle_services.shadow.service import Shadow
 from kettle_services.shadow.settings import ShadowSettings
 from kettle_wire.commands.shadow import LOOK_AFTER
 from kettle_wire.subjects import Subjects

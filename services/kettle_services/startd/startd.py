@@ -44,7 +44,7 @@ from kettle_services.startd.domain.state.changes import (
 from kettle_services.startd.domain.state.claim import Claim, Now, RunningAttempt, StopOrder
 from kettle_services.startd.domain.state.machine import Machine
 from kettle_services.startd.file_transfer.checkpoints import Checkpoints
-from kettle_services.startd.file_transfer.input_cache import TRANSFER_INPUT_ERROR, InputCache
+from kettle_services.startd.file_transfer.input_cache import InputCache
 from kettle_services.startd.file_transfer.input_download import InputError
 from kettle_services.startd.machine import host
 from kettle_services.startd.policy.backfill import Backfilling
@@ -56,14 +56,12 @@ from kettle_services.startd.starters.orders import StarterOrders
 from kettle_services.startd.starters.pool import StarterPool
 from kettle_services.startd.starters.supervisor import StarterSupervisor
 from kettle_services.startd.state.recorder import Recorder
+from kettle_wire.codes import HoldCode, VacateCode
 from kettle_wire.commands.startd import Activation, ClaimKey
 from kettle_wire.events.job import Transfer
 from kettle_wire.worker_reports import Exited, Failed, Report, ReportKey
 
 _log: Final = logging.getLogger(__name__)
-
-STARTER_ERROR: Final = 1007
-SCRATCH_DIR_ERROR: Final = 1024
 
 
 def moment() -> Now:
@@ -237,9 +235,11 @@ class Startd:
         except InputError as error:
             self._fetching.pop(attempt, None)
             if error.errno:  # of this machine's disk: another machine may have more room
-                failed = Failed(hold=False, code=SCRATCH_DIR_ERROR, subcode=error.errno, reason=str(error))
+                failed = Failed(
+                    hold=False, code=VacateCode.ScratchDirError, subcode=error.errno, reason=str(error)
+                )
             else:
-                failed = Failed(hold=True, code=TRANSFER_INPUT_ERROR, reason=str(error))
+                failed = Failed(hold=True, code=HoldCode.TransferInputError, reason=str(error))
             self._report_lost_attempt(attempt, failed)
 
     def _start(
@@ -334,7 +334,7 @@ class Startd:
         _log.warning("starter gone", extra={"attempt": attempt.name, "reason": reason})
         known = self._attempt(attempt)
         stop = known.stop if known is not None else None
-        self._report_lost_attempt(attempt, _failed(stop or StopOrder(STARTER_ERROR, reason)))
+        self._report_lost_attempt(attempt, _failed(stop or StopOrder(VacateCode.StarterError, reason)))
 
     def _report_lost_attempt(self, attempt: AttemptId, failed: Failed) -> None:
         """Write the final report of an attempt that has no starter to write it."""

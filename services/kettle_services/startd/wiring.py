@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from kettle import VERSION
 from kettle.bus.ports import Bus
 from kettle.execution.sandbox.directory import release_execute
 from kettle.execution.system.cgroup_layout import probe_cgroups, remove_layout
@@ -37,7 +38,6 @@ from kettle_services.startd.state.journal import Journal, lock_state
 from kettle_services.startd.state.recorder import Recorder
 from kettle_wire.subjects import Subjects
 
-VERSION: Final = "0.1.0"
 _log: Final = logging.getLogger(__name__)
 
 

@@ -24,13 +24,11 @@ from kettle_services.starter.execution.helper_process import HelperProcess
 from kettle_services.starter.execution.process_tree import ProcessTree, empty_process_tree
 from kettle_services.starter.reports.endings import Ending
 from kettle_wire.ads import Ad
+from kettle_wire.codes import HoldCode, VacateCode
 from kettle_wire.events.job import Usage
 
 Hook = Literal["prepare_job_before_transfer", "prepare_job", "update_job_info", "job_exit"]
 
-HOOK_PREPARE_JOB_FAILURE: Final = 19
-STARTER_ERROR: Final = 1007
-JOB_REMOVED: Final = 1023
 _READS: Final = 64
 """Of one stream, before somebody else is looked after."""
 _SAID: Final = 32 * 1024
@@ -131,14 +129,16 @@ def verdict(run: HookRun, told: HookResult) -> Ending | None:
     error = f": {told.error}" if told.error else ""
     if told.late:
         return Ending(
-            hold=False, code=STARTER_ERROR, reason=f"{name} did not end in its time, and was killed"
+            hold=False, code=VacateCode.StarterError, reason=f"{name} did not end in its time, and was killed"
         )
     if told.trouble:
-        return Ending(hold=False, code=STARTER_ERROR, reason=f"{name} failed: {told.trouble}{error}")
+        return Ending(
+            hold=False, code=VacateCode.StarterError, reason=f"{name} failed: {told.trouble}{error}"
+        )
     if told.status:
         how = f"exit status {told.status}" if told.status > 0 else f"signal {-told.status}"
         reason = f"{name} does not let the job run ({how}){error}"
-        return Ending(hold=True, code=HOOK_PREPARE_JOB_FAILURE, subcode=told.status, reason=reason)
+        return Ending(hold=True, code=HoldCode.HookPrepareJobFailure, subcode=told.status, reason=reason)
     return None
 
 
@@ -156,7 +156,7 @@ def word(ending: Ending | None) -> str:
         return "exit"
     if ending.hold:
         return "hold"
-    return "remove" if ending.code == JOB_REMOVED else "evict"
+    return "remove" if ending.code == VacateCode.JobRemoved else "evict"
 
 
 # -- in the process of the errand --------------------------------------------------------------------------------------

@@ -17,9 +17,10 @@ from kettle.execution.job_environment.job_ad import JobAd
 from kettle.execution.sandbox.directory import Mark, Sandbox
 from kettle.execution.sandbox.output_files import Purpose, Results, collect
 from kettle.execution.system.linux import boottime
-from kettle_services.starter.file_transfer.checkpoint_destination import FAILED_TO_CHECKPOINT, Remote
+from kettle_services.starter.file_transfer.checkpoint_destination import Remote
 from kettle_services.starter.reports.endings import Ending
 from kettle_services.starter.reports.startd_connection import StartdConnection
+from kettle_wire.codes import HoldCode
 from kettle_wire.events.job import Usage
 from kettle_wire.worker_reports import Body, Checkpointed, Report
 
@@ -86,7 +87,7 @@ class SelfCheckpoint:
             names = ", ".join(results.missing)
             return Ending(
                 hold=True,
-                code=FAILED_TO_CHECKPOINT,
+                code=HoldCode.FailedToCheckpoint,
                 reason=f"the job did not make {names} for its checkpoint",
             )
         if remote is not None:

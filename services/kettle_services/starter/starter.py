@@ -45,6 +45,7 @@ from kettle_services.starter.reports.endings import (
     exited,
     out_of_disk,
     out_of_memory,
+    vanished,
 )
 from kettle_services.starter.reports.final import StarterProcess, end_without_master
 from kettle_services.starter.self_checkpoint import SelfCheckpoint
@@ -433,8 +434,7 @@ class Starter:
         if status is not None:
             self._hooks_and_transfers.run_exit_hook(os.waitstatus_to_exitcode(status), usage)
         if self._ending is not None or status is None:
-            ending = self._ending or Ending(hold=False, code=1007, reason="the job's process vanished")
-            return self._evicted(ending, usage, ran=status is not None)
+            return self._evicted(self._ending or vanished(), usage, ran=status is not None)
         code, trouble = os.waitstatus_to_exitcode(status), None
         try:
             core = take_core(self._sandbox, self._job, self._before, self._spec.job, status)

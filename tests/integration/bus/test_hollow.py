@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from kettle import VERSION
 from kettle.audit.bus_frames import OnBus
 from kettle.audit.report import AuditReport
 from kettle.bus.nats import NatsBus
@@ -19,7 +20,7 @@ from kettle.embedded import EmbeddedNats, Limits
 from kettle.eventsourcing.log import Log
 from kettle.eventsourcing.memory import MemoryLog
 from kettle.eventsourcing.relay import relay
-from kettle.eventsourcing.replay import ROLE, VERSION, head_frame, missing_frames, served_frames
+from kettle.eventsourcing.replay import ROLE, head_frame, missing_frames, served_frames
 from kettle.eventsourcing.shard import Shard
 from kettle.testing.servers.embedded import EVERYTHING
 from kettle.userlog import Appender, Checkpoint, UserLogError, UserLogProjector, Writer, follow

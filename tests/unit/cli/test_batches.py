@@ -1,6 +1,7 @@
 """Jobs that belong together as rows."""
 
-from kettle_services.cli.tables.batches import Batch, by_batch, by_set, grouped
+from kettle.client.batches import Batch, by_batch, by_set, grouped
+from kettle_services.cli.tables.batches import row
 from kettle_wire.ads.types import Ad
 from kettle_wire.commands.schedd import Unmade
 
@@ -33,8 +34,8 @@ def test_a_batch_counts_all_of_its_clusters() -> None:
     sweep, alone = grouped(ads, [], by_batch)
     assert ("ada", "sweep", [1, 3]) == (sweep.owner, sweep.name, sweep.clusters)
     assert (6, 3, 2, 1, 0) == (sweep.total, sweep.done, sweep.running, sweep.idle, sweep.held)
-    assert [3, 2, 1, 0, 6, "1.1 ... 3.1"] == sweep.row[3:]
-    assert ["ID: 2", 2, 0, 0, 1, 3, "2.0"] == [alone.row[1], *alone.row[3:]]
+    assert [3, 2, 1, 0, 6, "1.1 ... 3.1"] == row(sweep)[3:]
+    assert ["ID: 2", 2, 0, 0, 1, 3, "2.0"] == [row(alone)[1], *row(alone)[3:]]
 
 
 def test_jobs_that_are_not_made_yet_are_idle_and_not_done() -> None:
@@ -45,7 +46,7 @@ def test_jobs_that_are_not_made_yet_are_idle_and_not_done() -> None:
         by_batch,
     )
     assert (100, 4, 1, 95) == (batch.total, batch.done, batch.idle, batch.unmade)
-    assert [4, 0, 96, 0, 100, "7.4"] == batch.row[3:]
+    assert [4, 0, 96, 0, 100, "7.4"] == row(batch)[3:]
 
 
 def test_only_jobs_of_sets_are_in_sets() -> None:
@@ -58,11 +59,11 @@ def test_only_jobs_of_sets_are_in_sets() -> None:
     ]
     found: list[Batch] = list(grouped(ads, [], by_set))
     assert [("ada", 1, 1, 1), ("bob", 3, 0, 1)] == [(b.owner, b.number, b.running, b.idle) for b in found]
-    assert "1.0 ... 4.0" == found[0].row[-1]
-    assert "3.0" == found[1].row[-1]
+    assert "1.0 ... 4.0" == row(found[0])[-1]
+    assert "3.0" == row(found[1])[-1]
 
 
 def test_jobs_of_one_cluster_are_a_range() -> None:
     """As condor_q writes it."""
     (batch,) = grouped([job(5, 0, IDLE), job(5, 1, IDLE), job(5, 2, IDLE)], [], by_batch)
-    assert "5.0-2" == batch.row[-1]
+    assert "5.0-2" == row(batch)[-1]

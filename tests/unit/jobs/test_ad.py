@@ -1,7 +1,8 @@
 import pytest
 
-from kettle.jobs import Status, apply, ended, job_ad, job_ads
+from kettle.jobs import apply, ended, job_ad, job_ads
 from kettle_wire.ads.types import Ad, Expr
+from kettle_wire.codes import JobStatus
 from kettle_wire.events import (
     ClusterSubmitted,
     JobAssigned,
@@ -181,7 +182,7 @@ def test_a_second_run_keeps_the_first_start() -> None:
 def test_held_while_running_stays_held() -> None:
     """A hold is the status at once; the end of the attempt does not make the job idle."""
     ad = after(ASSIGNED, JobHeld(code=1, reason="mine"), JobVacated(attempt=1, code=1, reason="held"))
-    assert {"JobStatus": Status.HELD, "HoldReason": "mine", "NumHolds": 1, "NumSystemHolds": 0} == part(
+    assert {"JobStatus": JobStatus.HELD, "HoldReason": "mine", "NumHolds": 1, "NumSystemHolds": 0} == part(
         ad, "JobStatus", "HoldReason", "NumHolds", "NumSystemHolds"
     )
 

@@ -25,6 +25,7 @@ from kettle_services.schedd.domain.submission.departed import PAGE, DepartedJobs
 from kettle_services.schedd.domain.submission.packed_rows import BLOCK, PackedRows
 from kettle_services.schedd.domain.submission.validation import Unacceptable, check
 from kettle_services.schedd.jobs.factories import Factories
+from kettle_services.schedd.queue.backlog import Backlog
 from kettle_services.schedd.queue.limits import QueueLimits
 from kettle_services.schedd.queue.recorder import QueueRecorder, restore
 from kettle_services.schedd.settings import ScheddSettings
@@ -140,9 +141,10 @@ class AccessPoint:
         self.factories = Factories(recorder, settings)
         nobody: Any = None  # runs jobs here
         limits = QueueLimits(recorder.queue, settings)
-        self.people = UserCommands(recorder, nobody, self.factories, limits, settings)
+        backlog = Backlog(recorder.shard, limit=settings.max_backlog)
+        self.people = UserCommands(recorder, nobody, self.factories, limits, backlog, settings)
         self.questions = Queries(log, recorder, nobody, self.factories, limits, Refusals())
-        self.edits = FactoryEdits(recorder, settings)
+        self.edits = FactoryEdits(recorder, backlog, settings)
 
     async def submit(self, event: ClusterSubmitted) -> None:
         await self.recorder.record([(f"cluster/{event.cluster}", event)])

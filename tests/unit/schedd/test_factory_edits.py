@@ -2,7 +2,7 @@
 
 import pytest
 
-from kettle.jobs import Status, apply
+from kettle.jobs import apply
 from kettle.jobs.editable_attributes import refusal
 from kettle_services.schedd.domain.jobs.job import Assign, End, decide
 from kettle_services.schedd.domain.queue.fold import Queue, job_stream
@@ -11,6 +11,7 @@ from kettle_services.schedd.domain.submission import job_edits
 from kettle_services.schedd.domain.submission.job_edits import EDITED_BYTES, Edit, check
 from kettle_services.schedd.domain.submission.validation import Unacceptable
 from kettle_wire.ads import Ad, Expr
+from kettle_wire.codes import JobStatus
 from kettle_wire.events import ClusterSubmitted, Event, JobEdited
 from kettle_wire.jobs import JobId
 
@@ -177,7 +178,7 @@ def test_a_policy_that_was_set_is_looked_at() -> None:
     assert not queue.clusters[1].periodic
     edit(queue, rows, 1, {"PeriodicHold": Expr("true"), "OnExitRemove": False, "ConcurrencyLimits": "a"})
     for each in (queue, restored(rows)):
-        assert Status.IDLE in each.clusters[1].periodic
+        assert JobStatus.IDLE in each.clusters[1].periodic
         assert each.clusters[1].at_exit
         assert each.clusters[1].limited
 

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kettle.jobs import Status
 from kettle_services.schedd.domain.jobs.policy import (
     SystemPolicy,
     SystemRule,
@@ -17,10 +16,11 @@ from kettle_services.schedd.domain.jobs.policy import (
     periodic,
 )
 from kettle_wire.ads import Ad, Expr, Scalar
+from kettle_wire.codes import JobStatus
 
 NOW = 1_790_000_000
 IDLE, RUNNING, HELD, REMOVED, COMPLETED = (
-    Status.IDLE, Status.RUNNING, Status.HELD, Status.REMOVED, Status.COMPLETED,
+    JobStatus.IDLE, JobStatus.RUNNING, JobStatus.HELD, JobStatus.REMOVED, JobStatus.COMPLETED,
 )  # fmt: skip
 TRUE = (SystemRule(expression="true"),)
 ALL = SystemPolicy(hold=TRUE, release=TRUE, remove=TRUE, vacate=TRUE)
@@ -37,7 +37,7 @@ OWN: Ad = {
 }
 
 
-def verdict(ad: Ad, status: Status, system: SystemPolicy = NONE, **how: Any) -> tuple[str, int] | None:
+def verdict(ad: Ad, status: JobStatus, system: SystemPolicy = NONE, **how: Any) -> tuple[str, int] | None:
     found = decide({"HoldReasonCode": 3, **ad}, status, NOW, system, **how)
     return None if found is None else (found.action, found.code)
 
@@ -87,7 +87,7 @@ def verdict(ad: Ad, status: Status, system: SystemPolicy = NONE, **how: Any) -> 
     ],
 )  # fmt: skip
 def test_the_first_that_fires_counts(
-    ad: Ad, status: Status, system: SystemPolicy, wanted: tuple[str, int] | None
+    ad: Ad, status: JobStatus, system: SystemPolicy, wanted: tuple[str, int] | None
 ) -> None:
     """One row of HTCondor's order of periodic policies."""
     assert wanted == verdict(ad, status, system)
@@ -224,17 +224,19 @@ def test_a_reason_is_something_that_can_be_recorded() -> None:
 @pytest.mark.parametrize(
     ("ad", "looked_at", "looked_at_at_exit"),
     [
-        ({"Cmd": "x"}, set[Status](), False),
-        ({"PeriodicHold": False, "OnExitHold": False}, set[Status](), False),
-        ({"periodicremove": Expr("x")}, {IDLE, RUNNING, HELD, Status.COMPLETED}, True),
+        ({"Cmd": "x"}, set[JobStatus](), False),
+        ({"PeriodicHold": False, "OnExitHold": False}, set[JobStatus](), False),
+        ({"periodicremove": Expr("x")}, {IDLE, RUNNING, HELD, JobStatus.COMPLETED}, True),
         ({"PeriodicRelease": True}, {HELD}, False),
         ({"AllowedExecuteDuration": 5}, {RUNNING}, True),
         ({"PeriodicVacate": True, "PeriodicHold": True}, {IDLE, RUNNING}, True),
-        ({"OnExitRemove": False}, set[Status](), True),
-        ({"TimerRemove": 5}, {IDLE, RUNNING, HELD, Status.COMPLETED}, True),
+        ({"OnExitRemove": False}, set[JobStatus](), True),
+        ({"TimerRemove": 5}, {IDLE, RUNNING, HELD, JobStatus.COMPLETED}, True),
     ],
 )
-def test_jobs_without_a_policy_cost_nothing(ad: Ad, looked_at: set[Status], looked_at_at_exit: bool) -> None:
+def test_jobs_without_a_policy_cost_nothing(
+    ad: Ad, looked_at: set[JobStatus], looked_at_at_exit: bool
+) -> None:
     """When a job is looked at is known from its attributes."""
     assert looked_at == set(periodic(ad))
     assert looked_at_at_exit == at_exit(ad)
@@ -297,7 +299,7 @@ MAY_BE = {
 
 
 @given(st.dictionaries(names, values), st.sampled_from(list(MAY_BE)), systems)
-def test_any_ad_has_one_answer(ad: Ad, status: Status, system: SystemPolicy) -> None:
+def test_any_ad_has_one_answer(ad: Ad, status: JobStatus, system: SystemPolicy) -> None:
     """
     Whatever is in an ad: there is at most one verdict, always the same, one that the status allows, and none on a removed
     job; no policy of its own and none of the site's means none.

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kettle_services.schedd.domain.jobs.job import Assign, End, Finish, Hold, Job, Refused, decide, evolve
-from kettle_services.schedd.domain.jobs.orders import NONE, USER_VACATE_JOB, Order, ordered
+from kettle_services.schedd.domain.jobs.orders import NONE, Order, ordered
+from kettle_wire.codes import VacateCode
 from kettle_wire.events import JobOrdered
 from kettle_wire.events.job import OrderKind
 
@@ -64,7 +65,7 @@ def test_what_leaves_does_not_stand_still() -> None:
 @pytest.mark.parametrize("kind", ["vacate", "suspend"])
 def test_an_order_ends_with_its_attempt(kind: OrderKind) -> None:
     """The next run knows nothing of it."""
-    ended = after(RUNNING, order(kind), End(1, "c1", USER_VACATE_JOB, "r"))
+    ended = after(RUNNING, order(kind), End(1, "c1", VacateCode.UserVacateJob, "r"))
 
     assert ("idle", NONE) == (ended.status, ended.orders)
     assert NONE == after(ended, Assign("c2", "slot1", "node")).orders

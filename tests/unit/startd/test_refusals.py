@@ -8,6 +8,7 @@ from kettle_services.startd.domain.claims import activation as attempts
 from kettle_services.startd.domain.claims import requests
 from kettle_services.startd.domain.state.changes import AttemptFinished, ClaimRemoved, Renewed
 from kettle_wire.ads import Expr, Scalar
+from kettle_wire.codes import VacateCode
 from kettle_wire.commands.startd import (
     NOT_KNOWN,
     Activation,
@@ -104,7 +105,7 @@ def test_a_start_that_cannot_be_evaluated_for_a_job_refuses_it() -> None:
     host = machine("TARGET.Mine < 5")
     claimed(host, Mine=1)
 
-    assert attempts.NO_MATCH == activated(host, activation(Mine=DEEP))
+    assert VacateCode.ActivationRefusedNoMatch == activated(host, activation(Mine=DEEP))
 
 
 def test_a_machine_in_trouble_accepts_nothing_new_and_says_why() -> None:
@@ -122,7 +123,11 @@ def test_a_machine_in_trouble_accepts_nothing_new_and_says_why() -> None:
     renewal = Alive(schedd="schedd", claims=[KEY], deadline=NOW.clock + 100)
 
     assert (["c1"], "the disk is full", []) == ([g.claim for g in reply.granted], reply.reason, changes)
-    assert (attempts.UNHEALTHY, "the disk is full", []) == (refused.code, refused.reason, none)
+    assert (VacateCode.ActivationRefusedUnhealthy, "the disk is full", []) == (
+        refused.code,
+        refused.reason,
+        none,
+    )
     assert (0, []) == (again.code, nothing)
     later = msgspec.structs.replace(NOW, clock=NOW.clock + 10)
     assert any(isinstance(change, Renewed) for change in requests.alive(host, renewal, later)[1])

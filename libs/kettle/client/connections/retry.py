@@ -14,6 +14,7 @@ import msgspec
 
 from kettle.bus.ports import Asks, BusUnavailableError, NoResponderError, RefusedError, ReplyTimeoutError
 from kettle.client.errors import CommandRefusedError, PoolUnreachableError
+from kettle_wire.codes import NOT_NOW
 from kettle_wire.endpoint import Endpoint
 
 PATIENCE_S: Final = 30.0
@@ -24,7 +25,6 @@ _FIRST_PAUSE_S: Final = 0.02
 _LONGEST_PAUSE_S: Final = 0.5
 _NOTED_S: Final = 1.0
 """After so long somebody who waits at a terminal wants to know why."""
-_NOT_NOW: Final = frozenset({"busy", "draining", "unavailable"})
 
 Req = TypeVar("Req", bound=msgspec.Struct)
 Rep = TypeVar("Rep", bound=msgspec.Struct)
@@ -74,7 +74,7 @@ async def ask(
         except (NoResponderError, ReplyTimeoutError, BusUnavailableError) as error:
             last: Exception = error
         except RefusedError as error:
-            if error.code not in _NOT_NOW:
+            if error.code not in NOT_NOW:
                 raise CommandRefusedError(error.code, str(error)) from error
             last, retry_after_ms = error, error.retry_after_ms
         pause = pause_for(retry_after_ms, usual)

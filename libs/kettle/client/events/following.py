@@ -12,6 +12,7 @@ from kettle.client.events.shard_feed import Feed, Tail
 from kettle.client.jobs.status import id_of
 from kettle_wire import events
 from kettle_wire.ads.types import Ad
+from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.schedd import JobEvents, RecordedEvent, Select, Unmade
 from kettle_wire.event_expansion import expanded
 from kettle_wire.events import ClusterSubmitted, Event, FactoryClosed, JobCompleted, JobRemoved
@@ -98,7 +99,9 @@ def check_member(job: JobId, recorded: JobEvents) -> None:
 
 def _no_member(job: JobId, size: int) -> CommandRefusedError:
     has = "1 job" if size == 1 else f"{size} jobs"
-    return CommandRefusedError("not_found", f"there is no job {job}: cluster {job.cluster} has {has}")
+    return CommandRefusedError(
+        RefusalCode.NOT_FOUND, f"there is no job {job}: cluster {job.cluster} has {has}"
+    )
 
 
 async def follow(pool: Pool, job: JobId) -> AsyncGenerator[JobEvent, None]:
@@ -217,9 +220,9 @@ async def _cluster(pool: Pool, cluster: int) -> tuple[str, int]:
     try:
         recorded = await pool.recorded(JobId(cluster, 0))
     except CommandRefusedError as error:
-        if error.code != "not_found":
+        if error.code != RefusalCode.NOT_FOUND:
             raise
-        raise CommandRefusedError("not_found", f"there is no cluster {cluster}") from error
+        raise CommandRefusedError(RefusalCode.NOT_FOUND, f"there is no cluster {cluster}") from error
     size = submitted(recorded)
     if size is None:
         raise ClientError(f"the record of cluster {cluster} has no submission")

@@ -11,6 +11,7 @@ import msgspec
 from kettle.bus.ports import Asks
 from kettle.client.connections.retry import Rep, Req, ask
 from kettle.client.errors import ClientError, CommandRefusedError
+from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.access import (
     CLOSE_SESSION,
     EXCHANGE,
@@ -40,9 +41,6 @@ _WAIT_S: Final = 2.0
 _CLOSING_S: Final = 5.0
 _LOOK_S: Final = 0.5
 """Between two looks at files that have not grown: no machine tells when a file does."""
-
-NOT_RUNNING: Final = "not_running"
-"""The code of the refusal that says that the attempt is over."""
 
 
 class Visit:
@@ -76,7 +74,7 @@ class Visit:
         request = Peek(access=self.access, files=[FilePlace(name=name, offset=offset, length=length)])
         (piece,) = (await self._ask(PEEK, request)).files
         if piece.trouble:
-            raise CommandRefusedError("unreadable", f"{name}: {piece.trouble}")
+            raise CommandRefusedError(RefusalCode.UNREADABLE, f"{name}: {piece.trouble}")
         return piece
 
     async def tail(self, name: str = STDOUT, *, most: int) -> FilePiece:
@@ -103,7 +101,7 @@ class Visit:
             try:
                 piece = await self.peek(name, offset=offset)
             except CommandRefusedError as error:
-                if error.code == NOT_RUNNING:
+                if error.code == RefusalCode.NOT_RUNNING:
                     return
                 raise
             if piece.data:
@@ -127,7 +125,7 @@ class Visit:
             request = OpenSession(access=self.access, session=name, command=list(command), terminal=terminal)
         except ValueError as error:
             raise CommandRefusedError(
-                "malformed", f"{error}: put it into a file, or into its input"
+                RefusalCode.MALFORMED, f"{error}: put it into a file, or into its input"
             ) from error
         await self._ask(OPEN_SESSION, request)
         try:

@@ -1,18 +1,15 @@
 """Ads of jobs in the queue, be they more than the bus carries in one answer."""
 
 from collections.abc import Awaitable, Callable
-from typing import Final
 
 import msgspec
 
 from kettle.client.errors import CommandRefusedError
 from kettle.client.jobs.status import id_of
 from kettle_wire.ads.types import Ad
+from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.queue import JobAds, QueryJobs, Select
 from kettle_wire.jobs import JobId
-
-TOO_LARGE: Final = "too_large"
-"""The code of a refusal because an answer is larger than the bus carries at once."""
 
 Ask = Callable[[QueryJobs], Awaitable[JobAds]]
 
@@ -22,7 +19,7 @@ async def listed(ask: Ask, request: QueryJobs) -> JobAds:
     try:
         return await ask(request)
     except CommandRefusedError as error:
-        if error.code != TOO_LARGE:
+        if error.code != RefusalCode.TOO_LARGE:
             raise
     found = await ask(msgspec.structs.replace(request, projection=["ClusterId", "ProcId"]))
     ads = await _in_parts(ask, request, [id_of(ad) for ad in found.jobs])
@@ -40,7 +37,7 @@ async def _in_parts(ask: Ask, request: QueryJobs, ids: list[JobId]) -> list[Ad]:
         try:
             found += (await ask(msgspec.structs.replace(request, select=select, limit=0))).jobs
         except CommandRefusedError as error:
-            if error.code != TOO_LARGE or len(part) == 1:
+            if error.code != RefusalCode.TOO_LARGE or len(part) == 1:
                 raise
             found += await _in_parts(ask, request, part)
     return found

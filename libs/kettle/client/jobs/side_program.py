@@ -13,7 +13,8 @@ from contextlib import AsyncExitStack, aclosing, contextmanager, suppress
 from typing import Final
 
 from kettle.client.errors import CommandRefusedError
-from kettle.client.jobs.access import NOT_RUNNING, Session, Visit
+from kettle.client.jobs.access import Session, Visit
+from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.access import Terminal
 
 _READ_BYTES: Final = 64 * 1024
@@ -46,7 +47,7 @@ async def beside(visit: Visit, command: Sequence[str], write: Write, *, tty: boo
             async for output in session.output():
                 write(output.descriptor, output.data)
     except CommandRefusedError as error:
-        if error.code != NOT_RUNNING:
+        if error.code != RefusalCode.NOT_RUNNING:
             raise
         raise CommandRefusedError(
             error.code, f"this run of job {visit.job} is over, and everything beside it"

@@ -4,12 +4,14 @@ from collections.abc import Mapping
 from typing import Final, Literal
 
 from kettle_wire.ads.types import Ad
+from kettle_wire.codes import JobStatus
 from kettle_wire.jobs import JobId
 
 Status = Literal["idle", "running", "suspended", "removed", "completed", "held"]
 
 _STATUS: Final[Mapping[object, Status]] = {
-    1: "idle", 2: "running", 3: "removed", 4: "completed", 5: "held", 7: "suspended",
+    JobStatus.IDLE: "idle", JobStatus.RUNNING: "running", JobStatus.REMOVED: "removed",
+    JobStatus.COMPLETED: "completed", JobStatus.HELD: "held", JobStatus.SUSPENDED: "suspended",
 }  # fmt: skip
 
 

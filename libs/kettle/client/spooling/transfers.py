@@ -24,6 +24,7 @@ from kettle.client.spooling.output_files import here, news, one_of_each_log, rep
 from kettle.transfer.spooled_jobs import PLACES, PREFIX
 from kettle.transfer.submit_side_paths import text
 from kettle_wire.ads.types import Ad
+from kettle_wire.codes import JobStatus, RefusalCode
 from kettle_wire.commands import schedd, spooling
 from kettle_wire.commands.schedd import EditJobs, FindSpool, QueryJobs, Select
 from kettle_wire.commands.spooling import (
@@ -44,7 +45,7 @@ _LARGE: Final = 4 * PIECE
 """Bytes of a large file in one message."""
 _TRIES: Final = 5
 """How often nothing may have got any further before we give up."""
-_OVER: Final = (3, 4)
+_OVER: Final = (JobStatus.REMOVED, JobStatus.COMPLETED)
 _LOOKED_AT: Final = ("ClusterId", "ProcId", "JobStatus", "StageInFinish")
 _NOT_KEPT: Final = "the access point does not keep the files that it is sent; ask its administrator"
 
@@ -147,7 +148,7 @@ class Spools:
 
             await self._send_pieces(shadow, cluster, file.sha256, file.size, read)
         except CommandRefusedError as error:
-            if error.code == "changed":
+            if error.code == RefusalCode.CHANGED:
                 raise changed(file.path) from error
             raise
         finally:
@@ -207,7 +208,7 @@ class Spools:
             while piece := await self._piece(shadow, job, name, len(data), log=True):
                 data += piece
         except CommandRefusedError as error:
-            if error.code != "not_found":
+            if error.code != RefusalCode.NOT_FOUND:
                 raise
         try:
             with named(path):

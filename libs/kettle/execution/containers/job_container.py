@@ -11,7 +11,7 @@ from kettle.execution.attempts.job_spec import Input, JobSpec
 from kettle.execution.containers.images.archives import ImageConfig
 from kettle.execution.containers.images.cache import Image
 from kettle.execution.containers.images.sources import brought, image_cache, image_of, of_image
-from kettle.execution.containers.policy import BAD_PROGRAM, ContainerError, ContainerPolicy, Found, broken
+from kettle.execution.containers.policy import ContainerError, ContainerPolicy, Found, broken
 from kettle.execution.containers.preparation import Builder, building
 from kettle.execution.containers.request import Form, Request
 from kettle.execution.containers.root_directory import Mount, furnish
@@ -24,6 +24,7 @@ from kettle.execution.processes.launch import Program
 from kettle.execution.sandbox.directory import remove_tree
 from kettle.execution.system.cgroup import Cgroup
 from kettle.execution.system.nvidia import nodes
+from kettle_wire.codes import HoldCode
 
 if TYPE_CHECKING:
     from kettle.execution.processes.side_program import Birth
@@ -300,6 +301,6 @@ def completed(program: Program, config: ImageConfig, sandbox: str, *, under: boo
     if not words:
         raise ContainerError(
             "the job names no executable, and the image has no entry point: write executable = ...",
-            code=BAD_PROGRAM,
+            code=HoldCode.FailedToCreateProcess,
         )
     return msgspec.structs.replace(program, path=words[0], arguments=words[1:], environment=environment)

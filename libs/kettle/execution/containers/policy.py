@@ -4,14 +4,10 @@ from typing import Final, Literal
 
 import msgspec
 
+from kettle_wire.codes import HoldCode, VacateCode
+
 Network = Literal["host", "none"]
 
-INVALID_IMAGE: Final = 35
-"""HoldReasonCode InvalidDockerImage: of every kind of image."""
-BAD_PROGRAM: Final = 6
-"""HoldReasonCode FailedToCreateProcess."""
-CONTAINER_ERROR: Final = 1021
-"""VacateReasonCode ContainerError: the machine's fault."""
 
 ENGINES: Final = frozenset({"docker", "podman"})
 """Runtimes that have a store of images of their own."""
@@ -64,7 +60,7 @@ class ContainerError(Exception):
     The container cannot be had.  `code` is a HoldReasonCode, or a VacateReasonCode from 1000 on; the message is for people.
     """
 
-    def __init__(self, message: str, *, code: int = INVALID_IMAGE, subcode: int = 0) -> None:
+    def __init__(self, message: str, *, code: int = HoldCode.InvalidDockerImage, subcode: int = 0) -> None:
         super().__init__(message)
         self.code = code
         self.subcode = subcode
@@ -72,4 +68,4 @@ class ContainerError(Exception):
 
 def broken(message: str) -> ContainerError:
     """The machine's fault: the job should run elsewhere."""
-    return ContainerError(message, code=CONTAINER_ERROR)
+    return ContainerError(message, code=VacateCode.ContainerError)

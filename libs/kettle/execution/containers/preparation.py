@@ -23,12 +23,11 @@ import msgspec
 from kettle.execution.containers.policy import ContainerError, broken
 from kettle.execution.containers.runtimes.runtime import Box
 from kettle.execution.system.linux import PAGE_KIB, children_of
+from kettle_wire.codes import HoldCode
 
 MEMORY_BYTES: Final = 512 << 20
 """More than the widest window of the usual compressions."""
 CPU_S: Final = 3600
-_MISHAP: Final = 21
-"""HoldReasonCode of what nobody thought of: tried again it would most likely fail again."""
 
 Work = Callable[[], tuple[Box, int]]
 """Makes a box; with it a descriptor that keeps its image, or -1."""
@@ -144,7 +143,9 @@ def _answered(work: Work) -> tuple[bytes, int]:
         return encode(_Answer(None, str(bad), bad.code)), -1
     except Exception as error:  # noqa: BLE001 - as above
         sys.excepthook(type(error), error, error.__traceback__)
-        return encode(_Answer(None, f"the container cannot be prepared: {_spoken(error)}", _MISHAP)), -1
+        return encode(
+            _Answer(None, f"the container cannot be prepared: {_spoken(error)}", HoldCode.StartdHeldJob)
+        ), -1
 
 
 def _spoken(error: Exception) -> str:

@@ -5,8 +5,9 @@ from typing import Final, Literal
 
 import msgspec
 
-from kettle.execution.containers.policy import INVALID_IMAGE, ContainerError, ContainerPolicy, Network
+from kettle.execution.containers.policy import ContainerError, ContainerPolicy, Network
 from kettle.execution.job_environment.job_ad import JobAd
+from kettle_wire.codes import HoldCode
 
 TARGET: Final = "/srv"
 """Where the sandbox is in a container, unless the job says otherwise."""
@@ -77,7 +78,7 @@ def _network(job: JobAd, policy: ContainerPolicy | None) -> Network:
     if asked not in {"", "host", "none"}:
         raise ContainerError(
             f"docker_network_type = {asked} is not to be had on this machine: host and none are",
-            code=INVALID_IMAGE,
+            code=HoldCode.InvalidDockerImage,
         )
     return "none" if asked == "none" or (policy is not None and policy.network == "none") else "host"
 
@@ -87,7 +88,7 @@ def _reachable(job: JobAd, network: Network) -> Network:
     if network == "none" and job.given("ContainerServiceNames"):
         raise ContainerError(
             "the job has services (container_service_names), and this machine's containers have no network",
-            code=INVALID_IMAGE,
+            code=HoldCode.InvalidDockerImage,
         )
     return network
 

@@ -6,16 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 from kettle.transfer.file_lists import Remaps, is_url, items, remaps
 from kettle_wire.ads import Ad, Expr, Scalar
+from kettle_wire.codes import FIRST_VACATE, VacateCode
 
 if TYPE_CHECKING:
     from kettle.transfer.exclusions import Exclusions
 
 NULL_DEVICE: Final = "/dev/null"
-JOB_REMOVED: Final = 1023
-SCHEDD_VACATE: Final = 1022
-"""With this a schedd ends an attempt whose job was held."""
-FIRST_VACATE: Final = 1000
-"""From here on codes mean that the job runs again."""
 
 
 class JobAd:
@@ -153,7 +149,9 @@ class JobAd:
 
     def kill_signal(self, code: int) -> int:
         """The soft kill signal for an end with this VacateReasonCode, or HoldReasonCode (below 1000)."""
-        own = "RemoveKillSig" if code == JOB_REMOVED else "HoldKillSig" if _held(code) else "KillSig"
+        own = (
+            "RemoveKillSig" if code == VacateCode.JobRemoved else "HoldKillSig" if _held(code) else "KillSig"
+        )
         for name in (own, "KillSig"):
             if number := _signal(self._values.get(name.lower())):
                 return number
@@ -170,7 +168,7 @@ class JobAd:
 
 
 def _held(code: int) -> bool:
-    return code < FIRST_VACATE or code == SCHEDD_VACATE
+    return code < FIRST_VACATE or code == VacateCode.ScheddVacate
 
 
 def _signal(value: Scalar | None) -> int:

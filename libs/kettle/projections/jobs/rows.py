@@ -6,13 +6,13 @@ from typing import Final, TypeAlias
 import msgspec
 
 from kettle.eventsourcing.projection import Decoded
-from kettle.jobs.ad import Status
 from kettle.jobs.attempts import US
 from kettle.jobs.history import MINUTE, Changes, Happened
 from kettle.projections.jobs.searchable_attributes import COLUMNS, Common, is_like_others, searchable
 from kettle.projections.stored_projection import instant, storable
 from kettle_wire import events
 from kettle_wire.ads.types import Ad, Scalar
+from kettle_wire.codes import JobStatus
 from kettle_wire.events import ClaimEnded, ClaimGranted
 
 Statement: TypeAlias = tuple[str, list[list[object]]]
@@ -178,7 +178,7 @@ def _live(changes: Changes) -> Iterator[tuple[object, ...]]:
             _text(ad.get("PublicClaimId")),
             _seconds(ad["JobCurrentStartDate"]) if runs else None,
             _executing(ad) if runs else None,
-            _text(ad["HoldReason"]) if ad["JobStatus"] == Status.HELD else None,
+            _text(ad["HoldReason"]) if ad["JobStatus"] == JobStatus.HELD else None,
         )
 
 

@@ -9,6 +9,7 @@ import msgspec
 
 from kettle.storage import Database, PgLog
 from kettle_wire import events
+from kettle_wire.codes import HoldCode
 from kettle_wire.events import (
     ClusterSubmitted,
     Event,
@@ -24,9 +25,6 @@ from kettle_wire.frames import Frame
 from kettle_wire.jobs import JobId
 
 _PATIENCE_S: Final = 30.0
-BY_PERSON: Final = 1
-ON_SUBMISSION: Final = 15
-"""HoldReasonCodes of holds that somebody asked for."""
 
 
 class Life(msgspec.Struct):
@@ -69,7 +67,8 @@ class Past(msgspec.Struct):
             f"{event.code}.{event.subcode}"
             for life in self.jobs.values()
             for event in life.events
-            if isinstance(event, JobHeld) and event.code not in {BY_PERSON, ON_SUBMISSION}
+            if isinstance(event, JobHeld)
+            and event.code not in {HoldCode.UserRequest, HoldCode.SubmittedOnHold}
         )
         return dict(sorted(found.items()))
 

@@ -12,11 +12,11 @@ from kettle.testing.chaos.invariants import Verdict, verdict
 from kettle.testing.chaos.process_signals import memory_kib, open_files
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.ads.types import Ad
+from kettle_wire.codes import JobStatus
 from kettle_wire.commands.schedd import Select
 
 _LOOK_S: Final = 0.2
 _FILES_MORE: Final = 24
-_HELD: Final = 5
 
 
 class Holdings(msgspec.Struct, frozen=True):
@@ -45,8 +45,10 @@ async def settle(client: Client, probe: int, *, bound_s: float) -> str:
                 if len(jobs) < fewest:  # a slow machine is not a pool that has stopped
                     fewest = len(jobs)
                     bound.reschedule(loop.time() + bound_s)
-                if all(ad.get("JobStatus") == _HELD for ad in jobs):
-                    await client.release(Select(constraint=f"JobStatus == {_HELD}"), "the fault is over")
+                if all(ad.get("JobStatus") == JobStatus.HELD for ad in jobs):
+                    await client.release(
+                        Select(constraint=f"JobStatus == {JobStatus.HELD}"), "the fault is over"
+                    )
                 await asyncio.sleep(_LOOK_S)
     except TimeoutError:
         return "\n".join([f"{len(jobs)} jobs did not end:", *[str(dict(ad)) for ad in jobs[:5]]])

@@ -5,14 +5,13 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
 
+from kettle import VERSION
 from kettle.classad import unparse
 from kettle.transfer.file_lists import shown, without_secrets
 from kettle.transfer.plugin import Move
 from kettle.transfer.plugin_protocol import ProtocolError, asked
 
-VERSION: Final = "0.1.0"
 SUCCESS, FAILURE, USAGE = 0, 1, 2
 
 Carry = Callable[[str, str], int]

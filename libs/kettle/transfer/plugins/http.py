@@ -23,8 +23,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import IO, Any, BinaryIO, Final
 
+from kettle import VERSION
 from kettle.transfer.plugin import Move
-from kettle.transfer.plugins.command_line import VERSION, run
+from kettle.transfer.plugins.command_line import run
 from kettle.transfer.plugins.http_early_answers import handlers
 from kettle.transfer.url_cache import copied
 

@@ -18,6 +18,7 @@ from kettle_services.cli.output.screen import Screen
 from kettle_services.cli.times import FORMS
 from kettle_services.cli.times import moment as time_of
 from kettle_wire import cloud_events
+from kettle_wire.codes import RefusalCode
 
 HELP: Final = """\
 What happened to a job, from the event log: each event with its time and how long after the one before it came.
@@ -105,7 +106,7 @@ def _pool(arguments: argparse.Namespace, screen: Screen) -> int:
             async for event in pool.published(wanted, follow=follow):
                 shown.add(event)
         except CommandRefusedError as error:
-            if error.code != "not_permitted" or wanted.owner:
+            if error.code != RefusalCode.NOT_PERMITTED or wanted.owner:
                 raise
             screen.note(f"showing the events of {mine.owner}: those of others are not yours to read")
             async for event in pool.published(mine, follow=follow):

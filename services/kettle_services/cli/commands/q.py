@@ -118,7 +118,8 @@ def _found(arguments: argparse.Namespace, projection: list[str]) -> JobAds:
 
 
 def _show_together(arguments: argparse.Namespace, screen: Screen) -> None:
-    from kettle_services.cli.tables import batches
+    from kettle.client import batches
+    from kettle_services.cli.tables.batches import BATCH_TITLES, RIGHT, SET_TITLES, row
 
     found = _found(arguments, list(batches.ATTRIBUTES))
     key_of = batches.by_set if arguments.jobsets else batches.by_batch
@@ -126,8 +127,8 @@ def _show_together(arguments: argparse.Namespace, screen: Screen) -> None:
     if screen.as_json:
         screen.json(rows)
         return
-    titles = batches.SET_TITLES if arguments.jobsets else batches.BATCH_TITLES
-    screen.table(titles, [each.row for each in rows], right=batches.RIGHT)
+    titles = SET_TITLES if arguments.jobsets else BATCH_TITLES
+    screen.table(titles, [row(each) for each in rows], right=RIGHT)
     screen.say()
     screen.say(total_line(Counter(map(status_of, found.jobs))))
 

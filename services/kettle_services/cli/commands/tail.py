@@ -4,10 +4,11 @@ import argparse
 from typing import Final
 
 from kettle.client import Client, CommandRefusedError, job_id
-from kettle.client.jobs.access import NOT_RUNNING, STDERR, STDOUT, Visit
+from kettle.client.jobs.access import STDERR, STDOUT, Visit
 from kettle_services.cli.errors import UsageError
 from kettle_services.cli.options import at_least, json_option, pool_options, with_pool
 from kettle_services.cli.output.screen import Screen
+from kettle_wire.codes import RefusalCode
 
 HELP: Final = """\
 Look at the output, or other files, of a job while it runs.  Files are named by their paths in the job's sandbox.
@@ -75,7 +76,7 @@ async def _show(visit: Visit, names: list[str], most: int, screen: Screen) -> in
         try:
             end = await visit.tail(name, most=most)
         except CommandRefusedError as error:
-            if len(names) == 1 or error.code == NOT_RUNNING:
+            if len(names) == 1 or error.code == RefusalCode.NOT_RUNNING:
                 raise
             screen.trouble(str(error))
             failed += 1

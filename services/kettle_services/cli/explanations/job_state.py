@@ -1,6 +1,6 @@
 """Why a job is where it is: the schedd's and the negotiator's knowledge as sentences."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -9,31 +9,30 @@ from kettle.client import JobId, WhyReport
 from kettle_services.cli.explanations import match_analysis, timeline
 from kettle_services.cli.output.quantities import counted, duration, size
 from kettle_wire.ads.types import Ad, Expr, Scalar
+from kettle_wire.codes import HoldCode, JobStatus, Universe
 from kettle_wire.commands.negotiator import Analysis, Verdict
 from kettle_wire.commands.schedd import Explanation
 from kettle_wire.events import FactorySubmitted
 from kettle_wire.events.cycle import Clause, Rejection
 
-_AT_HOME: Final = (7, 12)
+_AT_HOME: Final = (Universe.SCHEDULER, Universe.LOCAL)
 """JobUniverse of scheduler and local jobs."""
-_MENDS: Final = {
-    1: "see whether the reason for which it was held by hand is gone",
-    6: "see whether the program exists and can be run there",
-    12: "see whether the files that it is to bring back are there and where they go can be written",
-    13: "see whether the files that it takes along exist",
-    15: "see whether all that it was to wait for is there",
-    32: "make its input smaller",
-    33: "make its output smaller",
-    34: "it needed more than it asked for: ask for more (request_memory, request_disk)",
-    35: "see whether the name of the image is right",
+_MENDS: Final[Mapping[int, str]] = {
+    HoldCode.UserRequest: "see whether the reason for which it was held by hand is gone",
+    HoldCode.FailedToCreateProcess: "see whether the program exists and can be run there",
+    HoldCode.TransferOutputError: "see whether the files that it is to bring back are there and where they go can be written",
+    HoldCode.TransferInputError: "see whether the files that it takes along exist",
+    HoldCode.SubmittedOnHold: "see whether all that it was to wait for is there",
+    HoldCode.MaxTransferInputSizeExceeded: "make its input smaller",
+    HoldCode.MaxTransferOutputSizeExceeded: "make its output smaller",
+    HoldCode.JobOutOfResources: "it needed more than it asked for: ask for more (request_memory, request_disk)",
+    HoldCode.InvalidDockerImage: "see whether the name of the image is right",
 }
 """What to do about a hold, by HoldReasonCode."""
 _WAITS: Final = (
     "It waits for somebody: {mend}, then kettle release {job}, or take it out with kettle rm {job}."
 )
 _STILL: Final = "It is still in the queue: LeaveJobInQueue keeps it, or its end is being worked on; kettle rm {job} takes it out."
-_SUSPENDED: Final = 7
-_REMOVED: Final = 3
 _ORDERED: Final = {
     "suspend": "It goes on with kettle continue {job}, as far as the policy of its machine lets it.",
     "vacate": "It has been asked to leave its machine and may take its time; kettle vacate --fast {job} ends it at once.",
@@ -84,7 +83,7 @@ def answer(report: WhyReport, *, now: float) -> Answer:
 def _still(job: JobId, ad: Ad) -> str:
     if ad.get("KeptInQueue") is not True:
         return _STILL.format(job=job)
-    force = "--forcex " if ad.get("JobStatus") == _REMOVED else ""
+    force = "--forcex " if ad.get("JobStatus") == JobStatus.REMOVED else ""
     return (
         f"It has ended, and its LeaveJobInQueue keeps it in the queue; kettle rm {force}{job} takes it out."
     )
@@ -116,7 +115,7 @@ def _running(job: JobId, explanation: Explanation, lasting: str) -> Answer:
     place = explanation.ad.get("RemoteHost", "a claimed slot")
     started = "JobCurrentStartExecutingDate" in explanation.ad
     doing = "runs on" if started else "is being started on"
-    if explanation.ad.get("JobStatus") == _SUSPENDED:
+    if explanation.ad.get("JobStatus") == JobStatus.SUSPENDED:
         by_owner = explanation.ordered == "suspend"
         doing = "is suspended by its owner on" if by_owner else "is suspended by the policy of"
     look = f"Look at its output with kettle tail {job}, or beside it with kettle ssh {job}."

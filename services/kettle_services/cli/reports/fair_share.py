@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
 
+from kettle import fairshare
 from kettle_services.cli.output.plots import Plot
 from kettle_wire.commands.negotiator import GroupStanding
 
@@ -70,13 +71,11 @@ class FairShare(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def shares(effective: Mapping[str, float], group: Mapping[str, str]) -> dict[str, float]:
-    """
-    The part that each would have if all wanted something, among those of the same group: (1/P_i) / sum of 1/P.
-    """
-    sums: dict[str, float] = {}
+    """The part that each would have if all wanted something, among those of the same group."""
+    together: dict[str, dict[str, float]] = {}
     for name, priority in effective.items():
-        sums[group.get(name, "")] = sums.get(group.get(name, ""), 0.0) + 1.0 / priority
-    return {name: 1.0 / priority / sums[group.get(name, "")] for name, priority in effective.items()}
+        together.setdefault(group.get(name, ""), {})[name] = priority
+    return {name: part for each in together.values() for name, part in fairshare.shares(each).items()}
 
 
 def fair_share(now: Priorities, names: Sequence[str] = ()) -> FairShare:
@@ -115,7 +114,11 @@ def past_of(samples: Samples, now: FairShare, names: Iterable[str] = ()) -> Past
     wanted = list(names) or list(factors)
     past = Past(times=list(samples.moments), usage={}, share={}, priority={}, hours={})
     effective = [
-        {name: one.priority * (one.factor or factors[name]) for name, one in stood.items() if name in factors}
+        {
+            name: fairshare.effective_priority(one.priority, one.factor or factors[name])
+            for name, one in stood.items()
+            if name in factors
+        }
         for stood in samples.stood
     ]
     part = [shares(each, groups) for each in effective]

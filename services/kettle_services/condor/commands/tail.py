@@ -13,6 +13,7 @@ from kettle_services.condor.arguments.grammar import Given, Option, understood, 
 from kettle_services.condor.arguments.jobs import one_job
 from kettle_services.condor.connections.job_access import visiting
 from kettle_services.condor.errors import WordsError
+from kettle_wire.codes import RefusalCode
 
 OPTIONS: Final = {
     "auto-retry": Option(),
@@ -132,7 +133,7 @@ async def _show(visit: Visit, names: list[str], most: int, output: _Output) -> i
         try:
             end = await visit.tail(name, most=most)
         except CommandRefusedError as error:
-            if error.code != "unreadable":
+            if error.code != RefusalCode.UNREADABLE:
                 raise
             sys.stderr.write(f"condor_tail: {error}\n")
             failed += 1

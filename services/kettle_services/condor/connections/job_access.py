@@ -6,8 +6,9 @@ from typing import Final, TypeVar
 
 from kettle.client import Client, CommandRefusedError
 from kettle.client.connections.condor_config import PATIENCE_S, Knobs, pool_of
-from kettle.client.jobs.access import NOT_RUNNING, Visit
+from kettle.client.jobs.access import Visit
 from kettle_services.condor.connections.retry import client
+from kettle_wire.codes import RefusalCode
 from kettle_wire.jobs import JobId
 
 T = TypeVar("T")
@@ -47,6 +48,6 @@ async def _visit(one: Client, job: JobId, *, retry: bool) -> Visit:
         try:
             return await one.visit(job)
         except CommandRefusedError as error:
-            if not retry or error.code != NOT_RUNNING:
+            if not retry or error.code != RefusalCode.NOT_RUNNING:
                 raise
         await asyncio.sleep(_PAUSE_S)

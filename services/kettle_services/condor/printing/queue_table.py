@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Final
 
+from kettle.client.batches import Batch, by_batch, grouped
 from kettle.client.connections.condor_config import addresses
 from kettle.client.connections.pool_file import PoolFile
 from kettle.client.jobs.status import status_of
 from kettle_services.condor.printing.values import number
 from kettle_wire.ads.types import Ad
-from kettle_wire.commands.queue import JobAds, Unmade
+from kettle_wire.commands.queue import JobAds
 
 ATTRIBUTES: Final = (
     "ClusterId", "ProcId", "Owner", "QDate", "JobStatus", "JobPrio", "Cmd", "Args", "Arguments", "MemoryUsage",
@@ -136,13 +137,7 @@ def _counted(ads: Sequence[Ad]) -> dict[str, int]:
 
 def _batches(found: JobAds) -> Iterator[str]:
     """A line for each batch: jobs of one person with one JobBatchName, else in one cluster."""
-    unmade = {one.cluster: one for one in found.unmade}
-    batches: dict[tuple[str, str], list[Ad]] = {}
-    for ad in found.jobs:
-        cluster = int(number(ad, "ClusterId"))
-        name = str(ad.get("JobBatchName") or f"ID: {cluster}")
-        batches.setdefault((str(ad.get("Owner", "???")), name), []).append(ad)
-    rows = [_batch(owner, name, ads, unmade) for (owner, name), ads in batches.items()]
+    rows = [_batch(batch) for batch in grouped(found.jobs, found.unmade, by_batch)]
     widths = [
         max(len(row[column]) for row in (_BATCH_TITLES, *rows)) for column in range(len(_BATCH_TITLES) - 1)
     ]
@@ -153,23 +148,7 @@ def _batches(found: JobAds) -> Iterator[str]:
         yield " ".join([*cells, row[-1]]) + "\n"
 
 
-def _batch(owner: str, name: str, ads: Sequence[Ad], unmade: Mapping[int, Unmade]) -> tuple[str, ...]:
-    counts = _counted(ads)
-    clusters = {int(number(ad, "ClusterId")): int(number(ad, "TotalSubmitProcs")) for ad in ads}
-    waiting = sum(unmade[each].total - unmade[each].made for each in clusters if each in unmade)
-    in_queue = len(ads) - counts.get("completed", 0) - counts.get("removed", 0)
-    whole = max(sum(clusters.values()), len(ads))
-    done = max(0, whole - in_queue - waiting)
-    figures = (done, counts.get("running", 0), counts.get("idle", 0) + waiting, counts.get("held", 0))
+def _batch(batch: Batch) -> tuple[str, ...]:
+    figures = (batch.done, batch.running - batch.suspended, batch.waiting, batch.held)
     cells = [str(figure) if figure else "_" for figure in figures]
-    since = min(number(ad, "QDate") for ad in ads)
-    return (owner, name, moment(since), *cells, str(whole), _ids(ads))
-
-
-def _ids(ads: Sequence[Ad]) -> str:
-    ids = [f"{number(ad, 'ClusterId'):.0f}.{number(ad, 'ProcId'):.0f}" for ad in ads]
-    if len(ids) == 1:
-        return ids[0]
-    first, last = ids[0], ids[-1]
-    cluster, _, proc = last.partition(".")
-    return f"{first}-{proc}" if first.partition(".")[0] == cluster else f"{first} ... {last}"
+    return (batch.owner, batch.name, moment(batch.submitted), *cells, str(batch.total), batch.ids)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from kettle.fairshare import effective_priority
 from kettle.matchmaking.groups import NO_GROUPS, Group, Tree
 from kettle_services.negotiator.domain.principals import (
     GROUP,
@@ -48,7 +49,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def effective(self) -> float:
         """The effective priority; smaller is better."""
-        return self.principal.priority * self.factor
+        return effective_priority(self.principal.priority, self.factor)
 
 
 class Accountant:

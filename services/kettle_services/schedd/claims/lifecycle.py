@@ -20,11 +20,11 @@ from kettle_services.schedd.claims.assignment import AssignmentEvents
 from kettle_services.schedd.claims.idle import IdleClaims
 from kettle_services.schedd.claims.refusals import Refusals
 from kettle_services.schedd.claims.releases import ClaimReleases
-from kettle_services.schedd.claims.request_outcomes import PendingSwap, Undecided
+from kettle_services.schedd.claims.request_outcomes import PendingSwap, Undecided, refused
 from kettle_services.schedd.domain.claims.claim import ClaimLeases, LeaseTerms
 from kettle_services.schedd.domain.claims.renewal_schedule import RenewalSchedule
 from kettle_services.schedd.domain.claims.reuse import ClaimReuse
-from kettle_services.schedd.domain.jobs.job import RECONNECT_FAILED, End, decide
+from kettle_services.schedd.domain.jobs.job import End, decide
 from kettle_services.schedd.domain.negotiation.concurrency_limits import LimitsInUse
 from kettle_services.schedd.domain.negotiation.flocking import may_flock
 from kettle_services.schedd.domain.queue.fold import job_stream
@@ -34,6 +34,7 @@ from kettle_services.schedd.settings import ScheddSettings
 from kettle_services.schedd.shadows.disconnects import Disconnects
 from kettle_services.schedd.shadows.dispatch import ShadowDispatch
 from kettle_wire.ads import Ad
+from kettle_wire.codes import VacateCode
 from kettle_wire.commands.schedd import MatchedSlot
 from kettle_wire.commands.startd import (
     ALIVE,
@@ -50,7 +51,6 @@ from kettle_wire.jobs import JobId
 
 _log: Final = logging.getLogger(__name__)
 
-CLAIM_NOT_FOUND: Final = 1034
 _TRIES: Final = 3
 _ROOM_S: Final = 1.0
 """Between two looks whether a slot is free whose job has to make room for a better one."""
@@ -170,16 +170,14 @@ class ClaimLifecycle:
         granted = self._queue.claims[claims[0]].granted
         key = submitter, autocluster = self._queue.submitter(job), self._queue.autocluster(job)
         if self._queue.runnable(*key) <= self.asked[key]:
-            raise RefusedError("refused", "all jobs like it are about to run already; nothing was changed")
+            raise refused("all jobs like it are about to run already")
         if autocluster != granted.autocluster and (granted.limits or self._queue.limited(job)):
-            raise RefusedError(
-                "refused",
-                "only jobs alike make room where concurrency limits are used, which the negotiator counts; "
-                "nothing was changed",
+            raise refused(
+                "only jobs alike make room where concurrency limits are used, which the negotiator counts"
             )
         ad = self._queue.ad(job)
         if not self._may_go(ad, granted.startd):
-            raise RefusedError("refused", f"job {job} may not run in that pool; nothing was changed")
+            raise refused(f"job {job} may not run in that pool")
         new = self._new_claim_id(granted.startd)
         self.asked[key] += 1
         self._asking.add(new)
@@ -442,7 +440,8 @@ class ClaimLifecycle:
         answer = reply[1]
         held = [claim for claim in claims if claim in self._queue.claims]
         for claim in self._leases.suspect(held, answer.unknown):
-            code = RECONNECT_FAILED if self._silence.is_disconnected(claim) else CLAIM_NOT_FOUND
+            silent = self._silence.is_disconnected(claim)
+            code = VacateCode.ReconnectFailed if silent else VacateCode.ActivationRefusedClaimNotFound
             self.record_loss(claim, code, f"the startd {startd} does not have the claim any more")
         unknown = set(answer.unknown)
         self._silence.record_answer(claim for claim in held if claim not in unknown)
@@ -491,7 +490,7 @@ class ClaimLifecycle:
             startd, lease = held.granted.startd, held.granted.lease
             if self._leases.is_over(startd, lease, now):
                 reason = f"the lease of the claim on {startd} ran out: no contact for {lease:g} s"
-                self.record_loss(claim, RECONNECT_FAILED, reason)
+                self.record_loss(claim, VacateCode.ReconnectFailed, reason)
                 silent.add(startd)
         for startd in silent - {held.granted.startd for held in self._queue.claims.values()}:
             self._leases.forget(startd)

@@ -5,6 +5,7 @@ import asyncio
 import msgspec
 
 from kettle.bus.ports import RefusedError
+from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.startd import ClaimsDecided
 from kettle_wire.jobs import JobId
 
@@ -29,12 +30,16 @@ class PendingSwap(msgspec.Struct, frozen=True):
             return  # who asked waits no more
         if isinstance(decided, Undecided) and not decided.certain:
             error = RefusedError(
-                "unknown",
+                RefusalCode.UNKNOWN,
                 f"{decided.reason}: the jobs may have been told to make room, or not; see what became of them",
             )
             self.answered.set_exception(error)
         elif isinstance(decided, Undecided) or not (decided.granted or decided.waiting):
-            said = f"the machine refuses it: {decided.reason}; nothing was changed"
-            self.answered.set_exception(RefusedError("refused", said))
+            self.answered.set_exception(refused(f"the machine refuses it: {decided.reason}"))
         else:
             self.answered.set_result(None)
+
+
+def refused(why: str) -> RefusedError:
+    """No job makes room for another, and all is as it was."""
+    return RefusedError(RefusalCode.REFUSED, f"{why}; nothing was changed")

@@ -21,8 +21,6 @@ from kettle_services.schedd.domain.jobs.job import (
     Tell,
     decide,
 )
-from kettle_services.schedd.domain.jobs.orders import USER_VACATE_JOB
-from kettle_services.schedd.domain.jobs.policy import POLICY_UNDEFINED, SYSTEM_POLICY
 from kettle_services.schedd.domain.jobs.resource_retry import grown
 from kettle_services.schedd.domain.queue.fold import job_stream
 from kettle_services.schedd.jobs.policies import Policies
@@ -31,6 +29,7 @@ from kettle_services.schedd.queue.time_slice import TimeSlice
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_services.schedd.shadows.dispatch import ShadowDispatch, fitting
 from kettle_wire.ads import Ad
+from kettle_wire.codes import REFUSED_ACTIVATIONS, HoldCode, RefusalCode, VacateCode
 from kettle_wire.commands.schedd import (
     AttemptReport,
     AttemptsRecorded,
@@ -54,10 +53,6 @@ from kettle_wire.events import JobEdited, Transfer, Usage
 from kettle_wire.identity import Identity
 from kettle_wire.jobs import JobId
 
-BAD_REQUEST: Final = 1026
-"""VacateReasonCode ActivationRefusedBadRequest: no machine will like the job better."""
-REFUSED_ACTIVATION: Final = frozenset(range(1027, 1037))
-FAILED_TO_CREATE_PROCESS: Final = 6
 _LARGEST: Final = 1e15
 _LONGEST_PATH: Final = 4096
 
@@ -180,7 +175,7 @@ class AttemptReports:
             return
         reason = f"{entry.job.failures} attempts in a row failed, the last one because: {report.news.reason}"
         if entry.job.status == "idle":
-            hold = Hold(reason=reason, by="", code=SYSTEM_POLICY)
+            hold = Hold(reason=reason, by="", code=HoldCode.SystemPolicy)
             self._recorder.record([(stream, event) for event in decide(entry.job, hold)])
 
     def _reuse_claim(self, report: AttemptReport) -> JobId | None:
@@ -192,12 +187,12 @@ class AttemptReports:
         if isinstance(news, Finished | Ended) and news.claim_lost:
             self._claims.record_end(report.claim, reason, release=False)
             return None
-        if isinstance(news, Ended) and news.code in REFUSED_ACTIVATION:
+        if isinstance(news, Ended) and news.code in REFUSED_ACTIVATIONS:
             self._claims.record_end(
                 report.claim, reason
             )  # the machine does not like this claim's jobs (any more)
             return None
-        if isinstance(news, Ended) and news.code == USER_VACATE_JOB and not news.hold:
+        if isinstance(news, Ended) and news.code == VacateCode.UserVacateJob and not news.hold:
             self._claims.record_end(
                 report.claim, reason
             )  # who wants a job off its machine wants the machine given up
@@ -221,7 +216,7 @@ def command_of(report: AttemptReport) -> Command:
             return End(
                 attempt=report.attempt,
                 claim=report.claim,
-                code=POLICY_UNDEFINED,
+                code=HoldCode.JobPolicyUndefined,
                 reason="The job ended, and nobody knows how",
                 hold=True,
                 usage=_sane_usage(news.usage),
@@ -250,11 +245,11 @@ def command_of(report: AttemptReport) -> Command:
                 core=news.core[:_LONGEST_PATH],
             )
         case Ended():
-            never = news.code == BAD_REQUEST and not news.hold
+            never = news.code == VacateCode.ActivationRefusedBadRequest and not news.hold
             return End(
                 attempt=report.attempt,
                 claim=report.claim,
-                code=FAILED_TO_CREATE_PROCESS if never else news.code,
+                code=HoldCode.FailedToCreateProcess if never else news.code,
                 subcode=news.subcode,
                 reason=news.reason,
                 hold=news.hold or never,
@@ -291,4 +286,4 @@ def _sane_transfer(moved: Transfer | None) -> Transfer | None:
 
 def _only(role: str, caller: Identity) -> None:
     if caller.kind != "daemon" or caller.name != role:
-        raise RefusedError("denied", f"only a {role} may say this, not {caller.name}")
+        raise RefusedError(RefusalCode.DENIED, f"only a {role} may say this, not {caller.name}")

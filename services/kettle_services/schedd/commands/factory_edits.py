@@ -9,9 +9,11 @@ from kettle_services.schedd.commands.queue_management import command_id
 from kettle_services.schedd.domain.jobs import factory
 from kettle_services.schedd.domain.jobs.factory import Factory
 from kettle_services.schedd.domain.queue.fold import factory_stream
+from kettle_services.schedd.queue.backlog import Backlog
 from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_wire.ads import Ad
+from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.schedd import Edit, Edited
 from kettle_wire.endpoint import Position
 from kettle_wire.events import FactoryChanged
@@ -23,8 +25,9 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 class FactoryEdits:
     """Answers `edit`."""
 
-    def __init__(self, recorder: QueueRecorder, settings: ScheddSettings) -> None:
+    def __init__(self, recorder: QueueRecorder, backlog: Backlog, settings: ScheddSettings) -> None:
         self._recorder = recorder
+        self._backlog = backlog
         self._queue = recorder.queue
         self._settings = settings
 
@@ -36,11 +39,14 @@ class FactoryEdits:
         to set; `malformed`: the value is none for it.
         """
         if caller.kind != "user":
-            raise RefusedError("denied", f"{caller.name} is a service of the pool; only people edit jobs")
+            raise RefusedError(
+                RefusalCode.DENIED, f"{caller.name} is a service of the pool; only people edit jobs"
+            )
         command = command_id(caller, "edit", request.id)
         if (first := self._recorder.shard.answer(command)) is not None:
             return msgspec.msgpack.decode(await first, type=Edited)
         changed = self._changed(request, caller.name)
+        self._backlog.require_room()
         events = (
             [] if changed == self._queue.factory(request.cluster) else [self._event(request, changed, caller)]
         )
@@ -60,12 +66,16 @@ class FactoryEdits:
         number = request.cluster
         cluster, found = self._queue.clusters.get(number), self._queue.factory(number)
         if cluster is None:
-            raise RefusedError("not_found", f"cluster {number} is not in the queue of {self._queue.schedd}")
+            raise RefusedError(
+                RefusalCode.NOT_FOUND, f"cluster {number} is not in the queue of {self._queue.schedd}"
+            )
         if person != cluster.submitted.owner and person not in self._settings.queue_super_users:
-            raise RefusedError("denied", f"cluster {number} is not yours")
+            raise RefusedError(RefusalCode.DENIED, f"cluster {number} is not yours")
         limits = _limits(request.attributes)
         if found is None:
-            raise RefusedError("refused", f"all jobs of cluster {number} are made: there is nothing to pace")
+            raise RefusedError(
+                RefusalCode.REFUSED, f"all jobs of cluster {number} are made: there is nothing to pace"
+            )
         return msgspec.structs.replace(found, **limits)
 
     def _event(self, request: Edit, changed: Factory, caller: Identity) -> FactoryChanged:
@@ -85,13 +95,13 @@ def _limits(attributes: Ad) -> dict[str, int]:
     for name, value in attributes.items():
         if name.lower() not in fields:
             raise RefusedError(
-                "denied",
+                RefusalCode.DENIED,
                 f"the attribute {name} cannot be edited; those that can are {factory.LIMIT} and {factory.MAX_IDLE}: "
                 "remove the jobs and submit them anew",
             )
         if type(value) is not int or value < 1:
-            raise RefusedError("malformed", f"{name} is a number of jobs, at least 1")
+            raise RefusedError(RefusalCode.MALFORMED, f"{name} is a number of jobs, at least 1")
         found[fields[name.lower()]] = value
     if not found:
-        raise RefusedError("malformed", "say which attribute is to have which value")
+        raise RefusedError(RefusalCode.MALFORMED, "say which attribute is to have which value")
     return found

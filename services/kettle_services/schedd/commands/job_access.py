@@ -12,6 +12,7 @@ from kettle.bus.ports import RefusedError
 from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_services.schedd.shadows.dispatch import ShadowDispatch
+from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.access import Access
 from kettle_wire.commands.schedd import AccessGiven, AskAccess
 from kettle_wire.flocking import pool_of
@@ -34,18 +35,23 @@ class AccessCommands:
         job = request.job
         entry = self._queue.jobs.get(job)
         if entry is None:
-            raise RefusedError("not_found", f"job {job} is not in the queue of {self._queue.schedd}")
+            raise RefusedError(
+                RefusalCode.NOT_FOUND, f"job {job} is not in the queue of {self._queue.schedd}"
+            )
         owner = self._queue.owner(job)
         if caller.kind != "user" or caller.name not in {owner, *self._settings.queue_super_users}:
-            raise RefusedError("denied", f"job {job} is {owner}'s, and {caller.name} may not look into it")
+            raise RefusedError(
+                RefusalCode.DENIED, f"job {job} is {owner}'s, and {caller.name} may not look into it"
+            )
         if entry.job.status != "running" or entry.job.claim not in self._queue.claims:
             raise RefusedError(
-                "not_running", f"job {job} is {entry.job.status}: it can be looked into while it runs"
+                RefusalCode.NOT_RUNNING,
+                f"job {job} is {entry.job.status}: it can be looked into while it runs",
             )
         assignment = self._shadows.assignment(job)
         if pool := pool_of(assignment.startd):
             raise RefusedError(
-                "elsewhere",
+                RefusalCode.ELSEWHERE,
                 f"job {job} runs in the pool {pool}, whose machines only people of that pool can look into",
             )
         await self._recorder.record([])  # it is told when it is there

@@ -14,10 +14,12 @@ from kettle_services.schedd.domain.queue.job_ads import QueuedJobAds
 from kettle_services.schedd.domain.submission import job_edits
 from kettle_services.schedd.domain.submission.job_edits import PRIORITY, Edit
 from kettle_services.schedd.domain.submission.validation import Unacceptable
+from kettle_services.schedd.queue.backlog import Backlog
 from kettle_services.schedd.queue.chunked_recording import ChunkedRecording
 from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_services.schedd.queue.selection import condition, selected_jobs
 from kettle_services.schedd.settings import ScheddSettings
+from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.schedd import Acted, EditJobs, JobOutcome, Outcome
 from kettle_wire.endpoint import Position
 from kettle_wire.events import JobEdited
@@ -30,8 +32,9 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 class JobEdits:
     """Answers `edit_jobs`."""
 
-    def __init__(self, recorder: QueueRecorder, settings: ScheddSettings) -> None:
+    def __init__(self, recorder: QueueRecorder, backlog: Backlog, settings: ScheddSettings) -> None:
         self._recorder = recorder
+        self._backlog = backlog
         self._queue = recorder.queue
         self._settings = settings
         self._under_way: dict[str, asyncio.Task[Acted]] = {}
@@ -51,12 +54,9 @@ class JobEdits:
         try:
             job_edits.check(edit)
         except Unacceptable as refusal:
-            raise RefusedError("refused", str(refusal)) from refusal
+            raise RefusedError(RefusalCode.REFUSED, str(refusal)) from refusal
         condition(request.select.constraint)  # before anything is recorded
-        if self._recorder.shard.backlog > self._settings.max_backlog:
-            raise RefusedError(
-                "busy", "the queue has more to record than it can; try again", retry_after_ms=1000
-            )
+        self._backlog.require_room()
         if command not in self._under_way:  # else it is repeated while we are at it
             self._under_way[command] = asyncio.create_task(self._carry_out(request, command, edit))
             self._under_way[command].add_done_callback(lambda _: self._under_way.pop(command))

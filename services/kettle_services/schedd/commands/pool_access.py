@@ -15,6 +15,7 @@ from kettle.bus.ports import RefusedError, Served
 from kettle.jobs.pool_access import wants_access
 from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_services.schedd.settings import ScheddSettings
+from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.schedd import FOR_JOBS, JobAnswer, JobCommand
 from kettle_wire.identity import Identity, user
 
@@ -37,15 +38,15 @@ class JobCommands:
         What the verb answers to the job's owner; `denied`, `not_running`, `malformed`, and what the verb refuses.
         """
         if (caller.kind, caller.name) != ("daemon", "shadow"):
-            raise RefusedError("denied", f"only a shadow may say this, not {caller.name}")
+            raise RefusedError(RefusalCode.DENIED, f"only a shadow may say this, not {caller.name}")
         owner = self._owner(request)
         asked = self._served.get(request.verb)
         if asked is None:
-            raise RefusedError("denied", f"a running job may not ask a schedd for {request.verb!r}")
+            raise RefusedError(RefusalCode.DENIED, f"a running job may not ask a schedd for {request.verb!r}")
         try:
             said = asked.endpoint.decode_request(request.body)
         except msgspec.MsgspecError as error:
-            raise RefusedError("malformed", f"{request.verb}: {error}") from error
+            raise RefusedError(RefusalCode.MALFORMED, f"{request.verb}: {error}") from error
         reply = await asked.handler(said, user(owner))
         _log.info("done for a job", extra={"job": str(request.job), "verb": request.verb})
         return JobAnswer(_encode(reply))
@@ -58,14 +59,19 @@ class JobCommands:
             or (known.job.status, known.job.attempt) != ("running", request.attempt)
             or known.job.claim not in self._queue.claims
         ):
-            raise RefusedError("not_running", f"job {job} does not run, so it may ask nothing here")
+            raise RefusedError(RefusalCode.NOT_RUNNING, f"job {job} does not run, so it may ask nothing here")
         if not self._settings.jobs_may_command:
-            raise RefusedError("denied", "jobs may not command this schedd: its administrator has said so")
+            raise RefusedError(
+                RefusalCode.DENIED, "jobs may not command this schedd: its administrator has said so"
+            )
         if not wants_access(self._queue.ad(job)):
-            raise RefusedError("denied", f"job {job} was not submitted with want_pool_access = true")
+            raise RefusedError(
+                RefusalCode.DENIED, f"job {job} was not submitted with want_pool_access = true"
+            )
         owner = self._queue.owner(job)
         if owner in self._settings.queue_super_users:
             raise RefusedError(
-                "denied", f"{owner} may act on everybody's jobs here, so jobs of {owner} may not act at all"
+                RefusalCode.DENIED,
+                f"{owner} may act on everybody's jobs here, so jobs of {owner} may not act at all",
             )
         return owner

@@ -10,7 +10,6 @@ import msgspec
 from kettle.bus.large_requests import LARGEST
 from kettle.bus.ports import RefusedError
 from kettle.eventsourcing.log import Log
-from kettle.jobs import Status
 from kettle.jobs.private_attributes import for_others
 from kettle_services.schedd.claims.refusals import Refusals
 from kettle_services.schedd.domain.jobs import deferral
@@ -24,6 +23,7 @@ from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_services.schedd.queue.selection import LOOK, condition, selected_jobs
 from kettle_services.schedd.queue.time_slice import TimeSlice
 from kettle_wire.ads import Ad
+from kettle_wire.codes import JobStatus, RefusalCode
 from kettle_wire.commands.schedd import (
     Explain,
     Explanation,
@@ -131,7 +131,7 @@ class Queries:
             if not at % LOOK:
                 if len(data) > LARGEST:
                     raise RefusedError(
-                        "too_large",
+                        RefusalCode.TOO_LARGE,
                         f"the ads of {len(jobs):,} jobs take more than {LARGEST:,} bytes; ask for fewer attributes",
                     )
                 await turn.yield_if_over()
@@ -160,7 +160,9 @@ class Queries:
                     )
                 )
         if not events:
-            raise RefusedError("not_found", f"job {request.job} was never submitted to {self._queue.schedd}")
+            raise RefusedError(
+                RefusalCode.NOT_FOUND, f"job {request.job} was never submitted to {self._queue.schedd}"
+            )
         never = types == [FactorySubmitted.__struct_config__.tag] and not expected
         return JobEvents(events=events, shard=self._shard, never_made=never)
 
@@ -173,9 +175,11 @@ class Queries:
         """Why a job is where it is, as far as the queue knows."""
         entry = self._queue.jobs.get(request.job)
         if entry is None and self._expected(request.job):
-            raise RefusedError("refused", self._factories.why_not(request.job.cluster))
+            raise RefusedError(RefusalCode.REFUSED, self._factories.why_not(request.job.cluster))
         if entry is None:
-            raise RefusedError("not_found", f"job {request.job} is not in the queue of {self._queue.schedd}")
+            raise RefusedError(
+                RefusalCode.NOT_FOUND, f"job {request.job} is not in the queue of {self._queue.schedd}"
+            )
         ad = self._queue.ad(request.job)
         own = self._sees_all(caller) or self._queue.owner(request.job) == caller.name
         explanation = Explanation(
@@ -218,7 +222,7 @@ def _reason(status: str, ad: Ad) -> str:
         case "removed":
             return str(ad.get("RemoveReason", ""))
         case "running":
-            how = "suspended" if ad.get("JobStatus") == Status.SUSPENDED else "running"
+            how = "suspended" if ad.get("JobStatus") == JobStatus.SUSPENDED else "running"
             return f"{how} on {ad.get('RemoteHost', 'a claimed slot')}"
         case _:
             return ""

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from kettle.bus.ports import RefusedError
-from kettle.jobs.submitted_on_hold import REASON, SUBMITTED_HELD, on_hold
+from kettle.jobs.submitted_on_hold import REASON, on_hold
 from kettle_services.schedd.domain.jobs.factory import asked, begun, paused
 from kettle_services.schedd.domain.jobs.job import (
     Command,
@@ -24,19 +24,20 @@ from kettle_services.schedd.domain.jobs.job import (
     decide,
 )
 from kettle_services.schedd.domain.jobs.orders import Order
-from kettle_services.schedd.domain.queue.backpressure import CommitRate, retry_after_ms
 from kettle_services.schedd.domain.queue.fold import factory_stream
 from kettle_services.schedd.domain.submission import job_sets, spooling
 from kettle_services.schedd.domain.submission.accounting_group import completed
 from kettle_services.schedd.domain.submission.admission import Admission, Admitted
 from kettle_services.schedd.domain.submission.validation import Unacceptable, check
 from kettle_services.schedd.jobs.factories import Factories
+from kettle_services.schedd.queue.backlog import Backlog
 from kettle_services.schedd.queue.chunked_recording import ChunkedRecording
 from kettle_services.schedd.queue.limits import QueueLimits
 from kettle_services.schedd.queue.recorder import QueueRecorder, Recording
 from kettle_services.schedd.queue.selection import condition, selected_jobs
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_services.schedd.shadows.dispatch import ShadowDispatch
+from kettle_wire.codes import HoldCode, RefusalCode
 from kettle_wire.commands.schedd import (
     Act,
     Acted,
@@ -53,7 +54,6 @@ from kettle_wire.events import (
     JobEvent,
     encode,
 )
-from kettle_wire.frames import Frame
 from kettle_wire.identity import Identity
 from kettle_wire.jobs import JobId
 
@@ -64,8 +64,6 @@ SUBMISSION_BYTES: Final = 16 * 1024 * 1024
 """
 A submission is one event, which is decided, committed and read as a whole: while that lasts, others wait.
 """
-BACKLOG_BYTES: Final = 64 * 1024 * 1024
-"""What may wait for its commit, however few events it is."""
 LONGEST_ID: Final = 64
 _MOST_ADMITTED: Final = 32
 """Submissions that may wait for a look at them, each of which may be large."""
@@ -105,9 +103,11 @@ class UserCommands:
         shadows: ShadowDispatch,
         factories: Factories,
         limits: QueueLimits,
+        backlog: Backlog,
         settings: ScheddSettings,
     ) -> None:
         self._recorder = recorder
+        self._backlog = backlog
         self._queue = recorder.queue
         self._shadows = shadows
         self._factories = factories
@@ -116,12 +116,7 @@ class UserCommands:
         self._admitting: dict[str, asyncio.Future[Admitted]] = {}
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="admission")
         self._limits = limits
-        self._rate = CommitRate()
         self._under_way: dict[str, asyncio.Task[Acted]] = {}
-        recorder.shard.on_commit(self._committed)
-
-    def _committed(self, frame: Frame) -> None:
-        self._rate.note(len(frame.entries), time.monotonic())
 
     @property
     def _shard(self) -> str:
@@ -133,7 +128,7 @@ class UserCommands:
         if (first := self._recorder.shard.answer(command)) is not None:
             return msgspec.msgpack.decode(await first, type=Submitted)
         owner = person_of(caller)
-        self._not_too_busy()
+        self._backlog.require_room()
         admitted = await self._admitted(request, command, owner)
         if (first := self._recorder.shard.answer(command)) is not None:
             # It was said twice, and recorded meanwhile.
@@ -146,12 +141,12 @@ class UserCommands:
                 admitted.ad, admitted.columns, self._queue.clusters.values(), owner=owner, number=number
             )
         except Unacceptable as refusal:
-            raise RefusedError("unacceptable", str(refusal)) from refusal
+            raise RefusedError(RefusalCode.UNACCEPTABLE, str(refusal)) from refusal
         kind = FactorySubmitted if late else ClusterSubmitted
         event = kind(cluster=number, owner=owner, ad=ad, columns=admitted.columns, rows=admitted.rows)
         if (size := len(encode(event))) > SUBMISSION_BYTES:
             raise RefusedError(
-                "unacceptable",
+                RefusalCode.UNACCEPTABLE,
                 f"the submission takes {size:,} bytes, and at most {SUBMISSION_BYTES:,} may be submitted at once; "
                 "submit it as several clusters",
             )
@@ -184,7 +179,7 @@ class UserCommands:
         if submitted.late and procs:
             stopped = paused(number, begun(submitted), reason=REASON, by=by)
             return [(factory_stream(number), event) for event in stopped]
-        (event,) = decide(Job(), Hold(reason=REASON, by=by, code=SUBMITTED_HELD))
+        (event,) = decide(Job(), Hold(reason=REASON, by=by, code=HoldCode.SubmittedOnHold))
         return self._recorder.record_grouped([(JobId(number, proc), event) for proc in procs])
 
     async def _admitted(self, request: Submit, command: str, owner: str) -> Admitted:
@@ -193,11 +188,11 @@ class UserCommands:
             try:
                 return self._admit(request, owner)
             except Unacceptable as refusal:
-                raise RefusedError("unacceptable", str(refusal)) from refusal
+                raise RefusedError(RefusalCode.UNACCEPTABLE, str(refusal)) from refusal
         if command not in self._admitting:  # else it is repeated while we are at it
             if len(self._admitting) >= _MOST_ADMITTED:
                 raise RefusedError(
-                    "busy",
+                    RefusalCode.BUSY,
                     f"{len(self._admitting)} submissions are being looked at; try again in {_ADMITTED_MS // 1000} s",
                     retry_after_ms=_ADMITTED_MS,
                 )
@@ -209,7 +204,7 @@ class UserCommands:
         except Unacceptable as refusal:
             if refusal.__cause__ is not None:
                 _log.error("a job transform or submit requirement has failed", exc_info=refusal.__cause__)
-            raise RefusedError("unacceptable", str(refusal)) from refusal
+            raise RefusedError(RefusalCode.UNACCEPTABLE, str(refusal)) from refusal
         for complaint in admitted.complaints:
             _log.warning("a statement of a job transform was skipped", extra={"cause": complaint})
         return admitted
@@ -234,22 +229,10 @@ class UserCommands:
         return msgspec.structs.replace(admitted, ad=ad, columns=columns, rows=rows)
 
     def _make_room(self, owner: str, jobs: int, *, late: bool) -> None:
-        self._not_too_busy()
+        self._backlog.require_room()
         refused = self._limits.refusal_of_factory if late else self._limits.refusal
         if refusal := refused(owner, jobs):
-            raise RefusedError("unacceptable", refusal)
-
-    def _not_too_busy(self) -> None:
-        shard, limit = self._recorder.shard, self._settings.max_backlog
-        backlog = max(shard.backlog, limit * shard.backlog_bytes // BACKLOG_BYTES)
-        if backlog <= limit:
-            return
-        wait_ms = retry_after_ms(backlog, limit, self._rate.per_second(time.monotonic()))
-        raise RefusedError(
-            "busy",
-            f"the queue has more to record than it can; try again in {wait_ms / 1000:.1f} s",
-            retry_after_ms=wait_ms,
-        )
+            raise RefusedError(RefusalCode.UNACCEPTABLE, refusal)
 
     async def act(self, request: Act, caller: Identity) -> Acted:
         """Do one thing to some jobs, once per id."""
@@ -257,7 +240,7 @@ class UserCommands:
         if (first := self._recorder.shard.answer(command)) is not None:
             return msgspec.msgpack.decode(await first, type=Acted)
         person = person_of(caller)
-        self._not_too_busy()
+        self._backlog.require_room()
         if command not in self._under_way:  # else it is repeated while we are at it
             self._under_way[command] = asyncio.create_task(self._carry_out(request, command, person))
             self._under_way[command].add_done_callback(lambda _: self._under_way.pop(command))
@@ -337,7 +320,9 @@ class _Decisions:
 def person_of(caller: Identity) -> str:
     """Who asks; raises RefusedError for who is nobody."""
     if caller.kind != "user":
-        raise RefusedError("denied", f"{caller.name} is a service of the pool; only people own jobs")
+        raise RefusedError(
+            RefusalCode.DENIED, f"{caller.name} is a service of the pool; only people own jobs"
+        )
     return caller.name
 
 
@@ -349,6 +334,7 @@ def command_id(caller: Identity, verb: str, given: str) -> str:
     """
     if not 0 < len(given) <= LONGEST_ID or not given.isascii() or not given.isprintable():
         raise RefusedError(
-            "malformed", f"the id of a command has between 1 and {LONGEST_ID} printable ASCII characters"
+            RefusalCode.MALFORMED,
+            f"the id of a command has between 1 and {LONGEST_ID} printable ASCII characters",
         )
     return f"{caller.token}:{verb}:{given}"

@@ -15,6 +15,7 @@ from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
 from kettle_services.schedd.commands.queue_management import command_id
 from kettle_services.schedd.domain.jobs.universes import at_home
 from kettle_services.schedd.queue.recorder import QueueRecorder
+from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.schedd import RunningNow, RunNow
 from kettle_wire.identity import Identity
 from kettle_wire.jobs import JobId
@@ -42,7 +43,9 @@ class RunNowCommands:
         `refused` with a sentence if that cannot be, and nothing has happened then; `unknown` if the machine does not say.
         """
         if caller.kind != "user":
-            raise RefusedError("denied", f"{caller.name} is a service of the pool; only people own jobs")
+            raise RefusedError(
+                RefusalCode.DENIED, f"{caller.name} is a service of the pool; only people own jobs"
+            )
         command = command_id(caller, "run_now", request.id)
         if (first := self._recorder.shard.answer(command)) is not None:
             return msgspec.msgpack.decode(await first, type=RunningNow)
@@ -63,13 +66,17 @@ class RunNowCommands:
             what = (
                 "is of a universe that needs no machine" if state.runnable else f"is {state.status}, not idle"
             )
-            raise RefusedError("refused", f"job {job} {what}")
+            raise RefusedError(RefusalCode.REFUSED, f"job {job} {what}")
         victims = list(dict.fromkeys(request.instead_of))
         if not 0 < len(victims) <= _MOST:
-            raise RefusedError("malformed", f"name between 1 and {_MOST} jobs that are to make room")
+            raise RefusedError(
+                RefusalCode.MALFORMED, f"name between 1 and {_MOST} jobs that are to make room"
+            )
         held = [self._claim_of(victim, person) for victim in victims]
         if len({self._queue.claims[claim].granted.startd for claim in held}) > 1:
-            raise RefusedError("refused", "the jobs that are to make room run on different machines")
+            raise RefusedError(
+                RefusalCode.REFUSED, "the jobs that are to make room run on different machines"
+            )
         await self._claims.request_swap(job, held)
         reply = RunningNow(job=job)
         await self._recorder.record([], command=command, reply=lambda _: _encode(reply))
@@ -77,15 +84,17 @@ class RunNowCommands:
 
     def _own(self, job: JobId, person: str) -> None:
         if job not in self._queue.jobs:
-            raise RefusedError("not_found", f"job {job} is not in the queue of {self._queue.schedd}")
+            raise RefusedError(
+                RefusalCode.NOT_FOUND, f"job {job} is not in the queue of {self._queue.schedd}"
+            )
         if self._queue.owner(job) != person:
-            raise RefusedError("denied", f"job {job} is not yours")
+            raise RefusedError(RefusalCode.DENIED, f"job {job} is not yours")
 
     def _claim_of(self, victim: JobId, person: str) -> str:
         self._own(victim, person)
         state = self._queue.jobs[victim].job
         if state.status != "running" or state.claim not in self._queue.claims:
             raise RefusedError(
-                "refused", f"job {victim} is {state.status}, not running: it has no slot to give"
+                RefusalCode.REFUSED, f"job {victim} is {state.status}, not running: it has no slot to give"
             )
         return state.claim

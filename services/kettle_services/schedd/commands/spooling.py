@@ -13,6 +13,7 @@ from kettle_services.schedd.queue.chunked_recording import ChunkedRecording
 from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_services.schedd.shadows.dispatch import ShadowDispatch
+from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.schedd import FindSpool, ReleaseSpooled, SpooledReleased, SpoolFound
 from kettle_wire.endpoint import Position
 from kettle_wire.identity import Identity
@@ -36,14 +37,18 @@ class SpoolCommands:
         """Which shadow has the files of a cluster's jobs; `not_found`, `denied` or `unavailable`."""
         for_others = (caller.kind, caller.name) == ("daemon", "shadow")
         if not for_others and caller.kind != "user":
-            raise RefusedError("denied", f"{caller.name} is a service of the pool; only people own jobs")
+            raise RefusedError(
+                RefusalCode.DENIED, f"{caller.name} is a service of the pool; only people own jobs"
+            )
         person, cluster = request.person if for_others else caller.name, request.cluster
         if cluster not in self._queue.clusters:
-            raise RefusedError("not_found", f"cluster {cluster} is not in the queue of {self._queue.schedd}")
+            raise RefusedError(
+                RefusalCode.NOT_FOUND, f"cluster {cluster} is not in the queue of {self._queue.schedd}"
+            )
         owner = self._queue.clusters[cluster].submitted.owner
         if person not in {owner, *self._settings.queue_super_users}:
             raise RefusedError(
-                "denied", f"cluster {cluster} is {owner}'s, and so are its files, not {person}'s"
+                RefusalCode.DENIED, f"cluster {cluster} is {owner}'s, and so are its files, not {person}'s"
             )
         await self._recorder.record([])  # it is told when the cluster is there
         if for_others:
@@ -51,7 +56,7 @@ class SpoolCommands:
         shadow = self._shadows.any_alive()
         if not shadow:
             raise RefusedError(
-                "unavailable",
+                RefusalCode.UNAVAILABLE,
                 "no shadow is there yet to take or give the files of jobs",
                 retry_after_ms=_AGAIN_MS,
             )
@@ -62,7 +67,7 @@ class SpoolCommands:
         Release jobs whose input files are all there; others stay as they are. Piece by piece: a repeat does the rest.
         """
         if (caller.kind, caller.name) != ("daemon", "shadow"):
-            raise RefusedError("denied", f"only a shadow may say this, not {caller.name}")
+            raise RefusedError(RefusalCode.DENIED, f"only a shadow may say this, not {caller.name}")
         pieces = ChunkedRecording(self._recorder, most=self._settings.max_backlog // 2)
         for procs in request.jobs:
             for job in self._jobs(request.cluster, procs):

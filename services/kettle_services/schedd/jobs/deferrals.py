@@ -9,19 +9,13 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Final
 
-from kettle_services.schedd.domain.jobs.deferral import (
-    INVALID_CRON_SETTINGS,
-    Done,
-    Move,
-    Senseless,
-    Wait,
-    plan,
-)
+from kettle_services.schedd.domain.jobs.deferral import Done, Move, Senseless, Wait, plan
 from kettle_services.schedd.domain.jobs.job import Command, Hold, decide
 from kettle_services.schedd.domain.jobs.orders import Defer
 from kettle_services.schedd.domain.queue.fold import job_stream
 from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_services.schedd.queue.time_slice import TimeSlice
+from kettle_wire.codes import HoldCode
 from kettle_wire.events import Event, JobCompleted
 from kettle_wire.jobs import JobId
 
@@ -105,7 +99,7 @@ class Deferrals:
                 ended = JobCompleted(attempt=0, exit_code=done.code, exit_signal=done.signal, at=now)
                 self._recorder.record([(job_stream(job), ended)])
             case Senseless(reason=reason):
-                self._record(job, Hold(reason=reason, by="", code=INVALID_CRON_SETTINGS))
+                self._record(job, Hold(reason=reason, by="", code=HoldCode.InvalidCronSettings))
             case Wait(until=until) if until > now:
                 return until
             case Wait():

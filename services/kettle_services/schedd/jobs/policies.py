@@ -8,7 +8,7 @@ import asyncio
 import time
 from collections.abc import Iterator
 
-from kettle.jobs import Status, exited, in_use
+from kettle.jobs import exited, in_use
 from kettle_services.schedd.domain.jobs import policy
 from kettle_services.schedd.domain.jobs.job import Command, End, Finish, Hold, Job, Release, Remove, decide
 from kettle_services.schedd.domain.jobs.policy import Verdict
@@ -20,6 +20,7 @@ from kettle_services.schedd.queue.time_slice import TimeSlice
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_services.schedd.shadows.dispatch import ShadowDispatch
 from kettle_wire.ads import Ad, Scalar
+from kettle_wire.codes import JobStatus
 from kettle_wire.events import Event
 from kettle_wire.jobs import JobId
 
@@ -146,10 +147,14 @@ class Policies:
             return finish
         # A hold or a release that came while it ran does not take its exit from it; and it exited when it says so, not
         # when we hear of it.
-        ad = _as_seen(self._queue.ad(job), state) | in_use(finish.usage) | {"JobStatus": int(Status.RUNNING)}
+        ad = (
+            _as_seen(self._queue.ad(job), state)
+            | in_use(finish.usage)
+            | {"JobStatus": int(JobStatus.RUNNING)}
+        )
         exited(ad, finish.exit_code, finish.exit_signal)
         at = _between(ad.get("ShadowBday"), finish.at, time.time())
-        verdict = policy.decide(ad, Status.RUNNING, int(at), self._system, exited=True)
+        verdict = policy.decide(ad, JobStatus.RUNNING, int(at), self._system, exited=True)
         if verdict is None or verdict.action not in {"hold", "requeue"}:
             return finish
         return End(
@@ -167,15 +172,15 @@ class Policies:
         )
 
 
-def _status(job: Job) -> Status | None:
+def _status(job: Job) -> JobStatus | None:
     """
     How the policies see a job; None: not now, because it leaves the queue or an attempt of it is being ended.
     """
     if job.status == "running":
-        return Status.RUNNING
+        return JobStatus.RUNNING
     if job.claim:
         return None
-    return {"idle": Status.IDLE, "held": Status.HELD, "completed": Status.COMPLETED}.get(job.status)
+    return {"idle": JobStatus.IDLE, "held": JobStatus.HELD, "completed": JobStatus.COMPLETED}.get(job.status)
 
 
 def _as_seen(ad: Ad, job: Job) -> Ad:

@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from kettle import VERSION
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import Bus, BusError, RefusedError, Served
 from kettle.flocking.passes import Passes
@@ -26,6 +27,7 @@ from kettle_services.schedd.negotiation.resource_requests import ResourceRequest
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_wire.ads import Ad
 from kettle_wire.ads.daemon import SubmitterAd
+from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.schedd import MATCHED, Matched, MatchedSlot
 from kettle_wire.commands.startd import Done
 from kettle_wire.events import Event
@@ -34,7 +36,6 @@ from kettle_wire.identity import Identity, daemon
 from kettle_wire.jobs import JobId
 from kettle_wire.subjects import visitors_key
 
-VERSION: Final = "0.1.0"
 _FLOOR_S: Final = 0.1
 """Between two looks at the queue, however much happens to it."""
 _GOING: Final = 10_000
@@ -301,7 +302,7 @@ class _VisitedPool:
     async def matched(self, request: Matched, caller: Identity) -> Done:
         """That pool's negotiator offers slots: advice, as that of our own."""
         if caller != daemon("negotiator"):
-            raise RefusedError("denied", f"only a negotiator may say this, not {caller.name}")
+            raise RefusedError(RefusalCode.DENIED, f"only a negotiator may say this, not {caller.name}")
         for match in request.matches:
             submitter = self._guests.get(match.submitter)
             if submitter is not None:

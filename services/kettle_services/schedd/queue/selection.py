@@ -12,6 +12,7 @@ from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.domain.queue.job_ads import QueuedJobAds
 from kettle_services.schedd.queue.time_slice import TimeSlice
 from kettle_wire.ads import Ad
+from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.schedd import Select
 from kettle_wire.jobs import JobId
 
@@ -64,6 +65,8 @@ def condition(text: str) -> Callable[[Ad], bool] | None:
     try:
         expression = parse(text)
     except ClassAdError as error:
-        raise RefusedError("malformed", f"the constraint '{text}' cannot be read: {error}") from error
+        raise RefusedError(
+            RefusalCode.MALFORMED, f"the constraint '{text}' cannot be read: {error}"
+        ) from error
     context = evaluation.at(time.time())
     return lambda ad: evaluation.holds(expression, ClassAd.from_wire(ad), context)

@@ -19,18 +19,16 @@ from kettle.jobs import traceparent
 from kettle.runtime import Telemetry
 from kettle_services.schedd.claim_secrets import ClaimSecrets
 from kettle_services.schedd.domain.jobs import deferral
-from kettle_services.schedd.domain.jobs.orders import USER_VACATE_JOB
 from kettle_services.schedd.domain.jobs.policy import Verdict
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.shadows.start_delay import StartDelay
+from kettle_wire.codes import VacateCode
 from kettle_wire.commands.schedd import Attempt, ShadowOrders, ShadowSync
 from kettle_wire.commands.shadow import LOOK_AFTER, Assignment, LookAfter, Still, Stop
 from kettle_wire.jobs import JobId
 
 _log: Final = logging.getLogger(__name__)
 
-VACATED_BY_SCHEDD: Final = 1022
-JOB_REMOVED: Final = 1023
 MESSAGE_BYTES: Final = 3 * 1024 * 1024
 """Assignments in one message: well below what the bus takes, however large the job ads are."""
 
@@ -229,17 +227,21 @@ class ShadowDispatch:
         state = self._queue.jobs[job].job
         match state.status:
             case "held":
-                return Stop(job=job, attempt=state.attempt, code=VACATED_BY_SCHEDD, reason="the job was held")
+                return Stop(
+                    job=job, attempt=state.attempt, code=VacateCode.ScheddVacate, reason="the job was held"
+                )
             case "removed":
-                return Stop(job=job, attempt=state.attempt, code=JOB_REMOVED, reason="the job was removed")
+                return Stop(
+                    job=job, attempt=state.attempt, code=VacateCode.JobRemoved, reason="the job was removed"
+                )
             case "idle":
                 reason = "the job was held and released"
-                return Stop(job=job, attempt=state.attempt, code=VACATED_BY_SCHEDD, reason=reason)
+                return Stop(job=job, attempt=state.attempt, code=VacateCode.ScheddVacate, reason=reason)
             case _ if state.orders.vacating:
                 return Stop(
                     job=job,
                     attempt=state.attempt,
-                    code=USER_VACATE_JOB,
+                    code=VacateCode.UserVacateJob,
                     reason=state.orders.reason,
                     hard=state.orders.fast,
                 )

@@ -17,16 +17,12 @@ from kettle_services.shadow.attempts.submit_side import AttemptContext
 from kettle_services.shadow.chirp.requests import Chirping
 from kettle_services.shadow.connections.startd import OversizeError, StartdMessages
 from kettle_services.shadow.domain.transfer_checks import limit
-from kettle_services.shadow.file_transfer.input_files import TRANSFER_INPUT_ERROR, Source
-from kettle_services.shadow.file_transfer.output_files import (
-    OUTPUT_SIZE_EXCEEDED,
-    TRANSFER_OUTPUT_ERROR,
-    OutputError,
-    place,
-)
+from kettle_services.shadow.file_transfer.input_files import Source
+from kettle_services.shadow.file_transfer.output_files import OutputError, place
 from kettle_services.shadow.file_transfer.output_streaming import Streaming
 from kettle_services.shadow.file_transfer.queue import TransferTurn
 from kettle_services.shadow.spool.checkpoint_saving import Saving
+from kettle_wire.codes import HoldCode, RefusalCode, VacateCode
 from kettle_wire.commands import schedd
 from kettle_wire.commands.chirp import Chirped, Wish
 from kettle_wire.commands.schedd import AttemptReport, Began, Ended, Finished, Saved, Told, Used
@@ -47,12 +43,8 @@ from kettle_wire.worker_reports import (
 
 _log: Final = logging.getLogger(__name__)
 
-FAILED_TO_ACTIVATE: Final = 1006
-CLAIM_NOT_FOUND: Final = 1034
-JOB_SHADOW_MISMATCH: Final = 17
-FAILED_TO_CHECKPOINT: Final = 36
 NO_SUCH_FILE: Final = 2
-_ABOUT_THE_MESSAGE: Final = frozenset({"malformed", "too_large"})
+_ABOUT_THE_MESSAGE: Final = frozenset({RefusalCode.MALFORMED, RefusalCode.TOO_LARGE})
 """
 Refusals that every machine would repeat, because they are about what was said and not about who was asked.
 """
@@ -213,22 +205,22 @@ class AttemptFollower:
             job = self.assignment.job
             _log.exception("failed over job %s", job, extra={"attempt": self.assignment.attempt})
             reason = f"the shadow failed over this job: {type(error).__name__}: {error}"
-            return Ended(hold=True, code=JOB_SHADOW_MISMATCH, reason=reason)
+            return Ended(hold=True, code=HoldCode.JobShadowMismatch, reason=reason)
 
     async def _activate(self, worker: StartdMessages, activation: Activation) -> Ended | None:
         """Why it ended at once; None: it runs, or ran."""
         try:
             result = await worker.activate(activation)
         except OversizeError as error:
-            ended = Ended(hold=True, code=TRANSFER_INPUT_ERROR, reason=str(error))
+            ended = Ended(hold=True, code=HoldCode.TransferInputError, reason=str(error))
             return await self._unless_it_runs(worker, ended)
         except RefusedError as refusal:
             _log.warning("activation refused", extra={"job": str(activation.job), "cause": str(refusal)})
             hold = refusal.code in _ABOUT_THE_MESSAGE
-            code = JOB_SHADOW_MISMATCH if hold else FAILED_TO_ACTIVATE
+            code = HoldCode.JobShadowMismatch if hold else VacateCode.FailedToActivateClaim
             return await self._unless_it_runs(worker, Ended(hold=hold, code=code, reason=str(refusal)))
         if result.code:
-            lost = result.code == CLAIM_NOT_FOUND
+            lost = result.code == VacateCode.ActivationRefusedClaimNotFound
             return Ended(hold=False, code=result.code, reason=result.reason, claim_lost=lost)
         return None
 
@@ -259,7 +251,9 @@ class AttemptFollower:
                 continue
             if not result.code:
                 return None
-            return msgspec.structs.replace(ended, claim_lost=result.code == CLAIM_NOT_FOUND)
+            return msgspec.structs.replace(
+                ended, claim_lost=result.code == VacateCode.ActivationRefusedClaimNotFound
+            )
         return None
 
     async def _follow(self, worker: StartdMessages) -> None:
@@ -324,7 +318,7 @@ class AttemptFollower:
         if trouble:
             reason = _told(f"the job's checkpoint cannot be saved: {trouble}")
             await self._side.workers.deactivate(
-                self.assignment, FAILED_TO_CHECKPOINT, reason, hard=True, hold=True
+                self.assignment, HoldCode.FailedToCheckpoint, reason, hard=True, hold=True
             )
             return
         saved = Saved(number=made.number, at=made.at, usage=made.usage)
@@ -359,7 +353,7 @@ class AttemptFollower:
             reason = (
                 f"{_OUTPUT} the results of the job have {size >> 20} MiB together, more than {most >> 20} MiB"
             )
-            return self._held(reason, 0, exited, code=OUTPUT_SIZE_EXCEEDED)
+            return self._held(reason, 0, exited, code=HoldCode.MaxTransferOutputSizeExceeded)
         turn, output = TransferTurn(), exited.output
         try:
             turn.ask(given=False)
@@ -388,7 +382,9 @@ class AttemptFollower:
             core=str(destination(self.assignment.ad, exited.core) or "") if exited.core else "",
         )
 
-    def _held(self, reason: str, subcode: int, exited: Exited, *, code: int = TRANSFER_OUTPUT_ERROR) -> Ended:
+    def _held(
+        self, reason: str, subcode: int, exited: Exited, *, code: int = HoldCode.TransferOutputError
+    ) -> Ended:
         return Ended(hold=True, code=code, subcode=subcode, reason=reason, usage=exited.usage)
 
     def _begin(self, began: Began) -> None:

@@ -5,7 +5,6 @@ import errno
 import time
 from functools import partial
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
@@ -15,15 +14,14 @@ from kettle.transfer.submit_side_paths import STDERR, STDOUT, destination
 from kettle_services.shadow.attempts.dataflow import is_made, wants_to_be_skipped
 from kettle_services.shadow.attempts.submit_side import AttemptContext
 from kettle_services.shadow.domain.transfer_checks import check_inputs, check_outputs, stranger
-from kettle_services.shadow.file_transfer.input_files import TRANSFER_INPUT_ERROR, InputError, Source
-from kettle_services.shadow.file_transfer.output_files import TRANSFER_OUTPUT_ERROR, OutputError
+from kettle_services.shadow.file_transfer.input_files import InputError, Source
+from kettle_services.shadow.file_transfer.output_files import OutputError
 from kettle_services.shadow.files.access import FileAccess
 from kettle_wire.ads import Ad
+from kettle_wire.codes import HoldCode
 from kettle_wire.commands.schedd import Ended, Finished
 from kettle_wire.commands.shadow import Assignment
 from kettle_wire.commands.startd import Activation
-
-_FAILED_TO_ACCESS_ACCOUNT: Final = 23
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -38,7 +36,7 @@ async def prepare(
 ) -> Prepared | Ended | Finished:
     """Or why the attempt is over before it began."""
     if refusal := stranger(assignment.ad, side.account):
-        return Ended(hold=True, code=_FAILED_TO_ACCESS_ACCOUNT, reason=refusal)
+        return Ended(hold=True, code=HoldCode.FailedToAccessUserAccount, reason=refusal)
     if (senseless := _senseless(assignment.ad)) is not None:
         return senseless
     try:
@@ -51,7 +49,7 @@ async def prepare(
     except InputError as error:
         return Ended(hold=True, code=error.code, subcode=error.errno, reason=str(error))
     except OutputError as error:
-        return Ended(hold=True, code=TRANSFER_OUTPUT_ERROR, subcode=error.errno, reason=str(error))
+        return Ended(hold=True, code=HoldCode.TransferOutputError, subcode=error.errno, reason=str(error))
     activation = Activation(
         key=assignment.key,
         job=assignment.job,
@@ -88,7 +86,10 @@ def _refuse_outputs(ad: Ad, places: FileAccess) -> None:
 
 def _senseless(ad: Ad) -> Ended | None:
     """Why the lists of a job make no sense on any machine."""
-    checks = ((check_outputs, TRANSFER_OUTPUT_ERROR, "output"), (check_inputs, TRANSFER_INPUT_ERROR, "input"))
+    checks = (
+        (check_outputs, HoldCode.TransferOutputError, "output"),
+        (check_inputs, HoldCode.TransferInputError, "input"),
+    )
     for check, code, what in checks:
         try:
             check(ad)

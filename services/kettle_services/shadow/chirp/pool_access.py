@@ -10,6 +10,7 @@ import msgspec
 from kettle.bus.ports import Asks, BusError, RefusedError, Served
 from kettle.jobs.pool_access import wants_access
 from kettle.transfer.submit_side_paths import text
+from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.accounting import QUERY_HISTORY
 from kettle_wire.commands.collector import QUERY_ADS
 from kettle_wire.commands.questions import COMMAND, Command, Commanded
@@ -40,18 +41,19 @@ class Commanding:
     async def carry_out(self, command: Command, assignment: Assignment) -> Commanded:
         """The answer, or why there is none. Commands have ids, so a job may repeat what was not answered."""
         if refusal := _refusal(assignment):
-            return Commanded(code="denied", reason=refusal)
+            return Commanded(code=RefusalCode.DENIED, reason=refusal)
         try:
             body = await self._asked(command, assignment)
         except RefusedError as error:
             return Commanded(code=error.code, reason=str(error), retry_after=error.retry_after_ms)
         except msgspec.MsgspecError as error:
-            return Commanded(code="malformed", reason=f"{command.verb}: {error}")
+            return Commanded(code=RefusalCode.MALFORMED, reason=f"{command.verb}: {error}")
         except BusError as error:
-            return Commanded(code="unavailable", reason=str(error))
+            return Commanded(code=RefusalCode.UNAVAILABLE, reason=str(error))
         if len(body) > COMMAND:
             return Commanded(
-                code="too_large", reason=f"an answer of {len(body):,} bytes; a job gets at most {COMMAND:,}"
+                code=RefusalCode.TOO_LARGE,
+                reason=f"an answer of {len(body):,} bytes; a job gets at most {COMMAND:,}",
             )
         return Commanded(body=body)
 
@@ -66,7 +68,9 @@ class Commanding:
             return _encode(await own.handler(own.endpoint.decode_request(command.body), owner))
         endpoint = _PUBLIC.get((command.role, command.verb))
         if endpoint is None:
-            raise RefusedError("denied", f"a running job may not ask for {command.role}.{command.verb}")
+            raise RefusedError(
+                RefusalCode.DENIED, f"a running job may not ask for {command.role}.{command.verb}"
+            )
         said = endpoint.decode_request(command.body)
         return _encode(await self._bus.call(endpoint, command.name, said, deadline=_DEADLINE_S))
 

@@ -8,11 +8,9 @@ from typing import Final, TypeVar
 
 from kettle.bus.ports import BusError, RefusedError
 from kettle_services.shadow.settings import ShadowSettings
+from kettle_wire.codes import NOT_NOW
 
 _log: Final = logging.getLogger(__name__)
-
-_NOT_NOW: Final = frozenset({"busy", "unavailable"})
-"""Refusals of whoever may answer the same question later, or whose successor will."""
 
 T = TypeVar("T")
 
@@ -40,7 +38,7 @@ class Peer:
             try:
                 return await self._unless_back(question)
             except RefusedError as refusal:
-                if refusal.code not in _NOT_NOW:
+                if refusal.code not in NOT_NOW:
                     raise
                 _log.info("busy: %s", what, extra={"cause": str(refusal)})
             except BusError as error:

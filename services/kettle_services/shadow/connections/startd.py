@@ -14,6 +14,7 @@ import msgspec
 from kettle.bus.ports import Asks, BusError, RefusedError
 from kettle_services.shadow.connections.retry import Peer
 from kettle_services.shadow.settings import ShadowSettings
+from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.startd import (
     ACTIVATE,
     CONFIRM,
@@ -165,7 +166,7 @@ class StartdMessages:
             deserted.cancel()
         if reply is not None and len(reply.results) != len(batch):
             raise RefusedError(
-                "malformed",
+                RefusalCode.MALFORMED,
                 f"{self._startd} answered {len(reply.results)} activations where {len(batch)} were asked for",
             )
         return reply

@@ -27,10 +27,9 @@ from kettle.transfer.submit_side_paths import Wanted, excluded, inputs
 from kettle_services.shadow.domain.transfer_checks import limit
 from kettle_services.shadow.files.access import FileAccess
 from kettle_wire.ads import Ad
+from kettle_wire.codes import HoldCode
 from kettle_wire.commands.startd import InputFile
 
-TRANSFER_INPUT_ERROR: Final = 13
-INPUT_SIZE_EXCEEDED: Final = 32
 MAX_FILES: Final = 10_000
 """Files and directories of one job."""
 _EXECUTABLE: Final = 0o755
@@ -49,7 +48,9 @@ class InputError(Exception):
     An input file cannot be read; `code` is the HoldReasonCode, `errno` says why as far as the system said.
     """
 
-    def __init__(self, path: Path, why: str, *, errno: int = 0, code: int = TRANSFER_INPUT_ERROR) -> None:
+    def __init__(
+        self, path: Path, why: str, *, errno: int = 0, code: int = HoldCode.TransferInputError
+    ) -> None:
         super().__init__(
             f"Transfer input files failure at the access point: reading {path} failed: {why or 'unknown error'}"
         )
@@ -220,7 +221,7 @@ class _Reading:
         if self._bytes > self._limits.total:
             mib = self._limits.total >> 20
             why = f"the input files of the job have more than {mib} MiB together"
-            raise InputError(path, why, code=INPUT_SIZE_EXCEEDED)
+            raise InputError(path, why, code=HoldCode.MaxTransferInputSizeExceeded)
 
     def _source(self, path: Path, name: str, wanted: Wanted) -> Source:
         if not is_inside(name):

@@ -13,8 +13,6 @@ from kettle_services.shadow.files.access import FileAccess
 from kettle_wire.ads import Ad
 from kettle_wire.worker_reports import OutputFile
 
-TRANSFER_OUTPUT_ERROR: Final = 12
-OUTPUT_SIZE_EXCEEDED: Final = 33
 PIECE: Final = 512 * 1024
 _DRAFT: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 _DEVICE: Final = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC

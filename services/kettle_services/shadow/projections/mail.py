@@ -15,6 +15,7 @@ from kettle.jobs import apply, ended, job_ads
 from kettle.jobs.ad import LATER
 from kettle.transfer.file_lists import items
 from kettle_wire.ads import Ad, Expr, Scalar
+from kettle_wire.codes import HoldCode
 from kettle_wire.event_expansion import expanded
 from kettle_wire.events import (
     ClusterSubmitted,
@@ -32,8 +33,6 @@ from kettle_wire.jobs import JobId
 
 ALWAYS, COMPLETE, ERROR, START = 1, 2, 3, 4
 """JobNotification."""
-_BY_OWNER: Final = 1
-"""HoldReasonCode of a hold that its owner asked for: he knows."""
 _USED: Final = (
     ("RemoteWallClockTime", "seconds on machines, all attempts together"),
     ("CumulativeRemoteUserCpu", "seconds of user CPU time"),
@@ -179,7 +178,7 @@ def _told(ad: Ad, event: Event) -> str:
     match event:
         case JobStarted() if wish == START:
             return f"has started on {ad.get('RemoteHost', 'a machine')}"
-        case JobHeld(code=code, reason=reason) if wish in {ALWAYS, ERROR} and code != _BY_OWNER:
+        case JobHeld(code=code, reason=reason) if wish in {ALWAYS, ERROR} and code != HoldCode.UserRequest:
             return f"is held: {reason}"
         case JobCompleted(exit_signal=int(signal)) if wish in {ALWAYS, COMPLETE, ERROR}:
             return f"was killed by signal {signal}"

@@ -9,12 +9,11 @@ from kettle.bus.ports import RefusedError
 from kettle_services.shadow.domain.transfer_checks import check_checkpoint, limit
 from kettle_services.shadow.file_transfer.output_files import Fetch
 from kettle_services.shadow.spool.checkpoints import Spool
+from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.shadow import Assignment
 from kettle_wire.worker_reports import Checkpointed, OutputFile
 
 _log: Final = logging.getLogger(__name__)
-_UNREADABLE: Final = "unreadable"
-"""What a worker says of a file that it knows and cannot read: no repeat would change it."""
 
 
 class Saving:
@@ -49,7 +48,7 @@ class Saving:
         except OSError as error:
             return error.strerror or str(error)
         except RefusedError as refusal:
-            if refusal.code != _UNREADABLE:
+            if refusal.code != RefusalCode.UNREADABLE:
                 raise
             return str(refusal)
         except ValueError as error:  # not what the worker announced, which no repeat would change

@@ -28,6 +28,7 @@ from kettle.transfer.spooled_jobs import LOG
 from kettle.transfer.submit_side_paths import Wanted
 from kettle_services.shadow.file_transfer.input_files import MAX_FILES
 from kettle_services.shadow.files.access import FileAccess
+from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.spooling import Part, SpooledResult, SpooledResults
 from kettle_wire.jobs import JobId
 from kettle_wire.spooling import Manifest, Procs, Share, SpooledFile
@@ -95,9 +96,9 @@ class SpooledFiles:
 
     def _keep(self, path: Path, part: Part) -> int:
         if part.size > max(self._most, MANIFEST_BYTES):
-            raise SpoolError("too_large", _too_large(self._most))
+            raise SpoolError(RefusalCode.TOO_LARGE, _too_large(self._most))
         if part.offset + len(part.data) > part.size:
-            raise SpoolError("malformed", "a file has more bytes than its size says")
+            raise SpoolError(RefusalCode.MALFORMED, "a file has more bytes than its size says")
         if (size := _size(path)) is not None:
             return size
         draft = path.with_name(f"{path.name}.part")
@@ -117,7 +118,7 @@ class SpooledFiles:
                 if total.hexdigest() != path.name:
                     draft.unlink()
                     raise SpoolError(
-                        "changed", "a file is not what it was when it was announced: send it anew"
+                        RefusalCode.CHANGED, "a file is not what it was when it was announced: send it anew"
                     )
                 os.fsync(fd)
                 draft.rename(path)
@@ -144,11 +145,13 @@ class SpooledFiles:
         if size is None:
             return [manifest], []
         if size > MANIFEST_BYTES:
-            raise SpoolError("too_large", f"the list of files has more than {MANIFEST_BYTES >> 20} MiB")
+            raise SpoolError(
+                RefusalCode.TOO_LARGE, f"the list of files has more than {MANIFEST_BYTES >> 20} MiB"
+            )
         try:
             said = msgspec.msgpack.decode((place / "objects" / manifest).read_bytes(), type=Manifest)
         except msgspec.MsgspecError as error:
-            raise SpoolError("malformed", f"the list of files makes no sense: {error}") from error
+            raise SpoolError(RefusalCode.MALFORMED, f"the list of files makes no sense: {error}") from error
         for files in said.lists:
             self._check(files)
         if missing := _missing(place / "objects", said):
@@ -160,14 +163,15 @@ class SpooledFiles:
 
     def _check(self, files: list[SpooledFile]) -> None:
         if len(files) > MAX_FILES:
-            raise SpoolError("too_large", f"a job has more than {MAX_FILES} input files")
+            raise SpoolError(RefusalCode.TOO_LARGE, f"a job has more than {MAX_FILES} input files")
         if sum(file.size for file in files) > self._most:
-            raise SpoolError("too_large", _too_large(self._most))
+            raise SpoolError(RefusalCode.TOO_LARGE, _too_large(self._most))
         if len({file.name for file in files}) != len(files) or not all(
             is_inside(file.name) for file in files
         ):
             raise SpoolError(
-                "malformed", "the names of a job's input files lead out of its sandbox, or are the same"
+                RefusalCode.MALFORMED,
+                "the names of a job's input files lead out of its sandbox, or are the same",
             )
 
     def _remember(self, cluster: int, said: Manifest, shares: list[Share]) -> None:
@@ -249,7 +253,7 @@ class SpooledFiles:
         Bytes of a result, or of a job event log.  Raises SpoolError for a name that is none of theirs; OSError.
         """
         if not (LOG.fullmatch(name) if log else is_inside(name)):
-            raise SpoolError("not_found", f"job {job} has no such result")
+            raise SpoolError(RefusalCode.NOT_FOUND, f"job {job} has no such result")
         fd = _open(self._cluster(job.cluster) if log else self.directory(job), name)
         try:
             return os.pread(fd, length, offset)
@@ -323,7 +327,9 @@ def _missing(objects: Path, said: Manifest) -> list[str]:
                 continue
             there[file.sha256] = size
         if there[file.sha256] != file.size:
-            raise SpoolError("malformed", "the size of a file is not the one that the list of files says")
+            raise SpoolError(
+                RefusalCode.MALFORMED, "the size of a file is not the one that the list of files says"
+            )
     return list(missing)[:_MISSING]
 
 
@@ -331,7 +337,7 @@ def _among(said: Manifest, waiting: Sequence[Procs]) -> Iterator[Share]:
     """The shares of a manifest, as far as their jobs wait.  Raises SpoolError."""
     for share in said.shares:
         if share.files >= len(said.lists):
-            raise SpoolError("malformed", "a job has a list of files that is not there")
+            raise SpoolError(RefusalCode.MALFORMED, "a job has a list of files that is not there")
         first, end = share.jobs.first, share.jobs.first + share.jobs.count
         for procs in waiting:
             low, high = max(first, procs.first), min(end, procs.first + procs.count)

@@ -18,6 +18,7 @@ import msgspec
 from kettle.bus.ports import Bus, BusError, RefusedError, Served
 from kettle_services.shadow.settings import ShadowSettings
 from kettle_services.shadow.spool.job_files import SpooledFiles, SpoolError
+from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.schedd import (
     FIND_SPOOL,
     RELEASE_SPOOLED,
@@ -160,7 +161,9 @@ class Spooling:
     async def _ask(self, cluster: int, caller: Identity, *, waiting: bool = False) -> SpoolFound:
         """Raises RefusedError: the caller may not have to do with the cluster, or nobody knows."""
         if caller.kind != "user":
-            raise RefusedError("denied", f"{caller.name} is a service of the pool; only people own jobs")
+            raise RefusedError(
+                RefusalCode.DENIED, f"{caller.name} is a service of the pool; only people own jobs"
+            )
         return await self._call(FIND_SPOOL, FindSpool(cluster=cluster, person=caller.name, waiting=waiting))
 
     async def _call(self, endpoint: Endpoint[Req, Rep], request: Req) -> Rep:
@@ -171,7 +174,7 @@ class Spooling:
             raise
         except BusError as error:
             raise RefusedError(
-                "unavailable", f"the schedd does not answer: {error}", retry_after_ms=_AGAIN_MS
+                RefusalCode.UNAVAILABLE, f"the schedd does not answer: {error}", retry_after_ms=_AGAIN_MS
             ) from error
 
     @asynccontextmanager
@@ -192,9 +195,13 @@ class Spooling:
         except SpoolError as error:
             raise RefusedError(error.code, str(error)) from error
         except FileNotFoundError as error:
-            raise RefusedError("not_found", "there is no such file in the spool (any more)") from error
+            raise RefusedError(
+                RefusalCode.NOT_FOUND, "there is no such file in the spool (any more)"
+            ) from error
         except OSError as error:
-            raise RefusedError("spool", f"the spool of the access point: {error.strerror}") from error
+            raise RefusedError(
+                RefusalCode.SPOOL, f"the spool of the access point: {error.strerror}"
+            ) from error
 
 
 def _some(found: list[Any], after: Any) -> list[Any]:

@@ -10,6 +10,7 @@ from kettle_services.simulator.domain.period import Period
 from kettle_services.simulator.domain.schedd import Schedd
 from kettle_services.simulator.domain.startds import Startds
 from kettle_services.simulator.domain.submitter_sums import Tally
+from kettle_wire.codes import VacateCode
 from kettle_wire.commands.schedd import MatchedSlot
 from kettle_wire.events import (
     ClaimEnded,
@@ -24,8 +25,6 @@ from kettle_wire.events import (
 )
 from kettle_wire.jobs import JobId
 
-USER_VACATE, RECONNECT_FAILED, PREEMPTED, JOB_REMOVED = 1004, 1008, 1019, 1023
-"""VacateReasonCodes UserVacateJob, ReconnectFailed, StartdPreemptingClaimUserPrio and JobRemoved."""
 _LEASE: Final = 1200.0
 _ALLOWED: Final[Mapping[type[Event], tuple[str, ...]]] = {
     JobHeld: ("idle", "running"),
@@ -85,11 +84,11 @@ class Running:
                 granted.slot, granted.slot_ad, claim=claim, submitter=granted.submitter, schedd=schedd.name
             )
             if not there:
-                self.lose(shard, claim, RECONNECT_FAILED, "its machine was not there")
+                self.lose(shard, claim, VacateCode.ReconnectFailed, "its machine was not there")
             elif held.job is None:
                 self._reuse(shard, claim)
             elif queue.jobs[held.job].job.status != "running":
-                self.lose(shard, claim, USER_VACATE, "it was about to end")
+                self.lose(shard, claim, VacateCode.UserVacateJob, "it was about to end")
             else:
                 stream = job_stream(held.job)
                 self._goes_on(shard, claim, held.job, self._period.works[shard].began.get(stream, held.at))
@@ -118,7 +117,7 @@ class Running:
         submitter, claim = queue.submitter(job), entry.job.claim
         self._record(shard, job_stream(job), event)
         if claim:
-            code = JOB_REMOVED if isinstance(event, JobRemoved) else USER_VACATE
+            code = VacateCode.JobRemoved if isinstance(event, JobRemoved) else VacateCode.UserVacateJob
             self._vacate(shard, job, code, event.reason)
             self._reuse(shard, claim)
         self.undefer(shard)
@@ -152,7 +151,7 @@ class Running:
         for name in [match.slot, *(part.slot for part in match.also)]:
             if (claim := self._startds.holder(name)) is not None:
                 slot = self._startds.whole(claim)
-                self.lost(claim, PREEMPTED, "the pool prefers another")
+                self.lost(claim, VacateCode.StartdPreemptingClaimUserPrio, "the pool prefers another")
         for _ in range(match.count):
             job = schedd.queue.next_job(match.submitter, match.autocluster)
             if job is None or not self._claim(shard, slot, job, match):

@@ -17,12 +17,13 @@ from kettle_services.negotiator.domain.pool import Pool
 from kettle_services.negotiator.domain.principals import fold_into
 from kettle_services.negotiator.domain.rejections import Unasked
 from kettle_services.schedd.domain.queue.fold import job_of_stream
-from kettle_services.simulator.domain.claims import RECONNECT_FAILED, Running
+from kettle_services.simulator.domain.claims import Running
 from kettle_services.simulator.domain.clock import CHARGES, COMES, CYCLE, US, Clock
 from kettle_services.simulator.domain.period import Happening, Period
 from kettle_services.simulator.domain.pool_rules import PoolRules
 from kettle_services.simulator.domain.startds import Startds
 from kettle_services.simulator.domain.submitter_sums import Tally
+from kettle_wire.codes import VacateCode
 from kettle_wire.events import (
     ClusterSubmitted,
     FactoryChanged,
@@ -136,7 +137,7 @@ class Simulation:
                 self._stir()
             case MachineLeft(machine=machine):
                 for claim in self.startds.claims_on(machine):
-                    self.running.lost(claim, RECONNECT_FAILED, "its machine is gone")
+                    self.running.lost(claim, VacateCode.ReconnectFailed, "its machine is gone")
                 self.startds.leave(machine)
             case PrincipalSet() | PrincipalReset() | PrincipalDeleted():
                 self._administered(one.event)

@@ -11,6 +11,7 @@ from typing import Final
 from kettle.bus.ports import Bus, BusError, RefusedError
 from kettle.execution.attempts.job_spec import AttemptId
 from kettle.execution.attempts.messages import Question, Reply, Unanswered
+from kettle_wire.codes import NOT_NOW, RefusalCode
 from kettle_wire.commands.questions import Answer, Ask
 from kettle_wire.commands.shadow import ANSWER
 from kettle_wire.commands.startd import ClaimKey
@@ -20,7 +21,7 @@ _DEADLINE_S: Final = 30.0
 _PATIENCE_S: Final = 15.0
 """How long a shadow may not know the job: it may just have been restarted, or have too much in hand."""
 _PAUSE_S: Final = 0.5
-_PASSING: Final = frozenset({"busy", "not_found", "stopping", "unavailable"})
+_PASSING: Final = NOT_NOW | {RefusalCode.NOT_FOUND}
 """Refusals that another try may change: a shadow that starts anew does not know its jobs at once."""
 _MOST_WAITING: Final = 64
 """Questions of one job; its starter has fewer in hand."""

@@ -5,10 +5,9 @@ from typing import Final
 
 import msgspec
 
+from kettle_wire.codes import HoldCode
 from kettle_wire.worker_reports import Checkpointed, Exited, Failed, Report, Trouble
 
-TRANSFER_OUTPUT_ERROR: Final = 12
-FAILED_TO_CHECKPOINT: Final = 36
 _TOO_LARGE: Final = "the report of this attempt has"
 _REASON_CHARS: Final = 1000
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -46,7 +45,7 @@ def shortened(report: Report, size: int) -> Report | None:
     match body:
         case Checkpointed(outputs=[_, *_] as outputs):
             trouble = Trouble(
-                code=FAILED_TO_CHECKPOINT, reason=f"{reason}: the checkpoint has {len(outputs)} files"
+                code=HoldCode.FailedToCheckpoint, reason=f"{reason}: the checkpoint has {len(outputs)} files"
             )
             body = msgspec.structs.replace(body, outputs=[], trouble=trouble)
             return msgspec.structs.replace(report, body=body)
@@ -58,5 +57,5 @@ def shortened(report: Report, size: int) -> Report | None:
             reason = f"{reason}: code {code}, {why[:_REASON_CHARS]}"
         case _:
             return None
-    failed = Failed(hold=True, code=TRANSFER_OUTPUT_ERROR, reason=reason, usage=body.usage)
+    failed = Failed(hold=True, code=HoldCode.TransferOutputError, reason=reason, usage=body.usage)
     return msgspec.structs.replace(report, body=failed)

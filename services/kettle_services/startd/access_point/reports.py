@@ -18,6 +18,7 @@ from kettle.execution.attempts.job_spec import AttemptId, StoredReport
 from kettle.execution.sandbox.directory import remove_tree
 from kettle_services.startd.access_point.report_batches import cut, encoded, shortened
 from kettle_services.startd.domain.report_pacing import ReportPacing
+from kettle_wire.codes import RefusalCode, VacateCode
 from kettle_wire.jobs import JobId
 from kettle_wire.subjects import Subjects
 from kettle_wire.worker_reports import Exited, Failed, Report, ReportKey
@@ -242,7 +243,7 @@ class ReportDelivery:
                     joined = True
                 await self._bus.append(subject, message, deadline=_APPEND_DEADLINE_S)
             except BusError as error:
-                if isinstance(error, RefusedError) and error.code == "too_large":
+                if isinstance(error, RefusedError) and error.code == RefusalCode.TOO_LARGE:
                     if len(batch) == 1:
                         self._shorten(schedd, box, len(message))
                     alone = True
@@ -305,7 +306,11 @@ class ReportDelivery:
 
 def _lost(stored: StoredReport) -> StoredReport:
     report = stored.report
-    failed = Failed(hold=False, code=1024, reason="the output files were lost before they could be fetched")
+    failed = Failed(
+        hold=False,
+        code=VacateCode.ScratchDirError,
+        reason="the output files were lost before they could be fetched",
+    )
     again = msgspec.structs.replace(report, sequence=report.sequence + 1, body=failed)
     return msgspec.structs.replace(stored, report=again, sandbox=False)
 

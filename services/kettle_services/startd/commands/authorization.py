@@ -8,6 +8,7 @@ names, a schedd, a submitter, a claim, has to be its own.
 from collections.abc import Iterable
 
 from kettle.bus.ports import RefusedError
+from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.startd import Activate, Alive, Confirm, RequestClaims
 from kettle_wire.flocking import domain_of, is_claim_of, is_guest
 from kettle_wire.identity import Identity
@@ -17,7 +18,7 @@ def only(role: str, caller: Identity) -> None:
     """Refuse everybody but the daemons of one role, and visitors."""
     if caller.kind == "visitor" or (caller.kind == "daemon" and caller.name == role):
         return
-    raise RefusedError("denied", f"only a {role} may say this, not {caller.name}")
+    raise RefusedError(RefusalCode.DENIED, f"only a {role} may say this, not {caller.name}")
 
 
 def may_request(command: RequestClaims, caller: Identity) -> None:
@@ -29,7 +30,7 @@ def may_request(command: RequestClaims, caller: Identity) -> None:
     _own_claims((key.claim for key in command.claims), caller)
     if not is_guest(command.submitter, caller.name):
         raise RefusedError(
-            "denied",
+            RefusalCode.DENIED,
             f"{caller.name} asks for users of its own, name@{domain_of(caller.name)}, not for {command.submitter}",
         )
 
@@ -49,7 +50,9 @@ def may_activate(command: Activate, caller: Identity) -> None:
     _own_claims((report.claim for report in command.recorded), caller)
     for activation in command.activations:
         if activation.shadow != caller.name:
-            raise RefusedError("denied", f"{caller.name} is its own shadow; {activation.shadow} is not")
+            raise RefusedError(
+                RefusalCode.DENIED, f"{caller.name} is its own shadow; {activation.shadow} is not"
+            )
 
 
 def may_confirm(command: Confirm, caller: Identity) -> None:
@@ -61,10 +64,10 @@ def may_confirm(command: Confirm, caller: Identity) -> None:
 
 def _own_schedd(schedd: str, caller: Identity) -> None:
     if schedd != caller.name:
-        raise RefusedError("denied", f"{caller.name} speaks for itself, not for {schedd}")
+        raise RefusedError(RefusalCode.DENIED, f"{caller.name} speaks for itself, not for {schedd}")
 
 
 def _own_claims(claims: Iterable[str], caller: Identity) -> None:
     for claim in claims:
         if not is_claim_of(claim, caller.name):
-            raise RefusedError("denied", f"the claim {claim} is none of {caller.name}'s")
+            raise RefusedError(RefusalCode.DENIED, f"the claim {claim} is none of {caller.name}'s")

@@ -23,6 +23,7 @@ from kettle_services.startd.domain.state.changes import AttemptAccepted
 from kettle_services.startd.domain.state.claim import DrainInForce as Wish
 from kettle_services.startd.startd import Startd, moment
 from kettle_services.startd.state.recorder import NotRecordedError
+from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.startd import (
     ACTIVATE,
     ALIVE,
@@ -163,7 +164,7 @@ class Handlers:
         try:
             self._startd.overseer.drain(wish, command.check)
         except DrainRefused as refusal:
-            raise RefusedError("refused", str(refusal)) from refusal
+            raise RefusedError(RefusalCode.REFUSED, str(refusal)) from refusal
         _log.info("draining", extra={"by": caller.name, "speed": command.speed, "request": command.id})
         return Done()
 
@@ -173,14 +174,14 @@ class Handlers:
         try:
             self._startd.overseer.cancel(command.request)
         except DrainRefused as refusal:
-            raise RefusedError("refused", str(refusal)) from refusal
+            raise RefusedError(RefusalCode.REFUSED, str(refusal)) from refusal
         _log.info("draining is cancelled", extra={"by": caller.name})
         return Done()
 
     def _only_administrators(self, caller: Identity) -> None:
         if caller.kind != "user" or caller.name not in self._administrators:
             raise RefusedError(
-                "denied",
+                RefusalCode.DENIED,
                 f"{caller.name} is no administrator of {self._machine.facts.name}: "
                 "see administrators in the table [startd] of its settings",
             )
@@ -197,13 +198,15 @@ class Handlers:
         wanted = (command.key.claim, command.job, command.attempt, command.key.secret, command.name)
         path = self._startd.reporter.output(*wanted) or self._startd.checkpoints.output(*wanted)
         if path is None:
-            raise RefusedError("not_found", f"no output {command.name} of that attempt waits here for you")
+            raise RefusedError(
+                RefusalCode.NOT_FOUND, f"no output {command.name} of that attempt waits here for you"
+            )
         try:
             return Piece(
                 await asyncio.to_thread(_read, str(path), command.name, command.offset, command.length)
             )
         except OSError as error:
-            raise RefusedError("unreadable", f"{command.name}: {error.strerror}") from error
+            raise RefusedError(RefusalCode.UNREADABLE, f"{command.name}: {error.strerror}") from error
 
 
 def _read(path: str, name: str, offset: int, length: int) -> bytes:
@@ -212,7 +215,7 @@ def _read(path: str, name: str, offset: int, length: int) -> bytes:
     """
     inside = os.path.realpath(path.removesuffix(name))
     if offset < 0 or os.path.realpath(path) != f"{inside}/{name}":
-        raise RefusedError("unreadable", f"{name} leads out of the sandbox")
+        raise RefusedError(RefusalCode.UNREADABLE, f"{name} leads out of the sandbox")
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         return os.pread(fd, max(0, min(length, _PIECE_BYTES)), offset)
@@ -225,4 +228,4 @@ def _expression(name: str, text: str) -> None:
         if text:
             parse(text)
     except ClassAdParseError as error:
-        raise RefusedError("malformed", f"{name}: {error}") from error
+        raise RefusedError(RefusalCode.MALFORMED, f"{name}: {error}") from error

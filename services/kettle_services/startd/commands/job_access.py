@@ -13,6 +13,7 @@ from kettle.bus.ports import RefusedError, Served
 from kettle.execution.attempts.job_spec import AttemptId
 from kettle.execution.attempts.messages import Answer
 from kettle_services.startd.startd import Startd
+from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.access import (
     CLOSE_SESSION,
     EXCHANGE,
@@ -75,7 +76,9 @@ class JobAccess:
     async def _ask(self, attempt: AttemptId, verb: str, body: bytes, person: str) -> Answer:
         if self._asked[person] >= _MOST_ASKED:
             raise RefusedError(
-                "busy", f"{person} has {_MOST_ASKED} questions in hand here already", retry_after_ms=_BUSY_MS
+                RefusalCode.BUSY,
+                f"{person} has {_MOST_ASKED} questions in hand here already",
+                retry_after_ms=_BUSY_MS,
             )
         self._asked[person] += 1
         try:
@@ -83,7 +86,7 @@ class JobAccess:
                 answer = await self._startd.ask(attempt, verb, body)
         except TimeoutError as error:
             raise RefusedError(
-                "unavailable", f"the starter of job {attempt.job} does not answer now"
+                RefusalCode.UNAVAILABLE, f"the starter of job {attempt.job} does not answer now"
             ) from error
         finally:
             self._asked[person] -= 1
@@ -93,7 +96,7 @@ class JobAccess:
             raise _gone(attempt)
         if answer.code:
             raise RefusedError(
-                answer.code, answer.reason, retry_after_ms=_BUSY_MS if answer.code == "busy" else 0
+                answer.code, answer.reason, retry_after_ms=_BUSY_MS if answer.code == RefusalCode.BUSY else 0
             )
         return answer
 
@@ -111,11 +114,11 @@ class JobAccess:
             attempt=access.attempt,
             person=caller.name,
         ):
-            raise RefusedError("denied", f"{caller.name} may not look into job {access.job}")
+            raise RefusedError(RefusalCode.DENIED, f"{caller.name} may not look into job {access.job}")
         return attempt
 
 
 def _gone(attempt: AttemptId) -> RefusedError:
     return RefusedError(
-        "not_running", f"run {attempt.attempt} of job {attempt.job} is over, or has not begun"
+        RefusalCode.NOT_RUNNING, f"run {attempt.attempt} of job {attempt.job} is over, or has not begun"
     )

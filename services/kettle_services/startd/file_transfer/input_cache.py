@@ -21,7 +21,6 @@ from kettle_services.startd.file_transfer.input_download import Fetcher, InputEr
 from kettle_wire.ads import Ad
 from kettle_wire.commands.startd import Activation, InputFile
 
-TRANSFER_INPUT_ERROR: Final = 13
 _PIECE: Final = 1 << 20
 _RETRY_S: Final = 0.2
 _LAST_RETRY_S: Final = 5.0

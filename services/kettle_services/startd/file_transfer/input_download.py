@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from kettle.bus.ports import Bus, BusError, RefusedError
+from kettle_wire.codes import NOT_NOW, RefusalCode
 from kettle_wire.commands.shadow import FETCH_INPUT, OFFER_INPUT, FetchInput, OfferInput
 from kettle_wire.commands.startd import Activation, InputFile
 from kettle_wire.subjects import Subjects
@@ -25,7 +26,6 @@ WINDOW: Final = 8
 """Pieces that are asked for at once."""
 _LARGE: Final = 1 << 20
 """Smaller files are not looked for in the object store."""
-_NOT_NOW: Final = frozenset({"busy", "unavailable"})
 _PIECE_DEADLINE_S: Final = 10.0
 _RETRY_S: Final = 0.2
 _LAST_RETRY_S: Final = 5.0
@@ -111,7 +111,7 @@ class Fetcher:
                 OFFER_INPUT, activation.shadow, question, deadline=_PIECE_DEADLINE_S
             )
         except RefusedError as refusal:
-            if refusal.code in _NOT_NOW:
+            if refusal.code in NOT_NOW:
                 raise NotYetError(file.name, str(refusal)) from refusal
             return 0
         except BusError:
@@ -159,10 +159,10 @@ class Fetcher:
             except RefusedError as refusal:
                 # A shadow that was restarted learns of its jobs again; nothing else makes an unknown file known.
                 # One that has too much in hand, or lets others go first, gives no answer: it is asked until it does.
-                unknown = refusal.code == "not_found" and loop.time() <= until
-                if refusal.code in _NOT_NOW and not part.offset:
+                unknown = refusal.code == RefusalCode.NOT_FOUND and loop.time() <= until
+                if refusal.code in NOT_NOW and not part.offset:
                     raise NotYetError(file.name, str(refusal)) from refusal
-                if not unknown and refusal.code not in _NOT_NOW:
+                if not unknown and refusal.code not in NOT_NOW:
                     raise InputError(file.name, str(refusal)) from refusal
             except BusError as error:
                 _log.info("input waits", extra={"file": file.name, "cause": str(error)})

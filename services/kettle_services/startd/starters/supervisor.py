@@ -35,6 +35,7 @@ from kettle_services.startd.domain.state.claim import RunningAttempt, StopOrder
 from kettle_services.startd.starters.attempt import AttemptListener, SupervisedAttempt
 from kettle_services.startd.starters.connection import StarterConnection
 from kettle_services.startd.starters.pool import StarterPool
+from kettle_wire.codes import RefusalCode, VacateCode
 
 _log: Final = logging.getLogger(__name__)
 
@@ -144,11 +145,15 @@ class StarterSupervisor:
             return None
         if not supervised.visits:
             return Answer(
-                0, code="refused", reason="the job was started by an earlier version, which cannot tell"
+                0,
+                code=RefusalCode.REFUSED,
+                reason="the job was started by an earlier version, which cannot tell",
             )
         if len(supervised.asked) >= _MOST_ASKED or supervised.channel.clogged:
             return Answer(
-                0, code="busy", reason="the job's starter has too many questions in hand; try again later"
+                0,
+                code=RefusalCode.BUSY,
+                reason="the job's starter has too many questions in hand; try again later",
             )
         self._questions += 1
         number = self._questions
@@ -222,7 +227,7 @@ class StarterSupervisor:
         supervised = self._supervised.get(message.id) if isinstance(message, Hello) else None
         if supervised is None:
             # Of an attempt that is over in our journal, or never was: it may end, and say so on disk.
-            channel.send(End(1009, "the startd knows no such attempt", hard=True))
+            channel.send(End(VacateCode.ClaimDeactivated, "the startd knows no such attempt", hard=True))
             self._strangers.add(channel)
             channel.redirect(self._hear_stranger, self._strangers.discard)
             return

@@ -13,12 +13,12 @@ from kettle.execution.job_environment.quoting import split_arguments_v1, split_a
 from kettle.execution.job_environment.variables import job_environment
 from kettle.execution.processes.launch import Program
 from kettle.execution.sandbox.output_files import STDERR, STDOUT
+from kettle_wire.codes import HoldCode
 
 if TYPE_CHECKING:
     from kettle.execution.containers.job_container import Contained
     from kettle.execution.containers.request import Request
 
-IWD_ERROR: Final = 14
 _CONTAINER: Final = ("ContainerImage", "DockerImage", "WantContainer", "WantDocker")
 
 
@@ -32,7 +32,9 @@ def container_of(spec: JobSpec, job: JobAd, sandbox: str) -> "tuple[Request, Con
     if not any(job.given(name) for name in _CONTAINER) and not (spec.containers and spec.containers.always):
         return None
     if not job.transfers:
-        raise ContainerError("a container does not see the file system that the job shares", code=IWD_ERROR)
+        raise ContainerError(
+            "a container does not see the file system that the job shares", code=HoldCode.IwdError
+        )
     # Only now: most jobs want none, and a starter pays for every page.
     from kettle.execution.containers.job_container import Contained
     from kettle.execution.containers.request import container_request

@@ -23,10 +23,9 @@ from kettle.transfer.checkpoint_manifest import (
 )
 from kettle.transfer.plugin import Move
 from kettle_services.starter.file_transfer.plugin_process import TransferError
+from kettle_wire.codes import HoldCode
 from kettle_wire.worker_reports import OutputFile
 
-FAILED_TO_CHECKPOINT: Final = 36
-_INPUT_ERROR: Final = 13
 _ROOM: Final = 32 * 1024
 
 
@@ -71,7 +70,9 @@ class Remote:
             where, text = self._read(WHERE), self._read(name)
             names = list(dict.fromkeys(entry.name for entry in read(text)[0]))
         except ValueError as error:
-            raise TransferError(str(error), hold=True, code=_INPUT_ERROR, subcode=errno.EBADMSG) from error
+            raise TransferError(
+                str(error), hold=True, code=HoldCode.TransferInputError, subcode=errno.EBADMSG
+            ) from error
         moves = [Move(url(where, each), f"{self._sandbox.path}/{each}") for each in names]
         if moves:
             self._carry(moves, upload=False, manifest=f"{self._sandbox.path}/{name}", place=where)
@@ -92,13 +93,13 @@ class Remote:
             self._carry(results.uploads, upload=True, manifest=path, place=where)
         except TransferError as error:
             why = f"the job's checkpoint cannot be saved: {error}"
-            code = FAILED_TO_CHECKPOINT if error.hold else error.code
+            code = HoldCode.FailedToCheckpoint if error.hold else error.code
             raise TransferError(why, hold=error.hold, code=code, subcode=error.subcode) from error
         with acting_as(self._sandbox.account):
             manifest = take(self._sandbox, path, name, _ROOM)
         if manifest is None:
             raise TransferError(
-                "the checkpoint's manifest vanished", hold=True, code=FAILED_TO_CHECKPOINT, subcode=0
+                "the checkpoint's manifest vanished", hold=True, code=HoldCode.FailedToCheckpoint, subcode=0
             )
         self._number += 1
         data = where.encode()

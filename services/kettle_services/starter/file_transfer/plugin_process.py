@@ -1,5 +1,6 @@
 """Plugins run beside the job in a process of their own (`errand.py`)."""
 
+import errno
 import importlib
 import os
 from collections.abc import Callable
@@ -14,8 +15,7 @@ from kettle.execution.system.cgroup import Cgroup
 from kettle.transfer.file_lists import ManifestError, job_plugins, name_of_url
 from kettle.transfer.plugin import Move, Moved, Order, Plugin
 from kettle_services.starter.execution.helper_process import HelperProcess
-
-STARTER_ERROR: Final = 1007
+from kettle_wire.codes import HoldCode, VacateCode
 
 
 class TransferError(Exception):
@@ -79,7 +79,10 @@ class PluginProcess:
             moved = msgspec.msgpack.decode(self._helper.outcome(), type=Moved)
         except msgspec.MsgspecError:
             raise TransferError(
-                "the process that moves the job's files died", hold=False, code=STARTER_ERROR, subcode=0
+                "the process that moves the job's files died",
+                hold=False,
+                code=VacateCode.StarterError,
+                subcode=0,
             ) from None
         if (fault := moved.fault) is not None:
             raise TransferError(fault.reason, hold=fault.hold, code=fault.code, subcode=fault.subcode)
@@ -95,7 +98,9 @@ def downloads(job: JobAd, sandbox: str) -> list[Move]:
     try:
         return [Move(url, f"{sandbox}/{name_of_url(url)}") for url in job.urls]
     except ManifestError as error:
-        raise TransferError(str(error), hold=True, code=13, subcode=22) from error
+        raise TransferError(
+            str(error), hold=True, code=HoldCode.TransferInputError, subcode=errno.EINVAL
+        ) from error
 
 
 def plugins_of(spec: JobSpec, job: JobAd) -> list[Plugin]:

@@ -13,6 +13,7 @@ from kettle.execution.job_environment.job_ad import JobAd
 from kettle.execution.sandbox.directory import Sandbox
 from kettle.execution.system.cgroup import Cgroup
 from kettle_services.starter.execution.process_tree import ProcessTree
+from kettle_wire.codes import RefusalCode
 
 if TYPE_CHECKING:
     import select
@@ -61,7 +62,7 @@ class AccessRequestQueue:
             # Our modules may have been replaced by later ones since we began, or theirs ask what we do not know.
             _log(error)
             reason = f"the job's starter cannot answer: {type(error).__name__}: {error}"
-            answer = Answer(asked.number, code="refused", reason=reason)
+            answer = Answer(asked.number, code=RefusalCode.REFUSED, reason=reason)
         if answer is not None:
             self._say(answer)
 

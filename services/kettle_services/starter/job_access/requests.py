@@ -21,6 +21,7 @@ from kettle.execution.system.cgroup import Cgroup
 from kettle_services.starter.execution.process_tree import ProcessTree
 from kettle_services.starter.execution.program import program_of
 from kettle_services.starter.job_access.sessions import SessionError, Sessions
+from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.access import (
     CLOSE_SESSION,
     EXCHANGE,
@@ -94,16 +95,16 @@ class AccessRequests:
         try:
             reply = self._carry_out(asked)
         except (SessionError, QuotingError) as error:
-            return Answer(asked.number, code="refused", reason=str(error))
+            return Answer(asked.number, code=RefusalCode.REFUSED, reason=str(error))
         except OSError as error:
-            return Answer(asked.number, code="refused", reason=error.strerror or str(error))
+            return Answer(asked.number, code=RefusalCode.REFUSED, reason=error.strerror or str(error))
         return None if reply is None else Answer(asked.number, _encode(reply))
 
     def _answer(self, number: int, reply: msgspec.Struct) -> None:
         self._say(Answer(number, _encode(reply)))
 
     def _refuse(self, number: int, reason: str) -> None:
-        self._say(Answer(number, code="refused", reason=reason))
+        self._say(Answer(number, code=RefusalCode.REFUSED, reason=reason))
 
     def _carry_out(self, asked: Asked) -> msgspec.Struct | None:
         match asked.verb:

@@ -7,26 +7,31 @@ from typing import Final
 import msgspec
 
 from kettle.execution.containers.policy import ContainerError
-from kettle.execution.job_environment.job_ad import FIRST_VACATE, JobAd
+from kettle.execution.job_environment.job_ad import JobAd
 from kettle.execution.job_environment.quoting import QuotingError
 from kettle.execution.processes.launch import LaunchError, Step
 from kettle.execution.sandbox.output_files import Results, TooManyResultsError
 from kettle.jobs.durations import exceeded
 from kettle_services.starter.file_transfer.plugin_process import TransferError
+from kettle_wire.codes import FIRST_VACATE, HoldCode, HoldSubcode, VacateCode
 from kettle_wire.events.job import Usage
 from kettle_wire.worker_reports import Exited, Failed, Trouble
 
-_LAUNCH_CODES: Final[dict[Step, int]] = {"program": 6, "directory": 14, "input": 8, "output": 7, "error": 7}
+_LAUNCH_CODES: Final[dict[Step, int]] = {
+    "program": HoldCode.FailedToCreateProcess,
+    "directory": HoldCode.IwdError,
+    "input": HoldCode.UnableToOpenInput,
+    "output": HoldCode.UnableToOpenOutput,
+    "error": HoldCode.UnableToOpenOutput,
+}
 """HoldReasonCode by the step that failed; the other steps are the machine's fault, not the job's."""
 
-_BUSY: Final = frozenset({11, 12, 26})
-"""EAGAIN, ENOMEM, ETXTBSY: try elsewhere, do not bother the owner."""
+_BUSY: Final = frozenset({errno.EAGAIN, errno.ENOMEM, errno.ETXTBSY})
+"""Try elsewhere, do not bother the owner."""
 
 _NAMES: Final = frozenset({errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG})
 """What the names of input files lead to, on every machine."""
 
-_REMOVED, _LEASE_LOST = 1023, 1008
-_MISSED, _REQUEUE = 20, 1005
 _REASON_CHARS: Final = 1000
 
 
@@ -41,7 +46,7 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def runs_again(self) -> bool:
         """Whether somebody is there to whom a next run matters."""
-        return not self.hold and self.code not in {_REMOVED, _LEASE_LOST}
+        return not self.hold and self.code not in {VacateCode.JobRemoved, VacateCode.ReconnectFailed}
 
     def failed(self, usage: Usage) -> Failed:
         """As the final report says it."""
@@ -56,7 +61,12 @@ def after_starting(error: ContainerError | LaunchError | QuotingError | OSError)
         case LaunchError():
             return after_launch(error)
         case QuotingError():
-            return Ending(hold=True, code=6, subcode=errno.EINVAL, reason=f"cannot start the job: {error}")
+            return Ending(
+                hold=True,
+                code=HoldCode.FailedToCreateProcess,
+                subcode=errno.EINVAL,
+                reason=f"cannot start the job: {error}",
+            )
         case _:
             return after_preparing(error)
 
@@ -65,7 +75,7 @@ def after_launch(error: LaunchError) -> Ending:
     """The job could not be started."""
     code = _LAUNCH_CODES.get(error.step)
     if code is None or error.errno in _BUSY:
-        return Ending(hold=False, code=1007, reason=str(error))
+        return Ending(hold=False, code=VacateCode.StarterError, reason=str(error))
     return Ending(hold=True, code=code, subcode=error.errno, reason=str(error))
 
 
@@ -80,8 +90,8 @@ def after_preparing(error: OSError) -> Ending:
     """
     reason = f"cannot prepare the sandbox: {_why(error)}"
     if error.errno in _NAMES:
-        return Ending(hold=True, code=13, subcode=error.errno, reason=reason)
-    return Ending(hold=False, code=1024, reason=reason)
+        return Ending(hold=True, code=HoldCode.TransferInputError, subcode=error.errno, reason=reason)
+    return Ending(hold=False, code=VacateCode.ScratchDirError, reason=reason)
 
 
 def exited(
@@ -108,7 +118,9 @@ def after_waiting(job: JobAd, now: float) -> Ending | None:
     at, window = job.number("DeferralTime"), max(0.0, job.number("DeferralWindow") or 0.0)
     if at is None:
         return Ending(
-            hold=True, code=_MISSED, reason="the job's DeferralTime is not a time, in seconds since 1970"
+            hold=True,
+            code=HoldCode.MissedDeferredExecutionTime,
+            reason="the job's DeferralTime is not a time, in seconds since 1970",
         )
     if now <= at + window:
         return None
@@ -116,8 +128,8 @@ def after_waiting(job: JobAd, now: float) -> Ending | None:
 
     reason = f"Job missed deferred execution time: it was ready {now - at:.0f} s after it, and may be {window:.0f} s late"
     if any(job.given(name) for name in FIELDS):
-        return Ending(hold=False, code=_REQUEUE, reason=reason)
-    return Ending(hold=True, code=_MISSED, reason=reason)
+        return Ending(hold=False, code=VacateCode.JobShouldRequeue, reason=reason)
+    return Ending(hold=True, code=HoldCode.MissedDeferredExecutionTime, reason=reason)
 
 
 def after_transfer(error: TransferError) -> Ending:
@@ -129,14 +141,21 @@ def after_mishap(error: Exception) -> Ending:
     """
     Something of the machine or of ourselves failed while the job ran.  Hold: tried again it would most likely fail again.
     """
-    return Ending(hold=True, code=21, reason=f"the starter could not go on with the job: {_why(error)}")
+    return Ending(
+        hold=True,
+        code=HoldCode.StartdHeldJob,
+        reason=f"the starter could not go on with the job: {_why(error)}",
+    )
 
 
 def after_collecting(error: Exception) -> Ending:
     """The job ended, and its results cannot be had."""
     number = error.errno or 0 if isinstance(error, OSError) else 0
     return Ending(
-        hold=True, code=12, subcode=number, reason=f"the job's results cannot be sent: {_why(error)}"
+        hold=True,
+        code=HoldCode.TransferOutputError,
+        subcode=number,
+        reason=f"the job's results cannot be sent: {_why(error)}",
     )
 
 
@@ -152,10 +171,17 @@ def _why(error: Exception) -> str:
     return text[:_REASON_CHARS].encode(errors="backslashreplace").decode()
 
 
+def vanished() -> Ending:
+    """Nobody saw how the job's process ended."""
+    return Ending(hold=False, code=VacateCode.StarterError, reason="the job's process vanished")
+
+
 def lost_lease() -> Ending:
     """Nobody renewed the claim's lease."""
     return Ending(
-        hold=False, code=1008, reason="the claim's lease ended: the submit side did not renew it in time"
+        hold=False,
+        code=VacateCode.ReconnectFailed,
+        reason="the claim's lease ended: the submit side did not renew it in time",
     )
 
 
@@ -163,13 +189,13 @@ def out_of_memory(limit_mib: int, used_kib: int) -> Ending:
     """The job used more memory than its slot has."""
     used = f", it used {used_kib // 1024} MiB" if used_kib > limit_mib * 1024 else ""
     reason = f"the job ran out of memory: its slot has {limit_mib} MiB{used}"
-    return Ending(hold=True, code=34, subcode=102, reason=reason)
+    return Ending(hold=True, code=HoldCode.JobOutOfResources, subcode=HoldSubcode.Memory, reason=reason)
 
 
 def out_of_disk(limit_kib: int, used_kib: int) -> Ending:
     """The job used more disk space than its slot has."""
     reason = f"the job used {used_kib} KiB of disk space, its slot has {limit_kib} KiB"
-    return Ending(hold=True, code=34, subcode=104, reason=reason)
+    return Ending(hold=True, code=HoldCode.JobOutOfResources, subcode=HoldSubcode.Disk, reason=reason)
 
 
 def limits(job: JobAd, began: float, executing: float) -> list[tuple[float, Ending]]:

@@ -21,12 +21,13 @@ from typing import Final
 
 import msgspec
 
-from kettle.execution.containers.policy import BAD_PROGRAM, ContainerError, broken
+from kettle.execution.containers.policy import ContainerError, broken
 from kettle.execution.containers.root_directory import Mount
 from kettle.execution.containers.runtimes.runtime import MARK, STARTING_S, Box, Check
 from kettle.execution.processes.launch import launch
 from kettle.execution.system.cgroup import Cgroup
 from kettle.execution.system.linux import children_of, parent_of
+from kettle_wire.codes import HoldCode
 
 _SHELL: Final = "/bin/sh"
 _UNSHARE: Final = "/usr/bin/unshare"
@@ -140,9 +141,13 @@ def _told(words: list[str], closing: ExitStack) -> int:
         ContainerError: the job's variables cannot be said like that.
     """
     if len(words) > _MOST_WORDS:
-        raise ContainerError("the job has more variables than bubblewrap takes", code=BAD_PROGRAM)
+        raise ContainerError(
+            "the job has more variables than bubblewrap takes", code=HoldCode.FailedToCreateProcess
+        )
     if any("\0" in word for word in words):
-        raise ContainerError("a variable of the job or of its image has a NUL byte", code=BAD_PROGRAM)
+        raise ContainerError(
+            "a variable of the job or of its image has a NUL byte", code=HoldCode.FailedToCreateProcess
+        )
     fd = _raised(os.memfd_create("options", os.MFD_CLOEXEC), closing)
     with open(fd, "wb", closefd=False) as file:
         file.write(b"".join(os.fsencode(word) + b"\0" for word in words))

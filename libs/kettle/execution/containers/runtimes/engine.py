@@ -25,7 +25,7 @@ from typing import Final, NoReturn
 
 import msgspec
 
-from kettle.execution.containers.policy import BAD_PROGRAM, ContainerError, Found, broken
+from kettle.execution.containers.policy import ContainerError, Found, broken
 from kettle.execution.containers.root_directory import Mount
 from kettle.execution.containers.runtimes.engine_client import (
     REMOVING_S,
@@ -42,6 +42,7 @@ from kettle.execution.processes.launch import open_streams
 from kettle.execution.processes.side_program import Birth, BirthError
 from kettle.execution.system.cgroup import Cgroup
 from kettle.execution.system.linux import parent_of
+from kettle_wire.codes import HoldCode
 
 _OWN: Final = {
     "docker": ("--userns=host",),
@@ -233,7 +234,7 @@ def _joined(birth: Birth, check: Check) -> int:
         birth.finish()
     except BirthError as error:
         _reap(birth)
-        raise ContainerError(str(error), code=BAD_PROGRAM) from error
+        raise ContainerError(str(error), code=HoldCode.FailedToCreateProcess) from error
     except BaseException:
         _reap(birth)
         raise

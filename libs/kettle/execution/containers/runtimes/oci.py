@@ -18,11 +18,12 @@ from typing import Any, Final
 
 import msgspec
 
-from kettle.execution.containers.policy import BAD_PROGRAM, ContainerError, broken
+from kettle.execution.containers.policy import ContainerError, broken
 from kettle.execution.containers.root_directory import Mount
 from kettle.execution.containers.runtimes.runtime import MARK, Box, Check, awaited
 from kettle.execution.processes.launch import launch
 from kettle.execution.system.cgroup import Cgroup
+from kettle_wire.codes import HoldCode
 
 _READ_ONLY: Final = (
     'while read -r _ place kind _; do case "$kind" in cgroup*) mount -o remount,bind,ro "$place" || exit 1;; esac; '
@@ -176,7 +177,8 @@ class Oci:
             why in said for why in ("no such file", "permission denied", "format error")
         ):
             return ContainerError(
-                f"cannot execute {box.program.path} in the container: {said}", code=BAD_PROGRAM
+                f"cannot execute {box.program.path} in the container: {said}",
+                code=HoldCode.FailedToCreateProcess,
             )
         return broken(f"{self._name} could not start the container: {said or 'it did not say why'}")
 

@@ -11,11 +11,12 @@ from contextlib import suppress
 import msgspec
 
 from kettle.execution.attempts.job_spec import Account
-from kettle.execution.containers.policy import BAD_PROGRAM, ContainerError
+from kettle.execution.containers.policy import ContainerError
 from kettle.execution.containers.root_directory import Mount, resolve
 from kettle.execution.job_environment.variables import PATH
 from kettle.execution.processes.launch import Program
 from kettle.execution.sandbox.directory import acting_as
+from kettle_wire.codes import HoldCode
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,7 +84,7 @@ def _head(path: str, view: View, whose: str) -> bytes:
     except OSError as error:
         raise ContainerError(
             f"cannot execute {path} in the container{whose}: {error.strerror}",
-            code=BAD_PROGRAM,
+            code=HoldCode.FailedToCreateProcess,
             subcode=error.errno or 0,
         ) from error
 

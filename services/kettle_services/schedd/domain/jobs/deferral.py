@@ -15,8 +15,6 @@ from kettle.jobs.crontab import FIELDS, crontab, next_run
 from kettle_services.schedd.domain import evaluation
 from kettle_wire.ads import Ad, Expr
 
-INVALID_CRON_SETTINGS: Final = 25
-
 _CRON: Final = {name.lower(): name for name in FIELDS}
 _NOOP: Final = "IsNoopJob"
 _TIMED: Final = frozenset({"deferraltime", _NOOP.lower(), *_CRON})

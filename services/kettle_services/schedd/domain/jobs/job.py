@@ -17,6 +17,7 @@ import msgspec
 
 from kettle_services.schedd.domain.jobs.orders import NONE, Defer, Order, Orders, ordered
 from kettle_wire.ads import Ad
+from kettle_wire.codes import REFUSED_ACTIVATIONS, HoldCode, VacateCode
 from kettle_wire.events import (
     JobAssigned,
     JobCheckpointed,
@@ -47,10 +48,10 @@ _LASTING = frozenset(get_args(_Lasting))
 
 LONGEST_COOL_DOWN = 300.0
 
-RECONNECT_FAILED = 1008
-"""The VacateReasonCode of an attempt whose machine was not heard of before its lease was over."""
-
-MAY_REPEAT = frozenset({1002, 1003, 1006, 1007, 1024, *range(1026, 1037)})
+MAY_REPEAT = REFUSED_ACTIVATIONS | {
+    VacateCode.ShadowException, VacateCode.JobNotStarted, VacateCode.FailedToActivateClaim,
+    VacateCode.StarterError, VacateCode.ScratchDirError, VacateCode.ActivationRefusedBadRequest,
+}  # fmt: skip
 """VacateReasonCodes of attempts that failed before or around the job, and might soon fail again."""
 
 
@@ -226,7 +227,7 @@ class Hold(msgspec.Struct, frozen=True):
 
     reason: str
     by: str
-    code: int = 1
+    code: int = HoldCode.UserRequest
     subcode: int = 0
 
 
@@ -256,7 +257,7 @@ Command = Assign | Defer | Heard | Hold | Order | Release | Remove | RemoveX
 _Action = Hold | Release | Remove | RemoveX
 _ACTIONS = frozenset(get_args(_Action))
 
-_STAYS = frozenset({0, 1, 16})
+_STAYS = frozenset({HoldCode.Unspecified, HoldCode.UserRequest, HoldCode.SpoolingInput})
 """HoldReasonCodes that a hold by the owner does not replace: unknown, his own, spooled input."""
 
 
@@ -347,13 +348,18 @@ def _over(job: Job, command: Finish | End) -> list[JobEvent]:
     """
     The end of an attempt.  What the worker tells of itself ends a silence first, unless it tells of its lease's end.
     """
-    heard = _reconnected(job) if isinstance(command, Finish) or command.code != RECONNECT_FAILED else []
+    heard = (
+        _reconnected(job) if isinstance(command, Finish) or command.code != VacateCode.ReconnectFailed else []
+    )
     match command:
         case Finish() if job.status == "removed":
             return [
                 *heard,
                 JobVacated(
-                    attempt=command.attempt, code=1023, reason="the job had been removed", usage=command.usage
+                    attempt=command.attempt,
+                    code=VacateCode.JobRemoved,
+                    reason="the job had been removed",
+                    usage=command.usage,
                 ),
             ]
         case Finish():
@@ -408,7 +414,7 @@ def _act(job: Job, command: _Action) -> list[JobEvent]:
     match command:
         case Hold():
             return _hold(job, command)
-        case Release() if job.status == "held" and job.hold_code != 16:  # its files are not there yet
+        case Release() if job.status == "held" and job.hold_code != HoldCode.SpoolingInput:
             return [JobReleased(reason=command.reason, by=command.by)]
         case Remove() if job.status == "removed":
             return []
@@ -424,9 +430,9 @@ def _hold(job: Job, command: Hold) -> list[JobEvent]:
     match job.status:
         case "idle" | "running":
             return [JobHeld(code=command.code, subcode=command.subcode, reason=command.reason, by=command.by)]
-        case "held" if command.code == 1 and job.hold_code not in _STAYS:
+        case "held" if command.code == HoldCode.UserRequest and job.hold_code not in _STAYS:
             # Its owner wants it held, whatever else did: now no policy releases it.
-            return [JobHeld(code=1, subcode=command.subcode, reason=command.reason, by=command.by)]
+            return [JobHeld(code=command.code, subcode=command.subcode, reason=command.reason, by=command.by)]
         case "held":
             return []
         case _:

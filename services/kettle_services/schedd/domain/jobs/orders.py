@@ -11,9 +11,6 @@ import msgspec
 from kettle_wire.events import JobOrdered
 from kettle_wire.events.job import OrderKind
 
-USER_VACATE_JOB: Final = 1004
-"""VacateReasonCode of an attempt that was ended because somebody wanted its job off its machine."""
-
 
 class Defer(msgspec.Struct, frozen=True):
     """The calendar says when it runs next, seconds since 1970."""

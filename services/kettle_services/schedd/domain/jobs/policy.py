@@ -29,21 +29,10 @@ from kettle.classad import (
     parse,
     unparse,
 )
-from kettle.jobs import Status
 from kettle.jobs.durations import exceeded
 from kettle_services.schedd.domain import evaluation
 from kettle_wire.ads import Ad, Expr, Scalar
-
-USER_REQUEST: Final = 1
-JOB_POLICY: Final = 3
-POLICY_UNDEFINED: Final = 5
-SPOOLING_INPUT: Final = 16
-SYSTEM_POLICY: Final = 26
-JOB_DURATION: Final = 46
-EXECUTE_DURATION: Final = 47
-JOB_POLICY_VACATE: Final = 1000
-SYSTEM_POLICY_VACATE: Final = 1001
-SHOULD_REQUEUE: Final = 1005
+from kettle_wire.codes import HoldCode, JobStatus, VacateCode
 
 _SUBCODES: Final = 1 << 31
 _REASON_CHARS: Final = 1000
@@ -52,16 +41,16 @@ _REASON_CHARS: Final = 1000
 Action = Literal["hold", "release", "remove", "vacate", "requeue"]
 Periodic = Literal["Hold", "Release", "Remove", "Vacate"]
 
-_LIVE: Final = frozenset({Status.IDLE, Status.RUNNING})
-_ANY: Final = _LIVE | {Status.HELD}
-_PERIODIC: Final[Mapping[str, frozenset[Status]]] = {
-    "allowedexecuteduration": frozenset({Status.RUNNING}),
-    "allowedjobduration": frozenset({Status.RUNNING}),
-    "periodicvacate": frozenset({Status.RUNNING}),
-    "timerremove": _ANY | {Status.COMPLETED},
+_LIVE: Final = frozenset({JobStatus.IDLE, JobStatus.RUNNING})
+_ANY: Final = _LIVE | {JobStatus.HELD}
+_PERIODIC: Final[Mapping[str, frozenset[JobStatus]]] = {
+    "allowedexecuteduration": frozenset({JobStatus.RUNNING}),
+    "allowedjobduration": frozenset({JobStatus.RUNNING}),
+    "periodicvacate": frozenset({JobStatus.RUNNING}),
+    "timerremove": _ANY | {JobStatus.COMPLETED},
     "periodichold": _LIVE,
-    "periodicrelease": frozenset({Status.HELD}),
-    "periodicremove": _ANY | {Status.COMPLETED},
+    "periodicrelease": frozenset({JobStatus.HELD}),
+    "periodicremove": _ANY | {JobStatus.COMPLETED},
 }
 """What a policy of the job's own is called, and what the job must be for it to fire."""
 _AT_EXIT: Final = frozenset(_PERIODIC) - {"periodicvacate", "periodicrelease"} | {
@@ -127,11 +116,11 @@ class SystemPolicy(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError("a rule that releases or removes has no subcode")
 
     @property
-    def concerned(self) -> frozenset[Status]:
+    def concerned(self) -> frozenset[JobStatus]:
         """The statuses in which a rule may fire."""
         rules = ((self.hold, "periodichold"), (self.release, "periodicrelease"),
                  (self.remove, "periodicremove"), (self.vacate, "periodicvacate"))  # fmt: skip
-        return frozenset[Status]().union(*(_PERIODIC[name] for given, name in rules if given))
+        return frozenset[JobStatus]().union(*(_PERIODIC[name] for given, name in rules if given))
 
     def rules(self, kind: Periodic) -> tuple[SystemRule, ...]:
         """The rules of one kind, in the order in which they are tried."""
@@ -146,11 +135,11 @@ class SystemPolicy(msgspec.Struct, frozen=True, kw_only=True):
                 return self.vacate
 
 
-def periodic(attributes: Mapping[str, Scalar] | list[str]) -> frozenset[Status]:
+def periodic(attributes: Mapping[str, Scalar] | list[str]) -> frozenset[JobStatus]:
     """
     The statuses in which jobs with these attributes are looked at now and then for a policy of their own.
     """
-    return frozenset[Status]().union(*(_PERIODIC.get(name, ()) for name in _stated(attributes)))
+    return frozenset[JobStatus]().union(*(_PERIODIC.get(name, ()) for name in _stated(attributes)))
 
 
 def at_exit(attributes: Mapping[str, Scalar] | list[str]) -> bool:
@@ -168,7 +157,9 @@ def _stated(attributes: Mapping[str, Scalar] | list[str]) -> Iterator[str]:
             yield name.lower()
 
 
-def decide(ad: Ad, status: Status, now: int, system: SystemPolicy, *, exited: bool = False) -> Verdict | None:
+def decide(
+    ad: Ad, status: JobStatus, now: int, system: SystemPolicy, *, exited: bool = False
+) -> Verdict | None:
     """
     What is to become of a job with this ad and status at `now`, seconds since 1970; None: let it be.
 
@@ -176,7 +167,7 @@ def decide(ad: Ad, status: Status, now: int, system: SystemPolicy, *, exited: bo
     does the verdict to remove it.
     """
     case = _Case(ad, status, now, system, exited=exited)
-    if status == Status.REMOVED or case.exempt:
+    if status == JobStatus.REMOVED or case.exempt:
         return None
     for step in _ORDER:
         verdict = step(case)
@@ -188,7 +179,7 @@ def decide(ad: Ad, status: Status, now: int, system: SystemPolicy, *, exited: bo
 class _Case:
     """One job at one moment."""
 
-    def __init__(self, ad: Ad, status: Status, now: int, system: SystemPolicy, *, exited: bool) -> None:
+    def __init__(self, ad: Ad, status: JobStatus, now: int, system: SystemPolicy, *, exited: bool) -> None:
         self.ad = ClassAd.from_wire(ad)
         self._said = ad
         self.status = status
@@ -200,7 +191,7 @@ class _Case:
     @property
     def exempt(self) -> bool:
         """Whether it waits for its input: whoever sends that looks after it."""
-        return self.status == Status.HELD and self.integer("HoldReasonCode") == SPOOLING_INPUT
+        return self.status == JobStatus.HELD and self.integer("HoldReasonCode") == HoldCode.SpoolingInput
 
     def value(self, name: str) -> Value | None:
         """What an attribute evaluates to; None if there is none, or it takes too long."""
@@ -258,26 +249,26 @@ class _Case:
 
 def _durations(case: _Case) -> Verdict | None:
     begun = case.integer("ShadowBday")
-    if case.status != Status.RUNNING or begun is None:
+    if case.status != JobStatus.RUNNING or begun is None:
         return None
     allowed = case.integer("AllowedJobDuration")
     if allowed is not None and case.now - begun >= allowed:
-        return Verdict(action="hold", reason=exceeded("job", allowed), code=JOB_DURATION)
+        return Verdict(action="hold", reason=exceeded("job", allowed), code=HoldCode.JobDurationExceeded)
     allowed = case.integer("AllowedExecuteDuration")
     executing = case.integer("JobCurrentStartExecutingDate")  # of this attempt, by the worker's clock
     if allowed is None or executing is None:
         return None
     since = max(executing, begun, case.integer("TransferOutFinished") or 0)
     if case.now - since > allowed:
-        return Verdict(action="hold", reason=exceeded("execute", allowed), code=EXECUTE_DURATION)
+        return Verdict(action="hold", reason=exceeded("execute", allowed), code=HoldCode.JobExecuteExceeded)
     return None
 
 
 def _vacate(case: _Case) -> Verdict | None:
-    if case.status != Status.RUNNING or case.exited:
+    if case.status != JobStatus.RUNNING or case.exited:
         return None
-    return case.own("PeriodicVacate", "vacate", JOB_POLICY_VACATE) or case.of_system(
-        "Vacate", "vacate", SYSTEM_POLICY_VACATE
+    return case.own("PeriodicVacate", "vacate", VacateCode.JobPolicyVacate) or case.of_system(
+        "Vacate", "vacate", VacateCode.SystemPolicyVacate
     )
 
 
@@ -287,20 +278,22 @@ def _timer(case: _Case) -> Verdict | None:
     at = case.value("TimerRemove")
     shown = f"The job attribute TimerRemove expression '{case.text('TimerRemove')}' evaluated to"
     if isinstance(at, bool) or not isinstance(at, int):
-        if case.status == Status.COMPLETED:  # it is in the queue, but can run no more
+        if case.status == JobStatus.COMPLETED:  # it is in the queue, but can run no more
             return None
-        return Verdict(action="hold", reason=_cut(f"{shown} UNDEFINED"), code=POLICY_UNDEFINED)
+        return Verdict(action="hold", reason=_cut(f"{shown} UNDEFINED"), code=HoldCode.JobPolicyUndefined)
     return Verdict(action="remove", reason=_cut(f"{shown} TRUE")) if 0 <= at < case.now else None
 
 
 def _hold(case: _Case) -> Verdict | None:
-    if case.status in {Status.HELD, Status.COMPLETED}:
+    if case.status in {JobStatus.HELD, JobStatus.COMPLETED}:
         return None
-    return case.own("PeriodicHold", "hold", JOB_POLICY) or case.of_system("Hold", "hold", SYSTEM_POLICY)
+    return case.own("PeriodicHold", "hold", HoldCode.JobPolicy) or case.of_system(
+        "Hold", "hold", HoldCode.SystemPolicy
+    )
 
 
 def _release(case: _Case) -> Verdict | None:
-    if case.status != Status.HELD or case.integer("HoldReasonCode") == USER_REQUEST:
+    if case.status != JobStatus.HELD or case.integer("HoldReasonCode") == HoldCode.UserRequest:
         return None
     if 0 <= case.system.max_releases <= (case.integer("NumHolds") or 0):
         return None
@@ -317,15 +310,19 @@ def _on_exit(case: _Case) -> Verdict | None:
     by_signal = case.value("ExitBySignal")
     how = case.value("ExitSignal" if by_signal is True else "ExitCode")
     if not isinstance(by_signal, bool) or isinstance(how, bool) or not isinstance(how, int):
-        return Verdict(action="hold", reason="The job ended, and nobody knows how", code=POLICY_UNDEFINED)
-    held = case.own("OnExitHold", "hold", JOB_POLICY)
+        return Verdict(
+            action="hold", reason="The job ended, and nobody knows how", code=HoldCode.JobPolicyUndefined
+        )
+    held = case.own("OnExitHold", "hold", HoldCode.JobPolicy)
     if held is not None or "OnExitRemove" not in case.ad:
         return held
     if _number(case.value("OnExitRemove")) != 0:
         return None
     usual = f"The job attribute OnExitRemove expression '{case.text('OnExitRemove')}' evaluated to FALSE"
     return Verdict(
-        action="requeue", reason=_reason(case.value("OnExitRemoveReason"), usual), code=SHOULD_REQUEUE
+        action="requeue",
+        reason=_reason(case.value("OnExitRemoveReason"), usual),
+        code=VacateCode.JobShouldRequeue,
     )
 
 

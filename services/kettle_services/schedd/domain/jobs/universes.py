@@ -10,16 +10,13 @@ import msgspec
 from kettle.classad import ClassAd, Node
 from kettle_services.schedd.domain import evaluation
 from kettle_wire.ads import Ad, Scalar
+from kettle_wire.codes import Universe
 
-VANILLA: Final = 5
-SCHEDULER: Final = 7
-LOCAL: Final = 12
-
-AT_HOME: Final[Mapping[int, str]] = {LOCAL: "Local", SCHEDULER: "Scheduler"}
+AT_HOME: Final[Mapping[int, str]] = {Universe.LOCAL: "Local", Universe.SCHEDULER: "Scheduler"}
 """
 Those whose jobs run on the machine of their schedd, without matchmaking, by the word that attributes have for them.
 """
-CARRIED_OUT: Final = frozenset({VANILLA, *AT_HOME})
+CARRIED_OUT: Final = frozenset({Universe.VANILLA, *AT_HOME})
 
 
 class Starting(msgspec.Struct, frozen=True):
@@ -32,7 +29,7 @@ class Starting(msgspec.Struct, frozen=True):
 
     def allows(self, universe: int, schedd: Ad, job: Ad, now: float) -> bool:
         """Whether it may; what cannot be evaluated allows nothing."""
-        expression = self.local if universe == LOCAL else self.scheduler
+        expression = self.local if universe == Universe.LOCAL else self.scheduler
         context = evaluation.at(now)
         return evaluation.holds(expression, ClassAd.from_wire(schedd), context, ClassAd.from_wire(job))
 

@@ -5,8 +5,8 @@ from typing import Final
 
 import msgspec
 
-from kettle.jobs import Status, fold_base
-from kettle_services.schedd.domain.jobs import deferral, policy, universes
+from kettle.jobs import fold_base
+from kettle_services.schedd.domain.jobs import deferral, policy
 from kettle_services.schedd.domain.jobs.factory import Factory, begun
 from kettle_services.schedd.domain.negotiation import concurrency_limits
 from kettle_services.schedd.domain.negotiation.autoclusters import Autoclusters
@@ -14,6 +14,7 @@ from kettle_services.schedd.domain.submission import accounting_group
 from kettle_services.schedd.domain.submission.departed import DepartedJobs
 from kettle_services.schedd.domain.submission.packed_rows import PackedRows
 from kettle_wire.ads import Ad, Scalar
+from kettle_wire.codes import JobStatus, Universe
 from kettle_wire.events import ClusterSubmitted
 from kettle_wire.jobs import JobId
 
@@ -40,7 +41,7 @@ class Cluster(msgspec.Struct):
     """How many of a factory's jobs are idle or held."""
     universe: int | None = None
     """JobUniverse of all its jobs; None: they differ in it."""
-    periodic: frozenset[Status] = frozenset()
+    periodic: frozenset[JobStatus] = frozenset()
     """The statuses in which its jobs are looked at now and then for a policy of their own."""
     at_exit: bool = False
     """Whether they have one that is looked at when they exit."""
@@ -103,7 +104,7 @@ class Cluster(msgspec.Struct):
         if self.universe is not None:
             return self.universe
         value = self.submitted.rows[proc][self.submitted.columns.index("JobUniverse")]
-        return value if isinstance(value, int) else universes.VANILLA
+        return value if isinstance(value, int) else Universe.VANILLA
 
     def edit(self, attributes: Ad) -> None:
         """
@@ -146,5 +147,5 @@ def _wishes(names: Iterable[str]) -> frozenset[str]:
 def _universe(event: ClusterSubmitted) -> int | None:
     if "JobUniverse" in event.columns:
         return None
-    value = event.ad.get("JobUniverse", universes.VANILLA)
-    return value if isinstance(value, int) else universes.VANILLA
+    value = event.ad.get("JobUniverse", Universe.VANILLA)
+    return value if isinstance(value, int) else Universe.VANILLA

@@ -14,9 +14,9 @@ from kettle.transfer.submit_side_paths import NULL, STDERR, STDOUT
 from kettle_services.schedd.domain.jobs.factory import asked
 from kettle_services.schedd.domain.jobs.job import Job
 from kettle_services.schedd.domain.jobs.leave_in_queue import ATTRIBUTE
-from kettle_services.schedd.domain.jobs.policy import SPOOLING_INPUT
 from kettle_services.schedd.domain.submission.validation import Unacceptable
 from kettle_wire.ads import Ad, Expr, Scalar
+from kettle_wire.codes import HoldCode
 from kettle_wire.events import JobHeld, JobReleased
 
 Submission = tuple[Ad, list[str], list[list[Scalar]]]
@@ -31,12 +31,12 @@ _BY_TRANSFER: Final = "a job whose files are sent to the access point (-spool) c
 
 def held() -> JobHeld:
     """What is recorded of each with its submission."""
-    return JobHeld(code=SPOOLING_INPUT, reason=HELD_FOR)
+    return JobHeld(code=HoldCode.SpoolingInput, reason=HELD_FOR)
 
 
 def released(job: Job) -> JobReleased | None:
     """What is recorded of one whose files are there; None if it does not wait for them."""
-    waits = job.status == "held" and job.hold_code == SPOOLING_INPUT
+    waits = job.status == "held" and job.hold_code == HoldCode.SpoolingInput
     return JobReleased(reason=RELEASED_FOR) if waits else None
 
 

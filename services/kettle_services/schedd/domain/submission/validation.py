@@ -11,11 +11,11 @@ import msgspec
 
 from kettle.classad import ClassAdError, parse
 from kettle.jobs.concurrency_limits import LimitsError, limits_of
-from kettle.jobs.submitted_on_hold import HELD
 from kettle_services.schedd.domain.jobs.factory import asked
 from kettle_services.schedd.domain.jobs.universes import CARRIED_OUT
 from kettle_services.schedd.domain.negotiation.concurrency_limits import ATTRIBUTE
 from kettle_wire.ads import Ad, Expr, Scalar
+from kettle_wire.codes import JobStatus
 
 SET_BY_SCHEDD: Final = frozenset(
     name.lower()
@@ -23,7 +23,7 @@ SET_BY_SCHEDD: Final = frozenset(
 )
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _STATUS: Final = "jobstatus"
-_STATUSES: Final = (HELD, Expr("undefined"))
+_STATUSES: Final = (JobStatus.HELD, Expr("undefined"))
 JOB_BYTES: Final = 256 * 1024
 """A job ad travels in many messages, and with other ads in one."""
 _NUL: Final = "a value has a NUL in it, which no file, argument or variable can have"

@@ -16,12 +16,9 @@ from kettle_services.startd.domain.state.changes import (
 from kettle_services.startd.domain.state.claim import Claim, Now, RunningAttempt, StopOrder
 from kettle_services.startd.domain.state.machine import Machine
 from kettle_wire.ads import Ad
+from kettle_wire.codes import VacateCode
 from kettle_wire.commands.startd import NOT_KNOWN, Activation, ActivationResult, Deactivation, Suspension
 from kettle_wire.worker_reports import Exited, Failed, Report
-
-BAD_REQUEST, NO_MATCH, STILL_CLEANING, WORKLIFE_EXPIRED = 1026, 1027, 1028, 1029
-NOT_IDLE, NOT_FOUND, UNHEALTHY = 1032, 1034, 1036
-"""VacateReasonCode of refused activations."""
 
 STRIDE = 1 << 32
 """How far beyond the last known report the startd numbers one that it writes for a starter that is gone."""
@@ -78,26 +75,36 @@ def _not_known(machine: Machine, activation: Activation) -> tuple[int, str] | No
 def _refusal(machine: Machine, activation: Activation, now: Now) -> tuple[int, str] | None:
     claim = machine.proven(activation.key)
     if claim is None:
-        return NOT_FOUND, f"there is no claim {activation.key.claim} here that you may use"
+        return (
+            VacateCode.ActivationRefusedClaimNotFound,
+            f"there is no claim {activation.key.claim} here that you may use",
+        )
     if machine.knows(claim.key.claim, activation.job, activation.attempt):
         return None
     if claim.ending:
-        return NOT_FOUND, f"the claim is ending: {claim.ending}"
+        return VacateCode.ActivationRefusedClaimNotFound, f"the claim is ending: {claim.ending}"
     if shut := machine.shut_for(local=claim.local):
-        return UNHEALTHY, shut
+        return VacateCode.ActivationRefusedUnhealthy, shut
     if claim.attempt is not None:
-        code = STILL_CLEANING if claim.attempt.stop else NOT_IDLE
+        code = (
+            VacateCode.ActivationRefusedStillCleaning
+            if claim.attempt.stop
+            else VacateCode.ActivationRefusedNotIdle
+        )
         return code, f"job {claim.attempt.job} is not gone from the claim yet"
     for file in activation.inputs:
         parts = file.name.split("/")
         if not file.name or "\0" in file.name or any(part in {"", ".", ".."} for part in parts):
-            return BAD_REQUEST, f"{file.name!r} is no name of a file inside a sandbox"
+            return (
+                VacateCode.ActivationRefusedBadRequest,
+                f"{file.name!r} is no name of a file inside a sandbox",
+            )
     if machine.used(claim.key.claim) and _served(machine, claim, now):
-        return WORKLIFE_EXPIRED, "the claim has served its time (CLAIM_WORKLIFE)"
+        return VacateCode.ActivationRefusedWorklifeExpired, "the claim has served its time (CLAIM_WORKLIFE)"
     if (claim.local or machine.start.strip().lower() != "true") and not _starts(
         machine, claim, activation, now
     ):
-        return NO_MATCH, "START of the machine is not true for this job"
+        return VacateCode.ActivationRefusedNoMatch, "START of the machine is not true for this job"
     return _misfit(machine, claim, activation, now)
 
 
@@ -106,7 +113,7 @@ def _misfit(machine: Machine, claim: Claim, activation: Activation, now: Now) ->
         return claim_ad(machine, claim, now=now.time)
 
     why = misfit(claim, machine.facts.carving, activation.ad, slot, now.context)
-    return (NO_MATCH, why) if why else None
+    return (VacateCode.ActivationRefusedNoMatch, why) if why else None
 
 
 def _starts(machine: Machine, claim: Claim, activation: Activation, now: Now) -> bool:

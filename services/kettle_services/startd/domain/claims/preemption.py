@@ -34,10 +34,8 @@ from kettle_services.startd.domain.state.claim import Claim, Now, StopOrder
 from kettle_services.startd.domain.state.claim_fold import inherited
 from kettle_services.startd.domain.state.machine import Machine
 from kettle_services.startd.domain.state.slot_transitions import retire
+from kettle_wire.codes import VacateCode
 from kettle_wire.commands.startd import ClaimKey, RequestClaims
-
-COALESCED, PREEMPTING_RANK, PREEMPTING_USER = 1015, 1018, 1019
-"""VacateReasonCode StartdCoalesce, StartdPreemptingClaimRank and StartdPreemptingClaimUserPrio."""
 
 
 def capability(machine: Machine, claim: Claim) -> str:
@@ -89,9 +87,12 @@ def outrank(
         if heir.rank <= claim.rank and not by_user:
             return f"RANK of the machine is {heir.rank:g} for the job, and {claim.rank:g} for the one that has the slot"
         reason = f"RANK of the machine is {heir.rank:g} for another job, and {claim.rank:g} for this one"
-        stop = StopOrder(PREEMPTING_RANK, reason)
+        stop = StopOrder(VacateCode.StartdPreemptingClaimRank, reason)
         if by_user:
-            stop = StopOrder(PREEMPTING_USER, f"{heir.submitter} has a better priority in the pool")
+            stop = StopOrder(
+                VacateCode.StartdPreemptingClaimUserPrio,
+                f"{heir.submitter} has a better priority in the pool",
+            )
         changes += retire(claim, stop, question(machine, claim, now), now)
     return changes
 
@@ -119,7 +120,7 @@ def swap(machine: Machine, command: RequestClaims, key: ClaimKey, now: Now) -> l
     if isinstance(heir, str):
         return heir
     changes: list[Change] = [ClaimWaiting(heir)]
-    stop = StopOrder(COALESCED, "its owner has another job run in its place")
+    stop = StopOrder(VacateCode.StartdCoalesce, "its owner has another job run in its place")
     for claim in currents:
         if claim.attempt is None:
             changes.append(ClaimRemoved(claim.key.claim))
@@ -219,6 +220,7 @@ def withdraw(machine: Machine, heir: Claim, now: Now, *, ended: Sequence[Claim] 
             for claim in currents
             if not claim.preempting
             and claim.then is not None
-            and claim.then.code in {PREEMPTING_RANK, PREEMPTING_USER}
+            and claim.then.code
+            in {VacateCode.StartdPreemptingClaimRank, VacateCode.StartdPreemptingClaimUserPrio}
         ),
     ]

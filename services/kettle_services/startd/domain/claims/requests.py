@@ -17,6 +17,7 @@ from kettle_services.startd.domain.slots.slot import LOCAL, Slot
 from kettle_services.startd.domain.state.changes import Change, ClaimClosing, Claimed, ClaimRemoved, Renewed
 from kettle_services.startd.domain.state.claim import Claim, Now, StopOrder
 from kettle_services.startd.domain.state.machine import Machine
+from kettle_wire.codes import VacateCode
 from kettle_wire.commands.startd import (
     Alive,
     AliveReply,
@@ -25,9 +26,6 @@ from kettle_wire.commands.startd import (
     GrantedClaim,
     RequestClaims,
 )
-
-RECONNECT_FAILED, SHUTDOWN, RELEASED = 1008, 1013, 1017
-"""VacateReasonCode of attempts that end with their claim."""
 
 
 def request_claims(machine: Machine, command: RequestClaims, now: Now) -> tuple[ClaimsDecided, list[Change]]:
@@ -201,7 +199,7 @@ def release(machine: Machine, keys: list[ClaimKey], reason: str, now: Now) -> li
     """The schedd gives claims back."""
     found = [claim for key in keys if (claim := machine.proven(key)) is not None]
     waiting = [claim for key in keys if (claim := machine.waits(key)) is not None]
-    stop = StopOrder(RELEASED, reason or "the schedd released the claim")
+    stop = StopOrder(VacateCode.StartdReleaseCommand, reason or "the schedd released the claim")
     withdrawn = [
         change for claim in waiting for change in preemption.withdraw(machine, claim, now, ended=found)
     ]
@@ -216,7 +214,7 @@ def expire(machine: Machine, now: Now) -> list[Change]:
         claim for claim in machine.claims.values() if not claim.preempting and claim.deadline <= now.clock
     ]
     stop = StopOrder(
-        RECONNECT_FAILED, "the claim's lease ended: the schedd did not renew it in time", hard=True
+        VacateCode.ReconnectFailed, "the claim's lease ended: the schedd did not renew it in time", hard=True
     )
     waiting = [claim for claim in machine.waiting.values() if claim.deadline <= now.clock]
     withdrawn = [
@@ -227,7 +225,7 @@ def expire(machine: Machine, now: Now) -> list[Change]:
 
 def shut_down(machine: Machine, now: Now, *, hard: bool) -> list[Change]:
     """End everything: the startd is being stopped.  `hard`: jobs are not asked to end, they are ended."""
-    stop = StopOrder(SHUTDOWN, "the startd is shutting down", hard=hard)
+    stop = StopOrder(VacateCode.StartdShutdown, "the startd is shutting down", hard=hard)
     waiting: list[Change] = [ClaimRemoved(claim.key.claim) for claim in machine.waiting.values()]
     return [
         *waiting,

@@ -16,16 +16,14 @@ import msgspec
 
 from kettle.classad import ClassAd, EvaluationFailed, evaluate, is_true, parse
 from kettle_services.startd.domain.ads import question, slot_ads
-from kettle_services.startd.domain.claims.preemption import PREEMPTING_RANK
 from kettle_services.startd.domain.claims.requests import end_claim
 from kettle_services.startd.domain.state.changes import Change, ClaimRemoved, Drained, Draining, Reopened
 from kettle_services.startd.domain.state.claim import Claim, DrainInForce, Now, Speed, StopOrder
 from kettle_services.startd.domain.state.machine import Machine
 from kettle_services.startd.domain.state.slot_transitions import retire
+from kettle_wire.codes import VacateCode
 
-DRAINING: Final = 1014
-"""VacateReasonCode StartdDraining."""
-_CALLED_OFF: Final = frozenset({DRAINING, PREEMPTING_RANK})
+_CALLED_OFF: Final = frozenset({VacateCode.StartdDraining, VacateCode.StartdPreemptingClaimRank})
 """
 Why jobs retire that go on after all when draining is cancelled: who waited for their slots was sent away by it.
 """
@@ -112,7 +110,7 @@ def _present(machine: Machine, drain: DrainInForce) -> list[Claim]:
 
 def _end(machine: Machine, drain: DrainInForce, claims: Iterable[Claim], now: Now) -> list[Change]:
     reason = f"the machine is being drained{f': {drain.reason}' if drain.reason else ''}"
-    stop = StopOrder(DRAINING, reason, hard=drain.speed == "fast")
+    stop = StopOrder(VacateCode.StartdDraining, reason, hard=drain.speed == "fast")
     changes: list[Change] = []
     for claim in claims:
         if drain.speed == "graceful":

@@ -32,14 +32,11 @@ from kettle_services.startd.domain.state.changes import (
 )
 from kettle_services.startd.domain.state.claim import Claim, Now, StopOrder
 from kettle_services.startd.domain.state.policy_expressions import SlotEvaluation
+from kettle_wire.codes import HoldCode, VacateCode
 
 State = Literal["Owner", "Unclaimed", "Claimed", "Preempting", "Drained", "Backfill"]
 Activity = Literal["Idle", "Busy", "Suspended", "Retiring", "Cleaning", "Vacating", "Killing"]
 
-PREEMPTED: Final = 1011
-"""VacateReasonCode StartdPreemptExpression."""
-STARTD_HELD_JOB: Final = 21
-"""HoldReasonCode of jobs that WANT_HOLD holds."""
 _REASON_CHARS: Final = 1000
 
 
@@ -136,7 +133,7 @@ def retire(claim: Claim, stop: StopOrder, asked: SlotEvaluation, now: Now) -> li
 
 
 def _preempt(claim: Claim, stop: StopOrder | None, asked: SlotEvaluation, now: Now) -> list[Change]:
-    why = stop or StopOrder(PREEMPTED, claim.ending)
+    why = stop or StopOrder(VacateCode.StartdPreemptExpression, claim.ending)
     hard = why.hard or not asked.holds("WANT_VACATE")
     order = StopOrder(why.code, why.reason, hard=hard, hold=why.hold, subcode=why.subcode, at=now.clock)
     return [AttemptStopped(claim.key.claim, order, now.time)]
@@ -151,9 +148,9 @@ def _preempted(asked: SlotEvaluation) -> StopOrder:
     """Why PREEMPT ends a job, and whether it is held for it."""
     reason = "PREEMPT of the machine became true"
     if not asked.holds("WANT_HOLD"):
-        return StopOrder(PREEMPTED, reason)
+        return StopOrder(VacateCode.StartdPreemptExpression, reason)
     said, subcode = asked.hold_reason()
-    return StopOrder(STARTD_HELD_JOB, _text(said) or reason, hold=True, subcode=subcode)
+    return StopOrder(HoldCode.StartdHeldJob, _text(said) or reason, hold=True, subcode=subcode)
 
 
 def _text(said: str) -> str:

@@ -1,0 +1,314 @@
+"""
+Every code that HTCondor's attributes and our refusals have: one enum each, and no bare number anywhere else.
+
+Fields of events and messages keep the types `int` and `str`, so that a code that a later version adds can be read.
+In an ad stands the plain number: whatever puts a code into one says `int(...)`.
+Imports nothing but `enum`, since every short command reads it.
+"""
+
+from enum import IntEnum, StrEnum
+
+
+class JobStatus(IntEnum):
+    """JobStatus of a job's ad."""
+
+    IDLE = 1
+    """It waits for a machine."""
+    RUNNING = 2
+    """An attempt of it is under way."""
+    REMOVED = 3
+    """Somebody or its policy removed it."""
+    COMPLETED = 4
+    """It ran to its end."""
+    HELD = 5
+    """It waits for somebody to release it."""
+    TRANSFERRING_OUTPUT = 6
+    """Its results are on their way; never set any more."""
+    SUSPENDED = 7
+    """Its processes are stopped, and it keeps its machine."""
+    FAILED = 8
+    """Reserved."""
+    BLOCKED = 9
+    """It waits for an input that it shares with others; never set here."""
+    PREPARING = 10
+    """What must be done before it may become idle is under way; never set here."""
+
+
+class Universe(IntEnum):
+    """JobUniverse of a job's ad: in which way it is run."""
+
+    STANDARD = 1
+    """Relinked to be checkpointed; obsolete."""
+    VANILLA = 5
+    """On any machine; containers too."""
+    SCHEDULER = 7
+    """On the schedd's machine, beside the queue."""
+    MPI = 8
+    """Several nodes by MPI; obsolete."""
+    GRID = 9
+    """Through another batch system."""
+    JAVA = 10
+    """A program for the Java virtual machine."""
+    PARALLEL = 11
+    """On several machines at once."""
+    LOCAL = 12
+    """On the schedd's machine, with a starter."""
+    VM = 13
+    """A virtual machine."""
+
+
+class HoldCode(IntEnum):
+    """HoldReasonCode: why a job is held; a member's name is the one in NumHoldsByReason."""
+
+    Unspecified = 0
+    """Nobody said why."""
+    UserRequest = 1
+    """Somebody put the job on hold; the subcode is his."""
+    GlobusGramError = 2
+    """The grid middleware reported an error; the subcode is its code."""
+    JobPolicy = 3
+    """The job's periodic_hold or on_exit_hold was true; the subcode is the job's."""
+    CorruptedCredential = 4
+    """The job's credential cannot be used."""
+    JobPolicyUndefined = 5
+    """An expression of the job that had to have a value has none."""
+    FailedToCreateProcess = 6
+    """The job's program cannot be started; the subcode is the errno."""
+    UnableToOpenOutput = 7
+    """The file for the job's standard output cannot be opened; the subcode is the errno."""
+    UnableToOpenInput = 8
+    """The file for the job's standard input cannot be opened; the subcode is the errno."""
+    UnableToOpenOutputStream = 9
+    """The stream for the job's standard output cannot be opened; the subcode is the errno."""
+    UnableToOpenInputStream = 10
+    """The stream for the job's standard input cannot be opened; the subcode is the errno."""
+    InvalidTransferAck = 11
+    """A file transfer was acknowledged in a way that makes no sense."""
+    TransferOutputError = 12
+    """
+    Results cannot be brought back to the access point; the subcode is an errno, or a plugin's exit status times 256.
+    """
+    TransferInputError = 13
+    """
+    Inputs cannot be brought to the machine; the subcode is an errno, or a plugin's exit status times 256.
+    """
+    IwdError = 14
+    """The job's initial working directory cannot be used; the subcode is the errno."""
+    SubmittedOnHold = 15
+    """It was submitted on hold."""
+    SpoolingInput = 16
+    """Its input files are still on their way to the access point."""
+    JobShadowMismatch = 17
+    """The shadow does not fit the job."""
+    InvalidTransferGoAhead = 18
+    """A go-ahead for a file transfer makes no sense."""
+    HookPrepareJobFailure = 19
+    """The prepare hook of the machine failed; the subcode is its exit status, or the negative signal."""
+    MissedDeferredExecutionTime = 20
+    """The moment for which the job's start had been deferred is over."""
+    StartdHeldJob = 21
+    """The machine's WANT_HOLD was true; the subcode is WANT_HOLD_SUBCODE."""
+    UnableToInitUserLog = 22
+    """The job event log cannot be written; the subcode is the errno."""
+    FailedToAccessUserAccount = 23
+    """The account of the job's owner cannot be used."""
+    NoCompatibleShadow = 24
+    """No shadow can run the job."""
+    InvalidCronSettings = 25
+    """The job's cron settings make no sense."""
+    SystemPolicy = 26
+    """SYSTEM_PERIODIC_HOLD was true; the subcode is SYSTEM_PERIODIC_HOLD_SUBCODE."""
+    SystemPolicyUndefined = 27
+    """An expression of the system's policy that had to have a value has none."""
+    MaxTransferInputSizeExceeded = 32
+    """The inputs are larger than max_transfer_input_mb."""
+    MaxTransferOutputSizeExceeded = 33
+    """The results are larger than max_transfer_output_mb."""
+    JobOutOfResources = 34
+    """The job used more than it had requested; the subcode says of what."""
+    InvalidDockerImage = 35
+    """The container image, of whichever kind, cannot be used."""
+    FailedToCheckpoint = 36
+    """The job's checkpoint failed."""
+    PreScriptFailed = 43
+    """The job's pre script failed."""
+    PostScriptFailed = 44
+    """The job's post script failed."""
+    SingularityTestFailed = 45
+    """The test of the container runtime failed."""
+    JobDurationExceeded = 46
+    """The attempt took longer than allowed_job_duration."""
+    JobExecuteExceeded = 47
+    """The job ran longer than allowed_execute_duration."""
+    HookShadowPrepareJobFailure = 48
+    """The prepare hook of the shadow failed."""
+    CannotSwitchPrimaryGroup = 49
+    """The job cannot be given the primary group that it asks for."""
+
+
+class HoldSubcode(IntEnum):
+    """HoldReasonSubCodes that have a fixed meaning; most of the others are errnos."""
+
+    PluginNotFound = -1001
+    """No plugin for such a URL is there: the job runs again."""
+    PluginNotOperational = -1002
+    """The plugin failed its test: the job runs again."""
+    PluginExecFailed = -1003
+    """The plugin cannot be started: the job runs again."""
+    PluginNoResult = -1004
+    """The plugin ended without a word about a file: the job runs again."""
+    Memory = 102
+    """Of JobOutOfResources: memory."""
+    Disk = 104
+    """Of JobOutOfResources: disk."""
+
+
+class VacateCode(IntEnum):
+    """
+    VacateReasonCode: why an attempt ended before its job did; a member's name is the one in NumVacatesByReason.
+    """
+
+    JobPolicyVacate = 1000
+    """The job's periodic_vacate was true."""
+    SystemPolicyVacate = 1001
+    """SYSTEM_PERIODIC_VACATE was true."""
+    ShadowException = 1002
+    """The shadow failed."""
+    JobNotStarted = 1003
+    """The job was not started."""
+    UserVacateJob = 1004
+    """Somebody wanted the job off its machine."""
+    JobShouldRequeue = 1005
+    """The job ended, and its on_exit_remove was false: it runs again."""
+    FailedToActivateClaim = 1006
+    """The machine did not take the job."""
+    StarterError = 1007
+    """The starter failed."""
+    ReconnectFailed = 1008
+    """The machine was not heard of before the job's lease was over."""
+    ClaimDeactivated = 1009
+    """The attempt is not known on the machine any more."""
+    StartdVacateCommand = 1010
+    """Somebody told the machine to vacate its jobs."""
+    StartdPreemptExpression = 1011
+    """The machine's PREEMPT was true."""
+    StartdException = 1012
+    """The startd failed."""
+    StartdShutdown = 1013
+    """The startd is being shut down."""
+    StartdDraining = 1014
+    """The machine is being drained."""
+    StartdCoalesce = 1015
+    """The slot gave way to a larger one."""
+    StartdHibernate = 1016
+    """The machine is to sleep."""
+    StartdReleaseCommand = 1017
+    """The claim was released."""
+    StartdPreemptingClaimRank = 1018
+    """The machine prefers another job."""
+    StartdPreemptingClaimUserPrio = 1019
+    """Somebody with a better priority gets the slot."""
+    VMError = 1020
+    """The virtual machine failed."""
+    ContainerError = 1021
+    """The container failed by the machine's fault."""
+    ScheddVacate = 1022
+    """The schedd vacated the job."""
+    JobRemoved = 1023
+    """The job was removed."""
+    ScratchDirError = 1024
+    """The job's scratch directory failed."""
+    SuccessfulCheckpoint = 1025
+    """The job saved its checkpoint and left."""
+    ActivationRefusedBadRequest = 1026
+    """The request to start the job makes no sense: no machine will like it better."""
+    ActivationRefusedNoMatch = 1027
+    """The job and the slot do not match any more."""
+    ActivationRefusedStillCleaning = 1028
+    """The slot is still cleaned of the job before."""
+    ActivationRefusedWorklifeExpired = 1029
+    """The claim has served its time."""
+    ActivationRefusedPreempted = 1030
+    """The claim is being preempted."""
+    ActivationRefusedBroken = 1031
+    """The slot is broken."""
+    ActivationRefusedNotIdle = 1032
+    """The claim runs something already."""
+    ActivationRefusedUnclaimed = 1033
+    """The slot is not claimed."""
+    ActivationRefusedClaimNotFound = 1034
+    """The machine knows no such claim."""
+    ActivationRefusedOldClaim = 1035
+    """The claim is one from before."""
+    ActivationRefusedUnhealthy = 1036
+    """The machine is not well."""
+    StartdRehoming = 1037
+    """The machine moves to another pool."""
+
+
+FIRST_VACATE = min(VacateCode)
+"""From here on a code is a VacateReasonCode, below it a HoldReasonCode."""
+
+REFUSED_ACTIVATIONS = frozenset(
+    range(VacateCode.ActivationRefusedNoMatch, VacateCode.ActivationRefusedUnhealthy + 1)
+)
+"""The VacateReasonCodes with which a startd refuses to start a job that another one may start."""
+
+
+class RefusalCode(StrEnum):
+    """
+    The stable word with which a service refuses a command, for programs; beside it stands a sentence for people.
+    """
+
+    BAD_CONSTRAINT = "bad_constraint"
+    """The constraint of a query cannot be read."""
+    BEHIND = "behind"
+    """The answer would not have what the caller knows to be recorded; ask again."""
+    BUSY = "busy"
+    """There is too much to do at the moment; ask again later."""
+    CHANGED = "changed"
+    """What was sent is not what had been announced."""
+    DENIED = "denied"
+    """The caller may not do that."""
+    ELSEWHERE = "elsewhere"
+    """The job runs where this cannot be done."""
+    FOREIGN_NOTE = "foreign_note"
+    """A place in a stream is not one of this stream."""
+    MALFORMED = "malformed"
+    """The request makes no sense: nobody would carry it out."""
+    NOT_FOUND = "not_found"
+    """What was asked for is not there."""
+    NOT_PERMITTED = "not_permitted"
+    """The bus does not let the caller say or read this."""
+    NOT_READY = "not_ready"
+    """The service has not yet learned enough to answer."""
+    NOT_RECORDED = "not_recorded"
+    """The change could not be written down, and was not made."""
+    NOT_RUNNING = "not_running"
+    """The job does not run, or the attempt is over."""
+    REFUSED = "refused"
+    """The state of things does not allow it; the sentence says what."""
+    SPOOL = "spool"
+    """The directory for files of jobs cannot be used."""
+    STOPPING = "stopping"
+    """The service is about to stop."""
+    TOO_LARGE = "too_large"
+    """The request, or the answer to it, is larger than is allowed."""
+    TOO_SLOW = "too_slow"
+    """The answer would take too long."""
+    UNACCEPTABLE = "unacceptable"
+    """A value is none that can be set."""
+    UNAVAILABLE = "unavailable"
+    """Something that the service needs is not there at the moment; ask again later."""
+    UNKNOWN = "unknown"
+    """Nothing is known of the request that is asked about."""
+    UNKNOWN_DAEMON = "unknown_daemon"
+    """The master has no daemon of this name."""
+    UNREADABLE = "unreadable"
+    """The file is known, and cannot be read."""
+    UNSUPPORTED = "unsupported"
+    """The service does not know how."""
+
+
+NOT_NOW = frozenset({RefusalCode.BUSY, RefusalCode.STOPPING, RefusalCode.UNAVAILABLE})
+"""Refusals of whoever may answer the same request later, or whose successor will."""
