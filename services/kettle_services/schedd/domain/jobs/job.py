@@ -262,9 +262,7 @@ _STAYS = frozenset({HoldCode.Unspecified, HoldCode.UserRequest, HoldCode.Spoolin
 
 
 def decide(job: Job, command: Command) -> list[JobEvent]:
-    """
-    What is to be recorded; raises `Refused` for what the state does not allow. What was said before records nothing.
-    """
+    """What is to be recorded; raises `Refused` for what the state does not allow. A repeat records nothing."""
     if type(command) in _ACTIONS:  # of a struct, to find that it is none of eleven others takes long
         return _act(job, cast("_Action", command))
     match command:
@@ -272,12 +270,10 @@ def decide(job: Job, command: Command) -> list[JobEvent]:
             return _assign(job, command)
         case Defer(until=until):
             return [JobDeferred(until=until)] if job.runnable else []
-        case Hold() | Release() | Remove() | RemoveX():
-            return _act(job, command)
         case Order():
             return _order(job, command)
         case _:
-            return _hear(job, command)
+            return _hear(job, cast("Heard", command))
 
 
 def _order(job: Job, command: Order) -> list[JobEvent]:
@@ -345,9 +341,7 @@ def _told(job: Job, command: Tell) -> list[JobEvent]:
 
 
 def _over(job: Job, command: Finish | End) -> list[JobEvent]:
-    """
-    The end of an attempt.  What the worker tells of itself ends a silence first, unless it tells of its lease's end.
-    """
+    """The end of an attempt.  A report of the worker ends a silence first, unless its lease has ended."""
     heard = (
         _reconnected(job) if isinstance(command, Finish) or command.code != VacateCode.ReconnectFailed else []
     )
