@@ -262,7 +262,7 @@ _STAYS = frozenset({HoldCode.Unspecified, HoldCode.UserRequest, HoldCode.Spoolin
 
 
 def decide(job: Job, command: Command) -> list[JobEvent]:
-    """What is to be recorded; raises `Refused` for what the state does not allow. A repeat records nothing."""
+    """What is to be recorded; raises `Refused` for what the state does not allow. Repeats record nothing."""
     if type(command) in _ACTIONS:  # of a struct, to find that it is none of eleven others takes long
         return _act(job, cast("_Action", command))
     match command:
