@@ -6,6 +6,7 @@ import msgspec
 
 from kettle.bus.ports import RefusedError
 from kettle_services.schedd.commands.queue_management import command_id
+from kettle_services.schedd.domain.authorization import may_manage
 from kettle_services.schedd.domain.jobs import factory
 from kettle_services.schedd.domain.jobs.factory import Factory
 from kettle_services.schedd.domain.queue.fold import factory_stream
@@ -69,7 +70,7 @@ class FactoryEdits:
             raise RefusedError(
                 RefusalCode.NOT_FOUND, f"cluster {number} is not in the queue of {self._queue.schedd}"
             )
-        if person != cluster.submitted.owner and person not in self._settings.queue_super_users:
+        if not may_manage(person, cluster.submitted.owner, self._settings.queue_super_users):
             raise RefusedError(RefusalCode.DENIED, f"cluster {number} is not yours")
         limits = _limits(request.attributes)
         if found is None:

@@ -9,6 +9,7 @@ from typing import Final
 
 from kettle.auth.job_access_proof import proof
 from kettle.bus.ports import RefusedError
+from kettle_services.schedd.domain.authorization import may_manage
 from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_services.schedd.shadows.dispatch import ShadowDispatch
@@ -39,7 +40,7 @@ class AccessCommands:
                 RefusalCode.NOT_FOUND, f"job {job} is not in the queue of {self._queue.schedd}"
             )
         owner = self._queue.owner(job)
-        if caller.kind != "user" or caller.name not in {owner, *self._settings.queue_super_users}:
+        if caller.kind != "user" or not may_manage(caller.name, owner, self._settings.queue_super_users):
             raise RefusedError(
                 RefusalCode.DENIED, f"job {job} is {owner}'s, and {caller.name} may not look into it"
             )

@@ -9,6 +9,7 @@ import msgspec
 
 from kettle.bus.ports import RefusedError
 from kettle_services.schedd.commands.queue_management import command_id, person_of
+from kettle_services.schedd.domain.authorization import may_manage
 from kettle_services.schedd.domain.queue.entry import FRESH, QueuedJob
 from kettle_services.schedd.domain.queue.job_ads import QueuedJobAds
 from kettle_services.schedd.domain.submission import job_edits
@@ -96,7 +97,7 @@ class JobEdits:
         self, job: JobId, entry: QueuedJob, decisions: "_Decisions"
     ) -> tuple[JobEdited | None, Outcome]:
         person = decisions.edit.by
-        if person != self._queue.owner(job) and person not in self._settings.queue_super_users:
+        if not may_manage(person, self._queue.owner(job), self._settings.queue_super_users):
             return None, "denied"
         if entry.job.status in ("removed", "completed") and not entry.job.kept:
             return None, "bad_status"

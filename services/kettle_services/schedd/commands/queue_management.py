@@ -12,6 +12,7 @@ import msgspec
 
 from kettle.bus.ports import RefusedError
 from kettle.jobs.submitted_on_hold import REASON, on_hold
+from kettle_services.schedd.domain.authorization import may_manage
 from kettle_services.schedd.domain.jobs.factory import asked, begun, paused
 from kettle_services.schedd.domain.jobs.job import (
     Command,
@@ -292,7 +293,7 @@ class UserCommands:
     def _act_on(
         self, job: JobId, state: Job, decisions: "_Decisions", person: str
     ) -> tuple[Sequence[JobEvent], Outcome]:
-        if person != self._queue.owner(job) and person not in self._settings.queue_super_users:
+        if not may_manage(person, self._queue.owner(job), self._settings.queue_super_users):
             return (), "denied"
         return decisions.of(state)
 

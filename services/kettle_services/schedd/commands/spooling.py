@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kettle.bus.ports import RefusedError
+from kettle_services.schedd.domain.authorization import may_manage
 from kettle_services.schedd.domain.submission.spooling import released
 from kettle_services.schedd.queue.chunked_recording import ChunkedRecording
 from kettle_services.schedd.queue.recorder import QueueRecorder
@@ -46,7 +47,7 @@ class SpoolCommands:
                 RefusalCode.NOT_FOUND, f"cluster {cluster} is not in the queue of {self._queue.schedd}"
             )
         owner = self._queue.clusters[cluster].submitted.owner
-        if person not in {owner, *self._settings.queue_super_users}:
+        if not may_manage(person, owner, self._settings.queue_super_users):
             raise RefusedError(
                 RefusalCode.DENIED, f"cluster {cluster} is {owner}'s, and so are its files, not {person}'s"
             )

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from kettle.jobs import job_ad
+from kettle_services.schedd.domain.authorization import may_manage
 from kettle_services.schedd.domain.jobs import factory
 from kettle_services.schedd.domain.jobs.factory import Factory
 from kettle_services.schedd.domain.queue.fold import factory_stream
@@ -133,7 +134,7 @@ class Factories:
         if found is None:
             return FactoryOutcome(number, "already_done", 0)
         outcome: Outcome = "done"
-        if person != self._owner(number) and person not in self._settings.queue_super_users:
+        if not may_manage(person, self._owner(number), self._settings.queue_super_users):
             outcome = "denied"
         elif events := self._decided(number, found, request, person=person, reason=reason):
             self._recorder.record([(factory_stream(number), event) for event in events])
