@@ -45,6 +45,7 @@ PAGES: Final = TOP / "docs" / "reference"
 EXPLANATION: Final = TOP / "docs" / "explanation"
 SCHEMAS: Final = TOP / "schemas" / "json"
 _DRAWING: Final = TOP / "docs" / "draw_imports.py"
+_PACKAGES: Final = TOP / "docs" / "list_packages.py"
 
 _MADE: Final = (
     "<!-- Made by docs/generate.py from the code.  Do not edit: change the code and run it again. -->\n"
@@ -531,6 +532,7 @@ def pages() -> dict[str, str]:
         "commands.md": commands_page(),
         "condor-commands.md": condor_page(),
         "events.md": events_page(),
+        "packages.md": _MADE + "\n" + runpy.run_path(str(_PACKAGES))["packages_page"](TOP),
     }
 
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from kettle.bus.large_messages import Limits
+from kettle.bus.large_messages import PartLimits
 from kettle.bus.large_requests import LARGEST
 from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
@@ -57,7 +57,7 @@ async def connect(request: pytest.FixtureRequest, small: EmbeddedNats) -> AsyncI
     memory = MemoryServer(payload_limit=MESSAGE)
     async with AsyncExitStack() as stack:
 
-        async def connected(who: Identity = daemon("test"), limits: Limits | None = None) -> Bus:  # noqa: B008 - frozen
+        async def connected(who: Identity = daemon("test"), limits: PartLimits | None = None) -> Bus:  # noqa: B008 - frozen
             if request.param == "memory":
                 bus = MemoryBus(memory, subjects=SUBJECTS, identity=who, limits=limits)
                 stack.callback(bus.close)
@@ -151,7 +151,7 @@ async def test_there_is_an_end_to_what_is_carried(connect: Connect) -> None:
 
 async def test_a_caller_with_too_much_under_way_is_told_to_wait(connect: Connect) -> None:
     """The room of one is not that of the others."""
-    limits = Limits(each=4 * MESSAGE, retry_ms=30)
+    limits = PartLimits(each=4 * MESSAGE, retry_ms=30)
     service, greedy, modest = (
         await connect(limits=limits),
         await connect(user("greedy")),

@@ -6,7 +6,7 @@ from contextlib import aclosing
 
 import pytest
 
-from kettle.bus.batching import Gather
+from kettle.bus.batching import BatchingDelay
 from kettle.bus.ports import (
     Batch,
     Bus,
@@ -280,7 +280,7 @@ async def test_messages_gather_for_who_has_the_time(world: World) -> None:
     name, subject = stream(world)
     bus = await world.connect()
     await bus.ensure_stream(StreamSpec(name=name, subjects=[subject]))
-    gather = Gather(PATIENCE_S / 10)
+    gather = BatchingDelay(PATIENCE_S / 10)
     reading = bus.consume(name, "", subject=subject, ephemeral=True, gather=gather)
     async with aclosing(reading) as batches:
         first = asyncio.create_task(anext(batches))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kettle.audit.attempts import Attempts
 from kettle.audit.report import AuditReport
-from kettle.jobs.history import Past
+from kettle.jobs.history import JobHistory
 from kettle.userlog import Aborted, Terminated, parse
 from kettle.userlog.projector import UserLogProjector
 from kettle_services.schedd.domain.jobs.job import (
@@ -76,7 +76,7 @@ class World:
     """One queue, and everybody who reads what it records."""
 
     def __init__(self, leave: list[Scalar]) -> None:
-        self.queue, self.replay, self.past = Queue("ap"), Replay("ap"), Past("ap")
+        self.queue, self.replay, self.past = Queue("ap"), Replay("ap"), JobHistory("ap")
         self.report = AuditReport.empty()
         self.attempts = Attempts("schedd.ap", self.report, whole=True)
         self.logs = UserLogProjector("h:1", zone=UTC)
@@ -105,7 +105,7 @@ class World:
         self.replay.feed(frame)
         self.past.feed(frame, [event for _, event in changes])
         self.text += "".join(line.text for line in self.logs.feed(frame))
-        self.gone |= {one.job for one in self.past.take().departed}
+        self.gone |= {one.job for one in self.past.apply_event().departed}
 
     def say(self, job: JobId, what: str | tuple[Scalar]) -> None:
         """A command, another LeaveJobInQueue, or that time goes by and the schedd looks."""

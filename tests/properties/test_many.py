@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kettle.audit.event_checks import Recorded, Walk
 from kettle.audit.report import AuditReport
 from kettle.eventsourcing.projection import decoded_events
-from kettle.jobs.history import Past
+from kettle.jobs.history import JobHistory
 from kettle.userlog import UserLogProjector
 from kettle_services.schedd.domain.jobs.job import (
     Assign,
@@ -189,7 +189,7 @@ def numbered(saved: Saved) -> dict[str, tuple[int, bytes]]:
 
 def told(log: Log) -> dict[str, Any]:
     """What everybody else makes of a log."""
-    replay, past, report = Replay("ap"), Past("ap"), AuditReport.empty()
+    replay, past, report = Replay("ap"), JobHistory("ap"), AuditReport.empty()
     user_log, mails = UserLogProjector("127.0.0.1", zone=UTC), MailProjector("ap")
     walk = Walk("schedd.ap", report)
     recording = Recording(AT + 5, AT + 100, ["schedd.ap"])
@@ -203,7 +203,7 @@ def told(log: Log) -> dict[str, Any]:
         for index, entry in enumerate(frame.entries):
             walk.feed(Recorded(frame.position + index, frame.number, 1, frame.at, entry))
     walk.finish()
-    changes = past.take()
+    changes = past.apply_event()
     return {
         "replay": picture(replay.queue()),
         "history": changes.departed,

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kettle.classad import ClassAd, matches
-from kettle.testing.invented_history import SCHEDD, SHARDS, Past, moment
+from kettle.testing.invented_history import SCHEDD, SHARDS, InventedHistory, moment
 from kettle_services.negotiator.settings import NegotiatorSettings
 from kettle_services.simulator.comparison import compare
 from kettle_services.simulator.domain.changed_machines import with_machines
@@ -71,7 +71,7 @@ RULES = st.builds(
 
 @st.composite
 def pasts(draw: st.DrawFn) -> Period:
-    past = Past()
+    past = InventedHistory()
     for number, machine in enumerate(draw(st.lists(MACHINES, min_size=1, max_size=3))):
         past.machine(f"m{number}", **machine)
         if draw(st.booleans()):

@@ -11,7 +11,7 @@ import msgspec
 
 from kettle.eventsourcing.projection import decoded_events
 from kettle.eventsourcing.shard import Shard
-from kettle.jobs.history import Past
+from kettle.jobs.history import JobHistory
 from kettle.userlog.projector import UserLogProjector
 from kettle_services.collector.domain.machine_presence import fold
 from kettle_services.negotiator.accountant import fold_frame
@@ -68,14 +68,14 @@ def shown(folded: Queue) -> Folded:
 
 
 def _schedd(frames: Sequence[Frame]) -> Folded:
-    past = Past(_name(frames))
+    past = JobHistory(_name(frames))
     projector = UserLogProjector("127.0.0.1:9618", zone=UTC)
     logs: dict[PurePosixPath, str] = {}
     for frame in frames:
         past.feed(*decoded_events(frame))
         for line in projector.feed(frame):
             logs[line.path] = logs.get(line.path, "") + line.text
-    changes = past.take()
+    changes = past.apply_event()
     return {
         "queue": shown(queue(frames)),
         "history": changes.departed,

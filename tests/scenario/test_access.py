@@ -14,7 +14,7 @@ import pytest
 import pytest_asyncio
 
 from kettle.client import Client, CommandRefusedError, select
-from kettle.client.jobs.access import STDERR, Visit
+from kettle.client.jobs.access import STDERR, AttemptAccess
 from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_wire.commands.access import Exchange, Exchanged, Terminal
 from kettle_wire.commands.schedd import AccessGiven
@@ -44,7 +44,7 @@ async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Asyn
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-async def begun(client: Client, job: JobId) -> Visit:
+async def begun(client: Client, job: JobId) -> AttemptAccess:
     """Wait until the job's program runs and has made its files."""
     async with asyncio.timeout(WITHIN_S):
         async with aclosing(client.follow(job)) as events:
@@ -56,7 +56,7 @@ async def begun(client: Client, job: JobId) -> Visit:
     return visit
 
 
-async def found(visit: Visit, name: str, data: bytes) -> None:
+async def found(visit: AttemptAccess, name: str, data: bytes) -> None:
     """Wait until a file has these contents."""
     while True:
         try:
@@ -69,7 +69,7 @@ async def found(visit: Visit, name: str, data: bytes) -> None:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def visit(pool: ThrowawayPool, tmp_path: Path) -> AsyncIterator[Visit]:
+async def visit(pool: ThrowawayPool, tmp_path: Path) -> AsyncIterator[AttemptAccess]:
     """A job that runs until it is removed."""
     script = tmp_path / "work.sh"
     script.write_text(SCRIPT)
@@ -85,7 +85,7 @@ async def visit(pool: ThrowawayPool, tmp_path: Path) -> AsyncIterator[Visit]:
         await pool.client.wait(select(submitted.cluster))
 
 
-async def ran(visit: Visit, *command: str, given: bytes = b"") -> tuple[int | None, bytes, bytes]:
+async def ran(visit: AttemptAccess, *command: str, given: bytes = b"") -> tuple[int | None, bytes, bytes]:
     """A program beside the job: its exit code, what it wrote."""
     said = {1: b"", 2: b""}
     async with asyncio.timeout(WITHIN_S), visit.running(command) as session:
@@ -99,7 +99,7 @@ async def ran(visit: Visit, *command: str, given: bytes = b"") -> tuple[int | No
     return session.exit_code, said[1], said[2]
 
 
-async def test_files_are_seen_as_they_grow(visit: Visit) -> None:
+async def test_files_are_seen_as_they_grow(visit: AttemptAccess) -> None:
     """
     Streams by their own names and those that the owner gave them, other files by their paths, from any place on.
     """
@@ -124,7 +124,7 @@ async def test_files_are_seen_as_they_grow(visit: Visit) -> None:
     [("link", "link"), ("outside/passwd", "link"), ("../x", "leaves"), ("/etc/passwd", "leaves"),
      ("logs/../../x", "leaves"), ("pipe", "regular"), ("logs", "regular"), ("absent", "No such file")],
 )  # fmt: skip
-async def test_nothing_else_is_seen(visit: Visit, name: str, says: str) -> None:
+async def test_nothing_else_is_seen(visit: AttemptAccess, name: str, says: str) -> None:
     """
     What leads out of the sandbox, by its name or by a link that the job made, is refused, and so is what is no file.
     """
@@ -133,7 +133,7 @@ async def test_nothing_else_is_seen(visit: Visit, name: str, says: str) -> None:
     assert "unreadable" == refused.value.code
 
 
-async def test_a_program_runs_beside_the_job(visit: Visit) -> None:
+async def test_a_program_runs_beside_the_job(visit: AttemptAccess) -> None:
     """
     It has the job's directory, environment and account, the streams of whoever asks, and an exit status.
     """
@@ -145,13 +145,13 @@ async def test_a_program_runs_beside_the_job(visit: Visit) -> None:
     assert (127, b"") == (await ran(visit, "no-such-program"))[:2]
 
 
-async def test_large_streams_pass(visit: Visit) -> None:
+async def test_large_streams_pass(visit: AttemptAccess) -> None:
     """More than any pipe or message holds arrives whole, both ways."""
     data = os.urandom(3_000_000)
     assert (0, data, b"") == await ran(visit, "cat", given=data)
 
 
-async def test_a_repeat_neither_loses_nor_doubles(visit: Visit) -> None:
+async def test_a_repeat_neither_loses_nor_doubles(visit: AttemptAccess) -> None:
     """
     Input that is said again is not taken again, output that did not come comes again, and a gap is refused.
     """
@@ -169,7 +169,7 @@ async def test_a_repeat_neither_loses_nor_doubles(visit: Visit) -> None:
         assert b"onexy" == b"".join(output.data for output in (*first.output, *rest))
 
 
-async def test_a_terminal(visit: Visit) -> None:
+async def test_a_terminal(visit: AttemptAccess) -> None:
     """A shell with a terminal has job control, the size of the person's window, and hears of a new one."""
     seen = b""
     async with (
@@ -189,7 +189,7 @@ async def test_a_terminal(visit: Visit) -> None:
     assert b"job control" not in seen
 
 
-async def test_a_session_leaves_nothing(pool: ThrowawayPool, visit: Visit) -> None:
+async def test_a_session_leaves_nothing(pool: ThrowawayPool, visit: AttemptAccess) -> None:
     """What runs beside the job ends when whoever asked for it goes away, and with the job at the latest."""
     async with asyncio.timeout(WITHIN_S):
         async with visit.running(["sh", "-c", "sleep 987 & exec sleep 987"]):
@@ -245,7 +245,7 @@ def sleeping(pool: ThrowawayPool) -> list[str]:
     return [each for each in pool.processes() if "sleep 987" in each]
 
 
-async def test_others_are_kept_out(pool: ThrowawayPool, visit: Visit, tmp_path: Path) -> None:
+async def test_others_are_kept_out(pool: ThrowawayPool, visit: AttemptAccess, tmp_path: Path) -> None:
     """
     A proof that was made for another attempt, or another person, opens nothing; nor does a job that does not run.
     """
@@ -263,7 +263,7 @@ async def test_others_are_kept_out(pool: ThrowawayPool, visit: Visit, tmp_path: 
     await pool.client.remove(select(submitted.cluster))
 
 
-async def test_commands(pool: ThrowawayPool, visit: Visit) -> None:
+async def test_commands(pool: ThrowawayPool, visit: AttemptAccess) -> None:
     """What people type."""
     job = str(visit.job)
     assert (0, "one\n", "") == await pool.kettle("tail", job)
@@ -280,7 +280,7 @@ async def test_commands(pool: ThrowawayPool, visit: Visit) -> None:
     assert (1, True) == (status, "999.0 is not in the queue" in err)
 
 
-async def test_a_shell_on_a_terminal(pool: ThrowawayPool, visit: Visit) -> None:
+async def test_a_shell_on_a_terminal(pool: ThrowawayPool, visit: AttemptAccess) -> None:
     """`kettle ssh` on a terminal is a shell on a terminal there."""
     ours, theirs = pty.openpty()
     process = await asyncio.create_subprocess_exec(

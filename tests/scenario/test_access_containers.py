@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from kettle.client import CommandRefusedError, select
-from kettle.client.jobs.access import Visit
+from kettle.client.jobs.access import AttemptAccess
 from kettle.testing.container_images import busybox_root, missing, tar_of
 from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_wire.commands.access import Terminal
@@ -41,7 +41,7 @@ async def pool(
     assert [] == running.left
 
 
-async def ready(pool: ThrowawayPool, job: JobId) -> Visit:
+async def ready(pool: ThrowawayPool, job: JobId) -> AttemptAccess:
     """Wait until the job's program runs."""
     while True:
         try:
@@ -55,7 +55,7 @@ async def ready(pool: ThrowawayPool, job: JobId) -> Visit:
             return visit
 
 
-async def said(visit: Visit, script: str, terminal: Terminal | None = None) -> tuple[int | None, str]:
+async def said(visit: AttemptAccess, script: str, terminal: Terminal | None = None) -> tuple[int | None, str]:
     """What a shell beside the job writes, and its exit code."""
     out = b""
     async with visit.running(["sh", "-c", script], terminal=terminal) as session:

@@ -17,7 +17,7 @@ from msgspec import inspect
 from nats.aio.client import Client as NatsClient
 
 from kettle.bus.command_service import refusal_of
-from kettle.bus.nats_connection import Connection
+from kettle.bus.nats_connection import NatsConnection
 from kettle.bus.ports import NoResponderError
 from kettle.client import select
 from kettle.eventsourcing.log import Tenure
@@ -97,13 +97,13 @@ class Sender:
         self.pool = pool
         self.subjects = Subjects(pool.client.pool.pool)
         self._stack = stack
-        self._open: dict[str, tuple[Identity, Connection]] = {}
+        self._open: dict[str, tuple[Identity, NatsConnection]] = {}
 
-    async def _connected(self, name: str) -> tuple[Identity, Connection]:
+    async def _connected(self, name: str) -> tuple[Identity, NatsConnection]:
         if name not in self._open:
             who = user(self.pool.client.pool.user) if name == "user" else daemon(name)
             connection = await self._stack.enter_async_context(
-                Connection.open(
+                NatsConnection.open(
                     self.pool.client.pool.nats_url,
                     identity=who,
                     credentials=credentials(self.pool, name),

@@ -11,19 +11,19 @@ Errors:
 
 from kettle.audit.check import AuditError, check
 from kettle.audit.report import AuditReport, Check, Problem, ShardAudit
-from kettle.audit.scope import Folds, Wanted
+from kettle.audit.scope import AuditScope, Folds
 from kettle.audit.shard import Told
 from kettle.audit.working_set import Fold
 
 __all__ = [
     "AuditError",
     "AuditReport",
+    "AuditScope",
     "Check",
     "Fold",
     "Folds",
     "Problem",
     "ShardAudit",
     "Told",
-    "Wanted",
     "check",
 ]

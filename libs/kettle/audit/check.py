@@ -11,7 +11,7 @@ from kettle.audit.follower import Follower
 from kettle.audit.projections import projection_folds
 from kettle.audit.report import AuditReport
 from kettle.audit.row_origins import Whereabouts
-from kettle.audit.scope import Wanted
+from kettle.audit.scope import AuditScope
 from kettle.audit.shard import ShardWalk, Told
 from kettle.audit.usage import UsageSums
 from kettle.audit.working_set import WorkingSetFold
@@ -33,7 +33,7 @@ async def check(
     bus: Bus | None = None,
     *,
     subjects: Subjects | None = None,
-    wanted: Wanted | None = None,
+    wanted: AuditScope | None = None,
     told: Told | None = None,
 ) -> AuditReport:
     """
@@ -43,7 +43,7 @@ async def check(
         AuditError: a database cannot be read, or holds no log, or a shard that is wanted is in none of them.
     """
     addresses = [databases] if isinstance(databases, str) else databases
-    auditor = _Auditor(addresses, bus, subjects, wanted or Wanted(), told)
+    auditor = _Auditor(addresses, bus, subjects, wanted or AuditScope(), told)
     try:
         return await auditor.run()
     except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, LogError) as error:
@@ -56,7 +56,7 @@ class _Auditor:
         addresses: Sequence[str],
         bus: Bus | None,
         subjects: Subjects | None,
-        wanted: Wanted,
+        wanted: AuditScope,
         told: Told | None,
     ) -> None:
         self._addresses = addresses

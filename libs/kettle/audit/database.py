@@ -9,7 +9,7 @@ import asyncpg
 import msgspec
 
 from kettle.audit.event_checks import Recorded
-from kettle.eventsourcing.log import Row, Tenure
+from kettle.eventsourcing.log import StoredEvent, Tenure
 from kettle.projections import PROJECTIONS, StoredProjection, follows
 from kettle.storage.archived_pieces import FRAME, POSITION, Archives, EventRow, Piece, piece_of
 from kettle.storage.queries import QUERIES
@@ -121,10 +121,10 @@ class Snapshot:
         frame: int | None = await self._connection.fetchval(_CURSOR, projection, shard)
         return frame
 
-    async def working_set(self, shard: str) -> dict[str, Row]:
+    async def working_set(self, shard: str) -> dict[str, StoredEvent]:
         """The rows of a shard's working set."""
         rows = await self._connection.fetch(_WORKING_SET, self._ids[shard])
-        return {row["stream"]: Row(row["stream"], row["ver"], row["state"]) for row in rows}
+        return {row["stream"]: StoredEvent(row["stream"], row["ver"], row["state"]) for row in rows}
 
     async def _pieces(self, shard: str, *, after: int) -> list[Piece]:
         rows = await self._connection.fetch(QUERIES["archived"], self._ids[shard], 0, after + 1)

@@ -19,7 +19,7 @@ Folds: TypeAlias = Mapping[str, Callable[[str], Fold]]
 """By kind of shard (its name up to the first dot): makes the fold of the working set of one shard."""
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class AuditScope(msgspec.Struct, frozen=True, kw_only=True):
     """Everything, unless it is said otherwise."""
 
     full: bool = True

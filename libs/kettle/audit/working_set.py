@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from kettle.audit.report import AuditReport
 from kettle.audit.sampling import Sample
-from kettle.eventsourcing.log import Row
+from kettle.eventsourcing.log import StoredEvent
 from kettle_wire.event_expansion import each
 from kettle_wire.events import Event
 from kettle_wire.frames import Frame
@@ -24,7 +24,7 @@ class WorkingSetFold:
         shard: str,
         fold: Fold,
         report: AuditReport,
-        stored: Mapping[str, Row],
+        stored: Mapping[str, StoredEvent],
         *,
         cursor: int,
         sample: Sample | None = None,

@@ -7,7 +7,7 @@ from kettle.bindings.errors import HTCondorLocateError
 from kettle.bindings.pool_connections import pool_at, pool_here
 from kettle.bindings.versions import version
 from kettle.client import PoolFile
-from kettle.client.connections.condor_config import addresses
+from kettle.client.connections.condor_config import bus_addresses
 
 _PARAMETER = "pool"
 
@@ -30,7 +30,7 @@ def pool_of(location: ClassAd, role: str) -> PoolFile:
 
 def placed(ad: ClassAd, pool: PoolFile) -> ClassAd:
     """An ad with what clients need to find the daemon again."""
-    address = next(iter(addresses(pool)), "")
+    address = next(iter(bus_addresses(pool)), "")
     ad.setdefault("MyAddress", f"<{address}?alias={ad.get('Name', '')}>")
     ad.setdefault("CondorVersion", version())
     return ad

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any, Final
 
 from kettle.client import PoolNotFoundError
-from kettle.client.connections.condor_config import Knobs, addresses, pool_of
+from kettle.client.connections.condor_config import CondorConfig, bus_addresses, pool_of
 
 Typed = str | int | bool
 
@@ -49,14 +49,14 @@ class Param(MutableMapping[str, Any]):
         self._environ = os.environ if environ is None else environ
         self._lock = threading.Lock()
         self._set: dict[str, str] = {}
-        self._knobs: Knobs | None = None
+        self._knobs: CondorConfig | None = None
 
     @property
-    def knobs(self) -> Knobs:
+    def knobs(self) -> CondorConfig:
         """What is set, by whomever; variables and files as they were when they were first looked at."""
         with self._lock:
             if self._knobs is None:
-                self._knobs = Knobs(self._environ, self._set)
+                self._knobs = CondorConfig(self._environ, self._set)
             return self._knobs
 
     def refresh(self) -> None:
@@ -113,12 +113,12 @@ class Param(MutableMapping[str, Any]):
 _OWN: Final = ("FULL_HOSTNAME", "HOSTNAME", "COLLECTOR_HOST", "SCHEDD_NAME", "CONDOR_HOST")
 
 
-def _of_the_pool(name: str, knobs: Knobs) -> str | None:
+def _of_the_pool(name: str, knobs: CondorConfig) -> str | None:
     try:
         pool = pool_of(knobs)
     except PoolNotFoundError:
         return None
-    address = next(iter(addresses(pool)), "")
+    address = next(iter(bus_addresses(pool)), "")
     return {"COLLECTOR_HOST": address, "CONDOR_HOST": address.partition(":")[0]}.get(name, pool.schedd)
 
 

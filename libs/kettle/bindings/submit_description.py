@@ -18,7 +18,7 @@ from kettle.client import ClientError, login_name, prepare
 from kettle.submit import Submission, SubmitError
 from kettle.submit.errors import PlacelessError
 from kettle.submit.macros import CLUSTER, Expander
-from kettle.submit.queue_statement import Iteration, Row, read_iteration
+from kettle.submit.queue_statement import Iteration, QueueItem, read_iteration
 
 Items: TypeAlias = "Iterable[str] | Iterable[Mapping[str, Any]]"
 
@@ -216,7 +216,7 @@ class Submit(MutableMapping[str, str]):
         lines = iter(more)
         try:
             if lenient and (names := submit_statements.item_names(first)) is not None:
-                return Iteration(names.times, names.variables, (Row(0, ("",) * len(names.variables)),))
+                return Iteration(names.times, names.variables, (QueueItem(0, ("",) * len(names.variables)),))
             expanded = self._expander().expand(first)
             return read_iteration(expanded, cwd=Path.cwd(), more=lambda: next(lines, None))
         except PlacelessError as error:
@@ -236,7 +236,7 @@ class Submit(MutableMapping[str, str]):
 
 def _with_items(iteration: Iteration, items: Items) -> Iteration:
     """The same variables, if there are any, with these items."""
-    rows: list[Row] = []
+    rows: list[QueueItem] = []
     variables = iteration.variables
     for index, item in enumerate(items):
         if isinstance(item, Mapping):
@@ -246,10 +246,10 @@ def _with_items(iteration: Iteration, items: Items) -> Iteration:
                 raise HTCondorValueError(
                     f"item {index} has {', '.join(map(str, item))}, the first one had {', '.join(variables)}"
                 )
-            rows.append(Row(index, tuple(str(item[name]) for name in variables)))
+            rows.append(QueueItem(index, tuple(str(item[name]) for name in variables)))
         elif isinstance(item, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             variables = variables or ("Item",)
-            rows.append(Row(index, _fields(item, len(variables))))
+            rows.append(QueueItem(index, _fields(item, len(variables))))
         else:
             raise TypeError(f"an item is a string or a dictionary, not {type(item).__name__}")
     if not rows:

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from kettle.bus.jetstream import stored_at
-from kettle.bus.nats_connection import Connection
+from kettle.bus.nats_connection import NatsConnection
 from kettle.bus.ports import BusError, Post, RefusedError
 from kettle_wire.codes import RefusalCode
 
@@ -32,10 +32,10 @@ def check_count(posts: Sequence[Post]) -> None:
         raise BusError(f"{len(posts)} messages at once; a batch has 1 to {MOST}")
 
 
-class Together:
+class AtomicBatches:
     """The batches of one connection."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: NatsConnection) -> None:
         self._connection = connection
         self._name = secrets.token_hex(8)
         self._count = count(1)

@@ -9,7 +9,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 
 
-class Gather:
+class BatchingDelay:
     """
     How long a reader lets messages gather, seconds, after the first that it has not taken. Nobody waits when somebody is
     in a hurry, or when more is there already.

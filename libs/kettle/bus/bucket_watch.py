@@ -6,13 +6,13 @@ from contextlib import aclosing
 
 from kettle.bus.jetstream import NANOSECONDS
 from kettle.bus.ports import KeyChange
-from kettle.bus.stream_reader import Delivery, Reader
-from kettle.bus.watched_keys import Known
+from kettle.bus.stream_reader import Delivery, StreamReader
+from kettle.bus.watched_keys import WatchedKeys
 
 
-async def watch(reader: Reader, *, prefix: str) -> AsyncGenerator[KeyChange | None, None]:
+async def watch(reader: StreamReader, *, prefix: str) -> AsyncGenerator[KeyChange | None, None]:
     """See `Bus.watch`; `prefix` is what stands before the key in a subject."""
-    known, loop = Known(), asyncio.get_running_loop()
+    known, loop = WatchedKeys(), asyncio.get_running_loop()
     complete, consumers, generation, target = False, 0, 0, 0
     async with aclosing(reader.batches()) as batches:
         async for deliveries in batches:
@@ -27,7 +27,7 @@ async def watch(reader: Reader, *, prefix: str) -> AsyncGenerator[KeyChange | No
                     yield None
             for delivery in deliveries:
                 change = _change(delivery, prefix)
-                known.note(change)
+                known.record_change(change)
                 yield change
                 if not complete and (not delivery.pending or delivery.sequence >= target):
                     complete = True

@@ -16,9 +16,9 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from kettle.bus.large_messages import Depot, Limits, Whole, too_large
+from kettle.bus.large_messages import CompleteRequest, PartLimits, PartStore, too_large
 from kettle.bus.large_requests import PLACE, Parcel
-from kettle.bus.nats_connection import Connection
+from kettle.bus.nats_connection import NatsConnection
 from kettle.bus.nats_driver import ERROR_CODE_HEADER, ERROR_HEADER, Msg, Request, errors, micro
 from kettle.bus.ports import BusError, BusUnavailableError, RefusedError, Served
 from kettle_wire.codes import RefusalCode
@@ -51,20 +51,20 @@ _logger = logging.getLogger(__name__)
 _encode = msgspec.msgpack.Encoder().encode
 
 
-class Service:
+class CommandService:
     """Everything that one connection answers."""
 
     def __init__(
         self,
-        connection: Connection,
+        connection: NatsConnection,
         subjects: Subjects,
         around: Around | None,
-        limits: Limits | None = None,
+        limits: PartLimits | None = None,
     ) -> None:
         self._connection = connection
         self._subjects = subjects
         self._around = around
-        self._depot = Depot(lambda: connection.limit, limits)
+        self._depot = PartStore(lambda: connection.limit, limits)
         self._alone = secrets.token_hex(8)
         self._places: dict[str, asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -155,7 +155,7 @@ class Service:
         try:
             caller = _caller(subject)
             received = self._depot.receive(caller.token, parcel, served)
-            if isinstance(received, Whole):
+            if isinstance(received, CompleteRequest):
                 try:
                     data = await self._ask(received, parcel.headers, caller)
                 finally:
@@ -167,7 +167,7 @@ class Service:
             received = _refused(refusal)
         await _send(respond, received)
 
-    async def _ask(self, whole: Whole, headers: Mapping[str, str], caller: Identity) -> bytes:
+    async def _ask(self, whole: CompleteRequest, headers: Mapping[str, str], caller: Identity) -> bytes:
         endpoint = whole.served.endpoint
         with self._around(endpoint.verb, headers) if self._around else nullcontext():
             try:

@@ -5,7 +5,7 @@ from typing import Any, Final, NoReturn
 
 import msgspec
 
-from kettle.bus.nats_connection import Connection, status_of
+from kettle.bus.nats_connection import NatsConnection, status_of
 from kettle.bus.nats_driver import Msg
 from kettle.bus.ports import (
     BucketSpec,
@@ -167,7 +167,7 @@ def stored_at(reply: Msg, subject: str, expected: int) -> int:
 class JetStream:
     """Calls of the API over one connection."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: NatsConnection) -> None:
         self._connection = connection
 
     async def append(

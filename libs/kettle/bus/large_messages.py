@@ -22,7 +22,7 @@ from kettle.bus.ports import RefusedError, Served
 from kettle_wire.codes import RefusalCode
 
 
-class Whole(msgspec.Struct, frozen=True):
+class CompleteRequest(msgspec.Struct, frozen=True):
     """A request that is complete, and what it asks."""
 
     served: Served[Any, Any]
@@ -31,7 +31,7 @@ class Whole(msgspec.Struct, frozen=True):
     """If it came in parts: what `Depot.answered` is to forget."""
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class PartLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What one service holds of requests that are incomplete and of replies that are being fetched."""
 
     in_all: int = 4 * LARGEST
@@ -69,16 +69,16 @@ def too_large(served: Served[Any, Any], size: int) -> RefusedError:
     )
 
 
-class Depot:
+class PartStore:
     """
     What one service has of messages in parts, and does with each part. `limit`: the most bytes of a message.
     """
 
-    def __init__(self, limit: Callable[[], int], limits: Limits | None = None) -> None:
+    def __init__(self, limit: Callable[[], int], limits: PartLimits | None = None) -> None:
         self.place = uuid.uuid4().hex
         """Where the parts go: a name that no other service has."""
         self._limit = limit
-        self._limits = limits or Limits()
+        self._limits = limits or PartLimits()
         self._held: dict[str, _Held] = {}
         self._bytes: Counter[str] = Counter()
         self._count: Counter[str] = Counter()
@@ -89,7 +89,9 @@ class Depot:
         """Bytes that are promised to callers at present."""
         return self._bytes.total()
 
-    def receive(self, caller: str, parcel: Parcel, served: Served[Any, Any] | None) -> Whole | Parcel:
+    def receive(
+        self, caller: str, parcel: Parcel, served: Served[Any, Any] | None
+    ) -> CompleteRequest | Parcel:
         """
         Take a message in: a complete request, or what to answer to a part. `served`: what its subject asks, if anything.
 
@@ -105,7 +107,7 @@ class Depot:
                 RefusalCode.MALFORMED, "this is the place for parts of messages, and it is none"
             )
         if SIZE not in headers:
-            return Whole(served, parcel.data)
+            return CompleteRequest(served, parcel.data)
         size = whole_number(headers[SIZE])
         if size > served.largest:
             raise too_large(served, size)
@@ -113,7 +115,7 @@ class Depot:
         held.served = served
         return Parcel(b"", {PLACE: f"{self.place} {number}"})
 
-    def answered(self, whole: Whole) -> None:
+    def answered(self, whole: CompleteRequest) -> None:
         """Nobody works on this request any more: its room is free."""
         if whole.number in self._held:
             self._drop(whole.number)
@@ -134,7 +136,7 @@ class Depot:
         for number in list(self._held):
             self._drop(number)
 
-    def _add(self, caller: str, parcel: Parcel) -> Whole | Parcel:
+    def _add(self, caller: str, parcel: Parcel) -> CompleteRequest | Parcel:
         number, offset = self._named(caller, parcel.headers[PART_OF])
         held = self._held[number]
         if held.served is None or offset != len(held.request) or offset + len(parcel.data) > held.size:
@@ -149,7 +151,7 @@ class Depot:
         if held.expiry is not None:
             held.expiry.cancel()
         whole, held.request, held.complete = bytes(held.request), bytearray(), True
-        return Whole(held.served, whole, number)
+        return CompleteRequest(held.served, whole, number)
 
     def _part(self, caller: str, wanted: str) -> Parcel:
         number, offset = self._named(caller, wanted)

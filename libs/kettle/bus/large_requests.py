@@ -42,7 +42,9 @@ Carry = Callable[[str, bytes, Mapping[str, str]], Awaitable[Parcel]]
 """Takes a message to a place (or to the name of a service) and brings the answer; raises what it refuses."""
 
 
-async def exchange(carry: Carry, name: str, data: bytes, headers: Mapping[str, str], *, limit: int) -> bytes:
+async def call_in_parts(
+    carry: Carry, name: str, data: bytes, headers: Mapping[str, str], *, limit: int
+) -> bytes:
     """Ask the service `name` and return its whole answer; no message has more than `limit` bytes."""
     if len(data) <= limit:
         reply = await carry(name, data, headers)

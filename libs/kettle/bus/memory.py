@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from kettle.bus.atomic_batch import check_count
-from kettle.bus.batching import Gather
-from kettle.bus.large_messages import Depot, Limits, Whole
-from kettle.bus.large_requests import Parcel, exchange
+from kettle.bus.batching import BatchingDelay
+from kettle.bus.large_messages import CompleteRequest, PartLimits, PartStore
+from kettle.bus.large_requests import Parcel, call_in_parts
 from kettle.bus.memory_server import MemoryServer, matches
 from kettle.bus.ports import (
     Batch,
@@ -46,13 +46,13 @@ class MemoryBus:
         *,
         subjects: Subjects,
         identity: Identity,
-        limits: Limits | None = None,
+        limits: PartLimits | None = None,
     ) -> None:
         self.subjects = subjects
         self.identity = identity
         self._server = server
         self._tasks: set[asyncio.Task[Parcel]] = set()
-        self._depot = Depot(lambda: server.payload_limit, limits)
+        self._depot = PartStore(lambda: server.payload_limit, limits)
         self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._listeners: list[Callable[[], None]] = []
         self._closed = False
@@ -101,7 +101,7 @@ class MemoryBus:
             subject = self.subjects.command(endpoint.role, place, endpoint.verb, self.identity.token)
             return await self._carry(subject, Parcel(data, headers), deadline)
 
-        reply = await exchange(carry, name, _encode(request), {}, limit=self.payload_limit)
+        reply = await call_in_parts(carry, name, _encode(request), {}, limit=self.payload_limit)
         return endpoint.decode_reply(reply)
 
     async def _carry(self, subject: str, parcel: Parcel, deadline: float) -> Parcel:
@@ -220,7 +220,7 @@ class MemoryBus:
         after: int = 0,
         since: float = 0.0,
         ephemeral: bool = False,
-        gather: Gather | None = None,
+        gather: BatchingDelay | None = None,
     ) -> AsyncGenerator[Batch, None]:
         """See `Bus.consume`."""
         reading, position = None, after
@@ -303,7 +303,7 @@ class MemoryBus:
 
     async def _handle(self, served: Served[Any, Any] | None, caller: Identity, parcel: Parcel) -> Parcel:
         received = self._depot.receive(caller.token, parcel, served)
-        if not isinstance(received, Whole):
+        if not isinstance(received, CompleteRequest):
             return received
         endpoint = received.served.endpoint
         try:

@@ -24,7 +24,7 @@ from kettle.bus.ports import (
     StreamSpec,
     WrongSequenceError,
 )
-from kettle.bus.watched_keys import Known
+from kettle.bus.watched_keys import WatchedKeys
 
 PAYLOAD_LIMIT: Final = 8 * 1024 * 1024
 
@@ -136,7 +136,7 @@ class Watcher:
 
     def __init__(self, keys: str) -> None:
         self.keys = keys
-        self.known = Known()
+        self.known = WatchedKeys()
         self.changes: list[KeyChange | None] = []
         self.filled = asyncio.Event()
 
@@ -145,7 +145,7 @@ class Watcher:
         if change is not None:
             if not matches(self.keys, change.key):
                 return
-            self.known.note(change)
+            self.known.record_change(change)
         self.changes.append(change)
         self.filled.set()
 

@@ -7,11 +7,11 @@ from typing import Any, Final
 
 import msgspec
 
-from kettle.bus.atomic_batch import NOTE, Together
+from kettle.bus.atomic_batch import NOTE, AtomicBatches
 from kettle.bus.backoff import Backoff
-from kettle.bus.batching import Gather
+from kettle.bus.batching import BatchingDelay
 from kettle.bus.bucket_watch import watch
-from kettle.bus.command_service import Around, Service, refusal_of
+from kettle.bus.command_service import Around, CommandService, refusal_of
 from kettle.bus.jetstream import (
     JetStream,
     NotFoundError,
@@ -21,9 +21,9 @@ from kettle.bus.jetstream import (
     stream_config,
     ttl_header,
 )
-from kettle.bus.large_messages import Limits
-from kettle.bus.large_requests import Parcel, exchange
-from kettle.bus.nats_connection import Connection
+from kettle.bus.large_messages import PartLimits
+from kettle.bus.large_requests import Parcel, call_in_parts
+from kettle.bus.nats_connection import NatsConnection
 from kettle.bus.nats_driver import Msg
 from kettle.bus.ports import (
     Batch,
@@ -40,7 +40,7 @@ from kettle.bus.ports import (
     Served,
     StreamSpec,
 )
-from kettle.bus.stream_reader import Delivery, Reader, Source
+from kettle.bus.stream_reader import Delivery, Source, StreamReader
 from kettle_wire.endpoint import Endpoint
 from kettle_wire.identity import Identity
 from kettle_wire.subjects import Subjects
@@ -61,21 +61,21 @@ class NatsBus:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: NatsConnection,
         subjects: Subjects,
         identity: Identity,
         inject: Inject | None,
         around: Around | None,
         *,
         replicas: int,
-        limits: Limits | None,
+        limits: PartLimits | None,
     ) -> None:
         self.subjects = subjects
         self.identity = identity
         self._connection = connection
         self._jetstream = JetStream(connection)
-        self._together = Together(connection)
-        self._service = Service(connection, subjects, around, limits)
+        self._together = AtomicBatches(connection)
+        self._service = CommandService(connection, subjects, around, limits)
         self._inject = inject
         self._replicas = replicas
         self._remakes: dict[str, dict[str, Any]] = {}
@@ -97,7 +97,7 @@ class NatsBus:
         inject: Inject | None = None,
         extract: Around | None = None,
         replicas: int = 1,
-        limits: Limits | None = None,
+        limits: PartLimits | None = None,
     ) -> AsyncGenerator["NatsBus", None]:
         """
         Connect with the NKey seed in the file `credentials` (empty: none), waiting up to `patience` seconds.
@@ -107,7 +107,7 @@ class NatsBus:
         `inject` adds trace headers to commands; `extract` is entered around the handling of each.
         `limits`: what is held for those who send large commands, and fetch large answers.
         """
-        async with Connection.open(
+        async with NatsConnection.open(
             url, identity=identity, credentials=credentials, name=name or identity.token, patience=patience
         ) as connection:
             bus = cls(connection, subjects, identity, inject, extract, replicas=replicas, limits=limits)
@@ -152,7 +152,7 @@ class NatsBus:
                 raise refusal
             return Parcel(message.data, message.headers or {})
 
-        reply = await exchange(carry, name, _encode(request), headers, limit=self._connection.limit)
+        reply = await call_in_parts(carry, name, _encode(request), headers, limit=self._connection.limit)
         try:
             return endpoint.decode_reply(reply)
         except msgspec.MsgspecError as error:
@@ -248,7 +248,7 @@ class NatsBus:
         after: int = 0,
         since: float = 0.0,
         ephemeral: bool = False,
-        gather: Gather | None = None,
+        gather: BatchingDelay | None = None,
     ) -> AsyncGenerator[Batch, None]:
         """See `Bus.consume`."""
         source = Source(
@@ -259,7 +259,7 @@ class NatsBus:
             since=since,
             durable="" if ephemeral else durable,
         )
-        reader = Reader(self._connection, source, missing=lambda: self._remake(stream), gather=gather)
+        reader = StreamReader(self._connection, source, missing=lambda: self._remake(stream), gather=gather)
         async with aclosing(reader.batches()) as batches:
             async for deliveries in batches:
                 if deliveries:
@@ -270,7 +270,7 @@ class NatsBus:
     ) -> AsyncGenerator[Message, None]:
         """See `Bus.read`."""
         source = Source(stream=stream, subject=subject, batch=batch, after=after, since=since)
-        reader = Reader(self._connection, source, missing=lambda: self._remake(stream))
+        reader = StreamReader(self._connection, source, missing=lambda: self._remake(stream))
         async with aclosing(reader.batches()) as batches:
             async for deliveries in batches:
                 for delivery in deliveries:
@@ -322,7 +322,7 @@ class NatsBus:
             batch=WATCH_BATCH,
             newest_per_subject=True,
         )
-        reader = Reader(self._connection, source, missing=lambda: self._remake(bucket_stream(bucket)))
+        reader = StreamReader(self._connection, source, missing=lambda: self._remake(bucket_stream(bucket)))
         async with aclosing(watch(reader, prefix=entry_subject(bucket, ""))) as changes:
             async for change in changes:
                 yield change
@@ -387,7 +387,7 @@ class NatsBus:
 class _Fetched:
     """A batch of a durable consumer, whose acknowledgements are for everything before, too."""
 
-    def __init__(self, reader: Reader, deliveries: Sequence[Delivery]) -> None:
+    def __init__(self, reader: StreamReader, deliveries: Sequence[Delivery]) -> None:
         self._reader = reader
         self._last = deliveries[-1]
         self.messages: Sequence[Message] = [

@@ -93,7 +93,7 @@ class _Client(Client):
         await super().close()
 
 
-class Connection:
+class NatsConnection:
     """The client, what it does on loss and return, and the replies that are waited for."""
 
     def __init__(self, identity: Identity) -> None:
@@ -115,7 +115,7 @@ class Connection:
     @asynccontextmanager
     async def open(
         cls, url: str, *, identity: Identity, credentials: str, name: str, patience: float | None
-    ) -> AsyncGenerator["Connection", None]:
+    ) -> AsyncGenerator["NatsConnection", None]:
         """
         Connect within `patience` seconds (None: whenever the server comes) and stay connected while the context lasts.
         """

@@ -21,7 +21,7 @@ from kettle_wire.endpoint import Endpoint
 from kettle_wire.identity import Identity
 
 if TYPE_CHECKING:
-    from kettle.bus.batching import Gather
+    from kettle.bus.batching import BatchingDelay
 
 
 class BusError(Exception):
@@ -307,7 +307,7 @@ class Bus(Protocol):
         after: int = 0,
         since: float = 0.0,
         ephemeral: bool = False,
-        gather: "Gather | None" = None,
+        gather: "BatchingDelay | None" = None,
     ) -> AsyncGenerator[Batch, None]:
         """
         Read a stream from its position after sequence `after` (a new consumer), then for ever, in order.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from kettle.bus.large_requests import HEADERS, Parcel, exchange
+from kettle.bus.large_requests import HEADERS, Parcel, call_in_parts
 from kettle.bus.ports import FROM_JOB, BusError, Rep, Req
 from kettle_wire.endpoint import Endpoint
 from kettle_wire.identity import Identity
@@ -89,7 +89,7 @@ def ask_once(
                 subject = subjects.command(endpoint.role, place, endpoint.verb, identity.token)
                 return line.ask(subject, data, headers)
 
-            reply = _run(exchange(carry, name, _encode(request), {}, limit=line.limit))
+            reply = _run(call_in_parts(carry, name, _encode(request), {}, limit=line.limit))
         return endpoint.decode_reply(reply)
     except (OSError, BusError, msgspec.MsgspecError, ValueError) as error:
         raise UnusualError(f"{url}: {error}") from error

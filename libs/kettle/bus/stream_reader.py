@@ -15,9 +15,9 @@ from typing import Any, Final
 import msgspec
 
 from kettle.bus.backoff import Backoff
-from kettle.bus.batching import Gather
+from kettle.bus.batching import BatchingDelay
 from kettle.bus.jetstream import API, NANOSECONDS, JetStream, NotFoundError, StreamInfo, pull_request
-from kettle.bus.nats_connection import Connection, status_of
+from kettle.bus.nats_connection import NatsConnection, status_of
 from kettle.bus.nats_driver import Msg, Subscription, errors
 from kettle.bus.ports import BusError, BusUnavailableError, ReplyTimeoutError
 
@@ -74,16 +74,16 @@ class _DoubtError(Exception):
     """The consumer must be made anew."""
 
 
-class Reader:
+class StreamReader:
     """One reading of one source. `began` is what the stream was when the present consumer was made."""
 
     def __init__(
         self,
-        connection: Connection,
+        connection: NatsConnection,
         source: Source,
         *,
         missing: Callable[[], Awaitable[None]] | None = None,
-        gather: Gather | None = None,
+        gather: BatchingDelay | None = None,
     ) -> None:
         self._connection = connection
         self._jetstream = JetStream(connection)

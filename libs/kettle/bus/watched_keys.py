@@ -3,7 +3,7 @@
 from kettle.bus.ports import KeyChange
 
 
-class Known:
+class WatchedKeys:
     """
     The keys that are there, and those of a lost bucket that nobody has sent again yet. Times are seconds of any clock.
     """
@@ -19,7 +19,7 @@ class Known:
         self._keys = set()
         self._until = until
 
-    def note(self, change: KeyChange) -> None:
+    def record_change(self, change: KeyChange) -> None:
         """Take in what the watcher is told."""
         self._missing.discard(change.key)
         if change.value is None:

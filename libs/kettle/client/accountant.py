@@ -6,7 +6,7 @@ from typing import Final
 
 from kettle.bus.ports import Asks
 from kettle.client.connections.pool_file import PoolFile
-from kettle.client.connections.retry import Rep, Req, Waiting, ask
+from kettle.client.connections.retry import Rep, Req, Waiting, ask_with_retry
 from kettle_wire.commands import accounting, negotiator
 from kettle_wire.commands.accounting import ReportUsage, UsageRow
 from kettle_wire.commands.negotiator import (
@@ -44,7 +44,7 @@ class Accountant:
     async def report(self, wanted: ReportUsage) -> list[UsageRow]:
         """What attempts have used, by one or two things, between moments."""
         name = self._pool.accounting
-        answer = await ask(
+        answer = await ask_with_retry(
             self._asks,
             accounting.REPORT_USAGE,
             name,
@@ -70,6 +70,6 @@ class Accountant:
 
     async def _ask(self, endpoint: Endpoint[Req, Rep], request: Req) -> Rep:
         name = self._pool.negotiator
-        return await ask(
+        return await ask_with_retry(
             self._asks, endpoint, name, request, patience=self._patience, waiting=self._waiting()
         )

@@ -13,9 +13,9 @@ import msgspec
 
 from kettle.bus.ports import Asks, Bus
 from kettle.client.accountant import Accountant
-from kettle.client.connections.pool_connection import connected
+from kettle.client.connections.pool_connection import connect_pool
 from kettle.client.connections.pool_file import PoolFile, locate
-from kettle.client.connections.retry import PATIENCE_S, Rep, Req, Waiting, ask
+from kettle.client.connections.retry import PATIENCE_S, Rep, Req, Waiting, ask_with_retry
 from kettle.client.errors import ClientError, CommandRefusedError
 from kettle.client.events import following, published
 from kettle.client.events.following import JobEvent, decoded
@@ -23,8 +23,8 @@ from kettle.client.events.progress import Progress
 from kettle.client.events.published import Published, Wanted
 from kettle.client.events.shard_feed import Feed
 from kettle.client.hosts import Hosts
-from kettle.client.jobs.access import Visit
-from kettle.client.jobs.listing import listed
+from kettle.client.jobs.access import AttemptAccess
+from kettle.client.jobs.listing import list_ads
 from kettle.client.jobs.submission import prepare
 from kettle.client.why_report import WhyReport
 from kettle_wire.ads.types import Ad
@@ -55,7 +55,7 @@ from kettle_wire.jobs import JobId
 from kettle_wire.subjects import Subjects
 
 if TYPE_CHECKING:
-    from kettle.client.spooling.transfers import Spools
+    from kettle.client.spooling.transfers import SpoolTransfers
     from kettle.submit import Submission
 
 _SIDE_QUESTION_S = 3.0
@@ -116,7 +116,7 @@ class Client:
             environ = os.environ if environ is None else environ
             pool = locate(environ, nats_url=nats_url, credentials=credentials, home=home)
         pool = msgspec.structs.replace(pool, schedd=schedd) if schedd else pool
-        async with connected(pool, patience) as (asks, bus):
+        async with connect_pool(pool, patience) as (asks, bus):
             yield cls(asks, pool, bus=bus, patience=patience)
 
     async def submit(
@@ -168,11 +168,11 @@ class Client:
         return reply
 
     @cached_property
-    def spools(self) -> "Spools":
+    def spools(self) -> "SpoolTransfers":
         """The files of jobs that are sent to the access point and fetched from it."""
-        from kettle.client.spooling.transfers import Spools
+        from kettle.client.spooling.transfers import SpoolTransfers
 
-        return Spools(self._asks, self.pool, patience=self._patience, waiting=lambda: self.waiting)
+        return SpoolTransfers(self._asks, self.pool, patience=self._patience, waiting=lambda: self.waiting)
 
     async def hold(self, select: Select, reason: str = "") -> Acted:
         """Stop jobs, and keep them from running until they are released."""
@@ -235,7 +235,7 @@ class Client:
         """
         The same, with how far those clusters of the selection are whose jobs come into the queue little by little.
         """
-        return await listed(self._query, self._question(select, list(projection), limit))
+        return await list_ads(self._query, self._question(select, list(projection), limit))
 
     async def totals(self, select: Select | None = None) -> JobAds:
         """The same without any ads, but with how many jobs there are of each status."""
@@ -323,14 +323,14 @@ class Client:
             submitter=explanation.submitter, schedd=self.pool.schedd, autocluster=explanation.autocluster
         )
         try:
-            verdict = await ask(
+            verdict = await ask_with_retry(
                 self._asks, negotiator.WHY, self.pool.negotiator, question, patience=_SIDE_QUESTION_S
             )
         except ClientError as error:
             return WhyReport(job=job, explanation=explanation, trouble=str(error))
         return WhyReport(job=job, explanation=explanation, verdict=verdict)
 
-    async def visit(self, job: JobId) -> Visit:
+    async def visit(self, job: JobId) -> AttemptAccess:
         """
         A way to look into a job that runs: at its files, and with programs of your own beside it.
 
@@ -338,7 +338,7 @@ class Client:
             CommandRefusedError: `not_found`, `not_running`, or `denied` if it is somebody else's.
         """
         given = await self._ask_schedd(schedd.ACCESS, AskAccess(job=job))
-        return Visit(self._asks, given, patience=self._patience)
+        return AttemptAccess(self._asks, given, patience=self._patience)
 
     async def ads(
         self,
@@ -358,7 +358,7 @@ class Client:
             type=ad_type, constraint=constraint, projection=list(projection), forwarded=forwarded
         )
         while True:
-            page = await ask(
+            page = await ask_with_retry(
                 self._asks, collector.QUERY_ADS, self.pool.collector, request, patience=self._patience
             )
             ads += page.ads
@@ -370,7 +370,7 @@ class Client:
         """What people have used so far."""
         request = QueryUsage(owners=list(owners))
         return (
-            await ask(
+            await ask_with_retry(
                 self._asks, accounting.QUERY_USAGE, self.pool.accounting, request, patience=self._patience
             )
         ).owners
@@ -423,7 +423,7 @@ class Client:
         found: list[Ad] = []
         examined, limit = 0, request.limit
         while True:
-            answer = await ask(
+            answer = await ask_with_retry(
                 self._asks, accounting.QUERY_HISTORY, self.pool.accounting, request, patience=patience
             )
             found += answer.jobs
@@ -436,7 +436,7 @@ class Client:
             request = msgspec.structs.replace(request, after=answer.more, limit=left)
 
     async def _ask_schedd(self, endpoint: Endpoint[Req, Rep], request: Req) -> Rep:
-        return await ask(
+        return await ask_with_retry(
             self._asks,
             endpoint,
             self.pool.schedd,

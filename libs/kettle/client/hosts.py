@@ -7,7 +7,7 @@ from typing import Literal
 
 from kettle.bus.ports import Asks
 from kettle.client.connections.pool_file import PoolFile
-from kettle.client.connections.retry import Rep, Req, Waiting, ask
+from kettle.client.connections.retry import Rep, Req, Waiting, ask_with_retry
 from kettle_wire.commands import master, startd
 from kettle_wire.commands.master import Control, Controlled, Daemons, QueryDaemons
 from kettle_wire.commands.startd import CancelDrain, Drain
@@ -71,6 +71,6 @@ class Hosts:
         return host or self._pool.master or socket.gethostname()
 
     async def _ask(self, endpoint: Endpoint[Req, Rep], name: str, request: Req) -> Rep:
-        return await ask(
+        return await ask_with_retry(
             self._asks, endpoint, name, request, patience=self._patience, waiting=self._waiting()
         )

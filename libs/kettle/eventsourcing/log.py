@@ -92,7 +92,7 @@ class Log(Protocol):
         ...
 
 
-class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class StoredEvent(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One line of a shard's working set: a live stream, its version and its state."""
 
     stream: str
@@ -105,12 +105,12 @@ class WorkingSet(Protocol):
     The live state of a shard as a projection: committed with its cursor, read at start-up instead of history.
     """
 
-    async def load(self, shard: str) -> tuple[int, list[Row]]:
+    async def load(self, shard: str) -> tuple[int, list[StoredEvent]]:
         """The frame up to which it is folded, and all rows."""
         ...
 
     async def save(
-        self, shard: str, *, epoch: int, was: int, now: int, put: Sequence[Row], drop: Sequence[str]
+        self, shard: str, *, epoch: int, was: int, now: int, put: Sequence[StoredEvent], drop: Sequence[str]
     ) -> None:
         """
         Move the cursor from frame `was` to `now` together with the rows; FencedError if the guard fails.

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 
 import msgspec
 
-from kettle.eventsourcing.log import Answered, FencedError, Row, Tenure
+from kettle.eventsourcing.log import Answered, FencedError, StoredEvent, Tenure
 from kettle_wire.event_expansion import stream_of_many, with_those_of_many
 from kettle_wire.frames import Frame, encode, recorded
 
@@ -18,7 +18,7 @@ class _Shard:
         self.frames: list[bytes] = []
         self.answers: OrderedDict[str, Answered] = OrderedDict()
         self.folded = 0
-        self.rows: dict[str, Row] = {}
+        self.rows: dict[str, StoredEvent] = {}
 
 
 class MemoryLog:
@@ -95,13 +95,13 @@ class MemoryWorkingSet:
     def __init__(self, log: MemoryLog) -> None:
         self._log = log
 
-    async def load(self, shard: str) -> tuple[int, list[Row]]:
+    async def load(self, shard: str) -> tuple[int, list[StoredEvent]]:
         """See `WorkingSet.load`."""
         mine = self._log.kept(shard)
         return (mine.folded, [mine.rows[name] for name in sorted(mine.rows)]) if mine else (0, [])
 
     async def save(
-        self, shard: str, *, epoch: int, was: int, now: int, put: Sequence[Row], drop: Sequence[str]
+        self, shard: str, *, epoch: int, was: int, now: int, put: Sequence[StoredEvent], drop: Sequence[str]
     ) -> None:
         """See `WorkingSet.save`."""
         mine = self._log.kept(shard)

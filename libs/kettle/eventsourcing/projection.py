@@ -22,7 +22,7 @@ from typing import Any, Final, Protocol, TypeAlias
 import msgspec
 
 from kettle.bus.backoff import Backoff
-from kettle.bus.batching import Gather
+from kettle.bus.batching import BatchingDelay
 from kettle.bus.ports import Batch, Bus
 from kettle.eventsourcing.log import Log, LogError, LogUnavailableError
 from kettle.faults import fault_point
@@ -147,7 +147,7 @@ class Progress:
     def __init__(self) -> None:
         self._frames: dict[str, int] = {}
         self._moved = asyncio.Condition()
-        self.gather = Gather(GATHER_S)
+        self.gather = BatchingDelay(GATHER_S)
 
     def frame(self, shard: str) -> int:
         """The last frame applied."""
@@ -214,7 +214,7 @@ async def _fetch(
     subjects: Subjects,
     shard: str,
     after: int,
-    gather: Gather,
+    gather: BatchingDelay,
     arrived: "asyncio.Queue[Batch]",
 ) -> None:
     # Without a name: the cursor beside the rows is the only position, and the server need not write down another.

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Mapping
 
-from kettle.eventsourcing.log import Row, WorkingSet
+from kettle.eventsourcing.log import StoredEvent, WorkingSet
 from kettle.faults import fault_point
 
 
@@ -22,7 +22,7 @@ class Checkpointer:
         self._epoch = epoch
         self._interval = interval
         self._marked = frame
-        self._rows: dict[str, Row | None] = {}
+        self._rows: dict[str, StoredEvent | None] = {}
         self._work = asyncio.Event()
         self.saved = frame
         """The frame up to which the working set is saved."""
@@ -32,7 +32,9 @@ class Checkpointer:
         Note what the frame made of its streams: version and state of the live ones, and the names of those that ended.
         """
         self._rows.update((stream, None) for stream in drops)
-        self._rows.update((stream, Row(stream, version, state)) for stream, (version, state) in puts.items())
+        self._rows.update(
+            (stream, StoredEvent(stream, version, state)) for stream, (version, state) in puts.items()
+        )
         self._marked = frame
         self._work.set()
 

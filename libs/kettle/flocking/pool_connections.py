@@ -28,11 +28,11 @@ _CONNECT_S: Final = 5.0
 _FIRST_RETRY_S: Final = 0.2
 _LONGEST_RETRY_S: Final = 10.0
 
-Joined = Callable[["Visit", NatsBus], Coroutine[Any, Any, None]]
+Joined = Callable[["PoolConnection", NatsBus], Coroutine[Any, Any, None]]
 """Does what is to be done in a pool while we are connected; it may go on until it is cancelled."""
 
 
-class Visit:
+class PoolConnection:
     """One other pool; `run` must be running for it to be reached."""
 
     def __init__(self, name: str, passes: Passes, joined: Joined) -> None:
@@ -58,7 +58,7 @@ class Visit:
             return "" if self._bus.connected else "the connection to its bus is lost; it is being retried"
         return self._trouble
 
-    async def run(self) -> None:
+    async def keep_connected(self) -> None:
         """Be there as often and as long as it can be; for ever."""
         backoff, said = Backoff(_FIRST_RETRY_S, _LONGEST_RETRY_S), ""
         while True:
@@ -105,21 +105,21 @@ class Visit:
                         await each
 
 
-class Visits:
+class PoolConnections:
     """All pools that are visited; one begins when it is first asked for, and lasts as long as `tasks`."""
 
     def __init__(self, passes: Passes, tasks: asyncio.TaskGroup, joined: Joined) -> None:
         self._passes = passes
         self._tasks = tasks
         self._joined = joined
-        self._visits: dict[str, Visit] = {}
+        self._visits: dict[str, PoolConnection] = {}
         self._running: list[asyncio.Task[None]] = []
 
-    def __getitem__(self, name: str) -> Visit:
+    def __getitem__(self, name: str) -> PoolConnection:
         known = self._visits.get(name)
         if known is None:
-            known = self._visits[name] = Visit(name, self._passes, self._joined)
-            self._running.append(self._tasks.create_task(known.run(), name=f"pool {name}"))
+            known = self._visits[name] = PoolConnection(name, self._passes, self._joined)
+            self._running.append(self._tasks.create_task(known.keep_connected(), name=f"pool {name}"))
         return known
 
     def reached(self) -> Iterator[NatsBus]:
@@ -132,10 +132,10 @@ class Visits:
             task.cancel()
 
 
-class Ways:
+class StartdRouter:
     """Reaches startds of the own pool by its bus, and those of others by the visits to them."""
 
-    def __init__(self, home: Bus, visits: Visits) -> None:
+    def __init__(self, home: Bus, visits: PoolConnections) -> None:
         self._home = home
         self._visits = visits
 

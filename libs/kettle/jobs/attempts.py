@@ -33,7 +33,7 @@ class Run(msgspec.Struct):
     """Microseconds of it that its last checkpoint has saved."""
 
 
-class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+class EndedAttempt(msgspec.Struct, frozen=True, kw_only=True):
     """One attempt that has ended; times in microseconds."""
 
     job: JobId
@@ -85,7 +85,7 @@ def noted(runs: dict[JobId, Run], job: JobId, event: JobEvent, at: int) -> None:
 
 def attempt_of(
     job: JobId, ad: Ad, run: Run | None, event: JobCompleted | JobVacated, frame: Frame
-) -> Attempt:
+) -> EndedAttempt:
     """The attempt that an event has ended. `ad` is that of the job, with this event applied."""
     usage, cpus = event.usage, ad.get("RequestCpus")
     cores = cpus if isinstance(cpus, int | float) else 1
@@ -93,7 +93,7 @@ def attempt_of(
     if run is None:  # recorded by nobody: it is believed to have begun as long ago as it has lasted
         run = Run("", "", frame.at - wall)
     exited = isinstance(event, JobCompleted) or event.exited
-    return Attempt(
+    return EndedAttempt(
         job=job,
         number=event.attempt,
         owner=_text(ad, "Owner"),

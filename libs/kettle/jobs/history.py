@@ -15,7 +15,7 @@ from typing import Final, cast
 import msgspec
 
 from kettle.jobs.ad import apply, ended, over
-from kettle.jobs.attempts import US, Attempt, Run, attempt_of, noted
+from kettle.jobs.attempts import US, EndedAttempt, Run, attempt_of, noted
 from kettle.jobs.submitted_ad import job_ads
 from kettle_wire.ads.types import Ad
 from kettle_wire.codes import JobStatus
@@ -69,7 +69,7 @@ class Departed(msgspec.Struct, frozen=True, kw_only=True):
     ad: Ad
 
 
-class Spent(msgspec.Struct):
+class OwnerTotals(msgspec.Struct):
     """What an owner's attempts have used; times in microseconds."""
 
     jobs_completed: int = 0
@@ -78,7 +78,7 @@ class Spent(msgspec.Struct):
     slot_time: int = 0
     cpu: int = 0
 
-    def add(self, attempt: Attempt) -> None:
+    def add(self, attempt: EndedAttempt) -> None:
         """Add what one more attempt has used."""
         self.jobs_completed += attempt.completed
         self.attempts += 1
@@ -87,7 +87,7 @@ class Spent(msgspec.Struct):
         self.cpu += attempt.cpu
 
 
-class Depth(msgspec.Struct):
+class QueueDepth(msgspec.Struct):
     """Jobs of one owner in the queue, or by how many these have changed."""
 
     idle: int = 0
@@ -133,11 +133,11 @@ class Changes(msgspec.Struct):
     """Clusters of which no more jobs will come, and of how many jobs they were."""
     fresh: set[JobId] = set()
     """Those that have left and came in the same frames: nothing was stored of them."""
-    spent: dict[str, Spent] = {}
+    spent: dict[str, OwnerTotals] = {}
     """By owner."""
-    attempts: list[Attempt] = []
+    attempts: list[EndedAttempt] = []
     """Those that ended, in the order of recording."""
-    depth: dict[tuple[str, int], Depth] = {}
+    depth: dict[tuple[str, int], QueueDepth] = {}
     """
     By owner and minute since the epoch: all changes up to then, of these frames; in the order of recording.
     """
@@ -155,7 +155,7 @@ def touched(frames: Iterable[Frame]) -> dict[str, JobId]:
     return {name: JobId.parse(name.removeprefix("job/")) for name in names if name.startswith("job/")}
 
 
-class Past:
+class JobHistory:
     """
     The fold over frames of one shard.
 
@@ -182,7 +182,7 @@ class Past:
         self._runs: dict[JobId, Run] = {} if runs is None else runs
         self._ids: dict[str, JobId] = {}
         self._stored = dict(jobs or {})
-        self._depth: dict[str, Depth] = {}
+        self._depth: dict[str, QueueDepth] = {}
         self.changes = Changes()
 
     @property
@@ -195,7 +195,7 @@ class Past:
         """The attempts of those of them that run."""
         return self._runs
 
-    def take(self) -> Changes:
+    def apply_event(self) -> Changes:
         """The changes since the last time."""
         changes, self.changes, self._depth = self.changes, Changes(), {}
         return changes
@@ -210,11 +210,13 @@ class Past:
                     self._clusters[event.cluster] = submission
                     self._live[event.cluster] = len(event.rows)
                     self.changes.submitted[event.cluster] = submission
-                    self._depth.setdefault(event.owner, Depth()).idle += 0 if event.late else len(event.rows)
+                    self._depth.setdefault(event.owner, QueueDepth()).idle += (
+                        0 if event.late else len(event.rows)
+                    )
                     moved.add(event.owner)
                 case FactoryMaterialized(owner=owner, count=count):
                     self._materialized(event)
-                    self._depth.setdefault(owner, Depth()).idle += count
+                    self._depth.setdefault(owner, QueueDepth()).idle += count
                     moved.add(owner)
                 case FactoryClosed(cluster=cluster, first=first, count=count):
                     self.changes.cut[cluster] = first + count
@@ -248,14 +250,14 @@ class Past:
         owner = cast("str", ad["Owner"])
         depth = self._depth.get(owner)
         if depth is None:
-            depth = self._depth[owner] = Depth()
+            depth = self._depth[owner] = QueueDepth()
         depth.move(ad, -1)
         apply(ad, event, frame.at)
         noted(self._runs, job, event, frame.at)
         if isinstance(event, JobCompleted | JobVacated):
             attempt = attempt_of(job, ad, self._runs.pop(job, None), event, frame)
             self.changes.attempts.append(attempt)
-            self.changes.spent.setdefault(owner, Spent()).add(attempt)
+            self.changes.spent.setdefault(owner, OwnerTotals()).add(attempt)
         if not ended(ad):
             depth.move(ad, 1)
             self.changes.happened.setdefault(job, []).append(Happened(frame.at, entry.data))

@@ -17,7 +17,7 @@ import numpy as np
 from kettle.classad import NOTHING, ClassAd, Context
 from kettle.classad.columnar import Spending
 from kettle.matchmaking.candidates import NO_RANKS, Candidates, Ranking, Ranks, candidates
-from kettle.matchmaking.concurrency_limits import Concurrency, LimitRules, Uses, Wanted
+from kettle.matchmaking.concurrency_limits import Concurrency, LimitRules, Uses, WantedLimits
 from kettle.matchmaking.hierarchy import GroupShare, Hierarchy, Policy
 from kettle.matchmaking.request import Amounts, Request, quantized
 from kettle.matchmaking.shares import Claimant, Purse, limits, ordered
@@ -92,7 +92,7 @@ class _Open:
     def __init__(self, demand: Demand, concurrency: Concurrency, context: Context) -> None:
         self.demand = demand
         self.request = Request(demand.job, context)
-        self.uses = Wanted(demand.job)
+        self.uses = WantedLimits(demand.job)
         self.left = demand.count
         self.stuck = (self.request.fault or self.uses.fault) is not None
         self.limited = False

@@ -77,7 +77,7 @@ class Concurrency:
             self._in_use[name] = self._in_use.get(name, 0.0) + number * jobs
 
 
-class Wanted:
+class WantedLimits:
     """What one job says that it uses: the same everywhere, or by an expression that looks at the slot."""
 
     def __init__(self, job: ClassAd) -> None:

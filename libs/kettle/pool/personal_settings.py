@@ -19,7 +19,7 @@ Value: TypeAlias = bool | int | float | str | Sequence["Value"] | Mapping[str, "
 Tables = Mapping[str, Mapping[str, Value]]
 
 
-class Line(msgspec.Struct, frozen=True):
+class SettingLine(msgspec.Struct, frozen=True):
     """A setting and why it is not the default."""
 
     name: str
@@ -31,45 +31,55 @@ _FIRST_SLOT_UID: Final = 1_900_000_000
 _SLOT_UIDS: Final = 1000
 _POOLS: Final = 100_000
 
-PERSONAL: Final[Mapping[str, tuple[Line, ...]]] = {
+PERSONAL: Final[Mapping[str, tuple[SettingLine, ...]]] = {
     "master": (
-        Line("backoff_constant", 0.1, "before a service that ended is started again; default 9"),
-        Line("backoff_unit", 0.05, "added, doubled at each further failure; default 1"),
-        Line("backoff_ceiling", 10.0, "default 3600"),
-        Line(
+        SettingLine("backoff_constant", 0.1, "before a service that ended is started again; default 9"),
+        SettingLine("backoff_unit", 0.05, "added, doubled at each further failure; default 1"),
+        SettingLine("backoff_ceiling", 10.0, "default 3600"),
+        SettingLine(
             "recover_factor",
             20.0,
             "of running after which earlier failures are forgotten; default 300",
         ),
-        Line("not_responding_timeout", 20.0, "without a sign of life, then it is killed; default 3600"),
-        Line("shutdown_graceful_timeout", 15.0, "for a service to finish; default 1800"),
-        Line("shutdown_fast_timeout", 5.0, "for a service to end when it is to be fast; default 300"),
-        Line("update_interval", 10.0, "default 300"),
+        SettingLine(
+            "not_responding_timeout", 20.0, "without a sign of life, then it is killed; default 3600"
+        ),
+        SettingLine("shutdown_graceful_timeout", 15.0, "for a service to finish; default 1800"),
+        SettingLine("shutdown_fast_timeout", 5.0, "for a service to end when it is to be fast; default 300"),
+        SettingLine("update_interval", 10.0, "default 300"),
     ),
     "collector": (
-        Line("classad_lifetime", 30.0, "an ad that is not repeated is forgotten after this; default 900"),
-        Line("ad_interval", 10.0, "default 300"),
+        SettingLine(
+            "classad_lifetime", 30.0, "an ad that is not repeated is forgotten after this; default 900"
+        ),
+        SettingLine("ad_interval", 10.0, "default 300"),
     ),
     "negotiator": (
-        Line("interval", 10.0, "a cycle starts at each change, and after this without one; default 60"),
-        Line("ad_interval", 10.0, "default 300"),
+        SettingLine(
+            "interval", 10.0, "a cycle starts at each change, and after this without one; default 60"
+        ),
+        SettingLine("ad_interval", 10.0, "default 300"),
     ),
     "schedd": (
-        Line("alive_interval", 2.0, "between renewals of a claim; default 300"),
-        Line("lease", 10.0, "a claim that is not renewed ends after this; default 1800"),
-        Line("lease_margin", 3.0, "added to the lease before a lost job may run again; default 60"),
-        Line("sync_interval", 2.0, "default 5"),
-        Line("ad_interval", 10.0, "default 300"),
+        SettingLine("alive_interval", 2.0, "between renewals of a claim; default 300"),
+        SettingLine("lease", 10.0, "a claim that is not renewed ends after this; default 1800"),
+        SettingLine("lease_margin", 3.0, "added to the lease before a lost job may run again; default 60"),
+        SettingLine("sync_interval", 2.0, "default 5"),
+        SettingLine("ad_interval", 10.0, "default 300"),
     ),
-    "gateway": (Line("monitor_bytes", 256 << 20, "of published events that can be replayed; default 1 GiB"),),
+    "gateway": (
+        SettingLine("monitor_bytes", 256 << 20, "of published events that can be replayed; default 1 GiB"),
+    ),
     "startd": (
-        Line("update_interval", 5.0, "default 300"),
-        Line(
+        SettingLine("update_interval", 5.0, "default 300"),
+        SettingLine(
             "machine_max_vacate_time",
             10.0,
             "for a job to end when it is asked to, then it is killed; default 600",
         ),
-        Line("report_repeat", 1.0, "before a final report that nobody confirmed is repeated; default 5"),
+        SettingLine(
+            "report_repeat", 1.0, "before a final report that nobody confirmed is repeated; default 5"
+        ),
     ),
 }
 
@@ -114,7 +124,9 @@ def render(extra: Tables, *, pool_id: str = "") -> str:
         chosen = list(PERSONAL.get(table, ()))
         if table == "startd" and pool_id:
             chosen.append(
-                Line("slot_uid_base", slot_uid_base(pool_id), "this pool's own; no account has these numbers")
+                SettingLine(
+                    "slot_uid_base", slot_uid_base(pool_id), "this pool's own; no account has these numbers"
+                )
             )
         lines = [
             f"{line.name} = {_toml(given.pop(line.name, line.value))}{f'  # {line.why}' if line.why else ''}"

@@ -29,7 +29,7 @@ from kettle.projections.machines import Machines
 from kettle.projections.negotiation import Negotiation
 from kettle.projections.rebuilding import RebuildError, Rebuilt, Report, prepare, rebuild, shards_of
 from kettle.projections.refolding import Difference, Refold, differences, refold
-from kettle.projections.runner import Trouble, follow, prepared
+from kettle.projections.runner import ProjectionFailure, follow, prepared
 from kettle.projections.stored_projection import StoredProjection, follows
 
 __all__ = [
@@ -39,12 +39,12 @@ __all__ = [
     "Lag",
     "Machines",
     "Negotiation",
+    "ProjectionFailure",
     "RebuildError",
     "Rebuilt",
     "Refold",
     "Report",
     "StoredProjection",
-    "Trouble",
     "differences",
     "follow",
     "follows",

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from kettle.jobs.attempts import US, Attempt
+from kettle.jobs.attempts import US, EndedAttempt
 from kettle_wire.ads.types import Ad, Expr, Scalar
 
 Value: TypeAlias = str | int | float | bool
@@ -89,7 +89,7 @@ def job_record(ad: Ad, more: Collection[str] = ()) -> Record:
     return Record(f"{document['GlobalJobId']}#{time}", document)
 
 
-def attempt_record(schedd: str, one: Attempt) -> Record:
+def attempt_record(schedd: str, one: EndedAttempt) -> Record:
     """The record of an attempt that ended; RunInstanceId counts those of a job, from 1."""
     document: dict[str, Value] = {
         "RecordTime": one.ended // US,

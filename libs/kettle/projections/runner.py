@@ -19,7 +19,7 @@ REPAIRED_S: Final = 2.0
 _logger = logging.getLogger(__name__)
 
 
-class Trouble:
+class ProjectionFailure:
     """What stands still, and why: a service with any of it is not ready."""
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class Trouble:
 
 
 async def prepared(
-    projection: StoredProjection, database: Database, logs: Sequence[PgLog], trouble: Trouble
+    projection: StoredProjection, database: Database, logs: Sequence[PgLog], trouble: ProjectionFailure
 ) -> bool:
     """Have tables of this release, made anew where that is needed; False if that failed, which is noted."""
     try:
@@ -70,7 +70,7 @@ async def follow(
     bus: Bus,
     subjects: Subjects,
     progress: Progress,
-    trouble: Trouble,
+    trouble: ProjectionFailure,
 ) -> None:
     """
     Apply the frames of one shard for ever; when an event cannot be applied, wait until that is repaired, and go on.

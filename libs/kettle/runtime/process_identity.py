@@ -19,7 +19,7 @@ Place of `starttime` in `/proc/PID/stat`, counted after the command, which may h
 """
 
 
-class Presence(msgspec.Struct, frozen=True, kw_only=True):
+class ProcessIdentity(msgspec.Struct, frozen=True, kw_only=True):
     """One process of one boot of one machine."""
 
     host: str
@@ -35,7 +35,7 @@ class Presence(msgspec.Struct, frozen=True, kw_only=True):
 def presence() -> str:
     """Of this process, as text that is the same as long as it lives."""
     pid = os.getpid()
-    mine = Presence(
+    mine = ProcessIdentity(
         host=socket.gethostname(), boot=_boot(), namespace=_namespace(), pid=pid, started=_started(pid)
     )
     return msgspec.json.encode(mine).decode()
@@ -44,7 +44,7 @@ def presence() -> str:
 async def gone(text: str) -> None:
     """Return as soon as the process that `presence` described is over; never, where that cannot be seen."""
     try:
-        process = msgspec.json.decode(text, type=Presence)
+        process = msgspec.json.decode(text, type=ProcessIdentity)
     except msgspec.DecodeError:
         process = None
     if process is None or (process.boot, process.namespace) != (_boot(), _namespace()):

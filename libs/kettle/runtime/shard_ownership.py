@@ -32,7 +32,7 @@ HESITATION: Final = 1.0
 _log: Final = logging.getLogger(__name__)
 
 
-async def own(rt: Runtime, settings: OwnerSettings, bus: Bus, log: Log, name: str) -> Shard | None:
+async def own_shard(rt: Runtime, settings: OwnerSettings, bus: Bus, log: Log, name: str) -> Shard | None:
     """
     Wait until the shard `name` is ours and keep it: its loops commit, guard and publish until the service ends.
 

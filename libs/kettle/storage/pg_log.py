@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import asyncpg
 
-from kettle.eventsourcing.log import Answered, FencedError, LogError, Row, Tenure
+from kettle.eventsourcing.log import Answered, FencedError, LogError, StoredEvent, Tenure
 from kettle.storage.archived_pieces import Archives, EventRow, NoArchives, Stretch
 from kettle.storage.database import Connection, Database
 from kettle.storage.event_reader import PAGE_ROWS, ShardKey, events, stream_of
@@ -245,19 +245,19 @@ class PgWorkingSet:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def load(self, shard: str) -> tuple[int, list[Row]]:
+    async def load(self, shard: str) -> tuple[int, list[StoredEvent]]:
         """See `WorkingSet.load`: cursor and rows from one snapshot."""
 
-        async def attempt(connection: Connection) -> tuple[int, list[Row]]:
+        async def attempt(connection: Connection) -> tuple[int, list[StoredEvent]]:
             async with connection.transaction(isolation="repeatable_read", readonly=True):
                 at = await connection.fetchval(QUERIES["cursor"], "working_set", WORKING_SET_VERSION, shard)
                 cursor = connection.cursor(QUERIES["working_set"], shard, prefetch=PAGE_ROWS)
-                return at or 0, [Row(r["stream"], r["ver"], r["state"]) async for r in cursor]
+                return at or 0, [StoredEvent(r["stream"], r["ver"], r["state"]) async for r in cursor]
 
         return await self._database.run(attempt)
 
     async def save(
-        self, shard: str, *, epoch: int, was: int, now: int, put: Sequence[Row], drop: Sequence[str]
+        self, shard: str, *, epoch: int, was: int, now: int, put: Sequence[StoredEvent], drop: Sequence[str]
     ) -> None:
         """See `WorkingSet.save`."""
         attempts = 0

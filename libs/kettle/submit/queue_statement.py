@@ -33,7 +33,7 @@ _TOO_MANY: Final = f"cannot queue {{}} jobs at once, at most {MOST_JOBS}"
 More = Callable[[], str | None]
 
 
-class Row(msgspec.Struct, frozen=True):
+class QueueItem(msgspec.Struct, frozen=True):
     """One item: its place in the whole list, and one value per variable."""
 
     index: int
@@ -45,7 +45,7 @@ class Iteration(msgspec.Struct, frozen=True):
 
     count: int
     variables: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[QueueItem, ...]
     inline: bool = True
     """The items stand in the description itself."""
 
@@ -59,7 +59,7 @@ def read_iteration(
     """
     keyword = _KEYWORD.search(text)
     if keyword is None:
-        return Iteration(_count(text), (), (Row(0, ()),))
+        return Iteration(_count(text), (), (QueueItem(0, ()),))
     head = _HEAD.fullmatch(text[: keyword.start()].strip())
     if head is None:
         raise PlacelessError(f"'{text[: keyword.start()].strip()}' is not a count and names of variables")
@@ -81,7 +81,7 @@ def read_iteration(
             items, inline = _from(rest.strip(), cwd, more, environ)
         case _:
             items, inline = _matching(rest, cwd, kind or "files"), True
-    rows = [Row(index, _fields(item, len(names), how)) for index, item in enumerate(items)]
+    rows = [QueueItem(index, _fields(item, len(names), how)) for index, item in enumerate(items)]
     rows = rows[_slice(cut)]
     if not rows:
         raise PlacelessError(_nothing(how, rest.strip(), sliced=bool(items)))

@@ -35,7 +35,7 @@ def moment(seconds: float) -> int:
     return BEGIN * US + round(seconds * US)
 
 
-class Past:
+class InventedHistory:
     """What is recorded."""
 
     def __init__(self) -> None:

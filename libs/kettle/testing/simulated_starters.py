@@ -60,7 +60,7 @@ class _Starter:
         self._pace = pace
         self._gone = gone
         self._loop = asyncio.get_running_loop()
-        self._frames = messages.Frames()
+        self._frames = messages.MessageReader()
         self._spec: JobSpec | None = None
         self._sequence = 0
         self._began = 0.0
@@ -90,9 +90,9 @@ class _Starter:
 
     def _hear(self, message: messages.ToStarter) -> None:
         match message:
-            case messages.Run(spec=spec) if self._spec is None:
+            case messages.RunJob(spec=spec) if self._spec is None:
                 self._run(spec)
-            case messages.End(code=code, reason=reason, hold=hold, subcode=subcode):
+            case messages.EndJob(code=code, reason=reason, hold=hold, subcode=subcode):
                 failed = Failed(hold=hold, code=code, reason=reason, subcode=subcode, usage=self._usage())
                 self._over(failed)
             case messages.Suspend():
@@ -108,7 +108,7 @@ class _Starter:
         self._began = self._loop.time()
         self._left = (JobAd(spec.ad).number(SECONDS) or 0.0) / self._pace
         self._say(messages.Hello(spec.id, 0))
-        self._say(messages.Said(self._report(Started(pid=0, at=time.time()))))
+        self._say(messages.ReportMessage(self._report(Started(pid=0, at=time.time()))))
         self._go()
 
     def _stand(self) -> None:
@@ -134,7 +134,7 @@ class _Starter:
             schedd=self._spec.schedd, secret=self._spec.key.secret, report=self._report(body)
         )
         store(f"{self._spec.state}/reports", stored)
-        self._say(messages.Over(stored))
+        self._say(messages.AttemptOver(stored))
 
     def _usage(self) -> Usage:
         return Usage(wall=round(self._loop.time() - self._began, 6))

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Final
 
 from kettle.transfer.exclusions import Exclusions
-from kettle.transfer.submit_side_paths import Wanted
+from kettle.transfer.submit_side_paths import TransferPath
 
 _NOTHING: Final = Exclusions()
 
 
-def walk(wanted: Wanted, but: Exclusions = _NOTHING) -> Iterator[tuple[Path, str | None]]:
+def walk(wanted: TransferPath, but: Exclusions = _NOTHING) -> Iterator[tuple[Path, str | None]]:
     """
     Paths and their names in the sandbox; no name: nothing to transfer, a directory or a link to one.  What `but` covers
     is left out, if it is below a directory.

@@ -69,7 +69,7 @@ def nobody(direction: Direction, moves: Sequence[Move]) -> Fault:
     return direction.fault(why, HoldSubcode.PluginNotFound, hold=False)
 
 
-def judge(
+def fault_of(
     plugin: Plugin, direction: Direction, moves: Sequence[Move], ran: Ran, sizes: Mapping[str, int | None]
 ) -> Fault | None:
     """

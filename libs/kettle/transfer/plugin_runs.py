@@ -18,7 +18,7 @@ import msgspec
 
 from kettle.transfer.checkpoint_checksums import differing, make_directories, with_manifest
 from kettle.transfer.file_lists import shown
-from kettle.transfer.hold_codes import Direction, Ran, judge, nobody
+from kettle.transfer.hold_codes import Direction, Ran, fault_of, nobody
 from kettle.transfer.plugin import Move, Moved, Order, Plugin, chosen
 from kettle.transfer.plugin_protocol import ANSWER_BYTES, ProtocolError, Result, answer, question
 from kettle.transfer.url_cache import UrlCache
@@ -49,7 +49,7 @@ def _carried(order: Order) -> Moved:
             return Moved(bytes=moved, fault=nobody(direction, moves))
         ran = _several(order, plugin, moves) if plugin.several else _singly(order, plugin, moves)
         sizes = {move.path: _size(move.path) for move in moves}
-        if (fault := judge(plugin, direction, moves, ran, sizes)) is not None:
+        if (fault := fault_of(plugin, direction, moves, ran, sizes)) is not None:
             return Moved(bytes=moved, fault=fault)
         moved += sum(size or 0 for size in sizes.values())
         if plugin.ours:

@@ -21,7 +21,7 @@ The file by which a job is known to grid services; it holds a key, and these tak
 _PRIVATE: Final = 0o600
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class TransferPath(msgspec.Struct, frozen=True):
     """
     A path on the submit side and the place of it in the sandbox; `contents`: of a directory, not the directory.
     """
@@ -49,7 +49,7 @@ def transfers(ad: Ad) -> bool:
     return text(ad, "ShouldTransferFiles").upper() != "NO"
 
 
-def inputs(ad: Ad) -> list[Wanted]:
+def inputs(ad: Ad) -> list[TransferPath]:
     """
     What goes into the sandbox, in the order in which it is placed there: the last of two equal names wins.
 
@@ -58,22 +58,22 @@ def inputs(ad: Ad) -> list[Wanted]:
     if not transfers(ad):
         return []
     iwd = PurePosixPath(text(ad, "Iwd", "/"))
-    wanted: list[Wanted] = []
+    wanted: list[TransferPath] = []
     if ad.get("TransferExecutable", True) is not False:
         command = iwd / text(ad, "Cmd")
-        wanted.append(Wanted(command, command.name, executable=True))
+        wanted.append(TransferPath(command, command.name, executable=True))
     if text(ad, "In", NULL) != NULL and ad.get("TransferIn", True) is not False:
         stdin = iwd / text(ad, "In")
-        wanted.append(Wanted(stdin, stdin.name))
+        wanted.append(TransferPath(stdin, stdin.name))
     preserve = ad.get("PreserveRelativePaths") is True
     for item in listed(ad):
         if not is_url(item):
             name = placed(item, preserve=preserve)
-            wanted.append(Wanted(iwd / item, name, contents=item.endswith("/")))
+            wanted.append(TransferPath(iwd / item, name, contents=item.endswith("/")))
     plugins = (iwd / path for path in dict.fromkeys(job_plugins(text(ad, "TransferPlugins")).values()))
-    wanted += (Wanted(path, path.name, executable=True) for path in plugins)
+    wanted += (TransferPath(path, path.name, executable=True) for path in plugins)
     if certificate := text(ad, PROXY):
-        wanted.append(Wanted(iwd / certificate, PurePosixPath(certificate).name, mode=_PRIVATE))
+        wanted.append(TransferPath(iwd / certificate, PurePosixPath(certificate).name, mode=_PRIVATE))
     return wanted
 
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from kettle.userlog.formats import Form, Format, format_of
     from kettle.userlog.framing import UserLogFormatError
     from kettle.userlog.parsing import event_of, parse
-    from kettle.userlog.projector import Line, UserLogProjector
+    from kettle.userlog.projector import LogLine, UserLogProjector
     from kettle.userlog.reader import Heading, LogReader, heading
     from kettle.userlog.rendering import render
     from kettle.userlog.shard_follower import Checkpoint, Missing, Writer, follow
@@ -73,8 +73,8 @@ __all__ = [
     "Held",
     "ImageSize",
     "JobAdInformation",
-    "Line",
     "LogEvent",
+    "LogLine",
     "LogReader",
     "Missing",
     "Other",
@@ -117,7 +117,7 @@ _ELSEWHERE: Final = {
     "UserLogFormatError": "framing",
     "event_of": "parsing",
     "parse": "parsing",
-    "Line": "projector",
+    "LogLine": "projector",
     "UserLogProjector": "projector",
     "Heading": "reader",
     "LogReader": "reader",

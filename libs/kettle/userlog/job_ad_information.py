@@ -15,7 +15,7 @@ from kettle_wire.events import ClusterSubmitted, JobEvent, decode, encode
 from kettle_wire.jobs import JobId
 
 
-class Told(msgspec.Struct):
+class TrackedSubmission(msgspec.Struct):
     """A submission, and what has become of its jobs."""
 
     at: int
@@ -28,14 +28,14 @@ class Told(msgspec.Struct):
 class JobAds:
     """What the ads of some jobs say; `told` is its memory, and belongs to who made it."""
 
-    def __init__(self, told: dict[int, Told], schedd: str) -> None:
+    def __init__(self, told: dict[int, TrackedSubmission], schedd: str) -> None:
         self._told = told
         self._schedd = schedd
         self._made: dict[int, Callable[[int, str], Ad]] = {}
 
     def submitted(self, event: ClusterSubmitted, at: int) -> None:
         """Remember a submission, of `at` microseconds."""
-        self._told[event.cluster] = Told(at=at, event=msgspec.Raw(encode(event)))
+        self._told[event.cluster] = TrackedSubmission(at=at, event=msgspec.Raw(encode(event)))
 
     def happened(self, job: JobId, event: JobEvent, at: int) -> None:
         """Take an event of a job, of `at` microseconds."""
@@ -66,7 +66,7 @@ class JobAds:
         ad = told.jobs.get(job.proc)
         return _values(self._new(job, told) if ad is None else ad, names)
 
-    def _new(self, job: JobId, told: Told) -> Ad:
+    def _new(self, job: JobId, told: TrackedSubmission) -> Ad:
         made = self._made.get(job.cluster)
         if made is None:
             submitted = cast("ClusterSubmitted", decode(bytes(told.event)))

@@ -42,7 +42,7 @@ from kettle.userlog.events import (
     Unsuspended,
 )
 from kettle.userlog.job_ad_information import JobAds
-from kettle.userlog.projector_state import Cluster, Job, State
+from kettle.userlog.projector_state import Cluster, Job, ProjectorState
 from kettle.userlog.rendering import render
 from kettle.userlog.routes import OwnLogs, Route, Routes, names_in
 from kettle.userlog.usage import Allocation, cpu_times, plus, table, termination
@@ -83,7 +83,7 @@ FIRST_OF_INPUT, FIRST_OF_OUTPUT = 1, 4
 """The kinds of event 040 that say that files wait for their turn."""
 
 
-class Line(NamedTuple):
+class LogLine(NamedTuple):
     """One event for one file."""
 
     path: PurePosixPath
@@ -91,7 +91,7 @@ class Line(NamedTuple):
 
 
 _encoder: Final = msgspec.msgpack.Encoder()
-_decoder: Final = msgspec.msgpack.Decoder(State)
+_decoder: Final = msgspec.msgpack.Decoder(ProjectorState)
 
 
 class UserLogProjector:
@@ -116,7 +116,7 @@ class UserLogProjector:
     ) -> None:
         self._address = address
         self._zone = zone
-        self._state = _decoder.decode(snapshot) if snapshot else State(since=since)
+        self._state = _decoder.decode(snapshot) if snapshot else ProjectorState(since=since)
         self._routes = OwnLogs() if routes is None else routes
         self._options = options
         self._ads = JobAds(self._state.told, schedd)
@@ -135,11 +135,11 @@ class UserLogProjector:
         """Everything needed to go on after `frame`."""
         return _encoder.encode(self._state)
 
-    def feed(self, frame: Frame) -> list[Line]:
+    def feed(self, frame: Frame) -> list[LogLine]:
         """The lines that this frame adds, in order; none for a frame that was fed before."""
         if frame.number <= self._state.frame:
             return []
-        lines: list[Line] = []
+        lines: list[LogLine] = []
         for entry in expanded(frame).entries:
             kind, _, name = entry.stream.partition("/")
             if kind in {"cluster", "factory", "job", "claim"}:
@@ -150,7 +150,7 @@ class UserLogProjector:
         self._state.lines += len(lines)
         return lines
 
-    def _lines(self, name: str, event: Event, at_us: int) -> Iterator[Line]:
+    def _lines(self, name: str, event: Event, at_us: int) -> Iterator[LogLine]:
         at = at_us / 1_000_000
         match event:
             case ClusterSubmitted():
@@ -174,7 +174,7 @@ class UserLogProjector:
                         self._ads.happened(job, cast("JobEvent", event), at_us)
                     yield from self._of_staying(job, event, at)
 
-    def _submitted(self, event: ClusterSubmitted, at_us: int) -> Iterator[Line]:
+    def _submitted(self, event: ClusterSubmitted, at_us: int) -> Iterator[LogLine]:
         cluster, at = Cluster.of(event, self._options), at_us / 1_000_000
         if not self._routes.has_any(cluster.names):
             return
@@ -193,7 +193,7 @@ class UserLogProjector:
             )
         )
 
-    def _changed(self, event: FactoryChanged, at: float) -> Iterator[Line]:
+    def _changed(self, event: FactoryChanged, at: float) -> Iterator[LogLine]:
         """How fast jobs are made is not told, only that none is made, or jobs are made again."""
         cluster = self._state.clusters.get(event.cluster)
         if cluster is None or cluster.paused == bool(event.paused):
@@ -205,7 +205,7 @@ class UserLogProjector:
         else:
             yield from self._line(FactoryResumed(job=job, at=at, reason=event.reason))
 
-    def _made(self, cluster: int, procs: range, at: float) -> Iterator[Line]:
+    def _made(self, cluster: int, procs: range, at: float) -> Iterator[LogLine]:
         """Jobs are in the queue now."""
         for proc in procs if cluster in self._state.clusters else ():
             job = JobId(cluster, proc)
@@ -213,7 +213,7 @@ class UserLogProjector:
             notes = _notes(self._ad(job))
             yield from self._line(Submitted(job=job, at=at, host=f"<{self._address}>", notes=notes))
 
-    def _of_staying(self, job: JobId, event: Event, at: float) -> Iterator[Line]:
+    def _of_staying(self, job: JobId, event: Event, at: float) -> Iterator[LogLine]:
         """Of a job that has ended, and is only kept in the queue, the log says nothing more."""
         state = self._state.jobs.setdefault(str(job), Job())
         if isinstance(event, JobKept | JobLeft):
@@ -223,7 +223,7 @@ class UserLogProjector:
         elif not state.ended:
             yield from self._of_job(job, event, at)
 
-    def _of_job(self, job: JobId, event: Event, at: float) -> Iterator[Line]:
+    def _of_job(self, job: JobId, event: Event, at: float) -> Iterator[LogLine]:
         state = self._state.jobs.setdefault(str(job), Job())
         match event:
             case JobAssigned():
@@ -269,7 +269,7 @@ class UserLogProjector:
         allocation = self._state.claims.get(state.claim, Allocation())
         return f"<{allocation.address or f'0.0.0.0:0?alias={state.startd}'}>"
 
-    def _moved(self, job: JobId, state: Job, moved: Transfer | None, first: int) -> Iterator[Line]:
+    def _moved(self, job: JobId, state: Job, moved: Transfer | None, first: int) -> Iterator[LogLine]:
         """Files were moved on their own: queued, started, finished, each with its time."""
         if moved is None:
             return
@@ -296,7 +296,7 @@ class UserLogProjector:
             ),
         )
 
-    def _vacated(self, job: JobId, state: Job, event: JobVacated, at: float) -> Iterator[Line]:
+    def _vacated(self, job: JobId, state: Job, event: JobVacated, at: float) -> Iterator[LogLine]:
         code, subcode, reason, usage = event.code, 0, event.reason, event.usage
         waiting = state.put_off_so_far()
         for said in waiting:
@@ -332,7 +332,7 @@ class UserLogProjector:
         for said in waiting:
             yield from self._said(job, said, at)
 
-    def _completed(self, job: JobId, state: Job, event: JobCompleted, at: float) -> Iterator[Line]:
+    def _completed(self, job: JobId, state: Job, event: JobCompleted, at: float) -> Iterator[LogLine]:
         if any(isinstance(said, JobRemoved) for said in state.put_off_so_far()):
             # It ended while it was being removed. One terminal event, and removed is what was asked for.
             yield from self._vacated(
@@ -371,7 +371,7 @@ class UserLogProjector:
         )
         yield from self._gone(job, at)
 
-    def _said(self, job: JobId, event: Event, at: float) -> Iterator[Line]:
+    def _said(self, job: JobId, event: Event, at: float) -> Iterator[LogLine]:
         match event:
             case JobHeld():
                 yield from self._line(
@@ -388,7 +388,7 @@ class UserLogProjector:
             case _:
                 pass
 
-    def _gone(self, job: JobId, at: float) -> Iterator[Line]:
+    def _gone(self, job: JobId, at: float) -> Iterator[LogLine]:
         state = self._state.jobs.get(str(job))
         self._ads.gone(job)
         if state is not None and state.kept:
@@ -397,7 +397,7 @@ class UserLogProjector:
         self._state.jobs.pop(str(job), None)
         yield from self._fewer(job.cluster, 1, at)
 
-    def _fewer(self, number: int, count: int, at: float) -> Iterator[Line]:
+    def _fewer(self, number: int, count: int, at: float) -> Iterator[LogLine]:
         cluster = self._state.clusters.get(number)
         if cluster is None:
             return
@@ -421,16 +421,16 @@ class UserLogProjector:
     def _ad(self, job: JobId) -> Mapping[str, Scalar]:
         return self._state.clusters[job.cluster].ad_of(job.proc)
 
-    def _line(self, event: LogEvent) -> Iterator[Line]:
+    def _line(self, event: LogEvent) -> Iterator[LogLine]:
         cluster = self._state.clusters[event.job.cluster]
         whole = event.job.proc == OF_CLUSTER
         for route in self._routes.of(cluster.ad if whole else self._ad(event.job), cluster.options):
             if route.numbers is not None and event.number not in route.numbers:
                 continue
-            yield Line(route.path, render(event, self._zone, route.written))
+            yield LogLine(route.path, render(event, self._zone, route.written))
             if route.information and not whole:
                 told = self._information(event, route)
-                yield Line(route.path, render(told, self._zone, route.written))
+                yield LogLine(route.path, render(told, self._zone, route.written))
 
     def _information(self, event: LogEvent, route: Route) -> JobAdInformation:
         """What HTCondor tells there: the event again, and of the job what was asked for."""

@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from kettle.userlog.job_ad_information import Told
+from kettle.userlog.job_ad_information import TrackedSubmission
 from kettle.userlog.usage import Allocation
 from kettle_wire.ads.types import Ad, Scalar
 from kettle_wire.events import ClusterSubmitted, Event, Usage, decode, encode
@@ -106,7 +106,7 @@ class Job(msgspec.Struct):
         return [decode(bytes(event)) for event in self.waiting]
 
 
-class State(msgspec.Struct):
+class ProjectorState(msgspec.Struct):
     """Everything that a projector remembers."""
 
     frame: int = 0
@@ -114,7 +114,7 @@ class State(msgspec.Struct):
     jobs: dict[str, Job] = {}
     """By `cluster.proc`."""
     claims: dict[str, Allocation] = {}
-    told: dict[int, Told] = {}
+    told: dict[int, TrackedSubmission] = {}
     """By cluster, what the ads of those jobs say whose logs tell of it."""
     since: int = 0
     """Of this frame and of those before nothing is told."""

@@ -22,7 +22,7 @@ from kettle.userlog.events import Generic, LogEvent
 from kettle.userlog.formats import Form, Format
 from kettle.userlog.framing import Blocks, UserLogFormatError
 from kettle.userlog.parsing import event_of
-from kettle.userlog.projector import Line
+from kettle.userlog.projector import LogLine
 from kettle.userlog.rendering import render
 from kettle_wire.jobs import JobId
 
@@ -101,7 +101,7 @@ class RotatingLog:
         self._open(known)
         self._there = self._begun.before + self._events
 
-    def write(self, frame: int, lines: Sequence[Line]) -> None:
+    def write(self, frame: int, lines: Sequence[LogLine]) -> None:
         """Append what one frame adds, but for what is there already."""
         del frame
         fault_point("event_log.before")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from kettle.userlog.appender import Appender, UserLogError
-from kettle.userlog.projector import Line
+from kettle.userlog.projector import LogLine
 from kettle.userlog.tail import Tail
 from kettle_wire import frames
 from kettle_wire.frames import Frame, Hollow
@@ -123,7 +123,7 @@ class Writer:
         self._failed = failed
         self._tails: dict[Path, Tail] = {}
 
-    def write(self, frame: int, lines: Sequence[Line]) -> None:
+    def write(self, frame: int, lines: Sequence[LogLine]) -> None:
         """Append what one frame adds."""
         again = frame <= self._redelivered
         if not again:

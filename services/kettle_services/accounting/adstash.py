@@ -21,7 +21,7 @@ from kettle.bus.backoff import Backoff
 from kettle.bus.ports import Batch, Bus
 from kettle.eventsourcing.log import LogUnavailableError
 from kettle.eventsourcing.projection import Progress
-from kettle.jobs.attempts import Attempt
+from kettle.jobs.attempts import EndedAttempt
 from kettle.projections.accounting_documents import Record, attempt_record, bulk, job_record
 from kettle.projections.stored_projection import microseconds
 from kettle.storage import Database
@@ -211,8 +211,8 @@ def _append(path: Path, data: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def _attempt(row: asyncpg.Record) -> Attempt:
-    return Attempt(
+def _attempt(row: asyncpg.Record) -> EndedAttempt:
+    return EndedAttempt(
         job=JobId(row["cluster"], row["proc"]),
         number=row["attempt"],
         owner=row["owner"],

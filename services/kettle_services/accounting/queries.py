@@ -13,7 +13,7 @@ from kettle.eventsourcing.log import LogUnavailableError
 from kettle.eventsourcing.projection import Progress
 from kettle.jobs.attempts import US
 from kettle.jobs.private_attributes import for_others
-from kettle.projections import Trouble
+from kettle.projections import ProjectionFailure
 from kettle.storage import Database
 from kettle.storage.queries import load
 from kettle_services.accounting.history_search import search
@@ -44,7 +44,7 @@ class Answers:
         self,
         database: Database,
         progress: Progress,
-        trouble: Trouble,
+        trouble: ProjectionFailure,
         settings: AccountingSettings,
         *,
         look: Callable[[], None],

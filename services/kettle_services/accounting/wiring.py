@@ -10,7 +10,7 @@ from kettle.archive import FileArchives, keep_archived
 from kettle.bus.backoff import Backoff
 from kettle.bus.ports import Bus, Served
 from kettle.eventsourcing.projection import Progress
-from kettle.projections import PROJECTIONS, StoredProjection, Trouble, follow, prepared, shards_of
+from kettle.projections import PROJECTIONS, ProjectionFailure, StoredProjection, follow, prepared, shards_of
 from kettle.runtime import Runtime
 from kettle.runtime.pool_connections import join_bus, join_log
 from kettle.storage import PgLog
@@ -80,7 +80,7 @@ class _Following:
     def __init__(self, rt: Runtime, logs: Sequence[PgLog], bus: Bus, settings: AccountingSettings) -> None:
         self.subjects = Subjects(settings.pool)
         self.progress = Progress()
-        self.trouble = Trouble()
+        self.trouble = ProjectionFailure()
         self._rt = rt
         self._logs = logs
         self._bus = bus

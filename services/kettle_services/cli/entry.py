@@ -9,8 +9,8 @@ from kettle.client.connections import short_process
 
 def command() -> NoReturn:
     """Run the command that was typed, and end with its status."""
-    short_process.start()
+    short_process.defer_loading()
     from kettle_services.cli.__main__ import main
 
-    short_process.loaded()
-    short_process.end(main())
+    short_process.resume_collection()
+    short_process.exit_quickly(main())

@@ -32,7 +32,7 @@ _LOOK_S: Final = 0.2
 
 
 @dataclass
-class Told:
+class LogProgress:
     """What a log has told so far of the jobs that are meant."""
 
     select: Select
@@ -40,7 +40,7 @@ class Told:
     coming: set[int] = field(default_factory=set[int])
     """Clusters of which more jobs will be made."""
 
-    def take(self, event: LogEvent) -> None:
+    def add_event(self, event: LogEvent) -> None:
         """Take the next event."""
         if not self._is_meant(event.job):
             return
@@ -54,7 +54,7 @@ class Told:
                     self.jobs[event.job] = state
 
     @property
-    def over(self) -> bool:
+    def all_ended(self) -> bool:
         """Whether jobs were told of, and nothing more will happen to any."""
         return bool(self.jobs) and not self.coming and all(state.ended for state in self.jobs.values())
 
@@ -90,8 +90,8 @@ async def watched(path: Path, select: Select) -> AsyncIterator[Progress]:
     """
     How far the jobs are, whenever the log has grown, until all have ended; raises CommandError for what is no log.
     """
-    told, log = Told(select), LogReader(path)
-    while not told.over:
+    told, log = LogProgress(select), LogReader(path)
+    while not told.all_ended:
         try:
             events = [event_of(block) for block in log.all()]
         except OSError as error:
@@ -99,8 +99,8 @@ async def watched(path: Path, select: Select) -> AsyncIterator[Progress]:
         except UserLogFormatError as error:
             raise CommandError(f"the log {path} cannot be read: {error}") from error
         for event in events:
-            told.take(event)
+            told.add_event(event)
         if events:
             yield Progress(told.jobs)
-        if not told.over:
+        if not told.all_ended:
             await asyncio.sleep(_LOOK_S)

@@ -16,7 +16,7 @@ import msgspec
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import WrongSequenceError
 from kettle.flocking.passes import Passes
-from kettle.flocking.pool_connections import Visit
+from kettle.flocking.pool_connections import PoolConnection
 from kettle_services.collector.domain.ads import Adverts, is_forwarded, type_of
 from kettle_services.collector.domain.forwarding import ForwardingQueue
 from kettle_services.collector.settings import CollectorSettings
@@ -40,7 +40,7 @@ class Forwarding:
         self._adverts = adverts
         self._types = {each.lower() for each in settings.forward_types}
         passes = Passes(settings.home_path)
-        self.visits: Final = [Visit(pool, passes, self._stay) for pool in settings.view_pools]
+        self.visits: Final = [PoolConnection(pool, passes, self._stay) for pool in settings.view_pools]
         """`run` of each must be running."""
         self._outboxes = {
             pool: ForwardingQueue(interval=settings.forward_interval, watch=settings.forward_watch)
@@ -75,7 +75,7 @@ class Forwarding:
         """What others forward here goes no further: two that forward to each other would never end."""
         return not is_forwarded(key) and (not self._types or type_of(key).lower() in self._types)
 
-    async def _stay(self, visit: Visit, bus: NatsBus) -> None:
+    async def _stay(self, visit: PoolConnection, bus: NatsBus) -> None:
         """Send to one pool until the connection is over."""
         outbox, stirred = self._outboxes[visit.name], self._stirred[visit.name]
         returned = asyncio.Event()
@@ -103,7 +103,7 @@ class Forwarding:
             except TimeoutError:
                 pass  # some are due
 
-    async def _knock(self, visit: Visit, bus: NatsBus) -> None:
+    async def _knock(self, visit: PoolConnection, bus: NatsBus) -> None:
         """
         Find out whether ads are taken: nobody answers those that are sent, and a bus that began anew may have no bucket.
         """
@@ -111,7 +111,7 @@ class Forwarding:
             place = forwarded_key(visit.visitor, "Collector.x")
             await bus.update(Subjects(visit.pool).ads, place, b"", expect=_NEVER)
 
-    async def _send(self, visit: Visit, bus: NatsBus, key: str) -> None:
+    async def _send(self, visit: PoolConnection, bus: NatsBus, key: str) -> None:
         outbox, bucket = self._outboxes[visit.name], Subjects(visit.pool).ads
         place = forwarded_key(visit.visitor, key)
         ad = self._adverts.ad(key)

@@ -8,7 +8,7 @@ from kettle.classad import ClassAdParseError, Node, parse
 from kettle.faults import fault_point
 from kettle.runtime import Runtime, SettingsError
 from kettle.runtime.pool_connections import join_bus, join_log
-from kettle.runtime.shard_ownership import own
+from kettle.runtime.shard_ownership import own_shard
 from kettle.storage import PgWorkingSet
 from kettle_services.collector.absent_ads import Absentees
 from kettle_services.collector.domain.machine_presence import Machines
@@ -39,7 +39,7 @@ async def serve(rt: Runtime, settings: CollectorSettings) -> None:
         "collector", settings.name, [Served(QUERY_ADS, collector.query_ads)], version=VERSION, shared=True
     )
     log = await join_log(rt, settings)
-    shard = await own(rt, settings, bus, log, SHARD)
+    shard = await own_shard(rt, settings, bus, log, SHARD)
     if shard is None:
         return
     checkpointer, recalled = await recall(log, PgWorkingSet(log.database), shard)
@@ -56,7 +56,7 @@ async def serve(rt: Runtime, settings: CollectorSettings) -> None:
     forwarding = Forwarding(collector.adverts, settings)
     collector.forward(forwarding)
     for visit in forwarding.visits:
-        rt.loop(visit.run(), name=f"pool {visit.name}")
+        rt.loop(visit.keep_connected(), name=f"pool {visit.name}")
     rt.loop(collector.advertise(registrar, forwarding), name="advertise")
     rt.ready()
     await rt.stopping.wait()

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from kettle.client.connections.condor_config import Knobs, addresses, pool_of
+from kettle.client.connections.condor_config import CondorConfig, bus_addresses, pool_of
 from kettle.client.errors import ClientError
 
 LIKE: Final = "25.0.1 2026-01-01"
@@ -26,7 +26,7 @@ def platform() -> str:
     return f"$CondorPlatform: {uname.machine}_{uname.sysname} $"
 
 
-def defaults(knobs: Knobs) -> dict[str, str]:
+def defaults(knobs: CondorConfig) -> dict[str, str]:
     """The knobs that have a value although nobody set them."""
     host = socket.gethostname()
     binaries = str(Path(sys.argv[0]).absolute().parent)
@@ -49,7 +49,7 @@ def defaults(knobs: Knobs) -> dict[str, str]:
     except ClientError:
         return known
     return known | {
-        "COLLECTOR_HOST": next(iter(addresses(pool)), ""),
+        "COLLECTOR_HOST": next(iter(bus_addresses(pool)), ""),
         "SCHEDD_HOST": pool.schedd,
         "SCHEDD_NAME": pool.schedd,
     }

@@ -56,8 +56,8 @@ class _Command(Protocol):
 
 def command(name: str) -> NoReturn:
     """Be one command, with the words of this process; for launchers."""
-    short_process.start()
-    short_process.end(main(name, sys.argv[1:]))
+    short_process.defer_loading()
+    short_process.exit_quickly(main(name, sys.argv[1:]))
 
 
 def main(name: str, words: list[str]) -> int:
@@ -87,7 +87,7 @@ def _guarded(name: str, words: list[str]) -> int:
     if words and words[0] in _VERSION:
         name, words = "condor_version", []
     module = cast("_Command", import_module(f"kettle_services.condor.commands.{COMMANDS[name][0]}"))
-    short_process.loaded()
+    short_process.resume_collection()
     if words and words[0] in _HELP:
         sys.stdout.write(module.HELP[name])
         return 0

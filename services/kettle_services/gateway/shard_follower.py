@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Final
 
-from kettle.bus.batching import Gather
+from kettle.bus.batching import BatchingDelay
 from kettle.bus.ports import Bus
 from kettle.eventsourcing.replay import missing_frames
 from kettle_services.gateway.domain.batch import Mark, Piece, pieces
@@ -47,7 +47,13 @@ class Follower:
         # for us: the mark is the only one, and two gateways would take a durable consumer from each other.
         after = max(0, mark.frame - 1) if mark else 0
         reading = self._bus.consume(
-            source, "", subject=subject, batch=FRAMES, after=after, ephemeral=True, gather=Gather(GATHER_S)
+            source,
+            "",
+            subject=subject,
+            batch=FRAMES,
+            after=after,
+            ephemeral=True,
+            gather=BatchingDelay(GATHER_S),
         )
         async with aclosing(reading) as batches:
             async for batch in batches:

@@ -8,7 +8,7 @@ from kettle.bus.ports import Served
 from kettle.faults import fault_point
 from kettle.runtime import Runtime
 from kettle.runtime.pool_connections import join_bus, join_log
-from kettle.runtime.shard_ownership import own
+from kettle.runtime.shard_ownership import own_shard
 from kettle.storage import PgWorkingSet
 from kettle_services.negotiator.accountant import Accounts, recall
 from kettle_services.negotiator.domain.accountant import Accountant
@@ -41,7 +41,7 @@ async def serve(rt: Runtime, settings: NegotiatorSettings) -> None:
     subjects = Subjects(settings.pool)
     log = await join_log(rt, settings)
     bus = await join_bus(rt, settings)
-    shard = await own(rt, settings, bus, log, "negotiator")
+    shard = await own_shard(rt, settings, bus, log, "negotiator")
     if shard is None:
         return
     record = Record(shard)

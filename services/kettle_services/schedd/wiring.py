@@ -10,7 +10,7 @@ from kettle.eventsourcing.log import Log, LogError
 from kettle.faults import fault_point
 from kettle.runtime import Runtime
 from kettle.runtime.pool_connections import join_bus, join_log
-from kettle.runtime.shard_ownership import own
+from kettle.runtime.shard_ownership import own_shard
 from kettle.storage import PgWorkingSet
 from kettle_services.schedd.claim_secrets import ClaimSecrets
 from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
@@ -46,7 +46,7 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
     subjects = Subjects(settings.pool)
     log = await join_log(rt, settings)
     bus = await join_bus(rt, settings)
-    shard = await own(rt, settings, bus, log, f"schedd.{settings.name}")
+    shard = await own_shard(rt, settings, bus, log, f"schedd.{settings.name}")
     if shard is None:
         return
     queue = Queue(settings.name, significant=settings.significant_attributes)

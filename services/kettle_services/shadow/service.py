@@ -12,7 +12,7 @@ import msgspec
 from kettle import VERSION
 from kettle.bus.ports import Bus, BusError, RefusedError, Served
 from kettle.flocking.passes import Passes
-from kettle.flocking.pool_connections import Visit, Visits, Ways
+from kettle.flocking.pool_connections import PoolConnection, PoolConnections, StartdRouter
 from kettle.runtime import Telemetry
 from kettle_services.shadow.attempts.attempt import AttemptFollower
 from kettle_services.shadow.attempts.submit_side import AttemptContext
@@ -100,8 +100,8 @@ class Shadow:
         self._settings = settings
         self._tasks = tasks
         self._telemetry = telemetry
-        self._visits = Visits(Passes(settings.home_path), tasks, self._visit)
-        self._workers = StartdRegistry(Ways(bus, self._visits), settings, tasks)
+        self._visits = PoolConnections(Passes(settings.home_path), tasks, self._visit)
+        self._workers = StartdRegistry(StartdRouter(bus, self._visits), settings, tasks)
         self._places = FileAccess(settings.home_path, spools=[settings.spool_path])
         spooled = SpooledFiles(settings.spooled_path, most=settings.max_input_mib << 20)
         self.spooling: Final = Spooling(bus, settings, spooled)
@@ -359,7 +359,7 @@ class Shadow:
             Served(ANSWER, self.answer, aside=True),
         ]
 
-    async def _visit(self, visit: Visit, bus: Bus) -> None:
+    async def _visit(self, visit: PoolConnection, bus: Bus) -> None:
         """Look after what runs in another pool, until the connection to it is over."""
         subjects = Subjects(visit.pool)
         await bus.serve("shadow", visit.visitor, self.served(), version=VERSION)

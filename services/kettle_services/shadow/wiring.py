@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from kettle import VERSION
-from kettle.bus.batching import Gather
+from kettle.bus.batching import BatchingDelay
 from kettle.bus.ports import Batch, Bus, Served, StreamSpec
 from kettle.eventsourcing.replay import head_frame, missing_frames
 from kettle.runtime import Runtime, Telemetry
@@ -136,7 +136,7 @@ async def _keep_event_log(bus: Bus, subjects: Subjects, settings: ShadowSettings
     head = await _head(bus, subjects, shard)
     log = await asyncio.to_thread(EventLog, settings, head=head)
     try:
-        frames = _frames(bus, subjects, shard, log.projector.frame, gather=Gather(GATHER_S))
+        frames = _frames(bus, subjects, shard, log.projector.frame, gather=BatchingDelay(GATHER_S))
         await follow(frames, log.projector, log, log, partial(missing_frames, bus, shard))
     finally:
         log.close()
@@ -161,7 +161,7 @@ async def _send_mail(bus: Bus, subjects: Subjects, settings: ShadowSettings) -> 
     outbox = MailOutbox(directory, settings, head=await _head(bus, subjects, shard))
     checkpoint = Checkpoint(directory / "state")
     projector = MailProjector(settings.schedd, snapshot=checkpoint.load())
-    frames = _frames(bus, subjects, shard, projector.frame, gather=Gather(GATHER_S))
+    frames = _frames(bus, subjects, shard, projector.frame, gather=BatchingDelay(GATHER_S))
     async with asyncio.TaskGroup() as both:
         both.create_task(Postman(outbox, settings).run())
         both.create_task(follow(frames, projector, outbox, checkpoint, partial(missing_frames, bus, shard)))
@@ -174,7 +174,7 @@ async def _head(bus: Bus, subjects: Subjects, shard: str) -> int:
 
 
 def _frames(
-    bus: Bus, subjects: Subjects, shard: str, after: int, *, gather: Gather | None
+    bus: Bus, subjects: Subjects, shard: str, after: int, *, gather: BatchingDelay | None
 ) -> AsyncGenerator[Batch, None]:
     """What was recorded after a frame, for those who write it down for people."""
     return bus.consume(

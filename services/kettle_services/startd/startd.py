@@ -12,7 +12,7 @@ import msgspec
 
 from kettle.bus.ports import Bus
 from kettle.execution.attempts.job_spec import AttemptId, Input, StoredReport
-from kettle.execution.attempts.messages import Answer, Question
+from kettle.execution.attempts.messages import AccessReply, Question
 from kettle.execution.containers.policy import ContainerPolicy
 from kettle.execution.system.cgroup_layout import CgroupLayout
 from kettle.execution.system.linux import boottime
@@ -252,7 +252,7 @@ class Startd:
         claim = self.machine.claims.get(attempt.claim)
         return claim.attempt if claim is not None and claim.attempt_id() == attempt else None
 
-    async def ask(self, attempt: AttemptId, verb: str, body: bytes) -> Answer | None:
+    async def ask(self, attempt: AttemptId, verb: str, body: bytes) -> AccessReply | None:
         """Ask the starter of an attempt; None: it is not there, or not any more."""
         return await self._starters.ask(attempt, verb, body)
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from kettle.execution.attempts.messages import Said
+from kettle.execution.attempts.messages import ReportMessage
 from kettle.execution.job_environment.job_ad import JobAd
 from kettle.execution.sandbox.directory import Mark, Sandbox
 from kettle.execution.sandbox.output_files import Purpose, Results, collect
@@ -110,7 +110,7 @@ class SelfCheckpoint:
         if self.report is not None and boottime() >= self._repeat_at:
             self._repeat_at = boottime() + self._pause
             self._pause = min(2 * self._pause, _LAST_REPEAT_S)
-            line.send(Said(self.report))
+            line.send(ReportMessage(self.report))
 
     def timeout_ms(self) -> int:
         """When it is time for that, or for the program to go on."""

@@ -54,7 +54,7 @@ from kettle_wire.events.job import Usage
 from kettle_wire.worker_reports import Exited, Failed, Measured, Report, Trouble
 
 if TYPE_CHECKING:
-    from kettle.execution.containers.job_container import Contained
+    from kettle.execution.containers.job_container import JobContainer
 
 _LONGEST_POLL_S: Final = 3600.0
 _LONGEST_WAIT_S: Final = 30.0
@@ -64,7 +64,7 @@ _LONGEST_WAIT_S: Final = 30.0
 class Starter:
     """The state of one job on this machine."""
 
-    def __init__(self, supervisor: StarterProcess, order: messages.Run, *, last: bool) -> None:
+    def __init__(self, supervisor: StarterProcess, order: messages.RunJob, *, last: bool) -> None:
         self._supervisor = supervisor
         self._line = line = supervisor.line
         self._lifeline_fd = supervisor.lifeline_fd
@@ -75,7 +75,7 @@ class Starter:
         self._sandbox = Sandbox(f"{order.spec.execute}/{order.spec.id.sandbox}", order.spec.account)
         self._cgroup = Cgroup(order.spec.cgroups, order.spec.id.name) if order.spec.cgroups else None
         self._tree: ProcessTree | None = None
-        self._container: Contained | None = None
+        self._container: JobContainer | None = None
         self._before: dict[str, Mark] = {}
         self._started: Report | None = None
         self._ending: Ending | None = None
@@ -161,14 +161,14 @@ class Starter:
             self._container.clear()
         if contained is None:
             program = program_of(self._spec, self._job, path)
-            manifest.begin(self._sandbox, self._job, program.environment)
+            manifest.write_before(self._sandbox, self._job, program.environment)
             self._check()
             forget_peak()
             with cores_of(self._job), stack_of(self._job):
                 return launch(msgspec.structs.replace(program, appends=appends), self._cgroup)
         request, self._container = contained
         program = program_of(self._spec, self._job, path, request.directory)
-        manifest.begin(self._sandbox, self._job, program.environment)
+        manifest.write_before(self._sandbox, self._job, program.environment)
         program = msgspec.structs.replace(program, appends=appends)
         with self._container.preparing(program) as builder:
             self._listen(empty_process_tree(self._cgroup), builder.fileno())
@@ -207,7 +207,7 @@ class Starter:
         self._sandbox.write(".machine.ad", self._spec.machine_ad)
         self._hook("prepare_job_before_transfer")
 
-    def _prepare(self, container: "Contained | None") -> None:
+    def _prepare(self, container: "JobContainer | None") -> None:
         but = container.brought() if container is not None else None
         for file in self._spec.inputs:
             if file is not but:
@@ -233,7 +233,7 @@ class Starter:
         self._deadlines.runs()
         if self._started is None:
             self._started = self._reporter.report(self._transfers.started(tree.pid))
-            self._line.send(messages.Said(self._started))
+            self._line.send(messages.ReportMessage(self._started))
         self._suspension.begin(tree)
         self._repeat()
 
@@ -307,20 +307,20 @@ class Starter:
             match message:
                 case messages.Renew(deadline=deadline):
                     self._deadlines.renew(deadline)
-                case messages.End(code=code, reason=reason, hard=hard, hold=hold, subcode=subcode):
+                case messages.EndJob(code=code, reason=reason, hard=hard, hold=hold, subcode=subcode):
                     ending = Ending(hold=hold, code=code, reason=reason, subcode=subcode)
                     self._end(tree, ending, hard=hard)
                 case messages.Suspend() | messages.Continue():
                     self._still(tree, suspend=isinstance(message, messages.Suspend))
-                case messages.Saved(number=number):
+                case messages.CheckpointSaved(number=number):
                     self._checkpoint.confirm(number)
-                case messages.Asked():
+                case messages.AccessRequest():
                     self._access_requests.enqueue(message)
                 case messages.Reply():
                     self._transfers.hear(message)
                     self._proxy.hear(message)
                     self._streams.hear(message)
-                case messages.Run():
+                case messages.RunJob():
                     pass  # said twice is said once
 
     def _still(self, tree: ProcessTree, *, suspend: bool) -> None:
@@ -332,7 +332,7 @@ class Starter:
 
     def _repeat(self) -> None:
         if (said := self._suspension.said) is not None:
-            self._line.send(messages.Said(said))
+            self._line.send(messages.ReportMessage(said))
 
     def _tick(self, tree: ProcessTree) -> None:
         self._line.reconnect(self._hello())
@@ -359,7 +359,7 @@ class Starter:
             self._end(tree, out_of_disk(self._spec.disk, disk), hard=True)
         if self._deadlines.is_measurement_due():
             measured = Measured(usage=self._usage(tree.running_cpu_seconds()), told=self._proxy.told)
-            self._line.send(messages.Said(self._reporter.report(measured)))
+            self._line.send(messages.ReportMessage(self._reporter.report(measured)))
             self._updates.tell(tree, measured.usage)
             self._repeat()
 
@@ -422,7 +422,7 @@ class Starter:
         if self._container is not None:
             self._container.finish()  # an engine takes its time, and the report must not be lost in it
         rests = self._good and self._ending is None and self._container is None
-        return self._line.send(messages.Over(stored, rests=rests)) and rests
+        return self._line.send(messages.AttemptOver(stored, rests=rests)) and rests
 
     def _conclude(self, at: float) -> tuple[Exited | Failed, bool]:
         """What is to be reported, and whether outputs are kept for it."""

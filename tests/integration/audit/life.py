@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from kettle.audit import AuditReport, Fold, Wanted, check
+from kettle.audit import AuditReport, AuditScope, Fold, check
 from kettle.bus.nats import NatsBus
 from kettle.eventsourcing.working_set import Checkpointer
 from kettle.projections import PROJECTIONS, prepare
@@ -107,7 +107,7 @@ async def reached(bus: NatsBus, stream: str, head: int) -> bool:
 
 
 async def audit(backend: Backend, *, full: bool = True, shards: Sequence[str] = ()) -> AuditReport:
-    wanted = Wanted(full=full, shards=frozenset(shards), folds=WORKING_SETS)
+    wanted = AuditScope(full=full, shards=frozenset(shards), folds=WORKING_SETS)
     async with backend.bus() as bus:
         return await check(backend.dsn, bus, subjects=backend.subjects, wanted=wanted)
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from kettle.archive import archive
-from kettle.audit import AuditReport, Wanted, check
+from kettle.audit import AuditReport, AuditScope, check
 from kettle.eventsourcing.shard import Shard
 from kettle.storage import PgLog
 from kettle.testing.services import Backend
-from kettle_services.cli.log.databases import Place
-from kettle_services.cli.log.event_pages import Narrow, read
+from kettle_services.cli.log.databases import ShardLocation
+from kettle_services.cli.log.event_pages import EventFilter, read
 from kettle_services.cli.log.folds import WORKING_SETS
 from kettle_wire.events import ClusterSubmitted, JobRemoved
 
@@ -39,7 +39,7 @@ async def directory(backend: Backend, tmp_path: Path) -> Path:
 
 
 async def audit(backend: Backend, directory: Path) -> AuditReport:
-    return await check(backend.dsn, wanted=Wanted(folds=WORKING_SETS, archive=directory))
+    return await check(backend.dsn, wanted=AuditScope(folds=WORKING_SETS, archive=directory))
 
 
 async def test_the_audit_reads_the_archive(backend: Backend, directory: Path) -> None:
@@ -76,10 +76,10 @@ async def test_showing_reads_the_archive(backend: Backend, directory: Path) -> N
 
     log = PgLog(backend.log.database, archives=FileArchives(directory))
     (tenure,) = [tenure for tenure in await log.shards() if tenure.shard == SHARD]
-    place = Place(log, tenure)
-    everything = [row async for row in read(place, Narrow(after=0, until=tenure.frame))]
+    place = ShardLocation(log, tenure)
+    everything = [row async for row in read(place, EventFilter(after=0, until=tenure.frame))]
     assert list(range(1, 21)) == [row.position for row in everything]
-    removed = [row async for row in read(place, Narrow(after=1, until=9, types=["job.*"]))]
+    removed = [row async for row in read(place, EventFilter(after=1, until=9, types=["job.*"]))]
     assert list(range(4, 19, 2)) == [row.position for row in removed]
-    one = [row async for row in read(place, Narrow(after=0, until=10, streams=frozenset({"cluster/2"})))]
+    one = [row async for row in read(place, EventFilter(after=0, until=10, streams=frozenset({"cluster/2"})))]
     assert [3] == [row.position for row in one]

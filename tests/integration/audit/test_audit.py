@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 import pytest
 
-from kettle.audit import AuditError, Wanted, check
+from kettle.audit import AuditError, AuditScope, check
 from kettle.audit.sampling import Sample
 from kettle.bus.ports import StreamSpec
 from kettle.eventsourcing.shard import Shard
@@ -48,7 +48,7 @@ async def test_without_a_bus_and_not_full(backend: Backend) -> None:
     report = await audit(backend, full=False)
     assert report.clean
     assert (0, 10) == tuple(report.check(name).examined for name in ("working_set", "bus"))
-    report = await check(backend.dsn, wanted=Wanted(folds=WORKING_SETS))
+    report = await check(backend.dsn, wanted=AuditScope(folds=WORKING_SETS))
     assert report.clean
     assert (7, 0) == tuple(report.check(name).examined for name in ("working_set", "bus"))
 
@@ -103,7 +103,7 @@ async def test_tables_of_another_release(backend: Backend) -> None:
 async def test_a_sample(backend: Backend, seed: int, found: dict[str, tuple[str, int]]) -> None:
     """A sampled audit folds and compares some streams alone; which ones, its seed says."""
     await damage(backend, "DELETE FROM jobs.history WHERE proc = 0")
-    wanted = Wanted(folds=WORKING_SETS, sample=1, seed=seed)
+    wanted = AuditScope(folds=WORKING_SETS, sample=1, seed=seed)
     report = await check(backend.dsn, wanted=wanted)
     assert found == firsts(report)
     assert 15 == report.check("versions").examined
@@ -150,7 +150,7 @@ async def test_a_forged_message(backend: Backend) -> None:
 
 async def test_a_bus_that_forgot(backend: Backend) -> None:
     """A bus without the frames is no problem: it may forget."""
-    wanted = Wanted(folds=WORKING_SETS)
+    wanted = AuditScope(folds=WORKING_SETS)
     async with backend.bus() as bus:
         found = await check(backend.dsn, bus, subjects=type(backend.subjects)("another"), wanted=wanted)
     assert found.clean
@@ -166,6 +166,6 @@ async def test_several_databases(backend: Backend) -> None:
             loop.cancel()
             await log.database.run(lambda c: c.execute("UPDATE log.shard SET head = 5"))
         await damage(backend, "UPDATE log.shard SET head = 99 WHERE name = 'schedd.ap'")
-        report = await check([backend.dsn, other], wanted=Wanted(folds=WORKING_SETS))
+        report = await check([backend.dsn, other], wanted=AuditScope(folds=WORKING_SETS))
     assert [(SHARD, 12), ("schedd.far", 1)] == [(p.shard, p.position) for p in report.check("head").firsts]
     assert ["collector", SHARD, "schedd.far"] == [shard.shard for shard in report.shards]

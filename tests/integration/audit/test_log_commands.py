@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 import pytest
 
 from kettle.client import PoolFile
-from kettle.eventsourcing.log import FencedError, Row
+from kettle.eventsourcing.log import FencedError, StoredEvent
 from kettle.eventsourcing.working_set import Checkpointer
 from kettle.projections import PROJECTIONS, prepare
 from kettle.storage import PgWorkingSet
 from kettle.testing.services import Backend, Owner, owned
 from kettle_services.cli.__main__ import main
 from kettle_services.cli.log.databases import places
-from kettle_services.cli.log.event_pages import PAGE_ROWS, Narrow, read
+from kettle_services.cli.log.event_pages import PAGE_ROWS, EventFilter, read
 from kettle_services.cli.log.folds import schedd_fold
 from kettle_services.cli.log.frame_search import frame_at
 from kettle_services.cli.times import micros, precise
@@ -212,7 +212,7 @@ async def test_pages_and_archived_pieces_make_no_difference(pool: Backend, tmp_p
         await owner.record(*[submitted(number, "ada", 1) for number in range(1, total + 1)], at_us=AT)
     async with places(tmp_path, patience=10) as found:
         (place,) = found.named(["schedd.long"])
-        rows = [row async for row in read(place, Narrow(after=0, until=1))]
+        rows = [row async for row in read(place, EventFilter(after=0, until=1))]
     assert list(range(1, total + 1)) == [row.position for row in rows]
 
 
@@ -382,13 +382,13 @@ async def _saved(pool: Backend, owner: Owner) -> Checkpointer:
     cursor, _ = await working_set.load(AP1)
     checkpointer = Checkpointer(working_set, AP1, epoch=owner.shard.tenure.epoch, frame=cursor)
     fold = schedd_fold(AP1)
-    rows: dict[str, Row | None] = {}
+    rows: dict[str, StoredEvent | None] = {}
     versions: Counter[str] = Counter()
     for number, changes in enumerate(LIFE[AP1], 1):
         for stream, event in changes:
             versions[stream] += 1
             for name, state in fold(stream, event, AT + number * SECOND):
-                rows[name] = None if state is None else Row(name, versions[stream], state)
+                rows[name] = None if state is None else StoredEvent(name, versions[stream], state)
     puts = {name: (row.version, row.state) for name, row in rows.items() if row is not None}
     checkpointer.mark(len(LIFE[AP1]), puts, [name for name, row in rows.items() if row is None])
     await checkpointer.flush()

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from kettle.bus.nats import NatsBus
-from kettle.bus.nats_connection import Connection
+from kettle.bus.nats_connection import NatsConnection
 from kettle.bus.ports import StreamSpec
-from kettle.bus.stream_reader import Reader, Source
+from kettle.bus.stream_reader import Source, StreamReader
 from kettle.embedded import EmbeddedNats
 from kettle.testing.servers.embedded import EVERYTHING
 from kettle_wire.identity import daemon
@@ -34,13 +34,15 @@ async def test_all_is_read_by_one_consumer(directory: Path, durable: str) -> Non
             NatsBus.connect(
                 nats.url, subjects=SUBJECTS, identity=daemon("test"), credentials=credentials
             ) as bus,
-            Connection.open(
+            NatsConnection.open(
                 nats.url, identity=daemon("test"), credentials=credentials, name="reader", patience=10.0
             ) as connection,
         ):
             await bus.ensure_stream(StreamSpec(name=STREAM, subjects=[EVENTS]))
             await asyncio.gather(*(bus.append(EVENTS, b"%d" % number) for number in range(MESSAGES)))
-            reader = Reader(connection, Source(stream=STREAM, subject=EVENTS, batch=BATCH, durable=durable))
+            reader = StreamReader(
+                connection, Source(stream=STREAM, subject=EVENTS, batch=BATCH, durable=durable)
+            )
             seen: list[int] = []
             async with asyncio.timeout(60), aclosing(reader.batches()) as batches:
                 async for deliveries in batches:

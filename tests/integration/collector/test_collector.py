@@ -9,7 +9,7 @@ import pytest
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import RefusedError
 from kettle.client.connections import retry
-from kettle.client.connections.retry import ask as ask_again
+from kettle.client.connections.retry import ask_with_retry as ask_again
 from kettle.runtime import SettingsError
 from kettle.testing.services import Backend, eventually, hosted
 from kettle_services.collector.settings import CollectorSettings
@@ -85,7 +85,9 @@ async def test_several_collectors_answer(backend: Backend) -> None:
 
     async def told(bus: NatsBus) -> object:
         # As clients do: a question that is on its way to one that goes away is asked again.
-        (ad,) = (await retry.ask(bus, QUERY_ADS, "collector", QueryAds(type="Machine"), deadline=1.0)).ads
+        (ad,) = (
+            await retry.ask_with_retry(bus, QUERY_ADS, "collector", QueryAds(type="Machine"), deadline=1.0)
+        ).ads
         return ad["UpdatesTotal"]
 
     async def all_tell(bus: NatsBus, counts: set[object]) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from kettle.execution.attempts.job_spec import AttemptId
-from kettle.execution.attempts.messages import SOCKET, Frames, Hello, decode_to_startd, frame
+from kettle.execution.attempts.messages import SOCKET, Hello, MessageReader, decode_to_startd, frame
 from kettle.execution.system.linux import parent_of
 from kettle.testing.submit_side import WAIT, SubmitSide, output, script
 from kettle.testing.worker import WorkerPool
@@ -89,7 +89,7 @@ async def test_a_checkpoint_that_was_not_saved_goes_with_the_eviction(submitter:
 def first_word(listening: socket.socket) -> Hello:
     """What a starter says to the startd that it finds."""
     connection, _ = listening.accept()
-    frames = Frames()
+    frames = MessageReader()
     with connection:
         connection.settimeout(WAIT)
         while data := connection.recv(1 << 16):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kettle.execution.containers.policy import ContainerPolicy, Found
+from kettle.execution.containers.policy import ContainerPolicy, FoundRuntime
 from kettle.execution.containers.runtimes.runtime import STARTING_S
 from kettle.testing.submit_side import job_ad
 from kettle.testing.worker import WorkerPool
@@ -36,7 +36,7 @@ def engine(settings: StartdSettings, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
     command.chmod(0o755)
     policy = ContainerPolicy(
-        runtimes=[Found("docker", str(command))], images=str(home / "images"), limit=1 << 30
+        runtimes=[FoundRuntime("docker", str(command))], images=str(home / "images"), limit=1 << 30
     )
 
     async def found(*_: object) -> tuple[ContainerPolicy, dict[str, bool]]:

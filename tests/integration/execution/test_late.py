@@ -16,9 +16,9 @@ import msgspec
 import pytest
 
 from kettle.execution.attempts.job_spec import Input, JobSpec
-from kettle.execution.attempts.messages import End, Run, frame
+from kettle.execution.attempts.messages import EndJob, RunJob, frame
 from kettle.execution.attempts.stored_reports import load_all
-from kettle.execution.containers.policy import ContainerPolicy, Found
+from kettle.execution.containers.policy import ContainerPolicy, FoundRuntime
 from kettle.execution.system.linux import boottime, start_time
 from kettle_services.startd.starters import orphan_cleanup
 from kettle_services.starter.job_loop import run_starter
@@ -46,7 +46,7 @@ def place() -> Generator[Path]:
 @pytest.fixture
 def spec(place: Path) -> JobSpec:
     policy = ContainerPolicy(
-        runtimes=[Found("bubblewrap", "/bin/false")], images=str(place / "images"), limit=1 << 20
+        runtimes=[FoundRuntime("bubblewrap", "/bin/false")], images=str(place / "images"), limit=1 << 20
     )
     return JobSpec(
         key=ClaimKey("claim", "secret"), job=JobId(1, 0), attempt=1, schedd="schedd", execute=str(place / "execute"),
@@ -66,7 +66,7 @@ def a_starter(spec: JobSpec, before: Callable[[socket.socket], None]) -> tuple[i
         try:
             os.setsid()
             ours.close()
-            Starter(StarterProcess(StartdConnection(theirs), -1), Run(spec), last=True).run_job()
+            Starter(StarterProcess(StartdConnection(theirs), -1), RunJob(spec), last=True).run_job()
         finally:
             os._exit(0)
     theirs.close()
@@ -92,7 +92,7 @@ def test_a_job_whose_lease_has_ended_is_not_started(place: Path, spec: JobSpec) 
 
 def test_a_job_that_was_removed_meanwhile_is_not_started(place: Path, spec: JobSpec) -> None:
     """There is nobody to be asked softly."""
-    pid, line = a_starter(spec, lambda line: line.sendall(frame(End(1023, "removed"))))
+    pid, line = a_starter(spec, lambda line: line.sendall(frame(EndJob(1023, "removed"))))
     with line:
         assert (1023, "removed") == ((body := told(place, pid)).code, body.reason)
     assert not (place / "ran").exists()
@@ -101,7 +101,7 @@ def test_a_job_that_was_removed_meanwhile_is_not_started(place: Path, spec: JobS
 def test_an_order_to_end_may_come_with_the_one_to_run(place: Path, spec: JobSpec) -> None:
     """Both at once: the job is not started, and nothing more has to come for that."""
     ours, theirs = socket.socketpair()
-    ours.sendall(frame(Run(spec)) + frame(End(1023, "removed")))
+    ours.sendall(frame(RunJob(spec)) + frame(EndJob(1023, "removed")))
     pid = os.fork()
     if pid == 0:
         try:
@@ -138,7 +138,7 @@ def test_a_starter_listens_while_its_image_is_waited_for(place: Path, waiting: J
     pid, line = a_starter(waiting, lambda line: None)
     with line:
         child = until_it_prepares(pid)
-        line.sendall(frame(End(1023, "removed")))
+        line.sendall(frame(EndJob(1023, "removed")))
 
         assert 1023 == told(place, pid).code
     assert not Path(f"/proc/{child}").exists()

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from kettle.execution.containers.job_container import runtime_of
-from kettle.execution.containers.policy import ContainerError, Found
-from kettle.execution.containers.root_directory import Mount, furnish
-from kettle.execution.containers.runtimes.runtime import Box, Runtime, agreed
+from kettle.execution.containers.policy import ContainerError, FoundRuntime
+from kettle.execution.containers.root_directory import Mount, make_mount_points
+from kettle.execution.containers.runtimes.runtime import ContainerRuntime, ContainerSpec, no_check
 from kettle.execution.processes.launch import Program
 from kettle.execution.system.linux import become_subreaper, descendants_of
 from kettle.testing.container_images import BUSYBOX, NO_BUSYBOX, busybox_root, missing
@@ -20,30 +20,30 @@ RUNTIMES = {"bubblewrap": ("bwrap", "bubblewrap"), "runc": ("runc", "runc"), "cr
 
 
 @pytest.fixture(params=RUNTIMES)
-def runtime(request: pytest.FixtureRequest) -> Runtime:
+def runtime(request: pytest.FixtureRequest) -> ContainerRuntime:
     name = str(request.param)
     program, package = RUNTIMES[name]
     if why := missing(program, package):
         pytest.skip(why)
     if name != "bubblewrap" and os.geteuid() != 0:
         pytest.skip(f"{name} takes a startd that is root")
-    return runtime_of(Found(name, shutil.which(program, path="/usr/sbin:/usr/bin:/bin") or ""))
+    return runtime_of(FoundRuntime(name, shutil.which(program, path="/usr/sbin:/usr/bin:/bin") or ""))
 
 
 @pytest.fixture
-def box(directory: Path) -> Box:
+def box(directory: Path) -> ContainerSpec:
     """A job that leaves a file, if it runs."""
     if not os.access(BUSYBOX, os.X_OK):
         pytest.skip(NO_BUSYBOX)
     image, area = busybox_root(directory / "image"), directory / "sandbox" / ".container"
     area.mkdir(parents=True)
     sandbox = Mount(source=str(area.parent), destination="/srv", writable=True, alone=True)
-    mounts = furnish(str(image), str(area / "root"), [sandbox])
+    mounts = make_mount_points(str(image), str(area / "root"), [sandbox])
     program = Program(
         path="/bin/touch", arguments=["ran"], environment={"PATH": "/bin"}, directory="/srv",
         stdin=os.devnull, stdout=os.devnull, stderr=os.devnull,
     )  # fmt: skip
-    return Box(program=program, area=str(area), skeleton=str(area / "root"), mounts=mounts)
+    return ContainerSpec(program=program, area=str(area), skeleton=str(area / "root"), mounts=mounts)
 
 
 def apart(work: Callable[[], bool]) -> bool:
@@ -74,7 +74,9 @@ def living() -> list[int]:
     return descendants_of(os.getpid())
 
 
-def test_a_job_that_is_refused_at_the_last_moment_does_not_run(runtime: Runtime, box: Box) -> None:
+def test_a_job_that_is_refused_at_the_last_moment_does_not_run(
+    runtime: ContainerRuntime, box: ContainerSpec
+) -> None:
     """And nothing is left of its container; one that is not refused runs."""
 
     def refuse(pid: int = 0) -> None:
@@ -89,7 +91,7 @@ def test_a_job_that_is_refused_at_the_last_moment_does_not_run(runtime: Runtime,
 
     def run() -> bool:
         shutil.rmtree(f"{box.area}/state", ignore_errors=True)
-        return os.waitpid(runtime.start(box, None, agreed), 0)[1] == 0
+        return os.waitpid(runtime.start(box, None, no_check), 0)[1] == 0
 
     ran = Path(box.area).parent / "ran"
     assert apart(refused)
@@ -99,7 +101,9 @@ def test_a_job_that_is_refused_at_the_last_moment_does_not_run(runtime: Runtime,
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="others follow paths with the job's own rights")
-def test_a_directory_that_was_exchanged_is_noticed(runtime: Runtime, box: Box, directory: Path) -> None:
+def test_a_directory_that_was_exchanged_is_noticed(
+    runtime: ContainerRuntime, box: ContainerSpec, directory: Path
+) -> None:
     """Between the look at an image and the mount by root its owner may put a link there."""
     if type(runtime).__name__ == "Bubblewrap":
         pytest.skip("it follows paths with the job's own rights")
@@ -109,7 +113,7 @@ def test_a_directory_that_was_exchanged_is_noticed(runtime: Runtime, box: Box, d
 
     def noticed() -> bool:
         try:
-            runtime.start(box, None, agreed)
+            runtime.start(box, None, no_check)
         except ContainerError as error:
             return error.code == 35 and "exchanged" in str(error)
         return False
@@ -118,6 +122,6 @@ def test_a_directory_that_was_exchanged_is_noticed(runtime: Runtime, box: Box, d
     assert not (Path(box.area).parent / "ran").exists()
 
 
-def test_what_was_looked_at_is_remembered(box: Box) -> None:
+def test_what_was_looked_at_is_remembered(box: ContainerSpec) -> None:
     """For every directory of the image, and for nothing that is ours."""
     assert {"/bin", "/etc", "/tmp", "/usr"} == {each.destination for each in box.mounts if each.identity}

@@ -12,7 +12,7 @@ import asyncpg
 import pytest
 
 from kettle.embedded import EmbeddedPostgres
-from kettle.eventsourcing.log import Answered, FencedError, LogUnavailableError, Row
+from kettle.eventsourcing.log import Answered, FencedError, LogUnavailableError, StoredEvent
 from kettle.eventsourcing.shard import Shard
 from kettle.storage import PgLog, PgWorkingSet
 from kettle.storage.database import Connection, Database
@@ -75,8 +75,8 @@ async def test_a_save_whose_answer_was_lost_is_not_a_refusal(dsn: str) -> None:
         await log.take("s", owner="me")
         working_set = PgWorkingSet(database)
         database.lose = 1
-        await working_set.save("s", epoch=1, was=0, now=3, put=[Row("a", 1, b"x")], drop=[])
-        assert (3, [Row("a", 1, b"x")]) == await PgWorkingSet(log.database).load("s")
+        await working_set.save("s", epoch=1, was=0, now=3, put=[StoredEvent("a", 1, b"x")], drop=[])
+        assert (3, [StoredEvent("a", 1, b"x")]) == await PgWorkingSet(log.database).load("s")
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGQUIT], ids=["killed", "immediate shutdown"])

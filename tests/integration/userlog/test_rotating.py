@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from kettle.faults import POINTS
-from kettle.userlog import Form, Generic, Line, Tail, UserLogError, format_of, parse, render
+from kettle.userlog import Form, Generic, LogLine, Tail, UserLogError, format_of, parse, render
 from kettle.userlog.rotating_log import RotatingLog
 from kettle_wire.jobs import JobId
 
@@ -21,9 +21,9 @@ TOP = Path(__file__).parents[3]
 PLACES = [name for name in POINTS if name.startswith("event_log.")]
 
 
-def line(number: int, options: str = "") -> Line:
+def line(number: int, options: str = "") -> LogLine:
     event = Generic(job=JobId(number, 0), at=1_790_000_000 + number, info=f"event {number}")
-    return Line(PurePosixPath("/unused"), render(event, UTC, format_of(options)))
+    return LogLine(PurePosixPath("/unused"), render(event, UTC, format_of(options)))
 
 
 def opened(

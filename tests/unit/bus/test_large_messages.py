@@ -5,8 +5,8 @@ import asyncio
 import msgspec
 import pytest
 
-from kettle.bus.large_messages import Depot, Limits, Whole
-from kettle.bus.large_requests import FETCH, LARGEST, PART_OF, PLACE, SIZE, Parcel, exchange
+from kettle.bus.large_messages import CompleteRequest, PartLimits, PartStore
+from kettle.bus.large_requests import FETCH, LARGEST, PART_OF, PLACE, SIZE, Parcel, call_in_parts
 from kettle.bus.ports import BusError, RefusedError, Served
 from kettle_wire.endpoint import Endpoint
 from kettle_wire.identity import Identity
@@ -26,11 +26,11 @@ async def echo(request: Text, _caller: Identity) -> Text:
 ECHO = Served(Endpoint("test", "echo", Text, Text), echo)
 
 
-def depot(**limits: float) -> Depot:
-    return Depot(lambda: LIMIT, msgspec.convert(limits, Limits))
+def depot(**limits: float) -> PartStore:
+    return PartStore(lambda: LIMIT, msgspec.convert(limits, PartLimits))
 
 
-def announced(at: Depot, caller: str, size: int) -> str:
+def announced(at: PartStore, caller: str, size: int) -> str:
     """The number under which the parts of a request go."""
     answer = at.receive(caller, Parcel(b"", {SIZE: str(size)}), ECHO)
     assert isinstance(answer, Parcel)
@@ -49,8 +49,8 @@ async def test_a_request_is_complete_with_its_last_part() -> None:
     number = announced(here, "u-ada", 12)
     assert Parcel(b"") == here.receive("u-ada", part(number, 0, b"0123456789"), None)
     whole = here.receive("u-ada", part(number, 10, b"ab"), None)
-    assert isinstance(whole, Whole)
-    assert Whole(ECHO, b"0123456789ab", number) == whole
+    assert isinstance(whole, CompleteRequest)
+    assert CompleteRequest(ECHO, b"0123456789ab", number) == whole
     assert 12 == here.held
     here.answered(whole)
     assert 0 == here.held
@@ -64,7 +64,9 @@ async def test_nobody_completes_the_request_of_another() -> None:
     with pytest.raises(RefusedError) as refused:
         here.receive("u-eve", part(number, 10, b"!!"), None)
     assert "unavailable" == refused.value.code
-    assert Whole(ECHO, b"0123456789ab", number) == here.receive("u-ada", part(number, 10, b"ab"), None)
+    assert CompleteRequest(ECHO, b"0123456789ab", number) == here.receive(
+        "u-ada", part(number, 10, b"ab"), None
+    )
 
 
 async def test_nobody_fetches_the_reply_of_another() -> None:
@@ -124,7 +126,7 @@ async def test_who_sends_a_byte_now_and_then_is_not_waited_for_for_ever() -> Non
     assert 0 == here.held
 
 
-async def trickle(here: Depot, number: str) -> None:
+async def trickle(here: PartStore, number: str) -> None:
     """Send a byte every few milliseconds, far from all of them within the time."""
     for offset in range(1_000):
         here.receive("u-ada", part(number, offset, b"x"), None)
@@ -159,7 +161,7 @@ async def test_a_service_that_answers_nonsense_is_found_out(second: bytes) -> No
         return next(answers)
 
     with pytest.raises(BusError, match="do not fit"):
-        await exchange(carry, "a", b"", {}, limit=LIMIT)
+        await call_in_parts(carry, "a", b"", {}, limit=LIMIT)
 
 
 async def test_a_small_command_is_one_message() -> None:
@@ -170,7 +172,7 @@ async def test_a_small_command_is_one_message() -> None:
         sent.append((place, data, headers))
         return Parcel(b"answer")
 
-    assert b"answer" == await exchange(carry, "a", b"0123456789", {}, limit=LIMIT)
+    assert b"answer" == await call_in_parts(carry, "a", b"0123456789", {}, limit=LIMIT)
     assert [("a", b"0123456789", {})] == sent
 
 
@@ -184,7 +186,7 @@ async def test_the_room_of_a_request_is_taken_until_it_is_answered(more: dict[st
     here = depot()
     number = announced(here, "u-ada", 3)
     whole = here.receive("u-ada", part(number, 0, b"abc"), None)
-    assert isinstance(whole, Whole)
+    assert isinstance(whole, CompleteRequest)
     ((header, offset),) = more.items()
     with pytest.raises(RefusedError, match="given up"):
         here.receive("u-ada", Parcel(b"abc", {header: f"{number} {offset}"}), None)

@@ -6,9 +6,9 @@ from typing import cast
 import msgspec
 
 from kettle.bus import command_service
-from kettle.bus.command_service import Service, refusal_of
+from kettle.bus.command_service import CommandService, refusal_of
 from kettle.bus.large_requests import Parcel
-from kettle.bus.nats_connection import Connection
+from kettle.bus.nats_connection import NatsConnection
 from kettle.bus.ports import Served
 from kettle_wire.endpoint import Endpoint
 from kettle_wire.identity import Identity, user
@@ -33,7 +33,7 @@ class Asker:
     """Sends requests to a service as if they came from the bus."""
 
     def __init__(self) -> None:
-        self._service = Service(cast("Connection", FakeConnection()), SUBJECTS, None)
+        self._service = CommandService(cast("NatsConnection", FakeConnection()), SUBJECTS, None)
         self.codes: list[str] = []
 
     async def send(self, served: Served[Text, Text], data: bytes = BODY) -> None:

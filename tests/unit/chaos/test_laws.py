@@ -8,8 +8,8 @@ import pytest
 from kettle.testing.chaos import invariants
 from kettle.testing.chaos.bus_server import BusHoldings, nothing_leaked
 from kettle.testing.chaos.evidence import FACTOR, Evidence
-from kettle.testing.chaos.history import Past, flaws
-from kettle.testing.chaos.workload import Command, Ledger, Submission
+from kettle.testing.chaos.history import RecordedHistory, flaws
+from kettle.testing.chaos.workload import Command, PromiseRecord, Submission
 from kettle_wire.commands.accounting import OwnerUsage
 from kettle_wire.commands.schedd import JobOutcome
 from kettle_wire.events import (
@@ -34,8 +34,8 @@ RUN = (
 )
 
 
-def past(*events: Event, batch: str = "b1") -> Past:
-    found = Past()
+def past(*events: Event, batch: str = "b1") -> RecordedHistory:
+    found = RecordedHistory()
     found.put(
         "cluster/1", ClusterSubmitted(cluster=1, owner="me", ad={"ChaosBatch": batch}, columns=[], rows=[[]])
     )
@@ -97,16 +97,18 @@ def test_flawed_lives(life: Sequence[Event], found: str) -> None:
 
 def test_lost_cluster() -> None:
     """A cluster that was acknowledged and is not recorded, or with too few jobs, is found."""
-    told = Ledger([Submission(batch="b1", count=1, cluster=1)])
+    told = PromiseRecord([Submission(batch="b1", count=1, cluster=1)])
     assert invariants.nothing_lost(told, past()).kept
-    assert not invariants.nothing_lost(told, Past()).kept
-    assert not invariants.nothing_lost(Ledger([Submission(batch="b1", count=2, cluster=1)]), past()).kept
+    assert not invariants.nothing_lost(told, RecordedHistory()).kept
+    assert not invariants.nothing_lost(
+        PromiseRecord([Submission(batch="b1", count=2, cluster=1)]), past()
+    ).kept
     assert not invariants.nothing_lost(told, past(batch="b2")).kept
 
 
 def test_cluster_twice() -> None:
     """A submission that was repeated and recorded each time is found."""
-    asked = Ledger([Submission(batch="b1", count=1)])
+    asked = PromiseRecord([Submission(batch="b1", count=1)])
     twice = past()
     assert invariants.nothing_submitted_twice(asked, twice).kept
     twice.put(
@@ -120,10 +122,10 @@ def test_answer_without_event() -> None:
     A command that was answered and left nothing, or was carried out more often than asked for, is found.
     """
     told = Command(action="remove", jobs=[JOB], outcomes=[JobOutcome(JOB, "done")], answered=True)
-    recorder = Ledger([Submission(batch="b1", count=1, cluster=1)], [told])
+    recorder = PromiseRecord([Submission(batch="b1", count=1, cluster=1)], [told])
     assert invariants.answers_hold(recorder, past(JobRemoved())).kept
     assert not invariants.answers_hold(recorder, past()).kept
-    assert not invariants.answers_hold(Ledger(recorder.submissions), past(JobRemoved())).kept
+    assert not invariants.answers_hold(PromiseRecord(recorder.submissions), past(JobRemoved())).kept
 
 
 def test_job_without_end() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kettle.testing.chaos.proxy import BLACKHOLE, CLEAR, CUT, DEAF, MUTE, Line, Proxy
+from kettle.testing.chaos.proxy import BLACKHOLE, CLEAR, CUT, DEAF, MUTE, LineState, Proxy
 
 WITHIN_S = 10.0
 MOMENT_S = 0.1
@@ -98,7 +98,7 @@ async def test_a_clear_line_passes_both_ways(server: Server, broken: tuple[Proxy
     ("broken_line", "there", "back"), [(BLACKHOLE, False, False), (MUTE, False, True), (DEAF, True, False)]
 )
 async def test_what_does_not_pass_passes_later(
-    server: Server, broken: tuple[Proxy, int], broken_line: Line, there: bool, back: bool
+    server: Server, broken: tuple[Proxy, int], broken_line: LineState, there: bool, back: bool
 ) -> None:
     """
     Each direction is cut off by itself; when the line is whole again the bytes come, in the same connection.
@@ -152,7 +152,7 @@ async def test_a_slow_line_delays(server: Server, broken: tuple[Proxy, int]) -> 
     """A byte does not arrive before its delay is over."""
     proxy, port = broken
     client, _far = await connect(port, server)
-    await proxy.set(Line(delay=0.2, rate=1000.0))
+    await proxy.set(LineState(delay=0.2, rate=1000.0))
     loop = asyncio.get_running_loop()
     begun = loop.time()
     client[1].write(b"x" * 100)

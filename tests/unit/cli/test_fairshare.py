@@ -108,7 +108,7 @@ def test_a_plot_is_an_image_with_a_line_and_a_name_for_each() -> None:
 
 def test_the_largest_comes_first_and_a_plot_of_nothing_is_one() -> None:
     """A scale of zero would be none."""
-    past = fair_share.Past(
+    past = fair_share.StandingHistory(
         times=[0.0, 1.0], usage={"a": [1.0, None], "b": [1.0, 2.0]}, share={}, priority={}, hours={}
     )
     assert ["b", "a"] == list(fair_share.plot(past, "usage").series)
@@ -124,7 +124,9 @@ def test_it_is_a_table_with_a_drawing(*, terminal: bool) -> None:
             return terminal
 
     out = Out()
-    past = fair_share.Past(times=[0.0, 1.0], usage={"ada": [1.0, 4.0]}, share={}, priority={}, hours={})
+    past = fair_share.StandingHistory(
+        times=[0.0, 1.0], usage={"ada": [1.0, 4.0]}, share={}, priority={}, hours={}
+    )
     found = fair_share.fair_share(NOW)
     fairshare.show(
         fair_share.with_past(found, past),

@@ -25,7 +25,7 @@ from kettle.userlog import (
     render,
 )
 from kettle_services.cli.__main__ import main
-from kettle_services.cli.job_event_log import Told, watched
+from kettle_services.cli.job_event_log import LogProgress, watched
 from kettle_wire.jobs import JobId
 
 AT = 1_790_000_000
@@ -43,28 +43,28 @@ def written(path: Path, events: Sequence[LogEvent], form: str = "") -> str:
 
 def test_where_a_job_is() -> None:
     """After each event that says so."""
-    told, seen = Told(Select()), list[str]()
+    told, seen = LogProgress(Select()), list[str]()
     for event in (
         Submitted(job=FIRST, at=AT, host="<h>"), Executing(job=FIRST, at=AT, host="<h>"), Suspended(job=FIRST, at=AT),
         Unsuspended(job=FIRST, at=AT), Evicted(job=FIRST, at=AT), Held(job=FIRST, at=AT), Released(job=FIRST, at=AT),
         ended(FIRST, 3),
     ):  # fmt: skip
-        told.take(event)
+        told.add_event(event)
         seen.append(told.jobs[FIRST].status)
     assert ["idle", "running", "suspended", "running", "idle", "held", "idle", "completed"] == seen
     assert JobState("completed", 3) == told.jobs[FIRST]
-    assert told.over
+    assert told.all_ended
 
 
 def test_jobs_that_are_still_to_come() -> None:
     """A cluster whose jobs come little by little is over with its last one."""
-    told = Told(Select())
-    told.take(ClusterSubmit(job=CLUSTER, at=AT, host="<h>"))
-    told.take(Submitted(job=FIRST, at=AT, host="<h>"))
-    told.take(ended(FIRST))
-    assert not told.over
-    told.take(ClusterRemove(job=CLUSTER, at=AT, jobs=1, items=1))
-    assert told.over
+    told = LogProgress(Select())
+    told.add_event(ClusterSubmit(job=CLUSTER, at=AT, host="<h>"))
+    told.add_event(Submitted(job=FIRST, at=AT, host="<h>"))
+    told.add_event(ended(FIRST))
+    assert not told.all_ended
+    told.add_event(ClusterRemove(job=CLUSTER, at=AT, jobs=1, items=1))
+    assert told.all_ended
 
 
 @pytest.mark.parametrize("form", ["", "XML", "JSON"])

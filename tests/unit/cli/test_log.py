@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kettle.audit.sampling import Root, Sample, root_of
-from kettle_services.cli.log.event_pages import Narrow, pattern_of
+from kettle_services.cli.log.event_pages import EventFilter, pattern_of
 from kettle_services.cli.log.frame_search import Search, last_until
 from kettle_services.cli.times import micros, moment, precise, rfc3339, span
 from kettle_wire.frames import Entry
@@ -107,7 +107,7 @@ def _drive(search: Search, times: list[int], looked: list[int]) -> None:
 )
 def test_types(said: str, takes: str, leaves: str) -> None:
     """A noun stands for all its types, a type for all its versions."""
-    narrow = Narrow(after=0, until=0, types=[pattern_of(said)])
+    narrow = EventFilter(after=0, until=0, types=[pattern_of(said)])
     assert [True, False] == [narrow.takes(Entry("s", 1, kind, b"")) for kind in (takes, leaves)]
 
 

@@ -20,7 +20,7 @@ from kettle_services.cli.output import exports
 from kettle_services.cli.output.screen import Screen
 from kettle_services.cli.reports import usage as ledger
 from kettle_services.cli.reports.periods import midnight, slices
-from kettle_services.cli.reports.usage import Used
+from kettle_services.cli.reports.usage import UsedResources
 from kettle_wire.commands.accounting import UsageRow
 
 PARQUET: Any = importlib.import_module("pyarrow.parquet")
@@ -108,15 +108,15 @@ AMOUNT = st.integers(0, 10**15)
 
 
 @st.composite
-def used(draw: st.DrawFn) -> Used:
-    found = Used(names=[draw(NAME), draw(NAME)])
+def used(draw: st.DrawFn) -> UsedResources:
+    found = UsedResources(names=[draw(NAME), draw(NAME)])
     for name in ("jobs", "attempts", "wall", "slot_time", "good", "lost", "cpu", "uncharged"):
         setattr(found, name, draw(AMOUNT))
     return found
 
 
 @given(st.lists(used(), max_size=5))
-def test_exports_read_back_as_the_same_numbers(rows: list[Used]) -> None:
+def test_exports_read_back_as_the_same_numbers(rows: list[UsedResources]) -> None:
     """Whatever the names are, to the microsecond."""
     by = ["owner", "project"]
     kinds = ledger.columns(by)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kettle.client.connections.condor_config import Knobs, pool_of
+from kettle.client.connections.condor_config import CondorConfig, pool_of
 from kettle.client.connections.pool_file import PoolFile
 from kettle.client.errors import PoolNotFoundError
 
@@ -22,7 +22,9 @@ def test_a_variable_wins_over_a_file(tmp_path: Path) -> None:
     (tmp_path / "condor_config").write_text(
         "# a comment\nSCHEDD_NAME = one\nA = $(B)/$(schedd_name)/$(NONE)\n  b=two \\\n words\nLoop = $(LOOP)\n"
     )
-    knobs = Knobs({"KETTLE_HOME": str(tmp_path), "_CONDOR_Schedd_Name": "other", "_condor_FLAG": "True"})
+    knobs = CondorConfig(
+        {"KETTLE_HOME": str(tmp_path), "_CONDOR_Schedd_Name": "other", "_condor_FLAG": "True"}
+    )
     assert "other" == knobs.get("schedd_NAME")
     assert "two  words/other/" == knobs.get("A")
     assert "$(LOOP)" == knobs.get("loop")
@@ -34,27 +36,27 @@ def test_a_variable_wins_over_a_file(tmp_path: Path) -> None:
 def test_a_file_of_ones_own_is_named_by_a_variable(tmp_path: Path) -> None:
     file = tmp_path / "mine"
     file.write_text("X = 1\n")
-    assert "1" == Knobs({"CONDOR_CONFIG": str(file), "KETTLE_HOME": str(tmp_path)}).get("X")
+    assert "1" == CondorConfig({"CONDOR_CONFIG": str(file), "KETTLE_HOME": str(tmp_path)}).get("X")
 
 
 @pytest.mark.parametrize("pool", ["", "physics", "bus.example", "bus.example:4222"])
 def test_a_pool_is_known_by_its_file(home: Path, pool: str) -> None:
     environ = {"KETTLE_HOME": str(home)}
-    assert "physics" == pool_of(Knobs(environ), pool=pool, environ=environ).pool
+    assert "physics" == pool_of(CondorConfig(environ), pool=pool, environ=environ).pool
 
 
 def test_a_pool_is_named_by_what_htcondor_knows(home: Path) -> None:
     """COLLECTOR_HOST, SCHEDD_HOST and SCHEDD_NAME, unless it was typed."""
     environ = {"HOME": "/nonexistent", "_CONDOR_COLLECTOR_HOST": str(home), "_CONDOR_SCHEDD_HOST": "two"}
-    found = pool_of(Knobs(environ), environ=environ)
+    found = pool_of(CondorConfig(environ), environ=environ)
     assert ("physics", "two") == (found.pool, found.schedd)
-    assert "three" == pool_of(Knobs(environ), name="three", environ=environ).schedd
-    direct = pool_of(Knobs({}), pool="nats://other:1", environ={"KETTLE_POOL": "x"})
+    assert "three" == pool_of(CondorConfig(environ), name="three", environ=environ).schedd
+    direct = pool_of(CondorConfig({}), pool="nats://other:1", environ={"KETTLE_POOL": "x"})
     assert ("nats://other:1", "x") == (direct.nats_url, direct.pool)
 
 
 def test_a_pool_that_is_not_known_is_no_pool(home: Path, tmp_path: Path) -> None:
     with pytest.raises(PoolNotFoundError, match=r"Can't find address for pool elsewhere"):
-        pool_of(Knobs({}), pool="elsewhere", environ={"KETTLE_HOME": str(home)})
+        pool_of(CondorConfig({}), pool="elsewhere", environ={"KETTLE_HOME": str(home)})
     with pytest.raises(PoolNotFoundError, match="no pool is up"):
-        pool_of(Knobs({}), environ={"KETTLE_HOME": str(tmp_path)})
+        pool_of(CondorConfig({}), environ={"KETTLE_HOME": str(tmp_path)})

@@ -3,7 +3,7 @@
 import pytest
 
 from kettle.client import JobId, JobState, Progress
-from kettle.client.events.progress import after, folded, state_of
+from kettle.client.events.progress import state_after, state_after_all, state_of
 from kettle_wire.ads.types import Ad
 from kettle_wire.events import (
     Event,
@@ -40,21 +40,21 @@ A, B, C = JobId(1, 0), JobId(1, 1), JobId(1, 2)
 )
 def test_status_after_events(events: list[Event], status: str) -> None:
     """The last thing that changed the status counts; an end is an end."""
-    assert status == folded(events).status
+    assert status == state_after_all(events).status
 
 
 def test_well() -> None:
     """Only exit code 0 is well; a signal, another code and a removal are not."""
-    assert after(JobState(), JobCompleted(attempt=1, exit_code=0)).well
-    assert not after(JobState(), JobCompleted(attempt=1, exit_code=1)).well
-    assert not after(JobState(), JobCompleted(attempt=1, exit_signal=9)).well
-    assert not after(JobState(), JobRemoved()).well
+    assert state_after(JobState(), JobCompleted(attempt=1, exit_code=0)).well
+    assert not state_after(JobState(), JobCompleted(attempt=1, exit_code=1)).well
+    assert not state_after(JobState(), JobCompleted(attempt=1, exit_signal=9)).well
+    assert not state_after(JobState(), JobRemoved()).well
 
 
 def test_ads_and_events_agree() -> None:
     """The same job gives the same state from its ad."""
     ad: Ad = {"JobStatus": 4, "ExitCode": 3}
-    assert after(JobState("running"), JobCompleted(attempt=1, exit_code=3)) == state_of(ad)
+    assert state_after(JobState("running"), JobCompleted(attempt=1, exit_code=3)) == state_of(ad)
 
 
 def test_counts_follow() -> None:

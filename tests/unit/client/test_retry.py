@@ -9,7 +9,7 @@ import pytest
 from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
 from kettle.bus.ports import RefusedError, Served
-from kettle.client.connections.retry import ask, pause_for
+from kettle.client.connections.retry import ask_with_retry, pause_for
 from kettle.client.errors import PoolUnreachableError
 from kettle_wire.endpoint import Endpoint
 from kettle_wire.identity import Identity, user
@@ -47,7 +47,7 @@ async def served(busy: Busy) -> MemoryBus:
 async def test_the_same_command_comes_again_when_it_was_told() -> None:
     """Not before, and under the same id."""
     busy = Busy(3, 40)
-    assert Request("x") == await ask(await served(busy), ASK, "a", Request("x"))
+    assert Request("x") == await ask_with_retry(await served(busy), ASK, "a", Request("x"))
     times = [at for _, at in busy.asked]
     assert ["x"] * 4 == [id_ for id_, _ in busy.asked]
     assert all(later - earlier >= 0.039 for earlier, later in pairwise(times))
@@ -57,7 +57,7 @@ async def test_a_person_is_told_of_a_long_wait_once() -> None:
     """With the reason; of a short one he is not."""
     for times, expected in ((2, 1), (0, 0)):
         notes: list[str] = []
-        await ask(await served(Busy(times, 1_000)), ASK, "a", Request("x"), waiting=notes.append)
+        await ask_with_retry(await served(Busy(times, 1_000)), ASK, "a", Request("x"), waiting=notes.append)
         assert [True] * expected == ["the queue is full" in note for note in notes]
 
 
@@ -65,7 +65,7 @@ async def test_patience_ends() -> None:
     """Nobody waits for a time that lies beyond his patience."""
     busy = Busy(99, 5_000)
     with pytest.raises(PoolUnreachableError, match="the queue is full"):
-        await ask(await served(busy), ASK, "a", Request("x"), patience=1.0)
+        await ask_with_retry(await served(busy), ASK, "a", Request("x"), patience=1.0)
     assert 1 == len(busy.asked)
 
 

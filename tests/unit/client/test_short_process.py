@@ -15,7 +15,7 @@ def run(code: str) -> tuple[int, str]:
 def test_a_start_loads_no_more_than_it_must() -> None:
     """Messages are checked as ever, and who wants `typing_extensions` later on gets it."""
     code = """
-short.start()
+short.defer_loading()
 import msgspec
 print(gc.isenabled(), "typing_extensions" in sys.modules)
 from typing import Annotated
@@ -27,7 +27,7 @@ except msgspec.ValidationError as error:
     print(error)
 import typing_extensions
 print(typing_extensions.get_type_hints(Half))
-short.loaded()
+short.resume_collection()
 print(gc.isenabled(), gc.get_freeze_count() > 0)
 """
     status, told = run(code)
@@ -42,19 +42,19 @@ print(gc.isenabled(), gc.get_freeze_count() > 0)
 
 def test_an_end_is_at_once_and_nothing_is_lost() -> None:
     assert (7, "said\n") == run(
-        "class Late:\n    def __del__(self): print('late')\nlate = Late()\nprint('said')\nshort.end(7)"
+        "class Late:\n    def __del__(self): print('late')\nlate = Late()\nprint('said')\nshort.exit_quickly(7)"
     )
 
 
 def test_an_end_waits_for_threads() -> None:
-    code = "import threading\nthreading.Thread(target=lambda: print('done')).start()\nshort.end(3)"
+    code = "import threading\nthreading.Thread(target=lambda: print('done')).start()\nshort.exit_quickly(3)"
     assert (3, "done\n") == run(code)
 
 
 def test_an_end_runs_what_loggers_left() -> None:
-    code = "import atexit, logging\natexit.register(print, 'shut')\nshort.end(0)"
+    code = "import atexit, logging\natexit.register(print, 'shut')\nshort.exit_quickly(0)"
     assert (0, "shut\n") == run(code)
 
 
 def test_an_output_that_nobody_can_write_does_not_change_the_status() -> None:
-    assert (5, "") == run("sys.stdout.close()\nshort.end(5)")
+    assert (5, "") == run("sys.stdout.close()\nshort.exit_quickly(5)")

@@ -3,7 +3,7 @@
 import pytest
 
 from kettle_services.condor.printing.autoformat import Columns, format_of
-from kettle_services.condor.printing.values import Row, fetched, names_in
+from kettle_services.condor.printing.values import AdRow, fetched, names_in
 from kettle_wire.ads.types import Ad, Expr
 
 AD: Ad = {
@@ -42,7 +42,7 @@ AD: Ad = {
 def test_a_line_is_as_its_letters_say(letters: str, texts: tuple[str, ...], line: str) -> None:
     columns = Columns(texts, letters)
 
-    assert line == columns.line(Row(AD))
+    assert line == columns.line(AdRow(AD))
     assert [line] == list(columns.lines([AD]))
 
 
@@ -77,7 +77,7 @@ def test_titles_stand_before_all() -> None:
 )
 def test_a_format_is_that_of_printf(template: str, text: str, printed: str) -> None:
     """Text without a value is not printed, text without a conversion always is."""
-    assert printed == format_of(template, text).printed(Row(AD))
+    assert printed == format_of(template, text).printed(AdRow(AD))
 
 
 def test_what_is_asked_for_is_what_is_needed() -> None:
@@ -92,6 +92,6 @@ def test_what_is_asked_for_is_what_is_needed() -> None:
         return [{name: queue[name] for name in names if name in queue}]
 
     [ad] = fetched(["Sum"], fetch)
-    assert 5 == Row(ad).value("Sum")
+    assert 5 == AdRow(ad).value("Sum")
     assert [["Sum"], ["Sum", "Part"], ["Sum", "Part", "Whole"]] == asked
     assert [{"Sum": queue["Sum"]}] == fetched(["Sum"], fetch, evaluated=False)

@@ -4,8 +4,8 @@ import pytest
 
 from kettle_services.condor.arguments.grammar import (
     ALL,
-    Given,
     Option,
+    TypedOption,
     understood,
     understood_before,
     whole_number,
@@ -25,19 +25,22 @@ OPTIONS = {
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["-const", "x"], [Given("constraint", ("x",))]),
-        (["-c", "x"], [Given("constraint", ("x",))]),
-        (["-CONSTRAINT", "-5"], [Given("constraint", ("-5",))]),
-        (["--terse", "-ters"], [Given("terse", ()), Given("terse", ())]),
-        (["-af:jr", "A", "B", "-nob"], [Given("autoformat", ("A", "B"), "jr"), Given("nobatch", ())]),
+        (["-const", "x"], [TypedOption("constraint", ("x",))]),
+        (["-c", "x"], [TypedOption("constraint", ("x",))]),
+        (["-CONSTRAINT", "-5"], [TypedOption("constraint", ("-5",))]),
+        (["--terse", "-ters"], [TypedOption("terse", ()), TypedOption("terse", ())]),
+        (
+            ["-af:jr", "A", "B", "-nob"],
+            [TypedOption("autoformat", ("A", "B"), "jr"), TypedOption("nobatch", ())],
+        ),
         (
             ["12", "-format", "%d", "-x", "-"],
-            [Given("", ("12",)), Given("format", ("%d", "-x")), Given("", ("-",))],
+            [TypedOption("", ("12",)), TypedOption("format", ("%d", "-x")), TypedOption("", ("-",))],
         ),
         ([], []),
     ],
 )
-def test_options_are_understood(words: list[str], expected: list[Given]) -> None:
+def test_options_are_understood(words: list[str], expected: list[TypedOption]) -> None:
     """Short after one dash, whole after two, with what they take."""
     assert expected == understood(words, OPTIONS)
 
@@ -60,16 +63,16 @@ def test_what_is_no_option_is_refused(words: list[str], sentence: str) -> None:
 
 
 def test_a_number_is_a_number() -> None:
-    assert 12 == whole_number(Given("limit", ("12",)))
+    assert 12 == whole_number(TypedOption("limit", ("12",)))
     for word in ("x", "-1", "1.5", "", "1" + "0" * 20, "٣"):
         with pytest.raises(WordsError, match=f"-limit requires a number, not '{word}'"):
-            whole_number(Given("limit", (word,)))
+            whole_number(TypedOption("limit", (word,)))
 
 
 def test_what_another_program_takes_is_left_as_it_is() -> None:
     """Options end at the first word: what is behind it may begin with a dash."""
     found = understood_before(["-terse", "-name", "x", "12.3", "ls", "-l", "-name"], OPTIONS)
-    assert ([Given("terse", ()), Given("name", ("x",))], ["12.3", "ls", "-l", "-name"]) == found
+    assert ([TypedOption("terse", ()), TypedOption("name", ("x",))], ["12.3", "ls", "-l", "-name"]) == found
     assert ([], []) == understood_before([], OPTIONS)
     assert ([], ["-"]) == understood_before(["-"], OPTIONS)
     with pytest.raises(WordsError, match="Unrecognized argument -x"):

@@ -68,7 +68,7 @@ ROLES = {"kettle_wire.commands.schedd", "kettle_wire.events"}
 def test_a_command_loads_no_more_than_it_needs(module: str, forbidden: set[str]) -> None:
     """Programs run them in loops: what is only sometimes needed is loaded then."""
     paths = launchers.module_paths()
-    code = f"import sys; sys.path += {paths!r}; from kettle.client.connections import short_process as short; short.start(); import kettle_services.condor.start; "
+    code = f"import sys; sys.path += {paths!r}; from kettle.client.connections import short_process as short; short.defer_loading(); import kettle_services.condor.start; "
     code += f"import kettle_services.condor.commands.{module}; print(*sys.modules, sep=chr(10))"
     said = subprocess.run(
         [sys.executable, "-ISc", code], capture_output=True, text=True, check=True, timeout=60

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from kettle.eventsourcing.log import FencedError, Row
+from kettle.eventsourcing.log import FencedError, StoredEvent
 from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.eventsourcing.working_set import Checkpointer
 
@@ -24,12 +24,12 @@ async def test_frames_are_merged_into_one_save() -> None:
     checkpointer.mark(3, {"c": (3, b"3")})
     assert (0, []) == await saved.load("s")
     await checkpointer.flush()
-    assert (3, [Row("a", 2, b"2"), Row("c", 3, b"3")]) == await saved.load("s")
+    assert (3, [StoredEvent("a", 2, b"2"), StoredEvent("c", 3, b"3")]) == await saved.load("s")
     assert 3 == checkpointer.saved
     await checkpointer.flush()
     checkpointer.mark(4, {}, ["a"])
     await checkpointer.flush()
-    assert (4, [Row("c", 3, b"3")]) == await saved.load("s")
+    assert (4, [StoredEvent("c", 3, b"3")]) == await saved.load("s")
 
 
 async def test_it_saves_by_itself_but_not_all_the_time() -> None:
@@ -42,7 +42,7 @@ async def test_it_saves_by_itself_but_not_all_the_time() -> None:
     checkpointer.mark(2, {"a": (2, b"2")})
     checkpointer.mark(3, {"a": (3, b"3")})
     await asyncio.sleep(0.01)
-    assert (1, [Row("a", 1, b"1")]) == await saved.load("s")
+    assert (1, [StoredEvent("a", 1, b"1")]) == await saved.load("s")
     async with asyncio.timeout(5):
         while (await saved.load("s"))[0] != 3:
             await asyncio.sleep(0.01)

@@ -12,16 +12,18 @@ import pytest
 
 from kettle.execution.containers.policy import ContainerError
 from kettle.execution.containers.runtimes.bubblewrap import Bubblewrap
-from kettle.execution.containers.runtimes.runtime import Box
+from kettle.execution.containers.runtimes.runtime import ContainerSpec
 from kettle.execution.processes.launch import Program
 
 
-def a_box(tmp_path: Path, **environment: str) -> Box:
+def a_box(tmp_path: Path, **environment: str) -> ContainerSpec:
     program = Program(
         path="/bin/true", arguments=["x"], environment=environment, directory="/srv",
         stdin=os.devnull, stdout=os.devnull, stderr=os.devnull,
     )  # fmt: skip
-    return Box(program=program, area=f"{tmp_path}/dir_1/.container", skeleton=str(tmp_path), mounts=[])
+    return ContainerSpec(
+        program=program, area=f"{tmp_path}/dir_1/.container", skeleton=str(tmp_path), mounts=[]
+    )
 
 
 def checked(pid: int = 0) -> None:

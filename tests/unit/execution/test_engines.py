@@ -18,7 +18,7 @@ from kettle.execution.attempts.job_spec import Account
 from kettle.execution.containers.images.archives import ImageConfig
 from kettle.execution.containers.images.engine_store import EngineStore, bounded, full_name, refusal
 from kettle.execution.containers.images.sources import image_cache
-from kettle.execution.containers.policy import ContainerError, ContainerPolicy, Found
+from kettle.execution.containers.policy import ContainerError, ContainerPolicy, FoundRuntime
 from kettle.execution.containers.probe import trial_image
 from kettle.execution.containers.root_directory import Mount
 from kettle.execution.containers.runtimes import engine_client
@@ -30,12 +30,12 @@ from kettle.execution.containers.runtimes.engine import (
     remove_container,
 )
 from kettle.execution.containers.runtimes.engine_client import EngineClient, EngineError, SilentError
-from kettle.execution.containers.runtimes.namespaces import Held, enter, identified
-from kettle.execution.containers.runtimes.runtime import Box
+from kettle.execution.containers.runtimes.namespaces import HolderIdentity, enter, identified
+from kettle.execution.containers.runtimes.runtime import ContainerSpec
 from kettle.execution.processes.launch import Program
-from kettle.execution.processes.side_program import BirthError
+from kettle.execution.processes.side_program import SpawnError
 
-BOX = Box(
+BOX = ContainerSpec(
     program=Program(
         path="/bin/sh",
         arguments=["-c", "secret"],
@@ -166,12 +166,12 @@ def test_no_link_of_an_image_leads_to_a_holder() -> None:
     assert holders_place() != holders_place()
 
 
-def scripted(tmp_path: Path, text: str, name: str = "docker") -> Found:
+def scripted(tmp_path: Path, text: str, name: str = "docker") -> FoundRuntime:
     """An engine whose command is a script."""
     path = tmp_path / "engine"
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)
-    return Found(name, str(path))
+    return FoundRuntime(name, str(path))
 
 
 def test_a_command_that_hangs_is_ended_with_what_it_has_started(tmp_path: Path) -> None:
@@ -284,7 +284,7 @@ def test_a_process_that_holds_nothing_is_not_joined(tmp_path: Path) -> None:
     """The pid that an engine named may be another process by now; the job would run there."""
     about = tmp_path.stat()
     with ExitStack() as closing, pytest.raises(ProcessLookupError, match="does not hold"):
-        identified(os.getpid(), Held((about.st_dev, about.st_ino)), closing)
+        identified(os.getpid(), HolderIdentity((about.st_dev, about.st_ino)), closing)
 
 
 def test_a_job_does_not_enter_where_we_are(tmp_path: Path) -> None:
@@ -301,8 +301,8 @@ def test_a_job_does_not_enter_where_we_are(tmp_path: Path) -> None:
         while Path(f"/proc/{process.pid}/exe").resolve().name == Path(sys.executable).resolve().name:
             pass
         program = msgspec.structs.replace(program, streams=(null.fileno(),) * 3)
-        birth = enter(process.pid, None, program, Held((about.st_dev, about.st_ino)))
-        with pytest.raises(BirthError, match="No such process"):
+        birth = enter(process.pid, None, program, HolderIdentity((about.st_dev, about.st_ino)))
+        with pytest.raises(SpawnError, match="No such process"):
             birth.finish()
         os.waitpid(birth.pid, 0)
         process.kill()

@@ -3,7 +3,7 @@
 import pytest
 
 from kettle.execution.containers.images.archives import ImageConfig
-from kettle.execution.containers.job_container import completed
+from kettle.execution.containers.job_container import with_image_config
 from kettle.execution.containers.policy import ContainerError, ContainerPolicy
 from kettle.execution.containers.request import container_request
 from kettle.execution.job_environment.job_ad import JobAd
@@ -18,7 +18,7 @@ def words(path: str, arguments: list[str], *, under: bool) -> list[str]:
     program = Program(
         path=path, arguments=arguments, environment={}, directory="/", stdin="i", stdout="o", stderr="e"
     )
-    made = completed(program, CONFIG, "/srv", under=under)
+    made = with_image_config(program, CONFIG, "/srv", under=under)
     return [made.path, *made.arguments]
 
 

@@ -14,10 +14,10 @@ import msgspec
 import pytest
 
 from kettle.execution.attempts.job_spec import JobSpec
-from kettle.execution.attempts.messages import Answer, Asked, Renew, frame
+from kettle.execution.attempts.messages import AccessReply, AccessRequest, Renew, frame
 from kettle.execution.job_environment.job_ad import JobAd
 from kettle.execution.processes.launch import Program
-from kettle.execution.processes.side_program import Birth, bear, beside
+from kettle.execution.processes.side_program import SpawnedProgram, spawn, spawn_beside
 from kettle.execution.sandbox.directory import Sandbox
 from kettle_services.starter.execution.process_tree import ProcessTree, empty_process_tree
 from kettle_services.starter.job_access import sessions
@@ -54,13 +54,13 @@ class FakeMasterCommands:
             slot="slot1", cpus=1, memory=1, disk=1, ad={"Cmd": "/bin/true", **attributes}, machine_ad="", inputs=[], received=0,
             began=0, deadline=0, sequence=0,
         )  # fmt: skip
-        self.answers: list[Answer] = []
+        self.answers: list[AccessReply] = []
         self.access_requests = AccessRequestQueue(
             spec, JobAd(spec.ad), Sandbox(str(tmp_path)), None, self.answers.append
         )
 
-    def ask(self, verb: str, body: bytes, *, still: bool = False) -> Answer:
-        self.access_requests.enqueue(Asked(1, verb, body))
+    def ask(self, verb: str, body: bytes, *, still: bool = False) -> AccessReply:
+        self.access_requests.enqueue(AccessRequest(1, verb, body))
         tree = ProcessTree(os.getpid(), None)
         self.access_requests.answer(tree, None, still=still)
         return self.answers.pop()
@@ -98,7 +98,7 @@ def test_one_question_has_its_turn(tmp_path: Path) -> None:
     master_commands = FakeMasterCommands(tmp_path)
     assert float("inf") == master_commands.access_requests.due
     for number in (1, 2):
-        master_commands.access_requests.enqueue(Asked(number, "dance", b""))
+        master_commands.access_requests.enqueue(AccessRequest(number, "dance", b""))
     seen: list[tuple[int, float]] = []
     for _ in range(3):
         master_commands.access_requests.answer(None, None, still=False)
@@ -161,7 +161,7 @@ class Talk:
         self.tree = empty_process_tree(None)
 
     def open(
-        self, script: str, start: Callable[[Program], Birth] | None = None, *, tty: bool = False
+        self, script: str, start: Callable[[Program], SpawnedProgram] | None = None, *, tty: bool = False
     ) -> None:
         terminal = Terminal() if tty else None
         request = OpenSession(access=ACCESS, session="s", command=["x"], terminal=terminal)
@@ -174,7 +174,9 @@ class Talk:
             stdout="",
             stderr="",
         )
-        assert None is self.sessions.open(1, request, program, self.tree, start or partial(beside, None))
+        assert None is self.sessions.open(
+            1, request, program, self.tree, start or partial(spawn_beside, None)
+        )
 
     def until(self, true: Callable[[], bool]) -> None:
         while not true():
@@ -210,8 +212,8 @@ def test_a_program_that_cannot_begin_is_given_up(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(sessions, "_BIRTH_S", 0.0)
     talk = Talk()
 
-    def stopped(program: Program) -> Birth:
-        return bear(program, None, lambda: os.kill(os.getpid(), signal.SIGSTOP))
+    def stopped(program: Program) -> SpawnedProgram:
+        return spawn(program, None, lambda: os.kill(os.getpid(), signal.SIGSTOP))
 
     talk.open("true", stopped)
     pid = talk.sessions.known("s")
@@ -226,8 +228,8 @@ def test_a_program_that_is_not_there_is_refused() -> None:
     """With the reason; and its place is free."""
     talk = Talk()
 
-    def absent(program: Program) -> Birth:
-        return beside(None, msgspec.structs.replace(program, path="/no/such"))
+    def absent(program: Program) -> SpawnedProgram:
+        return spawn_beside(None, msgspec.structs.replace(program, path="/no/such"))
 
     talk.open("true", absent)
     talk.until(lambda: bool(talk.refusals))

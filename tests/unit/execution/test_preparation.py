@@ -12,17 +12,17 @@ import pytest
 
 from kettle.execution.containers.policy import ContainerError
 from kettle.execution.containers.preparation import MEMORY_BYTES, building
-from kettle.execution.containers.runtimes.runtime import Box
+from kettle.execution.containers.runtimes.runtime import ContainerSpec
 from kettle.execution.processes.launch import Program
 from kettle.execution.system.linux import children_of
 
-BOX = Box(
+BOX = ContainerSpec(
     program=Program(path="/p", arguments=["a"], environment={"A": "b"}, directory="/", stdin="", stdout="", stderr="", descriptors=[]),
     area="/a", skeleton="/s", mounts=[],
 )  # fmt: skip
 
 
-def made(tmp_path: Path, work: Callable[[], tuple[Box, int]]) -> tuple[Box, int]:
+def made(tmp_path: Path, work: Callable[[], tuple[ContainerSpec, int]]) -> tuple[ContainerSpec, int]:
     """What comes of `work` when it is waited for."""
     with building(work, str(tmp_path)) as builder:
         poll = select.poll()
@@ -34,7 +34,7 @@ def made(tmp_path: Path, work: Callable[[], tuple[Box, int]]) -> tuple[Box, int]
 def test_a_box_comes_back_and_the_lock_with_it(tmp_path: Path) -> None:
     """The descriptor is the same open file: the image is kept without a gap."""
 
-    def work() -> tuple[Box, int]:
+    def work() -> tuple[ContainerSpec, int]:
         return BOX, os.open("lock", os.O_CREAT | os.O_RDWR)
 
     box, lock = made(tmp_path, work)
@@ -65,7 +65,7 @@ def test_it_does_not_take_the_machines_memory(tmp_path: Path) -> None:
 def test_one_that_is_killed_is_the_machines_fault(tmp_path: Path) -> None:
     """Code 1021: the job runs again."""
 
-    def work() -> tuple[Box, int]:
+    def work() -> tuple[ContainerSpec, int]:
         os.kill(os.getpid(), signal.SIGKILL)
         return BOX, -1
 
@@ -77,7 +77,7 @@ def test_one_that_is_killed_is_the_machines_fault(tmp_path: Path) -> None:
 def test_nothing_of_it_is_left_or_counted(tmp_path: Path) -> None:
     """Neither the process nor, among what our children used, its time."""
 
-    def work() -> tuple[Box, int]:
+    def work() -> tuple[ContainerSpec, int]:
         while True:
             pass
 
@@ -92,7 +92,7 @@ def test_nothing_of_it_is_left_or_counted(tmp_path: Path) -> None:
 
 def test_a_name_that_cannot_be_told_is_the_images_fault(tmp_path: Path) -> None:
     """Names on disk are any bytes; what runtimes are told is UTF-8."""
-    box = Box(program=BOX.program, area="/a", skeleton="/s\udce9", mounts=[])
+    box = ContainerSpec(program=BOX.program, area="/a", skeleton="/s\udce9", mounts=[])
     with pytest.raises(ContainerError, match="no UTF-8") as caught:
         made(tmp_path, lambda: (box, -1))
     assert 35 == caught.value.code

@@ -11,7 +11,7 @@ import pytest
 
 from kettle.execution.attempts.job_spec import Account
 from kettle.execution.containers.policy import ContainerError
-from kettle.execution.containers.root_directory import Mount, furnish, resolve
+from kettle.execution.containers.root_directory import Mount, make_mount_points, resolve
 
 JOB = Account(1_999_999_001, 1_999_999_001)
 
@@ -54,7 +54,7 @@ def test_a_skeleton_has_a_place_for_every_mount(tmp_path: Path) -> None:
         Mount(source=str(source), destination="/bin/absent", optional=True),
     ]
 
-    mounts = furnish(str(image), str(skeleton), wanted)
+    mounts = make_mount_points(str(image), str(skeleton), wanted)
 
     assert before == sorted(image.rglob("*"))
     assert ["/bin", "/opt/app", "/opt/file", "/srv", "/opt/work"] == [mount.destination for mount in mounts]
@@ -68,7 +68,7 @@ def test_a_mount_goes_where_the_images_links_lead(tmp_path: Path) -> None:
     (image / "var" / "tmp").mkdir(parents=True)
     (image / "tmp").symlink_to("/var/tmp")
 
-    mounts = furnish(
+    mounts = make_mount_points(
         str(image),
         str(tmp_path / "root"),
         [Mount(source=str(tmp_path), destination="/tmp/x")],
@@ -80,7 +80,7 @@ def test_a_mount_goes_where_the_images_links_lead(tmp_path: Path) -> None:
 def put(image: Path, skeleton: Path, destination: str, reader: Account | None = None) -> list[str]:
     """Destinations of all mounts when a directory is mounted at `destination`."""
     wanted = [Mount(source=str(image), destination=destination)]
-    return [mount.destination for mount in furnish(str(image), str(skeleton), wanted, reader)]
+    return [mount.destination for mount in make_mount_points(str(image), str(skeleton), wanted, reader)]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs another account than the job's")
@@ -143,6 +143,6 @@ def test_parents_are_mounted_first_wherever_links_lead(open_path: Path) -> None:
     (image / "tmp").symlink_to("var/tmp")
     wanted = [Mount(source=str(image), destination=name) for name in ("/tmp", "/var")]
 
-    mounts = furnish(str(image), str(open_path / "root"), wanted)
+    mounts = make_mount_points(str(image), str(open_path / "root"), wanted)
 
     assert ["/var", "/var/tmp"] == [mount.destination for mount in mounts]

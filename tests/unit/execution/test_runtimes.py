@@ -11,11 +11,11 @@ from kettle.execution.containers.request import container_request
 from kettle.execution.containers.root_directory import Mount
 from kettle.execution.containers.runtimes.bubblewrap import arguments
 from kettle.execution.containers.runtimes.oci import configuration
-from kettle.execution.containers.runtimes.runtime import Box
+from kettle.execution.containers.runtimes.runtime import ContainerSpec
 from kettle.execution.job_environment.job_ad import JobAd
 from kettle.execution.processes.launch import Program
 
-BOX = Box(
+BOX = ContainerSpec(
     program=Program(
         path="/bin/sh",
         arguments=["-c", "true"],

@@ -10,7 +10,7 @@ import pytest
 
 from kettle.execution.attempts.job_spec import Account
 from kettle.execution.processes.launch import Program
-from kettle.execution.processes.side_program import Birth, BirthError, bear, beside
+from kettle.execution.processes.side_program import SpawnedProgram, SpawnError, spawn, spawn_beside
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def program(path: str, *arguments: str, stream: int) -> Program:
     )  # fmt: skip
 
 
-def ended(birth: Birth) -> int:
+def ended(birth: SpawnedProgram) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(birth.pid, 0)[1])
 
 
@@ -45,7 +45,7 @@ def test_it_is_the_program_with_the_usual_signals(pipes: tuple[int, int]) -> Non
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})
     try:
         script = "grep -E 'Sig(Ign|Blk)' /proc/self/status; echo $COLOUR; pwd; ps -o sid= -p $$"
-        birth = beside(None, program("/bin/sh", "-c", script, stream=stream))
+        birth = spawn_beside(None, program("/bin/sh", "-c", script, stream=stream))
     finally:
         signal.signal(signal.SIGUSR1, before)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGUSR2})
@@ -59,8 +59,8 @@ def test_it_is_the_program_with_the_usual_signals(pipes: tuple[int, int]) -> Non
 
 def test_what_keeps_it_from_beginning_is_told(pipes: tuple[int, int]) -> None:
     """As a sentence with the reason; what is left is a child that has ended."""
-    birth = beside(None, program("/no/such/program", stream=pipes[1]))
-    with pytest.raises(BirthError, match=r"/no/such/program .* No such file"):
+    birth = spawn_beside(None, program("/no/such/program", stream=pipes[1]))
+    with pytest.raises(SpawnError, match=r"/no/such/program .* No such file"):
         birth.finish()
     assert 1 == ended(birth)
 
@@ -72,7 +72,7 @@ def test_one_that_is_stopped_holds_nobody_up(pipes: tuple[int, int]) -> None:
     """
     reading, writing = os.pipe()
     out, stream = pipes
-    birth = bear(program("/bin/true", stream=stream), None, lambda: os.kill(os.getpid(), signal.SIGSTOP))
+    birth = spawn(program("/bin/true", stream=stream), None, lambda: os.kill(os.getpid(), signal.SIGSTOP))
     os.waitpid(birth.pid, os.WUNTRACED)
     os.close(writing)
     assert b"" == os.read(reading, 1)
@@ -101,7 +101,7 @@ def test_whoever_begins_it_stays_who_he_is(pipes: tuple[int, int], monkeypatch: 
         become(real, effective, saved)
 
     monkeypatch.setattr(os, "setresuid", noted)
-    birth = beside(None, msgspec.structs.replace(script, account=Account(54321, 54322)))
+    birth = spawn_beside(None, msgspec.structs.replace(script, account=Account(54321, 54322)))
     birth.finish()
     assert 0 == ended(birth)
     assert (["54321", "54321", "54322"], []) == (os.read(out, 4096).decode().split(), became)

@@ -11,7 +11,7 @@ from kettle.execution.containers.images import sources
 from kettle.execution.containers.images.cache import Image, key_of
 from kettle.execution.containers.images.sources import image_cache, image_of
 from kettle.execution.containers.policy import ContainerPolicy
-from kettle.execution.containers.request import Request
+from kettle.execution.containers.request import ContainerRequest
 from kettle.testing.container_images import member, oci_layout, tar_with
 from kettle_wire.commands.startd import ClaimKey
 from kettle_wire.jobs import JobId
@@ -31,7 +31,7 @@ def had(policy: ContainerPolicy, image: str, *inputs: Input, account: Account | 
         cpus=1, memory=1, disk=1, ad={}, machine_ad="", inputs=list(inputs), received=0, began=0, deadline=0,
         sequence=0, account=account,
     )  # fmt: skip
-    request = Request(image=image, form="files", local=image.startswith("/"))
+    request = ContainerRequest(image=image, form="files", local=image.startswith("/"))
     return image_of(spec, request, image_cache(policy), "/e/dir")
 
 

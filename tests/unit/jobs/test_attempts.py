@@ -1,7 +1,7 @@
 """What becomes of an attempt in the accounts."""
 
-from kettle.jobs.attempts import Attempt
-from kettle.jobs.history import Past, Submission
+from kettle.jobs.attempts import EndedAttempt
+from kettle.jobs.history import JobHistory, Submission
 from kettle_wire.ads.types import Ad
 from kettle_wire.events import (
     ClusterSubmitted,
@@ -40,12 +40,12 @@ def assigned(attempt: int = 1) -> JobAssigned:
     return JobAssigned(attempt=attempt, claim="c", slot="slot1@ep", startd="ep")
 
 
-def attempts(*frames: tuple[Frame, list[Event]]) -> list[Attempt]:
-    past = Past("ap")
+def attempts(*frames: tuple[Frame, list[Event]]) -> list[EndedAttempt]:
+    past = JobHistory("ap")
     past.feed(*frame(1, 0, SUBMITTED))
     for each in frames:
         past.feed(*each)
-    return past.take().attempts
+    return past.apply_event().attempts
 
 
 def test_a_program_that_ran_to_its_end() -> None:
@@ -119,12 +119,12 @@ def test_going_on_from_what_was_stored() -> None:
         frame(4, 30, JobVacated(attempt=1, code=1004, reason="v", usage=Usage(wall=29.5))),
     ]
     whole = attempts(*parts)
-    first = Past("ap")
+    first = JobHistory("ap")
     first.feed(*frame(1, 0, SUBMITTED))
     for part in parts[:2]:
         first.feed(*part)
-    stored = first.take().happened
-    second = Past("ap", {1: Submission(0, SUBMITTED)}, stored)
+    stored = first.apply_event().happened
+    second = JobHistory("ap", {1: Submission(0, SUBMITTED)}, stored)
     second.feed(*parts[2])
-    assert whole == second.take().attempts
+    assert whole == second.apply_event().attempts
     assert 20 * S == whole[0].good

@@ -1,6 +1,14 @@
 import pytest
 
-from kettle.jobs.history import Departed, Happened, Past, Spent, Submission, UnknownJobError, touched
+from kettle.jobs.history import (
+    Departed,
+    Happened,
+    JobHistory,
+    OwnerTotals,
+    Submission,
+    UnknownJobError,
+    touched,
+)
 from kettle_wire.events import (
     ClusterSubmitted,
     Event,
@@ -34,26 +42,26 @@ def frame(number: int, *changes: tuple[str, Event]) -> tuple[Frame, list[Event]]
 
 def test_a_completed_job_departs() -> None:
     """A job that has run to its end is in the history with its ad, and its owner has used what it used."""
-    past = Past("ap")
+    past = JobHistory("ap")
     past.feed(*frame(1, ("cluster/1", SUBMITTED)))
     past.feed(*frame(2, ("job/1.0", ASSIGNED), ("job/1.0", STARTED)))
     past.feed(*frame(3, ("job/1.0", DONE)))
-    changes = past.take()
+    changes = past.apply_event()
     (departed,) = changes.departed
     assert (JobId(1, 0), "alice", 4, AT, 3 * AT, 3) == (
         departed.job, departed.owner, departed.status, departed.submitted_at, departed.left_at, departed.frame,
     )  # fmt: skip
     assert (0, "ap#1.0#1") == (departed.ad["ExitCode"], departed.ad["GlobalJobId"])
     assert {} == changes.happened
-    expected = Spent(jobs_completed=1, attempts=1, wall=1_500_000, slot_time=3_000_000, cpu=750_000)
+    expected = OwnerTotals(jobs_completed=1, attempts=1, wall=1_500_000, slot_time=3_000_000, cpu=750_000)
     assert {"alice": expected} == changes.spent
 
 
 def test_attempts_that_failed_were_used_too() -> None:
     """A vacated attempt counts as an attempt and as used, not as a completed job."""
-    past = Past("ap")
+    past = JobHistory("ap")
     past.feed(*frame(1, ("cluster/1", SUBMITTED), ("job/1.0", ASSIGNED), ("job/1.0", VACATED)))
-    changes = past.take()
+    changes = past.apply_event()
     assert [] == changes.departed
     assert (0, 1, 1_500_000) == (
         changes.spent["alice"].jobs_completed, changes.spent["alice"].attempts, changes.spent["alice"].wall,
@@ -63,12 +71,12 @@ def test_attempts_that_failed_were_used_too() -> None:
 
 def test_removed_jobs_depart() -> None:
     """An idle job departs when it is removed, a running one when its attempt has ended."""
-    past = Past("ap")
+    past = JobHistory("ap")
     past.feed(*frame(1, ("cluster/1", SUBMITTED), ("job/1.0", JobRemoved(reason="r")), ("job/1.1", ASSIGNED)))
     past.feed(*frame(2, ("job/1.1", JobRemoved(reason="r"))))
-    assert [JobId(1, 0)] == [departed.job for departed in past.take().departed]
+    assert [JobId(1, 0)] == [departed.job for departed in past.apply_event().departed]
     past.feed(*frame(3, ("job/1.1", VACATED)))
-    assert [(JobId(1, 1), 3)] == [(departed.job, departed.status) for departed in past.take().departed]
+    assert [(JobId(1, 1), 3)] == [(departed.job, departed.status) for departed in past.apply_event().departed]
 
 
 def test_going_on_from_what_was_stored() -> None:
@@ -80,30 +88,30 @@ def test_going_on_from_what_was_stored() -> None:
         frame(4, ("job/1.0", JobReleased()), ("job/1.0", ASSIGNED)),
         frame(5, ("job/1.0", DONE)),
     ]
-    whole = Past("ap")
+    whole = JobHistory("ap")
     clusters: dict[int, Submission] = {}
     jobs: dict[JobId, list[Happened]] = {}
     departed: list[Departed] = []
     for one in frames:
         whole.feed(*one)
-        piece = Past("ap", clusters, jobs)
+        piece = JobHistory("ap", clusters, jobs)
         piece.feed(*one)
-        changes = piece.take()
+        changes = piece.apply_event()
         departed += changes.departed
         clusters |= changes.submitted
         for cluster, submission in changes.submitted.items():
             jobs |= {JobId(cluster, proc): [] for proc in range(len(submission.event.rows))}
         for job, happened in changes.happened.items():
             jobs.setdefault(job, []).extend(happened)
-    assert whole.take().departed == departed
+    assert whole.apply_event().departed == departed
     assert 5 == len(jobs[JobId(1, 0)])
 
 
 def test_a_job_that_nobody_submitted() -> None:
     """An event of an unknown job stops the fold: it is never skipped."""
     with pytest.raises(UnknownJobError, match=r"job 1\.0"):
-        Past("ap").feed(*frame(1, ("job/1.0", ASSIGNED)))
-    past = Past("ap")
+        JobHistory("ap").feed(*frame(1, ("job/1.0", ASSIGNED)))
+    past = JobHistory("ap")
     past.feed(*frame(1, ("cluster/1", SUBMITTED)))
     with pytest.raises(UnknownJobError, match=r"job 1\.2"):
         past.feed(*frame(2, ("job/1.2", ASSIGNED)))
@@ -111,7 +119,7 @@ def test_a_job_that_nobody_submitted() -> None:
 
 def test_nothing_is_kept_of_what_is_over() -> None:
     """When all jobs of a cluster have departed, the cluster is unknown."""
-    past = Past("ap")
+    past = JobHistory("ap")
     removed = JobRemoved()
     past.feed(*frame(1, ("cluster/1", SUBMITTED), ("job/1.0", removed), ("job/1.1", removed)))
     with pytest.raises(UnknownJobError):

@@ -13,7 +13,7 @@ from kettle.classad.columnar import Spending
 from kettle.jobs.concurrency_limits import LimitsError, limits_of, text_of
 from kettle.matchmaking import LimitRules
 from kettle.matchmaking.candidates import Candidates
-from kettle.matchmaking.concurrency_limits import MOST_TEXTS, Concurrency, Wanted
+from kettle.matchmaking.concurrency_limits import MOST_TEXTS, Concurrency, WantedLimits
 from kettle_services.negotiator.domain.concurrency_limits import SETTLES
 from kettle_services.negotiator.domain.cycle import Outcome, negotiate
 from kettle_services.negotiator.domain.pool import Pool
@@ -172,7 +172,7 @@ def test_what_is_full_is_not_looked_at_again() -> None:
     one = pool([slot(f"slot1@m{n:03}", Site=("a", "b")[n % 2]) for n in range(40)])
     offer, ad = one.offer(), ClassAd.from_wire(using(Expr("TARGET.Site")))
     found = Candidates(offer.rows, {"Cpus": 1.0}, np.ones(40, np.int64))
-    parts = Wanted(ad).divided(
+    parts = WantedLimits(ad).divided(
         found, ad, offer, NOTHING, Spending(), lambda uses: 0.0 if "a" in uses else 1.0
     )
     assert {"a": 1, "b": 20} == Counter(name for _, uses in parts for name in uses)

@@ -3,7 +3,7 @@
 import json
 import math
 
-from kettle.jobs.attempts import Attempt
+from kettle.jobs.attempts import EndedAttempt
 from kettle.projections.accounting_documents import attempt_record, bulk, job_record
 from kettle_wire.ads.types import Ad, Expr
 from kettle_wire.jobs import JobId
@@ -98,7 +98,7 @@ def test_what_is_sent_is_lines_of_json() -> None:
 
 def test_an_attempt() -> None:
     """Its id is the job's and the number of the attempt; times are seconds."""
-    one = Attempt(
+    one = EndedAttempt(
         job=JobId(1, 0), number=2, owner="ada", group="", project="tau", machine="ep", slot="slot1@ep",
         begun=1_790_000_000_500_000, ended=1_790_000_060_000_000, wall=2_500_000, slot_time=5_000_000, cpu=1_000_000,
         good=0, uncharged=0, completed=False, code=1004, frame=9,

@@ -9,7 +9,7 @@ square root of the factors.
 
 import pytest
 
-from kettle.testing.invented_history import BEGIN, SHARDS, Past, moment
+from kettle.testing.invented_history import BEGIN, SHARDS, InventedHistory, moment
 from kettle_services.negotiator.settings import NegotiatorSettings
 from kettle_services.simulator.domain.recording import Recording
 from kettle_services.simulator.domain.simulation import Simulation
@@ -32,7 +32,7 @@ def played(
     factors = {f"user{number:02}": 1000.0 * (1 + number % 5) for number in range(users)}
     due = {name: factor**-power for name, factor in factors.items()}
     due = {name: part / sum(due.values()) for name, part in due.items()}
-    past = Past()
+    past = InventedHistory()
     for number in range(machines):
         past.machine(f"m{number}", cpus=CORES)
     for place, (name, part) in enumerate(due.items()):

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from kettle.testing.invented_history import SCHEDD, SHARDS, Past, moment
+from kettle.testing.invented_history import SCHEDD, SHARDS, InventedHistory, moment
 from kettle_services.negotiator.settings import NegotiatorSettings
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_services.simulator.comparison import compare, same_order
@@ -21,19 +21,19 @@ from kettle_wire.jobs import JobId
 USUAL = rules(NegotiatorSettings(), worklife=0.0, factors={})
 
 
-def period(past: Past, until: float = 3600.0) -> Period:
+def period(past: InventedHistory, until: float = 3600.0) -> Period:
     recording = Recording(moment(-5), moment(until), SHARDS)
     for frame in past.frames():
         recording.feed(frame)
     return recording.period()
 
 
-def play(past: Past, by: PoolRules = USUAL, until: float = 3600.0) -> dict[str, Sums]:
+def play(past: InventedHistory, by: PoolRules = USUAL, until: float = 3600.0) -> dict[str, Sums]:
     tally = Simulation(period(past, until), by).run()
     return tally.sums({name: [name] for name in tally.submitters})
 
 
-def starts(past: Past, by: PoolRules = USUAL, until: float = 3600.0) -> dict[str, float]:
+def starts(past: InventedHistory, by: PoolRules = USUAL, until: float = 3600.0) -> dict[str, float]:
     tally = Simulation(period(past, until), by).run()
     return {str(job): (at - moment(0)) / 1e6 for (_, job), at in tally.starts.items()}
 
@@ -43,7 +43,7 @@ def test_waits_and_usage_are_sums_of_what_ran() -> None:
     Three jobs of 60 s on one core begin at 0, 60 and 120 s: the median wait is 60 s, the 90th percentile the third of
     three, 120 s, the mean 180/3. They used 3 * 60 s of one core, 0.05 hours, which is all that was used.
     """
-    past = Past()
+    past = InventedHistory()
     past.machine("m", cpus=1)
     past.submit("ada", jobs=3, seconds=60)
     found = play(past)["ada"]
@@ -59,7 +59,7 @@ def test_who_has_the_better_factor_goes_first() -> None:
     of one core, so he is served as long as he has none. He waits 0 and 60 s, she 120 and 180. Without the factor
     Ada, who is first by name, waits 0 s, and they take turns.
     """
-    past = Past()
+    past = InventedHistory()
     past.machine("m", cpus=1)
     past.submit("ada", jobs=2)
     past.submit("bob", jobs=2)
@@ -74,7 +74,7 @@ def test_a_recorded_factor_counts_from_when_it_was_set() -> None:
     """
     The same, but the factor is set in the log after the first job began; one that is asked for comes before it.
     """
-    past = Past()
+    past = InventedHistory()
     past.machine("m", cpus=1)
     past.submit("ada", jobs=2)
     past.submit("bob", jobs=2)
@@ -89,7 +89,7 @@ def test_a_job_takes_what_it_took() -> None:
     What ran for 100 s takes 100 s; of its cluster, one that never ran takes as long, although it would be allowed 60 s.
     On two cores of which one was used the second begins at once.
     """
-    past = Past()
+    past = InventedHistory()
     past.machine("m", cpus=4)
     cluster = past.submit("ada", jobs=2)
     past.ran(cluster, 0, "ada", "slot1_1@m", 50.0, 150.0)
@@ -109,7 +109,7 @@ def test_what_ran_when_the_period_began_goes_on() -> None:
     It began 35 s before the period and took 100 s, so its four cores are free after 65 s of it, at 60 s; it is no job that begins
     in the period, and 4 * 65 s of it count.
     """
-    past = Past()
+    past = InventedHistory()
     past.machine("m", cpus=4)
     old = past.submit("ada", at=-50.0, RequestCpus=4)
     past.ran(old, 0, "ada", "slot1_1@m", -40.0, 60.0, Cpus=4, TotalSlotCpus=4, SlotWeight=4)
@@ -125,7 +125,7 @@ def test_people_hold_release_and_remove_when_they_did() -> None:
     One core, jobs of 60 s. The first is held while it runs, at 20 s, and loses what it has done; the second begins then. The
     first is released at 30 s and begins anew at 80 s; the third is removed at 70 s, before it could begin.
     """
-    past = Past()
+    past = InventedHistory()
     past.machine("m", cpus=1)
     past.submit("ada", jobs=3)
     past.record(20.0, SCHEDD, "job/1.0", JobHeld(code=1, reason="wait"))
@@ -145,7 +145,7 @@ def test_what_is_preempted_loses_what_was_not_saved() -> None:
     settings = NegotiatorSettings(preemption_requirements="RemoteUserPrio > TARGET.SubmitterUserPrio * 1.2")
     by = rules(settings, worklife=0.0, factors={"bob": 1.0})
 
-    def had(past: Past) -> float:
+    def had(past: InventedHistory) -> float:
         found = with_machines(period(past), said={"UserPreemption": True})
         tally = Simulation(found, by).run()
         sums = tally.sums({"ada": ["ada"]})["ada"]
@@ -153,7 +153,7 @@ def test_what_is_preempted_loses_what_was_not_saved() -> None:
         assert moment(50) == tally.starts["ap", JobId(2, 0)]
         return sums.core_hours * 3600
 
-    past = Past()
+    past = InventedHistory()
     past.machine("m", cpus=2)
     past.submit("ada", jobs=2, seconds=100)
     past.submit("bob", at=50.0)
@@ -169,7 +169,7 @@ def test_a_claim_takes_jobs_until_its_worklife_is_over() -> None:
     One core, ten jobs of 60 s each. Ada's first claim takes jobs until one ends after more than 150 s, at 180 s; then it is
     Bob's turn. With one job for each claim it is his after 60 s.
     """
-    past = Past()
+    past = InventedHistory()
     past.machine("m", cpus=1)
     past.submit("ada", jobs=10)
     past.submit("bob", jobs=10)
@@ -183,7 +183,7 @@ def test_groups_have_their_quotas() -> None:
     Four cores; physics has a quota of 1 and takes no surplus: of its four jobs of 60 s one runs at a time, the last begins at
     180 s.
     """
-    past = Past()
+    past = InventedHistory()
     past.machine("m", cpus=4)
     past.submit("eve", jobs=4, AccountingGroup="physics.eve", AcctGroup="physics", AcctGroupUser="eve")
     assert {0.0} == set(starts(past).values())
@@ -198,7 +198,7 @@ def test_more_machines_and_fewer() -> None:
     of them one at a time. Two cores more: all at once. A machine that leaves at 30 s takes its job with it, which begins
     again at 60 s, before the third and the fourth.
     """
-    past = Past()
+    past = InventedHistory()
     past.machine("a", cpus=1)
     past.machine("b", cpus=1)
     past.submit("ada", jobs=4)
@@ -217,7 +217,7 @@ def test_more_machines_and_fewer() -> None:
 
 def test_a_machine_takes_no_job_that_its_start_refuses() -> None:
     """With START of all machines changed Bob's job waits to the end."""
-    past = Past()
+    past = InventedHistory()
     past.machine("m", cpus=2)
     past.submit("ada")
     past.submit("bob")
@@ -231,7 +231,7 @@ def test_a_machine_decides_by_the_whole_job() -> None:
     """
     A negotiator is not told of Site, so it matches both; START of the machine sees it and refuses Bob's.
     """
-    past = Past()
+    past = InventedHistory()
     past.machine("m", cpus=2)
     past.submit("ada", Site="here")
     past.submit("bob", Site="elsewhere")
@@ -246,7 +246,7 @@ def test_what_the_way_to_a_claim_took_is_measured() -> None:
     Slots were without a claim for 1, 2 and 9 s while the next job waited, and for 50 s before one that was submitted meanwhile:
     the median of the first three is 2 s. So in the replay of two jobs the first begins at 2 s.
     """
-    past = Past()
+    past = InventedHistory()
     past.machine("m", cpus=4)
     cluster = past.submit("ada", at=0.0, jobs=4)
     for proc, (began, ended) in enumerate(((5.0, 10.0), (11.0, 20.0), (22.0, 30.0), (39.0, 50.0))):
@@ -264,7 +264,7 @@ def test_an_answer_tells_how_far_it_may_be_believed() -> None:
     Two jobs ran one after the other at 10 and 110 s where two cores were free: the replay begins both at 0, half of them 10 s
     apart from the record and the worst 110. Without a change, the replay and the changed one are equal.
     """
-    past = Past()
+    past = InventedHistory()
     past.machine("m", cpus=4)
     cluster = past.submit("ada", jobs=2)
     past.ran(cluster, 0, "ada", "slot1_1@m", 10.0, 100.0)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kettle.testing.invented_history import SHARDS, Past, moment
+from kettle.testing.invented_history import SHARDS, InventedHistory, moment
 from kettle_services.cli.commands.what_if import HELP
 from kettle_services.cli.output import plots
 from kettle_services.cli.output.screen import Screen
@@ -119,7 +119,7 @@ def test_people_see_all_three_and_the_difference(tmp_path: Path, capsys: pytest.
     One core and two jobs of 60 s: with twice as many machines the mean wait goes from 30 s to 0. One who is in no job is left
     out of the table when another is asked for. The drawing has a line for each of both cases.
     """
-    past = Past()
+    past = InventedHistory()
     past.machine("m", cpus=1)
     past.submit("ada", jobs=2)
     recording = Recording(moment(-5), moment(300), SHARDS)

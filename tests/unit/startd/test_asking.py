@@ -9,10 +9,10 @@ import pytest
 
 from kettle.execution.attempts.job_spec import AttemptId
 from kettle.execution.attempts.messages import (
-    Answer,
-    Asked,
-    Frames,
+    AccessReply,
+    AccessRequest,
     Hello,
+    MessageReader,
     ToStartd,
     decode_to_starter,
     frame,
@@ -56,7 +56,7 @@ class Machine:
     def say(self, message: ToStartd) -> None:
         self.starter.sendall(frame(message))
 
-    def ask(self, body: bytes = b"") -> "asyncio.Task[Answer | None]":
+    def ask(self, body: bytes = b"") -> "asyncio.Task[AccessReply | None]":
         return asyncio.create_task(self.starters.ask(ATTEMPT, "peek", body))
 
     def close(self) -> None:
@@ -82,11 +82,11 @@ async def test_one_starter_has_so_many_questions_in_hand() -> None:
     answer = await machine.ask()
     assert answer is not None
     assert "busy" == answer.code
-    first = decode_to_starter(next(Frames().feed(machine.starter.recv(65536))))
-    assert isinstance(first, Asked)
-    machine.say(Answer(first.number, b"here"))
+    first = decode_to_starter(next(MessageReader().feed(machine.starter.recv(65536))))
+    assert isinstance(first, AccessRequest)
+    machine.say(AccessReply(first.number, b"here"))
     async with asyncio.timeout(PATIENCE_S):
-        assert Answer(first.number, b"here") == await asked[0]
+        assert AccessReply(first.number, b"here") == await asked[0]
     asked.append(machine.ask())
     await asyncio.sleep(0)
     assert not asked[-1].done()

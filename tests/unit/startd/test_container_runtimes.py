@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 from kettle.execution.attempts.job_spec import AttemptId
-from kettle.execution.containers.policy import ContainerPolicy, Found
-from kettle.execution.containers.probe import Order, Tried
+from kettle.execution.containers.policy import ContainerPolicy, FoundRuntime
+from kettle.execution.containers.probe import ProbeOrder, ProbeResult
 from kettle.execution.containers.runtimes.engine_client import ANSWER_S
 from kettle.runtime import SettingsError
 from kettle_services.startd.machine.container_runtimes import find_containers, tidy_containers
@@ -55,7 +55,9 @@ async def test_without_runtimes_there_are_no_containers(tmp_path: Path) -> None:
     assert (None, {}) == await find_containers(settings(tmp_path, container_runtimes=()), tmp_path)
 
 
-def tried(tmp_path: Path, names: tuple[str, ...] = ("bubblewrap", "runc"), **scripts: str) -> list[Tried]:
+def tried(
+    tmp_path: Path, names: tuple[str, ...] = ("bubblewrap", "runc"), **scripts: str
+) -> list[ProbeResult]:
     """What a probe says of runtimes that are these scripts."""
     for name, text in scripts.items():
         path = tmp_path / "bin" / name
@@ -66,12 +68,12 @@ def tried(tmp_path: Path, names: tuple[str, ...] = ("bubblewrap", "runc"), **scr
         "import sys, msgspec\n"
         "from kettle.execution.containers import probe\n"
         f"probe._PATH = {str(tmp_path / 'bin')!r}\n"
-        "order = msgspec.json.decode(sys.stdin.buffer.read(), type=probe.Order)\n"
+        "order = msgspec.json.decode(sys.stdin.buffer.read(), type=probe.ProbeOrder)\n"
         "sys.stdout.buffer.write(msgspec.json.encode(list(probe.probe(order))))\n"
     )
-    order = Order(names=list(names), place=str(tmp_path), account=None, patience=1.0)
+    order = ProbeOrder(names=list(names), place=str(tmp_path), account=None, patience=1.0)
     done = run([sys.executable, "-c", code], input=msgspec.json.encode(order), stdout=PIPE, check=True)
-    return msgspec.json.decode(done.stdout, type=list[Tried])
+    return msgspec.json.decode(done.stdout, type=list[ProbeResult])
 
 
 def test_a_runtime_that_hangs_costs_only_its_own_time(tmp_path: Path) -> None:
@@ -109,7 +111,7 @@ async def test_what_engines_have_is_tidied_up_again_and_again(tmp_path: Path) ->
     command.write_text(f"#!/bin/sh\n[ $1 = ps ] && echo asked > {fifo}; true\n")
     command.chmod(0o755)
     policy = ContainerPolicy(
-        runtimes=[Found("docker", str(command))], images=str(tmp_path / "images"), limit=0
+        runtimes=[FoundRuntime("docker", str(command))], images=str(tmp_path / "images"), limit=0
     )
     tidying = asyncio.create_task(tidy_containers(policy, tmp_path, every=0.01))
     try:
@@ -131,7 +133,7 @@ async def test_an_engine_that_hangs_holds_nobody_who_leaves(tmp_path: Path) -> N
     command.write_text(f"#!/bin/sh\necho $$ > {fifo}\nexec sleep 98762\n")
     command.chmod(0o755)
     sandbox.mkdir()
-    found = Found("docker", str(command))
+    found = FoundRuntime("docker", str(command))
     policy = ContainerPolicy(runtimes=[found], images=str(tmp_path / "images"), limit=0)
     begun = time.monotonic()
 

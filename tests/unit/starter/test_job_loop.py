@@ -7,7 +7,7 @@ from collections.abc import Generator
 
 import pytest
 
-from kettle.execution.attempts.messages import End, Renew, Run, frame
+from kettle.execution.attempts.messages import EndJob, Renew, RunJob, frame
 from kettle_services.starter import job_loop
 from kettle_services.starter.reports.final import StarterProcess
 from kettle_services.starter.reports.startd_connection import StartdConnection
@@ -32,7 +32,7 @@ def test_nothing_of_a_job_is_left_for_the_next(
     class Circular:
         """A starter that is its own."""
 
-        def __init__(self, _supervisor: StarterProcess, order: Run, *, last: bool) -> None:
+        def __init__(self, _supervisor: StarterProcess, order: RunJob, *, last: bool) -> None:
             alive.append(sum(one() is not None for one in left))
             self._own = self._order = self, order
             left.append(weakref.ref(self))
@@ -43,7 +43,7 @@ def test_nothing_of_a_job_is_left_for_the_next(
 
     monkeypatch.setattr(job_loop, "Starter", Circular)
     ours, theirs = ends
-    ours.sendall(frame(Run(spec([]))) * 3)
+    ours.sendall(frame(RunJob(spec([]))) * 3)
     gc.disable()
     try:
         job_loop.run_starter(theirs, -1)
@@ -56,9 +56,9 @@ def test_what_came_with_an_order_is_heard(ends: tuple[socket.socket, socket.sock
     """Without anything more having to come."""
     ours, theirs = ends
     line = StartdConnection(theirs)
-    ours.sendall(frame(Run(spec([]))) + frame(Renew(1.0)) + frame(End(1023, "removed")))
+    ours.sendall(frame(RunJob(spec([]))) + frame(Renew(1.0)) + frame(EndJob(1023, "removed")))
 
-    assert isinstance(line.order(-1), Run)
+    assert isinstance(line.order(-1), RunJob)
     assert 2 == len(line.heard)
-    assert [Renew(1.0), End(1023, "removed")] == list(line.receive())
+    assert [Renew(1.0), EndJob(1023, "removed")] == list(line.receive())
     assert not line.heard

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kettle.transfer.hold_codes import Direction, Ran, judge, nobody
+from kettle.transfer.hold_codes import Direction, Ran, fault_of, nobody
 from kettle.transfer.plugin import Fault, Move, Plugin, chosen
 from kettle.transfer.plugin_protocol import ProtocolError, Result, answer, asked, capabilities, question
 
@@ -84,7 +84,7 @@ def test_every_way_to_end(
     words: str,
 ) -> None:
     """Codes are HTCondor's; the sentence says what was moved, who failed and how, and no secret."""
-    fault = judge(plugin, direction, [MOVE], ran, {MOVE.path: size})
+    fault = fault_of(plugin, direction, [MOVE], ran, {MOVE.path: size})
 
     assert expected == codes(fault)
     if fault is not None:

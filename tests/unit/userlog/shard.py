@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC
 
-from kettle.userlog import Line, UserLogProjector
+from kettle.userlog import LogLine, UserLogProjector
 from kettle_wire.ads.types import Ad, Expr, Scalar
 from kettle_wire.events import (
     ClaimEnded,
@@ -57,7 +57,7 @@ class Shard:
         self.position += len(entries)
         return frame
 
-    def feed(self, *events: Event, proc: int = 0) -> list[Line]:
+    def feed(self, *events: Event, proc: int = 0) -> list[LogLine]:
         return self.projector.feed(self.frame(*events, proc=proc))
 
 
@@ -73,5 +73,5 @@ def _stream(event: Event, proc: int) -> str:
             return f"job/5.{proc}"
 
 
-def numbers(lines: Sequence[Line]) -> list[str]:
+def numbers(lines: Sequence[LogLine]) -> list[str]:
     return [line.text[:3] for line in lines]

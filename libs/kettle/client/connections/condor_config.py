@@ -25,7 +25,7 @@ _TAGGED: Final = re.compile(r"\s*([A-Za-z_][\w.]*)\s*@=\s*(\S+)\s*")
 _REFERENCE: Final = re.compile(r"\$\((\w+)\)")
 
 
-class Knobs:
+class CondorConfig:
     """
     HTCondor's settings as far as its clients read or set them; a variable `_condor_NAME` wins over a file.
 
@@ -94,7 +94,7 @@ class Knobs:
         """The weakest first."""
         named = self._environ.get("CONDOR_CONFIG")
         last = [Path(named)] if named and named != "ONLY_ENV" else []
-        return [place / CONFIG for place in reversed(places(self._environ))] + last
+        return [place / CONFIG for place in reversed(pool_file_paths(self._environ))] + last
 
 
 def _read(path: Path) -> dict[str, str]:
@@ -117,7 +117,7 @@ def _read(path: Path) -> dict[str, str]:
     return found
 
 
-def places(environ: Mapping[str, str]) -> list[Path]:
+def pool_file_paths(environ: Mapping[str, str]) -> list[Path]:
     """Where a pool's file is looked for: `$KETTLE_HOME` alone, if that is set."""
     if home := environ.get("KETTLE_HOME"):
         return [Path(home)]
@@ -131,7 +131,7 @@ def places(environ: Mapping[str, str]) -> list[Path]:
 
 
 def pool_of(
-    knobs: Knobs, *, pool: str = "", name: str = "", environ: Mapping[str, str] = os.environ
+    knobs: CondorConfig, *, pool: str = "", name: str = "", environ: Mapping[str, str] = os.environ
 ) -> PoolFile:
     """
     The pool that is meant: by `-pool`, else by the knob COLLECTOR_HOST, else the one whose file is found.
@@ -153,7 +153,7 @@ def pool_of(
 
 def _usual(environ: Mapping[str, str]) -> PoolFile:
     if not environ.get("KETTLE_NATS_URL"):
-        for place in places(environ):
+        for place in pool_file_paths(environ):
             if (place / FILE).exists():
                 return PoolFile.load(place)
     return locate(environ)
@@ -165,23 +165,27 @@ def _named(wanted: str, environ: Mapping[str, str]) -> PoolFile:
         return locate(environ, nats_url=wanted)
     if os.path.isabs(wanted):  # noqa: PTH117 - no path is needed here else
         return PoolFile.load(Path(wanted))
-    for place in places(environ):
+    for place in pool_file_paths(environ):
         try:
             found = PoolFile.load(place)
         except PoolNotFoundError:
             continue
-        if wanted in {found.pool, *addresses(found), *(each.partition(":")[0] for each in addresses(found))}:
+        if wanted in {
+            found.pool,
+            *bus_addresses(found),
+            *(each.partition(":")[0] for each in bus_addresses(found)),
+        }:
             return found
-    known = ", ".join(str(place / FILE) for place in places(environ))
+    known = ", ".join(str(place / FILE) for place in pool_file_paths(environ))
     raise PoolNotFoundError(f"Can't find address for pool {wanted}: none of {known} is about it")
 
 
-def addresses(pool: PoolFile) -> list[str]:
+def bus_addresses(pool: PoolFile) -> list[str]:
     """Host and port of each server of the pool's bus."""
     parts = (server.partition("://")[2] or server for server in pool.nats_url.split(","))
     return [part.rpartition("@")[2].rstrip("/") for part in parts]
 
 
-def me(pool: PoolFile) -> str:
+def user_identity(pool: PoolFile) -> str:
     """Whom the pool takes us for."""
     return pool.user or login_name()

@@ -11,7 +11,7 @@ from kettle_wire.subjects import Subjects
 
 
 @asynccontextmanager
-async def connected(pool: PoolFile, patience: float) -> AsyncGenerator[tuple[Asks, Bus | None]]:
+async def connect_pool(pool: PoolFile, patience: float) -> AsyncGenerator[tuple[Asks, Bus | None]]:
     """
     Whom to ask; and the bus, which there is not in a job: it can ask, and follows nothing.
 

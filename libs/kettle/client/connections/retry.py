@@ -45,7 +45,7 @@ def pause_for(retry_after_ms: int, usual: float) -> float:
     return usual * random.uniform(0.5, 1.0)  # noqa: S311 - as above
 
 
-async def ask(
+async def ask_with_retry(
     asks: Asks,
     endpoint: Endpoint[Req, Rep],
     name: str,

@@ -15,7 +15,7 @@ _MAY_WAIT: Final = "threading", "logging"
 """Who has loaded one of these may have something to finish when the interpreter ends."""
 
 
-def start() -> None:
+def defer_loading() -> None:
     """
     Call it before anything imports msgspec.
 
@@ -34,7 +34,7 @@ def start() -> None:
         del sys.modules[name]
 
 
-def loaded() -> None:
+def resume_collection() -> None:
     """
     Call it when a program may live long, or make much: garbage is looked for again, but not in what is there now.
     """
@@ -42,7 +42,7 @@ def loaded() -> None:
     gc.enable()
 
 
-def end(status: int) -> NoReturn:
+def exit_quickly(status: int) -> NoReturn:
     """
     End the process with this status; what was printed is written first.
 

@@ -7,7 +7,7 @@ from typing import Final, Protocol
 import msgspec
 
 from kettle.client.errors import ClientError, CommandRefusedError
-from kettle.client.events.progress import JobState, Progress, after, folded, state_of
+from kettle.client.events.progress import JobState, Progress, state_after, state_after_all, state_of
 from kettle.client.events.shard_feed import Feed, Tail
 from kettle.client.jobs.status import id_of
 from kettle_wire import events
@@ -39,7 +39,7 @@ class JobEvent(msgspec.Struct, frozen=True):
     event: Event
 
 
-class Pool(Protocol):
+class PoolSource(Protocol):
     """What following jobs needs of a client."""
 
     async def recorded(self, job: JobId) -> JobEvents:
@@ -104,7 +104,7 @@ def _no_member(job: JobId, size: int) -> CommandRefusedError:
     )
 
 
-async def follow(pool: Pool, job: JobId) -> AsyncGenerator[JobEvent, None]:
+async def follow(pool: PoolSource, job: JobId) -> AsyncGenerator[JobEvent, None]:
     """
     All events of a job, those of the past and then each as it is recorded, until the job has ended or never will begin.
     """
@@ -149,7 +149,7 @@ def _of_streams(frame: Frame, streams: dict[str, int]) -> list[JobEvent]:
     ]
 
 
-async def watch(pool: Pool, select: Select) -> AsyncGenerator[Progress, None]:
+async def watch(pool: PoolSource, select: Select) -> AsyncGenerator[Progress, None]:
     """
     How far a selection of jobs is, at first and after each change, until all of them have ended.
 
@@ -168,7 +168,7 @@ async def watch(pool: Pool, select: Select) -> AsyncGenerator[Progress, None]:
                 yield progress
 
 
-async def _changes(pool: Pool, select: Select, tail: Tail, progress: Progress) -> bool:
+async def _changes(pool: PoolSource, select: Select, tail: Tail, progress: Progress) -> bool:
     """Wait for the next frame and take it in; whether anything changed."""
     frame, missed = await tail.next(_QUIET_S)
     if missed:
@@ -177,7 +177,7 @@ async def _changes(pool: Pool, select: Select, tail: Tail, progress: Progress) -
     for entry in expanded(frame).entries if frame is not None else ():
         kind, _, name = entry.stream.partition("/")
         if kind == "job" and (state := progress.jobs.get(job := JobId.parse(name))) is not None:
-            changed = progress.put(job, after(state, events.decode(entry.data))) or changed
+            changed = progress.put(job, state_after(state, events.decode(entry.data))) or changed
         elif kind == "factory":
             changed = _cut(progress, events.decode(entry.data)) or changed
     return changed
@@ -192,7 +192,7 @@ def _cut(progress: Progress, event: Event) -> bool:
     return any(changed)
 
 
-async def _population(pool: Pool, select: Select) -> tuple[set[JobId], str]:
+async def _population(pool: PoolSource, select: Select) -> tuple[set[JobId], str]:
     """
     The jobs that a selection means, those that have ended included where they are named, and their shard.
     """
@@ -215,7 +215,7 @@ async def _population(pool: Pool, select: Select) -> tuple[set[JobId], str]:
     return jobs, shard
 
 
-async def _cluster(pool: Pool, cluster: int) -> tuple[str, int]:
+async def _cluster(pool: PoolSource, cluster: int) -> tuple[str, int]:
     """The shard of a cluster, and how many jobs were submitted in it."""
     try:
         recorded = await pool.recorded(JobId(cluster, 0))
@@ -229,7 +229,7 @@ async def _cluster(pool: Pool, cluster: int) -> tuple[str, int]:
     return recorded.shard, size
 
 
-async def _look(pool: Pool, select: Select, progress: Progress) -> bool:
+async def _look(pool: PoolSource, select: Select, progress: Progress) -> bool:
     """
     Ask where the jobs are that have not ended, first those who answer for many at once; whether anything is new.
     """
@@ -267,9 +267,11 @@ def _named(select: Select, jobs: set[JobId]) -> Select:
     )
 
 
-async def _from_log(pool: Pool, job: JobId, gate: asyncio.Semaphore) -> JobState:
+async def _from_log(pool: PoolSource, job: JobId, gate: asyncio.Semaphore) -> JobState:
     async with gate:
         recorded = await pool.recorded(job)
     if recorded.never_made:
         return JobState("removed")
-    return folded(events.decode(event.data) for event in recorded.events if event.stream == f"job/{job}")
+    return state_after_all(
+        events.decode(event.data) for event in recorded.events if event.stream == f"job/{job}"
+    )

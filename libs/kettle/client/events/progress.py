@@ -53,7 +53,7 @@ def state_of(ad: Ad) -> JobState:
     )
 
 
-def after(state: JobState, event: Event) -> JobState:
+def state_after(state: JobState, event: Event) -> JobState:
     """Where a job is after an event of its own."""
     if state.ended:
         return state
@@ -78,11 +78,11 @@ def after(state: JobState, event: Event) -> JobState:
             return state
 
 
-def folded(events: Iterable[Event]) -> JobState:
+def state_after_all(events: Iterable[Event]) -> JobState:
     """Where a job is after all of its events."""
     state = JobState()
     for event in events:
-        state = after(state, event)
+        state = state_after(state, event)
     return state
 
 

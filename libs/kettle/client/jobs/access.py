@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from kettle.bus.ports import Asks
-from kettle.client.connections.retry import Rep, Req, ask
+from kettle.client.connections.retry import Rep, Req, ask_with_retry
 from kettle.client.errors import ClientError, CommandRefusedError
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.access import (
@@ -43,7 +43,7 @@ _LOOK_S: Final = 0.5
 """Between two looks at files that have not grown: no machine tells when a file does."""
 
 
-class Visit:
+class AttemptAccess:
     """
     The right to look into one attempt of a job; it ends with it, and then everything is refused as `NOT_RUNNING`.
     """
@@ -60,9 +60,9 @@ class Visit:
         """Whose files these are."""
         return self.access.job
 
-    def with_access(self, given: AccessGiven) -> "Visit":
+    def with_access(self, given: AccessGiven) -> "AttemptAccess":
         """Another visit on the same connection: to another attempt of the job."""
-        return Visit(self._asks, given, patience=self._patience)
+        return AttemptAccess(self._asks, given, patience=self._patience)
 
     async def peek(self, name: str = STDOUT, *, offset: int = 0, length: int = LONGEST_LOOK) -> FilePiece:
         """
@@ -113,7 +113,7 @@ class Visit:
     @asynccontextmanager
     async def running(
         self, command: Sequence[str], *, terminal: Terminal | None = None
-    ) -> AsyncGenerator["Session", None]:
+    ) -> AsyncGenerator["SideProgram", None]:
         """
         A program beside the job; it is ended with the context, if it has not ended by itself.
 
@@ -129,24 +129,24 @@ class Visit:
             ) from error
         await self._ask(OPEN_SESSION, request)
         try:
-            yield Session(self, name)
+            yield SideProgram(self, name)
         finally:
             with suppress(ClientError):  # the machine ends what nobody asks about
                 close = CloseSession(access=self.access, session=name)
-                await ask(self._asks, CLOSE_SESSION, self.startd, close, patience=_CLOSING_S)
+                await ask_with_retry(self._asks, CLOSE_SESSION, self.startd, close, patience=_CLOSING_S)
 
     async def exchange(self, request: Exchange) -> Exchanged:
         """For sessions."""
         return await self._ask(EXCHANGE, request)
 
     async def _ask(self, endpoint: Endpoint[Req, Rep], request: Req) -> Rep:
-        return await ask(self._asks, endpoint, self.startd, request, patience=self._patience)
+        return await ask_with_retry(self._asks, endpoint, self.startd, request, patience=self._patience)
 
 
-class Session:
+class SideProgram:
     """A program that runs beside a job. Read its `output` to the end: how it ended is known then."""
 
-    def __init__(self, visit: Visit, name: str) -> None:
+    def __init__(self, visit: AttemptAccess, name: str) -> None:
         self._visit = visit
         self.name: Final = name
         self._taken = 0

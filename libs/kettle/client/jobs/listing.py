@@ -14,7 +14,7 @@ from kettle_wire.jobs import JobId
 Ask = Callable[[QueryJobs], Awaitable[JobAds]]
 
 
-async def listed(ask: Ask, request: QueryJobs) -> JobAds:
+async def list_ads(ask: Ask, request: QueryJobs) -> JobAds:
     """What the schedd answers; the ads of what does not fit into one message come in several."""
     try:
         return await ask(request)

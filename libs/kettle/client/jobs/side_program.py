@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack, aclosing, contextmanager, suppress
 from typing import Final
 
 from kettle.client.errors import CommandRefusedError
-from kettle.client.jobs.access import Session, Visit
+from kettle.client.jobs.access import AttemptAccess, SideProgram
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.access import Terminal
 
@@ -29,7 +29,9 @@ Write = Callable[[int, bytes], None]
 """Takes what the program wrote: to standard output (1) or standard error (2)."""
 
 
-async def beside(visit: Visit, command: Sequence[str], write: Write, *, tty: bool, listens: bool) -> int:
+async def run_beside(
+    visit: AttemptAccess, command: Sequence[str], write: Write, *, tty: bool, listens: bool
+) -> int:
     """
     Run it to its end; its exit status, as a shell has it.
 
@@ -57,7 +59,7 @@ async def beside(visit: Visit, command: Sequence[str], write: Write, *, tty: boo
     return session.exit_code or 0
 
 
-async def _feed(session: Session, *, listens: bool) -> None:
+async def _feed(session: SideProgram, *, listens: bool) -> None:
     """Pass on our input until it ends, or the program does."""
     with suppress(CommandRefusedError):  # whoever reads its output hears of it
         if listens:
@@ -110,7 +112,7 @@ def _raw() -> Generator[None]:
         termios.tcsetattr(_STDIN, termios.TCSADRAIN, before)
 
 
-def _follow_size(session: Session, stack: AsyncExitStack) -> None:
+def _follow_size(session: SideProgram, stack: AsyncExitStack) -> None:
     """Tell the program when our terminal gets another size."""
     loop, telling = asyncio.get_running_loop(), set[asyncio.Task[None]]()
 
@@ -123,6 +125,6 @@ def _follow_size(session: Session, stack: AsyncExitStack) -> None:
     stack.callback(loop.remove_signal_handler, signal.SIGWINCH)
 
 
-async def _resize(session: Session) -> None:
+async def _resize(session: SideProgram) -> None:
     with suppress(CommandRefusedError):
         await session.resize(_terminal())

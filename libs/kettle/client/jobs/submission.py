@@ -109,9 +109,9 @@ def _template(name: str, environ: Mapping[str, str]) -> str | None:
     """
     The knob SUBMIT_TEMPLATE_<name>, as HTCondor's configuration has it; its macros are left to the description.
     """
-    from kettle.client.connections.condor_config import Knobs
+    from kettle.client.connections.condor_config import CondorConfig
 
-    return Knobs(environ).raw(f"SUBMIT_TEMPLATE_{name}")
+    return CondorConfig(environ).raw(f"SUBMIT_TEMPLATE_{name}")
 
 
 def _automatic(site: "Site", source: str, now: float) -> dict[str, str]:

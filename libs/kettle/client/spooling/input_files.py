@@ -18,7 +18,7 @@ from kettle.transfer.directory_walk import walk
 from kettle.transfer.exclusions import Exclusions
 from kettle.transfer.file_lists import ManifestError, is_inside
 from kettle.transfer.spooled_jobs import as_submitted
-from kettle.transfer.submit_side_paths import Wanted, excluded, inputs
+from kettle.transfer.submit_side_paths import TransferPath, excluded, inputs
 from kettle_wire.ads.types import Ad
 from kettle_wire.commands.spooling import Part
 from kettle_wire.spooling import PIECE, Manifest, Procs, Share, SpooledFile
@@ -35,7 +35,7 @@ class SpoolingError(ClientError):
     """Files of jobs cannot be sent or fetched; the message names the first that is in the way."""
 
 
-class Found(msgspec.Struct, frozen=True):
+class LocalFile(msgspec.Struct, frozen=True):
     """A file here."""
 
     path: Path
@@ -44,13 +44,13 @@ class Found(msgspec.Struct, frozen=True):
     mode: int
 
 
-class Cargo:
+class InputFiles:
     """Of some jobs of one cluster.  Reads all of their files, once each; raises SpoolingError."""
 
     def __init__(self, ads: Sequence[Ad]) -> None:
-        self.files: Final[dict[str, Found]] = {}
+        self.files: Final[dict[str, LocalFile]] = {}
         """By digest."""
-        self._seen: dict[Path, Found] = {}
+        self._seen: dict[Path, LocalFile] = {}
         lists: dict[tuple[object, ...], int] = {}
         said: list[list[SpooledFile]] = []
         shares: list[Share] = []
@@ -64,10 +64,10 @@ class Cargo:
         self.manifest: Final = msgspec.msgpack.encode(Manifest(lists=said, shares=shares))
         self.digest: Final = hashlib.sha256(self.manifest).hexdigest()
 
-    def batches(self, missing: Sequence[str]) -> tuple[list[list[Found]], list[Found]]:
+    def batches(self, missing: Sequence[str]) -> tuple[list[list[LocalFile]], list[LocalFile]]:
         """Those of the missing files that are sent together, and those that are sent alone."""
         wanted = [self.files[digest] for digest in missing if digest in self.files]
-        small, size = [list[Found]()], 0
+        small, size = [list[LocalFile]()], 0
         for file in (file for file in wanted if file.size <= SMALL):
             if size + file.size > 2 * PIECE or len(small[-1]) == _TOGETHER:
                 small.append([])
@@ -76,11 +76,11 @@ class Cargo:
             size += file.size
         return [some for some in small if some], [file for file in wanted if file.size > SMALL]
 
-    def _list(self, wanted: Sequence[Wanted], but: Exclusions) -> list[SpooledFile]:
+    def _list(self, wanted: Sequence[TransferPath], but: Exclusions) -> list[SpooledFile]:
         """Of two files for one place in the sandbox the last one counts."""
         found: dict[str, SpooledFile] = {}
         for one in wanted:
-            with named(Path(one.path)):
+            with path_error(Path(one.path)):
                 for path, name in walk(one, but):
                     if name is None:
                         continue
@@ -92,34 +92,34 @@ class Cargo:
                     found[name] = SpooledFile(name, file.sha256, file.size, mode)
         return list(found.values())
 
-    def _file(self, path: Path) -> Found:
+    def _file(self, path: Path) -> LocalFile:
         if path not in self._seen:
-            with named(path):
+            with path_error(path):
                 digest, size, mode = _read(path)
-            file = self._seen[path] = Found(path, digest, size, mode)
+            file = self._seen[path] = LocalFile(path, digest, size, mode)
             self.files.setdefault(digest, file)
         return self._seen[path]
 
 
-def whole(files: Sequence[Found]) -> list[Part]:
+def read_unchanged(files: Sequence[LocalFile]) -> list[Part]:
     """Small files as they are sent.  Raises SpoolingError for one that has changed."""
     parts: list[Part] = []
     for file in files:
-        with named(file.path):
+        with path_error(file.path):
             data = file.path.read_bytes()
         if len(data) != file.size or hashlib.sha256(data).hexdigest() != file.sha256:
-            raise changed(file.path)
+            raise changed_file_error(file.path)
         parts.append(Part(file.sha256, file.size, 0, data))
     return parts
 
 
-def changed(path: Path) -> SpoolingError:
+def changed_file_error(path: Path) -> SpoolingError:
     """What is said of a file that is not any more what it was when it was first looked at."""
     return SpoolingError(f"{path} changed while it was sent: submit again when nobody writes to it")
 
 
 @contextmanager
-def named(path: Path) -> Generator[None]:
+def path_error(path: Path) -> Generator[None]:
     """What the system says is said about a path."""
     try:
         yield
@@ -130,7 +130,7 @@ def named(path: Path) -> Generator[None]:
         raise SpoolingError(f"{path}: {error}") from error
 
 
-def _wanted(ad: Ad) -> tuple[list[Wanted], Exclusions]:
+def _wanted(ad: Ad) -> tuple[list[TransferPath], Exclusions]:
     try:
         return inputs(ad), excluded(ad)
     except ManifestError as error:

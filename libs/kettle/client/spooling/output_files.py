@@ -18,7 +18,7 @@ _DRAFT: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLO
 _END: Final = "...\n"
 
 
-def here(ad: Ad) -> Ad:
+def with_submitter_paths(ad: Ad) -> Ad:
     """The ad with the places that its submitter named; those that are expressions are evaluated."""
     ad = as_submitted(ad)
     if not any(isinstance(ad.get(name), Expr) for name in PLACES):
@@ -37,7 +37,7 @@ def here(ad: Ad) -> Ad:
     return found
 
 
-def target(ad: Ad, job: JobId, name: str) -> Path | None:
+def output_path(ad: Ad, job: JobId, name: str) -> Path | None:
     """
     Where a result goes; None: nobody wants it here.  Raises SpoolingError for a name that leads elsewhere.
     """
@@ -49,7 +49,7 @@ def target(ad: Ad, job: JobId, name: str) -> Path | None:
 
 
 @contextmanager
-def replaced(path: Path, job: JobId, mode: int) -> Generator[int]:
+def replacing(path: Path, job: JobId, mode: int) -> Generator[int]:
     """
     A descriptor of what takes a file's place when all has been written, and leaves nothing if it was not.  Raises OSError.
     """
@@ -78,7 +78,7 @@ def one_of_each_log(ads: Iterable[Ad]) -> list[Ad]:
     return list(found.values())
 
 
-def news(known: str, fetched: str) -> str:
+def new_log_events(known: str, fetched: str) -> str:
     """
     The events of a log that another does not have yet; one that is being written is left for the next time.
     """

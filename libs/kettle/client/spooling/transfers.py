@@ -15,12 +15,25 @@ import msgspec
 
 from kettle.bus.ports import Asks
 from kettle.client.connections.pool_file import PoolFile
-from kettle.client.connections.retry import Rep, Req, Waiting, ask
+from kettle.client.connections.retry import Rep, Req, Waiting, ask_with_retry
 from kettle.client.errors import CommandRefusedError
-from kettle.client.jobs.listing import listed
+from kettle.client.jobs.listing import list_ads
 from kettle.client.jobs.status import id_of
-from kettle.client.spooling.input_files import Cargo, Found, SpoolingError, changed, named, whole
-from kettle.client.spooling.output_files import here, news, one_of_each_log, replaced, target
+from kettle.client.spooling.input_files import (
+    InputFiles,
+    LocalFile,
+    SpoolingError,
+    changed_file_error,
+    path_error,
+    read_unchanged,
+)
+from kettle.client.spooling.output_files import (
+    new_log_events,
+    one_of_each_log,
+    output_path,
+    replacing,
+    with_submitter_paths,
+)
 from kettle.transfer.spooled_jobs import PLACES, PREFIX
 from kettle.transfer.submit_side_paths import text
 from kettle_wire.ads.types import Ad
@@ -53,7 +66,7 @@ _Read = Callable[[int], Awaitable[bytes]]
 """A piece of a file, from an offset on."""
 
 
-class Fetched(msgspec.Struct, frozen=True, kw_only=True):
+class FetchResult(msgspec.Struct, frozen=True, kw_only=True):
     """What became of the jobs that were meant."""
 
     jobs: list[JobId]
@@ -62,7 +75,7 @@ class Fetched(msgspec.Struct, frozen=True, kw_only=True):
     """Whose files were not sent to the access point, or not all of them: there is nothing to be fetched."""
 
 
-class Spools:
+class SpoolTransfers:
     """The files of a person's jobs at an access point."""
 
     def __init__(
@@ -85,10 +98,10 @@ class Spools:
         """
         for cluster, ads in _by_cluster(jobs).items():
             shadow = await self._shadow(cluster)
-            cargo = await asyncio.to_thread(Cargo, ads)
+            cargo = await asyncio.to_thread(InputFiles, ads)
             await self._deliver(shadow, cluster, cargo)
 
-    async def fetch(self, select: Select) -> Fetched:
+    async def fetch(self, select: Select) -> FetchResult:
         """
         Bring the results of jobs to where their submitter wanted them; those of jobs that have ended need not be kept then.
 
@@ -98,7 +111,7 @@ class Spools:
         projection = [*_LOOKED_AT, *PLACES, *(f"{PREFIX}{name}" for name in PLACES)]
         question = QueryJobs(select=select, projection=projection)
         found = (
-            await listed(lambda part: self._ask(schedd.QUERY_JOBS, self._pool.schedd, part), question)
+            await list_ads(lambda part: self._ask(schedd.QUERY_JOBS, self._pool.schedd, part), question)
         ).jobs
         ready = [ad for ad in found if "StageInFinish" in ad]
         began = int(time.time())
@@ -112,11 +125,11 @@ class Spools:
             edit = EditJobs(id=uuid.uuid4().hex, select=Select(jobs=over), attributes=said)
             await self._ask(schedd.EDIT_JOBS, self._pool.schedd, edit)
         skipped = [id_of(ad) for ad in found if "StageInFinish" not in ad]
-        return Fetched(jobs=[id_of(ad) for ad in ready], skipped=skipped)
+        return FetchResult(jobs=[id_of(ad) for ad in ready], skipped=skipped)
 
     # -- sending -----------------------------------------------------------------------------------------------------
 
-    async def _deliver(self, shadow: str, cluster: int, cargo: Cargo) -> None:
+    async def _deliver(self, shadow: str, cluster: int, cargo: InputFiles) -> None:
         request, before, tries = SpoolJobs(cluster=cluster, manifest=cargo.digest), list[str](), 0
         while missing := (await self._ask(spooling.SPOOL_JOBS, shadow, request)).missing:
             tries = tries + 1 if missing == before else 0
@@ -130,31 +143,31 @@ class Spools:
                 sends.append(self._send_manifest(shadow, cluster, cargo))
             await _all(sends)
 
-    async def _send_small(self, shadow: str, cluster: int, files: list[Found]) -> None:
-        parts = await asyncio.to_thread(whole, files)
+    async def _send_small(self, shadow: str, cluster: int, files: list[LocalFile]) -> None:
+        parts = await asyncio.to_thread(read_unchanged, files)
         await self._ask(spooling.SPOOL_PARTS, shadow, SpoolParts(cluster=cluster, parts=parts))
 
-    async def _send_large(self, shadow: str, cluster: int, file: Found) -> None:
-        with named(file.path):
+    async def _send_large(self, shadow: str, cluster: int, file: LocalFile) -> None:
+        with path_error(file.path):
             fd = os.open(file.path, os.O_RDONLY | os.O_CLOEXEC)
         try:
 
             async def read(offset: int) -> bytes:
-                with named(file.path):
+                with path_error(file.path):
                     data = await asyncio.to_thread(os.pread, fd, min(_LARGE, file.size - offset), offset)
                 if not data:
-                    raise changed(file.path)
+                    raise changed_file_error(file.path)
                 return data
 
             await self._send_pieces(shadow, cluster, file.sha256, file.size, read)
         except CommandRefusedError as error:
             if error.code == RefusalCode.CHANGED:
-                raise changed(file.path) from error
+                raise changed_file_error(file.path) from error
             raise
         finally:
             os.close(fd)
 
-    async def _send_manifest(self, shadow: str, cluster: int, cargo: Cargo) -> None:
+    async def _send_manifest(self, shadow: str, cluster: int, cargo: InputFiles) -> None:
         async def read(offset: int) -> bytes:
             return cargo.manifest[offset : offset + _LARGE]
 
@@ -176,19 +189,19 @@ class Spools:
     # -- fetching ----------------------------------------------------------------------------------------------------
 
     async def _bring(self, shadow: str, ad: Ad) -> None:
-        job, there = id_of(ad), here(ad)
+        job, there = id_of(ad), with_submitter_paths(ad)
         request = ListSpooled(job=job)
         while True:
             answer = await self._ask(spooling.LIST_SPOOLED, shadow, request)
             for result in answer.files:
-                if (path := target(there, job, result.name)) is not None:
+                if (path := output_path(there, job, result.name)) is not None:
                     await self._write(shadow, job, result, path)
             if not answer.more:
                 return
             request = ListSpooled(job=job, after=answer.files[-1].name)
 
     async def _write(self, shadow: str, job: JobId, result: SpooledResult, path: Path) -> None:
-        with named(path), replaced(path, job, result.mode) as fd:
+        with path_error(path), replacing(path, job, result.mode) as fd:
             done = 0
             while done < result.size:
                 data = result.data or await self._piece(shadow, job, result.name, done)
@@ -201,7 +214,7 @@ class Spools:
         """Put the events that a log here does not have yet at its end: it may be a log of other jobs, too."""
         from kettle.userlog import Appender, UserLogError
 
-        job, there, data = id_of(ad), here(ad), bytearray()
+        job, there, data = id_of(ad), with_submitter_paths(ad), bytearray()
         path = Path(text(there, "Iwd", "/"), text(there, "UserLog"))
         name = Path(text(ad, "UserLog")).name
         try:
@@ -211,10 +224,10 @@ class Spools:
             if error.code != RefusalCode.NOT_FOUND:
                 raise
         try:
-            with named(path):
+            with path_error(path):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 known = path.read_text(errors="replace") if path.exists() else ""
-                if more := news(known, data.decode(errors="replace")):
+                if more := new_log_events(known, data.decode(errors="replace")):
                     Appender().append(path, more)
         except UserLogError as error:
             raise SpoolingError(str(error)) from error
@@ -229,7 +242,9 @@ class Spools:
 
     async def _ask(self, endpoint: Endpoint[Req, Rep], name: str, request: Req) -> Rep:
         waiting = self._waiting()
-        return await ask(self._asks, endpoint, name, request, patience=self._patience, waiting=waiting)
+        return await ask_with_retry(
+            self._asks, endpoint, name, request, patience=self._patience, waiting=waiting
+        )
 
 
 def _by_cluster(ads: Iterable[Ad]) -> dict[int, list[Ad]]:

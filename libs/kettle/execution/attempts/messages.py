@@ -23,7 +23,7 @@ _LENGTH: Final = struct.Struct("!I")
 _READ_BYTES: Final = 256 * 1024
 
 
-class Run(msgspec.Struct, frozen=True, tag="run"):
+class RunJob(msgspec.Struct, frozen=True, tag="run"):
     """Run this; said once, first, to a new starter or to one that rests."""
 
     spec: JobSpec
@@ -35,7 +35,7 @@ class Renew(msgspec.Struct, frozen=True, tag="renew"):
     deadline: float
 
 
-class End(msgspec.Struct, frozen=True, tag="end"):
+class EndJob(msgspec.Struct, frozen=True, tag="end"):
     """
     End the job; the final report gives `code` (a VacateReasonCode, with `hold` a HoldReasonCode) and `reason`.
     """
@@ -55,13 +55,13 @@ class Continue(msgspec.Struct, frozen=True, tag="continue"):
     """Have them go on."""
 
 
-class Saved(msgspec.Struct, frozen=True, tag="saved"):
+class CheckpointSaved(msgspec.Struct, frozen=True, tag="saved"):
     """The checkpoint of this number is in the spool: go on."""
 
     number: int
 
 
-class Asked(msgspec.Struct, frozen=True, tag="asked"):
+class AccessRequest(msgspec.Struct, frozen=True, tag="asked"):
     """
     Somebody who may look into the job asks: the request of an endpoint of `kettle_wire.commands.access`, as it travels.
     """
@@ -71,7 +71,7 @@ class Asked(msgspec.Struct, frozen=True, tag="asked"):
     body: bytes
 
 
-class Answer(msgspec.Struct, frozen=True, tag="answer"):
+class AccessReply(msgspec.Struct, frozen=True, tag="answer"):
     """The reply, or with a `code` why there is none."""
 
     number: int
@@ -120,13 +120,13 @@ class Hello(msgspec.Struct, frozen=True, tag="hello"):
     """It knows what `asked` means; to one that does not, the word would be the end of its job."""
 
 
-class Said(msgspec.Struct, frozen=True, tag="said"):
+class ReportMessage(msgspec.Struct, frozen=True, tag="said"):
     """The job runs, or uses so much."""
 
     report: Report
 
 
-class Over(msgspec.Struct, frozen=True, tag="over"):
+class AttemptOver(msgspec.Struct, frozen=True, tag="over"):
     """The attempt is over and its final report is on disk; nothing of the job is left but outputs."""
 
     report: StoredReport
@@ -134,8 +134,8 @@ class Over(msgspec.Struct, frozen=True, tag="over"):
     """The starter waits for another job, as long as nobody hangs up."""
 
 
-ToStarter = Run | Renew | End | Suspend | Continue | Saved | Asked | Reply
-ToStartd = Hello | Said | Over | Answer | Question
+ToStarter = RunJob | Renew | EndJob | Suspend | Continue | CheckpointSaved | AccessRequest | Reply
+ToStartd = Hello | ReportMessage | AttemptOver | AccessReply | Question
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 decode_to_starter: Final = msgspec.msgpack.Decoder(ToStarter).decode
@@ -148,7 +148,7 @@ def frame(message: ToStarter | ToStartd) -> bytes:
     return _LENGTH.pack(len(body)) + body
 
 
-class Frames:
+class MessageReader:
     """Cuts what arrives on a stream into messages."""
 
     def __init__(self) -> None:

@@ -11,14 +11,20 @@ from kettle.execution.attempts.job_spec import Input, JobSpec
 from kettle.execution.containers.images.archives import ImageConfig
 from kettle.execution.containers.images.cache import Image
 from kettle.execution.containers.images.sources import brought, image_cache, image_of, of_image
-from kettle.execution.containers.policy import ContainerError, ContainerPolicy, Found, broken
+from kettle.execution.containers.policy import ContainerError, ContainerPolicy, FoundRuntime, machine_error
 from kettle.execution.containers.preparation import Builder, building
-from kettle.execution.containers.request import Form, Request
-from kettle.execution.containers.root_directory import Mount, furnish
+from kettle.execution.containers.request import ContainerRequest, Form
+from kettle.execution.containers.root_directory import Mount, make_mount_points
 from kettle.execution.containers.runtimes.bubblewrap import Bubblewrap
 from kettle.execution.containers.runtimes.oci import Oci
-from kettle.execution.containers.runtimes.program_check import View, checked
-from kettle.execution.containers.runtimes.runtime import AREA, MARK, Box, Check, Runtime
+from kettle.execution.containers.runtimes.program_check import ContainerView, find_program
+from kettle.execution.containers.runtimes.runtime import (
+    AREA,
+    MARK,
+    ContainerRuntime,
+    ContainerSpec,
+    StartCheck,
+)
 from kettle.execution.job_environment.variables import PATH
 from kettle.execution.processes.launch import Program
 from kettle.execution.sandbox.directory import remove_tree
@@ -27,7 +33,7 @@ from kettle.execution.system.nvidia import nodes
 from kettle_wire.codes import HoldCode
 
 if TYPE_CHECKING:
-    from kettle.execution.processes.side_program import Birth
+    from kettle.execution.processes.side_program import SpawnedProgram
 
 _FORMS: Final[dict[str, frozenset[Form]]] = {
     "bubblewrap": frozenset({"files", "sif", "machine"}),
@@ -49,7 +55,7 @@ _NAMES: Final = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf")
 _DIRECTORY: Final = "a directory as an image takes bubblewrap, runc or crun"
 
 
-def runtime_of(found: Found) -> Runtime:
+def runtime_of(found: FoundRuntime) -> ContainerRuntime:
     """The runtime that was found on the machine, for one container."""
     if found.is_engine:
         from kettle.execution.containers.runtimes.engine import Engine  # a starter pays for every page
@@ -58,15 +64,15 @@ def runtime_of(found: Found) -> Runtime:
     return Bubblewrap(found.path) if found.name == "bubblewrap" else Oci(found.name, found.path)
 
 
-class Contained:
+class JobContainer:
     """The container of one job."""
 
-    def __init__(self, spec: JobSpec, request: Request, sandbox: str) -> None:
+    def __init__(self, spec: JobSpec, request: ContainerRequest, sandbox: str) -> None:
         self._spec = spec
         self._request = request
         self._sandbox = sandbox
         self._lock = -1
-        self._runtime: Runtime | None = None
+        self._runtime: ContainerRuntime | None = None
         self._started: Program | None = None
 
     def brought(self) -> Input | None:
@@ -87,7 +93,7 @@ class Contained:
             raise _unfit(policy, self._request, _WANT[self._request.form])
         return building(lambda: self._made(policy, program), self._sandbox)
 
-    def prepared(self, builder: Builder) -> Box:
+    def prepared(self, builder: Builder) -> ContainerSpec:
         """
         What the builder has made.
 
@@ -97,7 +103,7 @@ class Contained:
         box, self._lock = builder.result()
         return box
 
-    def start(self, box: Box, cgroup: Cgroup | None, check: Check) -> int:
+    def start(self, box: ContainerSpec, cgroup: Cgroup | None, check: StartCheck) -> int:
         """
         Run the program; the pid of the child of ours that is the job.
 
@@ -110,7 +116,7 @@ class Contained:
         self._runtime = runtime_of(box.runtime)
         return self._runtime.start(box, cgroup, check)
 
-    def beside(self, pid: int, cgroup: Cgroup | None, program: Program) -> "Birth":
+    def beside(self, pid: int, cgroup: Cgroup | None, program: Program) -> "SpawnedProgram":
         """
         Begin another program in the container of the job's process. Its streams are its own, the rest is the job's.
 
@@ -143,16 +149,16 @@ class Contained:
         self.finish()
         remove_tree(f"{self._sandbox}/{AREA}")
 
-    def _made(self, policy: ContainerPolicy, program: Program) -> tuple[Box, int]:
+    def _made(self, policy: ContainerPolicy, program: Program) -> tuple[ContainerSpec, int]:
         try:
             found = self._chosen(policy)
             image = self._image(policy, found)
             return self._box(policy, found, image, program), image.lock
         except OSError as error:
             why = f"{error.strerror} ({error.filename})" if error.filename else str(error)
-            raise broken(f"the container's files cannot be prepared: {why}") from error
+            raise machine_error(f"the container's files cannot be prepared: {why}") from error
 
-    def _chosen(self, policy: ContainerPolicy) -> Found:
+    def _chosen(self, policy: ContainerPolicy) -> FoundRuntime:
         """
         What is to run the container. A directory is not looked into for that: what is in it may be closed to the job.
         """
@@ -165,7 +171,7 @@ class Contained:
                 return found
         raise _unfit(policy, request, _DIRECTORY)
 
-    def _image(self, policy: ContainerPolicy, found: Found) -> Image:
+    def _image(self, policy: ContainerPolicy, found: FoundRuntime) -> Image:
         request = self._request
         if not found.is_engine:
             return image_of(self._spec, request, image_cache(policy), self._sandbox)
@@ -178,15 +184,19 @@ class Contained:
             return store.pulled(request.image, always=request.pull_always)
         return image_of(self._spec, request, store, self._sandbox)
 
-    def _box(self, policy: ContainerPolicy, found: Found, image: Image, program: Program) -> Box:
+    def _box(
+        self, policy: ContainerPolicy, found: FoundRuntime, image: Image, program: Program
+    ) -> ContainerSpec:
         area = f"{self._sandbox}/{AREA}"
         try:
             os.mkdir(area, 0o755)  # noqa: PTH102
         except FileExistsError as error:
             raise ContainerError(f"no input file may be named {AREA}: containers are made there") from error
         wanted = [self._alone(mount) for mount in self._wanted(policy, area)]
-        box = Box(
-            program=completed(program, image.config, self._sandbox, under=self._request.under_entrypoint),
+        box = ContainerSpec(
+            program=with_image_config(
+                program, image.config, self._sandbox, under=self._request.under_entrypoint
+            ),
             area=area,
             skeleton="",
             mounts=wanted,
@@ -200,19 +210,21 @@ class Contained:
             return msgspec.structs.replace(box, mounts=mounts, image=image.config.reference)
         return self._furnished(box, image)
 
-    def _furnished(self, box: Box, image: Image) -> Box:
+    def _furnished(self, box: ContainerSpec, image: Image) -> ContainerSpec:
         """With a root directory, and a program that is in it."""
         skeleton = f"{box.area}/root"
         os.mkdir(skeleton, 0o755)  # noqa: PTH102
         closed = image.lock >= 0
         try:
-            mounts = furnish(image.root, skeleton, box.mounts, None if closed else self._spec.account)
+            mounts = make_mount_points(
+                image.root, skeleton, box.mounts, None if closed else self._spec.account
+            )
         except ContainerError as error:
             raise of_image(self._request, error) from error
-        view = View(image=image.root, mounts=mounts, account=self._spec.account, closed=closed)
+        view = ContainerView(image=image.root, mounts=mounts, account=self._spec.account, closed=closed)
         return msgspec.structs.replace(
             box,
-            program=checked(box.program, view),
+            program=find_program(box.program, view),
             skeleton=skeleton,
             mounts=mounts,
             closed=image.root if closed else "",
@@ -263,7 +275,7 @@ def bind(text: str) -> Mount:
     return Mount(source=paths[0], destination=destination, writable=writable)
 
 
-def _fit(policy: ContainerPolicy, request: Request) -> list[Found]:
+def _fit(policy: ContainerPolicy, request: ContainerRequest) -> list[FoundRuntime]:
     """The runtimes that run such an image, the most preferred first."""
     return [
         found
@@ -272,14 +284,14 @@ def _fit(policy: ContainerPolicy, request: Request) -> list[Found]:
     ]
 
 
-def _unfit(policy: ContainerPolicy | None, request: Request, why: str) -> ContainerError:
+def _unfit(policy: ContainerPolicy | None, request: ContainerRequest, why: str) -> ContainerError:
     have = ", ".join(found.name for found in policy.runtimes) if policy is not None else ""
     return ContainerError(
         f"this machine cannot run the image {request.image}: {why}, and here is {have or 'none of them'}"
     )
 
 
-def completed(program: Program, config: ImageConfig, sandbox: str, *, under: bool = False) -> Program:
+def with_image_config(program: Program, config: ImageConfig, sandbox: str, *, under: bool = False) -> Program:
     """
     With what the image says about how it is run: its search path, its variables, its entry point, which gets the program as
     its argument if that runs `under` it.

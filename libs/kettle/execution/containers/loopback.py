@@ -16,7 +16,7 @@ from kettle.execution.containers.runtimes.namespaces import (
     USER,
     identity,
     join_namespace,
-    opened,
+    open_namespace,
 )
 from kettle.execution.processes.side_program import become_account
 
@@ -68,12 +68,12 @@ def loopback_listener(pid: int, account: Account | None, backlog: int) -> socket
 def _join(pid: int, account: Account | None) -> None:
     """See `entering`: a user namespace of its own is the account's."""
     with ExitStack() as closing:
-        network = opened(f"/proc/{pid}/ns/net", closing)
-        if identity(network) == identity(opened("/proc/self/ns/net", closing)):
+        network = open_namespace(f"/proc/{pid}/ns/net", closing)
+        if identity(network) == identity(open_namespace("/proc/self/ns/net", closing)):
             raise ProcessLookupError("the process has no network of its own")
         owner = fcntl.ioctl(network, GET_USERNS)
         closing.callback(os.close, owner)
-        if identity(owner) != identity(opened("/proc/self/ns/user", closing)):
+        if identity(owner) != identity(open_namespace("/proc/self/ns/user", closing)):
             become_account(account)
             join_namespace(owner, USER)
         join_namespace(network, NET)

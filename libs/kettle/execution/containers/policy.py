@@ -13,7 +13,7 @@ ENGINES: Final = frozenset({"docker", "podman"})
 """Runtimes that have a store of images of their own."""
 
 
-class Found(msgspec.Struct, frozen=True):
+class FoundRuntime(msgspec.Struct, frozen=True):
     """A container runtime that works on this machine: it has run a program."""
 
     name: str
@@ -30,7 +30,7 @@ class Found(msgspec.Struct, frozen=True):
 class ContainerPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """How containers run here."""
 
-    runtimes: list[Found]
+    runtimes: list[FoundRuntime]
     """The most preferred first."""
     images: str
     """Directory of unpacked images."""
@@ -50,7 +50,7 @@ class ContainerPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """The longest that an engine may take to get an image, in seconds."""
 
     @property
-    def engines(self) -> list[Found]:
+    def engines(self) -> list[FoundRuntime]:
         """The runtimes that have a store of images of their own."""
         return [found for found in self.runtimes if found.is_engine]
 
@@ -66,6 +66,6 @@ class ContainerError(Exception):
         self.subcode = subcode
 
 
-def broken(message: str) -> ContainerError:
+def machine_error(message: str) -> ContainerError:
     """The machine's fault: the job should run elsewhere."""
     return ContainerError(message, code=VacateCode.ContainerError)

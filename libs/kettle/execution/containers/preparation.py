@@ -20,8 +20,8 @@ from typing import Final, NoReturn
 
 import msgspec
 
-from kettle.execution.containers.policy import ContainerError, broken
-from kettle.execution.containers.runtimes.runtime import Box
+from kettle.execution.containers.policy import ContainerError, machine_error
+from kettle.execution.containers.runtimes.runtime import ContainerSpec
 from kettle.execution.system.linux import PAGE_KIB, children_of
 from kettle_wire.codes import HoldCode
 
@@ -29,12 +29,12 @@ MEMORY_BYTES: Final = 512 << 20
 """More than the widest window of the usual compressions."""
 CPU_S: Final = 3600
 
-Work = Callable[[], tuple[Box, int]]
+Work = Callable[[], tuple[ContainerSpec, int]]
 """Makes a box; with it a descriptor that keeps its image, or -1."""
 
 
 class _Answer(msgspec.Struct, frozen=True):
-    box: Box | None = None
+    box: ContainerSpec | None = None
     error: str = ""
     code: int = 0
     subcode: int = 0
@@ -52,7 +52,7 @@ class Builder:
         """The descriptor to be polled."""
         return self._line.fileno()
 
-    def result(self) -> tuple[Box, int]:
+    def result(self) -> tuple[ContainerSpec, int]:
         """
         What was made.  Blocks until the child has ended.
 
@@ -67,7 +67,7 @@ class Builder:
         try:
             answer = msgspec.msgpack.decode(said, type=_Answer)
         except msgspec.DecodeError as error:
-            raise broken("the process that prepared the container was killed") from error
+            raise machine_error("the process that prepared the container was killed") from error
         if answer.box is None:
             raise ContainerError(answer.error, code=answer.code, subcode=answer.subcode)
         return answer.box, fds[0] if fds else -1

@@ -17,10 +17,10 @@ import msgspec
 
 from kettle.execution.attempts.job_spec import Account
 from kettle.execution.containers.job_container import bind, runtime_of
-from kettle.execution.containers.policy import ENGINES, ContainerError, Found, Network
+from kettle.execution.containers.policy import ENGINES, ContainerError, FoundRuntime, Network
 from kettle.execution.containers.request import TARGET
-from kettle.execution.containers.root_directory import Mount, furnish
-from kettle.execution.containers.runtimes.runtime import AREA, Box, agreed
+from kettle.execution.containers.root_directory import Mount, make_mount_points
+from kettle.execution.containers.runtimes.runtime import AREA, ContainerSpec, no_check
 from kettle.execution.processes.launch import LaunchError, Program
 from kettle.execution.sandbox.directory import remove_tree
 from kettle.execution.system.linux import become_subreaper, descendants_of, signal_process
@@ -51,7 +51,7 @@ _TRUE: Final = "/bin/true"
 _PREFIX: Final = "probe-"
 
 
-class Order(msgspec.Struct, frozen=True, kw_only=True):
+class ProbeOrder(msgspec.Struct, frozen=True, kw_only=True):
     """What to try, and how jobs will run."""
 
     names: list[str]
@@ -66,7 +66,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds for each trial; an engine, of whose trial many programs are a part, has twice as many."""
 
 
-class Tried(msgspec.Struct, frozen=True):
+class ProbeResult(msgspec.Struct, frozen=True):
     """A runtime, and why it does not work; empty: it does."""
 
     name: str
@@ -80,7 +80,7 @@ class _LateError(Exception):
     pass
 
 
-def probe(order: Order) -> Iterator[Tried]:
+def probe(order: ProbeOrder) -> Iterator[ProbeResult]:
     """
     Try one after the other, for a process with one thread: it becomes the job's account for a moment, and the parent of
     what runs.
@@ -95,34 +95,36 @@ def probe(order: Order) -> Iterator[Tried]:
     for name in order.names:
         path = shutil.which(PROGRAMS[name], path=_PATH)
         if path is None:
-            yield Tried(name, why="not installed")
+            yield ProbeResult(name, why="not installed")
         elif name in _ROOTS_ONLY and os.geteuid() != 0:
-            yield Tried(name, path, "it takes a startd that is root to keep jobs in their control groups")
+            yield ProbeResult(
+                name, path, "it takes a startd that is root to keep jobs in their control groups"
+            )
         else:
-            yield _tried(Found(name, path, order.options.get(name, [])), order)
+            yield _tried(FoundRuntime(name, path, order.options.get(name, [])), order)
 
 
-def longest(order: Order) -> float:
+def longest(order: ProbeOrder) -> float:
     """Seconds that all trials may take together, with what is cleared away after each."""
     return sum((_patience(name, order) + _CLEARING_S) * len(_MANNERS.get(name, _ONE)) for name in order.names)
 
 
-def _patience(name: str, order: Order) -> float:
+def _patience(name: str, order: ProbeOrder) -> float:
     return order.patience * (2 if name in ENGINES else 1)
 
 
-def _tried(found: Found, order: Order) -> Tried:
+def _tried(found: FoundRuntime, order: ProbeOrder) -> ProbeResult:
     """In each manner, until one works; the first reason is that of the machine as it is."""
     whys = list[str]()
     for manner in _MANNERS.get(found.name, _ONE):
-        each = Found(found.name, found.path, [*found.options, *manner])
+        each = FoundRuntime(found.name, found.path, [*found.options, *manner])
         if not (why := _try(each, order, _patience(found.name, order))):
-            return Tried(found.name, found.path, options=each.options)
+            return ProbeResult(found.name, found.path, options=each.options)
         whys.append(why)
-    return Tried(found.name, found.path, whys[0])
+    return ProbeResult(found.name, found.path, whys[0])
 
 
-def _try(found: Found, order: Order, seconds: float) -> str:
+def _try(found: FoundRuntime, order: ProbeOrder, seconds: float) -> str:
     """Why it does not work."""
     area = tempfile.mkdtemp(prefix=_PREFIX, dir=order.place)
     runtime, image = runtime_of(found), ""
@@ -133,7 +135,7 @@ def _try(found: Found, order: Order, seconds: float) -> str:
             if found.is_engine:
                 image = _imported(found, area)
                 box = msgspec.structs.replace(box, image=image)
-            _, status = os.waitpid(runtime.start(box, None, agreed), 0)
+            _, status = os.waitpid(runtime.start(box, None, no_check), 0)
     except (ContainerError, LaunchError, OSError) as error:
         return str(error)
     except _LateError:
@@ -148,7 +150,7 @@ def _try(found: Found, order: Order, seconds: float) -> str:
     return "" if status == 0 else f"{_TRUE} in a container ended with status {status}"
 
 
-def _client(found: Found, area: str) -> "EngineClient":
+def _client(found: FoundRuntime, area: str) -> "EngineClient":
     from kettle.execution.containers.runtimes.engine_client import (
         EngineClient,  # only where there is an engine
     )
@@ -156,7 +158,7 @@ def _client(found: Found, area: str) -> "EngineClient":
     return EngineClient(found, area)
 
 
-def _imported(found: Found, area: str) -> str:
+def _imported(found: FoundRuntime, area: str) -> str:
     """An image of links and empty directories, in the engine's store."""
     from kettle.execution.containers.images.engine_store import import_directory
 
@@ -168,7 +170,7 @@ def trial_image(area: str) -> str:
     return f"localhost/kettle-trial-{os.path.basename(area).encode().hex()}"  # noqa: PTH119
 
 
-def _box(area: str, order: Order, *, root: bool) -> Box:
+def _box(area: str, order: ProbeOrder, *, root: bool) -> ContainerSpec:
     """
     The system's programs in the place of an image, and otherwise what jobs have; `root`: with a root directory.
     """
@@ -185,8 +187,8 @@ def _box(area: str, order: Order, *, root: bool) -> Box:
         path=_TRUE, arguments=[], environment={"PATH": "/bin"}, directory=TARGET,
         stdin=os.devnull, stdout=os.devnull, stderr=os.devnull, account=order.account,
     )  # fmt: skip
-    mounts = furnish(image, skeleton, wanted) if root else wanted
-    return Box(
+    mounts = make_mount_points(image, skeleton, wanted) if root else wanted
+    return ContainerSpec(
         program=program, area=place, skeleton=skeleton, mounts=mounts, network=order.network, closed=image
     )
 
@@ -222,6 +224,6 @@ def _system(name: str, image: str) -> Mount | None:
 
 
 if __name__ == "__main__":
-    for tried in probe(msgspec.json.decode(sys.stdin.buffer.read(), type=Order)):
+    for tried in probe(msgspec.json.decode(sys.stdin.buffer.read(), type=ProbeOrder)):
         sys.stdout.buffer.write(msgspec.json.encode(tried) + b"\n")
         sys.stdout.buffer.flush()

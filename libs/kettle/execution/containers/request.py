@@ -17,7 +17,7 @@ _RESERVED: Final = frozenset({"/", "/proc", "/dev", "/sys"})
 Form = Literal["docker", "sif", "files", "machine"]
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
+class ContainerRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The container that a job wants."""
 
     image: str
@@ -37,7 +37,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """The registry is asked for the image also when there is one of this name on the machine."""
 
 
-def container_request(job: JobAd, policy: ContainerPolicy | None, sandbox: str) -> Request | None:
+def container_request(job: JobAd, policy: ContainerPolicy | None, sandbox: str) -> ContainerRequest | None:
     """
     The container of a job; None: it wants none, and the machine does not insist.
 
@@ -49,12 +49,12 @@ def container_request(job: JobAd, policy: ContainerPolicy | None, sandbox: str) 
     if not image and not engine and not job.flag("WantContainer", default=False):
         if policy is None or not policy.always:
             return None
-        return Request(
+        return ContainerRequest(
             image="/", form="machine", local=True, directory=sandbox, network=_network(job, policy)
         )
     if not image:
         raise ContainerError("the job wants a container and names no image: write container_image = ...")
-    return Request(
+    return ContainerRequest(
         image=image.removeprefix("docker://"),
         form=_form(job, image),
         local=posixpath.isabs(image) and job.text("ContainerImageSource") in {None, "local"},

@@ -76,7 +76,9 @@ def resolve(root: str, path: str) -> str:
     return "/".join(done)
 
 
-def furnish(image: str, skeleton: str, wanted: Sequence[Mount], reader: Account | None = None) -> list[Mount]:
+def make_mount_points(
+    image: str, skeleton: str, wanted: Sequence[Mount], reader: Account | None = None
+) -> list[Mount]:
     """
     Make the skeleton of `image` for these mounts; all mounts, in their order, parents first.
 

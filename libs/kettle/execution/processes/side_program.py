@@ -21,11 +21,11 @@ from kettle.execution.system.cgroup import Cgroup
 _ERRNO: Final = struct.Struct("!i")
 
 
-class BirthError(Exception):
+class SpawnError(Exception):
     """The program could not be started; the message says why."""
 
 
-class Birth:
+class SpawnedProgram:
     """A child of ours that becomes a program; `told` is readable when it has become one, or has failed."""
 
     def __init__(self, pid: int, told: int, path: str) -> None:
@@ -46,7 +46,7 @@ class Birth:
             os.close(self.told)
             self.told = -1
         if said:
-            raise BirthError(f"{self._path} cannot be run there: {os.strerror(*_ERRNO.unpack(said))}")
+            raise SpawnError(f"{self._path} cannot be run there: {os.strerror(*_ERRNO.unpack(said))}")
 
     def abandon(self) -> None:
         """End the child, whatever keeps it; somebody has to wait for it."""
@@ -57,7 +57,7 @@ class Birth:
             os.kill(self.pid, signal.SIGKILL)
 
 
-def beside(cgroup: Cgroup | None, program: Program) -> Birth:
+def spawn_beside(cgroup: Cgroup | None, program: Program) -> SpawnedProgram:
     """
     Begin a program with streams or a terminal of its own, as its account. Raises OSError: there can be no child.
     """
@@ -65,10 +65,10 @@ def beside(cgroup: Cgroup | None, program: Program) -> Birth:
     def join() -> None:
         become_account(program.account)
 
-    return bear(program, cgroup, join)
+    return spawn(program, cgroup, join)
 
 
-def bear(program: Program, cgroup: Cgroup | None, join: Callable[[], None]) -> Birth:
+def spawn(program: Program, cgroup: Cgroup | None, join: Callable[[], None]) -> SpawnedProgram:
     """
     Begin a program whose child of ours first does `join`: become who it is to be, where it is to be. Raises OSError.
     """
@@ -82,7 +82,7 @@ def bear(program: Program, cgroup: Cgroup | None, join: Callable[[], None]) -> B
     if child == 0:
         _become(program, cgroup, join, tell)
     os.close(tell)
-    return Birth(child, told, program.path)
+    return SpawnedProgram(child, told, program.path)
 
 
 def become_account(account: Account | None) -> None:

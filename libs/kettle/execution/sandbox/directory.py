@@ -156,10 +156,10 @@ def remove_tree(path: str) -> None:
     except FileNotFoundError:
         return
     except OSError:
-        raze(path)
+        remove_any_tree(path)
 
 
-def raze(path: str, *, where: int | None = None) -> None:
+def remove_any_tree(path: str, *, where: int | None = None) -> None:
     """
     Remove a tree of any depth and any modes, by its path or by its name in an open directory; raises OSError.
 

@@ -29,7 +29,7 @@ def place_of(job: JobAd) -> str | None:
     return f"{int(job.number('ClusterId') or 0)}_{int(job.number('ProcId') or 0)}_manifest"
 
 
-def begin(sandbox: Sandbox, job: JobAd, environment: Mapping[str, str]) -> None:
+def write_before(sandbox: Sandbox, job: JobAd, environment: Mapping[str, str]) -> None:
     """
     What there is before the program runs; when it runs again after a checkpoint, nothing is added.  Raises OSError.
     """
@@ -44,7 +44,7 @@ def begin(sandbox: Sandbox, job: JobAd, environment: Mapping[str, str]) -> None:
         _write(f"{sandbox.path}/{place}/environment", "".join(variables))
 
 
-def end(sandbox: Sandbox, job: JobAd) -> Iterator[tuple[str, str]]:
+def write_after(sandbox: Sandbox, job: JobAd) -> Iterator[tuple[str, str]]:
     """
     What there is afterwards; (path, name) of each file of the record.  Called with the rights of the job.
     """

@@ -94,7 +94,7 @@ def collect(
                 else:
                     missing.append(_spelled(name))
                 continue
-            file = take(sandbox, path, name, room) if _speakable(name) else None
+            file = open_result(sandbox, path, name, room) if _speakable(name) else None
             if file is None:
                 missing.append(_spelled(name))
             else:
@@ -144,7 +144,7 @@ def _wanted(
     streams = () if erased else (STDOUT, STDERR)
     yield from ((path, name) for name in streams if os.path.lexists(path := f"{sandbox.path}/{name}"))
     if isinstance(code, int):
-        yield from manifest.end(sandbox, job)
+        yield from manifest.write_after(sandbox, job)
     if isinstance(code, int) and not job.wants_results(code):
         return
     checkpoint = code is Purpose.CHECKPOINT
@@ -201,7 +201,7 @@ def _tree(path: str, prefix: str) -> Iterator[tuple[str, str]]:
                 yield posixpath.join(path, inner), posixpath.normpath(posixpath.join(prefix, inner))
 
 
-def take(sandbox: Sandbox, path: str, name: str, room: int) -> OutputFile | None:
+def open_result(sandbox: Sandbox, path: str, name: str, room: int) -> OutputFile | None:
     """
     One result: its bytes if there is room, else a plain file of that name in the sandbox; None if there is no such file.
     """

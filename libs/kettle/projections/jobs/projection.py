@@ -12,7 +12,7 @@ import msgspec
 
 from kettle.eventsourcing.projection import Decoded, Tx
 from kettle.jobs.attempts import Run
-from kettle.jobs.history import Changes, Happened, Past, Submission, touched
+from kettle.jobs.history import Changes, Happened, JobHistory, Submission, touched
 from kettle.projections.jobs import rows
 from kettle.projections.stored_projection import Sweeper, microseconds
 from kettle.storage.queries import load
@@ -70,7 +70,7 @@ class Jobs:
         present = known.ads
         missing = jobs - present.keys()
         stored = await _jobs(tx, shard, missing) if clusters and missing else {}
-        past = Past(shard.partition(".")[2], clusters, stored, present, known.runs)
+        past = JobHistory(shard.partition(".")[2], clusters, stored, present, known.runs)
         if sum(len(frame.entries) for frame, _ in frames) > INLINE:
             statements, changes = await asyncio.to_thread(_folded, past, frames)
         else:
@@ -145,9 +145,9 @@ async def _end(tx: Tx, shard: str, changes: Changes) -> None:
         await tx.execute(_QUERIES["ended"], shard, *rows.columns(rows.attempts(changes)))
 
 
-def _folded(past: Past, frames: Sequence[Decoded]) -> tuple[list[rows.Statement], Changes]:
+def _folded(past: JobHistory, frames: Sequence[Decoded]) -> tuple[list[rows.Statement], Changes]:
     """Fold, and say in SQL what changed and which jobs have left."""
     for frame, decoded in frames:
         past.feed(frame, decoded)
-    changes = past.take()
+    changes = past.apply_event()
     return [*rows.of_jobs(changes), *rows.of_claims(frames)], changes

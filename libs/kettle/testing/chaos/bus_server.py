@@ -18,7 +18,7 @@ import msgspec
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
 
-from kettle.testing.chaos.invariants import Verdict, verdict
+from kettle.testing.chaos.invariants import InvariantResult, verdict
 
 T = TypeVar("T")
 
@@ -149,7 +149,7 @@ def _counted(streams: _Streams, connections: _Connections) -> BusHoldings:
     return BusHoldings(dict(subscriptions), dict(clients), dict(readers), kept)
 
 
-def nothing_leaked(before: BusHoldings, after: BusHoldings) -> Verdict:
+def nothing_leaked(before: BusHoldings, after: BusHoldings) -> InvariantResult:
     """
     Nobody has more connections, subscriptions or consumers than before, and none is kept that nobody reads.
     """

@@ -15,7 +15,7 @@ from kettle.pool.personal_settings import Value
 from kettle.testing.chaos import bus_server, history, invariants, leftovers
 from kettle.testing.chaos.bus_server import BusHoldings
 from kettle.testing.chaos.evidence import Evidence
-from kettle.testing.chaos.invariants import Verdict, verdict
+from kettle.testing.chaos.invariants import InvariantResult, verdict
 from kettle.testing.chaos.leftovers import Holdings
 from kettle.testing.chaos.liveness import Pulse
 from kettle.testing.chaos.nemesis import Nemesis, Outcome, targets
@@ -162,7 +162,7 @@ class _Run:
             self._watcher.phase("waiting for the last jobs")
             self._settled = await leftovers.settle(clients[0], self._pulse.probe, bound_s=plan.bound)
 
-    async def _judge(self, pool: ThrowawayPool) -> tuple[list[Verdict], history.Past]:
+    async def _judge(self, pool: ThrowawayPool) -> tuple[list[InvariantResult], history.RecordedHistory]:
         plan = self._plan
         self._watcher.phase("looking whether all is idle")
         late = [
@@ -193,7 +193,7 @@ class _Run:
         verdicts.append(verdict("the log is clean", past.events, [] if audit.clean else [audit.said]))
         return verdicts, past
 
-    async def _usage(self, pool: ThrowawayPool, past: history.Past) -> Verdict:
+    async def _usage(self, pool: ThrowawayPool, past: history.RecordedHistory) -> InvariantResult:
         """
         Ask accounting once it has seen everything: it says so in its answer about the last command of all.
         """
@@ -206,7 +206,7 @@ class _Run:
             return verdict(invariants.USAGE, past.attempts, [f"accounting does not say: {error}"])
         return invariants.usage_is_attempts(past, usage)
 
-    def _report(self, verdicts: list[Verdict], past: history.Past) -> Report:
+    def _report(self, verdicts: list[InvariantResult], past: history.RecordedHistory) -> Report:
         ledger = self._workload.ledger
         lives = list(past.jobs.values())
         made = [each for each in self._outcomes if not each.skipped]
@@ -274,7 +274,7 @@ async def _on_bus(pool: ThrowawayPool) -> BusHoldings | None:
     return await bus_server.holdings(pool.home, pool.state.nats_url, server.pid) if server else None
 
 
-async def _nothing_leaked(pool: ThrowawayPool, before: BusHoldings) -> Verdict:
+async def _nothing_leaked(pool: ThrowawayPool, before: BusHoldings) -> InvariantResult:
     """Look until it is so, or for some seconds: connections of those who have gone end a moment later."""
     loop = asyncio.get_running_loop()
     until = loop.time() + _LEAK_S

@@ -49,7 +49,7 @@ class Life(msgspec.Struct):
         return any(isinstance(event, JobCompleted | JobRemoved) for event in self.events)
 
 
-class Past(msgspec.Struct):
+class RecordedHistory(msgspec.Struct):
     """What is recorded of all jobs of a pool."""
 
     clusters: dict[int, str] = {}
@@ -90,11 +90,11 @@ class Past(msgspec.Struct):
             self.jobs[JobId.parse(name)].events.append(event)
 
 
-async def read(dsn: str, copy: Path) -> Past:
+async def read(dsn: str, copy: Path) -> RecordedHistory:
     """
     Everything that all schedds of a database have recorded; written to the file `copy` too, a line for each event.
     """
-    past = Past()
+    past = RecordedHistory()
     with copy.open("wb") as file:
         async for shard, frame in _frames(dsn):
             for entry in frame.entries:

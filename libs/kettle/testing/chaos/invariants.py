@@ -9,9 +9,9 @@ from typing import Final
 import msgspec
 
 from kettle.testing.chaos.evidence import Evidence
-from kettle.testing.chaos.history import Life, Past, flaws
+from kettle.testing.chaos.history import Life, RecordedHistory, flaws
 from kettle.testing.chaos.liveness import PROBE
-from kettle.testing.chaos.workload import Command, Ledger
+from kettle.testing.chaos.workload import Command, PromiseRecord
 from kettle_wire.commands.accounting import OwnerUsage
 from kettle_wire.commands.schedd import Action
 from kettle_wire.events import Event, JobAssigned, JobCompleted, JobHeld, JobReleased, JobRemoved
@@ -23,7 +23,7 @@ _SHOWN: Final = 20
 USAGE: Final = "usage is the sum of the attempts"
 
 
-class Verdict(msgspec.Struct, kw_only=True):
+class InvariantResult(msgspec.Struct, kw_only=True):
     """One law, how much it was held against, and what breaks it."""
 
     law: str
@@ -38,13 +38,15 @@ class Verdict(msgspec.Struct, kw_only=True):
         return not self.problems
 
 
-def verdict(law: str, examined: int, problems: Iterable[str]) -> Verdict:
+def verdict(law: str, examined: int, problems: Iterable[str]) -> InvariantResult:
     """The first problems, and how many there are."""
     found = list(problems)
-    return Verdict(law=law, examined=examined, problems=found[:_SHOWN], hidden=max(0, len(found) - _SHOWN))
+    return InvariantResult(
+        law=law, examined=examined, problems=found[:_SHOWN], hidden=max(0, len(found) - _SHOWN)
+    )
 
 
-def on_record(ledger: Ledger, past: Past, evidence: Evidence) -> list[Verdict]:
+def on_record(ledger: PromiseRecord, past: RecordedHistory, evidence: Evidence) -> list[InvariantResult]:
     """The laws about what is recorded, promised and testified."""
     return [
         nothing_lost(ledger, past),
@@ -57,7 +59,7 @@ def on_record(ledger: Ledger, past: Past, evidence: Evidence) -> list[Verdict]:
     ]
 
 
-def nothing_lost(ledger: Ledger, past: Past) -> Verdict:
+def nothing_lost(ledger: PromiseRecord, past: RecordedHistory) -> InvariantResult:
     """Every cluster whose id was returned is recorded, with all of its jobs."""
     told = [each for each in ledger.submissions if each.cluster]
     problems = [
@@ -75,7 +77,7 @@ def nothing_lost(ledger: Ledger, past: Past) -> Verdict:
     return verdict("what was acknowledged is recorded", len(told), problems)
 
 
-def nothing_submitted_twice(ledger: Ledger, past: Past) -> Verdict:
+def nothing_submitted_twice(ledger: PromiseRecord, past: RecordedHistory) -> InvariantResult:
     """A submission is recorded once however often it was repeated, and at most once if nobody answered."""
     times = Counter(past.clusters.values())
     problems = [f"batch {batch} is recorded {number} times" for batch, number in times.items() if number > 1]
@@ -84,7 +86,7 @@ def nothing_submitted_twice(ledger: Ledger, past: Past) -> Verdict:
     return verdict("no submission is recorded twice", len(times), problems)
 
 
-def answers_hold(ledger: Ledger, past: Past) -> Verdict:
+def answers_hold(ledger: PromiseRecord, past: RecordedHistory) -> InvariantResult:
     """What a command was answered has left its event, and no command has left more than one."""
     problems: list[str] = []
     examined = 0
@@ -117,7 +119,7 @@ def _unanswered(command: Command) -> Iterable[str]:
         yield f"{command.action} of {len(command.jobs)} jobs was answered for {len(command.outcomes)}"
 
 
-def histories(past: Past) -> Verdict:
+def histories(past: RecordedHistory) -> InvariantResult:
     """Attempts follow each other, and nothing follows the end."""
     problems = [
         f"{job} ({life.name}): {'; '.join(wrong)}"
@@ -127,13 +129,13 @@ def histories(past: Past) -> Verdict:
     return verdict("every recorded life is well formed", len(past.jobs), problems)
 
 
-def everything_ended(past: Past) -> Verdict:
+def everything_ended(past: RecordedHistory) -> InvariantResult:
     """Each job has completed or was removed."""
     problems = [f"{job} ({life.name}) has not ended" for job, life in past.jobs.items() if not life.ended]
     return verdict("every job has ended", len(past.jobs), problems)
 
 
-def nothing_run_twice(past: Past, evidence: Evidence) -> Verdict:
+def nothing_run_twice(past: RecordedHistory, evidence: Evidence) -> InvariantResult:
     """
     No witness met itself; none ran more often than the record says, or not at all although it completed.
     """
@@ -148,7 +150,7 @@ def nothing_run_twice(past: Past, evidence: Evidence) -> Verdict:
     return verdict("no job runs twice at once, or more often than recorded", sum(runs.values()), problems)
 
 
-def outputs(past: Past, evidence: Evidence) -> Verdict:
+def outputs(past: RecordedHistory, evidence: Evidence) -> InvariantResult:
     """Who completed did so with status 0, came to its end, and has the right output."""
     ends = evidence.ends()
     problems: list[str] = []
@@ -166,7 +168,7 @@ def outputs(past: Past, evidence: Evidence) -> Verdict:
     return verdict("every completed job has the right output", examined, problems)
 
 
-def usage_is_attempts(past: Past, usage: list[OwnerUsage]) -> Verdict:
+def usage_is_attempts(past: RecordedHistory, usage: list[OwnerUsage]) -> InvariantResult:
     """What accounting says is the sum of what is recorded."""
     completed = sum(life.count(JobCompleted) for life in past.jobs.values())
     said = (

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from kettle.client import Client, ClientError
-from kettle.testing.chaos.invariants import Verdict, verdict
+from kettle.testing.chaos.invariants import InvariantResult, verdict
 from kettle.testing.chaos.process_signals import memory_kib, open_files
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.ads.types import Ad
@@ -59,7 +59,7 @@ async def _queue(client: Client) -> list[Ad]:
     return await client.jobs(projection=("ClusterId", "ProcId", "JobStatus", "HoldReason", "HoldReasonCode"))
 
 
-async def idle(pool: ThrowawayPool, *, bound_s: float) -> Verdict:
+async def idle(pool: ThrowawayPool, *, bound_s: float) -> InvariantResult:
     """Every slot is free, no job's process or directory is left, every service serves."""
     found = ["nobody has looked"]
     try:
@@ -98,7 +98,7 @@ def _strangers(pool: ThrowawayPool) -> list[str]:
     return [f"process {line}" for line in others if line not in waiting[:1]]
 
 
-def nothing_grew(before: Mapping[str, Holdings], after: Mapping[str, Holdings]) -> Verdict:
+def nothing_grew(before: Mapping[str, Holdings], after: Mapping[str, Holdings]) -> InvariantResult:
     """No service has many more files open than it had."""
     problems = [
         f"{name} had {before[name].files} files open and has {now.files}"

@@ -14,7 +14,7 @@ from kettle.pool import PoolError
 from kettle.testing.chaos import disk
 from kettle.testing.chaos.liveness import Pulse
 from kettle.testing.chaos.process_signals import Handle, starters, with_children
-from kettle.testing.chaos.proxy import BLACKHOLE, CLEAR, CUT, DEAF, MUTE, Line
+from kettle.testing.chaos.proxy import BLACKHOLE, CLEAR, CUT, DEAF, MUTE, LineState
 from kettle.testing.chaos.schedule import ALONE, PARTITIONS, Fault, Kind
 from kettle.testing.chaos.wiring import NATS, POSTGRES, SERVERS, Wiring
 from kettle.testing.throwaway_pool import ThrowawayPool
@@ -32,7 +32,7 @@ _SIGNALS: Final[Mapping[Kind, signal.Signals]] = {
     "immediate": signal.SIGQUIT,
     "fast": signal.SIGINT,
 }
-_LINES: Final[Mapping[Kind, Line]] = {"cut": CUT, "blackhole": BLACKHOLE, "mute": MUTE, "deaf": DEAF}
+_LINES: Final[Mapping[Kind, LineState]] = {"cut": CUT, "blackhole": BLACKHOLE, "mute": MUTE, "deaf": DEAF}
 
 
 class Outcome(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -154,7 +154,7 @@ class Nemesis:
 
     async def _partition(self, fault: Fault, outcome: Outcome) -> None:
         proxy = self._wiring.lines[fault.target]
-        line = _LINES.get(fault.kind) or Line(delay=fault.delay, rate=fault.rate)
+        line = _LINES.get(fault.kind) or LineState(delay=fault.delay, rate=fault.rate)
         outcome.done = f"{proxy.connections} connections"
         await proxy.set(line)
         try:

@@ -22,7 +22,7 @@ Address = tuple[str, int] | Path
 """Host and port, or the path of a socket."""
 
 
-class Line(msgspec.Struct, frozen=True, kw_only=True):
+class LineState(msgspec.Struct, frozen=True, kw_only=True):
     """What a line lets pass."""
 
     refuse: bool = False
@@ -35,11 +35,11 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes a second in each direction of each connection; 0: as many as there are."""
 
 
-CLEAR: Final = Line()
-CUT: Final = Line(refuse=True)
-BLACKHOLE: Final = Line(to_server=False, to_client=False)
-MUTE: Final = Line(to_server=False)
-DEAF: Final = Line(to_client=False)
+CLEAR: Final = LineState()
+CUT: Final = LineState(refuse=True)
+BLACKHOLE: Final = LineState(to_server=False, to_client=False)
+MUTE: Final = LineState(to_server=False)
+DEAF: Final = LineState(to_client=False)
 
 
 class Proxy:
@@ -70,7 +70,7 @@ class Proxy:
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
         return int(self._server.sockets[0].getsockname()[1])
 
-    async def set(self, line: Line) -> None:
+    async def set(self, line: LineState) -> None:
         """Change what passes, from now on and for the connections that there are."""
         async with self._changed:
             self.line = line

@@ -10,7 +10,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from kettle.testing.chaos.invariants import Verdict
+from kettle.testing.chaos.invariants import InvariantResult
 from kettle.testing.chaos.nemesis import Outcome
 
 
@@ -40,7 +40,7 @@ class Report(msgspec.Struct, kw_only=True):
     """Holds that nobody asked for, by code."""
     recovered_within: float
     """Seconds: the longest that the pool took to work again after a fault."""
-    verdicts: list[Verdict]
+    verdicts: list[InvariantResult]
     outcomes: list[Outcome]
     unavailable: dict[str, str]
     """Kinds of faults that could not be made here, and why."""

@@ -40,7 +40,7 @@ class Command(msgspec.Struct, kw_only=True):
     refused: str = ""
 
 
-class Ledger(msgspec.Struct):
+class PromiseRecord(msgspec.Struct):
     """Everything that was asked of the pool."""
 
     submissions: list[Submission] = []
@@ -75,7 +75,7 @@ class Workload:
         """
         `depth`: so many jobs are kept in the queue; `jobs`: the most that are submitted, 0 for no limit.
         """
-        self.ledger = Ledger()
+        self.ledger = PromiseRecord()
         self._pulse = pulse
         self._evidence = evidence
         self._seed = seed

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kettle_services.cli.output.screen import Screen
 
 
-class Clause(msgspec.Struct, frozen=True, kw_only=True):
+class ClauseResult(msgspec.Struct, frozen=True, kw_only=True):
     """What has to be true for a side to agree."""
 
     attribute: str
@@ -43,7 +43,7 @@ class Clause(msgspec.Struct, frozen=True, kw_only=True):
     """What the names in it stand for, where it is false."""
 
 
-class Half(msgspec.Struct, frozen=True, kw_only=True):
+class SideResult(msgspec.Struct, frozen=True, kw_only=True):
     """What one of the two ads says about the other."""
 
     ad: str
@@ -52,15 +52,15 @@ class Half(msgspec.Struct, frozen=True, kw_only=True):
     """Their value; null where the ad has none."""
     agrees: bool
     rank: str | None
-    clauses: list[Clause]
+    clauses: list[ClauseResult]
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+class MatchResult(msgspec.Struct, frozen=True, kw_only=True):
     """What `kettle classad match` says."""
 
     match: bool
-    left: Half
-    right: Half
+    left: SideResult
+    right: SideResult
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     left = Side(ad_of_file(arguments.left), arguments.left)
     right = Side(ad_of_file(arguments.right), arguments.right)
     world = context()
-    verdict = Verdict(
+    verdict = MatchResult(
         match=matches(left.ad, right.ad, world),
         left=_half(left, right, world),
         right=_half(right, left, world),
@@ -82,9 +82,9 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     return 0 if verdict.match else 1
 
 
-def _half(my: Side, target: Side, world: Context) -> Half:
+def _half(my: Side, target: Side, world: Context) -> SideResult:
     value = _attribute("Requirements", my.ad, target.ad, world)
-    return Half(
+    return SideResult(
         ad=my.name,
         requirements=_text(value) if "Requirements" in my.ad else None,
         agrees=value is not None and is_true(value),
@@ -93,19 +93,19 @@ def _half(my: Side, target: Side, world: Context) -> Half:
     )
 
 
-def _clauses(my: Side, target: Side, world: Context) -> list[Clause]:
+def _clauses(my: Side, target: Side, world: Context) -> list[ClauseResult]:
     found = clauses("Requirements", my.ad["Requirements"], my.ad)
     return [_clause(attribute, node, my, target, world) for attribute, node in found]
 
 
-def _clause(attribute: str, node: Node, my: Side, target: Side, world: Context) -> Clause:
+def _clause(attribute: str, node: Node, my: Side, target: Side, world: Context) -> ClauseResult:
     try:
         value: Value | None = evaluate(node, my.ad, target.ad, world)
     except EvaluationFailed:
         value = None
     holds = value is not None and is_true(value)
     unknown = isinstance(value, Exceptional)
-    return Clause(
+    return ClauseResult(
         attribute=attribute,
         text=unparse(node).strip(),
         value=_text(value),
@@ -126,7 +126,7 @@ def _text(value: Value | None) -> str:
     return "given up" if value is None else unparse(value)
 
 
-def _show(verdict: Verdict, screen: Screen) -> None:
+def _show(verdict: MatchResult, screen: Screen) -> None:
     screen.say(screen.paint("match", "good") if verdict.match else screen.paint("no match", "bad"))
     for half in (verdict.left, verdict.right):
         screen.say()
@@ -142,7 +142,7 @@ def _show(verdict: Verdict, screen: Screen) -> None:
             screen.say(screen.paint(f"  {sentence}", "dim"))
 
 
-def _room(half: Half, screen: Screen) -> int:
+def _room(half: SideResult, screen: Screen) -> int:
     """The columns of the terminal that are left for clauses; 0 where there is no bound."""
     before = [
         max(map(len, column)) for column in zip(*((c.value, c.attribute) for c in half.clauses), strict=True)
@@ -150,7 +150,7 @@ def _room(half: Half, screen: Screen) -> int:
     return screen.width and max(1, screen.width - sum(before) - 2 * len(before))
 
 
-def _summary(half: Half) -> str:
+def _summary(half: SideResult) -> str:
     rank = "no Rank, which counts as 0" if half.rank is None else f"Rank is {half.rank}"
     if half.requirements is None:
         return (

@@ -11,7 +11,7 @@ import msgspec
 
 from kettle.client import Client, ClientError, CommandRefusedError, JobEvent, Published, Wanted, job_id
 from kettle_services.cli.errors import UsageError
-from kettle_services.cli.explanations.timeline import Line, lines
+from kettle_services.cli.explanations.timeline import TimelineEntry, lines
 from kettle_services.cli.options import json_option, pool_options, with_pool
 from kettle_services.cli.output.quantities import counted, day, duration, moment
 from kettle_services.cli.output.screen import Screen
@@ -198,7 +198,7 @@ class Broadcast:
         screen.flush()
 
 
-def _row(line: Line, screen: Screen) -> str:
+def _row(line: TimelineEntry, screen: Screen) -> str:
     after = f"+{duration(line.after)}" if line.after else ""
     return (
         f"{moment(line.at)}  {screen.paint(f'{after:>11}', 'dim')}  "

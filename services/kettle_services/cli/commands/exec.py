@@ -4,7 +4,7 @@ import argparse
 from typing import Final
 
 from kettle.client import Client, job_id
-from kettle.client.jobs.side_program import beside
+from kettle.client.jobs.side_program import run_beside
 from kettle_services.cli.errors import UsageError
 from kettle_services.cli.options import pool_options, with_pool
 from kettle_services.cli.output.screen import Screen
@@ -42,6 +42,8 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
 
     async def work(pool: Client) -> int:
         visit = await pool.visit(job_id(arguments.job))
-        return await beside(visit, command, screen.pass_on, tty=arguments.tty, listens=not arguments.no_input)
+        return await run_beside(
+            visit, command, screen.pass_on, tty=arguments.tty, listens=not arguments.no_input
+        )
 
     return with_pool(arguments, work)

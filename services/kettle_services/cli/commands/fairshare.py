@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     return 0
 
 
-def _past(arguments: argparse.Namespace, everybody: FairShare, screen: Screen) -> fair_share.Past:
+def _past(arguments: argparse.Namespace, everybody: FairShare, screen: Screen) -> fair_share.StandingHistory:
     from kettle.eventsourcing.log import LogError
     from kettle_services.cli.output.progress_bars import bars
     from kettle_services.cli.reports.submitter_samples import sampled
@@ -87,7 +87,7 @@ def _past(arguments: argparse.Namespace, everybody: FairShare, screen: Screen) -
     moments = [since + (now - since) * step / (_POINTS - 1) for step in range(_POINTS)]
     home: Path = arguments.home or home_directory()
 
-    async def look() -> fair_share.Past:
+    async def look() -> fair_share.StandingHistory:
         with bars(screen, "frames") as bar:
             samples = await sampled(home, moments, patience=arguments.patience, bar=bar)
         return fair_share.past_of(samples, everybody, arguments.names)

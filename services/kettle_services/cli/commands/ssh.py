@@ -5,7 +5,7 @@ import sys
 from typing import Final
 
 from kettle.client import Client, job_id
-from kettle.client.jobs.side_program import SHELL, beside
+from kettle.client.jobs.side_program import SHELL, run_beside
 from kettle_services.cli.options import pool_options, with_pool
 from kettle_services.cli.output.screen import Screen
 
@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
         visit = await pool.visit(job_id(arguments.job))
         if tty and not words:
             screen.note(f"Beside job {visit.job} on {visit.slot}.")
-        return await beside(
+        return await run_beside(
             visit, ["sh", "-c", script], screen.pass_on, tty=tty, listens=not arguments.no_input
         )
 

@@ -4,7 +4,7 @@ import argparse
 from typing import Final
 
 from kettle.client import Client, CommandRefusedError, job_id
-from kettle.client.jobs.access import STDERR, STDOUT, Visit
+from kettle.client.jobs.access import STDERR, STDOUT, AttemptAccess
 from kettle_services.cli.errors import UsageError
 from kettle_services.cli.options import at_least, json_option, pool_options, with_pool
 from kettle_services.cli.output.screen import Screen
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     return with_pool(arguments, work)
 
 
-async def _follow(visit: Visit, name: str, most: int, screen: Screen) -> None:
+async def _follow(visit: AttemptAccess, name: str, most: int, screen: Screen) -> None:
     end = await visit.peek(name, offset=-most, length=0)
     offset = end.offset if most else end.size
     async for piece in visit.follow(name, offset=offset):
@@ -70,7 +70,7 @@ async def _follow(visit: Visit, name: str, most: int, screen: Screen) -> None:
     screen.note(f"This run of job {visit.job} is over; what has become of it: kettle events {visit.job}")
 
 
-async def _show(visit: Visit, names: list[str], most: int, screen: Screen) -> int:
+async def _show(visit: AttemptAccess, names: list[str], most: int, screen: Screen) -> int:
     failed = 0
     for name in names:
         try:

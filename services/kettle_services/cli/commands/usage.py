@@ -13,7 +13,7 @@ from kettle_services.cli.output import exports, plots
 from kettle_services.cli.output.screen import Cell, Screen
 from kettle_services.cli.reports import usage
 from kettle_services.cli.reports.periods import PERIODS, midnight, slices
-from kettle_services.cli.reports.usage import AXES, Ledger
+from kettle_services.cli.reports.usage import AXES, UsageTable
 from kettle_services.cli.times import FORMS, TimeParser, moment_argument, rfc3339
 from kettle_wire.commands.accounting import ReportUsage
 
@@ -105,7 +105,7 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     return 0
 
 
-def _found(arguments: argparse.Namespace) -> Ledger:
+def _found(arguments: argparse.Namespace) -> UsageTable:
     now = datetime.now(UTC)
     since: int = midnight(now, -_DAYS) if arguments.since is None else arguments.since
     until: int = midnight(now, 1) if arguments.until is None else arguments.until
@@ -157,7 +157,7 @@ def _format(arguments: argparse.Namespace, screen: Screen) -> str:
     return form
 
 
-def _written(found: Ledger, form: str) -> bytes:
+def _written(found: UsageTable, form: str) -> bytes:
     rows = [row.exported(found.by) for row in found.rows]
     match form:
         case "csv":
@@ -178,7 +178,7 @@ def _written(found: Ledger, form: str) -> bytes:
             return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
 
 
-def show(found: Ledger, screen: Screen) -> None:
+def show(found: UsageTable, screen: Screen) -> None:
     """A table, with totals and, on a terminal, a bar for the core hours of each row."""
     most = max((row.slot_time for row in found.rows), default=0)
     titles = [*(axis.upper() for axis in found.by), "JOBS", "ATTEMPTS", *_HOURS]

@@ -95,7 +95,7 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     drawing: Path | None = arguments.svg
     if drawing is not None and drawing.suffix.lower() != ".svg":
         raise UsageError(f"{drawing}: it is written as SVG; name it {drawing.with_suffix('.svg').name}")
-    asked = what_if_replay.Asked(
+    asked = what_if_replay.WhatIfQuestion(
         home=arguments.home or home_directory(),
         since=arguments.since,
         until=until,

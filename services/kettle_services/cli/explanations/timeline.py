@@ -72,7 +72,7 @@ _Told = (
 _Pools = ClaimGranted | ClaimEnded | CycleNegotiated | MachineJoined | MachineLeft | PrincipalEvent
 
 
-class Line(msgspec.Struct, frozen=True):
+class TimelineEntry(msgspec.Struct, frozen=True):
     """
     One event: when, seconds after the one before, its short name, its sentence, and its meaning for colours.
     """
@@ -84,7 +84,7 @@ class Line(msgspec.Struct, frozen=True):
     style: str
 
 
-def lines(events: Iterable[JobEvent]) -> Iterator[Line]:
+def lines(events: Iterable[JobEvent]) -> Iterator[TimelineEntry]:
     """The events of one job, in order."""
     before: float | None = None
     started: float | None = None
@@ -92,7 +92,7 @@ def lines(events: Iterable[JobEvent]) -> Iterator[Line]:
         told = event.event
         name = _name(told)
         sentence, style = _sentence(told, since_start=None if started is None else event.at - started)
-        yield Line(event.at, 0.0 if before is None else event.at - before, name, sentence, style)
+        yield TimelineEntry(event.at, 0.0 if before is None else event.at - before, name, sentence, style)
         before = event.at
         started = event.at if isinstance(told, JobStarted) else started
 

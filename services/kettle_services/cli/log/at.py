@@ -12,7 +12,7 @@ import msgspec
 from kettle.client import home_directory
 from kettle.eventsourcing.log import LogError
 from kettle_services.cli.errors import CommandError
-from kettle_services.cli.log.databases import Place, places
+from kettle_services.cli.log.databases import ShardLocation, places
 from kettle_services.cli.log.folds import (
     ClaimThen,
     CyclesThen,
@@ -86,7 +86,9 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     return 0
 
 
-async def moment_of(found: Sequence[Place], at: int, *, owners: Sequence[str] = (), bar: Bar) -> Moment:
+async def moment_of(
+    found: Sequence[ShardLocation], at: int, *, owners: Sequence[str] = (), bar: Bar
+) -> Moment:
     """
     The pool at `at`, microseconds since the epoch, from the log alone; `owners`: only what is theirs.
 
@@ -103,7 +105,7 @@ async def moment_of(found: Sequence[Place], at: int, *, owners: Sequence[str] = 
     return _moment(at, shards, then, owners)
 
 
-async def fold(place: Place, until: int, bar: Bar) -> Then | None:
+async def fold(place: ShardLocation, until: int, bar: Bar) -> Then | None:
     """The fold of a shard's events up to a frame; None for a shard that has none."""
     folded = fold_of(place.shard)
     if folded is None:
@@ -119,7 +121,7 @@ async def fold(place: Place, until: int, bar: Bar) -> Then | None:
     return folded
 
 
-async def _shard(place: Place, frame: int) -> ShardThen:
+async def _shard(place: ShardLocation, frame: int) -> ShardThen:
     last = place.tenure.frame
     return ShardThen(
         shard=place.shard,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from kettle.audit import AuditReport, Told, Wanted, check
+from kettle.audit import AuditReport, AuditScope, Told, check
 from kettle_services.cli.log.databases import archive_directory, databases
 from kettle_services.cli.log.folds import WORKING_SETS
 from kettle_services.cli.log.live_events import audit_bus
@@ -23,7 +23,7 @@ async def audit(
     Audit the log of the pool in `home`, see `Wanted`; raises AuditError if it cannot be read, CommandError if it is not said where.
     """
     found = databases(home)
-    wanted = Wanted(
+    wanted = AuditScope(
         full=full,
         shards=frozenset(shards),
         folds=WORKING_SETS,

@@ -25,7 +25,7 @@ FURTHER: Final = "KETTLE_ACCOUNTING_DATABASES"
 ARCHIVE: Final = "KETTLE_ARCHIVE_DIRECTORY"
 
 
-class Place(msgspec.Struct, frozen=True):
+class ShardLocation(msgspec.Struct, frozen=True):
     """One shard, where it stands, and the log that holds it."""
 
     log: PgLog
@@ -42,10 +42,10 @@ class Places(msgspec.Struct, frozen=True):
 
     logs: Sequence[PgLog]
     """The first one's database has the tables of projections."""
-    every: Sequence[Place]
+    every: Sequence[ShardLocation]
     """By name."""
 
-    def named(self, shards: Sequence[str]) -> list[Place]:
+    def named(self, shards: Sequence[str]) -> list[ShardLocation]:
         """
         Those with these names; all of them if there are none.
 
@@ -125,13 +125,13 @@ async def places(home: Path, *, patience: float) -> AsyncGenerator[Places]:
     """
     async with AsyncExitStack() as stack:
         logs: list[PgLog] = []
-        found: list[Place] = []
+        found: list[ShardLocation] = []
         try:
             for address in databases(home):
                 database = await stack.enter_async_context(Database.connect(address, patience=patience))
                 log = PgLog(database, archives=FileArchives(archive_directory(home)))
                 logs.append(log)
-                found += [Place(log, tenure) for tenure in await log.shards()]
+                found += [ShardLocation(log, tenure) for tenure in await log.shards()]
         except (*ERRORS, LogUnavailableError) as error:
             raise CommandError(f"the log cannot be read: {error}") from error
         yield Places(logs, sorted(found, key=lambda place: place.shard))

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from kettle_services.cli.log.databases import Place
-from kettle_services.cli.log.event_pages import Row
+from kettle_services.cli.log.databases import ShardLocation
+from kettle_services.cli.log.event_pages import EventRow
 from kettle_wire.events import ClaimGranted, ClusterSubmitted, Event, UnknownEventError, decode
 from kettle_wire.frames import Entry
 
@@ -15,12 +15,12 @@ class Owners:
     Who owns a cluster or a claim stands in the first event of its stream, which is looked up where it was not met.
     """
 
-    def __init__(self, place: Place, names: Sequence[str]) -> None:
+    def __init__(self, place: ShardLocation, names: Sequence[str]) -> None:
         self._place = place
         self._names = frozenset(names)
         self._wanted: dict[str, bool] = {}
 
-    async def takes(self, row: Row) -> bool:
+    async def takes(self, row: EventRow) -> bool:
         """Whether an event is of one of them; what cannot be read is everybody's."""
         kind, _, name = row.entry.stream.partition("/")
         match kind:

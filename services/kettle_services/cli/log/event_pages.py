@@ -12,7 +12,7 @@ from typing import Final
 import asyncpg
 import msgspec
 
-from kettle_services.cli.log.databases import Place
+from kettle_services.cli.log.databases import ShardLocation
 from kettle_wire.event_expansion import each, stands_for_many, stream_of_many
 from kettle_wire.events import UnknownEventError
 from kettle_wire.frames import Entry
@@ -41,7 +41,7 @@ SELECT coalesce(max(a.last_frame), 0) FROM log.archive a JOIN log.shard s ON s.i
 """
 
 
-class Row(msgspec.Struct, frozen=True):
+class EventRow(msgspec.Struct, frozen=True):
     """One event, with where it stands."""
 
     shard: str
@@ -53,7 +53,7 @@ class Row(msgspec.Struct, frozen=True):
     entry: Entry
 
 
-class Narrow(msgspec.Struct, frozen=True):
+class EventFilter(msgspec.Struct, frozen=True):
     """
     Which events of a shard: those after a frame and up to one, of some types and streams; empty: of any.
     """
@@ -81,7 +81,7 @@ def pattern_of(text: str) -> str:
     return text if "/" in verb or verb.endswith("*") else f"{text}/*"
 
 
-async def read(place: Place, narrow: Narrow) -> AsyncGenerator[Row, None]:
+async def read(place: ShardLocation, narrow: EventFilter) -> AsyncGenerator[EventRow, None]:
     """
     The events, in order.
 
@@ -104,7 +104,7 @@ async def read(place: Place, narrow: Narrow) -> AsyncGenerator[Row, None]:
         at = (rows[-1].frame, rows[-1].position)
 
 
-async def _page(place: Place, at: tuple[int, int], narrow: Narrow) -> list[Row]:
+async def _page(place: ShardLocation, at: tuple[int, int], narrow: EventFilter) -> list[EventRow]:
     likes = [_like(pattern) for pattern in (*narrow.types, _OF_MANY)] if narrow.types else ["%"]
     streams = narrow.streams | {other for one in narrow.streams if (other := stream_of_many(one)) is not None}
     arguments = (place.shard, *at, narrow.until, likes, PAGE_ROWS)
@@ -115,24 +115,24 @@ async def _page(place: Place, at: tuple[int, int], narrow: Narrow) -> list[Row]:
     return [_row(place.shard, row) for row in found]
 
 
-async def _archived(place: Place) -> int:
+async def _archived(place: ShardLocation) -> int:
     return int(await place.log.database.run(lambda c: c.fetchval(_ARCHIVED, place.shard)))
 
 
 async def _from_log(
-    place: Place, at: tuple[int, int], until: int, narrow: Narrow
-) -> AsyncGenerator[Row, None]:
+    place: ShardLocation, at: tuple[int, int], until: int, narrow: EventFilter
+) -> AsyncGenerator[EventRow, None]:
     after = at[0] if at[1] == _BEYOND else at[0] - 1
     async for frame in place.log.read(place.shard, after=after, until=until):
         for position, entry in enumerate(frame.entries, frame.position):
             if (frame.number, position) > at:
                 for row in _singles(
-                    Row(place.shard, frame.number, position, frame.epoch, frame.at, entry), narrow
+                    EventRow(place.shard, frame.number, position, frame.epoch, frame.at, entry), narrow
                 ):
                     yield row
 
 
-def _singles(row: Row, narrow: Narrow) -> list[Row]:
+def _singles(row: EventRow, narrow: EventFilter) -> list[EventRow]:
     """
     Those of the events that a row stands for that are wanted; one that cannot be read is shown as it is.
     """
@@ -151,7 +151,7 @@ def _like(pattern: str) -> str:
     return escaped.replace("*", "%").replace("?", "_")
 
 
-def _row(shard: str, row: asyncpg.Record) -> Row:
+def _row(shard: str, row: asyncpg.Record) -> EventRow:
     at = (row["at"] - _EPOCH) // _MICROSECOND
     entry = Entry(row["stream"], row["ver"], row["type"], row["data"], row["meta"])
-    return Row(shard, row["frame"], row["pos"], row["epoch"], at, entry)
+    return EventRow(shard, row["frame"], row["pos"], row["epoch"], at, entry)

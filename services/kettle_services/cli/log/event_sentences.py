@@ -6,13 +6,13 @@ import msgspec
 
 from kettle.client import JobEvent
 from kettle_services.cli.explanations.timeline import lines
-from kettle_services.cli.log.event_pages import Row
+from kettle_services.cli.log.event_pages import EventRow
 from kettle_wire.events import Event, UnknownEventError, decode
 
 _BYTES: Final = 32
 
 
-class Told(msgspec.Struct, frozen=True):
+class EventSentence(msgspec.Struct, frozen=True):
     """An event in words; `event` is None if it cannot be read."""
 
     sentence: str
@@ -20,14 +20,14 @@ class Told(msgspec.Struct, frozen=True):
     event: Event | None
 
 
-def told(row: Row) -> Told:
+def told(row: EventRow) -> EventSentence:
     """What an event says."""
     try:
         event = decode(row.entry.data)
     except UnknownEventError as error:
-        return Told(f"UNREADABLE {shortened(row.entry.data)}: {error}", "bad", None)
+        return EventSentence(f"UNREADABLE {shortened(row.entry.data)}: {error}", "bad", None)
     [line] = lines([JobEvent(row.entry.stream, row.entry.version, row.frame, row.at / 1e6, event)])
-    return Told(line.sentence, line.style, event)
+    return EventSentence(line.sentence, line.style, event)
 
 
 def shortened(data: bytes) -> str:

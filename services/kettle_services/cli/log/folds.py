@@ -13,7 +13,7 @@ import msgspec
 
 from kettle.audit import Fold, Folds
 from kettle.classad import ClassAd
-from kettle.jobs.history import Past, Spent
+from kettle.jobs.history import JobHistory, OwnerTotals
 from kettle_services.collector.domain.machine_presence import fold as fold_machines
 from kettle_services.collector.domain.machine_presence import row_of
 from kettle_services.negotiator.domain.principals import LEAST, Principal, at_time
@@ -145,8 +145,8 @@ class QueueThen:
         self.shard = shard
         name = shard.partition(".")[2]
         self._replay = Replay(name)
-        self._past = Past(name)
-        self._spent: dict[str, Spent] = {}
+        self._past = JobHistory(name)
+        self._spent: dict[str, OwnerTotals] = {}
 
     @cached_property
     def queue(self) -> Queue:
@@ -157,8 +157,8 @@ class QueueThen:
         """Fold the next frame."""
         self._replay.feed(frame)
         self._past.feed(frame, events)
-        for attempt in self._past.take().attempts:
-            self._spent.setdefault(attempt.owner, Spent()).add(attempt)
+        for attempt in self._past.apply_event().attempts:
+            self._spent.setdefault(attempt.owner, OwnerTotals()).add(attempt)
 
     def jobs(self) -> list[JobThen]:
         """The jobs in the queue, in its order."""

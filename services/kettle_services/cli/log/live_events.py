@@ -11,8 +11,8 @@ import msgspec
 
 from kettle.bus.nats import NatsBus
 from kettle.client import PoolFile
-from kettle_services.cli.log.databases import Place
-from kettle_services.cli.log.event_pages import Narrow
+from kettle_services.cli.log.databases import ShardLocation
+from kettle_services.cli.log.event_pages import EventFilter
 from kettle_wire.identity import daemon
 from kettle_wire.subjects import Subjects
 
@@ -43,14 +43,14 @@ async def audit_bus(home: Path, *, patience: float) -> AsyncGenerator[NatsBus]:
 class Followed:
     """Shards from where somebody has read them."""
 
-    def __init__(self, chosen: Sequence[tuple[Place, Narrow]]) -> None:
+    def __init__(self, chosen: Sequence[tuple[ShardLocation, EventFilter]]) -> None:
         self._chosen = list(chosen)
         self._moved = asyncio.Event()
 
     @classmethod
     @asynccontextmanager
     async def open(
-        cls, home: Path, chosen: Sequence[tuple[Place, Narrow]], *, patience: float
+        cls, home: Path, chosen: Sequence[tuple[ShardLocation, EventFilter]], *, patience: float
     ) -> AsyncGenerator["Followed"]:
         """Listen as long as the context lasts."""
         followed = cls(chosen)
@@ -62,7 +62,7 @@ class Followed:
                 for loop in loops:
                     loop.cancel()
 
-    async def news(self) -> AsyncGenerator[tuple[Place, Narrow], None]:
+    async def news(self) -> AsyncGenerator[tuple[ShardLocation, EventFilter], None]:
         """What is to be read next, for ever."""
         while True:
             self._moved.clear()
@@ -78,7 +78,7 @@ class Followed:
             except TimeoutError:
                 continue  # the bus may be away or have lost a frame
 
-    async def _hear(self, bus: NatsBus, place: Place, after: int) -> None:
+    async def _hear(self, bus: NatsBus, place: ShardLocation, after: int) -> None:
         subjects = bus.subjects
         batches = bus.consume(
             subjects.event_stream(place.shard),

@@ -10,7 +10,7 @@ from kettle.client import home_directory
 from kettle.eventsourcing.log import LogError
 from kettle.projections import PROJECTIONS, Lag, Rebuilt, lags, rebuild
 from kettle_services.cli.errors import CommandError, UsageError
-from kettle_services.cli.log.databases import Place, places
+from kettle_services.cli.log.databases import ShardLocation, places
 from kettle_services.cli.log.folds import WORKING_SETS
 from kettle_services.cli.output.progress_bars import bars
 from kettle_services.cli.output.quantities import counted, duration
@@ -119,7 +119,7 @@ async def _rebuild(home: Path, arguments: argparse.Namespace, screen: Screen) ->
     return 0
 
 
-async def forget_working_set(place: Place) -> None:
+async def forget_working_set(place: ShardLocation) -> None:
     """
     Empty the working set of a shard: whoever owns the shard is fenced when it saves, and the next owner folds the log.
     """

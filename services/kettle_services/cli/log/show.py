@@ -14,10 +14,10 @@ import msgspec
 from kettle.client import home_directory
 from kettle.eventsourcing.log import LogError
 from kettle_services.cli.errors import CommandError, UsageError
-from kettle_services.cli.log.databases import Place, places
+from kettle_services.cli.log.databases import ShardLocation, places
 from kettle_services.cli.log.event_owners import Owners
-from kettle_services.cli.log.event_pages import Narrow, Row, pattern_of, read
-from kettle_services.cli.log.event_sentences import Told, told
+from kettle_services.cli.log.event_pages import EventFilter, EventRow, pattern_of, read
+from kettle_services.cli.log.event_sentences import EventSentence, told
 from kettle_services.cli.log.frame_search import frame_at
 from kettle_services.cli.log.live_events import Followed
 from kettle_services.cli.output.screen import Screen
@@ -62,21 +62,21 @@ async def _show(home: Path, arguments: argparse.Namespace, screen: Screen) -> No
                 screen.flush()
 
 
-def _worth(found: list[Place], arguments: argparse.Namespace) -> list[Place]:
+def _worth(found: list[ShardLocation], arguments: argparse.Namespace) -> list[ShardLocation]:
     """Where jobs are asked for, shards without jobs need not be read."""
     if arguments.job is None and arguments.cluster is None:
         return found
     return [place for place in found if place.shard.startswith(_QUEUES)]
 
 
-async def _narrow(place: Place, arguments: argparse.Namespace) -> Narrow:
+async def _narrow(place: ShardLocation, arguments: argparse.Namespace) -> EventFilter:
     first, last = arguments.frame or (1, None)
     after, until = first - 1, place.tenure.frame if last is None else min(last, place.tenure.frame)
     if arguments.since is not None:
         after = max(after, await frame_at(place.log, place.shard, place.tenure.frame, arguments.since - 1))
     if arguments.until is not None:
         until = min(until, await frame_at(place.log, place.shard, place.tenure.frame, arguments.until))
-    return Narrow(
+    return EventFilter(
         after=after,
         until=until,
         types=[pattern_of(text) for text in arguments.type],
@@ -84,7 +84,7 @@ async def _narrow(place: Place, arguments: argparse.Namespace) -> Narrow:
     )
 
 
-async def _streams(place: Place, arguments: argparse.Namespace) -> list[str]:
+async def _streams(place: ShardLocation, arguments: argparse.Namespace) -> list[str]:
     streams: list[str] = list(arguments.stream)
     if arguments.job is not None:
         job: JobId = arguments.job
@@ -102,7 +102,9 @@ async def _streams(place: Place, arguments: argparse.Namespace) -> list[str]:
     return streams
 
 
-async def _of(place: Place, narrow: Narrow, owners: Sequence[str]) -> AsyncGenerator[Row, None]:
+async def _of(
+    place: ShardLocation, narrow: EventFilter, owners: Sequence[str]
+) -> AsyncGenerator[EventRow, None]:
     whose = Owners(place, owners) if owners else None
     async with aclosing(read(place, narrow)) as rows:
         async for row in rows:
@@ -110,13 +112,13 @@ async def _of(place: Place, narrow: Narrow, owners: Sequence[str]) -> AsyncGener
                 yield row
 
 
-async def _merged(sources: Sequence[AsyncGenerator[Row, None]]) -> AsyncGenerator[Row, None]:
+async def _merged(sources: Sequence[AsyncGenerator[EventRow, None]]) -> AsyncGenerator[EventRow, None]:
     """The events of several shards by time; those of one shard stay in their order."""
     async with AsyncExitStack() as stack:
-        readers: list[AsyncIterator[Row]] = [
+        readers: list[AsyncIterator[EventRow]] = [
             await stack.enter_async_context(aclosing(source)) for source in sources
         ]
-        heap: list[tuple[int, int, Row]] = []
+        heap: list[tuple[int, int, EventRow]] = []
         for index, reader in enumerate(readers):
             async for row in reader:
                 heap.append((row.at, index, row))
@@ -135,7 +137,9 @@ async def _merged(sources: Sequence[AsyncGenerator[Row, None]]) -> AsyncGenerato
 class Printer:
     """One line per event, or one JSON object; not more than `most` of them."""
 
-    def __init__(self, screen: Screen, shown: Sequence[Place], *, long: bool, most: int | None) -> None:
+    def __init__(
+        self, screen: Screen, shown: Sequence[ShardLocation], *, long: bool, most: int | None
+    ) -> None:
         self._screen = screen
         self._long = long
         self._left = most
@@ -152,7 +156,7 @@ class Printer:
         """Whether no more are wanted."""
         return self._left == 0
 
-    async def show(self, rows: AsyncGenerator[Row, None]) -> None:
+    async def show(self, rows: AsyncGenerator[EventRow, None]) -> None:
         """Print them, and let go of where they come from."""
         async with aclosing(rows):
             async for row in rows:
@@ -162,7 +166,7 @@ class Printer:
                 if self.full:
                     return
 
-    def _print(self, row: Row) -> None:
+    def _print(self, row: EventRow) -> None:
         said = told(row)
         if self._screen.as_json:
             self._screen.json_line(_object(row, said))
@@ -178,7 +182,7 @@ class Printer:
                 self._screen.say(f"    {name} = {json.dumps(value, ensure_ascii=False, default=str)}")
 
 
-def _object(row: Row, said: Told) -> dict[str, object]:
+def _object(row: EventRow, said: EventSentence) -> dict[str, object]:
     entry = row.entry
     found: dict[str, object] = {
         "at": rfc3339(row.at),
@@ -196,7 +200,7 @@ def _object(row: Row, said: Told) -> dict[str, object]:
     return {**found, "event": said.event, **_meta(entry.meta)}
 
 
-def _fields(row: Row, said: Told) -> dict[str, object]:
+def _fields(row: EventRow, said: EventSentence) -> dict[str, object]:
     if said.event is None:
         return {"bytes": row.entry.data.hex()}
     fields: dict[str, object] = msgspec.to_builtins(said.event)

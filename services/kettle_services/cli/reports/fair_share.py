@@ -45,7 +45,7 @@ class Submitter(msgspec.Struct, frozen=True, kw_only=True):
     """Used so far, weighted."""
 
 
-class Past(msgspec.Struct, frozen=True, kw_only=True):
+class StandingHistory(msgspec.Struct, frozen=True, kw_only=True):
     """
     How submitters stood at moments, seconds since the epoch; None: nothing is recorded of somebody by then.
     """
@@ -67,7 +67,7 @@ class FairShare(msgspec.Struct, frozen=True, kw_only=True):
     submitters: list[Submitter]
     """Those with the largest share first."""
     groups: list[GroupStanding]
-    past: Past | None = None
+    past: StandingHistory | None = None
 
 
 def shares(effective: Mapping[str, float], group: Mapping[str, str]) -> dict[str, float]:
@@ -107,12 +107,12 @@ def fair_share(now: Priorities, names: Sequence[str] = ()) -> FairShare:
     )
 
 
-def past_of(samples: Samples, now: FairShare, names: Iterable[str] = ()) -> Past:
+def past_of(samples: Samples, now: FairShare, names: Iterable[str] = ()) -> StandingHistory:
     """What was sampled from the log, of those who are known now or are named; those who had most first."""
     factors = {one.name: one.factor for one in now.submitters}
     groups = {one.name: one.group for one in now.submitters}
     wanted = list(names) or list(factors)
-    past = Past(times=list(samples.moments), usage={}, share={}, priority={}, hours={})
+    past = StandingHistory(times=list(samples.moments), usage={}, share={}, priority={}, hours={})
     effective = [
         {
             name: fairshare.effective_priority(one.priority, one.factor or factors[name])
@@ -131,12 +131,12 @@ def past_of(samples: Samples, now: FairShare, names: Iterable[str] = ()) -> Past
     return past
 
 
-def with_past(found: FairShare, past: Past) -> FairShare:
+def with_past(found: FairShare, past: StandingHistory) -> FairShare:
     """The same with what was before."""
     return msgspec.structs.replace(found, past=past)
 
 
-def plot(past: Past, metric: str) -> Plot:
+def plot(past: StandingHistory, metric: str) -> Plot:
     """One of the metrics, the largest on average first."""
     series: dict[str, list[float | None]] = getattr(past, metric)
     order = sorted(series, key=lambda name: -math.fsum(n for n in series[name] if n is not None))

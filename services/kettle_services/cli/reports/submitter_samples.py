@@ -18,7 +18,7 @@ _NEGOTIATOR: Final = "negotiator"
 _OFTEN: Final = 256
 
 
-class Stood(msgspec.Struct, frozen=True, kw_only=True):
+class SubmitterSample(msgspec.Struct, frozen=True, kw_only=True):
     """How a submitter stood at a moment."""
 
     priority: float
@@ -36,7 +36,7 @@ class Samples:
 
     def __init__(self, moments: Sequence[float]) -> None:
         self.moments = moments
-        self.stood: list[dict[str, Stood]] = []
+        self.stood: list[dict[str, SubmitterSample]] = []
         """One for each moment that is over."""
         self._then = CyclesThen(_NEGOTIATOR)
 
@@ -54,7 +54,7 @@ class Samples:
             real = self._then.priorities(self.moments[len(self.stood)])
             self.stood.append(
                 {
-                    name: Stood(
+                    name: SubmitterSample(
                         priority=real.get(name, one.priority),
                         factor=one.factor,
                         weight=one.weight,

@@ -15,7 +15,7 @@ _AMOUNTS: Final = ("wall", "slot_time", "good", "lost", "cpu", "uncharged")
 _HOUR_US: Final = 3600 * _US
 
 
-class Used(msgspec.Struct, kw_only=True):
+class UsedResources(msgspec.Struct, kw_only=True):
     """What was used; times in whole microseconds."""
 
     names: list[str]
@@ -55,14 +55,14 @@ _SECONDS: Final = {
 }
 
 
-class Ledger(msgspec.Struct, frozen=True, kw_only=True):
+class UsageTable(msgspec.Struct, frozen=True, kw_only=True):
     """A report."""
 
     by: list[str]
     """One or two of `AXES`."""
     slices: Slices
-    rows: list[Used]
-    total: Used
+    rows: list[UsedResources]
+    total: UsedResources
 
 
 def asked(by: Iterable[str]) -> list[Axis]:
@@ -77,19 +77,19 @@ def asked(by: Iterable[str]) -> list[Axis]:
     return axes
 
 
-def ledger(by: list[str], slices: Slices, rows: Iterable[UsageRow]) -> Ledger:
+def ledger(by: list[str], slices: Slices, rows: Iterable[UsageRow]) -> UsageTable:
     """What accounting answered, with names and totals."""
-    total = Used(names=["total", *[""] * (len(by) - 1)])
-    found: list[Used] = []
+    total = UsedResources(names=["total", *[""] * (len(by) - 1)])
+    found: list[UsedResources] = []
     for row in rows:
         names = [slices.names[key] if isinstance(key, int) else key for key in row.key]
-        used = Used(names=names, jobs=row.jobs, attempts=row.attempts)
+        used = UsedResources(names=names, jobs=row.jobs, attempts=row.attempts)
         for amount in _AMOUNTS:
             setattr(used, amount, getattr(row, amount))
         for amount in ("jobs", "attempts", *_AMOUNTS):
             setattr(total, amount, getattr(total, amount) + getattr(used, amount))
         found.append(used)
-    return Ledger(by=by, slices=slices, rows=found, total=total)
+    return UsageTable(by=by, slices=slices, rows=found, total=total)
 
 
 def columns(by: Sequence[str]) -> Mapping[str, type]:
@@ -99,7 +99,7 @@ def columns(by: Sequence[str]) -> Mapping[str, type]:
     return kinds | dict.fromkeys((*_SECONDS.values(), "efficiency"), float)
 
 
-def plot(found: Ledger) -> Plot:
+def plot(found: UsageTable) -> Plot:
     """
     Core hours of each day or month, as a line for each of what it is crossed with. Raises ValueError if it has no days.
     """

@@ -34,7 +34,7 @@ class _Configured(msgspec.Struct, frozen=True):
     schedd: _Schedd = _Schedd()
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class WhatIfQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """What somebody wants to know; times in microseconds."""
 
     home: Path
@@ -47,7 +47,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     patience: float = 30.0
 
 
-def change_of(asked: Asked) -> tuple[Change, Change]:
+def change_of(asked: WhatIfQuestion) -> tuple[Change, Change]:
     """
     What the pool goes by, and what it would; nothing is read of the log for it.
 
@@ -72,7 +72,7 @@ def change_of(asked: Asked) -> tuple[Change, Change]:
     return Change(settings=base, worklife=worklife, significant=significant), changed
 
 
-async def period_of(asked: Asked, significant: Sequence[str], bar: Bar) -> Period:
+async def period_of(asked: WhatIfQuestion, significant: Sequence[str], bar: Bar) -> Period:
     """
     The period, from the log alone; `significant` are attributes by which schedds tell jobs apart besides the usual ones.
 
@@ -96,7 +96,7 @@ async def period_of(asked: Asked, significant: Sequence[str], bar: Bar) -> Perio
     return recording.period()
 
 
-def answer(asked: Asked, period: Period, base: Change, changed: Change, bar: Bar) -> WhatIf:
+def answer(asked: WhatIfQuestion, period: Period, base: Change, changed: Change, bar: Bar) -> WhatIf:
     """
     Play the period twice.
 

@@ -28,7 +28,7 @@ class Option(NamedTuple):
     """Other words for it, and short ones that would mean several."""
 
 
-class Given(NamedTuple):
+class TypedOption(NamedTuple):
     """One thing that was typed: an option, or, with an empty name, a word."""
 
     name: str
@@ -36,30 +36,32 @@ class Given(NamedTuple):
     letters: str = ""
 
 
-def understood(words: Sequence[str], options: Mapping[str, Option]) -> list[Given]:
+def understood(words: Sequence[str], options: Mapping[str, Option]) -> list[TypedOption]:
     """
     What was typed, in order; a dash alone is a word.
 
     Raises WordsError: there is no such option, it may mean several, or a word is missing behind it.
     """
-    found: list[Given] = []
+    found: list[TypedOption] = []
     at = 0
     while at < len(words):
         if _is_option(words[at]):
             given, at = _given(words, at, options)
         else:
-            given, at = Given("", (words[at],)), at + 1
+            given, at = TypedOption("", (words[at],)), at + 1
         found.append(given)
     return found
 
 
-def understood_before(words: Sequence[str], options: Mapping[str, Option]) -> tuple[list[Given], list[str]]:
+def understood_before(
+    words: Sequence[str], options: Mapping[str, Option]
+) -> tuple[list[TypedOption], list[str]]:
     """
     The options before the first word, and all from that word on as it was typed: for what runs another program.
 
     Raises WordsError.
     """
-    found: list[Given] = []
+    found: list[TypedOption] = []
     at = 0
     while at < len(words) and _is_option(words[at]):
         given, at = _given(words, at, options)
@@ -71,7 +73,7 @@ def _is_option(word: str) -> bool:
     return word.startswith("-") and word != "-"
 
 
-def _given(words: Sequence[str], at: int, options: Mapping[str, Option]) -> tuple[Given, int]:
+def _given(words: Sequence[str], at: int, options: Mapping[str, Option]) -> tuple[TypedOption, int]:
     """An option with what it takes, and where the next word is."""
     name, letters = _option(words[at], options)
     takes, begin = options[name].takes, at + 1
@@ -80,7 +82,7 @@ def _given(words: Sequence[str], at: int, options: Mapping[str, Option]) -> tupl
         end = next((i for i in range(begin, len(words)) if words[i].startswith("-")), len(words))
     if end > len(words) or (takes == ALL and end == begin):
         raise WordsError(f"Argument {words[at]} requires another parameter")
-    return Given(name, tuple(words[begin:end]), letters), end
+    return TypedOption(name, tuple(words[begin:end]), letters), end
 
 
 def _option(word: str, options: Mapping[str, Option]) -> tuple[str, str]:
@@ -99,7 +101,7 @@ def _option(word: str, options: Mapping[str, Option]) -> tuple[str, str]:
     return name, letters
 
 
-def whole_number(given: Given) -> int:
+def whole_number(given: TypedOption) -> int:
     """The word behind an option as a number from 0 on; raises WordsError."""
     digits = given.values[0]
     if not (digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS):

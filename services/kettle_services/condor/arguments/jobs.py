@@ -14,7 +14,7 @@ _PERSON: Final = re.compile(r"[A-Za-z_][\w.@+-]*")
 _LARGEST: Final = 2**31 - 1
 
 
-class Chosen(msgspec.Struct):
+class JobSelection(msgspec.Struct):
     """What was named, in order and by kind."""
 
     jobs: list[JobId] = []

@@ -12,9 +12,9 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from kettle.client.connections.condor_config import Knobs, me
-from kettle_services.condor.arguments.grammar import Given, Option, understood
-from kettle_services.condor.arguments.jobs import Chosen, both
+from kettle.client.connections.condor_config import CondorConfig, user_identity
+from kettle_services.condor.arguments.grammar import Option, TypedOption, understood
+from kettle_services.condor.arguments.jobs import JobSelection, both
 from kettle_services.condor.connections.requests import Asker
 from kettle_services.condor.errors import WordsError
 from kettle_wire.commands.queue import ACT, Act, Acted, Action, JobOutcome, Select
@@ -107,7 +107,7 @@ HELP: Final = {
 class _Wanted(msgspec.Struct):
     """What was typed."""
 
-    chosen: Chosen
+    chosen: JobSelection
     everything: bool = False
     option: str = ""
     reason: str = ""
@@ -126,7 +126,7 @@ class _Group(NamedTuple):
 
 def run(name: str, words: list[str]) -> int:
     """Do it, and say what became of each group."""
-    wanted = _Wanted(Chosen())
+    wanted = _Wanted(JobSelection())
     for given in understood(words, OPTIONS | _OWN.get(name, {})):
         _take(wanted, given)
     if not wanted.chosen.anything and not wanted.everything:
@@ -134,7 +134,7 @@ def run(name: str, words: list[str]) -> int:
             "You did not specify any jobs: write CLUSTER, CLUSTER.PROC, a user, -constraint or -all"
         )
     deed = DEEDS[f"{name} -{wanted.option}" if wanted.option else name]
-    asker = Asker.of(Knobs(os.environ), pool=wanted.pool, name=wanted.name)
+    asker = Asker.of(CondorConfig(os.environ), pool=wanted.pool, name=wanted.name)
     status = 0
     for group in _groups(wanted, asker):
         request = Act(
@@ -148,7 +148,7 @@ def run(name: str, words: list[str]) -> int:
     return status
 
 
-def _take(wanted: _Wanted, given: Given) -> None:
+def _take(wanted: _Wanted, given: TypedOption) -> None:
     match given.name:
         case "":
             wanted.chosen.take(given.values[0])
@@ -166,7 +166,7 @@ def _take(wanted: _Wanted, given: Given) -> None:
             pass
 
 
-def _subcode(given: Given) -> int:
+def _subcode(given: TypedOption) -> int:
     try:
         subcode = int(given.values[0])
     except ValueError:
@@ -192,7 +192,7 @@ def _groups(wanted: _Wanted, asker: Asker) -> list[_Group]:
         groups.append(_group(Select(owners=[owner]), called, f'Owner == "{owner}"', condition))
     if groups:
         return groups
-    mine = [me(asker.pool)] if wanted.everything else []
+    mine = [user_identity(asker.pool)] if wanted.everything else []
     called = f"matching constraint ({condition})" if condition else ""
     return [_Group(Select(owners=mine, constraint=condition), called or "*")]
 

@@ -4,7 +4,7 @@ import os
 import sys
 from typing import Final
 
-from kettle.client.connections.condor_config import Knobs
+from kettle.client.connections.condor_config import CondorConfig
 from kettle_services.condor.arguments.grammar import Option, understood
 from kettle_services.condor.configuration import defaults
 from kettle_services.condor.errors import ToolError, WordsError
@@ -52,7 +52,7 @@ def run(_name: str, words: list[str]) -> int:
                 )
             case _:
                 pass
-    knobs = Knobs(os.environ)
+    knobs = CondorConfig(os.environ)
     if dump:
         return _dump(knobs)
     if not names:
@@ -60,7 +60,7 @@ def run(_name: str, words: list[str]) -> int:
     return max(_say(knobs, name, default) for name in names)
 
 
-def _say(knobs: Knobs, name: str, default: str | None) -> int:
+def _say(knobs: CondorConfig, name: str, default: str | None) -> int:
     value = knobs.get(name)
     if value is None:
         value = defaults(knobs).get(name.upper(), default)
@@ -71,7 +71,7 @@ def _say(knobs: Knobs, name: str, default: str | None) -> int:
     return 0
 
 
-def _dump(knobs: Knobs) -> int:
+def _dump(knobs: CondorConfig) -> int:
     values = defaults(knobs) | {name.upper(): knobs.get(name) or "" for name in knobs.names()}
     sys.stdout.writelines(f"{name} = {value}\n" for name, value in sorted(values.items()))
     return 0

@@ -9,9 +9,9 @@ from typing import Final
 
 import msgspec
 
-from kettle.client.connections.condor_config import Knobs
+from kettle.client.connections.condor_config import CondorConfig
 from kettle.client.errors import ClientError
-from kettle_services.condor.arguments.grammar import Given, Option, understood
+from kettle_services.condor.arguments.grammar import Option, TypedOption, understood
 from kettle_services.condor.arguments.jobs import checked
 from kettle_services.condor.arguments.machines import host_of, names_of, one_of
 from kettle_services.condor.connections.requests import Asker
@@ -86,7 +86,7 @@ def run(name: str, words: list[str]) -> int:
     wanted = _Wanted()
     for given in understood(words, OPTIONS | _OWN.get(name, {})):
         _take(name, wanted, given)
-    asker = Asker.of(Knobs(os.environ), pool=wanted.pool)
+    asker = Asker.of(CondorConfig(os.environ), pool=wanted.pool)
     action, whole, single = _ACTIONS[name]
     sent = (single if wanted.daemons else whole) + _WAYS[wanted.how]
     whom = f" for {', '.join(map(_quoted, wanted.daemons))}" if wanted.daemons else ""
@@ -105,7 +105,7 @@ def run(name: str, words: list[str]) -> int:
     return status
 
 
-def _take(command: str, wanted: _Wanted, given: Given) -> None:
+def _take(command: str, wanted: _Wanted, given: TypedOption) -> None:
     value = given.values[0] if given.values else ""
     match given.name:
         case "" | "name":

@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
-from kettle.client.connections.condor_config import Knobs
-from kettle_services.condor.arguments.grammar import Given, Option, understood
+from kettle.client.connections.condor_config import CondorConfig
+from kettle_services.condor.arguments.grammar import Option, TypedOption, understood
 from kettle_services.condor.arguments.jobs import checked
 from kettle_services.condor.arguments.machines import startd_of
 from kettle_services.condor.connections.requests import Asker
@@ -81,7 +81,7 @@ def run(_name: str, words: list[str]) -> int:
         raise WordsError("which machine?  Write its name")
     if wanted.request and not wanted.cancel:
         raise WordsError("-request-id says which request is to be cancelled: it goes with -cancel")
-    asker = Asker.of(Knobs(os.environ), pool=wanted.pool)
+    asker = Asker.of(CondorConfig(os.environ), pool=wanted.pool)
     startd = startd_of(asker, wanted.machine)
     if wanted.cancel:
         asker.ask(CANCEL_DRAIN, startd, CancelDrain(request=wanted.request))
@@ -92,7 +92,7 @@ def run(_name: str, words: list[str]) -> int:
     return 0
 
 
-def _take(wanted: _Wanted, given: Given) -> None:
+def _take(wanted: _Wanted, given: TypedOption) -> None:
     value = given.values[0] if given.values else ""
     match given.name:
         case "" if not wanted.machine:

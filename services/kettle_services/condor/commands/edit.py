@@ -8,9 +8,9 @@ from typing import Final
 
 import msgspec
 
-from kettle.client.connections.condor_config import Knobs, me
+from kettle.client.connections.condor_config import CondorConfig, user_identity
 from kettle_services.condor.arguments.grammar import Option, understood
-from kettle_services.condor.arguments.jobs import Chosen
+from kettle_services.condor.arguments.jobs import JobSelection
 from kettle_services.condor.connections.requests import Asker
 from kettle_services.condor.errors import ToolError, WordsError
 from kettle_wire.ads.types import Ad, Scalar
@@ -56,7 +56,7 @@ _NUMBER: Final = re.compile(r"[+-]?\d{1,9}", re.ASCII)
 class _Wanted(msgspec.Struct):
     """What was typed."""
 
-    chosen: Chosen
+    chosen: JobSelection
     words: list[str] = []
     everything: bool = False
     priority: str = ""
@@ -143,7 +143,7 @@ def _follows_p(words: list[str], word: str) -> bool:
 
 
 def _wanted(words: list[str], command: str) -> _Wanted:
-    wanted = _Wanted(Chosen())
+    wanted = _Wanted(JobSelection())
     for given in understood(words, OPTIONS[command]):
         match given.name:
             case "":
@@ -162,8 +162,8 @@ def _wanted(words: list[str], command: str) -> _Wanted:
 
 
 def _edited(wanted: _Wanted, attributes: Ad, add_to_priority: int) -> Acted:
-    asker = Asker.of(Knobs(os.environ), pool=wanted.pool, name=wanted.name)
-    select = Select(owners=[me(asker.pool)]) if wanted.everything else wanted.chosen.select()
+    asker = Asker.of(CondorConfig(os.environ), pool=wanted.pool, name=wanted.name)
+    select = Select(owners=[user_identity(asker.pool)]) if wanted.everything else wanted.chosen.select()
     request = EditJobs(
         id=uuid.uuid4().hex, select=select, attributes=attributes, add_to_priority=add_to_priority
     )

@@ -7,10 +7,10 @@ from typing import Final
 
 import msgspec
 
-from kettle.client.connections.condor_config import Knobs
+from kettle.client.connections.condor_config import CondorConfig
 from kettle.client.errors import ClientError
-from kettle_services.condor.arguments.grammar import Given, Option, understood, whole_number
-from kettle_services.condor.arguments.jobs import Chosen
+from kettle_services.condor.arguments.grammar import Option, TypedOption, understood, whole_number
+from kettle_services.condor.arguments.jobs import JobSelection
 from kettle_services.condor.connections.requests import Asker
 from kettle_services.condor.errors import ToolError
 from kettle_services.condor.printing import options as asked
@@ -68,7 +68,7 @@ _TITLE: Final = " ID     OWNER          SUBMITTED   RUN_TIME     ST COMPLETED   
 class _Wanted(msgspec.Struct):
     """What was typed."""
 
-    chosen: Chosen
+    chosen: JobSelection
     printing: Printing
     limit: int = 0
     since: float | None = None
@@ -79,11 +79,11 @@ class _Wanted(msgspec.Struct):
 
 def run(_name: str, words: list[str]) -> int:
     """Show the jobs."""
-    wanted = _Wanted(Chosen(), Printing())
+    wanted = _Wanted(JobSelection(), Printing())
     for given in understood(words, OPTIONS):
-        if not wanted.printing.take(given):
+        if not wanted.printing.read_option(given):
             _take(wanted, given)
-    asker = Asker.of(Knobs(os.environ), pool=wanted.pool, name=wanted.name)
+    asker = Asker.of(CondorConfig(os.environ), pool=wanted.pool, name=wanted.name)
     if wanted.printing.said:
         wanted.printing.show(lambda _names: _found(asker, wanted))
     else:
@@ -91,7 +91,7 @@ def run(_name: str, words: list[str]) -> int:
     return 0
 
 
-def _take(wanted: _Wanted, given: Given) -> None:
+def _take(wanted: _Wanted, given: TypedOption) -> None:
     match given.name:
         case "":
             wanted.chosen.take(given.values[0])

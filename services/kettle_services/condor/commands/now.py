@@ -5,7 +5,7 @@ import sys
 import uuid
 from typing import Final
 
-from kettle.client.connections.condor_config import Knobs
+from kettle.client.connections.condor_config import CondorConfig
 from kettle_services.condor.arguments.grammar import Option, understood
 from kettle_services.condor.arguments.jobs import one_job
 from kettle_services.condor.connections.requests import Asker
@@ -38,7 +38,7 @@ def run(_name: str, words: list[str]) -> int:
     if len(ids) < 2:
         raise WordsError("You must specify both the now-job and (at least one) vacate-job")
     job, *victims = map(one_job, ids)
-    asker = Asker.of(Knobs(os.environ), **named)
+    asker = Asker.of(CondorConfig(os.environ), **named)
     asker.schedd(RUN_NOW, RunNow(id=uuid.uuid4().hex, job=job, instead_of=victims))
     gone = ", ".join(map(str, victims))
     sys.stdout.write(f"Job {job} runs as soon as {gone} {'is' if len(victims) == 1 else 'are'} gone.\n")

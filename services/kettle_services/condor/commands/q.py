@@ -6,9 +6,9 @@ from typing import Final
 
 import msgspec
 
-from kettle.client.connections.condor_config import Knobs, me
-from kettle_services.condor.arguments.grammar import Given, Option, understood, whole_number
-from kettle_services.condor.arguments.jobs import Chosen, owner
+from kettle.client.connections.condor_config import CondorConfig, user_identity
+from kettle_services.condor.arguments.grammar import Option, TypedOption, understood, whole_number
+from kettle_services.condor.arguments.jobs import JobSelection, owner
 from kettle_services.condor.connections.requests import Asker
 from kettle_services.condor.errors import ToolError
 from kettle_services.condor.printing import options
@@ -73,7 +73,7 @@ _INSTEAD: Final = {
 class _Wanted(msgspec.Struct):
     """What was typed."""
 
-    chosen: Chosen
+    chosen: JobSelection
     printing: Printing
     everybody: bool = False
     status: str = ""
@@ -90,10 +90,10 @@ class _Wanted(msgspec.Struct):
 
 def run(_name: str, words: list[str]) -> int:
     """Show the jobs."""
-    knobs = Knobs(os.environ)
-    wanted = _Wanted(Chosen(), Printing())
+    knobs = CondorConfig(os.environ)
+    wanted = _Wanted(JobSelection(), Printing())
     for given in understood(words, OPTIONS):
-        if not wanted.printing.take(given):
+        if not wanted.printing.read_option(given):
             _take(wanted, given)
     if wanted.status:
         wanted.chosen.require(_STATUS[wanted.status])
@@ -110,7 +110,7 @@ def run(_name: str, words: list[str]) -> int:
     return 0
 
 
-def _take(wanted: _Wanted, given: Given) -> None:
+def _take(wanted: _Wanted, given: TypedOption) -> None:
     value = given.values[0] if given.values else ""
     match given.name:
         case "" | "submitter" | "constraint":
@@ -137,7 +137,7 @@ def _take(wanted: _Wanted, given: Given) -> None:
             raise ToolError(f"condor_q: -{refused} is not carried out by this version of Kettle{instead}")
 
 
-def _choose(chosen: Chosen, option: str, value: str) -> None:
+def _choose(chosen: JobSelection, option: str, value: str) -> None:
     match option:
         case "submitter":
             chosen.owners.append(owner(value))
@@ -150,7 +150,7 @@ def _choose(chosen: Chosen, option: str, value: str) -> None:
 def _select(wanted: _Wanted, asker: Asker) -> Select:
     chosen = wanted.chosen
     anybody = wanted.everybody or chosen.jobs or chosen.clusters or chosen.owners
-    mine = [] if anybody else [me(asker.pool)]
+    mine = [] if anybody else [user_identity(asker.pool)]
     return Select(
         jobs=chosen.jobs, clusters=chosen.clusters, owners=chosen.owners or mine, constraint=chosen.constraint
     )
@@ -176,7 +176,7 @@ def _table(asker: Asker, select: Select, wanted: _Wanted) -> None:
         sys.stdout.write("All queues are empty\n")
         return
     how = wanted.status if wanted.status in {"run", "held"} else "batch" if wanted.batch else "jobs"
-    sys.stdout.writelines(tables.table(found, how, asker.pool, me(asker.pool)))
+    sys.stdout.writelines(tables.table(found, how, asker.pool, user_identity(asker.pool)))
 
 
 def _analyse(asker: Asker, select: Select, wanted: _Wanted) -> None:

@@ -4,7 +4,7 @@ import os
 import sys
 from typing import Final
 
-from kettle.client.connections.condor_config import Knobs
+from kettle.client.connections.condor_config import CondorConfig
 from kettle_services.condor.arguments.grammar import Option, understood
 from kettle_services.condor.connections.requests import Asker
 from kettle_services.condor.errors import ToolError
@@ -45,7 +45,7 @@ def run(_name: str, words: list[str]) -> int:
                 pass
             case refused:
                 raise ToolError(f"condor_reschedule: -{refused} is not carried out; name the schedd")
-    asker = Asker.of(Knobs(os.environ), pool=pool)
+    asker = Asker.of(CondorConfig(os.environ), pool=pool)
     for name in names or [asker.pool.schedd]:
         asker.ask(QUERY_JOBS, name, QueryJobs(select=Select(), totals=True))
         sys.stdout.write(f"The schedd {name} tells the negotiator of each change by itself: nothing to do\n")

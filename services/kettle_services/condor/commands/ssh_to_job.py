@@ -6,10 +6,10 @@ from typing import Final
 
 import msgspec
 
-from kettle.client.connections.condor_config import Knobs
-from kettle.client.jobs.access import Visit
-from kettle.client.jobs.side_program import SHELL, beside
-from kettle_services.condor.arguments.grammar import Given, Option, understood_before
+from kettle.client.connections.condor_config import CondorConfig
+from kettle.client.jobs.access import AttemptAccess
+from kettle.client.jobs.side_program import SHELL, run_beside
+from kettle_services.condor.arguments.grammar import Option, TypedOption, understood_before
 from kettle_services.condor.arguments.jobs import one_job
 from kettle_services.condor.connections.job_access import visiting
 from kettle_services.condor.errors import ToolError, WordsError
@@ -70,15 +70,17 @@ def run(_name: str, words: list[str]) -> int:
     script = " ".join(command) if command else SHELL
     tty = not command and sys.stdin.isatty()
 
-    async def work(visit: Visit) -> int:
+    async def work(visit: AttemptAccess) -> int:
         if tty:
             sys.stderr.write(f"Welcome to {visit.slot}!\n")
-        return await beside(visit, ["sh", "-c", script], _write, tty=tty, listens=True)
+        return await run_beside(visit, ["sh", "-c", script], _write, tty=tty, listens=True)
 
-    return visiting(Knobs(os.environ), job, work, retry=wanted.retry, pool=wanted.pool, name=wanted.name)
+    return visiting(
+        CondorConfig(os.environ), job, work, retry=wanted.retry, pool=wanted.pool, name=wanted.name
+    )
 
 
-def _take(wanted: _Wanted, given: Given) -> None:
+def _take(wanted: _Wanted, given: TypedOption) -> None:
     match given.name:
         case "auto-retry":
             wanted.retry = True

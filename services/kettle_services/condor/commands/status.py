@@ -8,8 +8,8 @@ from typing import Final
 
 import msgspec
 
-from kettle.client.connections.condor_config import Knobs
-from kettle_services.condor.arguments.grammar import Given, Option, understood, whole_number
+from kettle.client.connections.condor_config import CondorConfig
+from kettle_services.condor.arguments.grammar import Option, TypedOption, understood, whole_number
 from kettle_services.condor.arguments.jobs import both, checked
 from kettle_services.condor.connections.requests import Asker
 from kettle_services.condor.errors import ToolError
@@ -90,9 +90,9 @@ def run(_name: str, words: list[str]) -> int:
     """Show the ads."""
     wanted = _Wanted(Printing())
     for given in understood(words, OPTIONS):
-        if not wanted.printing.take(given):
+        if not wanted.printing.read_option(given):
             _take(wanted, given)
-    asker = Asker.of(Knobs(os.environ), pool=wanted.pool)
+    asker = Asker.of(CondorConfig(os.environ), pool=wanted.pool)
     if wanted.printing.said:
         wanted.printing.show(lambda names: _found(asker, wanted, names))
     else:
@@ -100,7 +100,7 @@ def run(_name: str, words: list[str]) -> int:
     return 0
 
 
-def _take(wanted: _Wanted, given: Given) -> None:
+def _take(wanted: _Wanted, given: TypedOption) -> None:
     value = given.values[0] if given.values else ""
     match given.name:
         case "" | "name":

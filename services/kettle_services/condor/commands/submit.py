@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from kettle.client.connections.condor_config import Knobs
+from kettle.client.connections.condor_config import CondorConfig
 from kettle.client.errors import ClientError
-from kettle_services.condor.arguments.grammar import Given, Option, understood, whole_number
+from kettle_services.condor.arguments.grammar import Option, TypedOption, understood, whole_number
 from kettle_services.condor.connections.requests import Asker
 from kettle_services.condor.errors import ToolError, WordsError
 from kettle_wire.commands.queue import SUBMIT, Submit
@@ -105,7 +105,7 @@ def run(_name: str, words: list[str]) -> int:
     from kettle.submit import SubmitError
 
     wanted = _wanted(words)
-    knobs = Knobs(os.environ)
+    knobs = CondorConfig(os.environ)
     try:
         submissions = _prepared(wanted)
     except SubmitError as error:
@@ -177,7 +177,7 @@ def _wanted(words: list[str]) -> _Wanted:
     return wanted
 
 
-def _take(wanted: _Wanted, given: Given) -> None:
+def _take(wanted: _Wanted, given: TypedOption) -> None:
     value = given.values[0] if given.values else ""
     match given.name:
         case "" | "file":

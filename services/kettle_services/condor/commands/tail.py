@@ -6,10 +6,10 @@ from typing import Final
 
 import msgspec
 
-from kettle.client.connections.condor_config import Knobs
+from kettle.client.connections.condor_config import CondorConfig
 from kettle.client.errors import ClientError, CommandRefusedError
-from kettle.client.jobs.access import STDERR, STDOUT, Visit
-from kettle_services.condor.arguments.grammar import Given, Option, understood, whole_number
+from kettle.client.jobs.access import STDERR, STDOUT, AttemptAccess
+from kettle_services.condor.arguments.grammar import Option, TypedOption, understood, whole_number
 from kettle_services.condor.arguments.jobs import one_job
 from kettle_services.condor.connections.job_access import visiting
 from kettle_services.condor.errors import WordsError
@@ -76,17 +76,19 @@ def run(_name: str, words: list[str]) -> int:
         raise WordsError("there is nothing to show: -no-stdout goes with -stderr or a FILE")
     output = _Output(several=len(names) > 1)
 
-    async def work(visit: Visit) -> int:
+    async def work(visit: AttemptAccess) -> int:
         if wanted.follow:
             await _follow(visit, names, wanted.most, output)
             return 0
         return await _show(visit, names, wanted.most, output)
 
     job = one_job(wanted.job)
-    return visiting(Knobs(os.environ), job, work, retry=wanted.retry, pool=wanted.pool, name=wanted.name)
+    return visiting(
+        CondorConfig(os.environ), job, work, retry=wanted.retry, pool=wanted.pool, name=wanted.name
+    )
 
 
-def _take(wanted: _Wanted, given: Given) -> None:
+def _take(wanted: _Wanted, given: TypedOption) -> None:
     value = given.values[0] if given.values else ""
     match given.name:
         case "" if not wanted.job:
@@ -126,7 +128,7 @@ class _Output:
         sys.stdout.buffer.flush()
 
 
-async def _show(visit: Visit, names: list[str], most: int, output: _Output) -> int:
+async def _show(visit: AttemptAccess, names: list[str], most: int, output: _Output) -> int:
     """1 if nothing could be shown."""
     failed = 0
     for name in names:
@@ -142,7 +144,7 @@ async def _show(visit: Visit, names: list[str], most: int, output: _Output) -> i
     return 1 if failed == len(names) else 0
 
 
-async def _follow(visit: Visit, names: list[str], most: int, output: _Output) -> None:
+async def _follow(visit: AttemptAccess, names: list[str], most: int, output: _Output) -> None:
     import asyncio
 
     try:
@@ -153,7 +155,7 @@ async def _follow(visit: Visit, names: list[str], most: int, output: _Output) ->
         raise several.exceptions[0] from None
 
 
-async def _followed(visit: Visit, name: str, most: int, output: _Output) -> None:
+async def _followed(visit: AttemptAccess, name: str, most: int, output: _Output) -> None:
     end = await visit.peek(name, offset=-most, length=0)
     offset = end.offset if most else end.size
     async for piece in visit.follow(name, offset=offset):

@@ -6,10 +6,10 @@ from typing import Final
 
 import msgspec
 
-from kettle.client.connections.condor_config import Knobs, me
+from kettle.client.connections.condor_config import CondorConfig, user_identity
 from kettle.client.errors import ClientError
 from kettle_services.condor.arguments.grammar import Option, understood
-from kettle_services.condor.arguments.jobs import Chosen
+from kettle_services.condor.arguments.jobs import JobSelection
 from kettle_services.condor.connections.requests import Asker
 from kettle_services.condor.errors import ToolError, WordsError
 
@@ -37,7 +37,7 @@ say. Those that have ended then leave the queue.
 class _Wanted(msgspec.Struct):
     """What was typed."""
 
-    chosen: Chosen
+    chosen: JobSelection
     everything: bool = False
     name: str = ""
     pool: str = ""
@@ -46,11 +46,11 @@ class _Wanted(msgspec.Struct):
 def run(_name: str, words: list[str]) -> int:
     """Fetch."""
     wanted = _wanted(words)
-    knobs = Knobs(os.environ)
+    knobs = CondorConfig(os.environ)
     asker = Asker.of(knobs, pool=wanted.pool, name=wanted.name)
     chosen = wanted.chosen
     if wanted.everything or not (chosen.jobs or chosen.clusters or chosen.owners):
-        chosen.owners.append(me(asker.pool))
+        chosen.owners.append(user_identity(asker.pool))
     select = chosen.select()
     sys.stdout.write("Fetching data files...\n")
     sys.stdout.flush()
@@ -69,7 +69,7 @@ def run(_name: str, words: list[str]) -> int:
 
 
 def _wanted(words: list[str]) -> _Wanted:
-    wanted = _Wanted(chosen=Chosen())
+    wanted = _Wanted(chosen=JobSelection())
     for given in understood(words, OPTIONS):
         value = given.values[0] if given.values else ""
         match given.name:

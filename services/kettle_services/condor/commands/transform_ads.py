@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from kettle_services.condor.arguments.grammar import Given, Option, understood
+from kettle_services.condor.arguments.grammar import Option, TypedOption, understood
 from kettle_services.condor.errors import ToolError, WordsError
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def run(_name: str, words: list[str]) -> int:
     return work.status
 
 
-def _take(wanted: _Wanted, given: Given) -> None:
+def _take(wanted: _Wanted, given: TypedOption) -> None:
     value = given.values[0] if given.values else ""
     match given.name:
         case "rules":

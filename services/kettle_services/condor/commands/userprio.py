@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
-from kettle.client.connections.condor_config import Knobs
-from kettle_services.condor.arguments.grammar import Given, Option, understood
+from kettle.client.connections.condor_config import CondorConfig
+from kettle_services.condor.arguments.grammar import Option, TypedOption, understood
 from kettle_services.condor.configuration import defaults
 from kettle_services.condor.connections.requests import Asker
 from kettle_services.condor.errors import ToolError, WordsError
@@ -107,7 +107,7 @@ class _Wanted(msgspec.Struct):
 
     printing: Printing
     names: list[str] = []
-    change: Given | None = None
+    change: TypedOption | None = None
     table: str = "most"
     allusers: bool = False
     since: float | None = None
@@ -120,9 +120,9 @@ def run(_name: str, words: list[str]) -> int:
     """Show, or change."""
     wanted = _Wanted(Printing())
     for given in understood(words, OPTIONS):
-        if not wanted.printing.take(given):
+        if not wanted.printing.read_option(given):
             _take(wanted, given)
-    knobs = Knobs(os.environ)
+    knobs = CondorConfig(os.environ)
     asker = Asker.of(knobs, pool=wanted.pool)
     domain = defaults(knobs)["UID_DOMAIN"]
     if wanted.change is not None:
@@ -150,7 +150,7 @@ def _show(found: Priorities, wanted: _Wanted) -> None:
     sys.stdout.writelines(tables.table(found, rows, wanted.table, since=since))
 
 
-def _take(wanted: _Wanted, given: Given) -> None:
+def _take(wanted: _Wanted, given: TypedOption) -> None:
     match given.name:
         case "":
             wanted.names.append(given.values[0])
@@ -172,7 +172,7 @@ def _take(wanted: _Wanted, given: Given) -> None:
             pass
 
 
-def _day(given: Given) -> float:
+def _day(given: TypedOption) -> float:
     import time
 
     try:
@@ -189,7 +189,7 @@ def _local(name: str, domain: str) -> str:
     return name.removesuffix(f"@{domain}")
 
 
-def _change(asker: Asker, given: Given, domain: str) -> None:
+def _change(asker: Asker, given: TypedOption, domain: str) -> None:
     """Do it, and say so."""
     command = uuid.uuid4().hex
     name = _local(given.values[0], domain) if given.values else ""
@@ -212,7 +212,7 @@ def _change(asker: Asker, given: Given, domain: str) -> None:
             sys.stdout.write(said.format(name=name, value=value) + "\n")
 
 
-def _number(given: Given) -> float:
+def _number(given: TypedOption) -> float:
     try:
         return float(given.values[1])
     except ValueError:

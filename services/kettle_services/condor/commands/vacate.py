@@ -9,9 +9,9 @@ from typing import Final
 
 import msgspec
 
-from kettle.client.connections.condor_config import Knobs
+from kettle.client.connections.condor_config import CondorConfig
 from kettle.client.errors import ClientError
-from kettle_services.condor.arguments.grammar import Given, Option, understood
+from kettle_services.condor.arguments.grammar import Option, TypedOption, understood
 from kettle_services.condor.arguments.jobs import checked
 from kettle_services.condor.arguments.machines import host_of, names_of, slot_of, startd_of
 from kettle_services.condor.connections.requests import Asker
@@ -64,7 +64,7 @@ def run(_name: str, words: list[str]) -> int:
     wanted = _Wanted()
     for given in understood(words, OPTIONS):
         _take(wanted, given)
-    asker = Asker.of(Knobs(os.environ), pool=wanted.pool)
+    asker = Asker.of(CondorConfig(os.environ), pool=wanted.pool)
     status = 0
     for name in _meant(asker, wanted):
         try:
@@ -76,7 +76,7 @@ def run(_name: str, words: list[str]) -> int:
     return status
 
 
-def _take(wanted: _Wanted, given: Given) -> None:
+def _take(wanted: _Wanted, given: TypedOption) -> None:
     value = given.values[0] if given.values else ""
     match given.name:
         case "" | "name":

@@ -10,7 +10,7 @@ import msgspec
 
 from kettle.userlog.framing import Block, UserLogFormatError
 from kettle.userlog.reader import Heading, LogReader, heading
-from kettle_services.condor.arguments.grammar import Given, Option, understood, whole_number
+from kettle_services.condor.arguments.grammar import Option, TypedOption, understood, whole_number
 from kettle_services.condor.errors import ToolError, WordsError
 
 OPTIONS: Final = {
@@ -85,7 +85,7 @@ def run(_name: str, words: list[str]) -> int:
         raise ToolError(f"Couldn't open {wanted.log}: {error.strerror}") from error
 
 
-def _take(wanted: _Wanted, given: Given) -> None:
+def _take(wanted: _Wanted, given: TypedOption) -> None:
     match given.name:
         case "" if not wanted.log:
             wanted.log = given.values[0]

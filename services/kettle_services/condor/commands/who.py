@@ -9,9 +9,9 @@ from typing import Final
 
 import msgspec
 
-from kettle.client.connections.condor_config import Knobs
+from kettle.client.connections.condor_config import CondorConfig
 from kettle.client.errors import ClientError
-from kettle_services.condor.arguments.grammar import Given, Option, understood
+from kettle_services.condor.arguments.grammar import Option, TypedOption, understood
 from kettle_services.condor.arguments.machines import host_of
 from kettle_services.condor.connections.requests import Asker
 from kettle_services.condor.errors import ToolError
@@ -69,9 +69,9 @@ def run(_name: str, words: list[str]) -> int:
     """Show them."""
     wanted = _Wanted(Printing())
     for given in understood(words, OPTIONS):
-        if not wanted.printing.take(given):
+        if not wanted.printing.read_option(given):
             _take(wanted, given)
-    asker = Asker.of(Knobs(os.environ), pool=wanted.pool)
+    asker = Asker.of(CondorConfig(os.environ), pool=wanted.pool)
     kind, condition = ("DaemonMaster", "true") if wanted.daemons else ("Machine", "JobId isnt undefined")
     constraint = f"({_here(asker)}) && ({condition})"
     if wanted.printing.said:
@@ -87,7 +87,7 @@ def run(_name: str, words: list[str]) -> int:
     return 0
 
 
-def _take(wanted: _Wanted, given: Given) -> None:
+def _take(wanted: _Wanted, given: TypedOption) -> None:
     match given.name:
         case "daemons":
             wanted.daemons = True

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 from kettle.client import Client, CommandRefusedError
-from kettle.client.connections.condor_config import PATIENCE_S, Knobs, pool_of
-from kettle.client.jobs.access import Visit
+from kettle.client.connections.condor_config import PATIENCE_S, CondorConfig, pool_of
+from kettle.client.jobs.access import AttemptAccess
 from kettle_services.condor.connections.retry import client
 from kettle_wire.codes import RefusalCode
 from kettle_wire.jobs import JobId
@@ -18,9 +18,9 @@ _PAUSE_S: Final = 1.0
 
 
 def visiting(
-    knobs: Knobs,
+    knobs: CondorConfig,
     job: JobId,
-    work: Callable[[Visit], Awaitable[T]],
+    work: Callable[[AttemptAccess], Awaitable[T]],
     *,
     retry: bool = False,
     pool: str = "",
@@ -43,7 +43,7 @@ def visiting(
     return asyncio.run(connected())
 
 
-async def _visit(one: Client, job: JobId, *, retry: bool) -> Visit:
+async def _visit(one: Client, job: JobId, *, retry: bool) -> AttemptAccess:
     while True:
         try:
             return await one.visit(job)

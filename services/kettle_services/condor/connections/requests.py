@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import msgspec
 
 from kettle.bus.single_request import UnusualError, ask_once
-from kettle.client.connections.condor_config import PATIENCE_S, Knobs, pool_of
+from kettle.client.connections.condor_config import PATIENCE_S, CondorConfig, pool_of
 from kettle.client.connections.pool_file import PoolFile
 from kettle_wire.ads.types import Ad
 from kettle_wire.commands.queue import QUERY_JOBS, JobAds, QueryJobs
@@ -22,7 +22,7 @@ from kettle_wire.subjects import Subjects
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from kettle.client.spooling.transfers import Spools
+    from kettle.client.spooling.transfers import SpoolTransfers
 
 T = TypeVar("T")
 Req = TypeVar("Req", bound=msgspec.Struct)
@@ -40,7 +40,7 @@ class Asker:
         self.patience = patience
 
     @classmethod
-    def of(cls, knobs: Knobs, *, pool: str = "", name: str = "") -> "Asker":
+    def of(cls, knobs: CondorConfig, *, pool: str = "", name: str = "") -> "Asker":
         """To the pool and the schedd that are meant."""
         return cls(pool_of(knobs, pool=pool, name=name), knobs.number("TOOL_PATIENCE", PATIENCE_S))
 
@@ -66,12 +66,12 @@ class Asker:
             return answer
         import asyncio
 
-        from kettle.client.jobs.listing import listed
+        from kettle.client.jobs.listing import list_ads
         from kettle_services.condor.connections.retry import connected
 
         async def asked() -> JobAds:
             async with connected(self.pool, self.patience) as ask:
-                return await listed(lambda part: ask(QUERY_JOBS, self.pool.schedd, part), request)
+                return await list_ads(lambda part: ask(QUERY_JOBS, self.pool.schedd, part), request)
 
         return asyncio.run(asked())
 
@@ -88,7 +88,7 @@ class Asker:
                 return found
             request = msgspec.structs.replace(request, after=page.rest)
 
-    def spools(self, work: "Callable[[Spools], Awaitable[T]]") -> T:
+    def spools(self, work: "Callable[[SpoolTransfers], Awaitable[T]]") -> T:
         """Do something with the files of jobs at the access point, over one connection."""
         import asyncio
 

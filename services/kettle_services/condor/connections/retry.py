@@ -12,7 +12,7 @@ import msgspec
 from kettle.bus.ports import Asks
 from kettle.client.connections import pool_connection
 from kettle.client.connections.pool_file import PoolFile
-from kettle.client.connections.retry import ask
+from kettle.client.connections.retry import ask_with_retry
 from kettle_wire.endpoint import Endpoint
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ Req = TypeVar("Req", bound=msgspec.Struct)
 Rep = TypeVar("Rep", bound=msgspec.Struct)
 
 
-class Ask:
+class RequestSender:
     """Asks services over one connection."""
 
     def __init__(self, asks: Asks, patience: float) -> None:
@@ -31,19 +31,19 @@ class Ask:
 
     async def __call__(self, endpoint: Endpoint[Req, Rep], name: str, request: Req) -> Rep:
         """See `kettle.client.connections.retry.ask`."""
-        return await ask(self._asks, endpoint, name, request, patience=self._patience)
+        return await ask_with_retry(self._asks, endpoint, name, request, patience=self._patience)
 
 
 @asynccontextmanager
-async def connected(pool: PoolFile, patience: float) -> AsyncGenerator[Ask]:
+async def connected(pool: PoolFile, patience: float) -> AsyncGenerator[RequestSender]:
     """
     Ask over one connection, which is waited for as long as for an answer.
 
     Raises PoolUnreachableError: there is none.
     """
     _be_silent()
-    async with pool_connection.connected(pool, patience) as (asks, _):
-        yield Ask(asks, patience)
+    async with pool_connection.connect_pool(pool, patience) as (asks, _):
+        yield RequestSender(asks, patience)
 
 
 @asynccontextmanager

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any, Final, NamedTuple
 
-from kettle_services.condor.printing.values import Row, is_name
+from kettle_services.condor.printing.values import AdRow, is_name
 from kettle_wire.ads.types import Ad
 
 ID: Final = ("ClusterId", "ProcId")
@@ -24,7 +24,7 @@ class Columns(NamedTuple):
     texts: tuple[str, ...]
     letters: str = ""
 
-    def line(self, row: Row) -> str:
+    def line(self, row: AdRow) -> str:
         """One ad, with the line breaks that belong to it."""
         style = style_of(self.letters)
         cells = [style.cell(row, text) for text in self.texts]
@@ -46,7 +46,7 @@ class Columns(NamedTuple):
             if values and _PLAIN.issuperset(map(type, values)):
                 yield style.joined(map(str, values))
             else:
-                yield self.line(Row(ad))
+                yield self.line(AdRow(ad))
 
     def heading(self) -> str:
         """The first line, if one is wanted."""
@@ -71,7 +71,7 @@ class Style(NamedTuple):
     between: str
     """From one cell to the next."""
 
-    def cell(self, row: Row, text: str) -> str:
+    def cell(self, row: AdRow, text: str) -> str:
         """One column of one ad."""
         if not self.evaluated:
             value = row.raw(text)
@@ -112,14 +112,14 @@ class Format(NamedTuple):
     after: str
     text: str
 
-    def printed(self, row: Row) -> str:
+    def printed(self, row: AdRow) -> str:
         """What one ad has of it."""
         if not self.conversion:
             return self.before
         value = self._value(row)
         return "" if value is None else f"{self.before}{value}{self.after}"
 
-    def _value(self, row: Row) -> str | None:
+    def _value(self, row: AdRow) -> str | None:
         match self.conversion:
             case "V":
                 return self._padded(row.quoted(self.text))

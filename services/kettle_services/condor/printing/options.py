@@ -4,9 +4,9 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from kettle_services.condor.arguments.grammar import ALL, Given, Option
+from kettle_services.condor.arguments.grammar import ALL, Option, TypedOption
 from kettle_services.condor.printing.autoformat import ID, Columns, Format, format_of
-from kettle_services.condor.printing.values import Fetch, Row, fetched
+from kettle_services.condor.printing.values import AdRow, Fetch, fetched
 from kettle_wire.ads.types import Ad
 
 PRINTING: Final = {
@@ -36,7 +36,7 @@ class Printing:
         self._whole = ""
         self.names: list[str] = []
 
-    def take(self, given: Given) -> bool:
+    def read_option(self, given: TypedOption) -> bool:
         """Whether an option says how ads are printed."""
         match given.name:
             case "autoformat":
@@ -76,7 +76,7 @@ class Printing:
             yield from self._columns[0].lines(ads)
             return
         for ad in ads:
-            row = Row(ad)
+            row = AdRow(ad)
             yield from (each.printed(row) for each in self._formats)
             yield from (columns.line(row) for columns in self._columns)
 

@@ -13,7 +13,7 @@ _HOUR_S: Final = 3600.0
 _NOBODY: Final = "<none>"
 
 
-class Line(NamedTuple):
+class PriorityRow(NamedTuple):
     """A user, or an accounting group."""
 
     name: str
@@ -26,14 +26,14 @@ class _Column(NamedTuple):
 
     titles: tuple[str, str]
     width: int
-    cell: Callable[[Line, float], str]
+    cell: Callable[[PriorityRow, float], str]
 
 
-def _of(standing: Callable[[Priority, float], str]) -> Callable[[Line, float], str]:
+def _of(standing: Callable[[Priority, float], str]) -> Callable[[PriorityRow, float], str]:
     return lambda line, now: "" if line.standing is None else standing(line.standing, now)
 
 
-def _quota(group: Callable[[GroupStanding], str]) -> Callable[[Line, float], str]:
+def _quota(group: Callable[[GroupStanding], str]) -> Callable[[PriorityRow, float], str]:
     return lambda line, _now: "" if line.group is None else group(line.group)
 
 
@@ -87,7 +87,7 @@ _SHOWN: Final = {
 """By option the columns; those of quotas are in `all` only if there are groups."""
 
 
-def rows(found: Priorities, *, since: float | None, flat: bool, only_groups: bool) -> list[Line]:
+def rows(found: Priorities, *, since: float | None, flat: bool, only_groups: bool) -> list[PriorityRow]:
     """
     Who is to be shown: groups, each followed by its users, then those who are in none.
 
@@ -95,18 +95,20 @@ def rows(found: Priorities, *, since: float | None, flat: bool, only_groups: boo
     """
     users = [one for one in found.submitters if since is None or one.weight or one.slots or one.last >= since]
     if flat or not found.groups:
-        return [] if only_groups else [Line(one.name, one, None) for one in users]
-    lines: list[Line] = []
+        return [] if only_groups else [PriorityRow(one.name, one, None) for one in users]
+    lines: list[PriorityRow] = []
     for group in found.groups:
         own = [one for one in users if (one.group or _NOBODY) == group.name]
         if group.name != _NOBODY or own or only_groups:
-            lines.append(Line(group.name, group.standing, group))
+            lines.append(PriorityRow(group.name, group.standing, group))
         if not only_groups:
-            lines += [Line(f"  {one.name}", one, None) for one in own]
+            lines += [PriorityRow(f"  {one.name}", one, None) for one in own]
     return lines
 
 
-def table(found: Priorities, lines: Sequence[Line], which: str, *, since: float | None) -> Iterator[str]:
+def table(
+    found: Priorities, lines: Sequence[PriorityRow], which: str, *, since: float | None
+) -> Iterator[str]:
     """The lines of a table."""
     names = _SHOWN[which] + (_QUOTAS if which == "all" and any(line.group for line in lines) else ())
     columns = [_COLUMNS[name] for name in names]
@@ -126,7 +128,9 @@ def table(found: Priorities, lines: Sequence[Line], which: str, *, since: float 
     yield _last(lines, names, first, since, found.at)
 
 
-def _last(lines: Sequence[Line], names: Sequence[str], first: int, since: float | None, now: float) -> str:
+def _last(
+    lines: Sequence[PriorityRow], names: Sequence[str], first: int, since: float | None, now: float
+) -> str:
     """How many users, and what they have together."""
     users = [line.standing for line in lines if line.group is None and line.standing is not None]
     totals = {

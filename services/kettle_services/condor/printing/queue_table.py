@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Final
 
 from kettle.client.batches import Batch, by_batch, grouped
-from kettle.client.connections.condor_config import addresses
+from kettle.client.connections.condor_config import bus_addresses
 from kettle.client.connections.pool_file import PoolFile
 from kettle.client.jobs.status import status_of
 from kettle_services.condor.printing.values import number
@@ -56,7 +56,7 @@ def table(found: JobAds, how: str, pool: PoolFile, person: str) -> Iterator[str]
 def head(pool: PoolFile, now: float | None = None) -> str:
     """The line that says whose queue this is."""
     at = time.strftime("%m/%d/%y %H:%M:%S", time.localtime(now))
-    address = next(iter(addresses(pool)), "")
+    address = next(iter(bus_addresses(pool)), "")
     return f"\n\n-- Schedd: {pool.schedd}@{socket.gethostname()} : <{address}> @ {at}"
 
 

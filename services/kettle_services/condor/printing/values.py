@@ -21,7 +21,7 @@ Plain = bool | int | float | str
 UNDEFINED: Final = "undefined"
 
 
-class Row:
+class AdRow:
     """One ad, asked for attributes and expressions."""
 
     def __init__(self, ad: Ad) -> None:

@@ -18,7 +18,7 @@ from kettle import VERSION
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import Bus, BusError, RefusedError, Served
 from kettle.flocking.passes import Passes
-from kettle.flocking.pool_connections import Visit, Visits, Ways
+from kettle.flocking.pool_connections import PoolConnection, PoolConnections, StartdRouter
 from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
 from kettle_services.schedd.domain.jobs.universes import at_home
 from kettle_services.schedd.domain.negotiation.flocking import Level, flocked, may_flock
@@ -55,8 +55,8 @@ class Flock:
     def __init__(self, bus: Bus, queue: Queue, tasks: asyncio.TaskGroup, settings: ScheddSettings) -> None:
         self._queue = queue
         self._settings = settings
-        self._visits = Visits(Passes(settings.home_path), tasks, self._visit_pool)
-        self.ways: Final = Ways(bus, self._visits)
+        self._visits = PoolConnections(Passes(settings.home_path), tasks, self._visit_pool)
+        self.ways: Final = StartdRouter(bus, self._visits)
         self._order = {pool: place for place, pool in enumerate(settings.flock_to, start=1)}
         self._levels: dict[str, Level] = {}
         self._said: Ad = {}
@@ -182,7 +182,7 @@ class Flock:
 
     # -- one pool ----------------------------------------------------------------------------------------------------
 
-    async def _visit_pool(self, visit: Visit, bus: NatsBus) -> None:
+    async def _visit_pool(self, visit: PoolConnection, bus: NatsBus) -> None:
         """Be a visitor of one pool until the connection is over."""
         there = _VisitedPool(self, visit, bus)
         self._pools[visit.name] = there.stir
@@ -232,7 +232,7 @@ class Flock:
 class _VisitedPool:
     """What we say in one pool, and hear."""
 
-    def __init__(self, flock: Flock, visit: Visit, bus: NatsBus) -> None:
+    def __init__(self, flock: Flock, visit: PoolConnection, bus: NatsBus) -> None:
         self._flock = flock
         self._visit = visit
         self._bus = bus

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from kettle.execution.sandbox.directory import raze
+from kettle.execution.sandbox.directory import remove_any_tree
 from kettle_services.shadow.chirp.file_protocol import flags, stat_line, statfs_line, strides, trouble
 from kettle_services.shadow.files.access import FileAccess, OwnFileError
 from kettle_services.shadow.files.path_resolution import followed, real_path, step
@@ -274,7 +274,7 @@ class RemoteFiles:
                 os.unlink(name, dir_fd=directory)
                 return
             self._spare(directory, name)
-            raze(name, where=directory)
+            remove_any_tree(name, where=directory)
 
     def _link(self, path: str, target: str) -> None:
         with self._directory(path) as (old, name), self._directory(target) as (new, other):

@@ -23,7 +23,7 @@ import msgspec
 from kettle.transfer.directory_walk import walk
 from kettle.transfer.exclusions import Exclusions
 from kettle.transfer.file_lists import is_inside
-from kettle.transfer.submit_side_paths import Wanted, excluded, inputs
+from kettle.transfer.submit_side_paths import TransferPath, excluded, inputs
 from kettle_services.shadow.domain.transfer_checks import limit
 from kettle_services.shadow.files.access import FileAccess
 from kettle_wire.ads import Ad
@@ -87,9 +87,9 @@ class Inputs:
     async def gather(
         self,
         ad: Ad,
-        saved: Sequence[Wanted] = (),
+        saved: Sequence[TransferPath] = (),
         *,
-        sent: Sequence[Wanted] | None = None,
+        sent: Sequence[TransferPath] | None = None,
         places: FileAccess | None = None,
     ) -> list[Source]:
         """
@@ -109,7 +109,7 @@ class Inputs:
         finally:
             reading.given_up.set()  # a thread cannot be cancelled; it looks at this after each piece
 
-    def _quick(self, wanted: list[Wanted]) -> bool:
+    def _quick(self, wanted: list[TransferPath]) -> bool:
         """Whether reading them takes no longer than handing them to a thread."""
         if len(wanted) > _FEW:
             return False
@@ -195,7 +195,7 @@ class _Reading:
         self._bytes = 0
         self._inline = 0
 
-    def run(self, wanted: list[Wanted]) -> list[Source]:
+    def run(self, wanted: list[TransferPath]) -> list[Source]:
         """All is counted before the first byte is read. Raises InputError."""
         found = [each for one in wanted for each in self._find(one)]
         sources: dict[str, Source] = {}
@@ -204,7 +204,7 @@ class _Reading:
                 sources[name] = self._source(path, name, one)
         return list(sources.values())
 
-    def _find(self, wanted: Wanted) -> Iterator[tuple[Path, str, Wanted]]:
+    def _find(self, wanted: TransferPath) -> Iterator[tuple[Path, str, TransferPath]]:
         with _named(Path(wanted.path)):
             for path, name in walk(wanted, self._but):
                 self._found += 1
@@ -223,7 +223,7 @@ class _Reading:
             why = f"the input files of the job have more than {mib} MiB together"
             raise InputError(path, why, code=HoldCode.MaxTransferInputSizeExceeded)
 
-    def _source(self, path: Path, name: str, wanted: Wanted) -> Source:
+    def _source(self, path: Path, name: str, wanted: TransferPath) -> Source:
         if not is_inside(name):
             raise ValueError(f"{name!r} is no name of a file inside a sandbox")
         fd = self._places.open_input(path)

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from kettle.faults import fault_point
-from kettle.userlog import Checkpoint, Line, UserLogProjector, format_of
+from kettle.userlog import Checkpoint, LogLine, UserLogProjector, format_of
 from kettle.userlog.rotating_log import RotatingLog
 from kettle.userlog.routes import OneLog, Route, names_in
 from kettle_services.shadow.settings import ShadowSettings
@@ -60,7 +60,7 @@ class EventLog(Checkpoint):
             creator=settings.schedd,
         )
 
-    def write(self, frame: int, lines: Sequence[Line]) -> None:
+    def write(self, frame: int, lines: Sequence[LogLine]) -> None:
         """Append what one frame adds. Raises UserLogError."""
         self._log.write(frame, lines)
 

@@ -15,7 +15,7 @@ from typing import Final
 
 from kettle.transfer.checkpoint_manifest import DIRECTORY, WHERE
 from kettle.transfer.file_lists import is_inside
-from kettle.transfer.submit_side_paths import Wanted
+from kettle.transfer.submit_side_paths import TransferPath
 from kettle_services.shadow.file_transfer.output_files import Fetch, write
 from kettle_wire.jobs import JobId
 from kettle_wire.worker_reports import OutputFile
@@ -106,14 +106,14 @@ class Spool:
             if _order(other) < ours:
                 self._give_up(other, successor=place)
 
-    def saved(self, job: JobId) -> list[Wanted]:
+    def saved(self, job: JobId) -> list[TransferPath]:
         """What the next run of a job finds in its sandbox beside its input files, or instead of them."""
         complete = self._complete(job)
         if not complete:
             return []
         newest = max(complete)[2]
         return [
-            Wanted(
+            TransferPath(
                 PurePosixPath(directory) / name, str((Path(directory) / name).relative_to(newest)), saved=True
             )
             for directory, _, names in os.walk(newest)

@@ -25,7 +25,7 @@ import msgspec
 
 from kettle.transfer.file_lists import is_inside
 from kettle.transfer.spooled_jobs import LOG
-from kettle.transfer.submit_side_paths import Wanted
+from kettle.transfer.submit_side_paths import TransferPath
 from kettle_services.shadow.file_transfer.input_files import MAX_FILES
 from kettle_services.shadow.files.access import FileAccess
 from kettle_wire.codes import RefusalCode
@@ -192,7 +192,7 @@ class SpooledFiles:
         for above in (place, self.root, self.root.parent):  # each may be new
             _flush(above)
 
-    def wanted(self, job: JobId) -> list[Wanted]:
+    def wanted(self, job: JobId) -> list[TransferPath]:
         """
         The input files of a job, and a directory for its results.  Raises OSError or ValueError if they are not there.
         """
@@ -203,7 +203,7 @@ class SpooledFiles:
         manifest, lists = loaded
         objects = PurePosixPath(self._cluster(job.cluster) / "objects")
         return [
-            Wanted(objects / file.sha256, file.name, mode=file.mode)
+            TransferPath(objects / file.sha256, file.name, mode=file.mode)
             for file in manifest.lists[lists[job.proc]]
         ]
 

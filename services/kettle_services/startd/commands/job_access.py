@@ -11,7 +11,7 @@ import msgspec
 from kettle.auth.job_access_proof import proves
 from kettle.bus.ports import RefusedError, Served
 from kettle.execution.attempts.job_spec import AttemptId
-from kettle.execution.attempts.messages import Answer
+from kettle.execution.attempts.messages import AccessReply
 from kettle_services.startd.startd import Startd
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.access import (
@@ -73,7 +73,7 @@ class JobAccess:
 
         return answer
 
-    async def _ask(self, attempt: AttemptId, verb: str, body: bytes, person: str) -> Answer:
+    async def _ask(self, attempt: AttemptId, verb: str, body: bytes, person: str) -> AccessReply:
         if self._asked[person] >= _MOST_ASKED:
             raise RefusedError(
                 RefusalCode.BUSY,

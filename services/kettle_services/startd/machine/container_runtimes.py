@@ -16,8 +16,8 @@ import msgspec
 from kettle.execution.containers.images.sif import sif_program
 from kettle.execution.containers.images.sources import image_cache
 from kettle.execution.containers.job_container import bind
-from kettle.execution.containers.policy import ContainerPolicy, Found
-from kettle.execution.containers.probe import Order, Tried, longest
+from kettle.execution.containers.policy import ContainerPolicy, FoundRuntime
+from kettle.execution.containers.probe import ProbeOrder, ProbeResult, longest
 from kettle.execution.system.linux import descendants_of, signal_process
 from kettle.runtime import SettingsError
 from kettle_services.startd.machine import host
@@ -46,7 +46,7 @@ async def find_containers(settings: StartdSettings, execute: Path) -> tuple[Cont
     """
     _check_binds(settings)
     images = Path(settings.container_images) if settings.container_images else execute / "images"
-    found: list[Found] = []
+    found: list[FoundRuntime] = []
     reasons: list[str] = []
     for tried in await _probe(settings, execute) if settings.container_runtimes else []:
         if tried.why:
@@ -55,7 +55,7 @@ async def find_containers(settings: StartdSettings, execute: Path) -> tuple[Cont
             level = logging.WARNING if tried.path else logging.INFO
             _log.log(level, "no containers by %s: %s", tried.name, tried.why)
         else:
-            found.append(Found(tried.name, tried.path, tried.options))
+            found.append(FoundRuntime(tried.name, tried.path, tried.options))
     if settings.container_always and all(runtime.is_engine for runtime in found):
         if found:
             reasons.append("docker and podman run no container without an image")
@@ -79,7 +79,7 @@ async def find_containers(settings: StartdSettings, execute: Path) -> tuple[Cont
     return policy, attributes(found)
 
 
-def attributes(found: list[Found]) -> Ad:
+def attributes(found: list[FoundRuntime]) -> Ad:
     """What a machine with these runtimes advertises."""
     engines = any(runtime.is_engine for runtime in found)
     return {
@@ -144,11 +144,11 @@ def _check_binds(settings: StartdSettings) -> None:
             )
 
 
-async def _probe(settings: StartdSettings, execute: Path) -> list[Tried]:
+async def _probe(settings: StartdSettings, execute: Path) -> list[ProbeResult]:
     """
     In a process of its own: what it does to itself to become the job's account is nothing for one with threads.
     """
-    order = Order(
+    order = ProbeOrder(
         names=list(settings.container_runtimes),
         place=str(execute),
         account=host.account(settings, 0),
@@ -162,13 +162,13 @@ async def _probe(settings: StartdSettings, execute: Path) -> list[Tried]:
     )  # fmt: skip
     assert process.stdin is not None
     assert process.stdout is not None
-    tried: list[Tried] = []
+    tried: list[ProbeResult] = []
     try:
         async with asyncio.timeout(_GRACE_S + longest(order)):
             process.stdin.write(msgspec.json.encode(order))
             process.stdin.close()
             async for line in process.stdout:
-                tried.append(msgspec.json.decode(line, type=Tried))  # noqa: PERF401 - what was said before it hung counts
+                tried.append(msgspec.json.decode(line, type=ProbeResult))  # noqa: PERF401 - what was said before it hung counts
     except (TimeoutError, ConnectionError, msgspec.MsgspecError) as error:
         _log.warning(
             "containers cannot be tried any further", extra={"cause": str(error) or "it takes too long"}

@@ -4,7 +4,7 @@ import asyncio
 from typing import Protocol
 
 from kettle.execution.attempts.job_spec import AttemptId, JobSpec, StoredReport
-from kettle.execution.attempts.messages import Answer, Question
+from kettle.execution.attempts.messages import AccessReply, Question
 from kettle_services.startd.domain.state.claim import StopOrder
 from kettle_services.startd.starters.connection import StarterConnection
 from kettle_wire.worker_reports import Report
@@ -55,5 +55,5 @@ class SupervisedAttempt:
         """Whether its starter waits for another job."""
         self.visits = False
         """Whether its starter can be asked for those who look into the job."""
-        self.asked: dict[int, asyncio.Future[Answer | None]] = {}
+        self.asked: dict[int, asyncio.Future[AccessReply | None]] = {}
         """What its starter has been asked and has not answered."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from kettle.execution.attempts.job_spec import Account, AttemptId
-from kettle.execution.containers.policy import ContainerPolicy, Found
+from kettle.execution.containers.policy import ContainerPolicy, FoundRuntime
 from kettle.execution.system.cgroup import Cgroup
 from kettle.execution.system.cgroup_layout import CgroupLayout
 from kettle_services.startd.starters import orphan_cleanup
@@ -94,7 +94,11 @@ class CleanupTasks:
         done()
 
     async def _try(
-        self, name: str, account: Account | None, patience: float, engines: Sequence[Found] | None = None
+        self,
+        name: str,
+        account: Account | None,
+        patience: float,
+        engines: Sequence[FoundRuntime] | None = None,
     ) -> bool:
         """
         In a thread, because it looks through all processes.  Who cancels this waits for the thread, which ends at its

@@ -8,7 +8,14 @@ from typing import Final
 
 import msgspec
 
-from kettle.execution.attempts.messages import Frames, ToStartd, ToStarter, decode_to_startd, frame, receive
+from kettle.execution.attempts.messages import (
+    MessageReader,
+    ToStartd,
+    ToStarter,
+    decode_to_startd,
+    frame,
+    receive,
+)
 
 _log: Final = logging.getLogger(__name__)
 _MUCH: Final = 1024 * 1024
@@ -29,7 +36,7 @@ class StarterConnection:
         self._loop = asyncio.get_running_loop()
         self._heard = heard
         self._lost = lost
-        self._frames = Frames()
+        self._frames = MessageReader()
         self._unsent = bytearray()
         self._loop.add_reader(sock, self._read)
 

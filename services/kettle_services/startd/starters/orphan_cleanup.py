@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from kettle.execution.attempts.job_spec import Account
-from kettle.execution.containers.policy import Found
+from kettle.execution.containers.policy import FoundRuntime
 from kettle.execution.containers.runtimes.runtime import AREA, MARK
 from kettle.execution.sandbox.directory import remove_tree
 from kettle.execution.system.cgroup import Cgroup
@@ -31,7 +31,7 @@ def remove_remains(
     sandbox: str,
     account: Account | None,
     cgroup: Cgroup | None,
-    engines: Sequence[Found] = (),
+    engines: Sequence[FoundRuntime] = (),
     *,
     patience: float = 30.0,
     stopped: Callable[[], bool] = lambda: False,
@@ -83,7 +83,7 @@ def _end(
     return True
 
 
-def _removed(engines: Sequence[Found], sandbox: str, leaving: Callable[[], bool]) -> bool:
+def _removed(engines: Sequence[FoundRuntime], sandbox: str, leaving: Callable[[], bool]) -> bool:
     from kettle.execution.containers.runtimes.engine import remove_containers  # few machines have one
     from kettle.execution.containers.runtimes.engine_client import StoppedError
 

@@ -15,18 +15,18 @@ import msgspec
 
 from kettle.execution.attempts.job_spec import AttemptId, JobSpec
 from kettle.execution.attempts.messages import (
-    Answer,
-    Asked,
+    AccessReply,
+    AccessRequest,
+    AttemptOver,
+    CheckpointSaved,
     Continue,
-    End,
+    EndJob,
     Hello,
-    Over,
     Question,
     Renew,
     Reply,
-    Run,
-    Said,
-    Saved,
+    ReportMessage,
+    RunJob,
     Suspend,
     ToStartd,
 )
@@ -130,7 +130,7 @@ class StarterSupervisor:
         """The checkpoint of this number is saved.  Whoever does not hear it says the checkpoint again."""
         supervised = self._supervised.get(attempt)
         if supervised is not None and supervised.channel is not None:
-            supervised.channel.send(Saved(number))
+            supervised.channel.send(CheckpointSaved(number))
 
     def reply(self, attempt: AttemptId, reply: Reply) -> None:
         """Tell the starter what the submit side has answered."""
@@ -138,28 +138,28 @@ class StarterSupervisor:
         if supervised is not None and supervised.channel is not None:
             supervised.channel.send(reply)
 
-    async def ask(self, attempt: AttemptId, verb: str, body: bytes) -> Answer | None:
+    async def ask(self, attempt: AttemptId, verb: str, body: bytes) -> AccessReply | None:
         """Ask the starter; None: it is not there, or not any more."""
         supervised = self._supervised.get(attempt)
         if supervised is None or supervised.channel is None or not supervised.met:
             return None
         if not supervised.visits:
-            return Answer(
+            return AccessReply(
                 0,
                 code=RefusalCode.REFUSED,
                 reason="the job was started by an earlier version, which cannot tell",
             )
         if len(supervised.asked) >= _MOST_ASKED or supervised.channel.clogged:
-            return Answer(
+            return AccessReply(
                 0,
                 code=RefusalCode.BUSY,
                 reason="the job's starter has too many questions in hand; try again later",
             )
         self._questions += 1
         number = self._questions
-        answer: asyncio.Future[Answer | None] = self._loop.create_future()
+        answer: asyncio.Future[AccessReply | None] = self._loop.create_future()
         supervised.asked[number] = answer
-        supervised.channel.send(Asked(number, verb, body))
+        supervised.channel.send(AccessRequest(number, verb, body))
         try:
             return await answer
         finally:
@@ -212,7 +212,7 @@ class StarterSupervisor:
         supervised.channel = StarterConnection(
             sock, partial(self._handle_message, supervised), partial(self._lose, supervised)
         )
-        supervised.channel.send(Run(supervised.spec))
+        supervised.channel.send(RunJob(supervised.spec))
 
     def _fork_failed(self, supervised: SupervisedAttempt) -> None:
         """No hello: nothing has been done yet, so it can be tried again."""
@@ -227,7 +227,7 @@ class StarterSupervisor:
         supervised = self._supervised.get(message.id) if isinstance(message, Hello) else None
         if supervised is None:
             # Of an attempt that is over in our journal, or never was: it may end, and say so on disk.
-            channel.send(End(VacateCode.ClaimDeactivated, "the startd knows no such attempt", hard=True))
+            channel.send(EndJob(VacateCode.ClaimDeactivated, "the startd knows no such attempt", hard=True))
             self._strangers.add(channel)
             channel.redirect(self._hear_stranger, self._strangers.discard)
             return
@@ -238,7 +238,7 @@ class StarterSupervisor:
         self._handle_message(supervised, channel, message)
 
     def _hear_stranger(self, channel: StarterConnection, message: ToStartd) -> None:
-        if isinstance(message, Over):
+        if isinstance(message, AttemptOver):
             self._strangers.discard(channel)
             channel.close()  # it may wait for another job
             self._listener.record_exit(message.report)
@@ -262,15 +262,15 @@ class StarterSupervisor:
                 for report in (started, checkpoint):
                     if report is not None:
                         self._listener.record_report(report)
-            case Said(report=report):
+            case ReportMessage(report=report):
                 supervised.settled.set()
                 self._listener.record_report(report)
-            case Over(report=stored, rests=rests):
+            case AttemptOver(report=stored, rests=rests):
                 supervised.rests = rests
                 self._listener.record_exit(stored)
             case Question():
                 self._listener.forward_question(supervised.id, message)
-            case Answer(number=number):
+            case AccessReply(number=number):
                 if (asked := supervised.asked.get(number)) is not None and not asked.done():
                     asked.set_result(message)
 
@@ -347,5 +347,5 @@ def _unanswered(supervised: SupervisedAttempt) -> None:
             asked.set_result(None)
 
 
-def _end(stop: StopOrder) -> End:
-    return End(stop.code, stop.reason, stop.hard, hold=stop.hold, subcode=stop.subcode)
+def _end(stop: StopOrder) -> EndJob:
+    return EndJob(stop.code, stop.reason, stop.hard, hold=stop.hold, subcode=stop.subcode)

@@ -16,13 +16,13 @@ from kettle.execution.sandbox.output_files import STDERR, STDOUT
 from kettle_wire.codes import HoldCode
 
 if TYPE_CHECKING:
-    from kettle.execution.containers.job_container import Contained
-    from kettle.execution.containers.request import Request
+    from kettle.execution.containers.job_container import JobContainer
+    from kettle.execution.containers.request import ContainerRequest
 
 _CONTAINER: Final = ("ContainerImage", "DockerImage", "WantContainer", "WantDocker")
 
 
-def container_of(spec: JobSpec, job: JobAd, sandbox: str) -> "tuple[Request, Contained] | None":
+def container_of(spec: JobSpec, job: JobAd, sandbox: str) -> "tuple[ContainerRequest, JobContainer] | None":
     """
     The container that the job wants, or that the machine's owner has jobs run in.
 
@@ -36,11 +36,11 @@ def container_of(spec: JobSpec, job: JobAd, sandbox: str) -> "tuple[Request, Con
             "a container does not see the file system that the job shares", code=HoldCode.IwdError
         )
     # Only now: most jobs want none, and a starter pays for every page.
-    from kettle.execution.containers.job_container import Contained
+    from kettle.execution.containers.job_container import JobContainer
     from kettle.execution.containers.request import container_request
 
     request = container_request(job, spec.containers, sandbox)
-    return None if request is None else (request, Contained(spec, request, sandbox))
+    return None if request is None else (request, JobContainer(spec, request, sandbox))
 
 
 def program_of(spec: JobSpec, job: JobAd, sandbox: str, inside: str = "") -> Program:

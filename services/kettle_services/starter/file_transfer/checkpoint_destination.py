@@ -11,7 +11,7 @@ import msgspec
 from kettle.execution.attempts.job_spec import Input
 from kettle.execution.job_environment.job_ad import JobAd
 from kettle.execution.sandbox.directory import Sandbox, acting_as
-from kettle.execution.sandbox.output_files import Results, take
+from kettle.execution.sandbox.output_files import Results, open_result
 from kettle.transfer.checkpoint_manifest import (
     DIRECTORY,
     WHERE,
@@ -96,7 +96,7 @@ class Remote:
             code = HoldCode.FailedToCheckpoint if error.hold else error.code
             raise TransferError(why, hold=error.hold, code=code, subcode=error.subcode) from error
         with acting_as(self._sandbox.account):
-            manifest = take(self._sandbox, path, name, _ROOM)
+            manifest = open_result(self._sandbox, path, name, _ROOM)
         if manifest is None:
             raise TransferError(
                 "the checkpoint's manifest vanished", hold=True, code=HoldCode.FailedToCheckpoint, subcode=0

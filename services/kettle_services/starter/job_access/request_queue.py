@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kettle.execution.attempts.job_spec import JobSpec
-from kettle.execution.attempts.messages import Answer, Asked
+from kettle.execution.attempts.messages import AccessReply, AccessRequest
 from kettle.execution.job_environment.job_ad import JobAd
 from kettle.execution.sandbox.directory import Sandbox
 from kettle.execution.system.cgroup import Cgroup
@@ -18,7 +18,7 @@ from kettle_wire.codes import RefusalCode
 if TYPE_CHECKING:
     import select
 
-    from kettle.execution.containers.job_container import Contained
+    from kettle.execution.containers.job_container import JobContainer
     from kettle_services.starter.job_access.requests import AccessRequests
 
 
@@ -33,7 +33,7 @@ class AccessRequestQueue:
         job: JobAd,
         sandbox: Sandbox,
         cgroup: Cgroup | None,
-        say: Callable[[Answer], object],
+        say: Callable[[AccessReply], object],
     ) -> None:
         self._spec = spec
         self._job = job
@@ -41,13 +41,13 @@ class AccessRequestQueue:
         self._cgroup = cgroup
         self._say = say
         self._visits: AccessRequests | None = None
-        self._asked: deque[Asked] = deque()
+        self._asked: deque[AccessRequest] = deque()
 
-    def enqueue(self, asked: Asked) -> None:
+    def enqueue(self, asked: AccessRequest) -> None:
         """A question has come; it is answered when it is its turn."""
         self._asked.append(asked)
 
-    def answer(self, tree: ProcessTree | None, container: "Contained | None", *, still: bool) -> None:
+    def answer(self, tree: ProcessTree | None, container: "JobContainer | None", *, still: bool) -> None:
         """
         Answer the next question, if there is one, about a job of these processes; `still`: they are to stand still.
         """
@@ -62,7 +62,7 @@ class AccessRequestQueue:
             # Our modules may have been replaced by later ones since we began, or theirs ask what we do not know.
             _log(error)
             reason = f"the job's starter cannot answer: {type(error).__name__}: {error}"
-            answer = Answer(asked.number, code=RefusalCode.REFUSED, reason=reason)
+            answer = AccessReply(asked.number, code=RefusalCode.REFUSED, reason=reason)
         if answer is not None:
             self._say(answer)
 

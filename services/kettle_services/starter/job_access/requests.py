@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from kettle.execution.attempts.job_spec import JobSpec
-from kettle.execution.attempts.messages import Answer, Asked
+from kettle.execution.attempts.messages import AccessReply, AccessRequest
 from kettle.execution.job_environment.job_ad import JobAd
 from kettle.execution.job_environment.quoting import QuotingError
 from kettle.execution.processes.launch import Program
-from kettle.execution.processes.side_program import beside
+from kettle.execution.processes.side_program import spawn_beside
 from kettle.execution.sandbox.directory import Sandbox, acting_as
 from kettle.execution.sandbox.output_files import STDERR, STDOUT
 from kettle.execution.sandbox.safe_open import open_beneath, open_place
@@ -39,7 +39,7 @@ from kettle_wire.commands.access import (
 if TYPE_CHECKING:
     import select
 
-    from kettle.execution.containers.job_container import Contained
+    from kettle.execution.containers.job_container import JobContainer
 
 _SHELL: Final = "/bin/sh"
 _STREAMS: Final = {STDOUT: "Out", STDERR: "Err"}
@@ -56,7 +56,7 @@ class AccessRequests:
         job: JobAd,
         sandbox: Sandbox,
         cgroup: Cgroup | None,
-        say: Callable[[Answer], object],
+        say: Callable[[AccessReply], object],
     ) -> None:
         """`say` passes on an answer that was waited for."""
         self._spec = spec
@@ -64,12 +64,12 @@ class AccessRequests:
         self._sandbox = sandbox
         self._cgroup = cgroup
         self._tree: ProcessTree | None = None
-        self._container: Contained | None = None
+        self._container: JobContainer | None = None
         self._still = False
         self._say = say
         self._sessions = Sessions(self._answer, self._refuse)
 
-    def meet(self, tree: ProcessTree | None, container: "Contained | None", *, still: bool) -> None:
+    def meet(self, tree: ProcessTree | None, container: "JobContainer | None", *, still: bool) -> None:
         """The job's processes, as far as there are any; `still`: they are to stand still."""
         self._tree, self._container, self._still = tree, container, still
 
@@ -90,23 +90,23 @@ class AccessRequests:
         """End all programs of visitors."""
         self._sessions.end()
 
-    def hear(self, asked: Asked) -> Answer | None:
+    def hear(self, asked: AccessRequest) -> AccessReply | None:
         """The answer; None if it follows later."""
         try:
             reply = self._carry_out(asked)
         except (SessionError, QuotingError) as error:
-            return Answer(asked.number, code=RefusalCode.REFUSED, reason=str(error))
+            return AccessReply(asked.number, code=RefusalCode.REFUSED, reason=str(error))
         except OSError as error:
-            return Answer(asked.number, code=RefusalCode.REFUSED, reason=error.strerror or str(error))
-        return None if reply is None else Answer(asked.number, _encode(reply))
+            return AccessReply(asked.number, code=RefusalCode.REFUSED, reason=error.strerror or str(error))
+        return None if reply is None else AccessReply(asked.number, _encode(reply))
 
     def _answer(self, number: int, reply: msgspec.Struct) -> None:
-        self._say(Answer(number, _encode(reply)))
+        self._say(AccessReply(number, _encode(reply)))
 
     def _refuse(self, number: int, reason: str) -> None:
-        self._say(Answer(number, code=RefusalCode.REFUSED, reason=reason))
+        self._say(AccessReply(number, code=RefusalCode.REFUSED, reason=reason))
 
-    def _carry_out(self, asked: Asked) -> msgspec.Struct | None:
+    def _carry_out(self, asked: AccessRequest) -> msgspec.Struct | None:
         match asked.verb:
             case PEEK.verb:
                 return self._peek(PEEK.decode_request(asked.body))
@@ -200,5 +200,5 @@ class AccessRequests:
             program = msgspec.structs.replace(
                 job, path=_SHELL, arguments=words, environment={**job.environment, **environment}
             )
-            start = partial(beside, cgroup)
+            start = partial(spawn_beside, cgroup)
         return self._sessions.open(number, request, program, tree, start)

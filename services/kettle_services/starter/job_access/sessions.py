@@ -18,7 +18,7 @@ from typing import Final
 import msgspec
 
 from kettle.execution.processes.launch import Program
-from kettle.execution.processes.side_program import Birth, BirthError
+from kettle.execution.processes.side_program import SpawnedProgram, SpawnError
 from kettle.execution.sandbox.directory import acting_as
 from kettle.execution.system.linux import boottime, descendants_of
 from kettle_services.starter.execution.process_tree import ProcessTree
@@ -44,7 +44,7 @@ _END_OF_INPUT: Final = b"\x04"
 
 Reply = Callable[[int, Exchanged | Opened], object]
 Refuse = Callable[[int, str], object]
-Start = Callable[[Program], Birth]
+Start = Callable[[Program], SpawnedProgram]
 
 
 class SessionError(Exception):
@@ -113,7 +113,7 @@ class Sessions:
         for name, session in list(self._sessions.items()):
             try:
                 session.go_on(ready)
-            except BirthError as error:
+            except SpawnError as error:
                 for number in session.waiting:
                     self._refuse(number, str(error))
                 self.close(name)
@@ -153,7 +153,7 @@ class Session:
                 program = self._with_terminal(program, request.terminal, undo, theirs)
             else:
                 program = self._with_pipes(program, undo, theirs)
-            self._birth: Birth | None = start(program)
+            self._birth: SpawnedProgram | None = start(program)
             undo.callback(self._birth.abandon)
             self.pid = self._birth.pid
             self._handle = os.pidfd_open(self.pid)
@@ -322,7 +322,7 @@ class Session:
             if (reply := self._tell(asked)) is not None:
                 self._reply(asked.number, reply)
 
-    def _grow(self, birth: Birth, ready: set[int]) -> None:
+    def _grow(self, birth: SpawnedProgram, ready: set[int]) -> None:
         if birth.told in ready:
             birth.finish()
             self._birth = None
@@ -330,7 +330,7 @@ class Session:
                 self._reply(number, Opened(pid=self.pid))
             self.waiting.clear()
         elif boottime() >= self._born_by:
-            raise BirthError("the program did not begin in time: the job, or who suspended it, stopped it")
+            raise SpawnError("the program did not begin in time: the job, or who suspended it, stopped it")
 
     def end(self) -> None:
         """End the program, and all that it made as far as it can be told from the job's."""

@@ -18,7 +18,7 @@ from kettle_services.starter.execution.process_tree import ProcessTree
 from kettle_services.starter.reports.startd_connection import StartdConnection
 
 if TYPE_CHECKING:
-    from kettle.execution.containers.job_container import Contained
+    from kettle.execution.containers.job_container import JobContainer
 
 EXIT_ORPHANED: Final = 70
 _FIRST_PAUSE_S: Final = 0.1
@@ -67,7 +67,7 @@ class StarterProcess:
 
 
 def end_without_master(
-    tree: ProcessTree, cgroup: Cgroup | None, container: "Contained | None", sandbox: Sandbox, execute: str
+    tree: ProcessTree, cgroup: Cgroup | None, container: "JobContainer | None", sandbox: Sandbox, execute: str
 ) -> NoReturn:
     """The master is gone: so is everything that it was answerable for."""
     tree.kill_all()

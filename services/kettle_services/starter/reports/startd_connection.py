@@ -13,9 +13,9 @@ import msgspec
 
 from kettle.execution.attempts.messages import (
     SOCKET,
-    Frames,
     Hello,
-    Run,
+    MessageReader,
+    RunJob,
     ToStartd,
     ToStarter,
     decode_to_starter,
@@ -37,7 +37,7 @@ class StartdConnection:
 
     def __init__(self, sock: socket.socket) -> None:
         self._socket: socket.socket | None = sock
-        self._frames = Frames()
+        self._frames = MessageReader()
         self.heard: deque[ToStarter] = deque()
         """What has arrived, and was not taken yet."""
         self._state = -1
@@ -45,7 +45,7 @@ class StartdConnection:
         self.retry_at: float | None = None
         """When to try again, on `boottime`; None while connected."""
 
-    def order(self, lifeline_fd: int) -> Run | None:
+    def order(self, lifeline_fd: int) -> RunJob | None:
         """
         Wait for the order to run; None if it never comes.  What is said to us before is about a job that is over.
         """
@@ -58,7 +58,7 @@ class StartdConnection:
             if lifeline_fd in ready:
                 return None
             for message in self.receive():
-                if isinstance(message, Run):
+                if isinstance(message, RunJob):
                     return message
         return None
 
@@ -125,7 +125,7 @@ class StartdConnection:
             self._delay = min(2 * self._delay, _LAST_RETRY_S)
             self.retry_at = boottime() + self._delay
             return
-        self._socket, self._frames = sock, Frames()
+        self._socket, self._frames = sock, MessageReader()
         self._delay, self.retry_at = _FIRST_RETRY_S, None
         self.send(hello)
 

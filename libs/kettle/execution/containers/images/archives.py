@@ -18,7 +18,7 @@ from typing import IO, Any, Final, TypeVar
 
 import msgspec
 
-from kettle.execution.containers.images.layers import Tree, members_of, tar_file, too_large
+from kettle.execution.containers.images.layers import RootFileSystem, members_of, tar_file, too_large
 from kettle.execution.containers.images.sif import is_sif, tar_of_sif
 from kettle.execution.containers.policy import ContainerError
 from kettle.execution.containers.root_directory import resolve
@@ -144,7 +144,7 @@ def unpack_layout(opener: Opener, root: str, limit: int) -> ImageConfig:
         if manifest.config is not None:
             with _blob(opener, manifest.config, root, MOST_JSON) as config:
                 run = _json(config, _Config).config
-        tree, read = Tree(root, limit), 0
+        tree, read = RootFileSystem(root, limit), 0
         for layer in _counted(manifest.layers):
             _check_compression(layer.media_type)
             with _blob(opener, layer, root, limit) as blob:
@@ -207,7 +207,7 @@ def _unpack_saved(opener: Opener, root: str, limit: int) -> ImageConfig:
         saved = _json(file, list[_Saved])
     if len(saved) != 1:
         raise ContainerError(f"the archive holds {len(saved)} images: save one of them alone")
-    tree, read = Tree(root, limit), 0
+    tree, read = RootFileSystem(root, limit), 0
     for layer in _counted(saved[0].Layers):
         with opener(layer) as file:
             read += file.seek(0, os.SEEK_END)
@@ -220,21 +220,21 @@ def _unpack_saved(opener: Opener, root: str, limit: int) -> ImageConfig:
 
 def _unpack_sif(file: IO[bytes], root: str, limit: int) -> ImageConfig:
     with _readable(), tar_of_sif(file, root, limit) as stream:
-        tree = Tree(root, limit)
+        tree = RootFileSystem(root, limit)
         tree.add_stream(stream)
     has_script = os.path.isfile(f"{root}/{resolve(root, _RUNSCRIPT)}")  # noqa: PTH113 - a string
     return _finished(tree, RunConfig(Entrypoint=[f"/{_RUNSCRIPT}"] if has_script else None))
 
 
-def _plain(file: IO[bytes], root: str, limit: int) -> Tree:
-    tree = Tree(root, limit)
+def _plain(file: IO[bytes], root: str, limit: int) -> RootFileSystem:
+    tree = RootFileSystem(root, limit)
     tree.add(file)
     if not tree.files:
         raise ContainerError("the archive holds no files")
     return tree
 
 
-def _finished(tree: Tree, run: RunConfig | None) -> ImageConfig:
+def _finished(tree: RootFileSystem, run: RunConfig | None) -> ImageConfig:
     return configured(run or RunConfig(), tree.size)
 
 

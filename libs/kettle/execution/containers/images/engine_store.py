@@ -23,7 +23,7 @@ from kettle.execution.containers.images.archives import ImageConfig, RunConfig, 
 from kettle.execution.containers.images.cache import Image, Unpack, key_of
 from kettle.execution.containers.images.layers import too_large
 from kettle.execution.containers.images.sources import image_cache
-from kettle.execution.containers.policy import ContainerError, ContainerPolicy, Found, broken
+from kettle.execution.containers.policy import ContainerError, ContainerPolicy, FoundRuntime, machine_error
 from kettle.execution.containers.runtimes.engine_client import (
     ANSWER_S,
     EngineClient,
@@ -86,7 +86,7 @@ def refusal(name: str, said: str) -> ContainerError:
     """
     words = said.replace(name, "").lower()
     if not any(word in words for word in _REFUSED):
-        return broken(f"the image {name} cannot be pulled from its registry now: {said}")
+        return machine_error(f"the image {name} cannot be pulled from its registry now: {said}")
     if any(word in words for word in _RIGHTS):
         return ContainerError(f"the registry does not give the image {name} to this machine: {said}")
     return ContainerError(f"the registry has no image {name}: {said}")
@@ -97,7 +97,7 @@ class EngineStore:
     The images of an engine; our records about them are in the machine's directory of images.  For a builder's process.
     """
 
-    def __init__(self, found: Found, policy: ContainerPolicy, sandbox: str) -> None:
+    def __init__(self, found: FoundRuntime, policy: ContainerPolicy, sandbox: str) -> None:
         self._client = EngineClient(found, sandbox)
         self._policy = policy
         self._cache = image_cache(policy)
@@ -123,7 +123,7 @@ class EngineStore:
                 return image
             image.release()  # somebody else has removed it
             self._cache.drop(key)
-        raise broken(f"{name} does not keep the images that it is given")
+        raise machine_error(f"{name} does not keep the images that it is given")
 
     def pulled(self, name: str, *, always: bool) -> Image:
         """
@@ -146,7 +146,7 @@ class EngineStore:
             if ours:
                 return self._cache.have(key, partial(_made, config))
             return self._cache.find(key) or Image("", config)
-        raise broken(f"{self._client.name} does not keep the image {name}")
+        raise machine_error(f"{self._client.name} does not keep the image {name}")
 
     def _checked(self, name: str, facts: ImageFacts, *, ours: bool) -> ImageConfig:
         """How an image is run, if it is one for us."""
@@ -228,14 +228,14 @@ def import_directory(client: EngineClient, root: str, name: str, *, timeout: flo
             client.run("import", "-", name, stdin=tar.stdout, timeout=timeout)
         except EngineError as error:
             tar.kill()
-            raise broken(f"{client.name} cannot import the image: {error}") from error
+            raise machine_error(f"{client.name} cannot import the image: {error}") from error
     if tar.returncode:
         with suppress(SilentError):
             client.remove_image(name)
-        raise broken("the unpacked image cannot be read")
+        raise machine_error("the unpacked image cannot be read")
     facts = client.image(name)
     if facts is None:
-        raise broken(f"{client.name} has imported the image and has none")
+        raise machine_error(f"{client.name} has imported the image and has none")
     return facts.id
 
 

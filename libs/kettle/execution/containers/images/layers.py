@@ -71,7 +71,7 @@ def too_large(limit: int) -> ContainerError:
     )
 
 
-class Tree:
+class RootFileSystem:
     """The root file system below `root`, of at most `limit` bytes."""
 
     def __init__(self, root: str, limit: int) -> None:

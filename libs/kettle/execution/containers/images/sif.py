@@ -16,7 +16,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import IO, Final
 
-from kettle.execution.containers.policy import ContainerError, broken
+from kettle.execution.containers.policy import ContainerError, machine_error
 
 PROGRAM: Final = "sqfs2tar"
 NO_PROGRAM: Final = f"it takes {PROGRAM} (Debian package squashfs-tools-ng) to read a SIF image"
@@ -59,7 +59,7 @@ def tar_of_sif(file: IO[bytes], beside: str, limit: int) -> Generator[IO[bytes]]
     """
     program = sif_program()
     if program is None:
-        raise broken(NO_PROGRAM)
+        raise machine_error(NO_PROGRAM)
     with tempfile.TemporaryFile(dir=posixpath.dirname(beside)) as copy:
         _copy(file, copy, *_partition(file), limit)
         os.fchmod(copy.fileno(), 0o444)  # it has no name: who has no descriptor does not get to it

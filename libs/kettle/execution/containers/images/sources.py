@@ -17,7 +17,7 @@ from kettle.execution.containers.images.archives import (
 )
 from kettle.execution.containers.images.cache import Image, ImageCache, Unpack, key_of, no_image
 from kettle.execution.containers.policy import ContainerError, ContainerPolicy
-from kettle.execution.containers.request import Request
+from kettle.execution.containers.request import ContainerRequest
 from kettle.execution.sandbox.directory import acting_as
 
 _LAYOUT: Final = "oci-layout"
@@ -43,7 +43,7 @@ def image_cache(policy: ContainerPolicy) -> ImageCache:
     return ImageCache(policy.images, policy.limit, discard)
 
 
-def brought(spec: JobSpec, request: Request) -> Input | None:
+def brought(spec: JobSpec, request: ContainerRequest) -> Input | None:
     """
     The input file that is the job's image; it is unpacked from where it lies and not copied into the sandbox.
     """
@@ -61,7 +61,7 @@ class Images(Protocol):
         ...
 
 
-def image_of(spec: JobSpec, request: Request, cache: Images, sandbox: str) -> Image:
+def image_of(spec: JobSpec, request: ContainerRequest, cache: Images, sandbox: str) -> Image:
     """
     The root directory of the image, ready to be mounted, or what an engine calls it.
 
@@ -87,7 +87,7 @@ def image_of(spec: JobSpec, request: Request, cache: Images, sandbox: str) -> Im
         raise of_image(request, error) from error
 
 
-def of_image(request: Request, error: ContainerError) -> ContainerError:
+def of_image(request: ContainerRequest, error: ContainerError) -> ContainerError:
     """The same, with the image's name."""
     return ContainerError(f"the image {request.image}: {error}", code=error.code, subcode=error.subcode)
 

@@ -21,9 +21,9 @@ from typing import Final
 
 import msgspec
 
-from kettle.execution.containers.policy import ContainerError, broken
+from kettle.execution.containers.policy import ContainerError, machine_error
 from kettle.execution.containers.root_directory import Mount
-from kettle.execution.containers.runtimes.runtime import MARK, STARTING_S, Box, Check
+from kettle.execution.containers.runtimes.runtime import MARK, STARTING_S, ContainerSpec, StartCheck
 from kettle.execution.processes.launch import launch
 from kettle.execution.system.cgroup import Cgroup
 from kettle.execution.system.linux import children_of, parent_of
@@ -39,7 +39,7 @@ _MOST_WORDS: Final = 9000
 """Bubblewrap takes no more."""
 
 
-def arguments(box: Box) -> list[str]:
+def arguments(box: ContainerSpec) -> list[str]:
     """Its options, without what concerns descriptors; the job's variables are among them."""
     opened = _opened(box)
     variables = [
@@ -57,12 +57,12 @@ def arguments(box: Box) -> list[str]:
     ]  # fmt: skip
 
 
-def _shown(box: Box) -> str:
+def _shown(box: ContainerSpec) -> str:
     """Where the job's account gets to an image that is closed to it; empty: where it is."""
     return f"{box.area}/image" if box.closed and box.program.account is not None else ""
 
 
-def _opened(box: Box) -> Callable[[str], str]:
+def _opened(box: ContainerSpec) -> Callable[[str], str]:
     shown, closed = _shown(box), f"{box.closed}/"
     return lambda path: f"{shown}/{path[len(closed) :]}" if shown and path.startswith(closed) else path
 
@@ -77,7 +77,7 @@ class Bubblewrap:
     def __init__(self, path: str) -> None:
         self._path = path
 
-    def start(self, box: Box, cgroup: Cgroup | None, check: Check) -> int:
+    def start(self, box: ContainerSpec, cgroup: Cgroup | None, check: StartCheck) -> int:
         """See `Runtime`."""
         with ExitStack() as closing:
             status, theirs = _pipe(closing)
@@ -110,7 +110,7 @@ class Bubblewrap:
                     os.waitpid(outer, 0)
                 raise
 
-    def _before(self, box: Box) -> list[str]:
+    def _before(self, box: ContainerSpec) -> list[str]:
         """
         What shows the job's account an image to which it cannot get, in a mount namespace of this container alone.
         """
@@ -177,7 +177,7 @@ class _Birth:
         self._said = b""
         self._until = time.monotonic() + STARTING_S
 
-    def job(self, check: Check) -> int:
+    def job(self, check: StartCheck) -> int:
         """The pid of the job's program."""
         inner = self._inner()
         here = os.stat("/")  # noqa: PTH116 - beside the next one
@@ -219,7 +219,7 @@ class _Birth:
         poll = select.poll()
         poll.register(self._status, select.POLLIN)
         if not poll.poll(max(0.0, self._until - time.monotonic()) * 1000):
-            raise broken(f"bubblewrap did not set the container up within {STARTING_S:g} s")
+            raise machine_error(f"bubblewrap did not set the container up within {STARTING_S:g} s")
         piece = os.read(self._status, 4096)
         self._said += piece
         return bool(piece)
@@ -229,7 +229,7 @@ class _Birth:
         while time.monotonic() < self._until:
             yield
             time.sleep(_PAUSE_S)
-        raise broken(f"bubblewrap did not set the container up within {STARTING_S:g} s")
+        raise machine_error(f"bubblewrap did not set the container up within {STARTING_S:g} s")
 
     def _ran(self) -> bool:
         """Whether a program that ended with 1 was the job's: bubblewrap tells an exit code only then."""
@@ -239,7 +239,7 @@ class _Birth:
         return b'"exit-code"' in self._said
 
     def _failed(self) -> ContainerError:
-        return broken("bubblewrap could not set the container up on this machine")
+        return machine_error("bubblewrap could not set the container up on this machine")
 
 
 def _command(pid: int) -> bytes:

@@ -25,7 +25,7 @@ from typing import Final, NoReturn
 
 import msgspec
 
-from kettle.execution.containers.policy import ContainerError, Found, broken
+from kettle.execution.containers.policy import ContainerError, FoundRuntime, machine_error
 from kettle.execution.containers.root_directory import Mount
 from kettle.execution.containers.runtimes.engine_client import (
     REMOVING_S,
@@ -35,11 +35,11 @@ from kettle.execution.containers.runtimes.engine_client import (
     plain,
 )
 from kettle.execution.containers.runtimes.holder import holder
-from kettle.execution.containers.runtimes.namespaces import Held, enter, identified, lives
-from kettle.execution.containers.runtimes.program_check import View, checked
-from kettle.execution.containers.runtimes.runtime import STARTING_S, Box, Check, awaited
+from kettle.execution.containers.runtimes.namespaces import HolderIdentity, enter, identified, lives
+from kettle.execution.containers.runtimes.program_check import ContainerView, find_program
+from kettle.execution.containers.runtimes.runtime import STARTING_S, ContainerSpec, StartCheck, awaited
 from kettle.execution.processes.launch import open_streams
-from kettle.execution.processes.side_program import Birth, BirthError
+from kettle.execution.processes.side_program import SpawnedProgram, SpawnError
 from kettle.execution.system.cgroup import Cgroup
 from kettle.execution.system.linux import parent_of
 from kettle_wire.codes import HoldCode
@@ -73,7 +73,7 @@ def holders_place() -> str:
     return f"/.kettle-{secrets.token_hex(8)}"
 
 
-def arguments(name: str, box: Box, place: str, *, root: bool) -> list[str]:
+def arguments(name: str, box: ContainerSpec, place: str, *, root: bool) -> list[str]:
     """
     How the container of a box is made by the engine `name`, with its holder in `place`; `root`: its accounts are the
     machine's.
@@ -122,13 +122,13 @@ def _separately(mounts: Sequence[Mount]) -> Iterator[Mount]:
 class Engine:
     """`docker` or `podman`, as it was found; one container."""
 
-    def __init__(self, found: Found) -> None:
+    def __init__(self, found: FoundRuntime) -> None:
         self._found = found
         self._line = -1
         self._container = ""
         self._patience = REMOVING_S
 
-    def start(self, box: Box, cgroup: Cgroup | None, check: Check) -> int:
+    def start(self, box: ContainerSpec, cgroup: Cgroup | None, check: StartCheck) -> int:
         """See `Runtime`."""
         pid, held = self._hold(box, check)
         program = box.program
@@ -141,7 +141,9 @@ class Engine:
             undo.callback(os.close, root)
             if not lives(pidfd):
                 raise self._ended()
-            program = checked(program, View(image=f"/proc/self/fd/{root}", account=program.account))
+            program = find_program(
+                program, ContainerView(image=f"/proc/self/fd/{root}", account=program.account)
+            )
             first, second, third = open_streams(program, undo)
             check(pid)
             program = msgspec.structs.replace(program, streams=(first, second, third))
@@ -164,15 +166,17 @@ class Engine:
             self._container = ""
 
     def _ended(self) -> ContainerError:
-        return broken(f"{self._found.name} made a container that ended at once")
+        return machine_error(f"{self._found.name} made a container that ended at once")
 
-    def _hold(self, box: Box, check: Check) -> tuple[int, Held]:
+    def _hold(self, box: ContainerSpec, check: StartCheck) -> tuple[int, HolderIdentity]:
         """Have the container made; the pid of its holder, and what to know it by."""
         place = f"{box.area}/hold"
         os.mkdir(place, 0o700)  # noqa: PTH102
         program = holder(platform.machine())
         if program is None:
-            raise broken(f"{self._found.name}: there is no holder of containers for {platform.machine()}")
+            raise machine_error(
+                f"{self._found.name}: there is no holder of containers for {platform.machine()}"
+            )
         with open(f"{place}/holder", "wb") as file:  # noqa: PTH123
             file.write(program)
             os.fchmod(file.fileno(), 0o755)
@@ -195,12 +199,12 @@ class Engine:
         except EngineError as error:
             if not isinstance(error, SilentError):
                 self._patience = REMOVING_S
-            raise broken(f"{self._found.name} could not make the container: {error}") from error
+            raise machine_error(f"{self._found.name} could not make the container: {error}") from error
         self._patience = REMOVING_S
         if not said.isdigit() or said == "0":
             raise self._ended()
         self._leave_alone(int(said))
-        return int(said), Held(
+        return int(said), HolderIdentity(
             program=(about.st_dev, about.st_ino),
             devices=[mount.destination for mount in box.mounts if mount.device],
             bound=[os.stat(mount.source).st_dev for mount in box.mounts if not mount.device],  # noqa: PTH116
@@ -226,13 +230,13 @@ class Engine:
                 os.waitpid(monitor, 0)
 
 
-def _joined(birth: Birth, check: Check) -> int:
+def _joined(birth: SpawnedProgram, check: StartCheck) -> int:
     """The pid of the job's program, when it is that."""
     try:
         if not awaited(birth.told, check):
             _late()
         birth.finish()
-    except BirthError as error:
+    except SpawnError as error:
         _reap(birth)
         raise ContainerError(str(error), code=HoldCode.FailedToCreateProcess) from error
     except BaseException:
@@ -242,17 +246,21 @@ def _joined(birth: Birth, check: Check) -> int:
 
 
 def _late() -> NoReturn:
-    raise broken(f"the job could not be put into its container within {STARTING_S:g} s")
+    raise machine_error(f"the job could not be put into its container within {STARTING_S:g} s")
 
 
-def _reap(birth: Birth) -> None:
+def _reap(birth: SpawnedProgram) -> None:
     birth.abandon()
     with suppress(ChildProcessError):
         os.waitpid(birth.pid, 0)
 
 
 def remove_container(
-    found: Found, container: str, *, patience: float = REMOVING_S, watch: Callable[[], None] = lambda: None
+    found: FoundRuntime,
+    container: str,
+    *,
+    patience: float = REMOVING_S,
+    watch: Callable[[], None] = lambda: None,
 ) -> bool:
     """
     Whether nothing is left of a container after `patience` seconds, or when `watch` has raised an EngineError.
@@ -265,14 +273,14 @@ def remove_container(
         return False
 
 
-def remove_containers(engines: Sequence[Found], sandbox: str, watch: Callable[[], None]) -> bool:
+def remove_containers(engines: Sequence[FoundRuntime], sandbox: str, watch: Callable[[], None]) -> bool:
     """Whether no engine has a container of a sandbox any more."""
     name = container_name(sandbox)
     gone = [remove_container(found, name, watch=watch) for found in engines]  # each, whatever one says
     return all(gone)
 
 
-def leftovers(engines: Sequence[Found], execute: Path, watch: Callable[[], None]) -> Iterator[str]:
+def leftovers(engines: Sequence[FoundRuntime], execute: Path, watch: Callable[[], None]) -> Iterator[str]:
     """
     Remove the containers of an execute directory that belong to none of its sandboxes; their names.
 

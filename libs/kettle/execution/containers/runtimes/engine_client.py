@@ -17,7 +17,7 @@ from typing import IO, Any, Final
 
 import msgspec
 
-from kettle.execution.containers.policy import ContainerError, Found, broken
+from kettle.execution.containers.policy import ContainerError, FoundRuntime, machine_error
 from kettle.execution.containers.runtimes.runtime import MARK
 
 _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -71,7 +71,7 @@ class EngineClient:
     `watch` is called again and again while a command works, and ends it by raising something.
     """
 
-    def __init__(self, found: Found, mark: str = "", watch: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, found: FoundRuntime, mark: str = "", watch: Callable[[], None] = lambda: None) -> None:
         self.name = found.name
         self._words = [found.path, *found.options]
         self._mark = mark
@@ -132,9 +132,9 @@ class EngineClient:
         except EngineError as error:
             if _says(error, *_GONE):
                 return None
-            raise broken(f"{self.name} cannot be asked for an image: {error}") from error
+            raise machine_error(f"{self.name} cannot be asked for an image: {error}") from error
         except (msgspec.MsgspecError, ValueError) as error:
-            raise broken(f"{self.name} describes an image in an unknown way: {error}") from error
+            raise machine_error(f"{self.name} describes an image in an unknown way: {error}") from error
         return ImageFacts(found.Id, found.Size, found.Architecture, found.Config or {})
 
     def remove_image(self, reference: str) -> bool:
@@ -193,7 +193,7 @@ class EngineClient:
         return {"HOME": "/", **passed, "PATH": _PATH, MARK: self._mark, "LC_ALL": "C.UTF-8"}
 
 
-def discard_image(engines: Sequence[Found], name: str, reference: str) -> bool:
+def discard_image(engines: Sequence[FoundRuntime], name: str, reference: str) -> bool:
     """
     Have the engine of that name remove an image; whether it is gone, or of an engine that is not used any more.
 

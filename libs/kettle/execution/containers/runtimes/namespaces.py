@@ -19,7 +19,7 @@ import msgspec
 
 from kettle.execution.attempts.job_spec import Account
 from kettle.execution.processes.launch import Program
-from kettle.execution.processes.side_program import Birth, bear, become_account
+from kettle.execution.processes.side_program import SpawnedProgram, become_account, spawn
 from kettle.execution.system.cgroup import Cgroup
 
 USER: Final = 0x10000000
@@ -46,7 +46,7 @@ _DEVICES: Final = (
 _libc: Final = ctypes.CDLL(None, use_errno=True)
 
 
-class Held(msgspec.Struct, frozen=True):
+class HolderIdentity(msgspec.Struct, frozen=True):
     """
     What tells the holder of an engine's container from a process that has got its pid, and what the job may use there.
     """
@@ -61,7 +61,9 @@ class Held(msgspec.Struct, frozen=True):
     """
 
 
-def enter(pid: int, cgroup: Cgroup | None, program: Program, held: Held | None = None) -> Birth:
+def enter(
+    pid: int, cgroup: Cgroup | None, program: Program, held: HolderIdentity | None = None
+) -> SpawnedProgram:
     """
     Begin a program, with streams or a terminal of its own, in the container of a process. Raises OSError.
 
@@ -73,10 +75,10 @@ def enter(pid: int, cgroup: Cgroup | None, program: Program, held: Held | None =
         _join(pid, program.account, held)
         _lock()
 
-    return bear(program, cgroup, join)
+    return spawn(program, cgroup, join)
 
 
-def identified(pid: int, held: Held, closing: ExitStack) -> int:
+def identified(pid: int, held: HolderIdentity, closing: ExitStack) -> int:
     """
     A pidfd of a holder: as long as it lives (see `lives`), everything below `/proc/PID` is its own.
 
@@ -98,7 +100,7 @@ def lives(pidfd: int) -> bool:
     return not poll.poll(0)
 
 
-def _join(pid: int, account: Account | None, held: Held | None) -> None:
+def _join(pid: int, account: Account | None, held: HolderIdentity | None) -> None:
     """
     Become a process of the container, and the job's account. Raises OSError.
 
@@ -106,8 +108,8 @@ def _join(pid: int, account: Account | None, held: Held | None) -> None:
     """
     with ExitStack() as closing:
         pidfd = identified(pid, held, closing) if held is not None else -1
-        places = {kind: opened(f"/proc/{pid}/ns/{kind}", closing) for kind in ("user", *_OTHERS)}
-        ours = {kind: identity(opened(f"/proc/self/ns/{kind}", closing)) for kind in places}
+        places = {kind: open_namespace(f"/proc/{pid}/ns/{kind}", closing) for kind in ("user", *_OTHERS)}
+        ours = {kind: identity(open_namespace(f"/proc/self/ns/{kind}", closing)) for kind in places}
         if pidfd >= 0 and not lives(pidfd):
             raise ProcessLookupError(errno.ESRCH, "the holder of the container has ended")
         if identity(places["mnt"]) == ours["mnt"]:
@@ -130,7 +132,7 @@ def _join(pid: int, account: Account | None, held: Held | None) -> None:
             become_account(account)
 
 
-def _close_devices(held: Held) -> None:
+def _close_devices(held: HolderIdentity) -> None:
     """
     No device file of the image, or of what is mounted in it, can be opened: no filter of a control group is between the
     job and the disk that an image's author has given a name to.
@@ -168,7 +170,7 @@ def _lock() -> None:
         raise OSError(ctypes.get_errno(), "no_new_privs")
 
 
-def opened(path: str, closing: ExitStack) -> int:
+def open_namespace(path: str, closing: ExitStack) -> int:
     """A descriptor of a namespace, until `closing`. Raises OSError."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     closing.callback(os.close, fd)

@@ -18,9 +18,9 @@ from typing import Any, Final
 
 import msgspec
 
-from kettle.execution.containers.policy import ContainerError, broken
+from kettle.execution.containers.policy import ContainerError, machine_error
 from kettle.execution.containers.root_directory import Mount
-from kettle.execution.containers.runtimes.runtime import MARK, Box, Check, awaited
+from kettle.execution.containers.runtimes.runtime import MARK, ContainerSpec, StartCheck, awaited
 from kettle.execution.processes.launch import launch
 from kettle.execution.system.cgroup import Cgroup
 from kettle_wire.codes import HoldCode
@@ -38,7 +38,7 @@ _PATH: Final = "/usr/sbin:/usr/bin:/sbin:/bin"
 _SAID_BYTES: Final = 2000
 
 
-def configuration(box: Box) -> dict[str, Any]:
+def configuration(box: ContainerSpec) -> dict[str, Any]:
     """`config.json` of the bundle."""
     program = box.program
     uid, gid = (
@@ -80,7 +80,7 @@ def configuration(box: Box) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _compare(box: Box, pid: int) -> None:
+def _compare(box: ContainerSpec, pid: int) -> None:
     """
     Whether the container of a process has what was looked at: its runtime follows paths with rights that the job has not.
 
@@ -114,7 +114,7 @@ class Oci:
         self._name = name
         self._path = path
 
-    def start(self, box: Box, cgroup: Cgroup | None, check: Check) -> int:
+    def start(self, box: ContainerSpec, cgroup: Cgroup | None, check: StartCheck) -> int:
         """See `Runtime`."""
         bundle, pid_file = f"{box.area}/bundle", f"{box.area}/pid"
         os.makedirs(bundle, mode=0o700, exist_ok=True)  # noqa: PTH103
@@ -141,11 +141,11 @@ class Oci:
     def end(self) -> None:
         """See `Runtime`: all of it is in the sandbox."""
 
-    def _command(self, box: Box) -> list[str]:
+    def _command(self, box: ContainerSpec) -> list[str]:
         log = ["--log", f"{box.area}/log"]
         return [self._path, *_OPTIONS[self._name], "--root", f"{box.area}/state", *log]
 
-    def _run(self, box: Box, path: str, arguments: Sequence[str], check: Check) -> None:
+    def _run(self, box: ContainerSpec, path: str, arguments: Sequence[str], check: StartCheck) -> None:
         """Run it to its end; the job's streams go through it to the container."""
         program = msgspec.structs.replace(
             box.program,
@@ -171,7 +171,7 @@ class Oci:
         if status:
             raise self._failure(box)
 
-    def _failure(self, box: Box) -> ContainerError:
+    def _failure(self, box: ContainerSpec) -> ContainerError:
         said = _log(f"{box.area}/log")
         if "exec" in said and any(
             why in said for why in ("no such file", "permission denied", "format error")
@@ -180,7 +180,7 @@ class Oci:
                 f"cannot execute {box.program.path} in the container: {said}",
                 code=HoldCode.FailedToCreateProcess,
             )
-        return broken(f"{self._name} could not start the container: {said or 'it did not say why'}")
+        return machine_error(f"{self._name} could not start the container: {said or 'it did not say why'}")
 
 
 def _log(path: str) -> str:

@@ -19,7 +19,7 @@ from kettle.execution.sandbox.directory import acting_as
 from kettle_wire.codes import HoldCode
 
 
-class View(msgspec.Struct, frozen=True, kw_only=True):
+class ContainerView(msgspec.Struct, frozen=True, kw_only=True):
     """A container before it is there: its root directory, what is mounted on it, and who will look."""
 
     image: str
@@ -31,7 +31,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     """
 
 
-def checked(program: Program, view: View) -> Program:
+def find_program(program: Program, view: ContainerView) -> Program:
     """
     The program with its full path.
 
@@ -51,7 +51,7 @@ def checked(program: Program, view: View) -> Program:
     return msgspec.structs.replace(program, path=path)
 
 
-def _outside(path: str, view: View) -> str:
+def _outside(path: str, view: ContainerView) -> str:
     """Where a path of the container is on the machine."""
     with acting_as(None if view.closed else view.account):
         place = "/" + resolve(view.image, path)
@@ -62,17 +62,17 @@ def _outside(path: str, view: View) -> str:
     return view.image + place
 
 
-def _is_ours(outside: str, view: View) -> bool:
+def _is_ours(outside: str, view: ContainerView) -> bool:
     return view.closed and outside.startswith(f"{view.image}/")
 
 
-def _is_file(path: str, view: View) -> bool:
+def _is_file(path: str, view: ContainerView) -> bool:
     outside = _outside(path, view)
     with acting_as(None if _is_ours(outside, view) else view.account):
         return os.path.isfile(outside)  # noqa: PTH113
 
 
-def _head(path: str, view: View, whose: str) -> bytes:
+def _head(path: str, view: ContainerView, whose: str) -> bytes:
     """The first bytes of a program."""
     outside = _outside(path, view)
     ours = _is_ours(outside, view)

@@ -6,7 +6,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from kettle.execution.containers.policy import Found, Network
+from kettle.execution.containers.policy import FoundRuntime, Network
 from kettle.execution.containers.root_directory import Mount
 from kettle.execution.processes.launch import Program
 from kettle.execution.system.cgroup import Cgroup
@@ -20,7 +20,7 @@ STARTING_S: Final = 30.0
 _LOOKING_S: Final = 0.5
 
 
-class Check(Protocol):
+class StartCheck(Protocol):
     """
     Raises whatever should keep the job from being started; called again and again while a runtime takes its time.
     """
@@ -30,11 +30,11 @@ class Check(Protocol):
         ...
 
 
-def agreed(pid: int = 0) -> None:
+def no_check(pid: int = 0) -> None:
     """The check of those who keep nothing from being started."""
 
 
-class Box(msgspec.Struct, frozen=True, kw_only=True):
+class ContainerSpec(msgspec.Struct, frozen=True, kw_only=True):
     """One job's container."""
 
     program: Program
@@ -45,7 +45,7 @@ class Box(msgspec.Struct, frozen=True, kw_only=True):
     """The root directory (see `roots`)."""
     mounts: Sequence[Mount]
     network: Network = "host"
-    runtime: Found | None = None
+    runtime: FoundRuntime | None = None
     """What was chosen to start it."""
     closed: str = ""
     """
@@ -55,10 +55,10 @@ class Box(msgspec.Struct, frozen=True, kw_only=True):
     """The image in an engine's store: it makes the root itself."""
 
 
-class Runtime(Protocol):
+class ContainerRuntime(Protocol):
     """A way of running programs in containers."""
 
-    def start(self, box: Box, cgroup: Cgroup | None, check: Check) -> int:
+    def start(self, box: ContainerSpec, cgroup: Cgroup | None, check: StartCheck) -> int:
         """
         Start the container, in the control group; the pid of the child of ours whose end is the job's end.
 
@@ -77,7 +77,7 @@ class Runtime(Protocol):
         ...
 
 
-def awaited(fd: int, check: Check) -> bool:
+def awaited(fd: int, check: StartCheck) -> bool:
     """
     Whether a descriptor can be read within the time of a step; meanwhile what `check` looks at is not forgotten.
     """

@@ -252,8 +252,8 @@ class RemoveX(msgspec.Struct, frozen=True):
     by: str
 
 
-Heard = Begin | Suspend | Continue | Disconnect | Reconnect | Checkpoint | Tell | Finish | End
-Command = Assign | Defer | Heard | Hold | Order | Release | Remove | RemoveX
+_Heard = Begin | Suspend | Continue | Disconnect | Reconnect | Checkpoint | Tell | Finish | End
+Command = Assign | Defer | _Heard | Hold | Order | Release | Remove | RemoveX
 _Action = Hold | Release | Remove | RemoveX
 _ACTIONS = frozenset(get_args(_Action))
 
@@ -273,7 +273,7 @@ def decide(job: Job, command: Command) -> list[JobEvent]:
         case Order():
             return _order(job, command)
         case _:
-            return _hear(job, cast("Heard", command))
+            return _hear(job, cast("_Heard", command))
 
 
 def _order(job: Job, command: Order) -> list[JobEvent]:
@@ -293,7 +293,7 @@ def _assign(job: Job, command: Assign) -> list[JobEvent]:
     return [JobAssigned(attempt=attempt, claim=claim, slot=slot, startd=startd, notes=command.notes)]
 
 
-def _hear(job: Job, command: Heard) -> list[JobEvent]:
+def _hear(job: Job, command: _Heard) -> list[JobEvent]:
     if not job.claim or command.attempt != job.attempt or command.claim != job.claim:
         return []  # of an attempt that is over: said twice is said once
     match command:
