@@ -1,6 +1,4 @@
-"""
-Print the events of a pool, those after a place in the stream (0: all there are), and go on as they happen.
-"""
+"""Print the events of a pool, those after a place in the stream (0: all), and go on as they happen."""
 
 import asyncio
 import json
