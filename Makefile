@@ -49,7 +49,7 @@ test: $(stamp)  ## the whole test suite, against real embedded NATS and PostgreS
 	KETTLE_TEST_SERVERS=$(servers) $(bin)/python -m pytest --ignore=tests/performance $(in_parallel) $(pytest_arguments)
 
 # Whatever has no servers, properties with few examples, and one small pool.
-test-quick: $(stamp)  ## what a change is likely to break first, within a minute
+test-quick: $(stamp)  ## what a change is likely to break first
 	KETTLE_TEST_EVALUATIONS=2000 $(bin)/python -m pytest -q --hypothesis-profile=quick $(in_parallel) -m 'not slow' -k 'not [nats' \
 		--ignore-glob='*/contract/*_permissions.py' --ignore-glob='*/contract/test_permissions.py' \
 		tests/unit tests/packaging tests/contract tests/properties tests/scenario/test_private.py $(pytest_arguments)
