@@ -140,6 +140,17 @@ def test_every_setting_says_what_it_means(generator: Any) -> None:
     assert [] == generator.without_meaning()
 
 
+def test_the_page_of_a_service_names_files_that_exist(top: Path) -> None:
+    """A reader who looks for the module that a page names finds it, from the page's directory or the top."""
+    lost = [
+        f"{page.relative_to(top)}: {name}"
+        for page in (top / "services").rglob("README.md")
+        for name in re.findall(r"`([\w/]+\.py)`", page.read_text())
+        if not (page.parent / name).exists() and not (top / name).exists()
+    ]
+    assert [] == lost
+
+
 def test_every_service_has_a_page(top: Path) -> None:
     """Who is woken at night finds what a service owns, how it fails and how it is stopped beside its code."""
     services = [path.parent for path in (top / "services/kettle_services").glob("*/__init__.py")]

@@ -256,7 +256,7 @@ class Startd:
         """Ask the starter of an attempt; None: it is not there, or not any more."""
         return await self._starters.ask(attempt, verb, body)
 
-    # -- what the tenancy tells --------------------------------------------------------------------------------------
+    # -- what the starters tell ---------------------------------------------------------------------------------------
 
     def starter_connected(self, attempt: AttemptId, pid: int, started: int) -> None:
         """A starter has said hello."""

@@ -159,7 +159,7 @@ def word(ending: Ending | None) -> str:
     return "remove" if ending.code == VacateCode.JobRemoved else "evict"
 
 
-# -- in the process of the errand --------------------------------------------------------------------------------------
+# -- in the helper process --------------------------------------------------------------------------------------------
 
 
 def _load() -> None:

@@ -189,7 +189,7 @@ class Backfilling:
         self._gone.pop(slot).set()
         self._told()
 
-    # -- what the tenancy tells --------------------------------------------------------------------------------------
+    # -- what the starters tell ---------------------------------------------------------------------------------------
 
     def starter_connected(self, attempt: AttemptId, pid: int, started: int) -> None:
         """A starter has said hello."""

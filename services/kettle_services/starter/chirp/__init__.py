@@ -1,5 +1,5 @@
 """
-The chirp protocol, which the programs of a job speak with their starter: `proxy.py` listens, `dialogue.py` answers.
+The chirp protocol, which the programs of a job speak with their starter: `server.py` listens, `conversation.py` answers.
 
 A starter loads the dialogue when a program calls for the first time.
 """

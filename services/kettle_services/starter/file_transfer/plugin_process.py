@@ -1,4 +1,4 @@
-"""Plugins run beside the job in a process of their own (`errand.py`)."""
+"""Plugins run beside the job in a process of their own (`execution/helper_process.py`)."""
 
 import errno
 import importlib
