@@ -1,10 +1,14 @@
 """The import contracts hold, and they bite."""
 
+import ast
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+from kettle_wire.endpoint import Endpoint
 
 # Run lint-imports on a copy: the editable install of the real tree must not be seen beside it.
 _LINT = """
@@ -54,6 +58,8 @@ _ROLES = {
     "accounting": {"numpy"},
     "gateway": {"numpy", *_NO_DATABASE, *_NO_EXPRESSIONS},
 }
+_LATER = {"asyncio", "kettle.client.events", "kettle.submit", "logging", "tempfile", "threading"}
+"""What takes longer to load than a command that asks one question takes to ask it."""
 _IMPORTS = """
 import importlib, sys
 importlib.import_module(sys.argv[1])
@@ -151,11 +157,36 @@ def test_a_planted_circle_of_packages_is_found(skeleton: Path, roots: list[Path]
     [
         ("kettle_wire", _HEAVY),
         ("kettle.client", _HEAVY - {"nats", "opentelemetry"}),  # the client speaks on the bus, and traces
+        ("kettle.client.short_lived", _HEAVY | _NO_EXPRESSIONS | _LATER),
     ],
 )
 def test_light_components_stay_light(component: str, unwanted: set[str], tmp_path: Path) -> None:
-    """What a submitter imports brings no driver of a database and no web server along."""
+    """
+    What a submitter imports brings no driver of a database and no web server along; a short command, no event loop.
+    """
     assert set() == unwanted & loaded(component, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "package", ["libs/kettle/bindings", "services/kettle_services/cli", "services/kettle_services/condor"]
+)
+def test_what_people_use_asks_through_the_client(top: Path, package: str) -> None:
+    """No command and no binding builds a request of its own: whatever a request learns is taught once."""
+    endpoints = {
+        name
+        for module in (top / "schemas/kettle_wire/commands").glob("*.py")
+        for name, value in vars(import_module(f"kettle_wire.commands.{module.stem}")).items()
+        if isinstance(value, Endpoint)
+    }
+    named = {
+        alias.name
+        for module in (top / package).rglob("*.py")
+        for node in ast.walk(ast.parse(module.read_text()))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("kettle_wire.commands")
+        for alias in node.names
+    }
+    assert "QUERY_JOBS" in endpoints
+    assert set() == endpoints & named
 
 
 @pytest.mark.parametrize("role", sorted(_ROLES))

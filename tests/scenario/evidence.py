@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from kettle.client.events.following import JobEvent
+from kettle.client import JobEvent
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.events import JobAssigned, JobCompleted, JobHeld, JobRemoved, JobVacated
 from kettle_wire.jobs import JobId

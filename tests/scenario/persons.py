@@ -14,6 +14,7 @@ from kettle.auth.bus_permissions import permissions
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import BusUnavailableError
 from kettle.client import Client
+from kettle.client.connections.pool_connection import ConnectedTransport
 from kettle.embedded import Permissions
 from kettle.embedded.nats_config import _user  # pyright: ignore[reportPrivateUsage]  # how the server is told of a person
 from kettle.embedded.nkeys import new_seed, public_key
@@ -48,6 +49,6 @@ async def somebody(pool: ThrowawayPool, name: str, tmp_path: Path) -> AsyncGener
             )
             with suppress(BusUnavailableError):  # until the server has read its configuration again
                 bus = await stack.enter_async_context(connecting)
-                yield Client(bus, person, bus=bus)
+                yield Client(ConnectedTransport(bus, bus), person)
                 return
             await asyncio.sleep(0.05)

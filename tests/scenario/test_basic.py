@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from kettle.client import Client, job_id, select
-from kettle.client.events.following import JobEvent
+from kettle.client import Client, JobEvent, job_id, select
 from kettle.client.jobs.status import Status
 from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_wire.events import JobAssigned, JobCompleted, JobHeld

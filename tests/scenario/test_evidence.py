@@ -2,7 +2,7 @@
 
 import asyncio
 
-from kettle.client.events.following import JobEvent
+from kettle.client import JobEvent
 from kettle_wire.events import Event, JobAssigned, JobCompleted, JobVacated
 
 from .evidence import FACTOR, Evidence, flaws

@@ -16,7 +16,6 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from kettle.bus.ports import RefusedError
 from kettle.client import CommandRefusedError, select
 from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_services.condor import launchers
@@ -315,7 +314,6 @@ async def test_other_people_are_refused(condor: Condor, pool: ThrowawayPool, tmp
             with pytest.raises(CommandRefusedError, match=f"cluster {cluster} is .*, not eve's"):
                 await ask
         shadow = await pool.client.spools._shadow(cluster)  # pyright: ignore[reportPrivateUsage]  # eve may know its name
-        bus = eve._asks  # pyright: ignore[reportPrivateUsage]  # she asks the shadow herself
         for endpoint, request in (
             (spooling.SPOOL_PARTS, spooling.SpoolParts(cluster=cluster, parts=[])),
             (spooling.SPOOL_JOBS, spooling.SpoolJobs(cluster=cluster, manifest="0" * 64)),
@@ -325,8 +323,8 @@ async def test_other_people_are_refused(condor: Condor, pool: ThrowawayPool, tmp
                 spooling.FetchSpooled(job=job, name="_condor_stdout", offset=0, length=9),
             ),
         ):
-            with pytest.raises(RefusedError) as refused:
-                await bus.call(endpoint, shadow, request)  # type: ignore[misc]
+            with pytest.raises(CommandRefusedError) as refused:  # she asks the shadow herself
+                await eve.requests.ask(endpoint, request, name=shadow)  # type: ignore[misc]
             assert "denied" == refused.value.code
     assert 0 == (await condor("condor_transfer_data", f"{cluster}")).status
     assert "mine\n" == (condor.work / "out").read_text()

@@ -1,10 +1,11 @@
 """
-One question to one service over a connection of its own, without an event loop: for programs that ask once and end.
+One request to one service over a connection of its own, without an event loop: for programs that ask once and end.
 
 To load an event loop and the driver of the bus takes several times as long as the question.  This speaks the least of
 the protocol of NATS, and deals with nothing out of the ordinary: where there is encryption, more than one server, no
 answer at once, or a refusal, it raises `UnusualError`, and one asks in the ordinary way (`kettle.bus.nats`), which knows
-what to do then and what to say.  So it is for questions only: what changes something must not be asked twice.
+what to do then and what to say.  So it is for requests that may be sent twice: questions, and commands with an id, which are
+carried out once however often they come.  `kettle.client.connections.short_transport` does both.
 """
 
 import os

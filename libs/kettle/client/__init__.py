@@ -2,7 +2,8 @@
 The thin client: what a person's program needs to run jobs in a pool, and no more.
 
 `Client` is for programs with an event loop, `SyncClient` for the others; both find the pool by themselves
-(`KETTLE_NATS_URL`, else `$KETTLE_HOME/pool.json`, which `kettle up` writes).  Importing this is cheap: each name
+(`KETTLE_NATS_URL`, else `$KETTLE_HOME/pool.json`, which `kettle up` writes).  Commands that ask once and end use the same
+`Client` over a transport that needs no event loop (`kettle.client.short_lived`).  Importing this is cheap: each name
 is loaded when it is wanted, the bus's driver when a connection is made, the submit language when a description is read,
 and no database's or web server's driver ever.
 """
@@ -14,9 +15,9 @@ if TYPE_CHECKING:
     from kettle.client.client import Client
     from kettle.client.connections.pool_file import PoolFile, home_directory, login_name
     from kettle.client.errors import ClientError, CommandRefusedError, PoolNotFoundError, PoolUnreachableError
-    from kettle.client.events.following import JobEvent
     from kettle.client.events.progress import JobState, Progress
     from kettle.client.events.published import Published, Wanted
+    from kettle.client.jobs.records import JobEvent
     from kettle.client.jobs.selection import job_id, select
     from kettle.client.jobs.submission import prepare, prepare_clusters
     from kettle.client.sync import SyncClient
@@ -56,7 +57,7 @@ _AT: Final = {
     "Client": "kettle.client.client",
     "ClientError": "kettle.client.errors",
     "CommandRefusedError": "kettle.client.errors",
-    "JobEvent": "kettle.client.events.following",
+    "JobEvent": "kettle.client.jobs.records",
     "JobId": "kettle_wire.jobs",
     "JobState": "kettle.client.events.progress",
     "PoolFile": "kettle.client.connections.pool_file",

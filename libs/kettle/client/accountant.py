@@ -1,12 +1,9 @@
 """What people ask of the accountant, and what administrators have it do."""
 
-import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final
 
-from kettle.bus.ports import Asks
-from kettle.client.connections.pool_file import PoolFile
-from kettle.client.connections.retry import Rep, Req, Waiting, ask_with_retry
+from kettle.client.connections.transport import Requests, new_id
 from kettle_wire.commands import accounting, negotiator
 from kettle_wire.commands.accounting import ReportUsage, UsageRow
 from kettle_wire.commands.negotiator import (
@@ -17,7 +14,6 @@ from kettle_wire.commands.negotiator import (
     ResetUsage,
     SetPrincipal,
 )
-from kettle_wire.endpoint import Endpoint
 from kettle_wire.events.principal import Setting
 
 REPORT_S: Final = 90.0
@@ -29,47 +25,30 @@ class Accountant:
     Priorities, factors and usage of submitters. Only administrators may change any: others are refused, `denied`.
     """
 
-    def __init__(
-        self, asks: Asks, pool: PoolFile, *, patience: float, waiting: Callable[[], Waiting | None]
-    ) -> None:
-        self._asks = asks
-        self._pool = pool
-        self._patience = patience
-        self._waiting = waiting
+    def __init__(self, requests: Requests) -> None:
+        self._requests = requests
 
     async def priorities(self, names: Iterable[str] = ()) -> Priorities:
         """How these submitters stand, or all who are known; the best first."""
-        return await self._ask(negotiator.QUERY_PRIORITIES, QueryPriorities(names=list(names)))
+        return await self._requests.ask(negotiator.QUERY_PRIORITIES, QueryPriorities(names=list(names)))
 
     async def report(self, wanted: ReportUsage) -> list[UsageRow]:
         """What attempts have used, by one or two things, between moments."""
-        name = self._pool.accounting
-        answer = await ask_with_retry(
-            self._asks,
-            accounting.REPORT_USAGE,
-            name,
-            wanted,
-            patience=max(self._patience, REPORT_S),
-            deadline=REPORT_S,
-            waiting=self._waiting(),
+        patience = max(self._requests.transport.patience, REPORT_S)
+        answer = await self._requests.ask(
+            accounting.REPORT_USAGE, wanted, patience=patience, deadline=REPORT_S
         )
         return answer.rows
 
     async def set(self, name: str, setting: Setting, value: float) -> Administered:
         """Set priority, factor, accumulated usage (seconds), times, floor or ceiling of a submitter."""
-        request = SetPrincipal(id=uuid.uuid4().hex, name=name, setting=setting, value=value)
-        return await self._ask(negotiator.SET_PRINCIPAL, request)
+        request = SetPrincipal(id=new_id(), name=name, setting=setting, value=value)
+        return await self._requests.ask(negotiator.SET_PRINCIPAL, request)
 
     async def reset_usage(self, name: str | None) -> Administered:
         """Set the accumulated usage of a submitter, or of everybody (None), to nothing."""
-        return await self._ask(negotiator.RESET_USAGE, ResetUsage(id=uuid.uuid4().hex, name=name))
+        return await self._requests.ask(negotiator.RESET_USAGE, ResetUsage(id=new_id(), name=name))
 
     async def delete(self, name: str) -> Administered:
         """Forget a submitter."""
-        return await self._ask(negotiator.DELETE_PRINCIPAL, DeletePrincipal(id=uuid.uuid4().hex, name=name))
-
-    async def _ask(self, endpoint: Endpoint[Req, Rep], request: Req) -> Rep:
-        name = self._pool.negotiator
-        return await ask_with_retry(
-            self._asks, endpoint, name, request, patience=self._patience, waiting=self._waiting()
-        )
+        return await self._requests.ask(negotiator.DELETE_PRINCIPAL, DeletePrincipal(id=new_id(), name=name))

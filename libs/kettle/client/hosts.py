@@ -1,17 +1,12 @@
 """What administrators have the hosts of a pool do: switch their daemons, and empty their machines."""
 
-import socket
-import uuid
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Literal
 
-from kettle.bus.ports import Asks
-from kettle.client.connections.pool_file import PoolFile
-from kettle.client.connections.retry import Rep, Req, Waiting, ask_with_retry
+from kettle.client.connections.transport import Requests, new_id
 from kettle_wire.commands import master, startd
-from kettle_wire.commands.master import Control, Controlled, Daemons, QueryDaemons
+from kettle_wire.commands.master import Control, ControlAction, Controlled, Daemons, How, QueryDaemons
 from kettle_wire.commands.startd import CancelDrain, Drain
-from kettle_wire.endpoint import Endpoint
 
 Speed = Literal["graceful", "quick", "fast"]
 """How much time the jobs of a machine have that is emptied."""
@@ -22,13 +17,8 @@ class Hosts:
     The hosts of a pool, for administrators alone: whoever is none is refused, with a `CommandRefusedError`.
     """
 
-    def __init__(
-        self, asks: Asks, pool: PoolFile, *, patience: float, waiting: Callable[[], Waiting | None]
-    ) -> None:
-        self._asks = asks
-        self._pool = pool
-        self._patience = patience
-        self._waiting = waiting
+    def __init__(self, requests: Requests) -> None:
+        self._requests = requests
 
     async def drain(
         self,
@@ -46,31 +36,28 @@ class Hosts:
         `graceful` lets jobs have their retirement time, `quick` only their time to end, `fast` kills them. `check` has to
         be true of all its slots; `start` says what may begin meanwhile; with `resume` the empty machine takes work again.
         """
-        request = Drain(
-            id=uuid.uuid4().hex, speed=speed, reason=reason, check=check, start=start, resume=resume
-        )
-        await self._ask(startd.DRAIN, machine, request)
+        request = Drain(id=new_id(), speed=speed, reason=reason, check=check, start=start, resume=resume)
+        await self._requests.ask(startd.DRAIN, request, name=machine)
         return request.id
 
     async def cancel_drain(self, machine: str, request: str = "") -> None:
         """Have a machine take work again; with `request` only if it is that one which drains it."""
-        cancel = CancelDrain(request=request)
-        await self._ask(startd.CANCEL_DRAIN, machine, cancel)
+        await self._requests.ask(startd.CANCEL_DRAIN, CancelDrain(request=request), name=machine)
 
-    async def control(self, request: Control, *, host: str = "") -> Controlled:
+    async def control(
+        self,
+        action: ControlAction,
+        *,
+        host: str = "",
+        daemons: Sequence[str] = (),
+        how: How = "graceful",
+    ) -> Controlled:
         """
-        Switch daemons of a host, by the name of its master (default: this host's); for administrators alone.
+        Switch daemons of a host, by the name of its master (default: this host's); those that are named, or all.
         """
-        return await self._ask(master.CONTROL, self._master(host), request)
+        request = Control(id=new_id(), action=action, daemons=list(daemons), how=how)
+        return await self._requests.ask(master.CONTROL, request, name=host)
 
     async def daemons(self, *, host: str = "") -> Daemons:
-        """How the daemons of a host are, by its master's own word; for administrators alone."""
-        return await self._ask(master.QUERY_DAEMONS, self._master(host), QueryDaemons())
-
-    def _master(self, host: str) -> str:
-        return host or self._pool.master or socket.gethostname()
-
-    async def _ask(self, endpoint: Endpoint[Req, Rep], name: str, request: Req) -> Rep:
-        return await ask_with_retry(
-            self._asks, endpoint, name, request, patience=self._patience, waiting=self._waiting()
-        )
+        """How the daemons of a host are, by its master's own word."""
+        return await self._requests.ask(master.QUERY_DAEMONS, QueryDaemons(), name=host)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from kettle.client.client import Client
 from kettle.client.connections.pool_file import PoolFile
-from kettle.client.connections.retry import PATIENCE_S
-from kettle.client.events.following import JobEvent
+from kettle.client.connections.transport import PATIENCE_S
 from kettle.client.events.progress import Progress
 from kettle.client.hosts import Speed
+from kettle.client.jobs.records import JobEvent
 from kettle.client.why_report import WhyReport
 from kettle_wire.ads.types import Ad
 from kettle_wire.commands.accounting import OwnerUsage

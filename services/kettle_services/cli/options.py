@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from kettle_services.cli.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable, Coroutine
 
     from kettle.client import Client, Select
 
@@ -136,16 +137,12 @@ def selection(arguments: argparse.Namespace) -> Select:
         raise UsageError(str(error)) from error
 
 
-def with_pool(arguments: argparse.Namespace, work: Callable[[Client], Awaitable[T]]) -> T:
-    """Connect, work, disconnect."""
-    import asyncio
+def with_pool(arguments: argparse.Namespace, work: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
+    """
+    What the pool answers.  Questions need no event loop; what does need one begins with `Client.connection`.
+    """
+    from kettle.client.connections.pool_file import locate
+    from kettle.client.short_lived import ShortLivedClient
 
-    from kettle.client import Client
-
-    async def connected() -> T:
-        async with Client.connect(
-            home=arguments.home, schedd=arguments.name, patience=arguments.patience
-        ) as pool:
-            return await work(pool)
-
-    return asyncio.run(connected())
+    pool = locate(os.environ, home=arguments.home).at(arguments.name)
+    return ShortLivedClient(pool, arguments.patience).run(work)

@@ -4,36 +4,33 @@ condor_q -analyze and -better-analyze: why jobs are where they are, in the manne
 What is said of a job is what `kettle why` says, and said in one place (`kettle_services.cli.explanations.job_state`).
 """
 
-import asyncio
 import time
 from collections.abc import Iterator, Sequence
 
-from kettle.client import WhyReport
-from kettle.client.connections.pool_file import PoolFile
+from kettle.client import Client, WhyReport
 from kettle.client.jobs.status import id_of
+from kettle.client.short_lived import ShortLivedClient
 from kettle_services.cli.explanations.job_state import answer
-from kettle_services.condor.connections.retry import client
 from kettle_services.condor.printing.queue_table import head
 from kettle_wire.ads.types import Ad, Expr
 from kettle_wire.commands.negotiator import Analysis, Tried
 from kettle_wire.jobs import JobId
 
 
-def analysed(pool: PoolFile, jobs: Sequence[Ad], *, whole: bool, patience: float) -> Iterator[str]:
+def analysed(client: ShortLivedClient, jobs: Sequence[Ad], *, whole: bool) -> Iterator[str]:
     """
     The text about jobs; `whole`: with their requirements, and how many slots meet each part of them.
 
     Raises ClientError.
     """
-    reports = asyncio.run(_asked(pool, [id_of(ad) for ad in jobs], patience))
-    yield head(pool) + "\n"
+    reports = client.run(lambda pool: _asked(pool, [id_of(ad) for ad in jobs]))
+    yield head(client.pool) + "\n"
     for ad, report in zip(jobs, reports, strict=True):
         yield from told(ad, report, whole=whole, now=time.time())
 
 
-async def _asked(pool: PoolFile, jobs: Sequence[JobId], patience: float) -> list[WhyReport]:
-    async with client(pool, patience) as one:
-        return [await one.why(job) for job in jobs]
+async def _asked(pool: Client, jobs: Sequence[JobId]) -> list[WhyReport]:
+    return [await pool.why(job) for job in jobs]
 
 
 def told(ad: Ad, report: WhyReport, *, whole: bool, now: float) -> Iterator[str]:

@@ -15,8 +15,6 @@ PLACES: Final = ("~/.kettle", "~/.config/kettle", "/etc/kettle")
 """Directories that may have the pool's file, if no variable names one."""
 CONFIG: Final = "condor_config"
 """The file of knobs, in each of these."""
-PATIENCE_S: Final = 30.0
-"""TOOL_PATIENCE: how long a command goes on asking, seconds."""
 
 _PREFIX: Final = "_condor_"
 _LINE: Final = re.compile(r"\s*([A-Za-z_][\w.]*)\s*=\s*(.*)")
@@ -144,11 +142,7 @@ def pool_of(
     wanted = pool or (knobs.get("COLLECTOR_HOST") or "").strip()
     found = _named(wanted, environ) if wanted else _usual(environ)
     schedd = name or knobs.get("SCHEDD_NAME") or knobs.get("SCHEDD_HOST") or ""
-    if not schedd:
-        return found
-    from msgspec.structs import replace
-
-    return replace(found, schedd=schedd.strip())
+    return found.at(schedd.strip())
 
 
 def _usual(environ: Mapping[str, str]) -> PoolFile:

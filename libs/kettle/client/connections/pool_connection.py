@@ -1,28 +1,71 @@
-"""The way to a pool: its bus, or from within a job, the job's starter."""
+"""The transport over a connection that lasts: to the pool's bus, or within a job to the job's starter."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from kettle.bus.ports import FROM_JOB, Asks, Bus, BusUnavailableError
+from kettle.bus.ports import FROM_JOB, Asks, Bus, BusUnavailableError, Rep, Req
 from kettle.client.connections.pool_file import PoolFile
+from kettle.client.connections.retry import Waiting, ask_with_retry
+from kettle.client.connections.transport import PATIENCE_S, TRY_S
 from kettle.client.errors import PoolUnreachableError
+from kettle_wire.endpoint import Endpoint
 from kettle_wire.identity import user
 from kettle_wire.subjects import Subjects
 
 
-@asynccontextmanager
-async def connect_pool(pool: PoolFile, patience: float) -> AsyncGenerator[tuple[Asks, Bus | None]]:
-    """
-    Whom to ask; and the bus, which there is not in a job: it can ask, and follows nothing.
+class ConnectedTransport:
+    """A `Transport`; any number of tasks may ask through it at once."""
 
-    `patience` is how many seconds a connection is waited for.
+    def __init__(self, asks: Asks, bus: Bus | None = None, *, patience: float = PATIENCE_S) -> None:
+        """`bus`: where there is one, beside who can be asked."""
+        self.waiting: Waiting | None = None
+        self._asks = asks
+        self._bus = bus
+        self._patience = patience
+
+    @property
+    def patience(self) -> float:
+        """See `Transport.patience`."""
+        return self._patience
+
+    async def call(
+        self,
+        endpoint: Endpoint[Req, Rep],
+        name: str,
+        request: Req,
+        *,
+        patience: float | None = None,
+        deadline: float = TRY_S,
+    ) -> Rep:
+        """See `Transport.call`."""
+        return await ask_with_retry(
+            self._asks,
+            endpoint,
+            name,
+            request,
+            patience=self._patience if patience is None else patience,
+            deadline=deadline,
+            waiting=self.waiting,
+        )
+
+    async def connection(self) -> Bus | None:
+        """See `Transport.connection`."""
+        return self._bus
+
+
+@asynccontextmanager
+async def connect_pool(pool: PoolFile, patience: float) -> AsyncGenerator[ConnectedTransport]:
+    """
+    Connect to a pool; a job can only ask through its starter, and follows nothing.
+
+    `patience` is how many seconds a connection is waited for, and then an answer.
 
     Raises PoolUnreachableError: there is none.
     """
     if pool.nats_url.startswith(FROM_JOB):
         from kettle.bus.job_connection import FromJob  # in jobs only
 
-        yield FromJob(pool.nats_url), None
+        yield ConnectedTransport(FromJob(pool.nats_url), patience=patience)
         return
     from kettle.bus.nats import NatsBus  # the only import here that costs time
 
@@ -41,7 +84,7 @@ async def connect_pool(pool: PoolFile, patience: float) -> AsyncGenerator[tuple[
             f"the pool's bus at {_shown(pool.nats_url)} cannot be reached: {error}"
         ) from error
     try:
-        yield bus, bus
+        yield ConnectedTransport(bus, bus, patience=patience)
     finally:
         await context.__aexit__(None, None, None)
 

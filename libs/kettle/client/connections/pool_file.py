@@ -39,6 +39,28 @@ class PoolFile(msgspec.Struct, frozen=True, kw_only=True):
     database_url: str = ""
     """For `kettle log`; empty where a person does not reach the database."""
 
+    def name_of(self, role: str) -> str:
+        """The name of the service of a role that is asked if none is named; of masters it is this host's."""
+        match role:
+            case "schedd":
+                return self.schedd
+            case "collector":
+                return self.collector
+            case "negotiator":
+                return self.negotiator
+            case "accounting":
+                return self.accounting
+            case "master":
+                import socket
+
+                return self.master or socket.gethostname()
+            case _:
+                raise ValueError(f"a {role} is asked by its name")
+
+    def at(self, schedd: str) -> "PoolFile":
+        """The same pool with the queue of another access point, if one is named."""
+        return msgspec.structs.replace(self, schedd=schedd) if schedd else self
+
     def save(self, home: Path) -> Path:
         """Write the file into a pool's directory, whole or not at all, readable by its owner only."""
         path = home / FILE

@@ -1,21 +1,20 @@
 """Following jobs by what is recorded of them, as it is recorded."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
-from typing import Final, Protocol
-
-import msgspec
+from collections.abc import AsyncGenerator
+from typing import Final
 
 from kettle.client.errors import ClientError, CommandRefusedError
+from kettle.client.events.job_source import JobSource
 from kettle.client.events.progress import JobState, Progress, state_after, state_after_all, state_of
-from kettle.client.events.shard_feed import Feed, Tail
+from kettle.client.events.shard_feed import Tail
+from kettle.client.jobs.records import JobEvent, decoded, no_member, submitted
 from kettle.client.jobs.status import id_of
 from kettle_wire import events
-from kettle_wire.ads.types import Ad
 from kettle_wire.codes import RefusalCode
-from kettle_wire.commands.schedd import JobEvents, RecordedEvent, Select, Unmade
+from kettle_wire.commands.schedd import Select
 from kettle_wire.event_expansion import expanded
-from kettle_wire.events import ClusterSubmitted, Event, FactoryClosed, JobCompleted, JobRemoved
+from kettle_wire.events import Event, FactoryClosed, JobCompleted, JobRemoved
 from kettle_wire.frames import Frame
 from kettle_wire.jobs import JobId
 
@@ -28,83 +27,7 @@ _AT_ONCE: Final = 16
 _SHOWN: Final = ["ClusterId", "ProcId", "JobStatus", "ExitCode", "ExitSignal"]
 
 
-class JobEvent(msgspec.Struct, frozen=True):
-    """One recorded event."""
-
-    stream: str
-    version: int
-    frame: int
-    at: float
-    """When it was recorded, seconds since the epoch."""
-    event: Event
-
-
-class PoolSource(Protocol):
-    """What following jobs needs of a client."""
-
-    async def recorded(self, job: JobId) -> JobEvents:
-        """Everything recorded of a job."""
-        ...
-
-    async def queued(self, select: Select, projection: Sequence[str]) -> list[Ad]:
-        """Ads of jobs that are in the queue."""
-        ...
-
-    async def unmade(self, select: Select) -> list[Unmade]:
-        """Clusters of which jobs are still to be made."""
-        ...
-
-    async def ended(self, select: Select, limit: int) -> list[Ad]:
-        """Ads of jobs that have left the queue, as far as accounting knows by now; may be too few."""
-        ...
-
-    async def feed(self, shard: str) -> Feed:
-        """The live frames of a shard."""
-        ...
-
-
-def decoded(recorded: RecordedEvent) -> JobEvent:
-    """An event as it is shown to people."""
-    return JobEvent(
-        recorded.stream,
-        recorded.version,
-        recorded.frame,
-        recorded.at / 1_000_000,
-        events.decode(recorded.data),
-    )
-
-
-def submitted(recorded: JobEvents) -> int | None:
-    """How many jobs the cluster has that a record is about; None if the record does not say."""
-    for event in recorded.events:
-        if event.stream.startswith("cluster/"):
-            match events.decode(event.data):
-                case ClusterSubmitted(rows=rows):
-                    return len(rows)
-                case _:
-                    pass
-    return None
-
-
-def check_member(job: JobId, recorded: JobEvents) -> None:
-    """
-    Raise CommandRefusedError if the cluster has no such job: what is recorded of it is only its cluster's submission.
-    """
-    if any(event.stream == f"job/{job}" for event in recorded.events):
-        return
-    size = submitted(recorded)
-    if size is not None and not 0 <= job.proc < size:
-        raise _no_member(job, size)
-
-
-def _no_member(job: JobId, size: int) -> CommandRefusedError:
-    has = "1 job" if size == 1 else f"{size} jobs"
-    return CommandRefusedError(
-        RefusalCode.NOT_FOUND, f"there is no job {job}: cluster {job.cluster} has {has}"
-    )
-
-
-async def follow(pool: PoolSource, job: JobId) -> AsyncGenerator[JobEvent, None]:
+async def follow(pool: JobSource, job: JobId) -> AsyncGenerator[JobEvent, None]:
     """
     All events of a job, those of the past and then each as it is recorded, until the job has ended or never will begin.
     """
@@ -149,7 +72,7 @@ def _of_streams(frame: Frame, streams: dict[str, int]) -> list[JobEvent]:
     ]
 
 
-async def watch(pool: PoolSource, select: Select) -> AsyncGenerator[Progress, None]:
+async def watch(pool: JobSource, select: Select) -> AsyncGenerator[Progress, None]:
     """
     How far a selection of jobs is, at first and after each change, until all of them have ended.
 
@@ -168,7 +91,7 @@ async def watch(pool: PoolSource, select: Select) -> AsyncGenerator[Progress, No
                 yield progress
 
 
-async def _changes(pool: PoolSource, select: Select, tail: Tail, progress: Progress) -> bool:
+async def _changes(pool: JobSource, select: Select, tail: Tail, progress: Progress) -> bool:
     """Wait for the next frame and take it in; whether anything changed."""
     frame, missed = await tail.next(_QUIET_S)
     if missed:
@@ -192,7 +115,7 @@ def _cut(progress: Progress, event: Event) -> bool:
     return any(changed)
 
 
-async def _population(pool: PoolSource, select: Select) -> tuple[set[JobId], str]:
+async def _population(pool: JobSource, select: Select) -> tuple[set[JobId], str]:
     """
     The jobs that a selection means, those that have ended included where they are named, and their shard.
     """
@@ -211,11 +134,11 @@ async def _population(pool: PoolSource, select: Select) -> tuple[set[JobId], str
             jobs |= {JobId(cluster, proc) for proc in range(size)}
         for job in jobs:
             if job.cluster == cluster and job.proc >= size:
-                raise _no_member(job, size)
+                raise no_member(job, size)
     return jobs, shard
 
 
-async def _cluster(pool: PoolSource, cluster: int) -> tuple[str, int]:
+async def _cluster(pool: JobSource, cluster: int) -> tuple[str, int]:
     """The shard of a cluster, and how many jobs were submitted in it."""
     try:
         recorded = await pool.recorded(JobId(cluster, 0))
@@ -229,7 +152,7 @@ async def _cluster(pool: PoolSource, cluster: int) -> tuple[str, int]:
     return recorded.shard, size
 
 
-async def _look(pool: PoolSource, select: Select, progress: Progress) -> bool:
+async def _look(pool: JobSource, select: Select, progress: Progress) -> bool:
     """
     Ask where the jobs are that have not ended, first those who answer for many at once; whether anything is new.
     """
@@ -267,7 +190,7 @@ def _named(select: Select, jobs: set[JobId]) -> Select:
     )
 
 
-async def _from_log(pool: PoolSource, job: JobId, gate: asyncio.Semaphore) -> JobState:
+async def _from_log(pool: JobSource, job: JobId, gate: asyncio.Semaphore) -> JobState:
     async with gate:
         recorded = await pool.recorded(job)
     if recorded.never_made:

@@ -1,15 +1,14 @@
 """Looking into a job that runs: its files as they grow, and programs beside it."""
 
 import asyncio
-import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 import msgspec
 
-from kettle.bus.ports import Asks
-from kettle.client.connections.retry import Rep, Req, ask_with_retry
+from kettle.bus.ports import Rep, Req
+from kettle.client.connections.transport import Requests, new_id
 from kettle.client.errors import ClientError, CommandRefusedError
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.access import (
@@ -48,9 +47,8 @@ class AttemptAccess:
     The right to look into one attempt of a job; it ends with it, and then everything is refused as `NOT_RUNNING`.
     """
 
-    def __init__(self, asks: Asks, given: AccessGiven, *, patience: float) -> None:
-        self._asks = asks
-        self._patience = patience
+    def __init__(self, requests: Requests, given: AccessGiven) -> None:
+        self._requests = requests
         self.startd: Final = given.startd
         self.slot: Final = given.slot
         self.access: Final[Access] = given.access
@@ -62,7 +60,7 @@ class AttemptAccess:
 
     def with_access(self, given: AccessGiven) -> "AttemptAccess":
         """Another visit on the same connection: to another attempt of the job."""
-        return AttemptAccess(self._asks, given, patience=self._patience)
+        return AttemptAccess(self._requests, given)
 
     async def peek(self, name: str = STDOUT, *, offset: int = 0, length: int = LONGEST_LOOK) -> FilePiece:
         """
@@ -120,7 +118,7 @@ class AttemptAccess:
         Raises:
             CommandRefusedError: `refused` if it cannot be started, `NOT_RUNNING`.
         """
-        name = uuid.uuid4().hex
+        name = new_id()
         try:
             request = OpenSession(access=self.access, session=name, command=list(command), terminal=terminal)
         except ValueError as error:
@@ -133,14 +131,14 @@ class AttemptAccess:
         finally:
             with suppress(ClientError):  # the machine ends what nobody asks about
                 close = CloseSession(access=self.access, session=name)
-                await ask_with_retry(self._asks, CLOSE_SESSION, self.startd, close, patience=_CLOSING_S)
+                await self._requests.ask(CLOSE_SESSION, close, name=self.startd, patience=_CLOSING_S)
 
     async def exchange(self, request: Exchange) -> Exchanged:
         """For sessions."""
         return await self._ask(EXCHANGE, request)
 
     async def _ask(self, endpoint: Endpoint[Req, Rep], request: Req) -> Rep:
-        return await ask_with_retry(self._asks, endpoint, self.startd, request, patience=self._patience)
+        return await self._requests.ask(endpoint, request, name=self.startd)
 
 
 class SideProgram:

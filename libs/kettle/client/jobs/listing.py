@@ -1,4 +1,4 @@
-"""Ads of jobs in the queue, be they more than the bus carries in one answer."""
+"""Ads of jobs in the queue that are more than the bus carries in one answer."""
 
 from collections.abc import Awaitable, Callable
 
@@ -14,13 +14,8 @@ from kettle_wire.jobs import JobId
 Ask = Callable[[QueryJobs], Awaitable[JobAds]]
 
 
-async def list_ads(ask: Ask, request: QueryJobs) -> JobAds:
-    """What the schedd answers; the ads of what does not fit into one message come in several."""
-    try:
-        return await ask(request)
-    except CommandRefusedError as error:
-        if error.code != RefusalCode.TOO_LARGE:
-            raise
+async def query_in_parts(ask: Ask, request: QueryJobs) -> JobAds:
+    """What the schedd answers to a request of which it has said that the answer is too large for one."""
     found = await ask(msgspec.structs.replace(request, projection=["ClusterId", "ProcId"]))
     ads = await _in_parts(ask, request, [id_of(ad) for ad in found.jobs])
     return msgspec.structs.replace(found, jobs=ads)

@@ -6,18 +6,15 @@ written here after their end, with the rights of whoever calls.
 import asyncio
 import os
 import time
-import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from kettle.bus.ports import Asks
-from kettle.client.connections.pool_file import PoolFile
-from kettle.client.connections.retry import Rep, Req, Waiting, ask_with_retry
+from kettle.bus.ports import Rep, Req
 from kettle.client.errors import CommandRefusedError
-from kettle.client.jobs.listing import list_ads
+from kettle.client.jobs.queue import JobQueue
 from kettle.client.jobs.status import id_of
 from kettle.client.spooling.input_files import (
     InputFiles,
@@ -39,7 +36,7 @@ from kettle.transfer.submit_side_paths import text
 from kettle_wire.ads.types import Ad
 from kettle_wire.codes import JobStatus, RefusalCode
 from kettle_wire.commands import schedd, spooling
-from kettle_wire.commands.schedd import EditJobs, FindSpool, QueryJobs, Select
+from kettle_wire.commands.schedd import FindSpool, Select
 from kettle_wire.commands.spooling import (
     FetchSpooled,
     ListSpooled,
@@ -78,13 +75,8 @@ class FetchResult(msgspec.Struct, frozen=True, kw_only=True):
 class SpoolTransfers:
     """The files of a person's jobs at an access point."""
 
-    def __init__(
-        self, asks: Asks, pool: PoolFile, *, patience: float, waiting: Callable[[], Waiting | None]
-    ) -> None:
-        self._asks = asks
-        self._pool = pool
-        self._patience = patience
-        self._waiting = waiting
+    def __init__(self, queue: JobQueue) -> None:
+        self._queue = queue
 
     async def send(self, jobs: Iterable[Ad]) -> None:
         """
@@ -96,6 +88,7 @@ class SpoolTransfers:
         Raises:
             SpoolingError: a file cannot be read, or changed meanwhile.  The jobs that wait for it stay held.
         """
+        await self._queue.requests.transport.connection()
         for cluster, ads in _by_cluster(jobs).items():
             shadow = await self._shadow(cluster)
             cargo = await asyncio.to_thread(InputFiles, ads)
@@ -109,10 +102,8 @@ class SpoolTransfers:
             SpoolingError: a result cannot be written here.
         """
         projection = [*_LOOKED_AT, *PLACES, *(f"{PREFIX}{name}" for name in PLACES)]
-        question = QueryJobs(select=select, projection=projection)
-        found = (
-            await list_ads(lambda part: self._ask(schedd.QUERY_JOBS, self._pool.schedd, part), question)
-        ).jobs
+        await self._queue.requests.transport.connection()
+        found = await self._queue.jobs(select, projection=projection)
         ready = [ad for ad in found if "StageInFinish" in ad]
         began = int(time.time())
         for cluster, ads in _by_cluster(ready).items():
@@ -122,8 +113,7 @@ class SpoolTransfers:
         over = [id_of(ad) for ad in ready if ad.get("JobStatus") in _OVER]
         if over:  # what one that runs has left so far is not all of it
             said: Ad = {"StageOutStart": began, "StageOutFinish": int(time.time())}
-            edit = EditJobs(id=uuid.uuid4().hex, select=Select(jobs=over), attributes=said)
-            await self._ask(schedd.EDIT_JOBS, self._pool.schedd, edit)
+            await self._queue.edit_jobs(Select(jobs=over), said)
         skipped = [id_of(ad) for ad in found if "StageInFinish" not in ad]
         return FetchResult(jobs=[id_of(ad) for ad in ready], skipped=skipped)
 
@@ -237,14 +227,10 @@ class SpoolTransfers:
         return (await self._ask(spooling.FETCH_SPOOLED, shadow, request)).data
 
     async def _shadow(self, cluster: int) -> str:
-        found = await self._ask(schedd.FIND_SPOOL, self._pool.schedd, FindSpool(cluster=cluster))
-        return found.shadow
+        return (await self._queue.requests.ask(schedd.FIND_SPOOL, FindSpool(cluster=cluster))).shadow
 
-    async def _ask(self, endpoint: Endpoint[Req, Rep], name: str, request: Req) -> Rep:
-        waiting = self._waiting()
-        return await ask_with_retry(
-            self._asks, endpoint, name, request, patience=self._patience, waiting=waiting
-        )
+    async def _ask(self, endpoint: Endpoint[Req, Rep], shadow: str, request: Req) -> Rep:
+        return await self._queue.requests.ask(endpoint, request, name=shadow)
 
 
 def _by_cluster(ads: Iterable[Ad]) -> dict[int, list[Ad]]:

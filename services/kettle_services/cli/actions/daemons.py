@@ -7,7 +7,6 @@ import asyncio
 import logging
 import math
 import time
-import uuid
 from collections.abc import Collection
 from typing import Final
 
@@ -16,7 +15,6 @@ from kettle_services.cli.errors import CommandError
 from kettle_services.cli.options import json_option, reach_options, seconds
 from kettle_services.cli.output.screen import Screen
 from kettle_wire.commands.master import (
-    Control,
     ControlAction,
     Controlled,
     DaemonReport,
@@ -73,47 +71,52 @@ def control(arguments: argparse.Namespace, screen: Screen, action: ControlAction
     """Do it, and tell what became of each daemon; 1 if one refused, or it is not so in time."""
     peaceful, fast = getattr(arguments, "peaceful", False), getattr(arguments, "fast", False)
     how: How = "peaceful" if peaceful else "fast" if fast else "graceful"
-    request = Control(id=uuid.uuid4().hex, action=action, daemons=arguments.daemon, how=how)
-    return asyncio.run(_control(arguments, screen, request))
+    return asyncio.run(_control(arguments, screen, action, how))
 
 
-async def _control(arguments: argparse.Namespace, screen: Screen, request: Control) -> int:
+async def _control(arguments: argparse.Namespace, screen: Screen, action: ControlAction, how: How) -> int:
     async with Client.connect(home=arguments.home, patience=arguments.patience) as pool:
         pool.waiting = screen.note
         before = await pool.hosts.daemons(host=arguments.host)
-        answer = await pool.hosts.control(request, host=arguments.host)
+        answer = await pool.hosts.control(action, host=arguments.host, daemons=arguments.daemon, how=how)
     for one in answer.switched:
         _tell(one, screen)
     begun = {one.daemon for one in answer.switched if one.outcome == "begun"}
     late: list[str] = []
     if begun and not arguments.no_wait:
-        late = await _until_so(arguments, screen, request, before, begun)
+        late = await _until_so(arguments, screen, action, before, begun, peaceful=how == "peaceful")
     if screen.as_json:
         screen.json(_plain(answer, late))
     if late:
         raise CommandError(
-            f"not {_DONE[request.action]} yet: {', '.join(late)}; it goes on, look with: kettle status --master"
+            f"not {_DONE[action]} yet: {', '.join(late)}; it goes on, look with: kettle status --master"
         )
     return 1 if any(one.outcome == "refused" for one in answer.switched) else 0
 
 
 async def _until_so(
-    arguments: argparse.Namespace, screen: Screen, request: Control, before: Daemons, begun: Collection[str]
+    arguments: argparse.Namespace,
+    screen: Screen,
+    action: ControlAction,
+    before: Daemons,
+    begun: Collection[str],
+    *,
+    peaceful: bool,
 ) -> list[str]:
     """Look until all that was begun is so; what is not in time."""
     # The bus may be away for a while, and says so each time: that is what a restart is.
     logging.getLogger("kettle.bus").setLevel(logging.CRITICAL)
     patience = arguments.timeout if arguments.timeout is not None else 120.0
-    if arguments.timeout is None and request.how == "peaceful":
+    if arguments.timeout is None and peaceful:
         patience = math.inf
     until, told = time.monotonic() + patience, set[str]()
     while True:
         now = await _look(arguments)
-        left = _left(request.action, before, now, begun) if now is not None else sorted(begun)
+        left = _left(action, before, now, begun) if now is not None else sorted(begun)
         for name in sorted(set(begun) - set(left) - told):
             told.add(name)
             if not screen.as_json:
-                screen.say(f"{_shown(name)} is {_DONE[request.action]}.")
+                screen.say(f"{_shown(name)} is {_DONE[action]}.")
         if not left or time.monotonic() > until:
             return left
         await asyncio.sleep(_LOOK_S)

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, cast
 
-from kettle.client.jobs.single_query import query_jobs
 from kettle.client.jobs.status import status_of
 from kettle_services.cli.options import at_least, job_options, json_option, pool_options, selection, with_pool
 from kettle_services.cli.output.screen import Cell, Screen, plain
@@ -23,10 +22,10 @@ from kettle_services.cli.tables.jobs import (
     total_line,
 )
 from kettle_wire.ads.types import Ad, Expr
-from kettle_wire.commands.queue import JobAds, QueryJobs, Select, Unmade
+from kettle_wire.commands.queue import JobAds, Select, Unmade
 
 if TYPE_CHECKING:
-    from kettle.client import Client, PoolFile
+    from kettle.client import Client
 
 HELP: Final = """\
 The jobs in the queue: those that wait (I), run (R) or are held (H).  Jobs that have ended are in kettle history.
@@ -89,7 +88,7 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
 
 
 def _found(arguments: argparse.Namespace, projection: list[str]) -> JobAds:
-    """What the schedd answers: asked in the short way, else in the long one."""
+    """What the schedd answers."""
     select = selection(arguments)
     if arguments.held:
         held = "JobStatus == 5"
@@ -99,22 +98,15 @@ def _found(arguments: argparse.Namespace, projection: list[str]) -> JobAds:
         )
     anybody = arguments.all or select.jobs or select.clusters or select.owners or arguments.constraint
 
-    def mine(pool: PoolFile) -> Select:
-        if anybody or not pool.user:
-            return select
-        return Select(owners=[pool.user], constraint=select.constraint)
-
-    def wanted(pool: PoolFile) -> QueryJobs:
-        limit = arguments.limit
-        return QueryJobs(select=mine(pool), projection=projection, limit=limit, totals=arguments.totals)
-
     async def ask(pool: Client) -> JobAds:
+        mine = select
+        if not anybody and pool.pool.user:
+            mine = Select(owners=[pool.pool.user], constraint=select.constraint)
         if arguments.totals:
-            return await pool.totals(mine(pool.pool))
-        return await pool.queue(mine(pool.pool), projection=projection, limit=arguments.limit)
+            return await pool.totals(mine)
+        return await pool.queue(mine, projection=projection, limit=arguments.limit)
 
-    found = query_jobs(wanted, home=arguments.home, name=arguments.name, patience=arguments.patience)
-    return with_pool(arguments, ask) if found is None else found
+    return with_pool(arguments, ask)
 
 
 def _show_together(arguments: argparse.Namespace, screen: Screen) -> None:

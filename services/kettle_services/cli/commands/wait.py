@@ -64,6 +64,7 @@ def _of_log(select: Select, arguments: argparse.Namespace, screen: Screen) -> Pr
 
 def _of_pool(select: Select, arguments: argparse.Namespace, screen: Screen) -> Progress:
     async def wait(pool: Client) -> Progress:
+        await pool.connection()
         mine = select
         if not (select.jobs or select.clusters or select.owners or select.constraint):
             mine = Select(owners=[pool.pool.user])

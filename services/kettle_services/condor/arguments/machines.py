@@ -1,10 +1,9 @@
 """Which machines are meant, for commands that do something to them."""
 
 import re
-import socket
 from typing import Final
 
-from kettle_services.condor.connections.requests import Asker
+from kettle.client.short_lived import ShortLivedClient
 from kettle_services.condor.errors import ToolError
 
 _SLOT: Final = re.compile(r"slot\d+(?:_\d+)?@(.+)", re.IGNORECASE)
@@ -12,18 +11,18 @@ _SHOWN: Final = 20
 """Names in a sentence."""
 
 
-def host_of(asker: Asker) -> str:
+def host_of(client: ShortLivedClient) -> str:
     """The name of this machine in the pool: that of its master."""
-    return asker.pool.master or socket.gethostname()
+    return client.pool.name_of("master")
 
 
-def startd_of(asker: Asker, said: str) -> str:
+def startd_of(client: ShortLivedClient, said: str) -> str:
     """
     The startd that is meant by its name, by the name of one of its slots, or by its name up to the first dot.
 
     Raises ToolError: there is none, or there are several.
     """
-    return one_of(asker, "startd", "StartDaemon", slot_of(said) or said)
+    return one_of(client, "startd", "StartDaemon", slot_of(said) or said)
 
 
 def slot_of(said: str) -> str:
@@ -32,13 +31,13 @@ def slot_of(said: str) -> str:
     return match[1] if match else ""
 
 
-def one_of(asker: Asker, role: str, kind: str, said: str) -> str:
+def one_of(client: ShortLivedClient, role: str, kind: str, said: str) -> str:
     """
     The name of a daemon with ads of this kind; its part before the first dot is enough if it is one's only.
 
     Raises ToolError.
     """
-    names = names_of(asker, kind)
+    names = names_of(client, kind)
     if said in names:
         return said
     found = [name for name in names if name.partition(".")[0] == said]
@@ -51,7 +50,7 @@ def one_of(asker: Asker, role: str, kind: str, said: str) -> str:
     raise ToolError(f"Can't find address for {role} {said}: the pool has no such {role}; {known}")
 
 
-def names_of(asker: Asker, kind: str, constraint: str = "") -> list[str]:
+def names_of(client: ShortLivedClient, kind: str, constraint: str = "") -> list[str]:
     """The names of all daemons with ads of this kind."""
-    ads = asker.ads(kind, constraint=constraint, projection=["Name"])
+    ads = client.run(lambda pool: pool.ads(kind, constraint=constraint, projection=["Name"]))
     return sorted({str(ad.get("Name", "")) for ad in ads})

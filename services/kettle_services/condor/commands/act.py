@@ -7,17 +7,17 @@ each group.
 
 import os
 import sys
-import uuid
 from typing import Final, NamedTuple
 
 import msgspec
 
 from kettle.client.connections.condor_config import CondorConfig, user_identity
+from kettle.client.short_lived import ShortLivedClient
 from kettle_services.condor.arguments.grammar import Option, TypedOption, understood
 from kettle_services.condor.arguments.jobs import JobSelection, both
-from kettle_services.condor.connections.requests import Asker
+from kettle_services.condor.connections.pool_client import client_of
 from kettle_services.condor.errors import WordsError
-from kettle_wire.commands.queue import ACT, Act, Acted, Action, JobOutcome, Select
+from kettle_wire.commands.queue import Acted, Action, JobOutcome, Select
 
 
 class Deed(NamedTuple):
@@ -134,18 +134,15 @@ def run(name: str, words: list[str]) -> int:
             "You did not specify any jobs: write CLUSTER, CLUSTER.PROC, a user, -constraint or -all"
         )
     deed = DEEDS[f"{name} -{wanted.option}" if wanted.option else name]
-    asker = Asker.of(CondorConfig(os.environ), pool=wanted.pool, name=wanted.name)
+    client = client_of(CondorConfig(os.environ), pool=wanted.pool, name=wanted.name)
     status = 0
-    for group in _groups(wanted, asker):
-        request = Act(
-            id=uuid.uuid4().hex,
-            action=deed.action,
-            select=group.select,
-            reason=wanted.reason,
-            subcode=wanted.subcode,
-        )
-        status |= _told(asker.schedd(ACT, request), group, deed, wanted)
+    for group in _groups(wanted, client):
+        status |= _told(_done(client, group, deed, wanted), group, deed, wanted)
     return status
+
+
+def _done(client: ShortLivedClient, group: _Group, deed: Deed, wanted: _Wanted) -> Acted:
+    return client.run(lambda pool: pool.act(deed.action, group.select, wanted.reason, subcode=wanted.subcode))
 
 
 def _take(wanted: _Wanted, given: TypedOption) -> None:
@@ -176,7 +173,7 @@ def _subcode(given: TypedOption) -> int:
     return subcode
 
 
-def _groups(wanted: _Wanted, asker: Asker) -> list[_Group]:
+def _groups(wanted: _Wanted, client: ShortLivedClient) -> list[_Group]:
     """
     What was named; a condition is one more for each cluster and each person, and for ids that they be met.
     """
@@ -192,7 +189,7 @@ def _groups(wanted: _Wanted, asker: Asker) -> list[_Group]:
         groups.append(_group(Select(owners=[owner]), called, f'Owner == "{owner}"', condition))
     if groups:
         return groups
-    mine = [user_identity(asker.pool)] if wanted.everything else []
+    mine = [user_identity(client.pool)] if wanted.everything else []
     called = f"matching constraint ({condition})" if condition else ""
     return [_Group(Select(owners=mine, constraint=condition), called or "*")]
 

@@ -4,19 +4,19 @@ condor_on, condor_off, condor_restart and condor_reconfig: what the masters of h
 
 import os
 import sys
-import uuid
 from typing import Final
 
 import msgspec
 
 from kettle.client.connections.condor_config import CondorConfig
 from kettle.client.errors import ClientError
+from kettle.client.short_lived import ShortLivedClient
 from kettle_services.condor.arguments.grammar import Option, TypedOption, understood
 from kettle_services.condor.arguments.jobs import checked
 from kettle_services.condor.arguments.machines import host_of, names_of, one_of
-from kettle_services.condor.connections.requests import Asker
+from kettle_services.condor.connections.pool_client import client_of
 from kettle_services.condor.errors import ToolError
-from kettle_wire.commands.master import CONTROL, Control, ControlAction, Controlled, How
+from kettle_wire.commands.master import ControlAction, Controlled, How
 
 _ROLES: Final = ("collector", "master", "negotiator", "schedd", "startd")
 _ENDING: Final = {"fast": Option(), "graceful": Option(), "peaceful": Option()}
@@ -86,15 +86,14 @@ def run(name: str, words: list[str]) -> int:
     wanted = _Wanted()
     for given in understood(words, OPTIONS | _OWN.get(name, {})):
         _take(name, wanted, given)
-    asker = Asker.of(CondorConfig(os.environ), pool=wanted.pool)
+    client = client_of(CondorConfig(os.environ), pool=wanted.pool)
     action, whole, single = _ACTIONS[name]
     sent = (single if wanted.daemons else whole) + _WAYS[wanted.how]
     whom = f" for {', '.join(map(_quoted, wanted.daemons))}" if wanted.daemons else ""
     status = 0
-    for host, called in _meant(asker, wanted):
-        request = Control(id=uuid.uuid4().hex, action=action, daemons=wanted.daemons, how=wanted.how)
+    for host, called in _meant(client, wanted):
         try:
-            refused = _refusals(asker.ask(CONTROL, host, request))
+            refused = _refusals(_controlled(client, host, action, wanted))
         except ClientError as error:
             refused = [str(error)]
         else:
@@ -103,6 +102,12 @@ def run(name: str, words: list[str]) -> int:
             sys.stderr.write(f"{name}: {called}: {why}\n")
             status = 1
     return status
+
+
+def _controlled(client: ShortLivedClient, host: str, action: ControlAction, wanted: _Wanted) -> Controlled:
+    return client.run(
+        lambda pool: pool.hosts.control(action, host=host, daemons=wanted.daemons, how=wanted.how)
+    )
 
 
 def _take(command: str, wanted: _Wanted, given: TypedOption) -> None:
@@ -131,16 +136,16 @@ def _take(command: str, wanted: _Wanted, given: TypedOption) -> None:
             pass
 
 
-def _meant(asker: Asker, wanted: _Wanted) -> list[tuple[str, str]]:
+def _meant(client: ShortLivedClient, wanted: _Wanted) -> list[tuple[str, str]]:
     """The masters, and what they are called."""
     if wanted.everywhere or wanted.constraint:
-        found = names_of(asker, "DaemonMaster", wanted.constraint)
+        found = names_of(client, "DaemonMaster", wanted.constraint)
         if not found:
             raise ToolError(f"no master meets the constraint ({wanted.constraint or 'true'})")
         return [(name, f"master {name}") for name in found]
     if not wanted.hosts:
-        return [(host_of(asker), "local master")]
-    names = [one_of(asker, "master", "DaemonMaster", host) for host in wanted.hosts]
+        return [(host_of(client), "local master")]
+    names = [one_of(client, "master", "DaemonMaster", host) for host in wanted.hosts]
     return [(name, f"master {name}") for name in names]
 
 

@@ -2,18 +2,17 @@
 
 import os
 import sys
-import uuid
 from typing import Final
 
 import msgspec
 
 from kettle.client.connections.condor_config import CondorConfig
+from kettle.client.hosts import Speed
 from kettle_services.condor.arguments.grammar import Option, TypedOption, understood
 from kettle_services.condor.arguments.jobs import checked
 from kettle_services.condor.arguments.machines import startd_of
-from kettle_services.condor.connections.requests import Asker
+from kettle_services.condor.connections.pool_client import client_of
 from kettle_services.condor.errors import ToolError, WordsError
-from kettle_wire.commands.startd import CANCEL_DRAIN, DRAIN, CancelDrain, Drain
 
 OPTIONS: Final = {
     "cancel": Option(),
@@ -52,7 +51,6 @@ slots of the machine are drained.  Who may do this are the administrators that i
   -pool P                of which pool
 """,
 }
-_HOW: Final = frozenset({"graceful", "quick", "fast", "check", "start", "reason", "resume-on-completion"})
 _INSTEAD: Final = {
     "exit-on-completion": "wait until it is empty, then condor_off",
     "peaceful": "-graceful ends jobs after the retirement time of the machine at the latest; condor_off -peaceful -daemon "
@@ -65,7 +63,11 @@ _INSTEAD: Final = {
 class _Wanted(msgspec.Struct):
     """What was typed."""
 
-    drain: Drain
+    speed: Speed = "graceful"
+    reason: str = ""
+    check: str = ""
+    start: str = ""
+    resume: bool = False
     machine: str = ""
     cancel: bool = False
     request: str = ""
@@ -74,20 +76,29 @@ class _Wanted(msgspec.Struct):
 
 def run(_name: str, words: list[str]) -> int:
     """Do it."""
-    wanted = _Wanted(Drain(id=uuid.uuid4().hex))
+    wanted = _Wanted()
     for given in understood(words, OPTIONS):
         _take(wanted, given)
     if not wanted.machine:
         raise WordsError("which machine?  Write its name")
     if wanted.request and not wanted.cancel:
         raise WordsError("-request-id says which request is to be cancelled: it goes with -cancel")
-    asker = Asker.of(CondorConfig(os.environ), pool=wanted.pool)
-    startd = startd_of(asker, wanted.machine)
+    client = client_of(CondorConfig(os.environ), pool=wanted.pool)
+    startd = startd_of(client, wanted.machine)
     if wanted.cancel:
-        asker.ask(CANCEL_DRAIN, startd, CancelDrain(request=wanted.request))
+        client.run(lambda pool: pool.hosts.cancel_drain(startd, wanted.request))
         sys.stdout.write(f"Sent request to cancel draining on {startd}\n")
     else:
-        asker.ask(DRAIN, startd, wanted.drain)
+        client.run(
+            lambda pool: pool.hosts.drain(
+                startd,
+                speed=wanted.speed,
+                reason=wanted.reason,
+                check=wanted.check,
+                start=wanted.start,
+                resume=wanted.resume,
+            )
+        )
         sys.stdout.write(f"Sent request to drain {startd}\n")
     return 0
 
@@ -99,8 +110,14 @@ def _take(wanted: _Wanted, given: TypedOption) -> None:
             wanted.machine = value
         case "":
             raise WordsError(f"'{value}' is one machine too many")
-        case how if how in _HOW:
-            wanted.drain = _told(wanted.drain, how, value)
+        case "graceful" | "quick" | "fast" as speed:
+            wanted.speed = speed
+        case "reason":
+            wanted.reason = value
+        case "check" | "start" as name:
+            setattr(wanted, name, checked(value))
+        case "resume-on-completion":
+            wanted.resume = True
         case "cancel":
             wanted.cancel = True
         case "request-id" | "pool" as name:
@@ -109,17 +126,3 @@ def _take(wanted: _Wanted, given: TypedOption) -> None:
             pass
         case refused:
             raise ToolError(f"condor_drain: -{refused} is not carried out; {_INSTEAD[refused]}")
-
-
-def _told(drain: Drain, option: str, value: str) -> Drain:
-    """The request with one more thing said about it."""
-    replace = msgspec.structs.replace
-    match option:
-        case "check" | "start":
-            return replace(drain, **{option: checked(value)})
-        case "reason":
-            return replace(drain, reason=value)
-        case "resume-on-completion":
-            return replace(drain, resume=True)
-        case speed:
-            return replace(drain, speed=speed)

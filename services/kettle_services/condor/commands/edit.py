@@ -3,7 +3,6 @@
 import os
 import re
 import sys
-import uuid
 from typing import Final
 
 import msgspec
@@ -11,10 +10,10 @@ import msgspec
 from kettle.client.connections.condor_config import CondorConfig, user_identity
 from kettle_services.condor.arguments.grammar import Option, understood
 from kettle_services.condor.arguments.jobs import JobSelection
-from kettle_services.condor.connections.requests import Asker
+from kettle_services.condor.connections.pool_client import client_of
 from kettle_services.condor.errors import ToolError, WordsError
 from kettle_wire.ads.types import Ad, Scalar
-from kettle_wire.commands.queue import EDIT_JOBS, Acted, EditJobs, Select
+from kettle_wire.commands.queue import Acted, Select
 
 _WHOSE: Final = {
     "debug": Option(),
@@ -162,9 +161,6 @@ def _wanted(words: list[str], command: str) -> _Wanted:
 
 
 def _edited(wanted: _Wanted, attributes: Ad, add_to_priority: int) -> Acted:
-    asker = Asker.of(CondorConfig(os.environ), pool=wanted.pool, name=wanted.name)
-    select = Select(owners=[user_identity(asker.pool)]) if wanted.everything else wanted.chosen.select()
-    request = EditJobs(
-        id=uuid.uuid4().hex, select=select, attributes=attributes, add_to_priority=add_to_priority
-    )
-    return asker.schedd(EDIT_JOBS, request)
+    client = client_of(CondorConfig(os.environ), pool=wanted.pool, name=wanted.name)
+    select = Select(owners=[user_identity(client.pool)]) if wanted.everything else wanted.chosen.select()
+    return client.run(lambda pool: pool.edit_jobs(select, attributes, add_to_priority=add_to_priority))

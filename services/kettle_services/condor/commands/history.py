@@ -7,18 +7,19 @@ from typing import Final
 
 import msgspec
 
+from kettle.client.client import Client
 from kettle.client.connections.condor_config import CondorConfig
+from kettle.client.connections.transport import SIDE_QUESTION_S
 from kettle.client.errors import ClientError
 from kettle_services.condor.arguments.grammar import Option, TypedOption, understood, whole_number
 from kettle_services.condor.arguments.jobs import JobSelection
-from kettle_services.condor.connections.requests import Asker
+from kettle_services.condor.connections.pool_client import client_of
 from kettle_services.condor.errors import ToolError
 from kettle_services.condor.printing import options as asked
 from kettle_services.condor.printing.options import PRINTING, Printing
 from kettle_services.condor.printing.values import number
 from kettle_wire.ads.types import Ad
-from kettle_wire.commands.accounting import QUERY_HISTORY, QueryHistory
-from kettle_wire.commands.schedd import QUERY_EVENTS, QueryEvents
+from kettle_wire.commands.queue import Select
 from kettle_wire.endpoint import Position
 from kettle_wire.jobs import JobId
 
@@ -58,8 +59,6 @@ _INSTEAD: Final = {
     "file": "there are no history files: all of it is in the event log",
     "since": "use -completedsince, or -limit",
 }
-_SIDE_QUESTION_S: Final = 3.0
-"""Patience for an answer that we can do without."""
 _ASKED: Final = 10
 """About so many jobs the schedd is asked, one by one."""
 _TITLE: Final = " ID     OWNER          SUBMITTED   RUN_TIME     ST COMPLETED   CMD"
@@ -83,11 +82,11 @@ def run(_name: str, words: list[str]) -> int:
     for given in understood(words, OPTIONS):
         if not wanted.printing.read_option(given):
             _take(wanted, given)
-    asker = Asker.of(CondorConfig(os.environ), pool=wanted.pool, name=wanted.name)
+    client = client_of(CondorConfig(os.environ), pool=wanted.pool, name=wanted.name)
     if wanted.printing.said:
-        wanted.printing.show(lambda _names: _found(asker, wanted))
+        wanted.printing.show(lambda _names: client.run(lambda pool: _found(pool, wanted)))
     else:
-        sys.stdout.writelines(_table(_found(asker, wanted)))
+        sys.stdout.writelines(_table(client.run(lambda pool: _found(pool, wanted))))
     return 0
 
 
@@ -113,14 +112,18 @@ def _take(wanted: _Wanted, given: TypedOption) -> None:
             pass
 
 
-def _found(asker: Asker, wanted: _Wanted) -> list[Ad]:
+async def _found(pool: Client, wanted: _Wanted) -> list[Ad]:
     """Whole ads, because accounting keeps them so."""
-    found = _pages(asker, wanted, None)
+    chosen = wanted.chosen
+    select = Select(
+        jobs=chosen.jobs, clusters=chosen.clusters, owners=chosen.owners, constraint=chosen.constraint
+    )
+    found = await pool.history(select, limit=wanted.limit, since=wanted.since)
     asked: set[JobId] = set()
     while missing := [job for job in _missing(wanted, found) if job not in asked]:
         asked.update(missing)
-        if seen := _seen(asker, missing):
-            found = _pages(asker, wanted, seen)
+        if seen := await _seen(pool, missing):
+            found = await pool.history(select, limit=wanted.limit, since=wanted.since, at_least=seen)
     return found[::-1] if wanted.forwards else found
 
 
@@ -138,44 +141,22 @@ def _missing(wanted: _Wanted, found: list[Ad]) -> list[JobId]:
     return [job for job in (*wanted.chosen.jobs, *of_clusters) if job not in jobs]
 
 
-def _seen(asker: Asker, missing: list[JobId]) -> Position | None:
+async def _seen(pool: Client, missing: list[JobId]) -> Position | None:
     """
     Up to where accounting must have read: a job that has just left the queue is there already, or nowhere.
 
     Who asks the queue and then the history takes a job that is in neither for one that never was.
     """
-    schedd = Asker(asker.pool, _SIDE_QUESTION_S)
     last: Position | None = None
     for job in missing[:_ASKED]:
         try:
-            recorded = schedd.schedd(QUERY_EVENTS, QueryEvents(job=job))
+            recorded = await pool.recorded(job, patience=SIDE_QUESTION_S)
         except ClientError:
             continue
         for event in recorded.events:
             if last is None or event.frame > last.frame:
                 last = Position(recorded.shard, event.frame)
     return last
-
-
-def _pages(asker: Asker, wanted: _Wanted, at_least: Position | None) -> list[Ad]:
-    chosen = wanted.chosen
-    request = QueryHistory(
-        jobs=chosen.jobs,
-        clusters=chosen.clusters,
-        owners=chosen.owners,
-        constraint=chosen.constraint,
-        since=wanted.since,
-        limit=wanted.limit,
-        at_least=at_least,
-    )
-    found: list[Ad] = []
-    while True:
-        page = asker.ask(QUERY_HISTORY, asker.pool.accounting, request)
-        found += page.jobs
-        if page.more is None or (wanted.limit and len(found) >= wanted.limit):
-            return found
-        left = wanted.limit - len(found) if wanted.limit else 0
-        request = msgspec.structs.replace(request, after=page.more, limit=left)
 
 
 def _table(ads: list[Ad]) -> Iterator[str]:

@@ -2,15 +2,13 @@
 
 import os
 import sys
-import uuid
 from typing import Final
 
 from kettle.client.connections.condor_config import CondorConfig
 from kettle_services.condor.arguments.grammar import Option, understood
 from kettle_services.condor.arguments.jobs import one_job
-from kettle_services.condor.connections.requests import Asker
+from kettle_services.condor.connections.pool_client import client_of
 from kettle_services.condor.errors import WordsError
-from kettle_wire.commands.schedd import RUN_NOW, RunNow
 
 OPTIONS: Final = {"debug": Option(), "name": Option(takes=1), "pool": Option(takes=1)}
 HELP: Final = {
@@ -38,8 +36,8 @@ def run(_name: str, words: list[str]) -> int:
     if len(ids) < 2:
         raise WordsError("You must specify both the now-job and (at least one) vacate-job")
     job, *victims = map(one_job, ids)
-    asker = Asker.of(CondorConfig(os.environ), **named)
-    asker.schedd(RUN_NOW, RunNow(id=uuid.uuid4().hex, job=job, instead_of=victims))
+    client = client_of(CondorConfig(os.environ), **named)
+    client.run(lambda pool: pool.run_now(job, victims))
     gone = ", ".join(map(str, victims))
     sys.stdout.write(f"Job {job} runs as soon as {gone} {'is' if len(victims) == 1 else 'are'} gone.\n")
     return 0

@@ -7,14 +7,15 @@ from typing import Final
 import msgspec
 
 from kettle.client.connections.condor_config import CondorConfig, user_identity
+from kettle.client.short_lived import ShortLivedClient
 from kettle_services.condor.arguments.grammar import Option, TypedOption, understood, whole_number
 from kettle_services.condor.arguments.jobs import JobSelection, owner
-from kettle_services.condor.connections.requests import Asker
+from kettle_services.condor.connections.pool_client import client_of
 from kettle_services.condor.errors import ToolError
 from kettle_services.condor.printing import options
 from kettle_services.condor.printing.options import PRINTING, Printing
 from kettle_wire.ads.types import Ad
-from kettle_wire.commands.queue import JobAds, QueryJobs, Select
+from kettle_wire.commands.queue import JobAds, Select
 
 OPTIONS: Final = PRINTING | {
     "allusers": Option(also=("all",)),
@@ -99,14 +100,14 @@ def run(_name: str, words: list[str]) -> int:
         wanted.chosen.require(_STATUS[wanted.status])
     if not knobs.flag("CONDOR_Q_ONLY_MY_JOBS", default=True):
         wanted.everybody = True
-    asker = Asker.of(knobs, pool=wanted.pool, name=wanted.name)
-    select = _select(wanted, asker)
+    client = client_of(knobs, pool=wanted.pool, name=wanted.name)
+    select = _select(wanted, client)
     if wanted.printing.said:
-        wanted.printing.show(lambda names: _ads(asker, select, names, wanted.limit))
+        wanted.printing.show(lambda names: _ads(client, select, names, wanted.limit))
     elif wanted.analysis:
-        _analyse(asker, select, wanted)
+        _analyse(client, select, wanted)
     else:
-        _table(asker, select, wanted)
+        _table(client, select, wanted)
     return 0
 
 
@@ -147,41 +148,41 @@ def _choose(chosen: JobSelection, option: str, value: str) -> None:
             chosen.take(value)
 
 
-def _select(wanted: _Wanted, asker: Asker) -> Select:
+def _select(wanted: _Wanted, client: ShortLivedClient) -> Select:
     chosen = wanted.chosen
     anybody = wanted.everybody or chosen.jobs or chosen.clusters or chosen.owners
-    mine = [] if anybody else [user_identity(asker.pool)]
+    mine = [] if anybody else [user_identity(client.pool)]
     return Select(
         jobs=chosen.jobs, clusters=chosen.clusters, owners=chosen.owners or mine, constraint=chosen.constraint
     )
 
 
-def _found(asker: Asker, select: Select, names: list[str], limit: int) -> JobAds:
-    return asker.jobs(QueryJobs(select=select, projection=names, limit=limit))
+def _found(client: ShortLivedClient, select: Select, names: list[str], limit: int) -> JobAds:
+    return client.run(lambda pool: pool.queue(select, projection=names, limit=limit))
 
 
-def _ads(asker: Asker, select: Select, names: list[str], limit: int) -> list[Ad]:
-    return _found(asker, select, names, limit).jobs
+def _ads(client: ShortLivedClient, select: Select, names: list[str], limit: int) -> list[Ad]:
+    return _found(client, select, names, limit).jobs
 
 
-def _table(asker: Asker, select: Select, wanted: _Wanted) -> None:
+def _table(client: ShortLivedClient, select: Select, wanted: _Wanted) -> None:
     from kettle_services.condor.printing import queue_table as tables
 
     if wanted.totals:
-        counted = asker.jobs(QueryJobs(select=select, totals=True))
-        sys.stdout.write(tables.head(asker.pool) + "\n" + tables.total("query", counted.statuses) + "\n")
+        counted = client.run(lambda pool: pool.totals(select))
+        sys.stdout.write(tables.head(client.pool) + "\n" + tables.total("query", counted.statuses) + "\n")
         return
-    found = _found(asker, select, list(tables.ATTRIBUTES), wanted.limit)
+    found = _found(client, select, list(tables.ATTRIBUTES), wanted.limit)
     if wanted.empty and not found.jobs:
         sys.stdout.write("All queues are empty\n")
         return
     how = wanted.status if wanted.status in {"run", "held"} else "batch" if wanted.batch else "jobs"
-    sys.stdout.writelines(tables.table(found, how, asker.pool, user_identity(asker.pool)))
+    sys.stdout.writelines(tables.table(found, how, client.pool, user_identity(client.pool)))
 
 
-def _analyse(asker: Asker, select: Select, wanted: _Wanted) -> None:
+def _analyse(client: ShortLivedClient, select: Select, wanted: _Wanted) -> None:
     from kettle_services.condor.match_analysis import analysed
 
-    jobs = _ads(asker, select, [], wanted.limit)
+    jobs = _ads(client, select, [], wanted.limit)
     whole = wanted.analysis == "better-analyze"
-    sys.stdout.writelines(analysed(asker.pool, jobs, whole=whole, patience=asker.patience))
+    sys.stdout.writelines(analysed(client, jobs, whole=whole))

@@ -9,9 +9,10 @@ from typing import Final
 import msgspec
 
 from kettle.client.connections.condor_config import CondorConfig
+from kettle.client.short_lived import ShortLivedClient
 from kettle_services.condor.arguments.grammar import Option, TypedOption, understood, whole_number
 from kettle_services.condor.arguments.jobs import both, checked
-from kettle_services.condor.connections.requests import Asker
+from kettle_services.condor.connections.pool_client import client_of
 from kettle_services.condor.errors import ToolError
 from kettle_services.condor.printing import options
 from kettle_services.condor.printing.options import PRINTING, Printing
@@ -92,11 +93,11 @@ def run(_name: str, words: list[str]) -> int:
     for given in understood(words, OPTIONS):
         if not wanted.printing.read_option(given):
             _take(wanted, given)
-    asker = Asker.of(CondorConfig(os.environ), pool=wanted.pool)
+    client = client_of(CondorConfig(os.environ), pool=wanted.pool)
     if wanted.printing.said:
-        wanted.printing.show(lambda names: _found(asker, wanted, names))
+        wanted.printing.show(lambda names: _found(client, wanted, names))
     else:
-        sys.stdout.writelines(_table(_found(asker, wanted, []), wanted))
+        sys.stdout.writelines(_table(_found(client, wanted, []), wanted))
     return 0
 
 
@@ -123,7 +124,7 @@ def _take(wanted: _Wanted, given: TypedOption) -> None:
             pass
 
 
-def _found(asker: Asker, wanted: _Wanted, names: list[str]) -> list[Ad]:
+def _found(client: ShortLivedClient, wanted: _Wanted, names: list[str]) -> list[Ad]:
     condition = wanted.constraint
     if wanted.names:
         from kettle.classad.printing import quoted_string
@@ -136,7 +137,8 @@ def _found(asker: Asker, wanted: _Wanted, names: list[str]) -> list[Ad]:
         )
     if wanted.kind == "startd":
         condition = both(condition, "Absent =?= true" if wanted.absent else "Absent =!= true")
-    ads = asker.ads(TYPES[wanted.kind], constraint=condition, projection=names)
+    kind = TYPES[wanted.kind]
+    ads = client.run(lambda pool: pool.ads(kind, constraint=condition, projection=names))
     return ads[: wanted.limit] if wanted.limit else ads
 
 

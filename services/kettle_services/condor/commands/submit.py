@@ -3,7 +3,6 @@
 import os
 import re
 import sys
-import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -11,10 +10,10 @@ import msgspec
 
 from kettle.client.connections.condor_config import CondorConfig
 from kettle.client.errors import ClientError
+from kettle.client.short_lived import ShortLivedClient
 from kettle_services.condor.arguments.grammar import Option, TypedOption, understood, whole_number
-from kettle_services.condor.connections.requests import Asker
+from kettle_services.condor.connections.pool_client import client_of
 from kettle_services.condor.errors import ToolError, WordsError
-from kettle_wire.commands.queue import SUBMIT, Submit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -118,11 +117,11 @@ def run(_name: str, words: list[str]) -> int:
         )
     if wanted.dry_run:
         return _dry_run(submissions, wanted)
-    asker = Asker.of(knobs, pool=wanted.pool, name=wanted.name)
+    client = client_of(knobs, pool=wanted.pool, name=wanted.name)
     queued: list[_Queued] = []
     try:
         for submission in submissions:
-            cluster = _sent(asker, submission, spool=wanted.spool)
+            cluster = _sent(client, submission, spool=wanted.spool)
             queued.append(_Queued(submission, cluster))
     except (ClientError, ToolError) as error:
         if not queued:
@@ -133,26 +132,18 @@ def run(_name: str, words: list[str]) -> int:
     return 0
 
 
-def _sent(asker: Asker, submission: "Submission", *, spool: bool) -> int:
-    request = Submit(
-        id=uuid.uuid4().hex, ad=submission.ad, columns=submission.columns, rows=submission.rows, spool=spool
-    )
-    try:
-        done = asker.schedd(SUBMIT, request)
-    except UnicodeEncodeError as error:
-        raise ToolError(
-            f"\nERROR: the jobs contain a text that cannot be sent, because it is not UTF-8: {error.object!r}"
-        ) from error
+def _sent(client: ShortLivedClient, submission: "Submission", *, spool: bool) -> int:
+    done = client.run(lambda pool: pool.submit(submission, spool=spool))
     if spool:
-        _spool(asker, _Queued(submission, done.cluster))
+        _spool(client, _Queued(submission, done.cluster))
     return done.cluster
 
 
-def _spool(asker: Asker, queued: _Queued) -> None:
+def _spool(client: ShortLivedClient, queued: _Queued) -> None:
     """Send the input files; when it returns, nothing here is needed any more."""
     ads, cluster = list(queued.ads()), queued.cluster
     try:
-        asker.spools(lambda spools: spools.send(ads))
+        client.run(lambda pool: pool.spools.send(ads))
     except ClientError as error:
         raise ToolError(
             f"\nERROR: {error}\nERROR: Failed to spool job files.\n"

@@ -10,7 +10,7 @@ from kettle.client.connections.condor_config import CondorConfig, user_identity
 from kettle.client.errors import ClientError
 from kettle_services.condor.arguments.grammar import Option, understood
 from kettle_services.condor.arguments.jobs import JobSelection
-from kettle_services.condor.connections.requests import Asker
+from kettle_services.condor.connections.pool_client import client_of
 from kettle_services.condor.errors import ToolError, WordsError
 
 OPTIONS: Final = {
@@ -47,15 +47,15 @@ def run(_name: str, words: list[str]) -> int:
     """Fetch."""
     wanted = _wanted(words)
     knobs = CondorConfig(os.environ)
-    asker = Asker.of(knobs, pool=wanted.pool, name=wanted.name)
+    client = client_of(knobs, pool=wanted.pool, name=wanted.name)
     chosen = wanted.chosen
     if wanted.everything or not (chosen.jobs or chosen.clusters or chosen.owners):
-        chosen.owners.append(user_identity(asker.pool))
+        chosen.owners.append(user_identity(client.pool))
     select = chosen.select()
     sys.stdout.write("Fetching data files...\n")
     sys.stdout.flush()
     try:
-        fetched = asker.spools(lambda spools: spools.fetch(select))
+        fetched = client.run(lambda pool: pool.spools.fetch(select))
     except ClientError as error:
         raise ToolError(f"\nERROR: {error}\nERROR: Failed to spool job files.") from error
     named = {*select.jobs, *(job for job in fetched.skipped if job.cluster in select.clusters)}

@@ -2,30 +2,19 @@
 
 import os
 import sys
-import uuid
 from typing import Final
 
 import msgspec
 
 from kettle.client.connections.condor_config import CondorConfig
+from kettle.client.short_lived import ShortLivedClient
 from kettle_services.condor.arguments.grammar import Option, TypedOption, understood
 from kettle_services.condor.configuration import defaults
-from kettle_services.condor.connections.requests import Asker
+from kettle_services.condor.connections.pool_client import client_of
 from kettle_services.condor.errors import ToolError, WordsError
 from kettle_services.condor.printing import options
 from kettle_services.condor.printing.options import PRINTING, Printing
-from kettle_wire.ads.types import Ad
-from kettle_wire.commands.negotiator import (
-    DELETE_PRINCIPAL,
-    QUERY_PRIORITIES,
-    RESET_USAGE,
-    SET_PRINCIPAL,
-    DeletePrincipal,
-    Priorities,
-    QueryPriorities,
-    ResetUsage,
-    SetPrincipal,
-)
+from kettle_wire.commands.negotiator import Priorities
 from kettle_wire.events.principal import Setting
 
 _SETTINGS: Final[dict[str, tuple[Setting, str]]] = {
@@ -123,15 +112,15 @@ def run(_name: str, words: list[str]) -> int:
         if not wanted.printing.read_option(given):
             _take(wanted, given)
     knobs = CondorConfig(os.environ)
-    asker = Asker.of(knobs, pool=wanted.pool)
+    client = client_of(knobs, pool=wanted.pool)
     domain = defaults(knobs)["UID_DOMAIN"]
     if wanted.change is not None:
         if wanted.names:
             raise WordsError(f"say either whom to show ({' '.join(wanted.names)}) or what to change")
-        _change(asker, wanted.change, domain)
+        _change(client, wanted.change, domain)
         return 0
     names = [_local(name, domain) for name in wanted.names]
-    found = asker.ask(QUERY_PRIORITIES, asker.pool.negotiator, QueryPriorities(names=names))
+    found = client.run(lambda pool: pool.accountant.priorities(names))
     _show(found, wanted)
     return 0
 
@@ -189,26 +178,23 @@ def _local(name: str, domain: str) -> str:
     return name.removesuffix(f"@{domain}")
 
 
-def _change(asker: Asker, given: TypedOption, domain: str) -> None:
+def _change(client: ShortLivedClient, given: TypedOption, domain: str) -> None:
     """Do it, and say so."""
-    command = uuid.uuid4().hex
     name = _local(given.values[0], domain) if given.values else ""
-    accountant = asker.pool.negotiator
     match given.name:
         case "getreslist":
-            sys.stdout.writelines(_resources(asker, name))
+            sys.stdout.writelines(_resources(client, name))
         case "delete":
-            asker.ask(DELETE_PRINCIPAL, accountant, DeletePrincipal(id=command, name=name))
+            client.run(lambda pool: pool.accountant.delete(name))
             sys.stdout.write(f"The accountant record named {name} was deleted\n")
         case "resetusage" | "resetall":
-            asker.ask(RESET_USAGE, accountant, ResetUsage(id=command, name=name or None))
+            client.run(lambda pool: pool.accountant.reset_usage(name or None))
             whose = f"of {name} was reset" if name else "was reset for all users"
             sys.stdout.write(f"The accumulated usage {whose}\n")
         case option:
             setting, said = _SETTINGS[option]
             value = _number(given)
-            request = SetPrincipal(id=command, name=name, setting=setting, value=value)
-            asker.ask(SET_PRINCIPAL, accountant, request)
+            client.run(lambda pool: pool.accountant.set(name, setting, value))
             sys.stdout.write(said.format(name=name, value=value) + "\n")
 
 
@@ -219,10 +205,11 @@ def _number(given: TypedOption) -> float:
         raise WordsError(f"-{given.name} takes a user and a number, not '{given.values[1]}'") from None
 
 
-def _resources(asker: Asker, name: str) -> list[str]:
+def _resources(client: ShortLivedClient, name: str) -> list[str]:
     from kettle.classad.printing import quoted_string
     from kettle_services.condor.printing.priority_table import resources
 
     constraint = f"RemoteUser == {quoted_string(name)}"
-    found: list[Ad] = asker.ads("Machine", constraint=constraint, projection=["Name", "EnteredCurrentState"])
+    names = ["Name", "EnteredCurrentState"]
+    found = client.run(lambda pool: pool.ads("Machine", constraint=constraint, projection=names))
     return list(resources(found))

@@ -4,20 +4,20 @@ condor_vacate: of machines, by their own word; of single slots, by that of the s
 
 import os
 import sys
-import uuid
 from typing import Final
 
 import msgspec
 
 from kettle.client.connections.condor_config import CondorConfig
 from kettle.client.errors import ClientError
+from kettle.client.hosts import Speed
+from kettle.client.short_lived import ShortLivedClient
 from kettle_services.condor.arguments.grammar import Option, TypedOption, understood
 from kettle_services.condor.arguments.jobs import checked
 from kettle_services.condor.arguments.machines import host_of, names_of, slot_of, startd_of
-from kettle_services.condor.connections.requests import Asker
+from kettle_services.condor.connections.pool_client import client_of
 from kettle_services.condor.errors import ToolError
-from kettle_wire.commands.queue import ACT, Act, Select
-from kettle_wire.commands.startd import DRAIN, Drain
+from kettle_wire.commands.queue import Action, Select
 from kettle_wire.jobs import JobId
 
 OPTIONS: Final = {
@@ -64,12 +64,12 @@ def run(_name: str, words: list[str]) -> int:
     wanted = _Wanted()
     for given in understood(words, OPTIONS):
         _take(wanted, given)
-    asker = Asker.of(CondorConfig(os.environ), pool=wanted.pool)
+    client = client_of(CondorConfig(os.environ), pool=wanted.pool)
     status = 0
-    for name in _meant(asker, wanted):
+    for name in _meant(client, wanted):
         try:
             vacate = _slot if slot_of(name) else _machine
-            sys.stdout.write(vacate(asker, name, fast=wanted.fast))
+            sys.stdout.write(vacate(client, name, fast=wanted.fast))
         except (ClientError, ToolError) as error:
             sys.stderr.write(f"condor_vacate: {name}: {error}\n")
             status = 1
@@ -95,45 +95,45 @@ def _take(wanted: _Wanted, given: TypedOption) -> None:
             pass
 
 
-def _meant(asker: Asker, wanted: _Wanted) -> list[str]:
+def _meant(client: ShortLivedClient, wanted: _Wanted) -> list[str]:
     if wanted.everywhere:
-        return names_of(asker, "StartDaemon")
+        return names_of(client, "StartDaemon")
     if wanted.constraint:
-        ads = asker.ads("Machine", constraint=wanted.constraint, projection=["StartdName"])
+        ads = client.run(
+            lambda pool: pool.ads("Machine", constraint=wanted.constraint, projection=["StartdName"])
+        )
         found = sorted({str(ad.get("StartdName", "")) for ad in ads})
         if not found:
             raise ToolError(f"condor_vacate: no slot meets the constraint ({wanted.constraint})")
         return found
-    return wanted.names or [host_of(asker)]
+    return wanted.names or [host_of(client)]
 
 
-def _machine(asker: Asker, name: str, *, fast: bool) -> str:
+def _machine(client: ShortLivedClient, name: str, *, fast: bool) -> str:
     """
     It is drained, and takes work again when it is empty: docs/decisions/0061-condor-commands-for-machines.md.
     """
-    startd = startd_of(asker, name)
-    drain = Drain(id=uuid.uuid4().hex, speed="fast" if fast else "quick", reason=_REASON, resume=True)
-    asker.ask(DRAIN, startd, drain)
+    startd = startd_of(client, name)
+    speed: Speed = "fast" if fast else "quick"
+    client.run(lambda pool: pool.hosts.drain(startd, speed=speed, reason=_REASON, resume=True))
     return f'Sent "Vacate-All-Claims{"-Fast" if fast else ""}" command to startd {startd}\n'
 
 
-def _slot(asker: Asker, name: str, *, fast: bool) -> str:
+def _slot(client: ShortLivedClient, name: str, *, fast: bool) -> str:
     from kettle.classad.printing import quoted_string
 
     asked = f"Name == {quoted_string(name)}"
-    ads = asker.ads("Machine", constraint=asked, projection=["JobId", "RemoteScheddName"])
+    names = ["JobId", "RemoteScheddName"]
+    ads = client.run(lambda pool: pool.ads("Machine", constraint=asked, projection=names))
     if not ads:
         raise ToolError(f"Can't find address for startd {name}: the pool has no such slot, see condor_status")
     job, schedd = ads[0].get("JobId"), ads[0].get("RemoteScheddName")
     if not isinstance(job, str) or not isinstance(schedd, str):
         raise ToolError("no job runs on it")
-    request = Act(
-        id=uuid.uuid4().hex,
-        action="vacate_fast" if fast else "vacate",
-        select=Select(jobs=[JobId.parse(job)], constraint=f"RemoteHost == {quoted_string(name)}"),
-        reason=_REASON,
-    )
-    outcomes = {one.outcome for one in asker.ask(ACT, schedd, request).outcomes}
+    action: Action = "vacate_fast" if fast else "vacate"
+    select = Select(jobs=[JobId.parse(job)], constraint=f"RemoteHost == {quoted_string(name)}")
+    acted = client.run(lambda pool: pool.at(schedd).act(action, select, _REASON))
+    outcomes = {one.outcome for one in acted.outcomes}
     if "denied" in outcomes:
         raise ToolError(f"Permission denied to vacate job {job}")
     if not outcomes & {"done", "already_done"}:

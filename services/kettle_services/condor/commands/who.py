@@ -11,9 +11,10 @@ import msgspec
 
 from kettle.client.connections.condor_config import CondorConfig
 from kettle.client.errors import ClientError
+from kettle.client.short_lived import ShortLivedClient
 from kettle_services.condor.arguments.grammar import Option, TypedOption, understood
 from kettle_services.condor.arguments.machines import host_of
-from kettle_services.condor.connections.requests import Asker
+from kettle_services.condor.connections.pool_client import client_of
 from kettle_services.condor.errors import ToolError
 from kettle_services.condor.printing import options
 from kettle_services.condor.printing.options import PRINTING, Printing
@@ -21,7 +22,7 @@ from kettle_services.condor.printing.queue_table import command_line, run_time
 from kettle_services.condor.printing.values import number
 from kettle_wire.ads.daemon import prefix_of
 from kettle_wire.ads.types import Ad
-from kettle_wire.commands.queue import QUERY_JOBS, QueryJobs, Select
+from kettle_wire.commands.queue import Select
 from kettle_wire.jobs import JobId
 
 OPTIONS: Final = PRINTING | {
@@ -71,19 +72,17 @@ def run(_name: str, words: list[str]) -> int:
     for given in understood(words, OPTIONS):
         if not wanted.printing.read_option(given):
             _take(wanted, given)
-    asker = Asker.of(CondorConfig(os.environ), pool=wanted.pool)
+    client = client_of(CondorConfig(os.environ), pool=wanted.pool)
     kind, condition = ("DaemonMaster", "true") if wanted.daemons else ("Machine", "JobId isnt undefined")
-    constraint = f"({_here(asker)}) && ({condition})"
+    constraint = f"({_here(client)}) && ({condition})"
     if wanted.printing.said:
-        wanted.printing.show(lambda names: asker.ads(kind, constraint=constraint, projection=names))
+        wanted.printing.show(lambda names: _ads(client, kind, constraint, names))
     elif wanted.daemons:
-        _write(
-            _DAEMONS,
-            [row for ad in asker.ads(kind, constraint=constraint, projection=[]) for row in _kept(ad)],
-        )
+        masters = _ads(client, kind, constraint, [])
+        _write(_DAEMONS, [row for ad in masters for row in _kept(ad)])
     else:
-        slots = asker.ads(kind, constraint=constraint, projection=list(_SLOT))
-        _write(_TITLES, [_row(ad, job) for ad, job in _with_jobs(asker, slots)])
+        slots = _ads(client, kind, constraint, list(_SLOT))
+        _write(_TITLES, [_row(ad, job) for ad, job in _with_jobs(client, slots)])
     return 0
 
 
@@ -101,14 +100,18 @@ def _take(wanted: _Wanted, given: TypedOption) -> None:
             raise ToolError(f"condor_who: -{refused} is not carried out; leave it out")
 
 
-def _here(asker: Asker) -> str:
+def _ads(client: ShortLivedClient, kind: str, constraint: str, names: list[str]) -> list[Ad]:
+    return client.run(lambda pool: pool.ads(kind, constraint=constraint, projection=names))
+
+
+def _here(client: ShortLivedClient) -> str:
     from kettle.classad.printing import quoted_string
 
-    names = map(quoted_string, sorted({host_of(asker), socket.gethostname()}))
+    names = map(quoted_string, sorted({host_of(client), socket.gethostname()}))
     return " || ".join(f"Machine == {name} || Name == {name}" for name in names)
 
 
-def _with_jobs(asker: Asker, slots: Sequence[Ad]) -> Iterator[tuple[Ad, Ad]]:
+def _with_jobs(client: ShortLivedClient, slots: Sequence[Ad]) -> Iterator[tuple[Ad, Ad]]:
     """What their schedds say of the jobs; of a schedd that does not answer nothing is known."""
     by_schedd: dict[str, list[JobId]] = {}
     for ad in slots:
@@ -116,14 +119,18 @@ def _with_jobs(asker: Asker, slots: Sequence[Ad]) -> Iterator[tuple[Ad, Ad]]:
     jobs: dict[tuple[str, str], Ad] = {}
     for schedd, ids in by_schedd.items():
         try:
-            found = asker.ask(QUERY_JOBS, schedd, QueryJobs(select=Select(jobs=ids), projection=_JOB))
+            found = _jobs(client, schedd, ids)
         except ClientError as error:
             sys.stderr.write(f"condor_who: {error}\n")
             continue
-        for job in found.jobs:
+        for job in found:
             jobs[schedd, f"{number(job, 'ClusterId'):.0f}.{number(job, 'ProcId'):.0f}"] = job
     for ad in slots:
         yield ad, jobs.get((str(ad.get("RemoteScheddName")), str(ad.get("JobId"))), {})
+
+
+def _jobs(client: ShortLivedClient, schedd: str, ids: list[JobId]) -> list[Ad]:
+    return client.run(lambda pool: pool.at(schedd).jobs(Select(jobs=ids), projection=_JOB))
 
 
 def _row(slot: Ad, job: Ad) -> tuple[str, ...]:

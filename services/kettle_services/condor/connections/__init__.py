@@ -1,3 +1,1 @@
-"""
-How condor_* commands reach the pool: a short request first, the patient way after it, and access to running jobs.
-"""
+"""How condor_* commands reach the pool: the client for short questions, and access to running jobs."""

@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 from kettle.client import Client, CommandRefusedError
-from kettle.client.connections.condor_config import PATIENCE_S, CondorConfig, pool_of
+from kettle.client.connections.condor_config import CondorConfig
 from kettle.client.jobs.access import AttemptAccess
-from kettle_services.condor.connections.retry import client
+from kettle_services.condor.connections.pool_client import client_of
 from kettle_wire.codes import RefusalCode
 from kettle_wire.jobs import JobId
 
@@ -33,20 +33,17 @@ def visiting(
         CommandRefusedError: it is not there, does not run, or is somebody else's.
         PoolNotFoundError, PoolUnreachableError: there is no pool, or it did not answer in time.
     """
-    meant = pool_of(knobs, pool=pool, name=name)
-    patience = knobs.number("TOOL_PATIENCE", PATIENCE_S)
 
-    async def connected() -> T:
-        async with client(meant, patience) as one:
-            return await work(await _visit(one, job, retry=retry))
+    async def visited(client: Client) -> T:
+        return await work(await _visit(client, job, retry=retry))
 
-    return asyncio.run(connected())
+    return client_of(knobs, pool=pool, name=name).run(visited)
 
 
-async def _visit(one: Client, job: JobId, *, retry: bool) -> AttemptAccess:
+async def _visit(client: Client, job: JobId, *, retry: bool) -> AttemptAccess:
     while True:
         try:
-            return await one.visit(job)
+            return await client.visit(job)
         except CommandRefusedError as error:
             if not retry or error.code != RefusalCode.NOT_RUNNING:
                 raise

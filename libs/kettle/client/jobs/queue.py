@@ -1,0 +1,268 @@
+"""A person's jobs at one access point: those in its queue, and those that have left it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from kettle.client.connections.transport import Requests, new_id
+from kettle.client.errors import ClientError, CommandRefusedError
+from kettle_wire.ads.types import Ad
+from kettle_wire.codes import RefusalCode
+from kettle_wire.commands.queue import (
+    ACT,
+    EDIT,
+    EDIT_JOBS,
+    QUERY_JOBS,
+    SUBMIT,
+    Act,
+    Acted,
+    Action,
+    Edit,
+    Edited,
+    EditJobs,
+    JobAds,
+    QueryJobs,
+    Select,
+    Submit,
+    Submitted,
+    Unmade,
+)
+from kettle_wire.endpoint import Position
+from kettle_wire.jobs import JobId
+
+if TYPE_CHECKING:
+    from kettle.client.jobs.records import JobEvent
+    from kettle.submit import Submission
+    from kettle_wire.commands.schedd import JobEvents, RunningNow
+
+
+class JobQueue:
+    """
+    What a person asks about jobs, and has done to them.  Its own effects are visible to it: what it asks after a command
+    waits until that is where it looks.
+
+    Each method raises `ClientError` where it says nothing else.
+    """
+
+    def __init__(self, requests: Requests) -> None:
+        self.requests: Final = requests
+        self._written: Position | None = None
+
+    async def submit(
+        self,
+        description: "str | Path | Submission",
+        *,
+        given: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        source: str | None = None,
+        spool: bool = False,
+    ) -> Submitted:
+        """
+        Submit the jobs of a description that makes one cluster: its text, the path of a file, or what `prepare` made of it.
+
+        Of one that may make several, submit what `prepare_clusters` makes, one after the other.
+
+        `given` are assignments before its first line; relative names start at `cwd`.  When this returns, the jobs are
+        recorded and cannot be lost.  With `spool` they are held then, until `spools.send` has sent their files.
+
+        Raises:
+            SubmitError: the description is refused, or makes several clusters; nothing was recorded.
+        """
+        if isinstance(description, str | Path):
+            import asyncio
+
+            from kettle.client.jobs.submission import prepare
+
+            submission = await asyncio.to_thread(prepare, description, given=given, cwd=cwd, source=source)
+        else:
+            submission = description
+        request = Submit(
+            id=new_id(), ad=submission.ad, columns=submission.columns, rows=submission.rows, spool=spool
+        )
+        try:
+            reply = await self.requests.ask(SUBMIT, request)
+        except UnicodeEncodeError as error:
+            text = repr(error.object)
+            raise ClientError(
+                f"the jobs contain a text that cannot be sent, because it is not UTF-8: {text}"
+            ) from error
+        except CommandRefusedError as error:
+            if error.code != RefusalCode.TOO_LARGE:
+                raise
+            raise CommandRefusedError(
+                error.code,
+                f"the submission of {submission.count} jobs is too large ({error}); submit it in parts",
+            ) from error
+        self._wrote(reply.position)
+        return reply
+
+    async def hold(self, select: Select, reason: str = "") -> Acted:
+        """Stop jobs, and keep them from running until they are released."""
+        return await self.act("hold", select, reason)
+
+    async def release(self, select: Select, reason: str = "") -> Acted:
+        """Let held jobs run again."""
+        return await self.act("release", select, reason)
+
+    async def remove(self, select: Select, reason: str = "") -> Acted:
+        """Take jobs out of the queue for ever."""
+        return await self.act("remove", select, reason)
+
+    async def act(self, action: Action, select: Select, reason: str = "", *, subcode: int = 0) -> Acted:
+        """
+        Do one of the above, or what is done to running jobs only; one outcome for each job that was named or found.
+
+        `subcode` goes on record with a hold.
+        """
+        request = Act(id=new_id(), action=action, select=select, reason=reason, subcode=subcode)
+        reply = await self.requests.ask(ACT, request)
+        self._wrote(reply.position)
+        return reply
+
+    async def edit(self, cluster: int, attributes: Ad) -> Edited:
+        """
+        Change how fast a cluster's jobs come into the queue: JobMaterializeLimit, JobMaterializeMaxIdle.
+        """
+        return await self.requests.ask(EDIT, Edit(id=new_id(), cluster=cluster, attributes=attributes))
+
+    async def edit_jobs(self, select: Select, attributes: Ad, *, add_to_priority: int = 0) -> Acted:
+        """
+        Set attributes of jobs in the queue, or add to their priority; `refused`: nobody may set one of them.
+        """
+        request = EditJobs(id=new_id(), select=select, attributes=attributes, add_to_priority=add_to_priority)
+        reply = await self.requests.ask(EDIT_JOBS, request)
+        self._wrote(reply.position)
+        return reply
+
+    async def run_now(self, job: JobId, instead_of: Sequence[JobId]) -> "RunningNow":
+        """
+        Run an idle job in the place of running jobs of yours, which go back into the queue.
+
+        Raises:
+            CommandRefusedError: that cannot be, and nothing has changed; or `unknown`: the machine did not answer.
+        """
+        from kettle_wire.commands.schedd import RUN_NOW, RunNow
+
+        return await self.requests.ask(RUN_NOW, RunNow(id=new_id(), job=job, instead_of=list(instead_of)))
+
+    async def jobs(
+        self, select: Select | None = None, *, projection: Sequence[str] = (), limit: int = 0
+    ) -> list[Ad]:
+        """The ads of jobs in the queue, in its order; what this client wrote before is visible in them."""
+        return (await self.queue(select, projection=projection, limit=limit)).jobs
+
+    async def queue(
+        self, select: Select | None = None, *, projection: Sequence[str] = (), limit: int = 0
+    ) -> JobAds:
+        """
+        The same, with how far those clusters of the selection are whose jobs come into the queue little by little.
+        """
+        request = self._question(select, projection=list(projection), limit=limit)
+        try:
+            return await self._query(request)
+        except CommandRefusedError as error:
+            if error.code != RefusalCode.TOO_LARGE:
+                raise
+        from kettle.client.jobs.listing import query_in_parts
+
+        return await query_in_parts(self._query, request)
+
+    async def totals(self, select: Select | None = None) -> JobAds:
+        """The same without any ads, but with how many jobs there are of each status."""
+        return await self._query(self._question(select, totals=True))
+
+    async def unmade(self, select: Select) -> list[Unmade]:
+        """How far those clusters of a selection are whose jobs come into the queue little by little."""
+        return (await self.totals(select)).unmade
+
+    async def history(
+        self,
+        select: Select | None = None,
+        *,
+        limit: int = 100,
+        since: float | None = None,
+        until: float | None = None,
+        searched: Callable[[int, int], None] | None = None,
+        at_least: Position | None = None,
+        patience: float | None = None,
+    ) -> list[Ad]:
+        """
+        The ads of jobs that have left the queue, newest first; `limit` 0: all of them.
+
+        `since` and `until`: seconds since the epoch between which they left it. `searched` is told again and again how
+        many jobs were looked at and how many of them were found.  `at_least`: up to where accounting must have read first,
+        where that is not what this client wrote; `patience`: another one than for other questions, seconds.
+        """
+        from kettle_wire.commands.accounting import QUERY_HISTORY, QueryHistory
+
+        select = select or Select()
+        request = QueryHistory(
+            jobs=select.jobs,
+            clusters=select.clusters,
+            owners=select.owners,
+            constraint=select.constraint,
+            since=since,
+            until=until,
+            limit=limit,
+            at_least=at_least or self._written,
+        )
+        found: list[Ad] = []
+        examined = 0
+        while True:
+            answer = await self.requests.ask(QUERY_HISTORY, request, patience=patience)
+            found += answer.jobs
+            examined += answer.examined
+            if searched is not None:
+                searched(examined, len(found))
+            if answer.more is None or (limit and len(found) >= limit):
+                return found
+            left = limit - len(found) if limit else 0
+            request = msgspec.structs.replace(request, after=answer.more, limit=left)
+
+    async def events(self, job: JobId) -> "list[JobEvent]":
+        """Everything recorded of a job, its cluster's submission included, in order."""
+        from kettle.client.jobs.records import decoded
+
+        return [decoded(event) for event in (await self.recorded(job)).events]
+
+    async def recorded(self, job: JobId, *, patience: float | None = None) -> "JobEvents":
+        """
+        The same as it travels; `patience`: another one than for other questions, seconds.
+
+        Raises CommandRefusedError: there never was such a job.
+        """
+        from kettle.client.jobs.records import check_member
+        from kettle_wire.commands.schedd import QUERY_EVENTS, QueryEvents
+
+        try:
+            found = await self.requests.ask(QUERY_EVENTS, QueryEvents(job=job), patience=patience)
+        except CommandRefusedError as error:
+            if error.code != RefusalCode.NOT_FOUND:
+                raise
+            raise CommandRefusedError(
+                error.code, f"there is no job {job}: this pool has never had a cluster {job.cluster}"
+            ) from error
+        check_member(job, found)
+        return found
+
+    def _question(
+        self,
+        select: Select | None,
+        *,
+        projection: Sequence[str] = (),
+        limit: int = 0,
+        totals: bool = False,
+    ) -> QueryJobs:
+        seen = self._written.frame if self._written else 0
+        return QueryJobs(
+            select=select or Select(), projection=list(projection), limit=limit, at_least=seen, totals=totals
+        )
+
+    async def _query(self, request: QueryJobs) -> JobAds:
+        return await self.requests.ask(QUERY_JOBS, request)
+
+    def _wrote(self, position: Position) -> None:
+        if self._written is None or position.frame > self._written.frame:
+            self._written = position
