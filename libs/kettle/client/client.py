@@ -115,6 +115,13 @@ class Client(JobQueue):
 
         return SpoolTransfers(self)
 
+    @cached_property
+    def source(self) -> "JobSource":
+        """What following jobs is made of: the live frames of the pool, and questions about jobs."""
+        from kettle.client.events.job_source import JobSource
+
+        return JobSource(self)
+
     async def connection(self) -> None:
         """Have a connection that lasts, and an event loop: for what goes on longer than a few questions."""
         await self.requests.transport.connection()
@@ -124,7 +131,7 @@ class Client(JobQueue):
         from kettle.client.events import following
 
         await self.connection()
-        async with aclosing(following.follow(self._source, job)) as followed:
+        async with aclosing(following.follow(self.source, job)) as followed:
             async for event in followed:
                 yield event
 
@@ -134,7 +141,7 @@ class Client(JobQueue):
         """
         from kettle.client.events import published
 
-        bus, subjects = await self._source.bus(), Subjects(self.pool.pool)
+        bus, subjects = await self.source.bus(), Subjects(self.pool.pool)
         async with aclosing(published.read(bus, subjects, wanted, follow=follow)) as events:
             async for event in events:
                 yield event
@@ -144,7 +151,7 @@ class Client(JobQueue):
         from kettle.client.events import following
 
         await self.connection()
-        async with aclosing(following.watch(self._source, select)) as watched:
+        async with aclosing(following.watch(self.source, select)) as watched:
             async for progress in watched:
                 yield progress
 
@@ -211,9 +218,3 @@ class Client(JobQueue):
         from kettle_wire.commands.accounting import QUERY_USAGE, QueryUsage
 
         return (await self.requests.ask(QUERY_USAGE, QueryUsage(owners=list(owners)))).owners
-
-    @cached_property
-    def _source(self) -> "JobSource":
-        from kettle.client.events.job_source import JobSource
-
-        return JobSource(self)

@@ -129,8 +129,7 @@ def _event_loop() -> Generator[None, None, None]:
 @coroutine
 def _resumed(work: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
     """Go on with a coroutine where it has stopped."""
-    value: T = yield from work
-    return value
+    return (yield from work.__await__())
 
 
 def _be_quiet() -> None:

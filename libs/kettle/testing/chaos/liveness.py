@@ -92,7 +92,7 @@ class Pulse:
 
     async def _follow(self, client: Client) -> None:
         loop = asyncio.get_running_loop()
-        with (await client.feed(f"schedd.{client.pool.schedd}")).tail() as tail:
+        with (await client.source.feed(f"schedd.{client.pool.schedd}")).tail() as tail:
             while True:
                 frame, _missed = await tail.next(_QUIET_S)
                 for entry in frame.entries if frame is not None else ():
