@@ -26,7 +26,7 @@ from kettle_wire.subjects import Subjects
 if TYPE_CHECKING:
     from kettle.client.accountant import Accountant
     from kettle.client.connections.retry import Waiting
-    from kettle.client.events.job_source import JobSource
+    from kettle.client.events.following import JobSource
     from kettle.client.events.progress import Progress
     from kettle.client.events.published import Published, Wanted
     from kettle.client.hosts import Hosts
@@ -79,7 +79,9 @@ class Client(JobQueue):
             environ = os.environ if environ is None else environ
             pool = locate(environ, nats_url=nats_url, credentials=credentials, home=home)
         async with connect_pool(pool, patience) as transport:
-            yield cls(transport, pool.at(schedd))
+            client = cls(transport, pool.at(schedd))
+            await client.connection()
+            yield client
 
     def at(self, schedd: str) -> "Client":
         """The same for the queue of another access point."""
@@ -118,12 +120,13 @@ class Client(JobQueue):
     @cached_property
     def source(self) -> "JobSource":
         """What following jobs is made of: the live frames of the pool, and questions about jobs."""
-        from kettle.client.events.job_source import JobSource
+        from kettle.client.events.following import JobSource
 
         return JobSource(self)
 
     async def connection(self) -> None:
         """Have a connection that lasts, and an event loop: for what goes on longer than a few questions."""
+        _ = self.source  # it takes a while to load, and is not to do that when somebody counts the seconds
         await self.requests.transport.connection()
 
     async def follow(self, job: JobId) -> "AsyncGenerator[JobEvent, None]":
@@ -184,7 +187,7 @@ class Client(JobQueue):
         from kettle.client.jobs.access import AttemptAccess
         from kettle_wire.commands.schedd import ACCESS, AskAccess
 
-        await self.connection()
+        await self.requests.transport.connection()
         return AttemptAccess(self.requests, await self.requests.ask(ACCESS, AskAccess(job=job)))
 
     async def ads(

@@ -1,22 +1,26 @@
 """Following jobs by what is recorded of them, as it is recorded."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from typing import Final
 
+from kettle.bus.ports import Bus
+from kettle.client.connections.transport import SIDE_QUESTION_S
 from kettle.client.errors import ClientError, CommandRefusedError
-from kettle.client.events.job_source import JobSource
 from kettle.client.events.progress import JobState, Progress, state_after, state_after_all, state_of
-from kettle.client.events.shard_feed import Tail
+from kettle.client.events.shard_feed import Feed, Tail
+from kettle.client.jobs.queue import JobQueue
 from kettle.client.jobs.records import JobEvent, decoded, no_member, submitted
 from kettle.client.jobs.status import id_of
 from kettle_wire import events
+from kettle_wire.ads.types import Ad
 from kettle_wire.codes import RefusalCode
-from kettle_wire.commands.schedd import Select
+from kettle_wire.commands.schedd import JobEvents, Select, Unmade
 from kettle_wire.event_expansion import expanded
 from kettle_wire.events import Event, FactoryClosed, JobCompleted, JobRemoved
 from kettle_wire.frames import Frame
 from kettle_wire.jobs import JobId
+from kettle_wire.subjects import Subjects
 
 _QUIET_S: Final = 30.0
 """
@@ -25,6 +29,56 @@ concerns us, no later one may come to show the gap.
 """
 _AT_ONCE: Final = 16
 _SHOWN: Final = ["ClusterId", "ProcId", "JobStatus", "ExitCode", "ExitSignal"]
+
+
+class JobSource:
+    """What following jobs is made of; one of them serves all that a client follows."""
+
+    def __init__(self, queue: JobQueue) -> None:
+        self._queue = queue
+        self._subjects = Subjects(queue.requests.pool.pool)
+        self._feeds: dict[str, Feed] = {}
+
+    async def recorded(self, job: JobId) -> JobEvents:
+        """Everything recorded of a job."""
+        return await self._queue.recorded(job)
+
+    async def queued(self, select: Select, projection: Sequence[str]) -> list[Ad]:
+        """Ads of jobs that are in the queue."""
+        return await self._queue.jobs(select, projection=projection)
+
+    async def unmade(self, select: Select) -> list[Unmade]:
+        """Clusters of which jobs are still to be made."""
+        return await self._queue.unmade(select)
+
+    async def ended(self, select: Select, limit: int) -> list[Ad]:
+        """The history as far as it is known, nothing if accounting does not answer."""
+        try:
+            return await self._queue.history(select, limit=limit, patience=SIDE_QUESTION_S)
+        except ClientError:
+            return []
+
+    async def feed(self, shard: str) -> Feed:
+        """The live frames of a shard; one subscription however many ask."""
+        bus = await self.bus()
+        if shard not in self._feeds:
+            feed = self._feeds[shard] = Feed()
+            bus.on_return(feed.interrupted)
+            await bus.listen(self._subjects.events(shard), feed.deliver)
+        return self._feeds[shard]
+
+    async def bus(self) -> Bus:
+        """
+        The bus of the pool.
+
+        Raises ClientError: there is none, because this runs within a job.
+        """
+        bus = await self._queue.requests.transport.connection()
+        if bus is None:
+            raise ClientError(
+                "a job cannot follow what happens: it may ask, or read a job event log (condor_wait)"
+            )
+        return bus
 
 
 async def follow(pool: JobSource, job: JobId) -> AsyncGenerator[JobEvent, None]:
