@@ -11,8 +11,7 @@ Errors:
     └── WrongSequenceError   a guarded append or update found another sequence than it expected
 """
 
-import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
@@ -73,10 +72,8 @@ class Served(msgspec.Struct, Generic[Req, Rep], frozen=True):
 
     endpoint: Endpoint[Req, Rep]
     handler: Handler[Req, Rep]
-    aside: bool = False
-    """It is for anybody: however many ask it, what is asked of the service's other endpoints finds room."""
-    largest: int = sys.maxsize
-    """Bytes of a request; larger ones are refused before they are taken in."""
+    administrators: Callable[[], Collection[str]] = tuple
+    """Who the service's administrators are now, by login name, where the endpoint is for administrators."""
 
 
 class StreamSpec(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from kettle.eventsourcing.command_pipeline import Recording
 from kettle.eventsourcing.log import Log, WorkingSet
 from kettle.eventsourcing.shard import Shard
 from kettle.eventsourcing.working_set import Checkpointer
@@ -18,8 +19,6 @@ from kettle_wire import events
 from kettle_wire.events import Event, JobEvent, JobVacated
 from kettle_wire.frames import Frame
 from kettle_wire.jobs import JobId
-
-Recording = Sequence[tuple[str, Event]]
 
 
 class QueueRecorder:
