@@ -4,7 +4,7 @@ What a pool does with messages that no client of ours would send, and with a per
 
 import random
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
@@ -25,50 +25,14 @@ from kettle.storage import PgLog
 from kettle.testing.servers import selection
 from kettle.testing.services import eventually
 from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
-from kettle_wire.commands import accounting, collector, log, negotiator, schedd, shadow, spooling, startd
-from kettle_wire.endpoint import Endpoint
+from kettle_wire.commands import collector, schedd, shadow
+from kettle_wire.commands.catalogue import ENDPOINTS, open_to
+from kettle_wire.endpoint import Caller, Endpoint
 from kettle_wire.identity import Identity, daemon, user
 from kettle_wire.subjects import Subjects
 
-ENDPOINTS: Final[list[Endpoint[Any, Any]]] = [
-    *schedd.ENDPOINTS,
-    *shadow.ENDPOINTS,
-    *spooling.ENDPOINTS,
-    *startd.ENDPOINTS,
-    *collector.ENDPOINTS,
-    *negotiator.ENDPOINTS,
-    *accounting.ENDPOINTS,
-    *log.ENDPOINTS,
-]
-FOR_PEOPLE: Final = (
-    *schedd.FOR_USERS,
-    *spooling.ENDPOINTS,
-    *collector.ENDPOINTS,
-    *negotiator.ENDPOINTS,
-    *accounting.ENDPOINTS,
-)
-"""What anybody may ask."""
-ASKED_BY: Final[Mapping[str, str]] = {
-    "schedd.matched": "negotiator",
-    "schedd.sync": "shadow",
-    "schedd.report": "shadow",
-    "schedd.job_command": "shadow",
-    "schedd.release_spooled": "shadow",
-    "shadow.look_after": "schedd",
-    "shadow.fetch_input": "startd",
-    "shadow.offer_input": "startd",
-    "shadow.answer": "startd",
-    "startd.request_claims": "schedd",
-    "startd.alive": "schedd",
-    "startd.release": "schedd",
-    "startd.activate": "shadow",
-    "startd.deactivate": "shadow",
-    "startd.suspend": "shadow",
-    "startd.confirm": "shadow",
-    "startd.fetch_output": "shadow",
-    "log.frames": "accounting",
-}
-"""Who may send what a person may not."""
+FOR_PEOPLE: Final = open_to(Caller.USER, Caller.ADMINISTRATOR)
+"""What the pool's owner may ask, who is its administrator."""
 WITHIN_S: Final = 20.0
 
 
@@ -116,8 +80,9 @@ class Sender:
 
     async def send(self, endpoint: Endpoint[Any, Any], data: bytes, name: str = "") -> str:
         """The code of the refusal; empty if it was not refused."""
-        command = f"{endpoint.role}.{endpoint.verb}"
-        who, connection = await self._connected(ASKED_BY.get(command, "user"))
+        who, connection = await self._connected(
+            "user" if endpoint in FOR_PEOPLE else min(endpoint.callers - {Caller.VISITOR, Caller.AUDIT})
+        )
         subject = self.subjects.command(
             endpoint.role, name or self.name(endpoint.role), endpoint.verb, who.token
         )
@@ -126,7 +91,7 @@ class Sender:
         if refusal is None:
             endpoint.decode_reply(answer.data)
             return ""
-        assert str(refusal), f"{command} refuses without a sentence"
+        assert str(refusal), f"{endpoint} refuses without a sentence"
         return refusal.code
 
     def name(self, role: str) -> str:
@@ -393,7 +358,7 @@ async def test_a_person_speaks_for_nobody_else(pool: ThrowawayPool, intruder: In
         *(
             subjects.command(endpoint.role, "schedd", endpoint.verb, myself)
             for endpoint in ENDPOINTS
-            if endpoint not in (*FOR_PEOPLE, *startd.FOR_ADMINISTRATORS)  # the pool's owner is both
+            if endpoint not in FOR_PEOPLE
         ),
         *(
             f"$KV.{bucket}.{key}"

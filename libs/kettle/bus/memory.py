@@ -231,9 +231,8 @@ class MemoryBus:
                 await self._server.made.wait()
                 continue
             if now is not reading:
-                position = (
-                    after if reading is None else 0
-                )  # another stream of the same name: from its beginning
+                # Another stream of the same name: from its beginning.
+                position = after if reading is None else 0
                 position = max(position, now.before(since)) if since and reading is None else position
                 position = position if ephemeral else now.acked.get(durable, position)
                 reading = now

@@ -43,7 +43,7 @@ class Recorder(Protocol):
     def record(
         self, changes: Recording, *, command: str = "", reply: Callable[[int], bytes] | None = None
     ) -> "asyncio.Future[int]":
-        """Record and commit, as `Shard.record` does; with neither changes nor a command it is a barrier."""
+        """Fold, record and commit, as `Shard.record` does."""
         ...
 
 
@@ -119,7 +119,7 @@ class CommandPipeline:
         async def answered(request: Req, caller: Identity) -> Rep:
             async with self._owning():
                 reply = await answer(request, caller)
-                await self._recorder.record([])
+                await self._recorder.shard.committed()
                 return reply
 
         return Served(endpoint, answered, self._administrators)

@@ -198,6 +198,7 @@ def _command(
         "action": "receive",
         "channel": _to("channels", name),
         "summary": about,
+        "description": f"For: {', '.join(sorted(endpoint.callers))}. A repeat: {endpoint.repeat}.",
         "tags": [{"name": endpoint.role}],
         "reply": {"channel": _to("channels", f"{name}.replies")},
     }

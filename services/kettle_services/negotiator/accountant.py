@@ -96,7 +96,7 @@ class Accounts:
         So nobody is told, matched or charged by what might still be lost; the lock is fair, so nobody waits for long.
         """
         async with self._deciding:
-            await self.record([])
+            await self.shard.committed()
             yield
 
     async def standings(self, now: float, names: Collection[str] = ()) -> dict[str, Standing]:
@@ -115,9 +115,8 @@ class Accounts:
             async with self._settled():
                 self.observe()
                 now = time.time()
-                gone = accountant_commands.forgetting(
-                    self.accountant, now=now
-                )  # who was seen since is not among them
+                # Who was seen since is not among them.
+                gone = accountant_commands.forgetting(self.accountant, now=now)
                 await self.record(_changes([*gone, *self.accountant.charge(now)]))
             await asyncio.sleep(interval)
 

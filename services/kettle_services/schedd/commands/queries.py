@@ -143,9 +143,8 @@ class Queries:
         """Everything recorded of a job."""
         del caller
         expected = self._expected(request.job)
-        await self._recorder.record(
-            []
-        )  # what has become of it may be on its way to the log, which is read here
+        # What has become of it may be on its way to the log, which is read here.
+        await self._recorder.shard.committed()
         events: list[RecordedEvent] = []
         types: list[str] = []
         for stream in (f"cluster/{request.job.cluster}", job_stream(request.job)):

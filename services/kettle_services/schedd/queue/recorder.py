@@ -57,9 +57,7 @@ class QueueRecorder:
     def record(
         self, changes: Recording, *, command: str = "", reply: Callable[[int], bytes] | None = None
     ) -> "asyncio.Future[int]":
-        """
-        Fold and commit; the future is the frame's number. With no changes: everything recorded so far is committed.
-        """
+        """Fold and commit; the future is the frame's number."""
         now_us = time.time_ns() // 1000
         if self.queue.staying.clusters:
             changes = settled(self.queue, changes, now_us)

@@ -13,9 +13,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final, TypeVar
 
-import msgspec
-
-from kettle.bus.ports import Bus, BusError, RefusedError, Served
+from kettle.bus.ports import Bus, BusError, RefusedError, Rep, Req, Served
 from kettle_services.shadow.settings import ShadowSettings
 from kettle_services.shadow.spool.job_files import SpooledFiles, SpoolError
 from kettle_wire.codes import RefusalCode
@@ -47,8 +45,6 @@ from kettle_wire.identity import Identity
 from kettle_wire.jobs import JobId
 
 T = TypeVar("T")
-Req = TypeVar("Req", bound=msgspec.Struct)
-Rep = TypeVar("Rep", bound=msgspec.Struct)
 
 _THREADS: Final = 4
 _TRUSTED_S: Final = 60.0
