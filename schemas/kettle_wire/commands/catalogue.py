@@ -2,10 +2,14 @@
 
 import importlib
 import pkgutil
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from kettle_wire import commands
 from kettle_wire.endpoint import Caller, Endpoint
+
+
+def _is_endpoint(value: object) -> TypeGuard[Endpoint[Any, Any]]:
+    return isinstance(value, Endpoint)
 
 
 def _declared() -> tuple[Endpoint[Any, Any], ...]:
@@ -14,7 +18,9 @@ def _declared() -> tuple[Endpoint[Any, Any], ...]:
         if f"{commands.__name__}.{name}" == __name__:
             continue
         module = importlib.import_module(f"{commands.__name__}.{name}")
-        found |= dict.fromkeys(value for value in vars(module).values() if isinstance(value, Endpoint))
+        for value in vars(module).values():
+            if _is_endpoint(value):
+                found[value] = None
     return tuple(found)
 
 
