@@ -17,7 +17,7 @@ from kettle.client.connections.pool_connection import ConnectedTransport
 from kettle.client.connections.pool_file import PoolFile
 from kettle.client.connections.short_transport import ShortTransport
 from kettle.client.errors import CommandRefusedError, PoolUnreachableError
-from kettle_wire.endpoint import Endpoint
+from kettle_wire.endpoint import Caller, Endpoint, Repeat
 from kettle_wire.identity import Identity, user
 from kettle_wire.subjects import Subjects
 
@@ -26,7 +26,7 @@ class Request(msgspec.Struct, frozen=True):
     id: str
 
 
-ASK = Endpoint("test", "ask", Request, Request)
+ASK = Endpoint("test", "ask", Request, Request, callers=(Caller.USER,), repeat=Repeat.FIRST_ANSWER)
 POOL = PoolFile(nats_url="nats://127.0.0.1:1", user="ada")
 
 
