@@ -13,7 +13,6 @@ from typing import Any, Final
 from urllib.parse import ParseResult
 from weakref import WeakKeyDictionary
 
-from kettle.bus.backoff import Backoff
 from kettle.bus.large_requests import HEADERS
 from kettle.bus.nats_driver import Client, Msg, Server, Srv, Subscription, TcpTransport, errors
 from kettle.bus.ports import (
@@ -23,6 +22,8 @@ from kettle.bus.ports import (
     RefusedError,
     ReplyTimeoutError,
 )
+from kettle.retry.backoff import Backoff
+from kettle.retry.loop import Waits
 from kettle_wire.codes import RefusalCode
 from kettle_wire.identity import Identity
 
@@ -106,7 +107,7 @@ class NatsConnection:
         self._replies = ""
         self._sent = 0
         self._waiting: dict[str, tuple[str, asyncio.Future[Msg]]] = {}
-        self._backoff = Backoff(0.02, LONGEST_RETRY_S)
+        self._waits = Waits(Backoff(first=0.02, longest=LONGEST_RETRY_S))
         self._closing = False
         self._overruns: WeakKeyDictionary[Subscription, Callable[[], None]] = WeakKeyDictionary()
         self._overrun_told: asyncio.TimerHandle | None = None
@@ -277,7 +278,7 @@ class NatsConnection:
         await self.settle()
 
     def _choose(self, servers: list[Server], _info: dict[str, Any]) -> tuple[Server | None, float]:
-        return min(servers, key=lambda server: server.reconnects), self._backoff.delay()
+        return min(servers, key=lambda server: server.reconnects), self._waits.delay()
 
     def _on_reply(self, message: Msg) -> None:
         _, future = self._waiting.get(message.subject[len(self._replies) :], ("", None))
@@ -340,7 +341,7 @@ class NatsConnection:
             listener()
 
     async def _on_reconnected(self) -> None:
-        self._backoff.reset()
+        self._waits.reset()
         self._connected.set()
         _logger.warning("NATS: connected again")
         for listener in list(self._on_return):
