@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from kettle.bus.nats import NatsBus
-from kettle.bus.nats_driver import Client, Msg, Transport
+from kettle.bus.nats_driver import Client, Msg, Server, Transport
 from kettle.bus.nats_transport import NatsClient, TcpTransport
 from kettle.embedded.binaries import nats_server
 from kettle.embedded.ports import free_ports
@@ -102,6 +102,10 @@ async def _connected(
     async def untold(_error: Exception) -> None:
         pass
 
+    def ours_again(servers: list[Server], _info: dict[str, Any]) -> tuple[Server, float]:
+        # A cluster has told of its other servers.
+        return next(server for server in servers if server.uri.netloc == urlparse(url).netloc), 0.01
+
     client = NatsClient(transport)
     async with asyncio.timeout(WITHIN_S):
         await client.connect(
@@ -109,7 +113,7 @@ async def _connected(
             nkeys_seed=credentials or None,
             reconnected_cb=returned,
             error_cb=untold,
-            reconnect_to_server_handler=lambda servers, _: (servers[0], 0.01),
+            reconnect_to_server_handler=ours_again,
             max_reconnect_attempts=-1,
         )
     try:
