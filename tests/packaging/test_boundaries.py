@@ -35,7 +35,7 @@ _HEAVY = {"asyncpg", "aiohttp", "nats", "numpy", "opentelemetry"}
 _NO_DATABASE = {"asyncpg", "kettle.storage"}
 _NO_EXPRESSIONS = {"kettle.classad", "kettle.matchmaking", "re2"}
 _NOWHERE = {
-    "aiohttp", "authlib", "cryptography", "multiprocessing", "nats.js", "opentelemetry", "pyarrow", "rich",
+    "aiohttp", "authlib", "cryptography", "multiprocessing", "opentelemetry", "pyarrow", "rich",
     "kettle.audit", "kettle.client", "kettle.submit", "kettle.testing", "kettle_services.cli",
 }  # fmt: skip
 """What no service loads before somebody asks for what it is for."""

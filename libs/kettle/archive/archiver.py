@@ -1,6 +1,5 @@
 """Moves old pieces of the log from the database to files, and drops them behind the slowest cursor."""
 
-import asyncio
 import datetime as dt
 import logging
 from collections.abc import AsyncGenerator, Callable, Collection, Sequence
@@ -14,9 +13,10 @@ from kettle.archive.errors import ArchiveError, ArchiverBusyError
 from kettle.archive.parquet import arrow
 from kettle.archive.piece_writer import Range, write_piece
 from kettle.archive.report import ArchivedPiece, Progress, Report, ShardReport, SlowestCursor, Why
-from kettle.bus.backoff import Backoff
 from kettle.eventsourcing.log import LogUnavailableError
 from kettle.faults import fault_point
+from kettle.retry.deadline import Deadline
+from kettle.retry.loop import Waits
 from kettle.storage.archived_pieces import Piece, columns_of
 from kettle.storage.database import ERRORS, Connection, Database, is_away
 from kettle.storage.queries import QUERIES
@@ -226,8 +226,7 @@ class _Archiver:
 
     async def _drop(self, wanted: Range, piece: Piece) -> tuple[Why, str] | None:
         """Record and drop in one transaction, as soon as nobody reads the piece; why not, if it cannot be."""
-        backoff = Backoff()
-        deadline = asyncio.get_running_loop().time() + self._patience
+        waits, deadline = Waits(), Deadline(self._patience)
         while True:
             try:
                 async with self._connection.transaction():
@@ -239,9 +238,9 @@ class _Archiver:
                     await self._connection.execute(QUERIES["note_archived"], wanted.id, *columns_of(piece))
                 return None
             except asyncpg.LockNotAvailableError:
-                if asyncio.get_running_loop().time() > deadline:
+                if deadline.passed:
                     return "read", "is being read by a long transaction; it goes when that is over"
-                await backoff.wait()
+                await waits.wait()
 
     def _note(self, wanted: Range, frame: int, at: dt.datetime, size: int) -> None:
         self._archived.append(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -13,6 +14,7 @@ from kettle.bindings.ads import ClassAd
 from kettle.bindings.enumerations import JobEventType
 from kettle.bindings.errors import HTCondorException, HTCondorIOError
 from kettle.classad import ClassAd as WrittenAd
+from kettle.retry.deadline import Deadline
 from kettle.userlog import Format, LogReader, UserLogFormatError, attributes, event_of, render
 
 _LOOK_S: Final = 0.1
@@ -86,7 +88,7 @@ class JobEventLog:
     def __init__(self, filename: str) -> None:
         self._path = str(filename)
         self._reader = LogReader(Path(self._path))
-        self._until: float | None = None
+        self._deadline = Deadline(math.inf)
         self._closed = False
         self._lock = threading.Lock()
         try:
@@ -99,7 +101,7 @@ class JobEventLog:
 
     def events(self, stop_after: float | None = None) -> Self:
         """The log as an iterator that ends when nothing came for so many seconds; None: it waits for ever."""
-        self._until = None if stop_after is None else time.monotonic() + stop_after
+        self._deadline = Deadline(math.inf if stop_after is None else stop_after)
         return self
 
     def __iter__(self) -> Self:
@@ -109,11 +111,9 @@ class JobEventLog:
         while not self._closed:
             if (event := self._next()) is not None:
                 return event
-            if self._until is not None and time.monotonic() >= self._until:
+            if self._deadline.passed:
                 break
-            time.sleep(
-                _LOOK_S if self._until is None else max(0.0, min(_LOOK_S, self._until - time.monotonic()))
-            )
+            time.sleep(min(_LOOK_S, self._deadline.left()))
         raise StopIteration("All events processed")
 
     def next(self) -> JobEvent:

@@ -1,6 +1,5 @@
 """The part of the JetStream API that is used here: streams, and consumers that are pulled."""
 
-import asyncio
 from typing import Any, Final, NoReturn
 
 import msgspec
@@ -17,6 +16,9 @@ from kettle.bus.ports import (
     StreamSpec,
     WrongSequenceError,
 )
+from kettle.retry.backoff import steady
+from kettle.retry.deadline import Deadline
+from kettle.retry.loop import retry
 from kettle_wire.codes import RefusalCode
 
 API: Final = "$JS.API"
@@ -26,7 +28,7 @@ LOOK_S: Final = 1.0
 """For a first look at a stream or consumer."""
 ELECTION_S: Final = 0.5
 """How long a stream may be unknown to a part of its cluster."""
-ELECTION_PAUSE_S: Final = 0.05
+_ELECTION: Final = steady(0.05, spread=0.0)
 NANOSECONDS: Final = 1_000_000_000
 DUPLICATES_S: Final = 120.0
 MARKER_S: Final = 60.0
@@ -179,17 +181,13 @@ class JetStream:
         That nobody answers is believed after a moment: in a cluster, a stream that is new or elects a leader is unknown
         to the other servers for that long.
         """
-        loop = asyncio.get_running_loop()
-        believed = loop.time() + min(ELECTION_S, deadline)
-        while True:
-            try:
-                reply = await self._connection.request(subject, data, deadline=deadline, headers=headers)
-            except NoResponderError:
-                if loop.time() > believed:
-                    raise
-                await asyncio.sleep(ELECTION_PAUSE_S)
-            else:
-                return stored_at(reply, subject, expected)
+        reply = await retry(
+            lambda: self._connection.request(subject, data, deadline=deadline, headers=headers),
+            _ELECTION,
+            retryable=lambda error: isinstance(error, NoResponderError),
+            deadline=Deadline(min(ELECTION_S, deadline)),
+        )
+        return stored_at(reply, subject, expected)
 
     async def stream(self, name: str) -> StreamInfo:
         """Look at a stream; raises NotFoundError."""

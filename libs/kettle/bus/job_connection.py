@@ -10,13 +10,13 @@ and the request as it travels on the bus; the answer is a length and a `Commande
 
 import asyncio
 import socket
-import time
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from kettle.bus.ports import FROM_JOB, BusUnavailableError, RefusedError, Rep, ReplyTimeoutError, Req
+from kettle.retry.deadline import Deadline
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.chirp import Trouble
 from kettle_wire.commands.questions import COMMAND, Commanded
@@ -52,7 +52,7 @@ class FromJob:
             raise RefusedError(
                 RefusalCode.TOO_LARGE, f"a request of {len(body):,} bytes; a job may send at most {COMMAND:,}"
             )
-        until = time.monotonic() + deadline
+        until = Deadline(deadline)
         try:
             said = self._exchanged(
                 f"kettle {endpoint.role} {_word(name)} {endpoint.verb} {len(body)}", body, until
@@ -65,7 +65,7 @@ class FromJob:
             raise RefusedError(said.code, said.reason, retry_after_ms=said.retry_after)
         return endpoint.decode_reply(said.body)
 
-    def _exchanged(self, line: str, body: bytes, until: float) -> Commanded:
+    def _exchanged(self, line: str, body: bytes, until: Deadline) -> Commanded:
         host, port, cookie = Path(self._config).read_text().split()
         with socket.create_connection((host, int(port)), timeout=_left(until)) as plug:
             plug.sendall(f"cookie {cookie}\n{line}\n".encode() + body)
@@ -80,8 +80,8 @@ class FromJob:
         return _decode(data)
 
 
-def _left(until: float) -> float:
-    return max(until - time.monotonic(), 0.001)
+def _left(until: Deadline) -> float:
+    return max(until.left(), 0.001)
 
 
 def _number(line: bytes) -> int:

@@ -11,25 +11,16 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Final
 
-from kettle.bus.backoff import Backoff
-from kettle.bus.ports import (
-    Bus,
-    BusError,
-    BusUnavailableError,
-    KeyChange,
-    NoResponderError,
-    ReplyTimeoutError,
-    WrongSequenceError,
-)
+from kettle.bus.ports import Bus, BusError, BusUnavailableError, KeyChange, WrongSequenceError
+from kettle.bus.retryable import UNHEARD
+from kettle.retry.backoff import Backoff
+from kettle.retry.loop import Waits
 
 SHORTEST_S: Final = 1.0
 """The server counts lives of entries in no less."""
 
 Gone = Callable[[str], Awaitable[None]]
 """Waits until it is proven that a holder is no more; for ever where nothing can be proven."""
-
-_NOT_NOW: Final = (BusUnavailableError, ReplyTimeoutError, NoResponderError)
-"""The last one is how a cluster answers whose bucket has no leader at the moment."""
 
 _logger = logging.getLogger(__name__)
 
@@ -79,15 +70,15 @@ class HeldLease:
             self._lost.set_exception(error)
 
     async def _once_more(self) -> None:
-        backoff = Backoff(0.05, self._ttl / 6)
+        waits = Waits(Backoff(first=0.05, longest=self._ttl / 6))
         while True:
             try:
                 self._revision = await self._write(await self._expected())
-            except _NOT_NOW:
-                await backoff.wait()
+            except UNHEARD:
+                await waits.wait()
             except WrongSequenceError:
                 self._doubtful = True
-                await backoff.wait()
+                await waits.wait()
             else:
                 self._doubtful = False
                 return
@@ -126,7 +117,7 @@ class KeyLeases:
         if ttl < SHORTEST_S:
             raise ValueError(f"a lease of {ttl} seconds is too short; at least {SHORTEST_S}")
         present: KeyChange | None = None
-        backoff = Backoff()
+        waits = Waits()
         async with (
             aclosing(self._bus.watch(self._bucket, key)) as changes,
             self._mourning(key) as mourn,
@@ -139,8 +130,8 @@ class KeyLeases:
                         return await self._try(key, holder.encode(), present.revision if present else 0, ttl)
                     except WrongSequenceError:
                         present = await _entry(self._bus, self._bucket, key)
-                    except _NOT_NOW:
-                        await backoff.wait()
+                    except UNHEARD:
+                        await waits.wait()
         raise BusUnavailableError("the watch ended")
 
     @asynccontextmanager

@@ -8,7 +8,6 @@ from typing import Any, Final
 import msgspec
 
 from kettle.bus.atomic_batch import NOTE, AtomicBatches
-from kettle.bus.backoff import Backoff
 from kettle.bus.batching import BatchingDelay
 from kettle.bus.bucket_watch import watch
 from kettle.bus.command_service import Around, CommandService, refusal_of
@@ -41,6 +40,8 @@ from kettle.bus.ports import (
     StreamSpec,
 )
 from kettle.bus.stream_reader import Delivery, Source, StreamReader
+from kettle.retry.deadline import Deadline
+from kettle.retry.loop import Waits, retry
 from kettle_wire.endpoint import Endpoint
 from kettle_wire.identity import Identity
 from kettle_wire.subjects import Subjects
@@ -328,20 +329,15 @@ class NatsBus:
                 yield change
 
     async def _ensure(self, config: dict[str, Any], *, remake: bool) -> int:
-        backoff, loop = Backoff(), asyncio.get_running_loop()
-        until = loop.time() + ENSURE_S
-        while True:
-            try:
-                info, _ = await self._jetstream.make_stream(config)
-            except (BusUnavailableError, ReplyTimeoutError):
-                # Where a cluster has just lost a server, nobody may know for a while what streams there are.
-                if loop.time() > until:
-                    raise
-                await backoff.wait()
-            else:
-                if remake:
-                    self._remakes[str(config["name"])] = config
-                return info.state.last_seq
+        # Where a cluster has just lost a server, nobody may know for a while what streams there are.
+        info, _ = await retry(
+            lambda: self._jetstream.make_stream(config),
+            retryable=lambda error: isinstance(error, BusUnavailableError | ReplyTimeoutError),
+            deadline=Deadline(ENSURE_S),
+        )
+        if remake:
+            self._remakes[str(config["name"])] = config
+        return info.state.last_seq
 
     async def _remake(self, name: str) -> None:
         if name in self._remakes:
@@ -353,7 +349,7 @@ class NatsBus:
         """
         The server may come back with nothing: first what was ensured is made again, then it can be filled.
         """
-        backoff = Backoff()
+        waits = Waits()
         while True:
             await self._returned.wait()
             self._returned.clear()
@@ -361,10 +357,10 @@ class NatsBus:
                 for config in list(self._remakes.values()):
                     await self._jetstream.make_stream(config)
             except (BusUnavailableError, ReplyTimeoutError):
-                await backoff.wait()
+                await waits.wait()
                 self._returned.set()
                 continue
-            backoff.reset()
+            waits.reset()
             self._tell_return()
 
     def _kept(self, keeper: asyncio.Task[None]) -> None:

@@ -6,16 +6,14 @@ Replies share one subscription. A publication that the server does not permit fa
 
 import asyncio
 import logging
-import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
-from urllib.parse import ParseResult
 from weakref import WeakKeyDictionary
 
-from kettle.bus.backoff import Backoff
 from kettle.bus.large_requests import HEADERS
-from kettle.bus.nats_driver import Client, Msg, Server, Srv, Subscription, TcpTransport, errors
+from kettle.bus.nats_driver import Msg, Server, Subscription, errors
+from kettle.bus.nats_transport import NatsClient, TcpTransport
 from kettle.bus.ports import (
     BusError,
     BusUnavailableError,
@@ -23,14 +21,14 @@ from kettle.bus.ports import (
     RefusedError,
     ReplyTimeoutError,
 )
+from kettle.retry.backoff import Backoff
+from kettle.retry.loop import Waits
 from kettle_wire.codes import RefusalCode
 from kettle_wire.identity import Identity
 
 PENDING_BYTES: Final = 32 * 1024 * 1024
 """What may wait for the connection to come back; beyond it, unconfirmed messages are dropped."""
 CONNECT_S: Final = 5
-READ_BYTES: Final = 256 * 1024
-"""At once: pieces of files come in few reads, and what comes is handed on after each."""
 PING_S: Final = 20
 FIRST_RETRY_S: Final = 0.2
 LONGEST_RETRY_S: Final = 2.0
@@ -54,50 +52,12 @@ def status_of(message: Msg) -> str:
     return headers.get("Status", "") if headers else ""
 
 
-class _Transport(TcpTransport):
-    async def connect(self, uri: ParseResult, buffer_size: int, connect_timeout: float) -> None:
-        """
-        As nats-py does, without `wait_for`, which loses a connection if it is cancelled in the moment that it is there.
-        """
-        async with asyncio.timeout(connect_timeout):
-            reader, writer = await asyncio.open_connection(uri.hostname, uri.port, limit=buffer_size)
-        self._bare_io_reader = self._io_reader = reader
-        self._bare_io_writer = self._io_writer = writer
-
-    async def read(self, buffer_size: int) -> bytes:
-        """As nats-py does, but more at once."""
-        reader: asyncio.StreamReader | None = self._io_reader
-        return await reader.read(max(buffer_size, READ_BYTES)) if reader is not None else b""
-
-
-class _Client(Client):
-    async def _connect_to_server(self, s: Srv) -> None:
-        """
-        As nats-py does, but first let go of a socket whose server broke off while it greeted: nobody else does.
-        """
-        former: Any = self._transport
-        if former:
-            former.close()
-        s.last_attempt = time.monotonic()
-        transport: Any = _Transport()  # type: ignore[no-untyped-call]  # its base has no types
-        await transport.connect(s.uri, READ_BYTES, CONNECT_S)
-        self._transport = transport
-
-    async def close(self) -> None:
-        """
-        As nats-py does, but also for a client that could not read its credential: there it hides that by an error of its own.
-        """
-        if self._transport is None:
-            self._status = Client.CLOSED
-            return
-        await super().close()
-
-
 class NatsConnection:
     """The client, what it does on loss and return, and the replies that are waited for."""
 
     def __init__(self, identity: Identity) -> None:
-        self.client = _Client()
+        self._transport = TcpTransport()
+        self.client = NatsClient(self._transport)
         self.inbox = inbox_of(identity)
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._connected = asyncio.Event()
@@ -106,7 +66,7 @@ class NatsConnection:
         self._replies = ""
         self._sent = 0
         self._waiting: dict[str, tuple[str, asyncio.Future[Msg]]] = {}
-        self._backoff = Backoff(0.02, LONGEST_RETRY_S)
+        self._waits = Waits(Backoff(first=0.02, longest=LONGEST_RETRY_S))
         self._closing = False
         self._overruns: WeakKeyDictionary[Subscription, Callable[[], None]] = WeakKeyDictionary()
         self._overrun_told: asyncio.TimerHandle | None = None
@@ -131,9 +91,12 @@ class NatsConnection:
             connection._closing = True
             if connection._overrun_told is not None:
                 connection._overrun_told.cancel()
-            # The server went first: there is nothing left to flush, and uvloop says so by a RuntimeError.
-            with suppress(ConnectionError, RuntimeError):
-                await connection.client.close()
+            if (
+                connection._transport.used
+            ):  # else there is nothing to close, as when the credential cannot be read
+                # The server went first: there is nothing left to flush, and uvloop says so by a RuntimeError.
+                with suppress(ConnectionError, RuntimeError):
+                    await connection.client.close()
             connection.failed.cancel()
 
     @property
@@ -277,7 +240,7 @@ class NatsConnection:
         await self.settle()
 
     def _choose(self, servers: list[Server], _info: dict[str, Any]) -> tuple[Server | None, float]:
-        return min(servers, key=lambda server: server.reconnects), self._backoff.delay()
+        return min(servers, key=lambda server: server.reconnects), self._waits.delay()
 
     def _on_reply(self, message: Msg) -> None:
         _, future = self._waiting.get(message.subject[len(self._replies) :], ("", None))
@@ -340,7 +303,7 @@ class NatsConnection:
             listener()
 
     async def _on_reconnected(self) -> None:
-        self._backoff.reset()
+        self._waits.reset()
         self._connected.set()
         _logger.warning("NATS: connected again")
         for listener in list(self._on_return):

@@ -10,7 +10,6 @@ carried out once however often they come.  `kettle.client.connections.short_tran
 
 import os
 import socket
-import time
 from collections.abc import Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +19,7 @@ import msgspec
 
 from kettle.bus.large_requests import HEADERS, Parcel, call_in_parts
 from kettle.bus.ports import FROM_JOB, BusError, Rep, Req
+from kettle.retry.deadline import Deadline
 from kettle_wire.endpoint import Endpoint
 from kettle_wire.identity import Identity
 from kettle_wire.subjects import Subjects
@@ -109,12 +109,12 @@ def _run(asked: "Coroutine[object, None, bytes]") -> bytes:
 @contextmanager
 def _connected(url: str, identity: Identity, credentials: str, within: float) -> "Generator[_Line]":
     host, port = _address(url)
-    until = time.monotonic() + within
+    deadline = Deadline(within)
     # As octets, because a text would have the tables of international names loaded; one that needs them is unusual.
     plain: Any = host.encode("ascii")
     with socket.create_connection((plain, port), timeout=within) as plug:
         plug.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        line = _Line(plug, until)
+        line = _Line(plug, deadline)
         line.greet(identity, credentials)
         yield line
 
@@ -131,9 +131,9 @@ def _address(url: str) -> tuple[str, int]:
 class _Line:
     """A connection that carries one question at a time."""
 
-    def __init__(self, plug: socket.socket, until: float) -> None:
+    def __init__(self, plug: socket.socket, deadline: Deadline) -> None:
         self._plug = plug
-        self._until = until
+        self._deadline = deadline
         self._heard = plug.makefile("rb", buffering=READ_BYTES)
         self._inbox = ""
         self.limit = 0
@@ -203,7 +203,7 @@ class _Line:
 
     def _wait(self) -> None:
         """No single read takes longer than what is left of the time."""
-        if (left := self._until - time.monotonic()) <= 0:
+        if (left := self._deadline.left()) <= 0:
             raise UnusualError("no answer in time")
         self._plug.settimeout(left)
 

@@ -14,12 +14,13 @@ from typing import Any, Final
 
 import msgspec
 
-from kettle.bus.backoff import Backoff
 from kettle.bus.batching import BatchingDelay
 from kettle.bus.jetstream import API, NANOSECONDS, JetStream, NotFoundError, StreamInfo, pull_request
 from kettle.bus.nats_connection import NatsConnection, status_of
 from kettle.bus.nats_driver import Msg, Subscription, errors
 from kettle.bus.ports import BusError, BusUnavailableError, ReplyTimeoutError
+from kettle.retry.backoff import Backoff
+from kettle.retry.loop import Waits
 
 PULL_S: Final = 30.0
 PULL_BYTES: Final = 8 * 1024 * 1024
@@ -114,15 +115,15 @@ class StreamReader:
         """
         Messages as they come; an empty list when a consumer was made and with each sign of life. Ends by being closed.
         """
-        backoff, unmade = Backoff(0.05, 5.0), Backoff(0.05, UNMADE_S)
+        broken, unmade = Waits(), Waits(Backoff(first=0.05, longest=UNMADE_S))
         self._connection.watch(lost=self._doubt)
         try:
             while True:
-                pause = backoff
+                waits = broken
                 try:
                     await self._begin()
                     self.consumers += 1
-                    backoff.reset()
+                    broken.reset()
                     unmade.reset()
                     yield []
                     while True:
@@ -132,10 +133,10 @@ class StreamReader:
                 except NotFoundError:
                     if self._missing is not None:
                         await self._missing()
-                    pause = unmade
+                    waits = unmade
                 finally:
                     await self._end()
-                await pause.wait()
+                await waits.wait()
         finally:
             self._connection.unwatch(self._doubt)
 

@@ -21,11 +21,11 @@ from typing import Any, Final, Protocol, TypeAlias
 
 import msgspec
 
-from kettle.bus.backoff import Backoff
 from kettle.bus.batching import BatchingDelay
 from kettle.bus.ports import Batch, Bus
 from kettle.eventsourcing.log import Log, LogError, LogUnavailableError
 from kettle.faults import fault_point
+from kettle.retry.loop import Waits
 from kettle_wire.event_expansion import each, events_of, expanded, size
 from kettle_wire.events import Event, UnknownEventError, decode
 from kettle_wire.frames import Frame, Hollow
@@ -300,7 +300,7 @@ class _Runner:
     async def _commit(self, decoded: Sequence[Decoded]) -> None:
         """Apply in one transaction, or, if that fails, frame by frame up to the one that is to blame."""
         name, version = self._projection.name, self._projection.version
-        backoff = Backoff()
+        waits = Waits()
         while due := [pair for pair in decoded if pair[0].number > self.frame]:
             if due[0][0].number > self.frame + 1:
                 return  # the tables were made anew and have not come so far: the next look goes on from there
@@ -316,7 +316,7 @@ class _Runner:
                 self.frame = await self._cursors.cursor(name, version, self._shard)
             except LogUnavailableError as error:
                 _logger.warning("%s waits for the database: %s", name, error)
-                await backoff.wait()
+                await waits.wait()
                 self.frame = await self._cursors.cursor(name, version, self._shard)
             except Exception as error:
                 if len(due) == 1:

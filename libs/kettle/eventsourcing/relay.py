@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final
 
-from kettle.bus.backoff import Backoff
 from kettle.bus.ports import (
     Bus,
     BusUnavailableError,
@@ -25,6 +24,7 @@ from kettle.bus.ports import (
 from kettle.eventsourcing.log import Log, LogError
 from kettle.eventsourcing.shard import Shard
 from kettle.faults import fault_point
+from kettle.retry.loop import Waits
 from kettle_wire.frames import Frame, encode, hollow
 from kettle_wire.subjects import Subjects
 
@@ -91,13 +91,13 @@ async def relay(bus: Bus, log: Log, shard: Shard, subjects: Subjects, *, refill:
     outbox = _Outbox()
     shard.on_commit(outbox.put)
     bus.on_return(outbox.look_again)
-    backoff = Backoff()
+    waits = Waits()
     while True:
         try:
             last = await _stream(bus, shard, subjects, refill)
             while frames := await _due(log, shard, outbox, last):
                 last = await _send(bus, subjects.events(shard.name), frames, last)
-                backoff.reset()
+                waits.reset()
             continue
         except (BusUnavailableError, ReplyTimeoutError) as error:
             _logger.warning("frames of %s wait for the bus: %s", shard.name, error)
@@ -108,7 +108,7 @@ async def relay(bus: Bus, log: Log, shard: Shard, subjects: Subjects, *, refill:
                 f"the bus does not take a frame of {shard.name}: {error}. "
                 f"Raise max_msg_size of the stream {subjects.event_stream(shard.name)}, or delete the stream."
             ) from error
-        await backoff.wait()
+        await waits.wait()
 
 
 async def _stream(bus: Bus, shard: Shard, subjects: Subjects, refill: int) -> int:

@@ -10,18 +10,12 @@ import logging
 from collections.abc import AsyncGenerator
 from typing import Any, Final
 
-from kettle.bus.backoff import Backoff
-from kettle.bus.ports import (
-    Bus,
-    BusError,
-    BusUnavailableError,
-    NoResponderError,
-    RefusedError,
-    ReplyTimeoutError,
-    Served,
-)
+from kettle.bus.ports import Bus, BusError, RefusedError, Served
+from kettle.bus.retryable import retryable
 from kettle.eventsourcing.log import Log, LogUnavailableError
-from kettle_wire.codes import NOT_NOW, RefusalCode
+from kettle.retry.backoff import Backoff
+from kettle.retry.loop import retry
+from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.log import LARGEST_NUMBER, READ_FRAMES, Frames, ReadFrames
 from kettle_wire.frames import Frame, encode, recorded
 from kettle_wire.identity import Identity
@@ -32,10 +26,8 @@ AT_ONCE: Final = 4
 """Answers that are put together at the same time: each may hold as much as was asked for."""
 PART_BYTES: Final = 4 * 1024 * 1024
 DEADLINE_S: Final = 10.0
-PAUSE_S: Final = 0.5
-"""
-The longest wait before an owner who is not there is asked again: who reads is often started before who owns.
-"""
+BACKOFF: Final = Backoff(first=0.05, longest=0.5)
+"""Before an owner who is not there is asked again, not long: who reads is often started before who owns."""
 
 _logger = logging.getLogger(__name__)
 
@@ -102,14 +94,13 @@ async def head_frame(bus: Bus, shard: str) -> int:
 
 
 async def _asked(bus: Bus, shard: str, request: ReadFrames) -> Frames:
-    backoff = Backoff(longest=PAUSE_S)
-    while True:
-        try:
-            return await bus.call(READ_FRAMES, shard, request, deadline=DEADLINE_S)
-        except (BusUnavailableError, NoResponderError, ReplyTimeoutError) as error:
-            _logger.info("frames of %s are missing here and cannot be had yet: %s", shard, error)
-        except RefusedError as error:
-            if error.code not in NOT_NOW:
-                raise
-            _logger.info("frames of %s are missing here and cannot be had yet: %s", shard, error)
-        await backoff.wait()
+    def failed(error: Exception, pause: float) -> None:
+        del pause
+        _logger.info("frames of %s are missing here and cannot be had yet: %s", shard, error)
+
+    return await retry(
+        lambda: bus.call(READ_FRAMES, shard, request, deadline=DEADLINE_S),
+        BACKOFF,
+        retryable=retryable,
+        failed=failed,
+    )

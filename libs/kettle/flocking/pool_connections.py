@@ -13,10 +13,11 @@ from typing import Any, Final
 
 import msgspec
 
-from kettle.bus.backoff import Backoff
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import Bus, BusError, NoResponderError, Rep, Req
 from kettle.flocking.passes import PassError, Passes
+from kettle.retry.backoff import Backoff
+from kettle.retry.loop import Waits
 from kettle_wire.commands.startd import Activate, Alive, RequestClaims
 from kettle_wire.endpoint import Endpoint
 from kettle_wire.flocking import guest, name_there, pool_of
@@ -60,7 +61,7 @@ class PoolConnection:
 
     async def keep_connected(self) -> None:
         """Be there as often and as long as it can be; for ever."""
-        backoff, said = Backoff(_FIRST_RETRY_S, _LONGEST_RETRY_S), ""
+        waits, said = Waits(Backoff(first=_FIRST_RETRY_S, longest=_LONGEST_RETRY_S)), ""
         while True:
             began = asyncio.get_running_loop().time()
             try:
@@ -77,8 +78,8 @@ class PoolConnection:
                 said = self._trouble
                 _log.warning("the pool %s is not reached: %s", self.name, said)
             if asyncio.get_running_loop().time() - began > _LONGEST_RETRY_S:
-                backoff.reset()
-            await backoff.wait()
+                waits.reset()
+            await waits.wait()
 
     async def _visit(self) -> None:
         own = await asyncio.to_thread(self._passes.load, self.name)

@@ -14,6 +14,7 @@ import msgspec
 
 from kettle.pool import processes
 from kettle.pool.home import Home
+from kettle.retry.deadline import Deadline
 
 _GLANCE_S: Final = 0.2
 """
@@ -43,12 +44,12 @@ class MasterLock:
     def take(cls, home: Home) -> "MasterLock | None":
         """Take the lock; None if a master has it."""
         fd = os.open(home.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        patience = time.monotonic() + _GLANCE_S
+        glance = Deadline(_GLANCE_S)
         while True:
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                if time.monotonic() > patience:
+                if glance.passed:
                     os.close(fd)
                     return None
                 time.sleep(_GLANCE_S / 20)

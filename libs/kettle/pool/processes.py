@@ -17,6 +17,8 @@ from typing import Final
 
 import msgspec
 
+from kettle.retry.deadline import Deadline
+
 _PROC: Final = Path("/proc")
 _PARENT, _TTY, _STARTED = 1, 4, 19  # fields of /proc/PID/stat, counted from the one after the name
 
@@ -61,10 +63,10 @@ def end_all(
 
     Looks again until nothing is found, because a process may have started another one meanwhile.
     """
-    until = time.monotonic() + deadline_s
+    deadline = Deadline(deadline_s)
     while found := of_pool(pool_id, execute, but=but):
         ended = [_kill(process.pid, start_ticks(process.pid)) for process in found]
-        if time.monotonic() > until:
+        if deadline.passed:
             return found
         if not all(ended):
             time.sleep(0.01)

@@ -17,6 +17,7 @@ from kettle.pool.errors import StopFailedError
 from kettle.pool.home import Home, existing_home, remove_run
 from kettle.pool.master_lock import MasterLock, holder, locked
 from kettle.pool.sandbox_cleanup import remove, sweep
+from kettle.retry.deadline import Deadline
 
 DOWN_S: Final = 60.0
 _KILLED_S: Final = 10.0
@@ -86,9 +87,9 @@ def remove_runtime_files(home: Home) -> None:
 
 def _stop_master(home: Home, progress: Progress, deadline_s: float) -> bool:
     """End the living master: politely, and after the deadline for certain; whether the first was enough."""
-    until = time.monotonic() + _SIGNED_S
+    signed = Deadline(_SIGNED_S)
     while (master := holder(home)) is None:
-        if not locked(home) or time.monotonic() > until:
+        if not locked(home) or signed.passed:
             return True
         time.sleep(0.02)  # it is being started and has not signed yet
     try:

@@ -25,6 +25,7 @@ from kettle.pool.home import Home, open_home
 from kettle.pool.log_tail import log_tail
 from kettle.pool.master_lock import MasterLock, holder
 from kettle.pool.personal_settings import Tables, write_settings
+from kettle.retry.deadline import Deadline
 from kettle.runtime import lifeline
 
 UP_S: Final = 60.0
@@ -62,9 +63,9 @@ def up(
         StartFailedError: the pool did not come up.
     """
     place = open_home(home)
-    until = time.monotonic() + deadline_s
+    deadline = Deadline(deadline_s)
     while (lock := MasterLock.take(place)) is None:
-        if (found := _running(place, progress, until)) is not None:
+        if (found := _running(place, progress, deadline)) is not None:
             return Started(place.path, found, new=False)
     try:
         environ = os.environ if environ is None else environ
@@ -72,12 +73,12 @@ def up(
             write_settings(place, settings)
         with _Ears() as ears:
             variables, fds = _told(place, lock, environ, ears, lifeline_fd)
-            return Started(place.path, _start(place, ears, variables, fds, progress, until), new=True)
+            return Started(place.path, _start(place, ears, variables, fds, progress, deadline), new=True)
     finally:
         lock.release()
 
 
-def _running(home: Home, progress: Progress, until: float) -> MasterState | None:
+def _running(home: Home, progress: Progress, deadline: Deadline) -> MasterState | None:
     """The pool of a living master, when it is ready; None if that master has ended meanwhile."""
     told = False
     while True:
@@ -87,7 +88,7 @@ def _running(home: Home, progress: Progress, until: float) -> MasterState | None
         if not told:
             progress("another `kettle up` is starting this pool")
             told = True
-        if time.monotonic() > until:
+        if deadline.passed:
             raise StartFailedError(
                 "The pool is being started by another process and is not ready.", _log(home), ""
             )
@@ -114,7 +115,12 @@ def _told(
 
 
 def _start(
-    home: Home, ears: "_Ears", variables: Mapping[str, str], fds: list[int], progress: Progress, until: float
+    home: Home,
+    ears: "_Ears",
+    variables: Mapping[str, str],
+    fds: list[int],
+    progress: Progress,
+    deadline: Deadline,
 ) -> MasterState:
     log = _log(home)
     said = log.stat().st_size if log.exists() else 0
@@ -131,7 +137,7 @@ def _start(
             start_new_session=True,
         )
     try:
-        why = ears.wait_ready(master, progress, until)
+        why = ears.wait_ready(master, progress, deadline)
         state = read_state(home)
         if not why and state is not None:
             _let_go(master)
@@ -179,14 +185,14 @@ class _Ears:
         self._socket.close()
         shutil.rmtree(self._directory, ignore_errors=True)
 
-    def wait_ready(self, master: "subprocess.Popen[bytes]", progress: Progress, until: float) -> str:
+    def wait_ready(self, master: "subprocess.Popen[bytes]", progress: Progress, deadline: Deadline) -> str:
         """Wait until the master is ready; what went wrong, or nothing."""
         handle = os.pidfd_open(master.pid)
         waiting = poll()
         waiting.register(self._socket, POLLIN)
         waiting.register(handle, POLLIN)
         try:
-            while (left := until - time.monotonic()) > 0:
+            while (left := deadline.left()) > 0:
                 events = {fd for fd, _ in waiting.poll(left * 1000)}
                 if self._hear(progress):
                     return ""

@@ -4,12 +4,13 @@ import logging
 from collections.abc import Sequence
 from typing import Final
 
-from kettle.bus.backoff import Backoff, attempt
 from kettle.bus.ports import Bus
 from kettle.eventsourcing.log import Log, LogUnavailableError
 from kettle.eventsourcing.projection import Progress, StoppedError, UnreadableError, run_projection
 from kettle.projections.rebuilding import RebuildError, prepare
 from kettle.projections.stored_projection import StoredProjection
+from kettle.retry.backoff import steady
+from kettle.retry.loop import Waits, attempt
 from kettle.storage import Database, PgCursors, PgLog
 from kettle_wire.subjects import Subjects
 
@@ -79,7 +80,7 @@ async def follow(
         SupersededError: the tables were made anew by another release.
     """
     cursors = PgCursors(database)
-    backoff = Backoff()
+    waits = Waits()
     while True:
         stopped: list[BaseException] = []
         try:
@@ -95,8 +96,8 @@ async def follow(
             stopped.extend(group.exceptions)
         for error in stopped:
             trouble.note(projection.name, shard, str(error))
-            again = Backoff(REPAIRED_S, REPAIRED_S)
+            again = Waits(steady(REPAIRED_S))
             while await cursors.stopped(projection.name, projection.version, shard) is not None:
                 await again.wait()
             trouble.over(projection.name, shard)
-        await backoff.wait()
+        await waits.wait()

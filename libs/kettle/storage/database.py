@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, Self, TypeAlias, TypeVar
 
 import asyncpg
 
-from kettle.bus.backoff import Backoff
 from kettle.eventsourcing.log import LogUnavailableError
+from kettle.retry.loop import retry
 
 if TYPE_CHECKING:
     from asyncpg.pool import PoolConnectionProxy
@@ -99,17 +99,20 @@ class Database:
 
     async def run(self, attempt: Callable[[Connection], Awaitable[T]], *, patience: float | None = None) -> T:
         """Call `attempt` until it does not meet a server that is away. It must be harmless to repeat."""
-        backoff = Backoff()
+
+        async def once() -> T:
+            async with self.connection() as connection:
+                return await attempt(connection)
+
+        def passes(error: Exception) -> bool:
+            return not self._closed and is_away(error)
+
+        def failed(error: Exception, pause: float) -> None:
+            del pause
+            _logger.warning("PostgreSQL is away: %s", error)
+
         try:
             async with asyncio.timeout(patience):
-                while True:
-                    try:
-                        async with self.connection() as connection:
-                            return await attempt(connection)
-                    except ERRORS as error:
-                        if self._closed or not is_away(error):
-                            raise
-                        _logger.warning("PostgreSQL is away: %s", error)
-                    await backoff.wait()
+                return await retry(once, retryable=passes, failed=failed)
         except TimeoutError as error:
             raise LogUnavailableError(f"PostgreSQL did not answer within {patience} seconds") from error

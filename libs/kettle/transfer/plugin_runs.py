@@ -9,13 +9,13 @@ import signal
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, NoReturn
 
 import msgspec
 
+from kettle.retry.deadline import Deadline
 from kettle.transfer.checkpoint_checksums import differing, make_directories, with_manifest
 from kettle.transfer.file_lists import shown
 from kettle.transfer.hold_codes import Direction, Ran, fault_of, nobody
@@ -231,14 +231,14 @@ def _become(
 
 def _wait(pid: int, errors: int, lifetime: float) -> tuple[int | None, str]:
     """The wait status (None: it takes too long) and the end of what it said."""
-    until, tail = time.monotonic() + lifetime, b""
+    deadline, tail = Deadline(lifetime), b""
     handle = os.pidfd_open(pid)
     os.set_blocking(errors, False)
     poll = select.poll()
     poll.register(handle, select.POLLIN)
     poll.register(errors, select.POLLIN)
     try:
-        while (left := until - time.monotonic()) > 0:
+        while (left := deadline.left()) > 0:
             ready = {fd for fd, _ in poll.poll(min(left, 3600.0) * 1000)}
             if errors in ready:
                 piece = os.read(errors, 1 << 16)

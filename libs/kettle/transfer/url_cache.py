@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from kettle.retry.deadline import Deadline
 from kettle.transfer.plugin import Cached, Move, Plugin
 
 _PIECE: Final = 1 << 20
@@ -76,11 +77,11 @@ class UrlCache:
         long: whether it is our turn; if not, the cache is not to be used.  Raises OSError.
         """
         self._directory.mkdir(mode=0o700, exist_ok=True)
-        until, held = time.monotonic() + PATIENCE_S, dict[Path, int]()
+        deadline, held = Deadline(PATIENCE_S), dict[Path, int]()
         wanted = sorted({self._directory / f"{self._key(url)}{_LOCK}" for url in urls})
         try:
             for path in wanted:  # in one order: nobody waits in a ring
-                if (fd := _locked(path, until)) is None:
+                if (fd := _locked(path, deadline)) is None:
                     break
                 held[path] = fd
             yield len(held) == len(wanted)
@@ -139,7 +140,7 @@ class UrlCache:
                 excess -= freed
 
 
-def _locked(path: Path, until: float) -> int | None:
+def _locked(path: Path, deadline: Deadline) -> int | None:
     """A lock; None: somebody else has it, and goes on having it.  Raises OSError."""
     while True:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -148,7 +149,7 @@ def _locked(path: Path, until: float) -> int | None:
             if os.fstat(fd).st_nlink:
                 return fd
         except BlockingIOError:
-            if time.monotonic() >= until:
+            if deadline.passed:
                 os.close(fd)
                 return None
             time.sleep(_PAUSE_S)  # nobody tells when a lock is free, unless one waits without an end

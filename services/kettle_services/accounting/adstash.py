@@ -17,13 +17,14 @@ from typing import Final, TypeAlias
 import asyncpg
 import msgspec
 
-from kettle.bus.backoff import Backoff
 from kettle.bus.ports import Batch, Bus
 from kettle.eventsourcing.log import LogUnavailableError
 from kettle.eventsourcing.projection import Progress
 from kettle.jobs.attempts import EndedAttempt
 from kettle.projections.accounting_documents import Record, attempt_record, bulk, job_record
 from kettle.projections.stored_projection import microseconds
+from kettle.retry.backoff import Backoff
+from kettle.retry.loop import Waits, retry
 from kettle.storage import Database
 from kettle.storage.queries import load
 from kettle_services.accounting.elasticsearch import BulkStore, NotNowError, Outcomes, TooLargeError
@@ -38,9 +39,8 @@ CONSUMER: Final = "store_1"
 LOOK_S: Final = 5.0
 """If the bus was silent for so long, the tables are looked at."""
 
-FIRST_S: Final = 0.5
-LONGEST_S: Final = 60.0
-"""Between two tries to send the same records: the wait doubles from the one to the other."""
+BACKOFF: Final = Backoff(first=0.5, longest=60.0)
+"""Between two tries to send the same records."""
 
 _REMEMBERED: Final = 10_000
 _decode_ad: Final = msgspec.msgpack.Decoder(Ad).decode
@@ -117,16 +117,18 @@ class Feed:
         ]
         if index := self._settings.store_attempts:
             wanted.append(("attempts", index, lambda row: attempt_record(schedd, _attempt(row))))
-        backoff = Backoff(FIRST_S, LONGEST_S)
-        while True:
-            try:
-                for query, index, make in wanted:
-                    await self._send_all(shard, query, index, make)
-            except LogUnavailableError as error:
-                _logger.warning("the accounting store waits for the database", extra={"cause": str(error)})
-                await backoff.wait()
-            else:
-                return
+
+        async def send() -> None:
+            for query, index, make in wanted:
+                await self._send_all(shard, query, index, make)
+
+        def failed(error: Exception, pause: float) -> None:
+            del pause
+            _logger.warning("the accounting store waits for the database", extra={"cause": str(error)})
+
+        await retry(
+            send, BACKOFF, retryable=lambda error: isinstance(error, LogUnavailableError), failed=failed
+        )
 
     async def _send_all(self, shard: str, query: str, index: str, make: _Make) -> None:
         upto, most = self._progress.frame(shard), self._settings.store_batch
@@ -149,10 +151,10 @@ class Feed:
 
     async def _send(self, index: str, records: Sequence[Record]) -> None:
         """Until the store has said yes to each; what it took is not sent again."""
-        backoff = Backoff(FIRST_S, LONGEST_S)
+        waits = Waits(BACKOFF)
         left, last = list(records), ""
         while left:
-            pause = backoff.delay()
+            pause = waits.delay()
             try:
                 found = await self._store.send(index, left)
             except TooLargeError:
@@ -172,7 +174,7 @@ class Feed:
             if found.later:
                 _logger.warning("the accounting store is busy", extra={"records": len(found.later)})
             if found.taken:
-                backoff.reset()
+                waits.reset()
             if left:
                 await asyncio.sleep(pause)
 

@@ -7,10 +7,11 @@ from pathlib import Path
 
 from kettle import VERSION
 from kettle.archive import FileArchives, keep_archived
-from kettle.bus.backoff import Backoff
 from kettle.bus.ports import Bus, Served
 from kettle.eventsourcing.projection import Progress
 from kettle.projections import PROJECTIONS, ProjectionFailure, StoredProjection, follow, prepared, shards_of
+from kettle.retry.backoff import Backoff
+from kettle.retry.loop import Waits
 from kettle.runtime import Runtime
 from kettle.runtime.pool_connections import join_bus, join_log
 from kettle.storage import PgLog
@@ -98,9 +99,9 @@ class _Following:
         self._rt.loop(self._keep(projection, ready=ready), name=projection.name)
 
     async def _keep(self, projection: StoredProjection, *, ready: bool) -> None:
-        backoff = Backoff(1.0, 30.0)
+        waits = Waits(Backoff(first=1.0, longest=30.0))
         while not ready:
-            await backoff.wait()
+            await waits.wait()
             ready = await prepared(projection, self._logs[0].database, self._logs, self.trouble)
         new = asyncio.Event()
         self._news.append(new)

@@ -13,8 +13,8 @@ from typing import Final
 
 import msgspec
 
-from kettle.bus.backoff import Backoff, attempt
 from kettle.bus.ports import Bus, BusError, RefusedError, StreamSpec
+from kettle.retry.loop import Waits, attempt
 from kettle.runtime.service import leaves
 from kettle_services.gateway.domain.batch import Mark, marks_of
 from kettle_services.gateway.domain.cloud_events import Publisher
@@ -54,10 +54,10 @@ class FanOut:
         """
         For ever. Raises what no new session mends: an event that cannot be read, a right that is missing.
         """
-        backoff = Backoff()
+        waits = Waits()
         while True:
             try:
-                await attempt(self._session(backoff))
+                await attempt(self._session(waits))
             except* RefusedError:
                 raise
             except* BusError as group:
@@ -65,9 +65,9 @@ class FanOut:
                     _log.warning("the fan-out begins anew: %s", trouble)
             finally:
                 self.running = False
-            await backoff.wait()
+            await waits.wait()
 
-    async def _session(self, backoff: Backoff) -> None:
+    async def _session(self, waits: Waits) -> None:
         self._doubt.clear()
         await self._bus.ensure_stream(self._spec)
         last, note = await self._bus.last_note(self._spec.name)
@@ -75,7 +75,7 @@ class FanOut:
         def begin() -> None:
             if not self.running:
                 self._tally.sessions += 1
-                backoff.reset()
+                waits.reset()
             self.running = True
             self.began.set()
 

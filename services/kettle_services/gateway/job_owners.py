@@ -4,14 +4,9 @@ import logging
 from collections.abc import Iterable
 from typing import Final
 
-from kettle.bus.backoff import Backoff
-from kettle.bus.ports import (
-    Bus,
-    BusUnavailableError,
-    NoResponderError,
-    RefusedError,
-    ReplyTimeoutError,
-)
+from kettle.bus.ports import Bus, RefusedError
+from kettle.bus.retryable import unheard
+from kettle.retry.loop import retry
 from kettle_services.gateway.domain.cloud_events import SCHEDD
 from kettle_services.gateway.domain.owner_cache import Owners
 from kettle_wire.codes import RefusalCode
@@ -48,20 +43,20 @@ class Registry:
         return owner
 
     async def _asked(self, schedd: str, cluster: int) -> str:
-        backoff = Backoff()
-        while True:
-            try:
-                return await self._in_queue(schedd, cluster) or await self._in_record(schedd, cluster)
-            except (BusUnavailableError, NoResponderError, ReplyTimeoutError) as error:
-                _log.warning("schedd %s cannot say yet whose cluster %s is: %s", schedd, cluster, error)
-            except RefusedError as error:
-                if error.code == RefusalCode.NOT_FOUND:
-                    _log.warning("schedd %s does not know cluster %s", schedd, cluster)
-                    return NOBODY
-                if error.code == RefusalCode.NOT_PERMITTED:
-                    raise
-                _log.warning("schedd %s does not say yet whose cluster %s is: %s", schedd, cluster, error)
-            await backoff.wait()
+        async def ask() -> str:
+            return await self._in_queue(schedd, cluster) or await self._in_record(schedd, cluster)
+
+        def failed(error: Exception, pause: float) -> None:
+            del pause
+            _log.warning("schedd %s does not say yet whose cluster %s is: %s", schedd, cluster, error)
+
+        try:
+            return await retry(ask, retryable=_passes, failed=failed)
+        except RefusedError as error:
+            if error.code != RefusalCode.NOT_FOUND:
+                raise
+            _log.warning("schedd %s does not know cluster %s", schedd, cluster)
+            return NOBODY
 
     async def _in_queue(self, schedd: str, cluster: int) -> str:
         """While one of its jobs is in the queue: a small question with a small answer."""
@@ -79,3 +74,10 @@ class Registry:
             if isinstance(event, ClusterSubmitted):
                 return event.owner
         return NOBODY
+
+
+def _passes(error: Exception) -> bool:
+    """Only these two refusals are answers; any other may be gone with the next state of the schedd."""
+    if isinstance(error, RefusedError):
+        return error.code not in {RefusalCode.NOT_FOUND, RefusalCode.NOT_PERMITTED}
+    return unheard(error)

@@ -8,9 +8,10 @@ from typing import Final
 
 import msgspec
 
-from kettle.bus.backoff import Backoff
 from kettle.bus.ports import Bus, BusError
 from kettle.faults import fault_point
+from kettle.retry.backoff import Backoff
+from kettle.retry.loop import Waits
 from kettle_services.gateway.domain.batch import Batch, Mark, Piece, note_of
 from kettle_services.gateway.domain.cloud_events import Publisher
 from kettle_services.gateway.job_owners import Registry
@@ -78,13 +79,13 @@ class Session:
         """
         parts = self._parts
         follower = Follower(self._bus, parts.subjects, shard, parts.registry, parts.publisher)
-        backoff = Backoff(1.0, 30.0)
+        waits = Waits(Backoff(first=1.0, longest=30.0))
         while True:
             try:
                 await follower.follow(self._handed.get(shard), partial(self._hand_on, shard))
             except BusError as error:
                 _log.error("the events of %s are not published now: %s", shard, error)
-            await backoff.wait()
+            await waits.wait()
 
     async def _hand_on(self, shard: str, piece: Piece) -> None:
         await self._outbox.put(piece)

@@ -8,13 +8,14 @@ line ends the master: it is opened again.
 import asyncio
 import contextlib
 import logging
-import random
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from kettle.bus.ports import BucketSpec, Bus, BusError, Served
+from kettle.retry.backoff import steady
+from kettle.retry.loop import Waits
 from kettle.runtime import leaves
 from kettle_wire.ads import Ad
 from kettle_wire.identity import daemon
@@ -64,6 +65,7 @@ class BusConnection:
         """Hold the line until cancelled; the ad is then withdrawn."""
         from kettle.bus.nats import NatsBus  # loaded when the services run: they need not wait for it
 
+        waits = Waits(steady(1.2 * _AGAIN_S, spread=1 / 3))
         while True:
             try:
                 async with NatsBus.connect(
@@ -77,7 +79,7 @@ class BusConnection:
                     await self._speak(bus, subjects)
             except Exception as error:  # noqa: BLE001 - whatever it is, the daemons need their master
                 _log.warning("the line to the bus is broken, opening it again: %s", leaves(error)[0])
-            await asyncio.sleep(_AGAIN_S * random.uniform(0.8, 1.2))  # noqa: S311 - jitter
+            await waits.wait()
 
     async def _speak(self, bus: "NatsBus", subjects: Subjects) -> None:
         bus.on_return(self.changed)

@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from kettle.retry.backoff import Backoff
 from kettle.runtime import Hidden, Secret, Settings
 from kettle_services.master.domain.daemon import RestartRules
-from kettle_services.master.domain.restart import Backoff
 from kettle_services.master.domain.start_order import DAEMON_LIST, Instance
 from kettle_wire.flocking import is_visitor
 
@@ -120,13 +120,14 @@ class MasterSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
         """The times by which the daemons are kept."""
         backoff = Backoff(
             constant=self.backoff_constant,
-            unit=self.backoff_unit,
+            first=self.backoff_unit,
             factor=self.backoff_factor,
-            ceiling=self.backoff_ceiling,
-            recover=self.recover_factor,
+            longest=self.backoff_ceiling,
+            spread=0.0,
         )
         return RestartRules(
             backoff=backoff,
+            recover=self.recover_factor,
             start=self.start_timeout,
             not_responding=self.not_responding_timeout,
             graceful=self.shutdown_graceful_timeout,

@@ -4,7 +4,6 @@ The machine's ads: at once when resources change, soon when a job begins or ends
 
 import asyncio
 import logging
-import random
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -14,6 +13,8 @@ from typing import Final
 import msgspec
 
 from kettle.bus.ports import BucketSpec, Bus, BusError
+from kettle.retry.backoff import steady
+from kettle.retry.loop import Waits
 from kettle_services.startd.domain.ads import slot_ads, startd_ad
 from kettle_services.startd.domain.claims.preemption import capability, preemptible
 from kettle_services.startd.domain.state.machine import Machine
@@ -27,7 +28,7 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 _FLOOR_S: Final = 0.02
 CLASSAD_LIFETIME_S: Final = 900.0
 """What the collector's default is; the bucket belongs to whoever makes it first."""
-_RETRY_S: Final = 0.5
+_RETRY: Final = steady(0.5)
 _LIFETIMES: Final = 3
 """How many updates may be lost before an ad expires."""
 _VOLATILE: Final = frozenset({
@@ -60,6 +61,8 @@ class Advertiser:
         self._subjects = subjects
         self._machine = machine
         self._interval = interval
+        self._intervals = Waits(steady(interval, spread=0.2))
+        self._retries = Waits(_RETRY)
         self._delay = delay
         self._version = version
         self._counted = counted
@@ -98,7 +101,7 @@ class Advertiser:
                     await self._have_buckets()
                 await self._publish(everything=everything)
                 if everything:
-                    self._repeat_at = self._loop.time() + self._interval * random.uniform(0.8, 1.0)  # noqa: S311 - jitter
+                    self._repeat_at = self._loop.time() + self._intervals.delay()
                 if not self.told.is_set():
                     # Its answer comes after the ads, which have none, have arrived.
                     await self._have_buckets()
@@ -107,7 +110,7 @@ class Advertiser:
                 _log.info("ads wait", extra={"cause": str(error)})
                 self._repeat_at = 0.0
                 self.soon()
-                await asyncio.sleep(_RETRY_S)
+                await self._retries.wait()
             await asyncio.sleep(_FLOOR_S)
             try:
                 async with asyncio.timeout_at(max(self._repeat_at, self._loop.time() + _FLOOR_S)):

@@ -17,6 +17,7 @@ from kettle.execution.job_environment.job_ad import JobAd
 from kettle.execution.sandbox.directory import Mark, Sandbox
 from kettle.execution.sandbox.output_files import Purpose, Results, collect
 from kettle.execution.system.linux import boottime
+from kettle.retry.backoff import Backoff
 from kettle_services.starter.file_transfer.checkpoint_destination import Remote
 from kettle_services.starter.reports.endings import Ending
 from kettle_services.starter.reports.startd_connection import StartdConnection
@@ -24,8 +25,7 @@ from kettle_wire.codes import HoldCode
 from kettle_wire.events.job import Usage
 from kettle_wire.worker_reports import Body, Checkpointed, Report
 
-_FIRST_REPEAT_S: Final = 1.0
-_LAST_REPEAT_S: Final = 60.0
+_REPEATS: Final = Backoff(first=1.0, longest=60.0, spread=0.0)
 _LONGEST_PAUSE: Final = 30.0
 """In shortest ones."""
 _IDLE_CPU_S: Final = 1.0
@@ -45,7 +45,7 @@ class SelfCheckpoint:
         self._code = job.checkpoint_code
         self._number = 0
         self._said: Report | None = None
-        self._pause = _FIRST_REPEAT_S
+        self._repeats = 0
         self._repeat_at = 0.0
         self._shortest, self._between = pause, 0.0
         self._cpu = 0.0
@@ -95,7 +95,7 @@ class SelfCheckpoint:
         self.unsaved = results
         usage = msgspec.structs.replace(usage, sent=results.sent)
         made = Checkpointed(number=self._number, at=time.time(), usage=usage, outputs=results.files)
-        self._said, self._pause, self._repeat_at = self._make(made), _FIRST_REPEAT_S, boottime()
+        self._said, self._repeats, self._repeat_at = self._make(made), 0, boottime()
         return None
 
     def _space(self, cpu: float) -> None:
@@ -108,8 +108,8 @@ class SelfCheckpoint:
     def say(self, line: StartdConnection) -> None:
         """Tell the startd, if it is time to do so (again)."""
         if self.report is not None and boottime() >= self._repeat_at:
-            self._repeat_at = boottime() + self._pause
-            self._pause = min(2 * self._pause, _LAST_REPEAT_S)
+            self._repeat_at = boottime() + _REPEATS.length(self._repeats)
+            self._repeats += 1
             line.send(ReportMessage(self.report))
 
     def timeout_ms(self) -> int:

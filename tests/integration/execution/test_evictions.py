@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from kettle.execution.system.linux import parent_of
+from kettle.retry.backoff import steady
 from kettle.testing.submit_side import job_ad, script
 from kettle.testing.worker import WorkerPool
 from kettle_services.startd.machine.host import EXECUTE_LINK, make_execute
@@ -35,8 +36,7 @@ class Stubborn:
             return not self.lives and clean(*arguments, **named)  # type: ignore[arg-type]
 
         monkeypatch.setattr(orphan_cleanup, "remove_remains", resisted)
-        monkeypatch.setattr("kettle_services.startd.starters.cleanup_tasks._FIRST_PAUSE_S", 0.02)
-        monkeypatch.setattr("kettle_services.startd.starters.cleanup_tasks._LAST_PAUSE_S", 0.02)
+        monkeypatch.setattr("kettle_services.startd.starters.cleanup_tasks._BACKOFF", steady(0.02))
 
 
 @pytest.fixture

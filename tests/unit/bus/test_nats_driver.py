@@ -1,52 +1,40 @@
-"""The bus's driver without its own layer over JetStream."""
+"""The bus's driver without its web client."""
 
-import re
 import subprocess
 import sys
-from pathlib import Path
-
-from nats.aio import client
-from nats.js.api import Header as Theirs
-
-from kettle.bus.nats_driver import Header
-
-_TYPES = {
-    "JetStreamContext",
-    "JetStreamManager",
-}  # what the client hands out where it is asked for such, which we do not
 
 _AFTERWARDS = """
 import sys
 import kettle.bus.nats_driver
-assert "nats.js" not in sys.modules and "aiohttp" not in sys.modules
-from nats.aio import client
-mine = client.nats.js.api.Header
-import nats.js, aiohttp
-assert mine is kettle.bus.nats_driver.Header
-assert client.nats.js.api.Header is nats.js.api.Header is not mine
+assert not any(name.partition(".")[0] == "aiohttp" for name in sys.modules)
+import aiohttp
+assert aiohttp.ClientSession
+import nats.js
+assert kettle.bus.nats_driver.Client().jetstream
 assert nats.js.JetStreamContext
 """
 
-
-def test_the_headers_are_those_of_the_driver() -> None:
-    """What stands in the place of the driver's names has the same values."""
-    assert {each.name: Theirs[each.name].value for each in Header} == {
-        each.name: each.value for each in Header
-    }
-
-
-def test_the_client_needs_no_more() -> None:
-    """Another version of the driver that asks for more is noticed here, and not by a message with headers."""
-    asked = set(re.findall(r"\bnats\.js\.([\w.]+)", Path(client.__file__).read_text()))
-    needed = {name for name in asked if name not in _TYPES}
-    assert {f"api.Header.{name}" for name in Header.__members__} == {
-        name.removesuffix(".value") for name in needed
-    }
+_BEFORE = """
+import aiohttp, sys
+import kettle.bus.nats_driver
+assert sys.modules["aiohttp"] is aiohttp
+from nats.aio import transport
+assert transport.aiohttp is aiohttp
+"""
 
 
-def test_others_have_the_whole_driver() -> None:
-    """Who imports `nats.js` or aiohttp after us gets the real ones, and then so does the client."""
+def _run(program: str) -> tuple[int, str]:
     ran = subprocess.run(
-        [sys.executable, "-P", "-c", _AFTERWARDS], capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-P", "-c", program], capture_output=True, text=True, check=False, timeout=60
     )
-    assert (0, "") == (ran.returncode, ran.stderr)
+    return ran.returncode, ran.stderr
+
+
+def test_the_driver_does_without_the_web_client() -> None:
+    """To nats-py it is optional; whoever imports it after us gets it, and all of nats-py is there."""
+    assert (0, "") == _run(_AFTERWARDS)
+
+
+def test_what_is_loaded_already_stays_as_it_is() -> None:
+    """Nobody has it taken away."""
+    assert (0, "") == _run(_BEFORE)

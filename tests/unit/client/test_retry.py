@@ -9,7 +9,7 @@ import pytest
 from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
 from kettle.bus.ports import RefusedError, Served
-from kettle.client.connections.retry import ask_with_retry, pause_for
+from kettle.client.connections.retry import ask_with_retry
 from kettle.client.errors import PoolUnreachableError
 from kettle_wire.endpoint import Caller, Endpoint, Repeat
 from kettle_wire.identity import Identity, user
@@ -68,11 +68,3 @@ async def test_patience_ends() -> None:
     with pytest.raises(PoolUnreachableError, match="the queue is full"):
         await ask_with_retry(await served(busy), ASK, "a", Request("x"), patience=1.0)
     assert 1 == len(busy.asked)
-
-
-def test_a_crowd_does_not_come_back_together() -> None:
-    """Pauses differ, and none is shorter than what was said."""
-    pauses = {pause_for(100, 0.02) for _ in range(100)}
-    assert len(pauses) > 50
-    assert min(pauses) >= 0.1
-    assert max(pauses) <= 0.15

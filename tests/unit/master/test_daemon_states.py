@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kettle.retry.backoff import Backoff
 from kettle.runtime import EXIT_RENEWED as SERVICES_EXIT
 from kettle_services.master.domain import daemon
 from kettle_services.master.domain.daemon import (
@@ -21,10 +22,14 @@ from kettle_services.master.domain.daemon import (
     Step,
     SupervisedDaemon,
 )
-from kettle_services.master.domain.restart import Backoff
 
 RULES = RestartRules(
-    backoff=Backoff(constant=1, unit=1), start=20, not_responding=10, graceful=30, fast=5, abort=3
+    backoff=Backoff(constant=1, first=1, longest=3600),
+    start=20,
+    not_responding=10,
+    graceful=30,
+    fast=5,
+    abort=3,
 )
 NOW = 1000.0
 

@@ -2,22 +2,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kettle_services.master.domain.restart import Again, Backoff, Leave, after_end, silent
-
-HTCONDOR = Backoff()
+from kettle.retry.backoff import Backoff
+from kettle_services.master.domain.restart import HTCONDOR, Again, Leave, after_end, silent
 
 
 def test_the_wait_is_htcondors() -> None:
     """The defaults wait 9 + 2^n seconds, an hour at most."""
-    assert [10, 11, 13, 17, 25] == [HTCONDOR.delay(n) for n in range(5)]
-    assert HTCONDOR.delay(12) == 3600
+    assert [10, 11, 13, 17, 25] == [HTCONDOR.length(n) for n in range(5)]
+    assert HTCONDOR.length(12) == 3600
 
 
 @given(st.integers(0, 10_000), st.floats(0, 100), st.floats(0, 10), st.floats(1, 8))
 def test_a_longer_row_never_waits_less(n: int, constant: float, unit: float, factor: float) -> None:
     """The wait grows with the row of failures up to the ceiling, however long the row."""
-    backoff = Backoff(constant=constant, unit=unit, factor=factor, ceiling=500.0)
-    assert backoff.delay(n) <= backoff.delay(n + 1) <= 500.0
+    backoff = Backoff(constant=constant, first=unit, factor=factor, longest=500.0)
+    assert backoff.length(n) <= backoff.length(n + 1) <= 500.0
 
 
 def test_each_end_lengthens_the_row() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kettle.retry.backoff import steady
 from kettle.transfer.checkpoint_manifest import DIRECTORY, WHERE, CheckpointError, Entry, line
 from kettle.transfer.file_lists import ManifestError
 from kettle_services.shadow.domain.transfer_checks import check_checkpoint, check_outputs
@@ -169,7 +170,7 @@ async def test_a_server_that_never_comes_back_is_named(
 ) -> None:
     """After so many tries it is given up, with the URL in the log for whoever cleans up there."""
     monkeypatch.setattr(checkpoint_cleanup, "_TRIES", 2)
-    monkeypatch.setattr(checkpoint_cleanup, "_FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(checkpoint_cleanup, "_BACKOFF", steady(0.01))
     (tmp_path / "ckpt").write_text("not a directory")
     list_ = tmp_path / "condemned"
     where = f"file://{tmp_path}/ckpt/x/job/0001"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kettle.retry.backoff import steady
 from kettle.transfer.plugin import Move
 from kettle.transfer.plugin_protocol import answer, capabilities, question
 from kettle.transfer.plugins import command_line, file, http, own_plugins
@@ -20,7 +21,7 @@ DATA = os.urandom(3_000_000)
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "PAUSE_S", 0.001)
+    monkeypatch.setattr(http, "BACKOFF", steady(0.001))
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
 

@@ -5,15 +5,17 @@ Every command carries an id and every query changes nothing, so the same request
 busy says when that is worth while.
 """
 
-import asyncio
-import random
 from collections.abc import Callable
 from typing import Final, TypeVar
 
 import msgspec
 
-from kettle.bus.ports import Asks, BusUnavailableError, NoResponderError, RefusedError, ReplyTimeoutError
+from kettle.bus.ports import Asks, RefusedError
+from kettle.bus.retryable import UNHEARD, retry_after, retryable
 from kettle.client.errors import CommandRefusedError, PoolUnreachableError
+from kettle.retry.backoff import Backoff
+from kettle.retry.deadline import Deadline
+from kettle.retry.loop import retry
 from kettle_wire.codes import NOT_NOW
 from kettle_wire.endpoint import Endpoint
 
@@ -21,8 +23,8 @@ PATIENCE_S: Final = 30.0
 """How long a command is repeated before we give up."""
 
 _TRY_S: Final = 5.0
-_FIRST_PAUSE_S: Final = 0.02
-_LONGEST_PAUSE_S: Final = 0.5
+_BACKOFF: Final = Backoff(first=0.02, longest=0.5)
+"""Nobody tells that a service is back, so we look again."""
 _NOTED_S: Final = 1.0
 """After so long somebody who waits at a terminal wants to know why."""
 
@@ -32,17 +34,6 @@ Rep = TypeVar("Rep", bound=msgspec.Struct)
 
 Waiting = Callable[[str], None]
 """Told, once, that an answer takes longer than one notices, and why."""
-
-
-def pause_for(retry_after_ms: int, usual: float) -> float:
-    """
-    How long to wait before asking again, seconds: about as long as the service said, else `usual` or somewhat less.
-
-    Never less than it said, and unevenly: a crowd that was refused together must not come back together.
-    """
-    if retry_after_ms:
-        return retry_after_ms / 1000 * random.uniform(1.0, 1.5)  # noqa: S311 - spreads load, guards nothing
-    return usual * random.uniform(0.5, 1.0)  # noqa: S311 - as above
 
 
 async def ask_with_retry(
@@ -62,30 +53,25 @@ async def ask_with_retry(
         CommandRefusedError: the service said no.
         PoolUnreachableError: it did not say anything in time.
     """
-    loop = asyncio.get_running_loop()
-    began = loop.time()
-    until = began + patience
-    usual = _FIRST_PAUSE_S
-    while True:
-        retry_after_ms = 0
-        left = until - loop.time()
-        try:
-            return await asks.call(endpoint, name, request, deadline=max(0.1, min(deadline, left)))
-        except (NoResponderError, ReplyTimeoutError, BusUnavailableError) as error:
-            last: Exception = error
-        except RefusedError as error:
-            if error.code not in NOT_NOW:
-                raise CommandRefusedError(error.code, str(error)) from error
-            last, retry_after_ms = error, error.retry_after_ms
-        pause = pause_for(retry_after_ms, usual)
-        now = loop.time()
-        if now + pause >= until:
-            raise PoolUnreachableError(
-                f"the {endpoint.role} '{name}' did not answer within {patience:g} seconds ({last})"
-            ) from last
-        if waiting is not None and now + pause - began >= _NOTED_S:
-            waiting(f"waiting for the {endpoint.role} '{name}': {last}")
-            waiting = None
-        # Nobody tells that a service is back, so we look again.
-        await asyncio.sleep(pause)
-        usual = min(usual * 2, _LONGEST_PAUSE_S)
+    whole, unnoted = Deadline(patience), Deadline(_NOTED_S)
+    told = waiting
+
+    async def ask() -> Rep:
+        return await asks.call(endpoint, name, request, deadline=max(0.1, min(deadline, whole.left())))
+
+    def failed(error: Exception, pause: float) -> None:
+        nonlocal told
+        if told is not None and pause >= unnoted.left():
+            told(f"waiting for the {endpoint.role} '{name}': {error}")
+            told = None
+
+    try:
+        return await retry(
+            ask, _BACKOFF, retryable=retryable, deadline=whole, hint=retry_after, failed=failed
+        )
+    except (RefusedError, *UNHEARD) as error:
+        if isinstance(error, RefusedError) and error.code not in NOT_NOW:
+            raise CommandRefusedError(error.code, str(error)) from error
+        raise PoolUnreachableError(
+            f"the {endpoint.role} '{name}' did not answer within {patience:g} seconds ({error})"
+        ) from error

@@ -24,6 +24,7 @@ from types import MappingProxyType
 from typing import IO, Any, BinaryIO, Final
 
 from kettle import VERSION
+from kettle.retry.backoff import Backoff
 from kettle.transfer.plugin import Move
 from kettle.transfer.plugins.command_line import run
 from kettle.transfer.plugins.http_early_answers import handlers
@@ -32,8 +33,8 @@ from kettle.transfer.url_cache import copied
 METHODS: Final = ("http", "https")
 TRIES: Final = 6
 """In a row without a new byte."""
-PAUSE_S: Final = 0.5
-"""Before the second try; doubles with each further one."""
+BACKOFF: Final = Backoff(first=0.5, longest=30.0, spread=0.0)
+"""Between two tries."""
 SILENCE_S: Final = 60.0
 """How long a server may say nothing."""
 _PIECE: Final = 1 << 20
@@ -113,7 +114,7 @@ def _unchanged(url: str, tag: str) -> bool:
 
 def _complete(download: "Download", sink: BinaryIO) -> None:
     """What is there after a break is kept as long as the server says that the file is still the same."""
-    tries, pause = 0, PAUSE_S
+    tries = 0
     while True:
         before = sink.tell()
         try:
@@ -123,13 +124,12 @@ def _complete(download: "Download", sink: BinaryIO) -> None:
             tries = 1 if sink.tell() > before else tries + 1
             if tries >= TRIES:
                 raise HttpError(f"{broken.why}, after {TRIES} tries", broken.status) from broken
-        time.sleep(pause if tries > 1 else 0.0)
-        pause = min(2 * pause, 30.0) if tries > 1 else PAUSE_S
+        if tries > 1:
+            time.sleep(BACKOFF.length(tries - 2))
 
 
 def send(url: str, path: str, headers: Headers = NONE) -> int:
     """Send a file as the body of a PUT; again from its beginning if it breaks."""
-    pause = PAUSE_S
     for tries in range(1, TRIES + 1):
         with Path(path).open("rb") as source:
             size = os.fstat(source.fileno()).st_size
@@ -141,8 +141,7 @@ def send(url: str, path: str, headers: Headers = NONE) -> int:
             except BrokenError as broken:
                 if tries == TRIES:
                     raise HttpError(f"{broken.why}, after {TRIES} tries", broken.status) from broken
-        time.sleep(pause)
-        pause *= 2
+        time.sleep(BACKOFF.length(tries - 1))
     raise AssertionError("the last try returns or raises")
 
 
@@ -150,7 +149,6 @@ def remove(url: str, headers: Headers = NONE) -> None:
     """Have a file removed; one that is not there is removed already.  Directories are the server's affair."""
     if url.endswith("/"):
         return
-    pause = PAUSE_S
     for tries in range(1, TRIES + 1):
         try:
             request = urllib.request.Request(spelled(url), headers=dict(headers), method="DELETE")  # noqa: S310 - run for http and https
@@ -161,8 +159,7 @@ def remove(url: str, headers: Headers = NONE) -> None:
         except BrokenError as broken:
             if tries == TRIES:
                 raise HttpError(f"{broken.why}, after {TRIES} tries") from broken
-            time.sleep(pause)
-            pause *= 2
+            time.sleep(BACKOFF.length(tries - 1))
             continue
         return
 

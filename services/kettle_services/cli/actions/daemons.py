@@ -6,11 +6,11 @@ import argparse
 import asyncio
 import logging
 import math
-import time
 from collections.abc import Collection
 from typing import Final
 
 from kettle.client import Client, ClientError
+from kettle.retry.deadline import Deadline
 from kettle_services.cli.errors import CommandError
 from kettle_services.cli.options import json_option, reach_options, seconds
 from kettle_services.cli.output.screen import Screen
@@ -109,7 +109,7 @@ async def _until_so(
     patience = arguments.timeout if arguments.timeout is not None else 120.0
     if arguments.timeout is None and peaceful:
         patience = math.inf
-    until, told = time.monotonic() + patience, set[str]()
+    deadline, told = Deadline(patience), set[str]()
     while True:
         now = await _look(arguments)
         left = _left(action, before, now, begun) if now is not None else sorted(begun)
@@ -117,7 +117,7 @@ async def _until_so(
             told.add(name)
             if not screen.as_json:
                 screen.say(f"{_shown(name)} is {_DONE[action]}.")
-        if not left or time.monotonic() > until:
+        if not left or deadline.passed:
             return left
         await asyncio.sleep(_LOOK_S)
 

@@ -76,7 +76,7 @@ def run(_name: str, words: list[str]) -> int:
         return await run_beside(visit, ["sh", "-c", script], _write, tty=tty, listens=True)
 
     return visiting(
-        CondorConfig(os.environ), job, work, retry=wanted.retry, pool=wanted.pool, name=wanted.name
+        CondorConfig(os.environ), job, work, patient=wanted.retry, pool=wanted.pool, name=wanted.name
     )
 
 

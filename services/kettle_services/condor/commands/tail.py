@@ -84,7 +84,7 @@ def run(_name: str, words: list[str]) -> int:
 
     job = one_job(wanted.job)
     return visiting(
-        CondorConfig(os.environ), job, work, retry=wanted.retry, pool=wanted.pool, name=wanted.name
+        CondorConfig(os.environ), job, work, patient=wanted.retry, pool=wanted.pool, name=wanted.name
     )
 
 

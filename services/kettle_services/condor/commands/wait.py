@@ -1,5 +1,6 @@
 """condor_wait: until a job event log says that jobs have ended."""
 
+import math
 import re
 import sys
 import time
@@ -8,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from kettle.retry.deadline import Deadline
 from kettle.userlog.framing import Block, UserLogFormatError
 from kettle.userlog.reader import Heading, LogReader, heading
 from kettle_services.condor.arguments.grammar import Option, TypedOption, understood, whole_number
@@ -105,7 +107,7 @@ def _take(wanted: _Wanted, given: TypedOption) -> None:
 
 
 def _wait(log: LogReader, wanted: _Wanted) -> int:
-    until = None if wanted.seconds is None else time.monotonic() + wanted.seconds
+    deadline = Deadline(math.inf if wanted.seconds is None else wanted.seconds)
     jobs = _Jobs()
     while True:
         for block in log.all():
@@ -114,12 +116,12 @@ def _wait(log: LogReader, wanted: _Wanted) -> int:
             if not wanted.echo:
                 sys.stdout.write("All jobs done.\n" if jobs.over else f"{len(jobs.ended)} jobs done.\n")
             return 0
-        if until is not None and time.monotonic() >= until:
+        if deadline.passed:
             sys.stdout.write("Time expired.\n")
             return 1
         sys.stdout.flush()
         # Logs lie on file systems that tell nobody of a change.
-        time.sleep(_PAUSE_S if until is None else min(_PAUSE_S, max(0.0, until - time.monotonic())))
+        time.sleep(min(_PAUSE_S, deadline.left()))
 
 
 def _read(block: Block, jobs: _Jobs, wanted: _Wanted) -> None:

@@ -1,12 +1,13 @@
 """Looking into a job that runs: what condor_tail and condor_ssh_to_job have in common."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 from kettle.client import Client, CommandRefusedError
 from kettle.client.connections.condor_config import CondorConfig
 from kettle.client.jobs.access import AttemptAccess
+from kettle.retry.backoff import steady
+from kettle.retry.loop import retry
 from kettle_services.condor.connections.pool_client import client_of
 from kettle_wire.codes import RefusalCode
 from kettle_wire.jobs import JobId
@@ -22,12 +23,12 @@ def visiting(
     job: JobId,
     work: Callable[[AttemptAccess], Awaitable[T]],
     *,
-    retry: bool = False,
+    patient: bool = False,
     pool: str = "",
     name: str = "",
 ) -> T:
     """
-    Do something with the files or the environment of a job that runs; `retry`: as soon as it does.
+    Do something with the files or the environment of a job that runs; `patient`: as soon as it does.
 
     Raises:
         CommandRefusedError: it is not there, does not run, or is somebody else's.
@@ -35,16 +36,13 @@ def visiting(
     """
 
     async def visited(client: Client) -> T:
-        return await work(await _visit(client, job, retry=retry))
+        return await work(await _visit(client, job, patient=patient))
 
     return client_of(knobs, pool=pool, name=name).run(visited)
 
 
-async def _visit(client: Client, job: JobId, *, retry: bool) -> AttemptAccess:
-    while True:
-        try:
-            return await client.visit(job)
-        except CommandRefusedError as error:
-            if not retry or error.code != RefusalCode.NOT_RUNNING:
-                raise
-        await asyncio.sleep(_PAUSE_S)
+async def _visit(one: Client, job: JobId, *, patient: bool) -> AttemptAccess:
+    def waits(error: Exception) -> bool:
+        return patient and isinstance(error, CommandRefusedError) and error.code == RefusalCode.NOT_RUNNING
+
+    return await retry(lambda: one.visit(job), steady(_PAUSE_S, spread=0.0), retryable=waits)

@@ -16,7 +16,8 @@ from typing import Final, Literal
 
 import msgspec
 
-from kettle_services.master.domain.restart import Backoff, Leave, after_end, silent
+from kettle.retry.backoff import Backoff
+from kettle_services.master.domain.restart import HTCONDOR, RECOVER_S, Leave, after_end, silent
 
 Phase = Literal["off", "waiting", "launching", "starting", "running", "standby", "stopping", "hung", "left"]
 How = Literal["peaceful", "graceful", "fast"]
@@ -38,7 +39,8 @@ _HARSHNESS: Final[tuple[Ask, ...]] = ("peaceful", "graceful", "fast", "kill")
 class RestartRules(msgspec.Struct, frozen=True, kw_only=True):
     """The times, in seconds; the defaults are HTCondor's."""
 
-    backoff: Backoff = Backoff()
+    backoff: Backoff = HTCONDOR
+    recover: float = RECOVER_S
     start: float = 120.0
     not_responding: float = 3600.0
     graceful: float = 1800.0
@@ -121,7 +123,13 @@ def ended(child: SupervisedDaemon, status: int, *, now: float, rules: RestartRul
         return SupervisedDaemon(phase="off", wanted=False)
     if child.phase == "stopping" or status == EXIT_RENEWED:
         return SupervisedDaemon(phase="waiting", due=now)
-    verdict = after_end(rules.backoff, failures=child.failures, ran_s=now - child.began, status=status)
+    verdict = after_end(
+        rules.backoff,
+        recover=rules.recover,
+        failures=child.failures,
+        ran_s=now - child.began,
+        status=status,
+    )
     if isinstance(verdict, Leave):
         return SupervisedDaemon(phase="left", failures=child.failures + 1, left=verdict.reason)
     return SupervisedDaemon(phase="waiting", failures=verdict.failures, due=now + verdict.delay)

@@ -4,6 +4,8 @@ from typing import Final
 
 import msgspec
 
+from kettle.retry.backoff import Backoff
+
 EXIT_DO_NOT_RESTART: Final = 99
 """HTCondor's code of a daemon that asks not to be started again."""
 
@@ -20,23 +22,11 @@ _REASONS: Final = {
 }
 
 
-class Backoff(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    HTCondor's rule: `constant + unit * factor^n` seconds before start n+1 of a row of failures, `ceiling` at most.
-    """
+HTCONDOR: Final = Backoff(constant=9.0, first=1.0, longest=3600.0, spread=0.0)
+"""HTCondor's rule of how long to wait before start n+1 of a row of failures: `9 + 2^n` seconds, an hour at most."""
 
-    constant: float = 9.0
-    unit: float = 1.0
-    """Seconds; HTCondor's is 1.  A personal pool takes less, where a person waits for each restart."""
-    factor: float = 2.0
-    ceiling: float = 3600.0
-    recover: float = 300.0
-    """Seconds of running after which the row is over."""
-
-    def delay(self, failures: int) -> float:
-        """Seconds to wait after the failure number `failures` of the row, counted from 0."""
-        # The exponent at which the ceiling is passed for certain: larger ones would overflow for nothing.
-        return min(self.constant + self.unit * self.factor ** min(failures, 64), self.ceiling)
+RECOVER_S: Final = 300.0
+"""Seconds of running after which the row is over."""
 
 
 class Again(msgspec.Struct, frozen=True):
@@ -52,16 +42,18 @@ class Leave(msgspec.Struct, frozen=True):
     reason: str
 
 
-def after_end(backoff: Backoff, *, failures: int, ran_s: float, status: int) -> Again | Leave:
+def after_end(
+    backoff: Backoff, *, recover: float = RECOVER_S, failures: int, ran_s: float, status: int
+) -> Again | Leave:
     """
     What follows the end of a service that nobody had asked to end.
 
-    `failures` counts the ends before this one in a row; `status` is the exit status, negative for a signal.
+    `recover`: seconds of running after which a row of failures is over; `failures` counts the ends before this one in a row; `status` is the exit status, negative for a signal.
     """
     if status in _REASONS:
         return Leave(_REASONS[status])
-    row = 0 if ran_s >= backoff.recover else failures
-    return Again(backoff.delay(row), row + 1)
+    row = 0 if ran_s >= recover else failures
+    return Again(backoff.length(row), row + 1)
 
 
 def silent(*, now: float, last_sign: float, timeout: float, looked: float, period: float) -> bool:

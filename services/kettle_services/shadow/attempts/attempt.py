@@ -247,7 +247,7 @@ class AttemptFollower:
                 result = await worker.activate(probe)
             except RefusedError as refusal:
                 _log.warning("probe refused", extra={"job": str(assignment.job), "cause": str(refusal)})
-                await worker.peer.came_back_within(worker.retry_ceiling)
+                await worker.peer.refused()
                 continue
             if not result.code:
                 return None

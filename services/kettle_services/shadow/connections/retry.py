@@ -6,9 +6,11 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
-from kettle.bus.ports import BusError, RefusedError
+from kettle.bus.ports import BusError
+from kettle.bus.retryable import unless_refused
+from kettle.retry.backoff import Backoff, steady
+from kettle.retry.loop import retry, slept
 from kettle_services.shadow.settings import ShadowSettings
-from kettle_wire.codes import NOT_NOW
 
 _log: Final = logging.getLogger(__name__)
 
@@ -19,7 +21,7 @@ class Peer:
     """Somebody who answers, and may have to be asked again because he died over the question."""
 
     def __init__(self, settings: ShadowSettings) -> None:
-        self._settings = settings
+        self._backoff = Backoff(first=settings.retry, longest=settings.retry_ceiling)
         self._back = asyncio.Event()
 
     def came_back(self) -> None:
@@ -32,29 +34,19 @@ class Peer:
 
         Raises RefusedError, which no repeat would change; that somebody is busy is no refusal of the question.
         """
-        wait = self._settings.retry
-        while True:
-            self._back.clear()
-            try:
-                return await self._unless_back(question)
-            except RefusedError as refusal:
-                if refusal.code not in NOT_NOW:
-                    raise
-                _log.info("busy: %s", what, extra={"cause": str(refusal)})
-            except BusError as error:
-                _log.info("not heard yet: %s", what, extra={"cause": str(error)})
-            if not await self.came_back_within(wait):
-                wait = min(wait * 2, self._settings.retry_ceiling)
 
-    async def came_back_within(self, seconds: float) -> bool:
-        """Wait about so long, or until he has started anew."""
-        pause = seconds * random.uniform(0.5, 1.0)  # noqa: S311 - spreads repeats, guards nothing
-        try:
-            async with asyncio.timeout(pause):
-                await self._back.wait()
-        except TimeoutError:
-            return False
-        return True
+        def failed(error: Exception, pause: float) -> None:
+            _log.info("not heard yet: %s", what, extra={"cause": str(error), "pause_s": pause})
+
+        async def ask() -> T:
+            self._back.clear()
+            return await self._unless_back(question)
+
+        return await retry(ask, self._backoff, retryable=unless_refused, wake=self._back, failed=failed)
+
+    async def refused(self) -> None:
+        """Wait as long as before the latest of repeats, or until he has started anew."""
+        await slept(steady(self._backoff.longest).delay(0, random.random()), self._back)  # noqa: S311 - spreads load
 
     async def _unless_back(self, question: Callable[[], Awaitable[T]]) -> T:
         asking = asyncio.ensure_future(question())

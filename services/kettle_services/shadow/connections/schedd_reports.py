@@ -71,7 +71,7 @@ class ScheddReporter:
             self._most = max(1, len(batch) // 2)
             return
         self._waiting.extend(batch)
-        await self.schedd.came_back_within(self._settings.retry_ceiling)
+        await self.schedd.refused()
 
     async def _send(self, reports: list[AttemptReport]) -> AttemptsRecorded:
         settings = self._settings

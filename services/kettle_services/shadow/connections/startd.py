@@ -59,7 +59,6 @@ class StartdMessages:
         self._startd = startd
         self._settings = settings
         self.peer: Final = Peer(settings)
-        self.retry_ceiling: Final = settings.retry_ceiling
         self.users = 0
         self._activations: list[Waiting] = []
         self._recorded: list[ReportKey] = []

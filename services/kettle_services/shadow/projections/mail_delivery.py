@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from kettle.jobs.mail_recipients import recipients
+from kettle.retry.backoff import Backoff
+from kettle.retry.loop import Waits
 from kettle_services.shadow.projections.mail import Mail
 from kettle_services.shadow.settings import ShadowSettings
 
@@ -153,20 +155,19 @@ class Postman:
         self._outbox = outbox
         host, _, port = settings.mail_server.partition(":")
         self._host, self._port = host, int(port or _SMTP)
-        self._first_pause = settings.mail_retry
+        self._backoff = Backoff(first=settings.mail_retry, longest=_LONGEST_PAUSE_S, spread=0.0)
         self._deferred: dict[Path, Deferred] = {}
 
     async def run(self) -> None:
         """For ever."""
-        pause = self._first_pause
+        waits = Waits(self._backoff)
         while True:
             self._outbox.filled.clear()
             if await self._round():
-                pause = self._first_pause
+                waits.reset()
                 await self._more()
             else:
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, _LONGEST_PAUSE_S)
+                await waits.wait()
 
     async def _more(self) -> None:
         """Wait for a new mail, or until one that was not taken is due."""
@@ -208,7 +209,7 @@ class Postman:
             path.unlink(missing_ok=True)
             return
         times = self._deferred.get(path, _NEVER).times
-        pause = min(self._first_pause * 2.0 ** min(times, 32), _LONGEST_PAUSE_S)
+        pause = self._backoff.length(times)
         self._deferred[path] = Deferred(times + 1, time.monotonic() + pause)
 
     def _connect(self) -> smtplib.SMTP:

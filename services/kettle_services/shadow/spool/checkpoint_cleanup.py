@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
+from kettle.retry.backoff import Backoff
 from kettle.transfer.checkpoint_manifest import Entry, everything, number_of, read, refuse
 from kettle.transfer.file_lists import scheme_of, shown, without_secrets
 from kettle.transfer.plugin import Move
@@ -22,8 +23,7 @@ from kettle_services.shadow.spool.file_removal import remove_files
 
 _log: Final = logging.getLogger(__name__)
 
-_FIRST_PAUSE_S: Final = 60.0
-_LAST_PAUSE_S: Final = 3600.0
+_BACKOFF: Final = Backoff(first=60.0, longest=3600.0, spread=0.0)
 _TRIES: Final = 180
 """
 With these pauses about a week: whoever keeps a server away for longer than that removes what is there himself.
@@ -43,8 +43,8 @@ class Cleaner:
         self._condemned = condemned
         self._places = places
         self._there_are = asyncio.Event()
-        self._later: dict[Path, tuple[float, float, int]] = {}
-        """When to try again, on the loop's clock, the pause after that, and how often it was tried."""
+        self._later: dict[Path, tuple[float, int]] = {}
+        """When to try again, on the loop's clock, and how often it was tried."""
 
     def wake(self) -> None:
         """There may be more."""
@@ -56,7 +56,7 @@ class Cleaner:
             self._there_are.clear()
             await self._round()
             now = asyncio.get_running_loop().time()
-            at = min((each for each, _, _ in self._later.values()), default=None)
+            at = min((each for each, _ in self._later.values()), default=None)
             try:
                 async with asyncio.timeout(None if at is None else max(0.0, at - now)):
                     await self._there_are.wait()
@@ -66,7 +66,7 @@ class Cleaner:
     async def _round(self) -> None:
         now = asyncio.get_running_loop().time()
         for place in await asyncio.to_thread(_listed, self._condemned):
-            at, pause, tries = self._later.get(place, (0.0, _FIRST_PAUSE_S, 0))
+            at, tries = self._later.get(place, (0.0, 0))
             if at > now:
                 continue
             try:
@@ -74,7 +74,7 @@ class Cleaner:
             except (CleaningError, OSError) as error:
                 if tries + 1 < _TRIES:
                     _log.warning("checkpoint not removed yet: %s", place.name, extra={"cause": str(error)})
-                    self._later[place] = (now + pause, min(2 * pause, _LAST_PAUSE_S), tries + 1)
+                    self._later[place] = (now + _BACKOFF.length(tries), tries + 1)
                     continue
                 _log.warning("given up, remove it yourself: %s", _named(place), extra={"cause": str(error)})
             self._later.pop(place, None)

@@ -11,6 +11,9 @@ from typing import Final
 from kettle.bus.ports import Bus, BusError, RefusedError
 from kettle.execution.attempts.job_spec import AttemptId
 from kettle.execution.attempts.messages import Question, Reply, Unanswered
+from kettle.retry.backoff import steady
+from kettle.retry.deadline import Deadline
+from kettle.retry.loop import retry
 from kettle_wire.codes import NOT_NOW, RefusalCode
 from kettle_wire.commands.questions import Answer, Ask
 from kettle_wire.commands.shadow import ANSWER
@@ -20,7 +23,7 @@ _log: Final = logging.getLogger(__name__)
 _DEADLINE_S: Final = 30.0
 _PATIENCE_S: Final = 15.0
 """How long a shadow may not know the job: it may just have been restarted, or have too much in hand."""
-_PAUSE_S: Final = 0.5
+_BACKOFF: Final = steady(0.5)
 _PASSING: Final = NOT_NOW | {RefusalCode.NOT_FOUND}
 """Refusals that another try may change: a shadow that starts anew does not know its jobs at once."""
 _MOST_WAITING: Final = 64
@@ -83,19 +86,21 @@ class QuestionRelay:
     async def _ask(self, key: ClaimKey, attempt: AttemptId, question: Question) -> Answer | Unanswered:
         """Nothing is asked twice that may have been done: only what was refused for the moment is."""
         request = Ask(key=key, job=attempt.job, attempt=attempt.attempt, question=question.asks)
-        loop = asyncio.get_running_loop()
-        until = loop.time() + _PATIENCE_S
-        while True:
-            try:
-                said = await self._bus.call(ANSWER, question.shadow, request, deadline=_DEADLINE_S)
-            except RefusedError as refusal:
-                passes = refusal.code in _PASSING
-                if not passes or loop.time() >= until:
-                    _log.info("not answered", extra={"job": str(attempt.job), "cause": str(refusal)})
-                    return Unanswered("later" if passes else "refused", str(refusal))
-            except BusError as error:
-                _log.info("shadow not reached", extra={"job": str(attempt.job), "cause": str(error)})
-                return Unanswered("offline", str(error))
-            else:
-                return said.answer
-            await asyncio.sleep(_PAUSE_S)
+        try:
+            said = await retry(
+                lambda: self._bus.call(ANSWER, question.shadow, request, deadline=_DEADLINE_S),
+                _BACKOFF,
+                retryable=_passes,
+                deadline=Deadline(_PATIENCE_S),
+            )
+        except RefusedError as refusal:
+            _log.info("not answered", extra={"job": str(attempt.job), "cause": str(refusal)})
+            return Unanswered("later" if _passes(refusal) else "refused", str(refusal))
+        except BusError as error:
+            _log.info("shadow not reached", extra={"job": str(attempt.job), "cause": str(error)})
+            return Unanswered("offline", str(error))
+        return said.answer
+
+
+def _passes(error: Exception) -> bool:
+    return isinstance(error, RefusedError) and error.code in _PASSING

@@ -5,7 +5,6 @@ Telling schedds what happened to their attempts: at once, together when much hap
 import asyncio
 import hmac
 import logging
-import random
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
@@ -16,6 +15,8 @@ from kettle.bus.ports import Bus, BusError, RefusedError, StreamSpec
 from kettle.execution.attempts import stored_reports
 from kettle.execution.attempts.job_spec import AttemptId, StoredReport
 from kettle.execution.sandbox.directory import remove_tree
+from kettle.retry.backoff import Backoff
+from kettle.retry.loop import Waits
 from kettle_services.startd.access_point.report_batches import cut, encoded, shortened
 from kettle_services.startd.domain.report_pacing import ReportPacing
 from kettle_wire.codes import RefusalCode, VacateCode
@@ -31,18 +32,17 @@ _IDLE_S: Final = 120.0
 """After so long without a report to a schedd its sender ends; the next report makes another."""
 _APPEND_DEADLINE_S: Final = 5.0
 _LAST_REPEAT_S: Final = 60.0
-_RETRY_S: Final = 0.2
 WORK_AGE_S: Final = 7 * 86400.0
 WORK_BYTES: Final = 1 << 30
 """As the shadow makes the stream; it belongs to whoever comes first."""
-_LAST_RETRY_S: Final = 5.0
+_BACKOFF: Final = Backoff(first=0.2, longest=5.0)
 
 
 class _Waiting(msgspec.Struct):
     """A final report without confirmation, and when it is to be repeated."""
 
     stored: StoredReport
-    pause: float
+    repeats: int = 0
     due: float = float("inf")
     on_disk: bool = True
 
@@ -70,6 +70,7 @@ class ReportDelivery:
         self._directory = str(state / "reports")
         self._execute = execute
         self._repeat = repeat
+        self._repeats = Backoff(first=repeat, longest=max(repeat, _LAST_REPEAT_S), spread=0.0)
         self._unconfirmed: dict[ReportKey, _Waiting] = {}
         self._boxes: dict[str, list[Report]] = {}
         self._filled: dict[str, asyncio.Event] = {}
@@ -103,7 +104,7 @@ class ReportDelivery:
     def send_until_confirmed(self, stored: StoredReport) -> None:
         """Send a final report until it is confirmed."""
         if stored.key not in self._unconfirmed:
-            self._unconfirmed[stored.key] = _Waiting(stored, self._repeat)
+            self._unconfirmed[stored.key] = _Waiting(stored)
             self.send_once(stored.schedd, stored.report)
 
     def store_and_send(self, stored: StoredReport) -> None:
@@ -202,7 +203,7 @@ class ReportDelivery:
             for waiting in self._unconfirmed.values():
                 if waiting.due <= now:
                     waiting.due = float("inf")
-                    waiting.pause = min(2 * waiting.pause, _LAST_REPEAT_S)
+                    waiting.repeats += 1
                     self.send_once(waiting.stored.schedd, waiting.stored.report)
                 if not waiting.on_disk:
                     self._store(waiting)
@@ -226,7 +227,7 @@ class ReportDelivery:
         """Send what is told to one schedd, in order, until it has been told nothing for a while."""
         box, filled, rush = self._boxes[schedd], self._filled[schedd], self._rushes[schedd]
         subject = self._subjects.work(schedd, self._startd)
-        pause, joined, alone = _RETRY_S, False, False
+        waits, joined, alone = Waits(_BACKOFF), False, False
         while await self._wanted(filled):
             if gathering := rush.wait:
                 await asyncio.sleep(gathering)
@@ -249,10 +250,10 @@ class ReportDelivery:
                     alone = True
                     continue
                 _log.info("reports wait", extra={"schedd": schedd, "cause": str(error), "reports": len(box)})
-                await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - jitter
-                pause = min(2 * pause, _LAST_RETRY_S)
+                await waits.wait()
                 continue
-            pause, alone = _RETRY_S, False
+            waits.reset()
+            alone = False
             self._said(box[: len(batch)])
             del box[: len(batch)]
             self._emptied(schedd)
@@ -301,7 +302,7 @@ class ReportDelivery:
         for report in batch:
             waiting = self._unconfirmed.get(report.key)
             if waiting is not None:
-                waiting.due = now + waiting.pause
+                waiting.due = now + self._repeats.length(waiting.repeats)
 
 
 def _lost(stored: StoredReport) -> StoredReport:

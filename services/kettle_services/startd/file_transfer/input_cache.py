@@ -17,13 +17,12 @@ from typing import Final
 import msgspec
 
 from kettle.execution.attempts.job_spec import Input
-from kettle_services.startd.file_transfer.input_download import Fetcher, InputError, NotYetError
+from kettle.retry.loop import Waits
+from kettle_services.startd.file_transfer.input_download import BACKOFF, Fetcher, InputError, NotYetError
 from kettle_wire.ads import Ad
 from kettle_wire.commands.startd import Activation, InputFile
 
 _PIECE: Final = 1 << 20
-_RETRY_S: Final = 0.2
-_LAST_RETRY_S: Final = 5.0
 
 Mark = tuple[int, int, int, int]
 """What changes when anybody touches a file: the time of its last change cannot be set back."""
@@ -108,10 +107,9 @@ class InputCache:
         digest = file.sha256
         if len(digest) != 64 or not digest.isalnum():
             raise InputError(file.name, f"{digest!r} is no SHA-256")
-        pause = _RETRY_S
+        waits = Waits(BACKOFF)
         while not await self._had(activation, file):
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, _LAST_RETRY_S)
+            await waits.wait()
 
     async def _had(self, activation: Activation, file: InputFile) -> bool:
         """Whether the file is there now; if not, another job that wants it may try, whose turn it may be."""

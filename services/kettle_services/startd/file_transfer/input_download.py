@@ -14,6 +14,10 @@ from typing import Final
 import msgspec
 
 from kettle.bus.ports import Bus, BusError, RefusedError
+from kettle.bus.retryable import unless_refused
+from kettle.retry.backoff import Backoff
+from kettle.retry.deadline import Deadline
+from kettle.retry.loop import retry
 from kettle_wire.codes import NOT_NOW, RefusalCode
 from kettle_wire.commands.shadow import FETCH_INPUT, OFFER_INPUT, FetchInput, OfferInput
 from kettle_wire.commands.startd import Activation, InputFile
@@ -27,8 +31,8 @@ WINDOW: Final = 8
 _LARGE: Final = 1 << 20
 """Smaller files are not looked for in the object store."""
 _PIECE_DEADLINE_S: Final = 10.0
-_RETRY_S: Final = 0.2
-_LAST_RETRY_S: Final = 5.0
+BACKOFF: Final = Backoff(first=0.2, longest=5.0)
+"""Before a shadow that was silent, or let others go first, is asked again for a file."""
 
 
 class InputError(Exception):
@@ -149,29 +153,31 @@ class Fetcher:
             offset=part.offset,
             length=part.length,
         )
-        loop = asyncio.get_running_loop()
-        until, pause = loop.time() + self._patience, _RETRY_S
-        while True:
-            try:
-                piece = await self._bus.call(
-                    FETCH_INPUT, activation.shadow, request, deadline=_PIECE_DEADLINE_S
-                )
-            except RefusedError as refusal:
-                # A shadow that was restarted learns of its jobs again; nothing else makes an unknown file known.
-                # One that has too much in hand, or lets others go first, gives no answer: it is asked until it does.
-                unknown = refusal.code == RefusalCode.NOT_FOUND and loop.time() <= until
-                if refusal.code in NOT_NOW and not part.offset:
-                    raise NotYetError(file.name, str(refusal)) from refusal
-                if not unknown and refusal.code not in NOT_NOW:
-                    raise InputError(file.name, str(refusal)) from refusal
-            except BusError as error:
-                _log.info("input waits", extra={"file": file.name, "cause": str(error)})
-            else:
-                if len(piece.data) != part.length:
-                    raise InputError(file.name, "it became shorter since the job was sent to this machine")
-                return piece.data
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, _LAST_RETRY_S)
+        known = Deadline(self._patience)
+
+        def passes(error: Exception) -> bool:
+            # A shadow that was restarted learns of its jobs again; nothing else makes an unknown file known.
+            if isinstance(error, RefusedError) and error.code == RefusalCode.NOT_FOUND:
+                return not known.passed
+            # One that has too much in hand, or lets others go first, gives no answer: it is asked until it does.
+            return unless_refused(error) and (bool(part.offset) or not isinstance(error, RefusedError))
+
+        def failed(error: Exception, pause: float) -> None:
+            _log.info("input waits", extra={"file": file.name, "cause": str(error), "pause_s": pause})
+
+        try:
+            piece = await retry(
+                lambda: self._bus.call(FETCH_INPUT, activation.shadow, request, deadline=_PIECE_DEADLINE_S),
+                BACKOFF,
+                retryable=passes,
+                failed=failed,
+            )
+        except RefusedError as refusal:
+            why = NotYetError if refusal.code in NOT_NOW else InputError
+            raise why(file.name, str(refusal)) from refusal
+        if len(piece.data) != part.length:
+            raise InputError(file.name, "it became shorter since the job was sent to this machine")
+        return piece.data
 
 
 def _store(fd: int, data: bytes, update: Callable[[bytes], None]) -> None:

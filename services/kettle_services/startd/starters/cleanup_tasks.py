@@ -16,14 +16,15 @@ from kettle.execution.attempts.job_spec import Account, AttemptId
 from kettle.execution.containers.policy import ContainerPolicy, FoundRuntime
 from kettle.execution.system.cgroup import Cgroup
 from kettle.execution.system.cgroup_layout import CgroupLayout
+from kettle.retry.backoff import Backoff
+from kettle.retry.loop import Waits
 from kettle_services.startd.starters import orphan_cleanup
 
 _log: Final = logging.getLogger(__name__)
 _FIRST_PATIENCE_S: Final = 5.0
 _NEXT_PATIENCE_S: Final = 0.5
 """Long enough to see the end of what was killed."""
-_FIRST_PAUSE_S: Final = 1.0
-_LAST_PAUSE_S: Final = 30.0
+_BACKOFF: Final = Backoff(first=1.0, longest=30.0, spread=0.0)
 _QUIET_S: Final = 600.0
 """Between two words about the same attempt."""
 
@@ -80,15 +81,15 @@ class CleanupTasks:
 
     async def _evict(self, name: str, account: Account | None, done: Callable[[], None]) -> None:
         loop = asyncio.get_running_loop()
-        patience, pause, told = _FIRST_PATIENCE_S, _FIRST_PAUSE_S, -_QUIET_S
+        patience, waits, told = _FIRST_PATIENCE_S, Waits(_BACKOFF), -_QUIET_S
         while not await self._try(name, account, patience):
             if loop.time() - told >= _QUIET_S:
                 told = loop.time()
                 _log.error(
                     "something of a job does not go away: its slot stays taken", extra={"attempt": name}
                 )
-            await asyncio.sleep(pause)
-            patience, pause = _NEXT_PATIENCE_S, min(2 * pause, _LAST_PAUSE_S)
+            await waits.wait()
+            patience = _NEXT_PATIENCE_S
         # Nobody looks for processes of this slot's account any more, so the slot can be given to the next job.
         del self._running[name]
         done()

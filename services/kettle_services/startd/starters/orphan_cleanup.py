@@ -21,10 +21,11 @@ from kettle.execution.sandbox.directory import remove_tree
 from kettle.execution.system.cgroup import Cgroup
 from kettle.execution.system.cgroup_layout import CgroupLayout
 from kettle.execution.system.linux import signal_process, start_time
+from kettle.retry.backoff import Backoff
+from kettle.retry.deadline import Deadline
 
 _log: Final = logging.getLogger(__name__)
-_FIRST_PAUSE_S: Final = 0.005
-_LAST_PAUSE_S: Final = 0.5
+_BACKOFF: Final = Backoff(first=0.005, longest=0.5, spread=0.0)
 
 
 def remove_remains(
@@ -68,7 +69,7 @@ def _end(
     patience: float,
     stopped: Callable[[], bool],
 ) -> bool:
-    until, pause = time.monotonic() + patience, _FIRST_PAUSE_S
+    deadline, looks = Deadline(patience), 0
     while found := _remaining(sandbox, account, cgroup):
         if stopped():
             return False
@@ -76,10 +77,10 @@ def _end(
             cgroup.kill()
         for pid in found:
             signal_process(pid, signal.SIGKILL)
-        if time.monotonic() > until:
+        if deadline.passed:
             return False
-        time.sleep(pause)
-        pause = min(2 * pause, _LAST_PAUSE_S)
+        time.sleep(_BACKOFF.length(looks))
+        looks += 1
     return True
 
 

@@ -15,11 +15,12 @@ from typing import Final, Protocol
 
 from kettle.execution.attempts.messages import SOCKET
 from kettle.execution.processes.zygote_client import Zygote
+from kettle.retry.backoff import Backoff
+from kettle.retry.loop import Waits, slept
 from kettle.runtime import open_file_limit
 
 _log: Final = logging.getLogger(__name__)
-_FIRST_PAUSE_S: Final = 0.05
-_LAST_PAUSE_S: Final = 5.0
+_BACKOFF: Final = Backoff(first=0.05, longest=5.0, spread=0.0)
 _QUIET_S: Final = 10.0
 _ROOM_PAUSE_S: Final = 1.0
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -163,19 +164,16 @@ class ZygoteStarterPool:
 
     async def keep(self) -> None:
         """Have a zygote, for ever."""
-        pause = _FIRST_PAUSE_S
+        waits = Waits(_BACKOFF)
         while True:
             await self._died.wait()
             self._died.clear()
+            pause = waits.delay()
             _log.warning("the zygote died: its starters go on, a new one is made", extra={"pause_s": pause})
             await asyncio.sleep(pause)
-            born = self._loop.time()
             self._spawn()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_QUIET_S):
-                    await self._died.wait()
-            quick = self._loop.time() - born < _QUIET_S
-            pause = min(2 * pause, _LAST_PAUSE_S) if quick else _FIRST_PAUSE_S
+            if await slept(_QUIET_S, wake=self._died):
+                waits.reset()
 
     def close(self) -> None:
         """No more starters; those that live go on."""

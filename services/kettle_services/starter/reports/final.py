@@ -7,6 +7,7 @@ import os
 import select
 import sys
 from collections.abc import Callable
+from itertools import count
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from kettle.execution.attempts.job_spec import StoredReport
@@ -14,6 +15,7 @@ from kettle.execution.attempts.messages import Hello
 from kettle.execution.attempts.stored_reports import Draft
 from kettle.execution.sandbox.directory import Sandbox, release_execute
 from kettle.execution.system.cgroup import Cgroup
+from kettle.retry.backoff import Backoff
 from kettle_services.starter.execution.process_tree import ProcessTree
 from kettle_services.starter.reports.startd_connection import StartdConnection
 
@@ -21,8 +23,7 @@ if TYPE_CHECKING:
     from kettle.execution.containers.job_container import JobContainer
 
 EXIT_ORPHANED: Final = 70
-_FIRST_PAUSE_S: Final = 0.1
-_LAST_PAUSE_S: Final = 2.0
+_BACKOFF: Final = Backoff(first=0.1, longest=2.0, spread=0.0)
 
 
 class StarterProcess:
@@ -39,12 +40,11 @@ class StarterProcess:
         self, stored: StoredReport, state: str, hello: Hello, orphaned: Callable[[], NoReturn]
     ) -> None:
         """Nothing is lost on a full disk: the result waits here until there is room for it below `state`."""
-        pause = _FIRST_PAUSE_S
-        while True:
+        for failures in count():
             try:
                 self._draft.store(state, stored)
             except OSError as error:
-                if pause == _FIRST_PAUSE_S:
+                if not failures:
                     sys.stderr.write(f"the final report of {stored.id.name} waits: {error.strerror}\n")
             else:
                 return
@@ -52,13 +52,12 @@ class StarterProcess:
             if self.lifeline_fd >= 0:
                 poll.register(self.lifeline_fd, select.POLLIN)
             self.line.register(poll)
-            ready = {fd for fd, _ in poll.poll(pause * 1000)}
+            ready = {fd for fd, _ in poll.poll(_BACKOFF.length(failures) * 1000)}
             if self.lifeline_fd in ready:
                 orphaned()
             if self.line.fileno() in ready:
                 tuple(self.line.receive())  # whatever is ordered, the job is over
             self.line.reconnect(hello)  # the next startd must not take us for dead
-            pause = min(2 * pause, _LAST_PAUSE_S)
 
     def close(self) -> None:
         """No more jobs."""

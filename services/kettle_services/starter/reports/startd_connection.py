@@ -23,9 +23,9 @@ from kettle.execution.attempts.messages import (
     receive,
 )
 from kettle.execution.system.linux import boottime
+from kettle.retry.backoff import Backoff
 
-_FIRST_RETRY_S: Final = 0.05
-_LAST_RETRY_S: Final = 2.0
+_BACKOFF: Final = Backoff(first=0.05, longest=2.0, spread=0.0)
 _SEND_TIMEOUT_S: Final = 10.0
 
 
@@ -41,7 +41,7 @@ class StartdConnection:
         self.heard: deque[ToStarter] = deque()
         """What has arrived, and was not taken yet."""
         self._state = -1
-        self._delay = _FIRST_RETRY_S
+        self._failures = 0
         self.retry_at: float | None = None
         """When to try again, on `boottime`; None while connected."""
 
@@ -122,11 +122,11 @@ class StartdConnection:
             sock.connect(f"/proc/self/fd/{self._state}/{SOCKET}")
         except OSError:
             sock.close()
-            self._delay = min(2 * self._delay, _LAST_RETRY_S)
-            self.retry_at = boottime() + self._delay
+            self._failures += 1
+            self.retry_at = boottime() + _BACKOFF.length(self._failures)
             return
         self._socket, self._frames = sock, MessageReader()
-        self._delay, self.retry_at = _FIRST_RETRY_S, None
+        self._failures, self.retry_at = 0, None
         self.send(hello)
 
     def close(self) -> None:
@@ -146,4 +146,4 @@ class StartdConnection:
         if self._socket is not None:
             self._socket.close()
         self._socket = None
-        self.retry_at = boottime() + self._delay
+        self.retry_at = boottime() + _BACKOFF.length(self._failures)

@@ -27,6 +27,7 @@ from kettle.execution.containers.runtimes.runtime import MARK, STARTING_S, Conta
 from kettle.execution.processes.launch import launch
 from kettle.execution.system.cgroup import Cgroup
 from kettle.execution.system.linux import children_of, parent_of
+from kettle.retry.deadline import Deadline
 from kettle_wire.codes import HoldCode
 
 _SHELL: Final = "/bin/sh"
@@ -175,7 +176,7 @@ class _Birth:
         self._status = status
         self._gate = gate
         self._said = b""
-        self._until = time.monotonic() + STARTING_S
+        self._deadline = Deadline(STARTING_S)
 
     def job(self, check: StartCheck) -> int:
         """The pid of the job's program."""
@@ -218,7 +219,7 @@ class _Birth:
     def _read(self) -> bool:
         poll = select.poll()
         poll.register(self._status, select.POLLIN)
-        if not poll.poll(max(0.0, self._until - time.monotonic()) * 1000):
+        if not poll.poll(self._deadline.left() * 1000):
             raise machine_error(f"bubblewrap did not set the container up within {STARTING_S:g} s")
         piece = os.read(self._status, 4096)
         self._said += piece
@@ -226,7 +227,7 @@ class _Birth:
 
     def _looks(self) -> Iterator[None]:
         """There is no event to wait for: a process that executes a program tells nobody."""
-        while time.monotonic() < self._until:
+        while not self._deadline.passed:
             yield
             time.sleep(_PAUSE_S)
         raise machine_error(f"bubblewrap did not set the container up within {STARTING_S:g} s")

@@ -17,7 +17,6 @@ import posixpath
 import re
 import secrets
 import signal
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -42,6 +41,7 @@ from kettle.execution.processes.launch import open_streams
 from kettle.execution.processes.side_program import SpawnedProgram, SpawnError
 from kettle.execution.system.cgroup import Cgroup
 from kettle.execution.system.linux import parent_of
+from kettle.retry.deadline import Deadline
 from kettle_wire.codes import HoldCode
 
 _OWN: Final = {
@@ -189,10 +189,10 @@ class Engine:
         words = arguments(self._found.name, box, holders_place(), root=os.geteuid() == 0)
         self._container = container_name(sandbox)
         self._patience = _SILENT_S
-        until = time.monotonic() + STARTING_S
+        deadline = Deadline(STARTING_S)
         try:
             client.run(*words, timeout=STARTING_S)
-            left = max(1.0, until - time.monotonic())
+            left = max(1.0, deadline.left())
             said = client.run(
                 "container", "inspect", "--format={{.State.Pid}}", self._container, timeout=left
             )

@@ -19,6 +19,7 @@ import msgspec
 
 from kettle.execution.containers.policy import ContainerError, FoundRuntime, machine_error
 from kettle.execution.containers.runtimes.runtime import MARK
+from kettle.retry.deadline import Deadline
 
 _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _PASSED: Final = re.compile(
@@ -156,15 +157,15 @@ class EngineClient:
         """
         Whether a container is gone, with all that the engine kept for it.  Blocks while it goes, for `patience` seconds.
         """
-        until = time.monotonic() + patience
+        deadline = Deadline(patience)
         while True:
             try:
-                left = max(1.0, until - time.monotonic())
+                left = max(1.0, deadline.left())
                 self.run("rm", "--force", "--volumes", container, timeout=left)
             except EngineError as error:
                 if _says(error, *_GONE):
                     return True
-                if not _says(error, "in progress") or time.monotonic() > until:
+                if not _says(error, "in progress") or deadline.passed:
                     return False
                 time.sleep(_PAUSE_S)  # and nobody tells when that is done
             else:
@@ -209,11 +210,11 @@ def discard_image(engines: Sequence[FoundRuntime], name: str, reference: str) ->
 def _finished(
     process: subprocess.Popen[bytes], timeout: float, *watches: Callable[[], None]
 ) -> tuple[bytes, bytes]:
-    until = time.monotonic() + timeout
+    deadline = Deadline(timeout)
     while True:
-        left = until - time.monotonic()
+        left = deadline.left()
         try:
-            return process.communicate(timeout=max(0.0, min(left, _LOOKING_S)))
+            return process.communicate(timeout=min(left, _LOOKING_S))
         except subprocess.TimeoutExpired as error:
             if left <= _LOOKING_S:
                 raise SilentError(f"it did not answer within {timeout:g} s") from error

@@ -15,6 +15,7 @@ from typing import Literal, assert_never, cast, get_args
 
 import msgspec
 
+from kettle.retry.backoff import Backoff
 from kettle_services.schedd.domain.jobs.orders import NONE, Defer, Order, Orders, ordered
 from kettle_wire.ads import Ad
 from kettle_wire.codes import REFUSED_ACTIVATIONS, HoldCode, VacateCode
@@ -401,7 +402,7 @@ def _cool_down(job: Job, command: End) -> float:
         return 0.0
     if job.began and not job.failures:
         return 0.0
-    return min(command.cool_down * 2.0 ** min(job.failures, 30), LONGEST_COOL_DOWN)
+    return Backoff(first=command.cool_down, longest=LONGEST_COOL_DOWN, spread=0.0).length(job.failures)
 
 
 def _act(job: Job, command: _Action) -> list[JobEvent]:

@@ -15,6 +15,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from kettle.retry.backoff import Backoff
 from kettle_services.startd.domain.ads import slot_ad
 from kettle_services.startd.domain.slots.slot import Slot
 from kettle_services.startd.domain.state.claim import Now
@@ -25,8 +26,7 @@ Order = Literal["start", "kill"]
 
 _SHORT_S: Final = 60.0
 """One that ends sooner has failed, as far as we can know: it is started again after a pause that grows."""
-_FIRST_PAUSE_S: Final = 5.0
-_LAST_PAUSE_S: Final = 600.0
+_BACKOFF: Final = Backoff(first=5.0, longest=600.0, spread=0.0)
 
 
 class BackfillEvaluation(msgspec.Struct, frozen=True):
@@ -64,7 +64,7 @@ def ended(known: Backfill, now: Now) -> Backfill | None:
     if known.activity != "Busy":
         return None
     failed = known.failed + 1 if now.clock - known.due < _SHORT_S else 0
-    pause = min(_FIRST_PAUSE_S * 2.0**failed, _LAST_PAUSE_S) if failed else 0.0
+    pause = _BACKOFF.length(failed) if failed else 0.0
     return Backfill("Idle", now.time, due=now.clock + pause, failed=min(failed, 10))
 
 

@@ -1,21 +1,22 @@
-"""Waiting before another try."""
+"""Waiting before another try, in loops of their own."""
 
 import asyncio
 from contextlib import suppress
 
 import pytest
 
-from kettle.bus.backoff import Backoff, attempt
 from kettle.bus.ports import BusError
+from kettle.retry.backoff import Backoff
+from kettle.retry.loop import Waits, attempt
 
 
 def test_waits_double_up_to_the_longest() -> None:
     """Each is cut by up to half; after an answer the first length comes again."""
-    backoff = Backoff(1.0, 4.0)
+    waits = Waits(Backoff(first=1.0, longest=4.0))
     for length in (1.0, 2.0, 4.0, 4.0):
-        assert length / 2 <= backoff.delay() <= length
-    backoff.reset()
-    assert backoff.delay() <= 1.0
+        assert length / 2 <= waits.delay() <= length
+    waits.reset()
+    assert waits.delay() <= 1.0
 
 
 async def test_who_is_cancelled_at_the_moment_of_a_failure_does_not_try_again() -> None:

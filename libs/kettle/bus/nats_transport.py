@@ -1,0 +1,115 @@
+"""
+The transport below nats-py's client: TCP, of which no socket is forgotten, and which is read in large pieces.
+
+It is a `Transport` of nats-py's, made from nothing but `asyncio`. Only how the client gets it is not offered by nats-py,
+which makes a transport of its own unless there is one: `NatsClient` has one from the beginning.
+"""
+
+import asyncio
+import ssl
+from typing import Final
+from urllib.parse import ParseResult
+
+from kettle.bus.nats_driver import Client, Transport, errors
+
+READ_BYTES: Final = 256 * 1024
+"""At once: pieces of files come in few reads, and what comes is handed on after each."""
+
+
+class TcpTransport(Transport):
+    """One connection after another, to whichever server the client has chosen."""
+
+    def __init__(self) -> None:
+        self._reader: asyncio.StreamReader | None = None
+        self._writer: asyncio.StreamWriter | None = None
+        self._plain: asyncio.StreamWriter | None = None
+        """Below a connection with TLS; if it were forgotten its socket would be closed."""
+        self.used = False
+        """Whether a connection was tried: before that the client has nothing to close."""
+
+    async def connect(self, uri: ParseResult, buffer_size: int, connect_timeout: float) -> None:
+        """
+        Connect in place of the former connection, which is closed: a server may have broken off while it greeted.
+
+        `asyncio.timeout`, because before Python 3.12 `wait_for` forgets a connection that is there at the moment at which
+        it is cancelled.
+        """
+        del buffer_size
+        self.used = True
+        self.close()
+        async with asyncio.timeout(connect_timeout):
+            self._reader, self._writer = await asyncio.open_connection(
+                uri.hostname, uri.port, limit=READ_BYTES
+            )
+        self._plain = self._writer
+
+    async def connect_tls(
+        self, uri: str | ParseResult, ssl_context: ssl.SSLContext, buffer_size: int, connect_timeout: float
+    ) -> None:
+        """Encrypt the connection that there is, as the server has asked for."""
+        del buffer_size
+        loop, reader = asyncio.get_running_loop(), asyncio.StreamReader(limit=READ_BYTES)
+        protocol = asyncio.StreamReaderProtocol(reader)
+        async with asyncio.timeout(connect_timeout):
+            encrypted = await loop.start_tls(
+                self._open.transport,
+                protocol,
+                ssl_context,
+                server_hostname=uri if isinstance(uri, str) else uri.hostname,
+            )
+        assert encrypted is not None  # it is only for what is no stream
+        reader.set_transport(encrypted)
+        self._reader, self._writer = reader, asyncio.StreamWriter(encrypted, protocol, reader, loop)
+
+    def write(self, payload: bytes) -> None:
+        """See `Transport.write`."""
+        self._open.write(payload)
+
+    def writelines(self, payload: list[bytes]) -> None:
+        """See `Transport.writelines`."""
+        self._open.writelines(payload)
+
+    async def read(self, buffer_size: int) -> bytes:
+        """What has come, more of it at once than is asked for."""
+        del buffer_size
+        return await self._reader.read(READ_BYTES) if self._reader is not None else b""
+
+    async def readline(self) -> bytes:
+        """See `Transport.readline`."""
+        return await self._reader.readline() if self._reader is not None else b""
+
+    async def drain(self) -> None:
+        """See `Transport.drain`."""
+        await self._open.drain()
+
+    async def wait_closed(self) -> None:
+        """See `Transport.wait_closed`."""
+        if self._writer is not None:
+            await self._writer.wait_closed()
+
+    def close(self) -> None:
+        """Close the connection, if there is one."""
+        if self._writer is not None:
+            self._writer.close()
+
+    def at_eof(self) -> bool:
+        """See `Transport.at_eof`."""
+        return self._reader is None or self._reader.at_eof()
+
+    def __bool__(self) -> bool:  # pyright: ignore[reportIncompatibleMethodOverride]  # its base has no types
+        """Always: a transport that is not there yet would be replaced by one of nats-py's own."""
+        return True
+
+    @property
+    def _open(self) -> asyncio.StreamWriter:
+        if self._writer is None:
+            raise errors.ConnectionClosedError
+        return self._writer
+
+
+class NatsClient(Client):
+    """nats-py's client over our transport."""
+
+    def __init__(self, transport: TcpTransport) -> None:
+        super().__init__()
+        self._transport = transport
