@@ -5,12 +5,10 @@ import json
 import re
 import signal
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from kettle.client import job_id, select
 from kettle.storage import PgLog
@@ -19,16 +17,6 @@ from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 HEAD = "executable = /bin/true\n"
 WITHIN_S = 30.0
 SENTENCE = re.compile(r"kettle submit: bad\.sub, line (\d+): [^\n]+\n")
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
-    async with throwaway_pool(tmp_path_factory.mktemp("bad-input"), cpus=2, template=template) as running:
-        yield running
-    assert [] == running.left
-
-
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def head(pool: ThrowawayPool) -> tuple[int, int]:

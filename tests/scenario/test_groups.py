@@ -5,16 +5,14 @@ Accounting groups and concurrency limits in a pool that runs: quotas and limits 
 import asyncio
 import getpass
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
-import pytest_asyncio
 
 from kettle.client import select
 from kettle.client.errors import CommandRefusedError
-from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.commands.negotiator import GroupStanding
 
 WITHIN_S: Final = 60.0
@@ -26,21 +24,15 @@ SETTINGS: Final[dict[str, dict[str, Any]]] = {
         "concurrency_limits": {"Matlab": 1},
     },
     "schedd": {
-        "lease": 30.0,
         "accounting_groups": {"physics": [ME], "physics.higgs": ["*"], "chem": ["eve"]},
     },
 }
 SLEEP: Final = "executable = /bin/sleep\ntransfer_executable = false\narguments = 600\n"
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
-    directory = tmp_path_factory.mktemp("groups")
-    async with throwaway_pool(directory, cpus=4, template=template, settings=SETTINGS) as running:
-        yield running
-    assert [] == running.left
+@pytest.fixture(scope="module")
+def configuration() -> dict[str, Any]:
+    return {"cpus": 4, "settings": SETTINGS}
 
 
 async def groups(pool: ThrowawayPool) -> dict[str, GroupStanding]:

@@ -12,11 +12,14 @@ A, B, C = JobId(1, 0), JobId(1, 1), JobId(1, 2)
 
 
 async def test_the_next_one_waits() -> None:
-    """As long as the one before says; then it is started, and the one after it waits anew."""
+    """
+    As long as the one before says; then it is started and need not wait behind others, and the one after it waits again.
+    """
     started: list[tuple[JobId, float]] = []
     done = asyncio.Event()
 
     def start(job: JobId) -> None:
+        assert not pace.must_wait("ada", job)
         started.append((job, time.monotonic()))
         pace.record_start("ada", SLOW)
         if len(started) == 2:
