@@ -1,4 +1,4 @@
-"""What the scenarios share: a pool, a PostgreSQL template, and a place where jobs leave evidence of themselves."""
+"""What the scenarios share: a pool, a PostgreSQL template, and a place where jobs leave evidence."""
 
 import asyncio
 import shutil
