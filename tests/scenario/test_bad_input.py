@@ -281,6 +281,13 @@ async def test_a_second_up_finds_the_pool(pool: ThrowawayPool) -> None:
     assert before == {daemon.name: daemon.pid for daemon in pool.state.daemons}
 
 
+def connected(pid: int) -> bool:
+    """Whether a process has a connection over TCP: a command is at work by then."""
+    own = {str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir()}
+    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return any(fields[3] == "01" and f"socket:[{fields[9]}]" in own for fields in lines)
+
+
 @pytest.mark.parametrize("words", [("wait",), ("events", "-f"), ("events", "-f", "--json")], ids=" ".join)
 async def test_an_interrupt_ends_a_command_and_nothing_else(
     pool: ThrowawayPool, tmp_path: Path, words: tuple[str, ...]
@@ -305,7 +312,8 @@ async def test_an_interrupt_ends_a_command_and_nothing_else(
                 while b"started" not in await process.stdout.readline():
                     pass
             else:
-                await asyncio.sleep(1.0)  # it says nothing that one could wait for
+                while not connected(process.pid):  # it says nothing that one could wait for
+                    await asyncio.sleep(0.02)
             process.send_signal(signal.SIGINT)
             _, err = await process.communicate()
     finally:

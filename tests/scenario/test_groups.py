@@ -15,6 +15,8 @@ from kettle.client.errors import CommandRefusedError
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.commands.negotiator import GroupStanding
 
+from .waiting import explained
+
 WITHIN_S: Final = 60.0
 ME: Final = getpass.getuser()
 SETTINGS: Final[dict[str, dict[str, Any]]] = {
@@ -71,14 +73,9 @@ async def test_quotas_and_limits_hold_and_say_so(pool: ThrowawayPool, tmp_path: 
             while list(jobs) != [await running(pool, cluster) for cluster in clusters]:
                 await asyncio.sleep(0.05)
 
-    async def said(job: str, words: str) -> None:
-        async with asyncio.timeout(WITHIN_S):
-            while words not in (await pool.kettle("why", job))[1]:
-                await asyncio.sleep(0.05)
-
     await so_many_run(1, 1, 1)
-    await said(f"{physics.cluster}.2", "quota")
-    await said(f"{licensed.cluster}.2", "concurrency limit is reached: matlab")
+    await explained(pool, f"{physics.cluster}.2", "quota")
+    await explained(pool, f"{licensed.cluster}.2", "concurrency limit is reached: matlab")
     (ad,) = await pool.client.jobs(
         select(f"{higgs.cluster}.0"), projection=["AccountingGroup", "AcctGroupUser"]
     )
@@ -88,7 +85,7 @@ async def test_quotas_and_limits_hold_and_say_so(pool: ThrowawayPool, tmp_path: 
     await pool.restarted("negotiator", after=killed)
     await pool.client.remove(select(higgs.cluster))  # what it does not use is for the group above
     await so_many_run(2, 0, 1)
-    await said(f"{licensed.cluster}.2", "concurrency limit is reached: matlab")
+    await explained(pool, f"{licensed.cluster}.2", "concurrency limit is reached: matlab")
     assert {"physics.higgs", "chem"} < set(await groups(pool))
     await pool.client.remove(select(f"{licensed.cluster}.0"))  # its licence goes to the next
     await so_many_run(2, 0, 1)

@@ -233,7 +233,7 @@ async def test_the_next_job_waits_for_its_start(pool: ThrowawayPool, tmp_path: P
 
 async def test_what_an_evicted_job_printed_is_kept_or_erased(pool: ThrowawayPool, tmp_path: Path) -> None:
     """Erased, unless it says otherwise and what it makes is kept, too."""
-    text = 'shell = echo again; test -e made && exit; touch made; trap "exit 1" TERM; sleep 60 & wait\noutput = out\n'
+    text = 'shell = echo again; test -e made && exit; trap "exit 1" TERM; touch made; sleep 60 & wait\noutput = out\n'
     text += "should_transfer_files = YES\nwhen_to_transfer_output = ON_EXIT_OR_EVICT\n"
     for said, expected in (
         ("", "again\n"),
@@ -241,7 +241,9 @@ async def test_what_an_evicted_job_printed_is_kept_or_erased(pool: ThrowawayPool
     ):
         job = f"{await submit(pool, text + said, tmp_path)}.0"
         await happened(pool.client, job, JobStarted)
-        await asyncio.sleep(0.5)
+        async with asyncio.timeout(WITHIN_S):
+            while not any((sandbox / "made").exists() for sandbox in pool.sandboxes):
+                await asyncio.sleep(0.02)
         await pool.client.act("vacate", select(job_id(job)))
         await happened(pool.client, job, JobCompleted)
         assert expected == (tmp_path / "out").read_text()
