@@ -39,6 +39,7 @@ async def test_jobs_and_claims_are_gone_and_settings_are_those_that_are_wanted(
         seen = {ad["ClusterId"] for ad in await pool.client.jobs()}
         assert {running, staying, waiting} == seen
         assert 2 == len(pool.sandboxes)
+        assert 2 == len([line for line in pool.processes() if "sleep 600" in line])
 
     rack = {"startd": {"attributes": {"Rack": "r7"}}}
     async with shared_pool.lent(cpus=3, settings=rack) as again:
@@ -49,10 +50,16 @@ async def test_jobs_and_claims_are_gone_and_settings_are_those_that_are_wanted(
         assert [] == [line for line in again.processes() if "sleep" in line]
         (slot,) = await again.client.ads("Machine")
         assert ("Unclaimed", 3, "r7") == (slot["State"], slot["Cpus"], slot["Rack"])
+        assert 'attributes = { "Rack" = "r7" }' in (again.home / "kettle.toml").read_text()
+        assert "r7" in str(again.settings["startd"])
+        assert {"running"} == {daemon.status for daemon in again.state.daemons}
         after = {daemon.name: daemon.pid for daemon in again.state.daemons}
         assert {"startd"} == {name for name, pid in after.items() if before[name] != pid}
 
+    assert again.lives
     async with shared_pool.lent() as last:
+        assert pool is last
+        assert "r7" not in (last.home / "kettle.toml").read_text()
         (slot,) = await last.client.ads("Machine")
         assert (2, False) == (slot["Cpus"], "Rack" in slot)
         assert starts == shared_pool.starts
@@ -80,6 +87,9 @@ async def test_what_a_failure_left_is_not_handed_on(own: SharedPool, tmp_path: P
         master = failed.state.pid
         await failed.client.submit(f"{SLEEPS}queue\n", cwd=tmp_path)
         own.spoil()
+    assert broken is not failed
     assert broken.home != failed.home
+    assert [] == failed.sandboxes
+    assert [] == [line for line in failed.processes() if "sleep" in line]
     assert (2, False, []) == (own.starts, failed.lives, failed.left)
     assert not processes.start_ticks(master)
