@@ -3,8 +3,6 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,17 +43,6 @@ class Condor:
         assert f"Submitting job(s){'.' * int(count)}" == first
         assert cluster.endswith(".")
         return int(cluster[:-1])
-
-
-@asynccontextmanager
-async def emptied(place: Path, pool: ThrowawayPool, work: Path) -> AsyncGenerator[Condor]:
-    """The commands; afterwards the queue is as empty as before."""
-    commands = Condor(place, pool, work)
-    yield commands
-    await commands("condor_rm", "-all")
-    async with asyncio.timeout(WITHIN_S):
-        while (await commands("condor_q", "-af", "ClusterId")).out:
-            await asyncio.sleep(0.05)
 
 
 async def run(

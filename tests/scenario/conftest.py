@@ -1,21 +1,80 @@
-"""What the scenarios share: a PostgreSQL template, and a place where jobs leave evidence of themselves."""
+"""What the scenarios share: a pool, a PostgreSQL template, and a place where jobs leave evidence."""
 
 import asyncio
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from kettle.testing.servers.embedded import postgres_template
+from kettle.testing.shared_pool import SharedPool
+from kettle.testing.throwaway_pool import ThrowawayPool
+from kettle_services.condor import launchers
 
+from .condor import Condor
 from .evidence import Evidence
+
+_SHARED = pytest.StashKey[SharedPool]()
 
 
 @pytest.fixture(scope="session")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return asyncio.run(postgres_template(tmp_path_factory.mktemp("postgres") / "template"))
+
+
+@pytest.fixture(scope="session")
+def shared_pool(
+    tmp_path_factory: pytest.TempPathFactory, template: Path, pytestconfig: pytest.Config
+) -> Iterator[SharedPool]:
+    with SharedPool(tmp_path_factory.mktemp("shared"), template=template) as pool:
+        pytestconfig.stash[_SHARED] = pool
+        yield pool
+
+
+@pytest.fixture(scope="module")
+def configuration() -> dict[str, Any]:
+    """What the tests of a module want of their pool, as arguments of `SharedPool.lent`."""
+    return {}
+
+
+@pytest_asyncio.fixture
+async def pool(shared_pool: SharedPool, configuration: dict[str, Any]) -> AsyncIterator[ThrowawayPool]:
+    """The shared pool, without jobs, as the module wants it."""
+    async with shared_pool.lent(**configuration) as lent:
+        yield lent
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.failed and (shared := item.config.stash.get(_SHARED, None)) is not None:
+        shared.spoil()
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None]:
+    """After the last scenario the pool need not run beside the other tests."""
+    yield
+    shared = item.config.stash.get(_SHARED, None)
+    if shared is not None and nextitem is not None and Path(__file__).parent not in nextitem.path.parents:
+        shared.stop()
+
+
+@pytest.fixture(scope="session")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of the condor_* commands."""
+    return launchers.install(tmp_path_factory.mktemp("commands"))
+
+
+@pytest.fixture
+def condor(place: Path, pool: ThrowawayPool, tmp_path: Path) -> Condor:
+    """These commands, for the shared pool."""
+    return Condor(place, pool, tmp_path)
 
 
 @pytest.fixture

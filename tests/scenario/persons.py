@@ -13,8 +13,9 @@ import pytest
 from kettle.auth.bus_permissions import permissions
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import BusUnavailableError
-from kettle.client import Client
+from kettle.client import Client, select
 from kettle.client.connections.pool_connection import ConnectedTransport
+from kettle.client.connections.pool_file import PoolFile
 from kettle.embedded import Permissions
 from kettle.embedded.nats_config import _user  # pyright: ignore[reportPrivateUsage]  # how the server is told of a person
 from kettle.embedded.nkeys import new_seed, public_key
@@ -42,13 +43,24 @@ async def somebody(pool: ThrowawayPool, name: str, tmp_path: Path) -> AsyncGener
     config.write_text(config.read_text().replace("  users: [\n", f"  users: [\n{entry}\n"))
     pool.kill("nats", signal.SIGHUP)
     person = msgspec.structs.replace(pool.client.pool, user=name, credentials=str(credentials))
-    async with AsyncExitStack() as stack, asyncio.timeout(WITHIN_S):
-        while True:
-            connecting = NatsBus.connect(
-                person.nats_url, subjects=subjects, identity=identity, credentials=str(credentials)
+    async with AsyncExitStack() as stack:
+        async with asyncio.timeout(WITHIN_S):
+            bus = await _admitted(stack, person)
+        client = Client(ConnectedTransport(bus, bus), person)
+        yield client
+        await client.remove(select(owners=[name]))  # nobody else may
+
+
+async def _admitted(stack: AsyncExitStack, person: PoolFile) -> NatsBus:
+    """A connection, as soon as the server has read its configuration again."""
+    while True:
+        with suppress(BusUnavailableError):
+            return await stack.enter_async_context(
+                NatsBus.connect(
+                    person.nats_url,
+                    subjects=Subjects(person.pool),
+                    identity=user(person.user),
+                    credentials=person.credentials,
+                )
             )
-            with suppress(BusUnavailableError):  # until the server has read its configuration again
-                bus = await stack.enter_async_context(connecting)
-                yield Client(ConnectedTransport(bus, bus), person)
-                return
-            await asyncio.sleep(0.05)
+        await asyncio.sleep(0.05)

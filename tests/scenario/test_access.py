@@ -15,7 +15,7 @@ import pytest_asyncio
 
 from kettle.client import Client, CommandRefusedError, select
 from kettle.client.jobs.access import STDERR, AttemptAccess
-from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.commands.access import Exchange, Exchanged, Terminal
 from kettle_wire.commands.schedd import AccessGiven
 from kettle_wire.events import JobAssigned, JobCompleted, JobStarted, JobVacated
@@ -32,16 +32,6 @@ while [ ! -e go ]; do sleep 0.1; done
 echo three
 while [ ! -e stop ]; do sleep 0.1; done
 """
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
-    async with throwaway_pool(tmp_path_factory.mktemp("access"), cpus=2, template=template) as running:
-        yield running
-    assert [] == running.left
-
-
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def begun(client: Client, job: JobId) -> AttemptAccess:
@@ -68,7 +58,7 @@ async def found(visit: AttemptAccess, name: str, data: bytes) -> None:
         await asyncio.sleep(0.05)
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture
 async def visit(pool: ThrowawayPool, tmp_path: Path) -> AsyncIterator[AttemptAccess]:
     """A job that runs until it is removed."""
     script = tmp_path / "work.sh"
@@ -235,8 +225,8 @@ async def test_a_session_belongs_to_one_life_of_the_program(pool: ThrowawayPool,
                     pass
         assert [] == sleeping(pool)
         await found(visit, "life", b"again\n")
-        assert 0 == (await ran(visit, "touch", "stop"))[0]
-        async with aclosing(pool.client.follow(job)) as events:
+        assert (0, b"again\n", b"") == await ran(visit, "cat", "life")
+        async with visit.running(["touch", "stop"]), aclosing(pool.client.follow(job)) as events:
             seen = [type(event.event) async for event in events]
     assert (1, 1, 0) == tuple(seen.count(kind) for kind in (JobAssigned, JobCompleted, JobVacated))
 

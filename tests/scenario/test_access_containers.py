@@ -2,24 +2,21 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from kettle.client import CommandRefusedError, select
 from kettle.client.jobs.access import AttemptAccess
 from kettle.testing.container_images import busybox_root, missing, tar_of
-from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.commands.access import Terminal
 from kettle_wire.jobs import JobId
 
 WITHIN_S = 60.0
 PROGRAMS = {"runc": "runc", "bubblewrap": "bwrap"}
 STATUS = "grep -E '^(Uid|CapEff|CapBnd|NoNewPrivs)' /proc/self/status"
-
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 def why_not(name: str) -> str:
@@ -28,17 +25,11 @@ def why_not(name: str) -> str:
     return missing(PROGRAMS[name], name)
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=sorted(PROGRAMS))
-async def pool(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, template: Path
-) -> AsyncIterator[ThrowawayPool]:
+@pytest.fixture(scope="module", params=sorted(PROGRAMS))
+def configuration(request: pytest.FixtureRequest) -> dict[str, Any]:
     if reason := why_not(request.param):
         pytest.skip(reason)
-    settings = {"startd": {"container_runtimes": [request.param]}}
-    directory = tmp_path_factory.mktemp("inside")
-    async with throwaway_pool(directory, cpus=2, template=template, settings=settings) as running:
-        yield running
-    assert [] == running.left
+    return {"settings": {"startd": {"container_runtimes": [request.param]}}}
 
 
 async def ready(pool: ThrowawayPool, job: JobId) -> AttemptAccess:

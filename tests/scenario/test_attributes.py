@@ -2,16 +2,15 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-import pytest_asyncio
 
 from kettle.client import select
-from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.ads import Ad, Expr
 
 WITHIN_S = 60.0
@@ -35,14 +34,6 @@ WORDS = {
 """What may stand for a word in angle brackets in this pool."""
 
 Known = Callable[[str, Ad], list[str]]
-
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
-    async with throwaway_pool(tmp_path_factory.mktemp("ads"), cpus=2, template=template) as running:
-        yield running
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +77,7 @@ async def jobs(pool: ThrowawayPool, directory: Path) -> list[Ad]:
     await pool.client.hold(select(held.cluster), "for the reference")
     await pool.client.submit(f"{description}arguments = 1000\nqueue 4", cwd=directory)
     while True:
-        ads = [*await pool.client.jobs(), *await pool.client.history()]
+        ads = [*await pool.client.jobs(), *await pool.client.history(select(done.cluster))]
         if {1, 2, 4, 5} <= {ad["JobStatus"] for ad in ads}:
             return ads
         await asyncio.sleep(0.1)

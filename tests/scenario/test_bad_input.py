@@ -5,12 +5,10 @@ import json
 import re
 import signal
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from kettle.client import job_id, select
 from kettle.storage import PgLog
@@ -19,16 +17,6 @@ from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 HEAD = "executable = /bin/true\n"
 WITHIN_S = 30.0
 SENTENCE = re.compile(r"kettle submit: bad\.sub, line (\d+): [^\n]+\n")
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
-    async with throwaway_pool(tmp_path_factory.mktemp("bad-input"), cpus=2, template=template) as running:
-        yield running
-    assert [] == running.left
-
-
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def head(pool: ThrowawayPool) -> tuple[int, int]:
@@ -293,6 +281,13 @@ async def test_a_second_up_finds_the_pool(pool: ThrowawayPool) -> None:
     assert before == {daemon.name: daemon.pid for daemon in pool.state.daemons}
 
 
+def connected(pid: int) -> bool:
+    """Whether a process has a connection over TCP: a command is at work by then."""
+    own = {str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir()}
+    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return any(fields[3] == "01" and f"socket:[{fields[9]}]" in own for fields in lines)
+
+
 @pytest.mark.parametrize("words", [("wait",), ("events", "-f"), ("events", "-f", "--json")], ids=" ".join)
 async def test_an_interrupt_ends_a_command_and_nothing_else(
     pool: ThrowawayPool, tmp_path: Path, words: tuple[str, ...]
@@ -317,7 +312,8 @@ async def test_an_interrupt_ends_a_command_and_nothing_else(
                 while b"started" not in await process.stdout.readline():
                     pass
             else:
-                await asyncio.sleep(1.0)  # it says nothing that one could wait for
+                while not connected(process.pid):  # it says nothing that one could wait for
+                    await asyncio.sleep(0.02)
             process.send_signal(signal.SIGINT)
             _, err = await process.communicate()
     finally:

@@ -2,31 +2,19 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 
 from kettle.client import Client, JobEvent, job_id, select
 from kettle.client.jobs.status import Status
-from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.events import JobAssigned, JobCompleted, JobHeld
 from kettle_wire.events.cycle import Rejection
 from kettle_wire.jobs import JobId
 
 WITHIN_S = 60.0
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
-    async with throwaway_pool(tmp_path_factory.mktemp("basic"), cpus=2, template=template) as running:
-        yield running
-    assert [] == running.left
-
-
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def ended(client: Client, cluster: int) -> dict[int, tuple[str, int | None, int | None]]:

@@ -5,27 +5,21 @@ Programs written for HTCondor's Python modules run against a pool: each as a pro
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 import pytest
-import pytest_asyncio
 
-from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool
 
 MODULES: Final = Path(__file__).parents[2] / "services" / "kettle_services" / "condor" / "python"
 WITHIN_S: Final = 120.0
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
-    async with throwaway_pool(tmp_path_factory.mktemp("bindings"), cpus=4, template=template) as running:
-        yield running
-    assert [] == running.left
+@pytest.fixture(scope="module")
+def configuration() -> dict[str, Any]:
+    return {"cpus": 4}
 
 
 async def said(pool: ThrowawayPool, place: Path, program: str) -> Any:

@@ -4,14 +4,13 @@ Jobs that save what they have done and go on from there, in a real pool: on the 
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from kettle.client import select
-from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle.userlog import Checkpointed, Terminated
 from kettle_wire.ads import Ad
 from kettle_wire.events import (
@@ -30,10 +29,8 @@ from .waiting import happened
 
 WITHIN_S = 60.0
 
-PATIENT: dict[str, dict[str, str | float]] = {"schedd": {"lease": 30.0}, "startd": {"checkpoint_pause": 0.01}}
-"""
-A startd that is killed is there again before the lease is over, also on a slow machine; jobs go on at once.
-"""
+AT_ONCE: dict[str, dict[str, str | float]] = {"startd": {"checkpoint_pause": 0.01}}
+"""Jobs that have saved go on at once."""
 
 COUNTER = """\
 #!/bin/sh
@@ -52,15 +49,10 @@ cp state/large large
 echo "$done" >result
 """
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
-    async with throwaway_pool(
-        tmp_path_factory.mktemp("saved"), cpus=2, template=template, settings=PATIENT
-    ) as running:
-        yield running
+@pytest.fixture(scope="module")
+def configuration() -> dict[str, Any]:
+    return {"settings": AT_ONCE}
 
 
 async def ended(pool: ThrowawayPool, job: JobId) -> Ad:

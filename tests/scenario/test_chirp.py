@@ -5,16 +5,15 @@ Jobs that talk with their access point while they run: with HTCondor's own clien
 import asyncio
 import shutil
 import stat
-from collections.abc import AsyncIterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from kettle.client import select
-from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
+from kettle.testing.shared_pool import SharedPool
+from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.events import JobCompleted, JobTold
 from kettle_wire.jobs import JobId
 
@@ -85,16 +84,8 @@ condor_chirp --help > /dev/null
 """
 
 pytestmark = [
-    pytest.mark.asyncio(loop_scope="module"),
     pytest.mark.skipif(PYTHON is None, reason="jobs need a python3 for everybody (Debian: python3)"),
 ]
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
-    async with throwaway_pool(tmp_path_factory.mktemp("chirp"), cpus=2, template=template) as running:
-        yield running
-    assert [] == running.left
 
 
 async def ended(
@@ -201,7 +192,7 @@ async def test_a_job_cannot_flood_the_record(pool: ThrowawayPool, tmp_path: Path
 
 
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="needs bubblewrap (Debian package bubblewrap)")
-async def test_a_job_in_a_container_talks_as_well(template: Path, tmp_path: Path) -> None:
+async def test_a_job_in_a_container_talks_as_well(shared_pool: SharedPool, tmp_path: Path) -> None:
     """With the network of the machine, and the helper program in its sandbox."""
     settings: dict[str, dict[str, Any]] = {
         "startd": {"container_always": True, "container_runtimes": ["bubblewrap"]}
@@ -212,11 +203,10 @@ async def test_a_job_in_a_container_talks_as_well(template: Path, tmp_path: Path
         "condor_chirp set_job_attr Stage 1 && condor_chirp set_job_attr_delayed ChirpStage 2\n"
     )
     script.chmod(0o755)
-    async with throwaway_pool(tmp_path, cpus=1, template=template, settings=settings) as pool:
+    async with shared_pool.lent(cpus=1, settings=settings) as pool:
         description = "executable = job.sh\nerror = err\nwant_io_proxy = true\nqueue\n"
         _, completed, told = await ended(pool, description, tmp_path)
 
     assert "" == (tmp_path / "err").read_text()
     assert 0 == completed.exit_code
     assert {"Stage": 1, "ChirpStage": 2} == {k: v for each in told for k, v in each.attributes.items()}
-    assert [] == pool.left

@@ -5,42 +5,18 @@ import json
 import os
 import re
 import signal
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 
-from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
-from kettle_services.condor import launchers
+from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.events import JobRemoved, JobStarted, JobSuspended
 
-from .condor import WAITS, Condor, Said, emptied, run
+from .condor import WAITS, Condor, Said, run
 from .waiting import happened
 
 RUNS = "executable = /bin/sleep\narguments = 100\n"
 ENDS = "executable = /bin/sh\narguments = \"-c 'exit 3'\"\nlog = log\n"
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
-    async with throwaway_pool(tmp_path_factory.mktemp("condor"), cpus=2, template=template) as running:
-        yield running
-    assert [] == running.left
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return launchers.install(tmp_path_factory.mktemp("commands"))
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def condor(pool: ThrowawayPool, place: Path, tmp_path: Path) -> AsyncIterator[Condor]:
-    async with emptied(place, pool, tmp_path) as commands:
-        yield commands
-
-
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 # -- condor_submit -------------------------------------------------------------------------------------------------------

@@ -2,38 +2,9 @@
 
 import json
 import re
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
-import pytest
-import pytest_asyncio
-
-from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
-from kettle_services.condor import launchers
-
-from .condor import WAITS, Condor, Said, emptied
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
-    async with throwaway_pool(tmp_path_factory.mktemp("condor"), cpus=2, template=template) as running:
-        yield running
-    assert [] == running.left
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return launchers.install(tmp_path_factory.mktemp("commands"))
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def condor(pool: ThrowawayPool, place: Path, tmp_path: Path) -> AsyncIterator[Condor]:
-    async with emptied(place, pool, tmp_path) as commands:
-        yield commands
-
-
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+from .condor import WAITS, Condor, Said
 
 
 async def test_of_no_jobs_a_program_gets_nothing(condor: Condor) -> None:

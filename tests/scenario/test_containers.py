@@ -2,16 +2,15 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from kettle.client import select
 from kettle.testing.container_images import busybox_root, missing, tar_of
-from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
+from kettle.testing.shared_pool import SharedPool
+from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.events import JobCheckpointed, JobCompleted, JobVacated
 from kettle_wire.jobs import JobId
 
@@ -27,7 +26,6 @@ WORKING = [
 ]
 
 pytestmark = [
-    pytest.mark.asyncio(loop_scope="module"),
     pytest.mark.skipif(
         not WORKING,
         reason="needs bubblewrap or, as root, runc, and busybox (Debian packages of these names; busybox-static)",
@@ -35,13 +33,9 @@ pytestmark = [
 ]
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
-    directory = tmp_path_factory.mktemp("containers")
-    settings = {"startd": {"container_runtimes": WORKING}}
-    async with throwaway_pool(directory, cpus=2, template=template, settings=settings) as running:
-        yield running
-    assert [] == running.left
+@pytest.fixture(scope="module")
+def configuration() -> dict[str, Any]:
+    return {"settings": {"startd": {"container_runtimes": WORKING}}}
 
 
 async def test_output_of_a_container_comes_home(pool: ThrowawayPool, tmp_path: Path) -> None:
@@ -106,7 +100,7 @@ async def test_a_kind_of_image_that_no_machine_runs_waits_and_says_so(
 
 @pytest.mark.skipif("runc" not in WORKING, reason="needs runc and busybox-static (Debian packages), and root")
 async def test_a_job_in_a_container_goes_on_from_its_checkpoint(
-    evidence: Evidence, tmp_path: Path, template: Path
+    evidence: Evidence, tmp_path: Path, shared_pool: SharedPool
 ) -> None:
     """
     Each life has a new container on the sandbox as it was left; after a drain it is one on another sandbox, and no step
@@ -122,14 +116,13 @@ async def test_a_job_in_a_container_goes_on_from_its_checkpoint(
         "checkpoint_exit_code = 85\ntransfer_checkpoint_files = state\ntransfer_output_files = result\nqueue\n"
     )
     settings: dict[str, dict[str, Any]] = {
-        "schedd": {"lease": 30.0},
         "startd": {
             "container_runtimes": ["runc"],
             "container_bind": [f"{evidence.directory}:rw"],
             "checkpoint_pause": 0.01,
         },
     }
-    async with throwaway_pool(tmp_path / "pool", cpus=2, template=template, settings=settings) as running:
+    async with shared_pool.lent(cpus=2, settings=settings) as running:
         submitted = await running.client.submit(description, cwd=work)
         job = JobId(submitted.cluster, 0)
         await happened(running.client, job, JobCheckpointed)
@@ -142,7 +135,6 @@ async def test_a_job_in_a_container_goes_on_from_its_checkpoint(
         await happened(running.client, job, JobVacated)
         (evidence.directory / "go").touch()
         completed = await happened(running.client, job, JobCompleted)
-    assert [] == running.left
 
     assert (2, 0) == (completed.attempt, completed.exit_code)
     assert "1\n2\n3\n3\n4\n5\n" == (evidence.directory / "steps").read_text()

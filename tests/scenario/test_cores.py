@@ -2,14 +2,12 @@
 
 import asyncio
 import resource
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 
 from kettle.client import select
-from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.events import JobCompleted
 from kettle_wire.jobs import JobId
 
@@ -19,19 +17,11 @@ WITHIN_S = 60.0
 PATTERN = Path("/proc/sys/kernel/core_pattern").read_text().strip()
 
 pytestmark = [
-    pytest.mark.asyncio(loop_scope="module"),
     pytest.mark.skipif(
         PATTERN != "core" or resource.getrlimit(resource.RLIMIT_CORE)[1] == 0,
         reason="the kernel of this machine does not write core files where the program is",
     ),
 ]
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
-    async with throwaway_pool(tmp_path_factory.mktemp("cores"), cpus=2, template=template) as running:
-        yield running
-    assert [] == running.left
 
 
 @pytest.mark.parametrize(

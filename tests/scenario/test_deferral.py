@@ -3,12 +3,8 @@
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
-
-import pytest
-import pytest_asyncio
 
 from kettle.client import select
 from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
@@ -18,16 +14,6 @@ from kettle_wire.jobs import JobId
 WITHIN_S = 150.0
 SOON_S = 8
 """Until the minute of a calendar: a pool has started and got a job by then, or it takes the minute after."""
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
-    async with throwaway_pool(tmp_path_factory.mktemp("deferral"), cpus=2, template=template) as running:
-        yield running
-    assert [] == running.left
-
-
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def events_of(pool: ThrowawayPool, cluster: int) -> list[Event]:

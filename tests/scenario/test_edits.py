@@ -5,16 +5,14 @@ Jobs in the queue are given other values: they are matched, ordered and shown by
 import asyncio
 import signal
 from collections import Counter
-from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
-import pytest_asyncio
 
 from kettle.client import CommandRefusedError, select
 from kettle.storage import PgLog
-from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.commands.schedd import Acted
 from kettle_wire.event_expansion import events_of, expanded, stands_for_many
 from kettle_wire.events import JobAssigned, JobEdited
@@ -28,15 +26,10 @@ _TOO_LARGE: Final = (
     "executable = /bin/true\ntransfer_executable = false\nrequest_memory = 1000000000\nqueue {count}\n"
 )
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
-    directory, settings = tmp_path_factory.mktemp("edits"), {"schedd": {"periodic_expr_interval": 0.2}}
-    async with throwaway_pool(directory, cpus=1, template=template, settings=settings) as running:
-        yield running
-    assert [] == running.left
+@pytest.fixture(scope="module")
+def configuration() -> dict[str, Any]:
+    return {"cpus": 1, "settings": {"schedd": {"periodic_expr_interval": 0.2}}}
 
 
 async def frames(pool: ThrowawayPool) -> list[Frame]:
@@ -106,34 +99,34 @@ async def test_a_thousand_jobs_are_edited_by_one_command(pool: ThrowawayPool, tm
     mine = await submitted(pool, tmp_path, MANY)
     async with somebody(pool, "eve", tmp_path) as eve:
         hers = (await eve.submit(_TOO_LARGE.format(count=9), cwd=tmp_path)).cluster
-    meant = select(constraint=f"ClusterId >= {mine} && ProcId != 7")
-    acted = await me.edit_jobs(meant, {"Colour": "blue", "requestmemory": 2_000_000_000})
-    assert {(mine, "done"): MANY - 1, (hers, "denied"): 8} == answers(acted)
-    again = await me.edit_jobs(meant, {"COLOUR": "blue"})
-    assert {(mine, "already_done"): MANY - 1, (hers, "denied"): 8} == answers(again)
+        meant = select(constraint=f"ClusterId >= {mine} && ProcId != 7")
+        acted = await me.edit_jobs(meant, {"Colour": "blue", "requestmemory": 2_000_000_000})
+        assert {(mine, "done"): MANY - 1, (hers, "denied"): 8} == answers(acted)
+        again = await me.edit_jobs(meant, {"COLOUR": "blue"})
+        assert {(mine, "already_done"): MANY - 1, (hers, "denied"): 8} == answers(again)
 
-    recorded = [
-        frame for frame in await frames(pool) if any(e.stream == f"jobs/{mine}" for e in frame.entries)
-    ]
-    assert 10 > sum(stands_for_many(entry) for frame in recorded for entry in frame.entries)
-    single = [event for frame in recorded for event in events_of(expanded(frame))]
-    assert MANY - 1 == len(single)
-    assert {me.pool.user} == {event.by for event in single if isinstance(event, JobEdited)}
+        recorded = [
+            frame for frame in await frames(pool) if any(e.stream == f"jobs/{mine}" for e in frame.entries)
+        ]
+        assert 10 > sum(stands_for_many(entry) for frame in recorded for entry in frame.entries)
+        single = [event for frame in recorded for event in events_of(expanded(frame))]
+        assert MANY - 1 == len(single)
+        assert {me.pool.user} == {event.by for event in single if isinstance(event, JobEdited)}
 
-    killed = pool.kill("schedd", signal.SIGKILL)
-    await pool.restarted("schedd", after=killed)
-    found = await me.jobs(select(mine), projection=["Colour", "RequestMemory"])
-    values = Counter((ad.get("Colour"), ad["RequestMemory"]) for ad in found)
-    assert {("blue", 2_000_000_000): MANY - 1, (None, 1_000_000_000): 1} == values
-    theirs = await me.jobs(select(hers), projection=["Colour", "RequestMemory"])
-    assert {(None, 1_000_000_000)} == {(ad.get("Colour"), ad["RequestMemory"]) for ad in theirs}
+        killed = pool.kill("schedd", signal.SIGKILL)
+        await pool.restarted("schedd", after=killed)
+        found = await me.jobs(select(mine), projection=["Colour", "RequestMemory"])
+        values = Counter((ad.get("Colour"), ad["RequestMemory"]) for ad in found)
+        assert {("blue", 2_000_000_000): MANY - 1, (None, 1_000_000_000): 1} == values
+        theirs = await me.jobs(select(hers), projection=["Colour", "RequestMemory"])
+        assert {(None, 1_000_000_000)} == {(ad.get("Colour"), ad["RequestMemory"]) for ad in theirs}
 
-    assert 0 == (await pool.kettle("edit", f"{mine}.3", 'PeriodicHold=Colour == "blue"'))[0]
-    async with asyncio.timeout(WITHIN_S):
-        await me.wait(select(f"{mine}.3"), through_hold=False)
-    await me.remove(select(mine))
-    status, said, err = await pool.kettle("log", "check")
-    assert 0 == status, said + err
+        assert 0 == (await pool.kettle("edit", f"{mine}.3", 'PeriodicHold=Colour == "blue"'))[0]
+        async with asyncio.timeout(WITHIN_S):
+            await me.wait(select(f"{mine}.3"), through_hold=False)
+        await me.remove(select(mine))
+        status, said, err = await pool.kettle("log", "check")
+        assert 0 == status, said + err
 
 
 @pytest.mark.parametrize(
@@ -169,7 +162,7 @@ async def test_a_selection_that_cannot_be_read_and_anothers_job_record_nothing(
         hers = (await mallory.submit(_TOO_LARGE.format(count=1), cwd=tmp_path)).cluster
         with pytest.raises(CommandRefusedError, match="cannot be read"):
             await mallory.edit_jobs(select(constraint="ProcId =="), {"Colour": 1})
-    status, _, err = await pool.kettle("prio", "-p", "7", f"{hers}.0")
+        status, _, err = await pool.kettle("prio", "-p", "7", f"{hers}.0")
     assert (1, f"Job {hers}.0 is not yours.") == (status, err.strip())
     edited = [
         event for frame in await frames(pool) for event in events_of(frame) if isinstance(event, JobEdited)

@@ -2,15 +2,13 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
-import pytest_asyncio
 
 from kettle.client import CommandRefusedError, select
-from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.commands.schedd import FactoryOutcome
 
 from .job_log import written
@@ -45,16 +43,10 @@ max_idle = 2
 queue 20000
 """
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
-    async with throwaway_pool(
-        tmp_path_factory.mktemp("factories"), cpus=2, template=template, settings=SETTINGS
-    ) as running:
-        yield running
-    assert [] == running.left
+@pytest.fixture(scope="module")
+def configuration() -> dict[str, Any]:
+    return {"settings": SETTINGS}
 
 
 async def test_all_jobs_run_and_no_more_than_a_few_are_there(pool: ThrowawayPool, tmp_path: Path) -> None:

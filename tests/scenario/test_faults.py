@@ -12,7 +12,7 @@ import pytest
 from kettle.client import Progress, select
 from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 
-from .evidence import Evidence, verified
+from .evidence import Evidence, true_to_record, verified
 
 JOBS = 200
 PARTS = ("schedd", "shadow", "startd", "nats", "postgres")
@@ -64,10 +64,15 @@ class Watched:
             await self._changed.wait()
 
 
-async def check(pool: ThrowawayPool, evidence: Evidence, watched: Watched, jobs: int) -> None:
-    """What was watched is what was recorded, and all of it is right."""
+def all_ended(watched: Watched, jobs: int) -> None:
+    """What was watched ended, and well."""
     assert jobs == watched.progress.counts["completed"]
     assert [] == list(watched.progress.bad())
+
+
+async def check(pool: ThrowawayPool, evidence: Evidence, watched: Watched, jobs: int) -> None:
+    """What was watched is what was recorded, and all of it is right."""
+    all_ended(watched, jobs)
     await verified(pool, evidence, watched.cluster, jobs)
 
 
@@ -96,7 +101,10 @@ async def test_every_part_is_killed_once(
                 killed = pool.kill(name)
                 await pool.restarted(name, after=killed)
         for portion, watched in portions.values():
-            await check(pool, portion, watched, jobs)
+            all_ended(watched, jobs)
+            await true_to_record(pool, portion, watched.cluster, jobs)
+        audit = await pool.log_check()
+        assert audit.clean, audit.said
     assert [] == pool.left
 
 

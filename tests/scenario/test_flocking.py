@@ -16,6 +16,7 @@ from kettle.testing.throwaway_pool import SHORT_LEASE, ThrowawayPool, throwaway_
 from kettle_wire.ads import Ad
 
 from .job_log import written
+from .waiting import explained
 
 WITHIN_S = 60.0
 HUNG_S = 20.0
@@ -92,16 +93,6 @@ async def seen(look: Callable[[], Awaitable[list[Ad]]], says: Callable[[Ad], boo
                 if says(ad):
                     return ad
             await asyncio.sleep(0.05)
-
-
-async def told(pool: ThrowawayPool, job: str, text: str) -> str:
-    """What `kettle why` says of a job, as soon as `text` is in it."""
-    async with asyncio.timeout(WITHIN_S):
-        while True:
-            _, said, _ = await pool.kettle("why", job)
-            if text in said:
-                return said
-            await asyncio.sleep(0.2)
 
 
 async def test_a_job_runs_in_the_other_pool_and_its_results_come_home(
@@ -214,7 +205,7 @@ async def test_a_job_that_is_not_to_go_stays(home: ThrowawayPool, tmp_path: Path
     assert ["there"] * 3 == [ad["LastRemotePool"] for ad in await ended(home, goes.cluster)]
     (ad,) = await home.client.jobs(select(stays.cluster))
     assert (1, None) == (ad["JobStatus"], ad.get("LastMatchTime"))
-    said = await told(
+    said = await explained(
         home, f"{stays.cluster}.0", "pool" if "FlockTo" in line else "not to run in other pools"
     )
     assert ("the pool nowhere is not reached" in said) == ("FlockTo" in line)
@@ -273,7 +264,7 @@ async def test_a_pool_that_goes_away_and_does_not_let_us_in_again(tmp_path: Path
         await host.stop()
         file = host.home / "kettle.toml"
         file.write_text(file.read_text().replace(f'flock_from = ["{VISITOR}"]', "flock_from = []"))
-        await told(home, f"{second.cluster}.0", "the pool there is not reached")
+        await explained(home, f"{second.cluster}.0", "the pool there is not reached")
         (other,) = await home.client.jobs(select(first.cluster))
         assert 1 == other["NumShadowStarts"], "the job at home has not noticed"
         await home.client.remove(select(first.cluster))
@@ -282,7 +273,7 @@ async def test_a_pool_that_goes_away_and_does_not_let_us_in_again(tmp_path: Path
 
         third = await home.client.submit("executable = /bin/true\nqueue\n", cwd=tmp_path / "work")
         await host.start()
-        await told(home, f"{third.cluster}.0", "does not accept our credentials")
+        await explained(home, f"{third.cluster}.0", "does not accept our credentials")
         file.write_text(file.read_text().replace("flock_from = []", f'flock_from = ["{VISITOR}"]'))
         nats = host.pid("nats")
         status, _, err = await host.kettle("reconfig")

@@ -5,17 +5,17 @@ Accounting groups and concurrency limits in a pool that runs: quotas and limits 
 import asyncio
 import getpass
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
-import pytest_asyncio
 
 from kettle.client import select
 from kettle.client.errors import CommandRefusedError
-from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.commands.negotiator import GroupStanding
+
+from .waiting import explained
 
 WITHIN_S: Final = 60.0
 ME: Final = getpass.getuser()
@@ -26,21 +26,15 @@ SETTINGS: Final[dict[str, dict[str, Any]]] = {
         "concurrency_limits": {"Matlab": 1},
     },
     "schedd": {
-        "lease": 30.0,
         "accounting_groups": {"physics": [ME], "physics.higgs": ["*"], "chem": ["eve"]},
     },
 }
 SLEEP: Final = "executable = /bin/sleep\ntransfer_executable = false\narguments = 600\n"
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
-    directory = tmp_path_factory.mktemp("groups")
-    async with throwaway_pool(directory, cpus=4, template=template, settings=SETTINGS) as running:
-        yield running
-    assert [] == running.left
+@pytest.fixture(scope="module")
+def configuration() -> dict[str, Any]:
+    return {"cpus": 4, "settings": SETTINGS}
 
 
 async def groups(pool: ThrowawayPool) -> dict[str, GroupStanding]:
@@ -79,14 +73,9 @@ async def test_quotas_and_limits_hold_and_say_so(pool: ThrowawayPool, tmp_path: 
             while list(jobs) != [await running(pool, cluster) for cluster in clusters]:
                 await asyncio.sleep(0.05)
 
-    async def said(job: str, words: str) -> None:
-        async with asyncio.timeout(WITHIN_S):
-            while words not in (await pool.kettle("why", job))[1]:
-                await asyncio.sleep(0.05)
-
     await so_many_run(1, 1, 1)
-    await said(f"{physics.cluster}.2", "quota")
-    await said(f"{licensed.cluster}.2", "concurrency limit is reached: matlab")
+    await explained(pool, f"{physics.cluster}.2", "quota")
+    await explained(pool, f"{licensed.cluster}.2", "concurrency limit is reached: matlab")
     (ad,) = await pool.client.jobs(
         select(f"{higgs.cluster}.0"), projection=["AccountingGroup", "AcctGroupUser"]
     )
@@ -96,7 +85,7 @@ async def test_quotas_and_limits_hold_and_say_so(pool: ThrowawayPool, tmp_path: 
     await pool.restarted("negotiator", after=killed)
     await pool.client.remove(select(higgs.cluster))  # what it does not use is for the group above
     await so_many_run(2, 0, 1)
-    await said(f"{licensed.cluster}.2", "concurrency limit is reached: matlab")
+    await explained(pool, f"{licensed.cluster}.2", "concurrency limit is reached: matlab")
     assert {"physics.higgs", "chem"} < set(await groups(pool))
     await pool.client.remove(select(f"{licensed.cluster}.0"))  # its licence goes to the next
     await so_many_run(2, 0, 1)

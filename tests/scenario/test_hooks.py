@@ -3,16 +3,15 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import Iterator
 from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from kettle.client import select
-from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.events import Event, JobCompleted, JobHeld, JobVacated
 from kettle_wire.jobs import JobId
 
@@ -27,11 +26,9 @@ HOOKS = {
     "garbage": "echo this is no ad",
 }
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
+@pytest.fixture(scope="module")
+def configuration() -> Iterator[dict[str, Any]]:
     directory = Path("/tmp", f"kettle-hooks-{os.getpid()}")  # accounts of slots reach no test's directory
     directory.mkdir(mode=0o755)
     paths: dict[str, list[str]] = {}
@@ -56,11 +53,7 @@ async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Asyn
         "startd": {"job_hooks": hooks, "monitor_interval": 0.2, "measure_interval": 1.0}
     }
     try:
-        async with throwaway_pool(
-            tmp_path_factory.mktemp("hooks"), cpus=2, template=template, settings=settings
-        ) as running:
-            yield running
-        assert [] == running.left
+        yield {"settings": settings}
     finally:
         for path in directory.iterdir():
             path.unlink()

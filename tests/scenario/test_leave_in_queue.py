@@ -5,15 +5,13 @@ history, whoever dies meanwhile, and never in both.
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
-import pytest_asyncio
 
 from kettle.client import job_id, select
-from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle.userlog import Aborted, Terminated
 from kettle_wire.ads.types import Ad
 from kettle_wire.events import JobStarted
@@ -27,17 +25,10 @@ _SHORT: Final = "executable = /bin/true\ntransfer_executable = false\nlog = log\
 _LONG: Final = "executable = /bin/sleep\narguments = 600\nlog = log\nrequest_memory = 16\n"
 _NEVER: Final = f"{_LONG}requirements = false\n"
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
-    directory = tmp_path_factory.mktemp("leaving")
-    async with throwaway_pool(directory, cpus=2, template=template, settings=SITE) as running:
-        yield running
-        status, said, err = await running.kettle("log", "check")
-        assert status == 0, f"{said}{err}"
-    assert [] == running.left
+@pytest.fixture(scope="module")
+def configuration() -> dict[str, Any]:
+    return {"settings": SITE}
 
 
 async def submit(pool: ThrowawayPool, text: str, cwd: Path, *, count: int = 1) -> str:
@@ -195,3 +186,9 @@ async def test_many_are_removed_and_stay(pool: ThrowawayPool, tmp_path: Path) ->
         while 200 != len(await pool.client.history(meant, limit=0)):
             await asyncio.sleep(0.1)
     assert [] == await pool.client.jobs(meant)
+
+
+async def test_the_record_is_sound(pool: ThrowawayPool) -> None:
+    """After all of this the audit finds nothing."""
+    audit = await pool.log_check()
+    assert audit.clean, audit.said

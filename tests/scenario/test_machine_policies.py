@@ -5,17 +5,16 @@ What the owner of a machine makes of the jobs on it, in a real pool: suspended, 
 import asyncio
 import sys
 from asyncio.subprocess import PIPE
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import pytest
-import pytest_asyncio
 
 from kettle.client import Client, job_id, select
 from kettle.client.errors import CommandRefusedError
-from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle.userlog import Aborted, Evicted, Held, Suspended, Terminated, Unsuspended
 from kettle_wire.ads.types import Ad
 from kettle_wire.events import (
@@ -51,15 +50,10 @@ OWNERS: Final[dict[str, dict[str, Any]]] = {
 
 T = TypeVar("T", bound=Event)
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
-    directory = tmp_path_factory.mktemp("owners")
-    async with throwaway_pool(directory, cpus=4, template=template, settings=OWNERS) as running:
-        yield running
-    assert [] == running.left
+@pytest.fixture(scope="module")
+def configuration() -> dict[str, Any]:
+    return {"cpus": 4, "settings": OWNERS}
 
 
 async def submit(pool: ThrowawayPool, program: str, cwd: Path, more: str = "") -> str:

@@ -8,7 +8,7 @@ from email.message import EmailMessage
 from pathlib import Path
 
 from kettle.client import select
-from kettle.testing.throwaway_pool import throwaway_pool
+from kettle.testing.shared_pool import SharedPool
 
 WITHIN_S = 60.0
 
@@ -45,7 +45,7 @@ def reserved_port() -> socket.socket:
     return port
 
 
-async def test_mail_waits_for_its_server_and_jobs_do_not(tmp_path: Path, template: Path) -> None:
+async def test_mail_waits_for_its_server_and_jobs_do_not(shared_pool: SharedPool, tmp_path: Path) -> None:
     """
     Jobs end while there is no mail server; their mails outlive the shadow, and arrive once when there is one.
     """
@@ -59,12 +59,13 @@ async def test_mail_waits_for_its_server_and_jobs_do_not(tmp_path: Path, templat
         }
     }
     async with (
-        throwaway_pool(tmp_path, cpus=2, template=template, settings=settings) as pool,
+        shared_pool.lent(settings=settings) as pool,
         asyncio.timeout(WITHIN_S),
     ):
         waiting = pool.home / "state" / "mail.schedd"
         while not (waiting / "written").exists():  # nobody is told of what happened before
             await asyncio.sleep(0.05)
+        clusters: list[int] = []
         for wish, who, code in (
             ("complete", "nobody", 0),
             ("error", "ann@example.com", 3),
@@ -78,8 +79,8 @@ notify_user = {who}
 email_attributes = RequestCpus
 queue
 """
-            submitted = await pool.client.submit(description, cwd=tmp_path)
-            await pool.client.wait(select(submitted.cluster))
+            clusters.append((await pool.client.submit(description, cwd=tmp_path)).cluster)
+            await pool.client.wait(select(clusters[-1]))
         while len(list(waiting.glob("*.eml"))) < 2:
             await asyncio.sleep(0.05)
         await pool.restarted("shadow", after=pool.kill("shadow"))
@@ -88,7 +89,8 @@ queue
             while list(waiting.glob("*.eml")):
                 await asyncio.sleep(0.05)
 
-    assert ("ann@example.com", "kettle@example.org", "[Kettle] Job 2.0 has ended with exit code 3") == (
+    subject = f"[Kettle] Job {clusters[1]}.0 has ended with exit code 3"
+    assert ("ann@example.com", "kettle@example.org", subject) == (
         mail["To"],
         mail["From"],
         mail["Subject"],

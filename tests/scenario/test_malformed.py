@@ -7,7 +7,6 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -24,7 +23,7 @@ from kettle.eventsourcing.log import Tenure
 from kettle.storage import PgLog
 from kettle.testing.servers import selection
 from kettle.testing.services import eventually
-from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.commands import collector, schedd, shadow
 from kettle_wire.commands.catalogue import ENDPOINTS, open_to
 from kettle_wire.endpoint import Caller, Endpoint
@@ -34,16 +33,6 @@ from kettle_wire.subjects import Subjects
 FOR_PEOPLE: Final = open_to(Caller.USER, Caller.ADMINISTRATOR)
 """What the pool's owner may ask, who is its administrator."""
 WITHIN_S: Final = 20.0
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
-    async with throwaway_pool(tmp_path_factory.mktemp("malformed"), cpus=2, template=template) as running:
-        yield running
-    assert [] == running.left
-
-
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 def credentials(pool: ThrowawayPool, name: str) -> str:
@@ -103,7 +92,7 @@ class Sender:
     machine: str = ""
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture
 async def sender(pool: ThrowawayPool) -> AsyncIterator[Sender]:
     async with AsyncExitStack() as stack:
         one = Sender(pool, stack)
@@ -328,7 +317,7 @@ class Intruder:
         return not any("permissions violation for subscription" in text for text in self.said[before:])
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture
 async def intruder(pool: ThrowawayPool) -> AsyncIterator[Intruder]:
     if not selection.servers_are_ours():
         pytest.skip("who may do what on servers of somebody else is theirs to say")

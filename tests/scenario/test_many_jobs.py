@@ -5,21 +5,17 @@ Commands on thousands of jobs at once: what is recorded for all of them together
 import asyncio
 import signal
 from collections import Counter
-from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
 from typing import Final
-
-import pytest
-import pytest_asyncio
 
 from kettle.client import Client, select
 from kettle.client.events.published import Wanted
 from kettle.client.jobs.status import Status
 from kettle.storage import PgLog
-from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle.userlog.events import Aborted, Held, Released
-from kettle_wire.commands.schedd import Acted
+from kettle_wire.commands.schedd import Acted, Submitted
 from kettle_wire.event_expansion import size, stands_for_many
 from kettle_wire.events import ClusterSubmitted, JobHeld, JobReleased, JobRemoved, JobStarted, JobVacated
 from kettle_wire.frames import Frame
@@ -37,15 +33,6 @@ _RUNNING: Final = (
 )
 JOB_EVENTS: Final = "job.held", "job.released", "job.removed"
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
-    async with throwaway_pool(tmp_path_factory.mktemp("many"), cpus=2, template=template) as running:
-        yield running
-    assert [] == running.left
-
 
 async def until(client: Client, cluster: int, status: Status) -> None:
     """Wait until all jobs of a cluster have one status."""
@@ -62,9 +49,10 @@ def answers(acted: Acted) -> Counter[tuple[int, str, str]]:
     return Counter((one.job.cluster, one.status, one.outcome) for one in acted.outcomes)
 
 
-async def frames(pool: ThrowawayPool) -> list[Frame]:
+async def frames(pool: ThrowawayPool, submitted: Submitted) -> list[Frame]:
+    """The log from a submission on."""
     async with PgLog.connect(pool.client.pool.database_url) as log:
-        return [frame async for frame in log.read("schedd.schedd")]
+        return [frame async for frame in log.read("schedd.schedd", after=submitted.position.frame - 1)]
 
 
 async def held(client: Client, cluster: int) -> Counter[str]:
@@ -85,48 +73,49 @@ async def test_thousands_are_held_released_and_removed_by_one_command_each(
     running = (await me.submit(_RUNNING, cwd=tmp_path)).cluster
     for proc in range(2):
         await happened(me, JobId(running, proc), JobStarted)
-    mine = (await me.submit(f"{_WAITING}log = many.log\nqueue {MANY}\n", cwd=tmp_path)).cluster
+    many = await me.submit(f"{_WAITING}log = many.log\nqueue {MANY}\n", cwd=tmp_path)
+    mine = many.cluster
     async with somebody(pool, "eve", tmp_path) as eve:
         hers = (await eve.submit(f"{_WAITING}queue 20\n", cwd=tmp_path)).cluster
-    meant = select(constraint=f"ClusterId >= {running} && ProcId != 17")
+        meant = select(constraint=f"ClusterId >= {running} && ProcId != 17")
 
-    assert {
-        (running, "running", "done"): 2,
-        (mine, "idle", "done"): MANY - 1,
-        (hers, "idle", "denied"): 19,
-    } == answers(await me.hold(meant, "so many"))
-    status, _, err = await pool.kettle("hold", f"{hers}.3")
-    assert (1, f"Job {hers}.3 is not yours.") == (status, err.strip())
-    await until(me, running, "held")
-    found = Counter(str(reason).partition(" (")[0] for reason in (await held(me, mine)).elements())
-    assert {"so many": MANY - 1, "None": 1} == found
-    assert {"None": 20} == await held(me, hers)
+        assert {
+            (running, "running", "done"): 2,
+            (mine, "idle", "done"): MANY - 1,
+            (hers, "idle", "denied"): 19,
+        } == answers(await me.hold(meant, "so many"))
+        status, _, err = await pool.kettle("hold", f"{hers}.3")
+        assert (1, f"Job {hers}.3 is not yours.") == (status, err.strip())
+        await until(me, running, "held")
+        found = Counter(str(reason).partition(" (")[0] for reason in (await held(me, mine)).elements())
+        assert {"so many": MANY - 1, "None": 1} == found
+        assert {"None": 20} == await held(me, hers)
 
-    killed = pool.kill("schedd", signal.SIGKILL)
-    await pool.restarted("schedd", after=killed)
-    assert {(mine, "held", "already_done"): MANY - 1, (mine, "idle", "done"): 1} == answers(
-        await me.hold(select(mine))
-    )
-    assert {(mine, "held", "done"): 5} == answers(
-        await me.release(select(*(f"{mine}.{n}" for n in range(5))))
-    )
-    assert {(mine, "held", "done"): MANY - 5, (mine, "idle", "bad_status"): 5} == answers(
-        await me.release(select(mine))
-    )
-    assert {(mine, "idle", "done"): MANY, (running, "held", "done"): 2} == answers(
-        await me.remove(select(mine, running))
-    )
+        killed = pool.kill("schedd", signal.SIGKILL)
+        await pool.restarted("schedd", after=killed)
+        assert {(mine, "held", "already_done"): MANY - 1, (mine, "idle", "done"): 1} == answers(
+            await me.hold(select(mine))
+        )
+        assert {(mine, "held", "done"): 5} == answers(
+            await me.release(select(*(f"{mine}.{n}" for n in range(5))))
+        )
+        assert {(mine, "held", "done"): MANY - 5, (mine, "idle", "bad_status"): 5} == answers(
+            await me.release(select(mine))
+        )
+        assert {(mine, "idle", "done"): MANY, (running, "held", "done"): 2} == answers(
+            await me.remove(select(mine, running))
+        )
 
-    kinds = [type(one.event) for one in await me.events(JobId(running, 0))]
-    assert [JobHeld, JobVacated, JobRemoved] == kinds[-3:]
-    await told_of_each(pool, tmp_path, mine)
-    await few_were_recorded(pool, mine)
-    await eve_is_left_alone(pool, hers)
-    status, _, err = await pool.kettle("log", "rebuild", "jobs")
-    assert 0 == status, err
-    assert MANY == len(await me.history(select(mine), limit=0))
-    audit = await pool.log_check()
-    assert audit.clean, audit.said
+        kinds = [type(one.event) for one in await me.events(JobId(running, 0))]
+        assert [JobHeld, JobVacated, JobRemoved] == kinds[-3:]
+        await told_of_each(pool, tmp_path, mine)
+        await few_were_recorded(pool, many)
+        await eve_is_left_alone(pool, many, hers)
+        status, _, err = await pool.kettle("log", "rebuild", "jobs")
+        assert 0 == status, err
+        assert MANY == len(await me.history(select(mine), limit=0))
+        audit = await pool.log_check()
+        assert audit.clean, audit.said
 
 
 async def told_of_each(pool: ThrowawayPool, directory: Path, mine: int) -> None:
@@ -162,9 +151,9 @@ async def told_of_each(pool: ThrowawayPool, directory: Path, mine: int) -> None:
     assert 3 * MANY + 1 == len(seen) == len(ids)
 
 
-async def few_were_recorded(pool: ThrowawayPool, mine: int) -> None:
+async def few_were_recorded(pool: ThrowawayPool, many: Submitted) -> None:
     """The log has a few events instead of a thousand times as many."""
-    recorded = await frames(pool)
+    mine, recorded = many.cluster, await frames(pool, many)
     of_mine = [e for frame in recorded for e in frame.entries if e.stream.startswith(f"job/{mine}.")]
     together = [e for frame in recorded for e in frame.entries if stands_for_many(e)]
     assert {f"jobs/{mine}"} == {entry.stream for entry in together}
@@ -174,11 +163,11 @@ async def few_were_recorded(pool: ThrowawayPool, mine: int) -> None:
     ) + len(together)
 
 
-async def eve_is_left_alone(pool: ThrowawayPool, hers: int) -> None:
+async def eve_is_left_alone(pool: ThrowawayPool, many: Submitted, hers: int) -> None:
     """Nothing is recorded of her jobs but their submission."""
     assert [] == [
         entry.stream
-        for frame in await frames(pool)
+        for frame in await frames(pool, many)
         for entry in frame.entries
         if entry.stream.startswith((f"job/{hers}.", f"jobs/{hers}"))
     ]

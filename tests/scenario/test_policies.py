@@ -1,15 +1,13 @@
 """What becomes of jobs by their own policies and by the site's, in a real pool."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from kettle.client import Client, job_id, select
-from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle.userlog import Evicted, Held, Terminated
 from kettle_wire.ads.types import Ad
 from kettle_wire.events import JobAssigned, JobCompleted, JobHeld, JobReleased, JobRemoved, JobVacated
@@ -35,15 +33,9 @@ SITE: dict[str, dict[str, Any]] = {
 }
 
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
-    directory = tmp_path_factory.mktemp("policies")
-    async with throwaway_pool(directory, cpus=4, template=template, settings=SITE) as running:
-        yield running
-    assert [] == running.left
+@pytest.fixture(scope="module")
+def configuration() -> dict[str, Any]:
+    return {"cpus": 4, "settings": SITE}
 
 
 async def submit(pool: ThrowawayPool, text: str, cwd: Path) -> str:

@@ -4,19 +4,18 @@ Jobs that submit jobs: the commands of HTCondor and ours in a running job, as it
 
 import asyncio
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
-import pytest_asyncio
 
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import Bus, RefusedError
 from kettle.client import select
-from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
-from kettle_services.condor import launchers
+from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.commands import schedd
 from kettle_wire.commands.schedd import JobCommand, QueryJobs
 from kettle_wire.events import JobCompleted, JobStarted
@@ -46,21 +45,10 @@ cat seen
 """
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
-    own = {"startd": {"job_account": "own"}}  # jobs run this Python, which an account of a slot may not reach
-    directory = tmp_path_factory.mktemp("access")
-    async with throwaway_pool(directory, cpus=2, settings=own, template=template) as running:
-        yield running
-    assert [] == running.left
-
-
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return launchers.install(tmp_path_factory.mktemp("commands"))
-
-
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+def configuration() -> dict[str, Any]:
+    # Jobs run this Python, which an account of a slot may not reach.
+    return {"settings": {"startd": {"job_account": "own"}}}
 
 
 def described(place: Path, work: Path, script: str, *lines: str) -> str:

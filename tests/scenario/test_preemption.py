@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-import pytest_asyncio
 
 from kettle.client import Client, job_id, select
 from kettle.client.errors import CommandRefusedError
-from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.events import JobAssigned, JobStarted, JobVacated
 
 from .waiting import happened
@@ -23,20 +22,14 @@ SETTINGS: Final[dict[str, dict[str, Any]]] = {
         "activity_delay": 0.05,
         "max_job_retirement_time": "TARGET.Precious =?= true ? 600 : 0",
     },
-    "schedd": {"lease": 30.0, "significant_attributes": ["Liking"]},
+    "schedd": {"significant_attributes": ["Liking"]},
     "negotiator": {"allow_pslot_preemption": True},
 }
 
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
-    directory = tmp_path_factory.mktemp("preemption")
-    async with throwaway_pool(directory, cpus=2, template=template, settings=SETTINGS) as running:
-        yield running
-    assert [] == running.left
+@pytest.fixture(scope="module")
+def configuration() -> dict[str, Any]:
+    return {"settings": SETTINGS}
 
 
 async def submit(pool: ThrowawayPool, cwd: Path, more: str) -> str:

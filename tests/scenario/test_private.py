@@ -1,15 +1,14 @@
 """What others see of a person's jobs, and what they do not."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from kettle.client import Client, select
-from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.ads import Ad
 from kettle_wire.jobs import JobId
 
@@ -17,14 +16,10 @@ from .persons import somebody
 
 WITHIN_S = 60.0
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
-    async with throwaway_pool(tmp_path_factory.mktemp("private"), cpus=1, template=template) as running:
-        yield running
-    assert [] == running.left
+@pytest.fixture(scope="module")
+def configuration() -> dict[str, Any]:
+    return {"cpus": 1}
 
 
 async def test_what_a_job_finds_in_its_environment_is_for_its_owner(

@@ -6,7 +6,8 @@ from contextlib import aclosing
 from pathlib import Path
 
 from kettle.client import select
-from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
+from kettle.testing.shared_pool import SharedPool
+from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle.userlog import Terminated
 from kettle_wire.events import Event, JobAssigned, JobDisconnected, JobReconnected, JobStarted, JobVacated
 from kettle_wire.jobs import JobId
@@ -15,8 +16,8 @@ from .evidence import Evidence, flaws
 from .job_log import logged
 
 WITHIN_S = 90.0
-LONG_LEASE = {"master": {"not_responding_timeout": 120.0}, "schedd": {"lease": 20.0}}
-SHORT_LEASE = {"master": {"not_responding_timeout": 120.0}, "schedd": {"lease": 6.0}}
+LONG_LEASE = {"schedd": {"lease": 20.0}}
+SHORT_LEASE = {"schedd": {"lease": 6.0}}
 
 
 async def numbers_in(path: Path) -> list[int]:
@@ -36,11 +37,11 @@ async def until(pool: ThrowawayPool, job: JobId, kind: type[Event]) -> None:
 
 
 async def test_a_machine_that_comes_back_within_the_lease_finishes_its_job(
-    tmp_path: Path, template: Path, evidence: Evidence
+    shared_pool: SharedPool, evidence: Evidence
 ) -> None:
     """The log says 022 and 023, the ad says since when and how often, and the job runs once."""
     async with (
-        throwaway_pool(tmp_path, cpus=1, template=template, settings=LONG_LEASE) as pool,
+        shared_pool.lent(cpus=1, settings=LONG_LEASE) as pool,
         asyncio.timeout(WITHIN_S),
     ):
         description = f"log = job.log\n{evidence.sweep([8.0])}"
@@ -74,14 +75,12 @@ async def test_a_machine_that_comes_back_within_the_lease_finishes_its_job(
     assert audit.clean, audit.said
 
 
-async def test_a_machine_that_stays_away_loses_its_job(
-    tmp_path: Path, template: Path, evidence: Evidence
-) -> None:
+async def test_a_machine_that_stays_away_loses_its_job(shared_pool: SharedPool, evidence: Evidence) -> None:
     """
     When the lease is over, and not before, the log says 024 and the job runs again; what ran has ended by then.
     """
     async with (
-        throwaway_pool(tmp_path, cpus=1, template=template, settings=SHORT_LEASE) as pool,
+        shared_pool.lent(cpus=1, settings=SHORT_LEASE) as pool,
         asyncio.timeout(WITHIN_S),
     ):
         description = f"log = job.log\n{evidence.sweep([9.0], again=0.0)}"

@@ -3,16 +3,16 @@
 import asyncio
 import shutil
 import tempfile
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
-import pytest_asyncio
 from aiohttp import web
 
 from kettle.client import select
-from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.ads import Ad
 from kettle_wire.events import JobCheckpointed, JobCompleted, JobHeld, JobVacated
 from kettle_wire.jobs import JobId
@@ -39,17 +39,10 @@ done
 sha256sum <"state/large file" >result
 """
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
-    settings = {"schedd": {"lease": 30.0}, "startd": {"checkpoint_pause": 0.01}}
-    async with throwaway_pool(
-        tmp_path_factory.mktemp("remote"), cpus=2, template=template, settings=settings
-    ) as running:
-        yield running
-    assert [] == running.left
+@pytest.fixture(scope="module")
+def configuration() -> dict[str, Any]:
+    return {"settings": {"startd": {"checkpoint_pause": 0.01}}}
 
 
 @pytest.fixture

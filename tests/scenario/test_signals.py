@@ -5,7 +5,7 @@ from contextlib import aclosing
 from pathlib import Path
 
 from kettle.client import select
-from kettle.testing.throwaway_pool import throwaway_pool
+from kettle.testing.shared_pool import SharedPool
 from kettle_wire.events import JobVacated
 from kettle_wire.jobs import JobId
 
@@ -22,7 +22,7 @@ KINDS = ("kill_sig = USR1", "remove_kill_sig = 12", "hold_kill_sig = SIGHUP", "w
 
 
 async def test_a_job_hears_the_signal_that_it_wants(
-    tmp_path: Path, template: Path, evidence: Evidence
+    tmp_path: Path, shared_pool: SharedPool, evidence: Evidence
 ) -> None:
     """
     When it is removed its own, when it is held its own, else the general one; and none if it wants no grace.
@@ -32,7 +32,7 @@ async def test_a_job_hears_the_signal_that_it_wants(
     script.chmod(0o755)
     settings = {"startd": {"machine_max_vacate_time": 20.0}}
     async with (
-        throwaway_pool(tmp_path, cpus=4, template=template, settings=settings) as pool,
+        shared_pool.lent(cpus=4, settings=settings) as pool,
         asyncio.timeout(WITHIN_S),
     ):
         jobs: list[JobId] = []

@@ -8,46 +8,35 @@ import shutil
 import signal
 import sys
 from asyncio.subprocess import Process
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from kettle.client import CommandRefusedError, select
-from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
-from kettle_services.condor import launchers
+from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.commands import spooling
 from kettle_wire.jobs import JobId
 
-from .condor import WITHIN_S, Condor, emptied, run
+from .condor import WITHIN_S, Condor, run
 from .persons import somebody
 
 MODULES = Path(__file__).parents[2] / "services" / "kettle_services" / "condor" / "python"
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
-    async with throwaway_pool(tmp_path_factory.mktemp("spooling"), cpus=4, template=template) as running:
-        yield running
-    assert [] == running.left
-
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return launchers.install(tmp_path_factory.mktemp("commands"))
+def configuration() -> dict[str, Any]:
+    return {"cpus": 4}
 
 
-@pytest_asyncio.fixture(loop_scope="module")
-async def condor(pool: ThrowawayPool, place: Path, tmp_path: Path) -> AsyncIterator[Condor]:
+@pytest.fixture
+def condor(pool: ThrowawayPool, place: Path, tmp_path: Path) -> Condor:
     work = tmp_path / "work"
     work.mkdir()
-    async with emptied(place, pool, work) as commands:
-        yield commands
+    return Condor(place, pool, work)
 
 
 def spool_of(pool: ThrowawayPool) -> Path:

@@ -2,14 +2,11 @@
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-import pytest_asyncio
-
 from kettle.client import select
-from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.events import JobCompleted, JobStarted, JobVacated
 from kettle_wire.jobs import JobId
 
@@ -26,15 +23,6 @@ stream_error = true
 request_memory = 16
 queue
 """
-
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
-    async with throwaway_pool(tmp_path_factory.mktemp("streams"), cpus=2, template=template) as running:
-        yield running
-    assert [] == running.left
 
 
 async def submitted(pool: ThrowawayPool, evidence: Evidence, script: str, error: str = "err") -> JobId:

@@ -5,16 +5,13 @@ Commands of submit descriptions that have the daemons do something else than run
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from kettle.client import Client, job_id, select
-from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle.userlog import Held, Submitted, Terminated
 from kettle_wire.ads.types import Ad
 from kettle_wire.events import (
@@ -25,6 +22,7 @@ from kettle_wire.events import (
     JobStarted,
     JobVacated,
 )
+from kettle_wire.jobs import JobId
 
 from .job_log import logged, written
 from .waiting import happened
@@ -36,15 +34,10 @@ SITE: dict[str, dict[str, Any]] = {
     "startd": {"monitor_interval": 0.2},
 }
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
-    directory = tmp_path_factory.mktemp("commands")
-    async with throwaway_pool(directory, cpus=2, template=template, settings=SITE) as running:
-        yield running
-    assert [] == running.left
+@pytest.fixture(scope="module")
+def configuration() -> dict[str, Any]:
+    return {"settings": SITE}
 
 
 async def submit(pool: ThrowawayPool, text: str, cwd: Path, queue: str = "queue") -> int:
@@ -224,19 +217,23 @@ async def test_a_claim_is_kept_for_the_next_job(pool: ThrowawayPool, tmp_path: P
     assert claims[0] == (await happened(pool.client, job, JobAssigned)).claim
     job, _ = await ran(pool, text, tmp_path)
     assert claims[0] != (await happened(pool.client, job, JobAssigned)).claim
+    await ran(
+        pool, text.replace("keep_claim_idle = 30\n", ""), tmp_path
+    )  # nobody has to wait for the machine
 
 
 async def test_the_next_job_waits_for_its_start(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """Both have their machines, and between their starts lies the delay."""
+    """All have their machines at once, and each starts no sooner than so many delays after that."""
     cluster = await submit(pool, "executable = /bin/true\nnext_job_start_delay = 3\n", tmp_path, "queue 3")
     starts = [(await happened(pool.client, f"{cluster}.{proc}", JobStarted)).at for proc in range(3)]
-    starts.sort()
-    assert all(later - earlier >= 2.5 for earlier, later in pairwise(starts)), starts
+    told = [each for proc in range(3) for each in await pool.client.events(JobId(cluster, proc))]
+    first = min(each.at for each in told if isinstance(each.event, JobAssigned))
+    assert all(start - first >= 2.5 * number for number, start in enumerate(sorted(starts))), starts
 
 
 async def test_what_an_evicted_job_printed_is_kept_or_erased(pool: ThrowawayPool, tmp_path: Path) -> None:
     """Erased, unless it says otherwise and what it makes is kept, too."""
-    text = 'shell = echo again; test -e made && exit; touch made; trap "exit 1" TERM; sleep 60 & wait\noutput = out\n'
+    text = 'shell = echo again; test -e made && exit; trap "exit 1" TERM; touch made; sleep 60 & wait\noutput = out\n'
     text += "should_transfer_files = YES\nwhen_to_transfer_output = ON_EXIT_OR_EVICT\n"
     for said, expected in (
         ("", "again\n"),
@@ -244,7 +241,9 @@ async def test_what_an_evicted_job_printed_is_kept_or_erased(pool: ThrowawayPool
     ):
         job = f"{await submit(pool, text + said, tmp_path)}.0"
         await happened(pool.client, job, JobStarted)
-        await asyncio.sleep(0.5)
+        async with asyncio.timeout(WITHIN_S):
+            while not any((sandbox / "made").exists() for sandbox in pool.sandboxes):
+                await asyncio.sleep(0.02)
         await pool.client.act("vacate", select(job_id(job)))
         await happened(pool.client, job, JobCompleted)
         assert expected == (tmp_path / "out").read_text()

@@ -2,15 +2,13 @@
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
-import pytest_asyncio
 
 from kettle.client import select
-from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle.userlog import Suspended, Unsuspended
 from kettle_wire.commands.schedd import Action
 from kettle_wire.events import (
@@ -30,7 +28,6 @@ from .waiting import happened
 
 WITHIN_S: Final = 60.0
 SETTINGS: Final[dict[str, dict[str, Any]]] = {
-    "schedd": {"lease": 30.0},
     "startd": {
         "polling_interval": 0.1,
         "want_suspend": "TARGET.Pausing =?= true",
@@ -43,15 +40,9 @@ SETTINGS: Final[dict[str, dict[str, Any]]] = {
 TICKS: Final = "while [ ! -e {go} ]; do date +%s.%N >> {ticks}; sleep 0.1; done\n"
 
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
-    directory = tmp_path_factory.mktemp("suspending")
-    async with throwaway_pool(directory, cpus=4, template=template, settings=SETTINGS) as running:
-        yield running
-    assert [] == running.left
+@pytest.fixture(scope="module")
+def configuration() -> dict[str, Any]:
+    return {"cpus": 4, "settings": SETTINGS}
 
 
 async def submit(pool: ThrowawayPool, evidence: Evidence, more: str = "") -> tuple[str, Path, Path]:

@@ -3,23 +3,21 @@
 import asyncio
 import shutil
 import tempfile
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
-import pytest_asyncio
 from aiohttp import web
 
 from kettle.client import select
 from kettle.pool.personal_settings import Tables
-from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle.testing.transfer_plugin import install
 from kettle_wire.ads import Ad
 
 WITHIN_S = 60.0
-
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @pytest.fixture(scope="module")
@@ -33,18 +31,10 @@ def place() -> Iterator[Path]:
         shutil.rmtree(directory)
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def pool(
-    tmp_path_factory: pytest.TempPathFactory, template: Path, place: Path
-) -> AsyncIterator[ThrowawayPool]:
-    settings: Tables = {
-        "startd": {"transfer_plugins": [str(install(place))], "transfer_plugin_lifetime": 5.0}
-    }
-    async with throwaway_pool(
-        tmp_path_factory.mktemp("transfer"), cpus=2, template=template, settings=settings
-    ) as running:
-        yield running
-    assert [] == running.left
+@pytest.fixture(scope="module")
+def configuration(place: Path) -> dict[str, Any]:
+    plugins: Tables = {"startd": {"transfer_plugins": [str(install(place))], "transfer_plugin_lifetime": 5.0}}
+    return {"settings": plugins}
 
 
 @asynccontextmanager

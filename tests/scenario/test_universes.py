@@ -1,17 +1,15 @@
 """Jobs that run where they were submitted: the local and the scheduler universe, in a real pool."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
-import pytest_asyncio
 
 from kettle.client import Client, job_id, select
 from kettle.client.jobs.status import Status
-from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle.userlog import Executing, ImageSize, Submitted, Terminated
 from kettle.userlog.events import LogEvent
 from kettle_wire.events import JobAssigned
@@ -25,21 +23,15 @@ SETTINGS: Final[dict[str, dict[str, Any]]] = {
         "start_local_universe": "TotalLocalJobsRunning < 2",
         "start_scheduler_universe": "TARGET.Allowed =?= true",
         "local_jobs_interval": 0.5,
-        "lease": 30.0,
         "periodic_expr_interval": 0.5,
     },
 }
 """A machine that takes no job of the pool: whoever runs runs because it was submitted here."""
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
-    directory = tmp_path_factory.mktemp("universes")
-    async with throwaway_pool(directory, cpus=1, template=template, settings=SETTINGS) as running:
-        yield running
-    assert [] == running.left
+@pytest.fixture(scope="module")
+def configuration() -> dict[str, Any]:
+    return {"cpus": 1, "settings": SETTINGS}
 
 
 async def submit(pool: ThrowawayPool, cwd: Path, program: str, more: str) -> int:

@@ -5,16 +5,15 @@ Files by URL in a real pool, from and to real servers: what comes, what goes, wh
 import asyncio
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 
 from kettle.client import select
 from kettle.testing.servers.files import FileServer, cutter, no_xrootd, s3, webdav, xrootd
-from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle.userlog import Executing, FileTransfer, Terminated
 from kettle_wire.ads import Ad
 
@@ -23,8 +22,6 @@ from .job_log import logged, written
 WITHIN_S = 60.0
 LARGE = bytes(range(256)) * (16 << 10)
 """4 MiB."""
-
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 XROOTD = pytest.mark.skipif(bool(no_xrootd()), reason=no_xrootd())
 SCHEMES = ["s3", "dav", pytest.param("root", marks=XROOTD), pytest.param("cache", marks=XROOTD)]
@@ -44,13 +41,6 @@ def servers() -> Iterator[dict[str, FileServer]]:
         if not no_xrootd():
             found["root"], found["cache"] = stack.enter_context(xrootd())
         yield found
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
-    async with throwaway_pool(tmp_path_factory.mktemp("urls"), cpus=2, template=template) as running:
-        yield running
-    assert [] == running.left
 
 
 async def run(pool: ThrowawayPool, directory: Path, script: str, description: str, wanted: int) -> Ad:

@@ -2,15 +2,13 @@
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
-import pytest_asyncio
 
 from kettle.client import Client, select
-from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle.userlog import Evicted
 from kettle_wire.ads.types import Ad
 from kettle_wire.events import JobAssigned, JobCompleted, JobOrdered, JobStarted, JobVacated
@@ -22,7 +20,6 @@ from .waiting import happened
 
 WITHIN_S: Final = 60.0
 SETTINGS: Final[dict[str, dict[str, Any]]] = {
-    "schedd": {"lease": 30.0},
     "startd": {"machine_max_vacate_time": 600},
 }
 USER_VACATE_JOB: Final = 1004
@@ -30,15 +27,9 @@ STUBBORN: Final = "trap '' TERM\n[ -e {mark} ] && exit 0\ntouch {mark}\nwhile :;
 """It does not end when it is asked to, and ends by itself when it runs again."""
 
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
-    directory = tmp_path_factory.mktemp("vacating")
-    async with throwaway_pool(directory, cpus=4, template=template, settings=SETTINGS) as running:
-        yield running
-    assert [] == running.left
+@pytest.fixture(scope="module")
+def configuration() -> dict[str, Any]:
+    return {"cpus": 4, "settings": SETTINGS}
 
 
 async def submit(pool: ThrowawayPool, program: str, cwd: Path, more: str = "", *, count: int = 1) -> str:

@@ -21,7 +21,7 @@ ADA, BOB = f"ada.{ME}", f"bob.{ME}"
 JOBS: Final = 8
 SETTINGS: Final[dict[str, dict[str, Any]]] = {
     # One job per claim: the negotiator decides about each of them.
-    "schedd": {"lease": 30.0, "claim_worklife": 0.0, "accounting_groups": {"ada": [ME], "bob": [ME]}},
+    "schedd": {"claim_worklife": 0.0, "accounting_groups": {"ada": [ME], "bob": [ME]}},
     "negotiator": {"charge_interval": 0.5},
 }
 SLEEP: Final = "executable = /bin/sleep\ntransfer_executable = false\narguments = 1\n"

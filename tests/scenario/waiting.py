@@ -1,10 +1,13 @@
-"""Waiting for what is recorded about a job."""
+"""Waiting for what is recorded, or said, about a job."""
 
 import asyncio
+import time
 from contextlib import aclosing
 from typing import Final, TypeVar
 
 from kettle.client import Client, job_id
+from kettle.testing.throwaway_pool import ThrowawayPool
+from kettle_services.cli.explanations.job_state import answer
 from kettle_wire.events import Event
 from kettle_wire.jobs import JobId
 
@@ -24,3 +27,16 @@ async def happened(client: Client, job: str | JobId, kind: type[T], *, times: in
                 if found == times:
                     return each.event
     raise AssertionError(f"{kind.__name__} did not happen {times} times to job {job}")
+
+
+async def explained(pool: ThrowawayPool, job: str, text: str) -> str:
+    """What `kettle why` says of a job, as soon as `text` is in it."""
+    async with asyncio.timeout(WITHIN_S):
+        while True:
+            report = await pool.client.why(job_id(job))
+            if any(text in sentence for sentence in answer(report, now=time.time()).sentences):
+                break
+            await asyncio.sleep(0.05)
+    _, said, _ = await pool.kettle("why", job)
+    assert text in said
+    return said

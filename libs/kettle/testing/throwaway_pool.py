@@ -25,12 +25,19 @@ import msgspec
 from kettle import pool
 from kettle.client import Client
 from kettle.pool import DaemonState, MasterState, processes
-from kettle.pool.personal_settings import Tables, Value
+from kettle.pool.home import open_home
+from kettle.pool.personal_settings import Tables, Value, write_settings
 from kettle.runtime import Lifeline, make_lifeline
 from kettle.testing.servers.selection import pool_settings
+from kettle_wire.commands.master import Control
 
-_WITHIN_S: Final = 30.0
+_WITHIN_S: Final = 120.0
+"""After this something hangs: on a machine with much else to do all takes many times as long as alone."""
+_DOWN_S: Final = 30.0
 _LOOK_S: Final = 0.01
+
+_KETTLE: Final = "from kettle_services.cli.entry import command; command()"
+"""What the file `kettle` is, wherever it was installed."""
 
 SHORT: Final[Tables] = {
     "master": {
@@ -41,6 +48,7 @@ SHORT: Final[Tables] = {
         "recover_factor": 2.0,
         "shutdown_graceful_timeout": 10.0,
         "update_interval": 2.0,
+        "not_responding_timeout": 120.0,
     },
     "schedd": {
         "alive_interval": 0.5,
@@ -61,7 +69,8 @@ SHORT: Final[Tables] = {
     },
 }
 """
-Times with which a test that waits does not take long; but no claim is lost because a loaded machine was slow to renew it.
+Times with which a test that waits does not take long; but nothing is taken for lost or hung because a machine is loaded,
+or because a test has stopped it.
 """
 
 SHORT_LEASE: Final[Mapping[str, Value]] = {"lease": 3.0, "lease_margin": 1.0}
@@ -83,7 +92,8 @@ class ThrowawayPool:
     ) -> None:
         self.home = home
         self.environ = environ
-        self._settings = settings
+        self.settings = settings
+        """What its processes are told, table by table."""
         self._lifeline = lifeline
         self.client: Client
         """Connected as the person who runs the test."""
@@ -147,8 +157,8 @@ class ThrowawayPool:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-P",
-            "-m",
-            "kettle_services.cli",
+            "-c",
+            _KETTLE,
             *arguments,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
@@ -192,7 +202,7 @@ class ThrowawayPool:
         started = await asyncio.to_thread(
             pool.up,
             self.home,
-            settings=self._settings,
+            settings=self.settings,
             environ=self.environ,
             lifeline_fd=self._lifeline.read_fd,
         )
@@ -200,9 +210,31 @@ class ThrowawayPool:
         links = [self.home / "run", self.home / "postgres" / "socket", self.home / "startd" / "execute"]
         self._elsewhere = [link.readlink() for link in links if link.is_symlink()]
 
+    async def reconfigure(self, settings: Tables) -> None:
+        """
+        Change the settings as an administrator does: what runs with others than it is to have is started again.
+
+        The master and the servers stay, so tables that are theirs cannot be changed.
+        """
+        changed = [
+            table for table in {*self.settings, *settings} if self.settings.get(table) != settings.get(table)
+        ]
+        home = open_home(self.home)
+        home.settings.unlink()
+        write_settings(home, settings)
+        self.settings = settings
+        daemons = [
+            each for each in self.state.daemons if each.name.partition(".")[0].partition("#")[0] in changed
+        ]
+        before = {each.name: each.pid for each in daemons}
+        control = Control(id=secrets.token_hex(8), action="reconfig", daemons=sorted(before))
+        for switched in (await self.client.hosts.control(control)).switched:
+            assert switched.outcome == "begun", switched
+            await self.restarted(switched.daemon, after=before[switched.daemon])
+
     async def stop(self) -> None:
         """Bring it down; its data stay."""
-        await asyncio.to_thread(pool.down, self.home, deadline_s=_WITHIN_S)
+        await asyncio.to_thread(pool.down, self.home, deadline_s=_DOWN_S)
         self.left = self._leftovers()
 
 
@@ -212,7 +244,7 @@ async def throwaway_pool(
     *,
     cpus: int = 8,
     memory_mib: int = 8192,
-    settings: Mapping[str, Mapping[str, Value]] | None = None,
+    settings: Tables | None = None,
     template: Path | None = None,
     environ: Mapping[str, str] | None = None,
     home: Path | None = None,
@@ -224,30 +256,47 @@ async def throwaway_pool(
     `settings` replaces and adds single settings, by table.
     `template` (see `kettle.testing.servers.embedded.postgres_template`) makes the start faster.
     """
+    tables = merged({"startd": {"num_cpus": cpus, "memory": memory_mib}}, settings or {})
+    async with (
+        unconnected_pool(directory, tables, template=template, environ=environ, home=home) as running,
+        Client.connect(home=running.home) as running.client,
+    ):
+        yield running
+
+
+@asynccontextmanager
+async def unconnected_pool(
+    directory: Path,
+    settings: Tables,
+    *,
+    template: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    home: Path | None = None,
+) -> AsyncGenerator[ThrowawayPool]:
+    """The same without its client, which belongs to the event loop that it was connected in."""
     inherited = dict(os.environ if environ is None else environ)
     clean = {k: v for k, v in inherited.items() if not k.startswith("KETTLE_") or k.endswith("_BIN")}
     home = home or directory / f"pool-{secrets.token_hex(3)}"
     async with pool_settings() as lane:
-        tables = _merged(
+        tables = merged(
             SHORT,
             {"kettle": lane},
-            {"startd": {"num_cpus": cpus, "memory": memory_mib}},
             {"master": {"postgres_template": str(template)}} if template else {},
-            settings or {},
+            settings,
         )
         lifeline = make_lifeline()
         running = ThrowawayPool(home, environ=clean, settings=tables, lifeline=lifeline)
         try:
             await running.start()
-            async with Client.connect(home=running.home) as running.client:
-                yield running
+            yield running
         finally:
             await running.stop()
             lifeline.close()
             await asyncio.to_thread(_keep_logs, running.home)
 
 
-def _merged(*many: Tables) -> dict[str, dict[str, Any]]:
+def merged(*many: Tables) -> dict[str, dict[str, Any]]:
+    """One setting after another, the last word counts."""
     result: dict[str, dict[str, Any]] = {}
     for tables in many:
         for table, values in tables.items():

@@ -39,6 +39,8 @@ class StartDelay:
         self._longest = longest
         self._start = start
         self._owners: dict[str, _Owner] = {}
+        self._turn: JobId | None = None
+        """Whose turn has come, while it is started: it does not wait behind the others once more."""
 
     def record_start(self, owner: str, job: Ad) -> None:
         """A job with this ad is being started."""
@@ -48,7 +50,7 @@ class StartDelay:
 
     def must_wait(self, owner: str, job: JobId) -> bool:
         """Whether a job has to wait for its turn, from now on or since some time."""
-        if (theirs := self._owners.get(owner)) is None:
+        if job == self._turn or (theirs := self._owners.get(owner)) is None:
             return False
         left = theirs.next - time.monotonic()
         if left <= 0 and not theirs.waiting:
@@ -74,6 +76,8 @@ class StartDelay:
     def _go_on(self, theirs: _Owner) -> None:
         theirs.timer = None
         while theirs.waiting and theirs.next <= time.monotonic():
-            self._start(theirs.waiting.popleft())
+            self._turn = theirs.waiting.popleft()
+            self._start(self._turn)
+            self._turn = None
         if theirs.waiting:
             self._wait(theirs, theirs.next - time.monotonic())
