@@ -15,6 +15,7 @@ from kettle_services.schedd.jobs import deferrals
 from kettle_services.schedd.jobs.deferrals import Deferrals
 from kettle_services.schedd.queue.recorder import QueueRecorder, restore
 from kettle_wire.ads import Ad, Expr
+from kettle_wire.attempts import Ending
 from kettle_wire.events import ClusterSubmitted, JobAssigned, JobDeferred, JobVacated, Usage
 from kettle_wire.jobs import JobId
 
@@ -105,7 +106,9 @@ def test_the_next_time_of_a_job_that_cooled_down_is_not_missed() -> None:
     )
     for event in (
         JobAssigned(attempt=1, claim="c", slot="s", startd="n"),
-        JobVacated(attempt=1, code=1026, reason="no such program", usage=Usage(), cool_down=300.0),
+        JobVacated(
+            attempt=1, ending=Ending(code=1026, reason="no such program"), usage=Usage(), cool_down=300.0
+        ),
     ):
         queue.apply("job/1.0", event, 2)
     assert ({JOB}, {}) == (queue.cooling, queue.deferred)
@@ -182,7 +185,7 @@ async def test_a_job_that_has_cooled_is_offered_at_once() -> None:
                 ClusterSubmitted(cluster=1, owner="anna", ad={"DeferralTime": NOW}, columns=[], rows=[[]]),
             ),
             ("job/1.0", JobAssigned(attempt=1, claim="c", slot="s", startd="n")),
-            ("job/1.0", JobVacated(attempt=1, code=1007, reason="", cool_down=0.05)),
+            ("job/1.0", JobVacated(attempt=1, ending=Ending(code=1007, reason=""), cool_down=0.05)),
         ):
             queue.apply(stream, event, 1)
         assert ({JOB}, {}) == (queue.cooling, queue.deferred)

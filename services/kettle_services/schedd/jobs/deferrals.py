@@ -15,6 +15,7 @@ from kettle_services.schedd.domain.jobs.orders import Defer
 from kettle_services.schedd.domain.queue.fold import job_stream
 from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_services.schedd.queue.time_slice import TimeSlice
+from kettle_wire.attempts import ExitRecord
 from kettle_wire.codes import HoldCode
 from kettle_wire.events import Event, JobCompleted
 from kettle_wire.jobs import JobId
@@ -96,7 +97,7 @@ class Deferrals:
             case Move(to=to):
                 self._record(job, Defer(to))  # it begins to wait anew
             case Done() as done:
-                ended = JobCompleted(attempt=0, exit_code=done.code, exit_signal=done.signal, at=now)
+                ended = JobCompleted(attempt=0, exit=ExitRecord(code=done.code, signal=done.signal, at=now))
                 self._recorder.record([(job_stream(job), ended)])
             case Senseless(reason=reason):
                 self._record(job, Hold(reason=reason, by="", code=HoldCode.InvalidCronSettings))

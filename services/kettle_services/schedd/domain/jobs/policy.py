@@ -32,9 +32,9 @@ from kettle.classad import (
 from kettle.jobs.durations import exceeded
 from kettle_services.schedd.domain import evaluation
 from kettle_wire.ads import Ad, Expr, Scalar
+from kettle_wire.attempts import SUBCODES, Ending
 from kettle_wire.codes import HoldCode, JobStatus, VacateCode
 
-_SUBCODES: Final = 1 << 31
 _REASON_CHARS: Final = 1000
 """Of a reason: it is recorded for ever."""
 
@@ -63,14 +63,11 @@ _FALSE_COUNTS: Final = frozenset({"onexitremove", "timerremove"})
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    What is to become of a job; `code` is a HoldReasonCode or VacateReasonCode, where the action has one.
-    """
+    """What is to become of a job."""
 
     action: Action
-    reason: str
-    code: int = 0
-    subcode: int = 0
+    ending: Ending
+    """Why; the code is 0 where the action has none."""
 
 
 class SystemRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -224,12 +221,8 @@ class _Case:
             return None
         said = self.value(f"{name}Reason")
         usual = f"The job attribute {name} expression '{self.text(name)}' evaluated to TRUE"
-        return Verdict(
-            action=action,
-            reason=_reason(said, usual),
-            code=code,
-            subcode=_subcode(self.value(f"{name}SubCode")),
-        )
+        subcode = _subcode(self.value(f"{name}SubCode"))
+        return Verdict(action=action, ending=Ending(code=code, subcode=subcode, reason=_reason(said, usual)))
 
     def of_system(self, kind: Periodic, action: Action, code: int = 0) -> Verdict | None:
         """The verdict of the first of the site's rules that fires."""
@@ -238,12 +231,9 @@ class _Case:
                 continue
             name = f"SYSTEM_PERIODIC_{kind.upper()}{f'_{rule.name}' if rule.name else ''}"
             usual = f"The system macro {name} expression '{rule.expression}' evaluated to TRUE"
-            return Verdict(
-                action=action,
-                reason=_reason(self.evaluated(rule.reason) if rule.reason else None, usual),
-                code=code,
-                subcode=_subcode(self.evaluated(rule.subcode)) if rule.subcode else 0,
-            )
+            reason = _reason(self.evaluated(rule.reason) if rule.reason else None, usual)
+            subcode = _subcode(self.evaluated(rule.subcode)) if rule.subcode else 0
+            return Verdict(action=action, ending=Ending(code=code, subcode=subcode, reason=reason))
         return None
 
 
@@ -253,14 +243,14 @@ def _durations(case: _Case) -> Verdict | None:
         return None
     allowed = case.integer("AllowedJobDuration")
     if allowed is not None and case.now - begun >= allowed:
-        return Verdict(action="hold", reason=exceeded("job", allowed), code=HoldCode.JobDurationExceeded)
+        return _hold_for(HoldCode.JobDurationExceeded, exceeded("job", allowed))
     allowed = case.integer("AllowedExecuteDuration")
     executing = case.integer("JobCurrentStartExecutingDate")  # of this attempt, by the worker's clock
     if allowed is None or executing is None:
         return None
     since = max(executing, begun, case.integer("TransferOutFinished") or 0)
     if case.now - since > allowed:
-        return Verdict(action="hold", reason=exceeded("execute", allowed), code=HoldCode.JobExecuteExceeded)
+        return _hold_for(HoldCode.JobExecuteExceeded, exceeded("execute", allowed))
     return None
 
 
@@ -280,8 +270,10 @@ def _timer(case: _Case) -> Verdict | None:
     if isinstance(at, bool) or not isinstance(at, int):
         if case.status == JobStatus.COMPLETED:  # it is in the queue, but can run no more
             return None
-        return Verdict(action="hold", reason=_cut(f"{shown} UNDEFINED"), code=HoldCode.JobPolicyUndefined)
-    return Verdict(action="remove", reason=_cut(f"{shown} TRUE")) if 0 <= at < case.now else None
+        return _hold_for(HoldCode.JobPolicyUndefined, _cut(f"{shown} UNDEFINED"))
+    if not 0 <= at < case.now:
+        return None
+    return Verdict(action="remove", ending=Ending(code=0, reason=_cut(f"{shown} TRUE")))
 
 
 def _hold(case: _Case) -> Verdict | None:
@@ -310,20 +302,19 @@ def _on_exit(case: _Case) -> Verdict | None:
     by_signal = case.value("ExitBySignal")
     how = case.value("ExitSignal" if by_signal is True else "ExitCode")
     if not isinstance(by_signal, bool) or isinstance(how, bool) or not isinstance(how, int):
-        return Verdict(
-            action="hold", reason="The job ended, and nobody knows how", code=HoldCode.JobPolicyUndefined
-        )
+        return _hold_for(HoldCode.JobPolicyUndefined, "The job ended, and nobody knows how")
     held = case.own("OnExitHold", "hold", HoldCode.JobPolicy)
     if held is not None or "OnExitRemove" not in case.ad:
         return held
     if _number(case.value("OnExitRemove")) != 0:
         return None
     usual = f"The job attribute OnExitRemove expression '{case.text('OnExitRemove')}' evaluated to FALSE"
-    return Verdict(
-        action="requeue",
-        reason=_reason(case.value("OnExitRemoveReason"), usual),
-        code=VacateCode.JobShouldRequeue,
-    )
+    reason = _reason(case.value("OnExitRemoveReason"), usual)
+    return Verdict(action="requeue", ending=Ending(code=VacateCode.JobShouldRequeue, reason=reason))
+
+
+def _hold_for(code: HoldCode, reason: str) -> Verdict:
+    return Verdict(action="hold", ending=Ending(code=code, reason=reason))
 
 
 _ORDER: Final[tuple[Callable[[_Case], Verdict | None], ...]] = (
@@ -352,7 +343,7 @@ def _integer(value: Value | None) -> int | None:
 def _subcode(value: Value | None) -> int:
     """What can be recorded as one; anything else is none."""
     number = _integer(value) or 0
-    return number if abs(number) < _SUBCODES else 0
+    return number if abs(number) < SUBCODES else 0
 
 
 def _reason(said: Value | None, usual: str) -> str:
