@@ -187,10 +187,10 @@ async def test_lines_for_people(kettle: Kettle) -> None:
     said = await kettle("show", AP1, "--frame", "4", "--long")
     line, *fields = said.out.splitlines()
     assert (
-        "2026-11-20 14:00:04.000000  schedd.ap1          4:6  job/1.0          3  job.completed/1      "
+        "2026-11-20 14:00:04.000000  schedd.ap1          4:6  job/1.0          3  job.completed/2      "
         "exited with code 0 after 10.0 s; used 4.00 s CPU"
     ) == line
-    assert "    exit_code = 0" in fields
+    assert '    exit = {"code": 0}' in fields
 
 
 async def test_an_event_that_cannot_be_read(pool: Backend, kettle: Kettle) -> None:

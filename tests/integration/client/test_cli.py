@@ -180,7 +180,7 @@ async def test_events(world: World, sub: Path) -> None:
     assert "exited with code 0 after 2.00 s; used 1.50 s CPU, 2 MiB memory" in lines[-1]
     as_json = await world.kettle("events", "1.0", "--json")
     kinds = [json(line)["event"] for line in as_json.out.splitlines()]
-    assert ["cluster.submitted/1", "job.assigned/1", "job.started/1", "job.completed/1"] == kinds
+    assert ["cluster.submitted/1", "job.assigned/1", "job.started/1", "job.completed/2"] == kinds
     missing = await world.kettle("events", "9.0")
     assert (1, "") == (missing.status, missing.out)
     assert 2 == (await world.kettle("events", "nine")).status

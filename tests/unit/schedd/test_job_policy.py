@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kettle_services.schedd.domain.jobs.policy import (
+    PolicyVerdict,
     SystemPolicy,
     SystemRule,
-    Verdict,
     at_exit,
     decide,
     periodic,
@@ -177,7 +177,7 @@ def test_an_expression_without_end_does_not_fire() -> None:
 def test_reasons_of_a_job(ad: Ad, reason: str, subcode: int) -> None:
     """The job's own words if they are a string that says something, else the expression as it was written."""
     ending = Ending(code=3, subcode=subcode, reason=reason)
-    assert Verdict(action="hold", ending=ending) == decide(ad, IDLE, NOW, NONE)
+    assert PolicyVerdict(action="hold", ending=ending) == decide(ad, IDLE, NOW, NONE)
 
 
 def test_reasons_of_the_site_and_the_order_of_its_rules() -> None:

@@ -13,7 +13,7 @@ import msgspec
 from kettle.jobs import exited, in_use
 from kettle_services.schedd.domain.jobs import policy
 from kettle_services.schedd.domain.jobs.job import Command, End, Hold, Job, Release, Remove, decide
-from kettle_services.schedd.domain.jobs.policy import Verdict
+from kettle_services.schedd.domain.jobs.policy import PolicyVerdict
 from kettle_services.schedd.domain.queue.fold import job_stream
 from kettle_services.schedd.domain.queue.job_ads import QueuedJobAds
 from kettle_services.schedd.domain.queue.leave_in_queue import release
@@ -58,7 +58,7 @@ class Policies:
     async def evaluate_all(self) -> float:
         """Look once at each job that has a policy; seconds that were spent on it."""
         spent, turn = 0.0, TimeSlice()
-        fired: list[tuple[JobId, Verdict]] = []
+        fired: list[tuple[JobId, PolicyVerdict]] = []
         for job, verdict in self._verdicts():
             if verdict is not None:
                 fired.append((job, verdict))
@@ -88,7 +88,7 @@ class Policies:
             await self._recorder.record(leaving)
         return spent
 
-    def _verdicts(self) -> Iterator[tuple[JobId, Verdict | None]]:
+    def _verdicts(self) -> Iterator[tuple[JobId, PolicyVerdict | None]]:
         """
         What is to become of each job; those that nothing is to be said about come too, so that time can be kept.
         """
@@ -108,7 +108,7 @@ class Policies:
                     ad = _as_seen(view.ad(job), entry.job)
                     yield job, policy.decide(ad, status, int(time.time()), self._system)
 
-    async def _carry_out(self, fired: list[tuple[JobId, Verdict]]) -> None:
+    async def _carry_out(self, fired: list[tuple[JobId, PolicyVerdict]]) -> None:
         """
         Record first, while the queue is as it was looked at; have attempts ended when that is committed.
         """
@@ -187,7 +187,7 @@ def _between(start: Scalar | None, told: float, now: float) -> float:
     return min(max(told, begun), now) if told else now
 
 
-def _command(verdict: Verdict) -> Command:
+def _command(verdict: PolicyVerdict) -> Command:
     why = verdict.ending
     match verdict.action:
         case "hold":

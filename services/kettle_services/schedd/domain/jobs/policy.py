@@ -62,7 +62,7 @@ _FALSE_COUNTS: Final = frozenset({"onexitremove", "timerremove"})
 """The one fires just then, and for the other it is no time."""
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+class PolicyVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """What is to become of a job."""
 
     action: Action
@@ -156,7 +156,7 @@ def _stated(attributes: Mapping[str, Scalar] | list[str]) -> Iterator[str]:
 
 def decide(
     ad: Ad, status: JobStatus, now: int, system: SystemPolicy, *, exited: bool = False
-) -> Verdict | None:
+) -> PolicyVerdict | None:
     """
     What is to become of a job with this ad and status at `now`, seconds since 1970; None: let it be.
 
@@ -215,16 +215,18 @@ class _Case:
         said = self._said[self.ad.spelling(name.lower())]
         return said.expr if isinstance(said, Expr) else unparse(said)
 
-    def own(self, name: str, action: Action, code: int = 0) -> Verdict | None:
+    def own(self, name: str, action: Action, code: int = 0) -> PolicyVerdict | None:
         """The verdict of an attribute of the job, if it fires."""
         if name not in self.ad or not _fires(self.value(name)):
             return None
         said = self.value(f"{name}Reason")
         usual = f"The job attribute {name} expression '{self.text(name)}' evaluated to TRUE"
         subcode = _subcode(self.value(f"{name}SubCode"))
-        return Verdict(action=action, ending=Ending(code=code, subcode=subcode, reason=_reason(said, usual)))
+        return PolicyVerdict(
+            action=action, ending=Ending(code=code, subcode=subcode, reason=_reason(said, usual))
+        )
 
-    def of_system(self, kind: Periodic, action: Action, code: int = 0) -> Verdict | None:
+    def of_system(self, kind: Periodic, action: Action, code: int = 0) -> PolicyVerdict | None:
         """The verdict of the first of the site's rules that fires."""
         for rule in self.system.rules(kind):
             if not _fires(self.evaluated(rule.expression)):
@@ -233,11 +235,11 @@ class _Case:
             usual = f"The system macro {name} expression '{rule.expression}' evaluated to TRUE"
             reason = _reason(self.evaluated(rule.reason) if rule.reason else None, usual)
             subcode = _subcode(self.evaluated(rule.subcode)) if rule.subcode else 0
-            return Verdict(action=action, ending=Ending(code=code, subcode=subcode, reason=reason))
+            return PolicyVerdict(action=action, ending=Ending(code=code, subcode=subcode, reason=reason))
         return None
 
 
-def _durations(case: _Case) -> Verdict | None:
+def _durations(case: _Case) -> PolicyVerdict | None:
     begun = case.integer("ShadowBday")
     if case.status != JobStatus.RUNNING or begun is None:
         return None
@@ -254,7 +256,7 @@ def _durations(case: _Case) -> Verdict | None:
     return None
 
 
-def _vacate(case: _Case) -> Verdict | None:
+def _vacate(case: _Case) -> PolicyVerdict | None:
     if case.status != JobStatus.RUNNING or case.exited:
         return None
     return case.own("PeriodicVacate", "vacate", VacateCode.JobPolicyVacate) or case.of_system(
@@ -262,7 +264,7 @@ def _vacate(case: _Case) -> Verdict | None:
     )
 
 
-def _timer(case: _Case) -> Verdict | None:
+def _timer(case: _Case) -> PolicyVerdict | None:
     if "TimerRemove" not in case.ad:
         return None
     at = case.value("TimerRemove")
@@ -273,10 +275,10 @@ def _timer(case: _Case) -> Verdict | None:
         return _hold_for(HoldCode.JobPolicyUndefined, _cut(f"{shown} UNDEFINED"))
     if not 0 <= at < case.now:
         return None
-    return Verdict(action="remove", ending=Ending(code=0, reason=_cut(f"{shown} TRUE")))
+    return PolicyVerdict(action="remove", ending=Ending(code=0, reason=_cut(f"{shown} TRUE")))
 
 
-def _hold(case: _Case) -> Verdict | None:
+def _hold(case: _Case) -> PolicyVerdict | None:
     if case.status in {JobStatus.HELD, JobStatus.COMPLETED}:
         return None
     return case.own("PeriodicHold", "hold", HoldCode.JobPolicy) or case.of_system(
@@ -284,7 +286,7 @@ def _hold(case: _Case) -> Verdict | None:
     )
 
 
-def _release(case: _Case) -> Verdict | None:
+def _release(case: _Case) -> PolicyVerdict | None:
     if case.status != JobStatus.HELD or case.integer("HoldReasonCode") == HoldCode.UserRequest:
         return None
     if 0 <= case.system.max_releases <= (case.integer("NumHolds") or 0):
@@ -292,11 +294,11 @@ def _release(case: _Case) -> Verdict | None:
     return case.own("PeriodicRelease", "release") or case.of_system("Release", "release")
 
 
-def _remove(case: _Case) -> Verdict | None:
+def _remove(case: _Case) -> PolicyVerdict | None:
     return case.own("PeriodicRemove", "remove") or case.of_system("Remove", "remove")
 
 
-def _on_exit(case: _Case) -> Verdict | None:
+def _on_exit(case: _Case) -> PolicyVerdict | None:
     if not case.exited:
         return None
     by_signal = case.value("ExitBySignal")
@@ -310,14 +312,14 @@ def _on_exit(case: _Case) -> Verdict | None:
         return None
     usual = f"The job attribute OnExitRemove expression '{case.text('OnExitRemove')}' evaluated to FALSE"
     reason = _reason(case.value("OnExitRemoveReason"), usual)
-    return Verdict(action="requeue", ending=Ending(code=VacateCode.JobShouldRequeue, reason=reason))
+    return PolicyVerdict(action="requeue", ending=Ending(code=VacateCode.JobShouldRequeue, reason=reason))
 
 
-def _hold_for(code: HoldCode, reason: str) -> Verdict:
-    return Verdict(action="hold", ending=Ending(code=code, reason=reason))
+def _hold_for(code: HoldCode, reason: str) -> PolicyVerdict:
+    return PolicyVerdict(action="hold", ending=Ending(code=code, reason=reason))
 
 
-_ORDER: Final[tuple[Callable[[_Case], Verdict | None], ...]] = (
+_ORDER: Final[tuple[Callable[[_Case], PolicyVerdict | None], ...]] = (
     _durations, _vacate, _timer, _hold, _release, _remove, _on_exit,
 )  # fmt: skip
 
