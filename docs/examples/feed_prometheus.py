@@ -25,8 +25,8 @@ def count(event: dict[str, Any]) -> None:
     match event["type"]:
         case "org.kettle.cluster.submitted.v1":
             SUBMITTED.labels(owner).inc(event["jobs"])
-        case "org.kettle.job.completed.v1":
-            COMPLETED.labels(owner, data.get("exit_code", "signal")).inc()
+        case "org.kettle.job.completed.v2":
+            COMPLETED.labels(owner, data["exit"].get("code", "signal")).inc()
             WALL.observe(data.get("usage", {}).get("wall", 0.0))
         case "org.kettle.job.held.v1":
             HELD.labels(owner, data["code"]).inc()

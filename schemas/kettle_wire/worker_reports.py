@@ -4,9 +4,14 @@ Worker reports: what a machine says about the attempts that run on it, on the st
 A report is idempotent by (claim, attempt, sequence) and is kept on the worker's disk until confirmed.
 """
 
+import errno
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
+
 import msgspec
 
-from kettle_wire.events.job import Transfer, Usage
+from kettle_wire.attempts import AttemptResult, Ending, ExitRecord, Transfer, Usage
+from kettle_wire.codes import HoldCode
 from kettle_wire.jobs import JobId
 
 
@@ -51,52 +56,17 @@ class OutputFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     data: bytes | None = None
 
 
-class Trouble(msgspec.Struct, frozen=True, kw_only=True):
-    """The job ended, and not all of its results are where they should be: it is held, by HoldReasonCode."""
-
-    code: int
-    reason: str
-    subcode: int = 0
-
-
-class Exited(msgspec.Struct, frozen=True, kw_only=True, tag="exited"):
+class FinalReport(msgspec.Struct, frozen=True, kw_only=True, tag="final"):
     """
-    Final: the job's main process ended by itself; nothing of the job is left on the machine but its outputs.
+    The attempt is over; nothing of the job is left on the machine but its outputs.
+
+    With an exit and an ending in its result the program ran to its end, and the worker itself could not send all of its
+    results where they go.
     """
 
-    exit_code: int | None = None
-    exit_signal: int | None = None
-    at: float = 0.0
-    usage: Usage = Usage()
+    result: AttemptResult
     outputs: list[OutputFile] = []
-    missing: list[str] = []
-    """Files of TransferOutput that the job did not make."""
-    trouble: Trouble | None = None
-    """What went wrong with results that the worker itself sends somewhere."""
-    output: Transfer | None = None
-    """Of those results."""
-    dumped: bool = False
-    """The signal that ended it had its memory written into a file."""
-    core: str = ""
-    """Which of the results that is; empty: it is not among them."""
-    told: dict[str, str] = {}
-    """As in `Measured`."""
-
-
-class Failed(msgspec.Struct, frozen=True, kw_only=True, tag="failed"):
-    """
-    Final: the attempt ended otherwise; nothing of the job is left on the machine.
-
-    `hold` true: codes are HoldReasonCode, the job must wait for somebody; else VacateReasonCode, it may run again.
-    """
-
-    hold: bool
-    code: int
-    reason: str
-    subcode: int = 0
-    usage: Usage = Usage()
-    outputs: list[OutputFile] = []
-    """What an evicted job left for its next run."""
+    """What the job left as its results, or for its next run."""
     told: dict[str, str] = {}
     """As in `Measured`."""
 
@@ -112,11 +82,76 @@ class Checkpointed(msgspec.Struct, frozen=True, kw_only=True, tag="checkpointed"
     at: float = 0.0
     usage: Usage = Usage()
     outputs: list[OutputFile] = []
-    trouble: Trouble | None = None
+    ending: Ending | None = None
     """Why it cannot be saved: the job is to be held."""
 
 
-Body = Started | Measured | Suspended | Continued | Checkpointed | Exited | Failed
+class ExitedV1(msgspec.Struct, frozen=True, kw_only=True, tag="exited"):
+    """The `FinalReport` of a program that ran to its end, as earlier versions wrote it."""
+
+    exit_code: int | None = None
+    exit_signal: int | None = None
+    at: float = 0.0
+    usage: Usage = Usage()
+    outputs: list[OutputFile] = []
+    missing: list[str] = []
+    """Files of TransferOutput that the job did not make."""
+    trouble: Ending | None = None
+    output: Transfer | None = None
+    dumped: bool = False
+    core: str = ""
+    told: dict[str, str] = {}
+
+    def upcast(self) -> FinalReport:
+        """In today's words."""
+        ran = None
+        if (self.exit_code is None) != (self.exit_signal is None):
+            ran = ExitRecord(
+                code=self.exit_code,
+                signal=self.exit_signal,
+                at=self.at,
+                dumped=self.dumped,
+                core=self.core,
+                output=self.output,
+            )
+        ending = self.trouble or (not_made(self.missing) if self.missing else None)
+        result = AttemptResult(exit=ran, ending=ending, usage=self.usage)
+        return FinalReport(result=result, outputs=self.outputs, told=self.told)
+
+
+class FailedV1(msgspec.Struct, frozen=True, kw_only=True, tag="failed"):
+    """The `FinalReport` of an attempt that ended otherwise, as earlier versions wrote it."""
+
+    code: int
+    reason: str
+    subcode: int = 0
+    usage: Usage = Usage()
+    outputs: list[OutputFile] = []
+    told: dict[str, str] = {}
+
+    def upcast(self) -> FinalReport:
+        """In today's words."""
+        ending = Ending(code=self.code, subcode=self.subcode, reason=self.reason)
+        return FinalReport(
+            result=AttemptResult(ending=ending, usage=self.usage), outputs=self.outputs, told=self.told
+        )
+
+
+def not_made(names: Sequence[str]) -> Ending:
+    """The program ran to its end, and did not make these of its results."""
+    return Ending(
+        code=HoldCode.TransferOutputError,
+        subcode=errno.ENOENT,
+        reason=f"Transfer output files failure at the execution point: the job did not make {', '.join(names)}",
+    )
+
+
+Body = Started | Measured | Suspended | Continued | Checkpointed | FinalReport
+if TYPE_CHECKING:
+    _Read = Body
+else:
+    _Read = Body | ExitedV1 | FailedV1
+    """What is read as well; nobody but the report itself gets to see it."""
 
 
 class ReportKey(msgspec.Struct, frozen=True, array_like=True):
@@ -139,11 +174,16 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     attempt: int
     sequence: int
     job: JobId
-    body: Body
+    body: _Read
     trace: str = ""
     """W3C traceparent of the job."""
     closing: bool = False
     """Of a final report: the claim is over with its attempt."""
+
+    def __post_init__(self) -> None:
+        """Starters of earlier versions outlive their startd, and their reports wait on its disk."""
+        if isinstance(old := cast("object", self.body), ExitedV1 | FailedV1):
+            msgspec.structs.force_setattr(self, "body", old.upcast())
 
     @property
     def key(self) -> ReportKey:

@@ -28,11 +28,11 @@ from kettle.userlog import (
     Submitted,
     Suspended,
     Terminated,
-    Termination,
     Unsuspended,
     parse,
     render,
 )
+from kettle_wire.attempts import ExitRecord
 from kettle_wire.jobs import JobId
 
 SAMPLE = (Path(__file__).parent / "data" / "eventlog-sample.log").read_text()
@@ -123,7 +123,7 @@ def test_the_sample_is_written_back() -> None:
             Evicted(
                 job=JobId(42, 0),
                 at=NOON + 14,
-                requeued=Termination(exit_code=3),
+                requeued=ExitRecord(code=3),
                 remote=CpuTimes(12, 1),
                 local=CpuTimes(12, 1),
                 sent=10,
@@ -136,7 +136,7 @@ def test_the_sample_is_written_back() -> None:
             Terminated(
                 job=JobId(44, 0),
                 at=NOON + 17,
-                ending=Termination(signal=11, core="/tmp/core"),
+                exit=ExitRecord(signal=11, core="/tmp/core"),
                 run_remote=CpuTimes(12, 1),
                 run_local=CpuTimes(12, 1),
                 total_remote=CpuTimes(12, 1),

@@ -32,13 +32,13 @@ from kettle.userlog import (
     Submitted,
     Suspended,
     Terminated,
-    Termination,
     Unsuspended,
     format_of,
     parse,
     render,
 )
 from kettle_wire.ads.types import Ad
+from kettle_wire.attempts import ExitRecord
 from kettle_wire.jobs import JobId
 
 htcondor2 = pytest.importorskip("htcondor2", reason="HTCondor's bindings, from the package htcondor")
@@ -75,10 +75,10 @@ EVENTS: Final[dict[str, LogEvent]] = {
     "checkpointed": Checkpointed(**JOB, remote=CpuTimes(1, 2), sent=1024),
     "evicted": Evicted(**JOB, **USED, code=1004, subcode=7, reason="vacated"),
     "evicted with a table": Evicted(**JOB, **USED, code=1004, reason="vacated", resources=PLAIN),
-    "requeued": Evicted(**JOB, **USED, code=1005, requeued=Termination(exit_code=3), reason="once more"),
-    "requeued after a signal": Evicted(**JOB, **USED, requeued=Termination(signal=9), reason="once more"),
-    "terminated": Terminated(**JOB, ending=Termination(exit_code=3), total_sent=3, received=4, resources=TABLE),
-    "terminated by a signal": Terminated(**JOB, ending=Termination(signal=11, core="/tmp/core")),
+    "requeued": Evicted(**JOB, **USED, code=1005, requeued=ExitRecord(code=3), reason="once more"),
+    "requeued after a signal": Evicted(**JOB, **USED, requeued=ExitRecord(signal=9), reason="once more"),
+    "terminated": Terminated(**JOB, exit=ExitRecord(code=3), total_sent=3, received=4, resources=TABLE),
+    "terminated by a signal": Terminated(**JOB, exit=ExitRecord(signal=11, core="/tmp/core")),
     "image size": ImageSize(**JOB, image_kib=12345, memory_mib=3, resident_kib=2048, proportional_kib=2000),
     "generic": Generic(**JOB, info="some text"),
     "aborted": Aborted(**JOB, reason="via condor_rm (by user alice)"),

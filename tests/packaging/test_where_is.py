@@ -1,4 +1,4 @@
-"""The page that says where each behaviour lives names what there is."""
+"""The pages that say where each behaviour lives, and how the end of a job travels, name what there is."""
 
 import importlib
 import re
@@ -9,10 +9,9 @@ import pytest
 NAMED = re.compile(r"`((?:kettle|kettle_services|kettle_wire)(?:\.\w+)*)(?::([\w.]+))?`")
 
 
-def named(top: Path) -> list[tuple[str, str]]:
+def named(page: Path) -> list[tuple[str, str]]:
     """Each module that the page names, and what it names in it."""
-    page = (top / "docs/explanation/where-is.md").read_text()
-    return [found for found in NAMED.findall(page) if "<" not in found[0]]
+    return [found for found in NAMED.findall(page.read_text()) if "<" not in found[0]]
 
 
 def missing(module: str, symbol: str) -> bool:
@@ -28,10 +27,11 @@ def missing(module: str, symbol: str) -> bool:
     return False
 
 
-def test_each_behaviour_is_where_the_page_says(top: Path) -> None:
+@pytest.mark.parametrize(("page", "least"), [("where-is.md", 40), ("end-of-a-job.md", 20)])
+def test_each_behaviour_is_where_the_page_says(top: Path, page: str, least: int) -> None:
     """A reader who follows a name arrives; whoever renames what is named mends the page."""
-    found = named(top)
-    assert len(found) >= 40
+    found = named(top / "docs/explanation" / page)
+    assert len(found) >= least
     assert [] == [f"{module}:{symbol}" for module, symbol in found if missing(module, symbol)]
 
 

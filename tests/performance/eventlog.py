@@ -39,6 +39,7 @@ from kettle_services.schedd.domain.queue.replay import Replay
 from kettle_services.schedd.domain.queue.working_set import restore
 from kettle_services.schedd.queue.recorder import mark
 from kettle_wire.ads import Ad
+from kettle_wire.attempts import ExitRecord
 from kettle_wire.commands.schedd import QUERY_JOBS, QueryJobs, Select
 from kettle_wire.events import ClusterSubmitted, Event, JobAssigned, JobCompleted, JobStarted, Usage
 from kettle_wire.frames import Frame
@@ -57,7 +58,7 @@ ASSIGNED = JobAssigned(
 )
 STARTED = JobStarted(attempt=1, pid=4711, at=1.0)
 COMPLETED = JobCompleted(
-    attempt=1, exit_code=0, at=3.0, usage=Usage(wall=3.0, user_cpu=2.5, memory_kib=12345)
+    attempt=1, exit=ExitRecord(code=0, at=3.0), usage=Usage(wall=3.0, user_cpu=2.5, memory_kib=12345)
 )
 PATIENCE_S = 120.0
 WARM_UP_S = 0.5

@@ -25,7 +25,7 @@ from kettle_services.startd.wiring import running
 from kettle_wire.commands.startd import RELEASE, Release
 from kettle_wire.identity import daemon
 from kettle_wire.subjects import Subjects
-from kettle_wire.worker_reports import Exited, Report, ReportKey
+from kettle_wire.worker_reports import FinalReport, Report, ReportKey
 
 
 async def chain(submitter: SubmitSide, count: int) -> list[float]:
@@ -39,7 +39,7 @@ async def chain(submitter: SubmitSide, count: int) -> list[float]:
             claim, job_ad(Cmd="/bin/true", **{f"Attribute{i}": i for i in range(30)})
         )
         assert (await submitter.activate(activation, recorded=recorded)).code == 0
-        report: Report = await submitter.hear(activation, lambda report: isinstance(report.body, Exited))
+        report: Report = await submitter.hear(activation, lambda report: isinstance(report.body, FinalReport))
         latencies.append(time.perf_counter() - began)
         recorded = [report.key]
         submitter.reports[:] = [r for r in submitter.reports if r.job != activation.job]

@@ -18,7 +18,6 @@ from kettle_services.schedd.domain.jobs.job import (
     Begin,
     Command,
     End,
-    Finish,
     Hold,
     Job,
     Refused,
@@ -32,6 +31,7 @@ from kettle_services.schedd.domain.queue.leave_in_queue import release, settled
 from kettle_services.schedd.domain.queue.replay import Replay
 from kettle_services.schedd.domain.queue.working_set import restore
 from kettle_wire.ads import Expr, Scalar
+from kettle_wire.attempts import AttemptResult, Ending, ExitRecord
 from kettle_wire.events import ClusterSubmitted, Event, JobEdited, JobRemoved, Usage, encode, tag_of
 from kettle_wire.frames import Entry, Frame
 from kettle_wire.jobs import JobId
@@ -49,9 +49,15 @@ def command_of(word: str, state: Job, job: JobId) -> Command:
             return Begin(attempt=attempt, claim=claim, pid=1, at=1.0)
         case "finish":
             usage = Usage(wall=1.0)
-            return Finish(attempt=attempt, claim=claim, exit_code=0, exit_signal=None, at=2.0, usage=usage)
+            return End(
+                attempt=attempt,
+                claim=claim,
+                result=AttemptResult(exit=ExitRecord(code=0, at=2.0), usage=usage),
+            )
         case "end":
-            return End(attempt=attempt, claim=claim, code=1013, reason="r")
+            return End(
+                attempt=attempt, claim=claim, result=AttemptResult(ending=Ending(code=1013, reason="r"))
+            )
         case "hold":
             return Hold(reason="r", by="alice")
         case "release":

@@ -30,6 +30,7 @@ from kettle_services.schedd.domain.queue.replay import Replay
 from kettle_services.schedd.domain.queue.working_set import restore
 from kettle_services.shadow.projections.mail import MailProjector
 from kettle_services.simulator.domain.recording import Recording
+from kettle_wire.attempts import AttemptResult, Ending
 from kettle_wire.event_expansion import expanded
 from kettle_wire.events import ClusterSubmitted, Event, JobEvent, decode, encode, tag_of
 from kettle_wire.frames import Entry, Frame
@@ -46,8 +47,7 @@ acts = st.one_of(
         End,
         attempt=st.integers(1, 3),
         claim=st.just("c"),
-        code=st.just(1034),
-        reason=st.just("r"),
+        result=st.just(AttemptResult(ending=Ending(code=1034, reason="r"))),
         cool_down=st.sampled_from([0.0, 20.0]),
     ),
 )

@@ -12,7 +12,6 @@ from kettle_services.schedd.domain.jobs.job import (
     Continue,
     Disconnect,
     End,
-    Finish,
     Hold,
     Job,
     Reconnect,
@@ -27,6 +26,7 @@ from kettle_services.schedd.domain.queue.fold import Change, Queue, job_stream
 from kettle_services.schedd.domain.queue.replay import Replay
 from kettle_services.schedd.domain.queue.working_set import restore
 from kettle_wire.ads import Scalar
+from kettle_wire.attempts import AttemptResult, Ending, ExitRecord
 from kettle_wire.events import (
     ClaimEnded,
     ClaimGranted,
@@ -67,22 +67,20 @@ commands: st.SearchStrategy[Command] = st.one_of(
         usage=st.just(Usage()),
     ),
     st.builds(
-        Finish,
+        End,
         attempt=attempts,
         claim=claims,
-        exit_code=st.just(0),
-        exit_signal=st.none(),
-        at=st.just(2.0),
-        usage=st.just(Usage(wall=1.0)),
+        result=st.just(AttemptResult(exit=ExitRecord(code=0, at=2.0), usage=Usage(wall=1.0))),
     ),
     st.builds(
         End,
         attempt=attempts,
         claim=claims,
-        code=st.sampled_from([1008, 1013, 1034]),
-        reason=st.just("r"),
-        hold=st.booleans(),
-        exit_code=st.sampled_from([None, 3]),
+        result=st.builds(
+            AttemptResult,
+            ending=st.builds(Ending, code=st.sampled_from([6, 1008, 1013, 1034]), reason=st.just("r")),
+            exit=st.sampled_from([None, ExitRecord(code=3)]),
+        ),
         cool_down=st.sampled_from([0.0, 20.0]),
     ),
     st.builds(Hold, reason=st.just("r"), by=st.just("alice"), code=st.sampled_from([1, 3])),

@@ -21,9 +21,10 @@ from kettle_services.startd.domain.state.claim import DrainInForce, Now, Speed
 from kettle_services.startd.domain.state.machine import Machine
 from kettle_services.startd.domain.state.slot_transitions import state_of
 from kettle_wire.ads import Expr
+from kettle_wire.attempts import AttemptResult, Ending, ExitRecord
 from kettle_wire.commands.startd import Activation, Alive, ClaimKey, Deactivation, RequestClaims
 from kettle_wire.jobs import JobId
-from kettle_wire.worker_reports import Exited, Report
+from kettle_wire.worker_reports import FinalReport, Report
 
 from .slot_machines import IDS, TOTALS, TYPES, WISHES, facts, left_of, sums
 
@@ -255,8 +256,7 @@ class Requests(RuleBasedStateMachine):
                 key=claim.key,
                 job=claim.attempt.job,
                 attempt=claim.attempt.attempt,
-                code=1023,
-                reason="removed",
+                ending=Ending(code=1023, reason="removed"),
                 hard=hard,
             )
             self.apply(activation.deactivate(self.machine, order, self.now))
@@ -316,7 +316,7 @@ class Requests(RuleBasedStateMachine):
                 attempt=1,
                 sequence=claim.sequence + 1,
                 job=claim.attempt.job,
-                body=Exited(exit_code=0),
+                body=FinalReport(result=AttemptResult(exit=ExitRecord(code=0))),
             )
             self.apply(activation.over(self.machine, report, self.now))
 
@@ -363,7 +363,7 @@ class Requests(RuleBasedStateMachine):
     def cancel(self) -> None:
         self.apply(draining.cancel(self.machine, "", self.now))
         assert not any(
-            state_of(claim)[1] == "Retiring" and claim.then is not None and claim.then.code == 1014
+            state_of(claim)[1] == "Retiring" and claim.then is not None and claim.then.ending.code == 1014
             for claim in self.machine.claims.values()
         )
 
@@ -440,7 +440,7 @@ class Requests(RuleBasedStateMachine):
                 attempt=1,
                 sequence=claim.sequence + 1,
                 job=claim.attempt.job,
-                body=Exited(exit_code=0),
+                body=FinalReport(result=AttemptResult(exit=ExitRecord(code=0))),
             )
             self.apply(activation.over(self.machine, report, self.now))
         assert not self.machine.claims

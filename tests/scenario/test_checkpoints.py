@@ -123,8 +123,8 @@ async def test_a_drained_job_goes_on_from_its_checkpoint(pool: ThrowawayPool, ev
     numbers = [event.number for event in lines if event.number not in {6, 40}]
 
     assert (1, 1, 1, 0) == (first.attempt, first.number, ad["NumCkpts"], ad["CheckpointNumber"])
-    assert (1, 1014) == (vacated.attempt, vacated.code)
-    assert (2, 0) == (completed.attempt, completed.exit_code)
+    assert (1, 1014) == (vacated.attempt, vacated.ending.code)
+    assert (2, 0) == (completed.attempt, completed.exit.code)
     assert "1\n2\n3\n3\n4\n5\n" == (evidence.directory / "steps").read_text()
     assert "step 1\nstep 2\nstep 3\nstep 4\nstep 5\n" == (evidence.work / "out").read_text()
     assert ("5\n", 3_000_000) == (
@@ -165,7 +165,7 @@ async def test_services_that_die_meanwhile_lose_no_checkpoint(
         await pool.restarted(service, after=killed)
     completed = await happened(pool.client, job, JobCompleted)
     done = await ended(pool, job)
-    assert (1, 0, 30) == (completed.attempt, completed.exit_code, done["NumCkpts"])
+    assert (1, 0, 30) == (completed.attempt, completed.exit.code, done["NumCkpts"])
     assert [str(number) for number in range(1, 31)] == steps.read_text().split()
 
 

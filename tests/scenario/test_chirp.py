@@ -120,7 +120,7 @@ async def test_htcondors_own_client_works_unmodified(pool: ThrowawayPool, tmp_pa
     )
 
     assert "" == (tmp_path / "err").read_text()
-    assert 0 == completed.exit_code
+    assert 0 == completed.exit.code
     assert {"moved", "link"} == {each.name for each in (tmp_path / "dir").iterdir()}
     assert "line\n" == (tmp_path / "dir" / "moved").read_text()
     assert [{"Stage": "second one"}, {}, {"ChirpProgress": 0.5}] == [each.attributes for each in told]
@@ -145,7 +145,7 @@ async def test_the_program_in_the_sandbox_works(pool: ThrowawayPool, tmp_path: P
     )
 
     assert "" == (tmp_path / "err").read_text()
-    assert 0 == completed.exit_code
+    assert 0 == completed.exit.code
     assert "input\nfrom\n" == (tmp_path / "out").read_text()
     assert "from the job\n" == (tmp_path / "out.txt").read_text()
     assert {"Stage": "third", "ChirpSeen": True} == {
@@ -169,7 +169,7 @@ async def test_a_job_that_did_not_ask_for_it_only_sets_attributes_without_hurry(
     (tmp_path / "in.txt").write_text("input\n")
     _, completed, told = await ended(pool, "executable = job.sh\nerror = err\nqueue\n", tmp_path)
 
-    assert 0 == completed.exit_code
+    assert 0 == completed.exit.code
     assert [{"ChirpStage": "here"}] == [each.attributes for each in told]
     assert 4 == (tmp_path / "err").read_text().count("invalid request")
 
@@ -186,7 +186,7 @@ async def test_a_job_cannot_flood_the_record(pool: ThrowawayPool, tmp_path: Path
         pool, "executable = job.sh\nerror = err\nwant_io_proxy = true\nqueue\n", tmp_path
     )
 
-    assert 0 == completed.exit_code
+    assert 0 == completed.exit.code
     assert 50 < sum(len(each.notes) for each in told) < 70
     assert "try again" in (tmp_path / "err").read_text()
 
@@ -208,5 +208,5 @@ async def test_a_job_in_a_container_talks_as_well(shared_pool: SharedPool, tmp_p
         _, completed, told = await ended(pool, description, tmp_path)
 
     assert "" == (tmp_path / "err").read_text()
-    assert 0 == completed.exit_code
+    assert 0 == completed.exit.code
     assert {"Stage": 1, "ChirpStage": 2} == {k: v for each in told for k, v in each.attributes.items()}

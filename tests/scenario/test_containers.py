@@ -136,7 +136,7 @@ async def test_a_job_in_a_container_goes_on_from_its_checkpoint(
         (evidence.directory / "go").touch()
         completed = await happened(running.client, job, JobCompleted)
 
-    assert (2, 0) == (completed.attempt, completed.exit_code)
+    assert (2, 0) == (completed.attempt, completed.exit.code)
     assert "1\n2\n3\n3\n4\n5\n" == (evidence.directory / "steps").read_text()
     assert "step 1\nstep 2\nstep 3\nstep 4\nstep 5\nbusybox\n" == (work / "out").read_text()
     assert "5\n" == (work / "result").read_text()

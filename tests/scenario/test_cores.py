@@ -46,9 +46,9 @@ async def test_a_core_file_comes_back_to_who_wants_it(
     core = tmp_path / f"core.{cluster}.0"
 
     assert (11, comes, str(core) if comes else "") == (
-        completed.exit_signal,
-        completed.dumped,
-        completed.core,
+        completed.exit.signal,
+        completed.exit.dumped,
+        completed.exit.core,
     )
     assert comes == core.exists()
     assert not comes or core.read_bytes().startswith(b"\x7fELF")

@@ -3,6 +3,7 @@
 import asyncio
 
 from kettle.client import JobEvent
+from kettle_wire.attempts import Ending, ExitRecord
 from kettle_wire.events import Event, JobAssigned, JobCompleted, JobVacated
 
 from .evidence import FACTOR, Evidence, flaws
@@ -18,20 +19,22 @@ def assigned(attempt: int) -> JobAssigned:
 
 def test_a_sound_life_has_no_flaw() -> None:
     """An attempt that was lost and one that completed, one after the other, is what may happen."""
-    lost = JobVacated(attempt=1, code=1, reason="lost")
-    assert [] == flaws(recorded(assigned(1), lost, assigned(2), JobCompleted(attempt=2, exit_code=0)))
+    lost = JobVacated(attempt=1, ending=Ending(code=1, reason="lost"))
+    assert [] == flaws(
+        recorded(assigned(1), lost, assigned(2), JobCompleted(attempt=2, exit=ExitRecord(code=0)))
+    )
 
 
 def test_overlapping_attempts_are_a_flaw() -> None:
     """A second attempt that begins while the first is not over is found."""
     assert ["attempt 2 began while 1 was not over"] == flaws(
-        recorded(assigned(1), assigned(2), JobCompleted(attempt=2, exit_code=0))
+        recorded(assigned(1), assigned(2), JobCompleted(attempt=2, exit=ExitRecord(code=0)))
     )
 
 
 def test_completing_twice_or_never_is_a_flaw() -> None:
     """A job completes exactly once."""
-    done = JobCompleted(attempt=1, exit_code=0)
+    done = JobCompleted(attempt=1, exit=ExitRecord(code=0))
     assert "completed 0 times" in flaws(recorded(assigned(1)))
     assert "completed 2 times" in flaws(recorded(assigned(1), done, done))
     assert "JobAssigned after the end" in flaws(recorded(assigned(1), done, assigned(2)))

@@ -94,7 +94,7 @@ async def test_hooks_prepare_a_job_and_see_it_end(pool: ThrowawayPool, tmp_path:
     completed = await first(pool, job, JobCompleted)
 
     assert isinstance(completed, JobCompleted)
-    assert 7 == completed.exit_code
+    assert 7 == completed.exit.code
     assert 'FromBefore = "seen"\nprepared\n' == (tmp_path / "out").read_text()
     assert "exit ExitBySignal = false ExitCode = 7 \n" == (tmp_path / "farewell").read_text()
     assert {"1"} == set((tmp_path / "updates").read_text().split())
@@ -127,8 +127,8 @@ async def test_a_hook_that_fails_is_the_machines_fault(
         await pool.client.wait(select(job.cluster))
 
     assert isinstance(vacated, JobVacated)
-    assert 1007 == vacated.code
-    assert why in vacated.reason
+    assert 1007 == vacated.ending.code
+    assert why in vacated.ending.reason
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(FileNotFoundError, ProcessLookupError):
             assert b"sleep\x001000\x00" != path.read_bytes(), path
@@ -142,5 +142,5 @@ async def test_an_evicted_job_has_its_farewell(pool: ThrowawayPool, tmp_path: Pa
     completed = await first(pool, job, JobCompleted)
 
     assert isinstance(completed, JobCompleted)
-    assert signal.SIGKILL == completed.exit_signal
+    assert signal.SIGKILL == completed.exit.signal
     assert not (tmp_path / "farewell").exists()

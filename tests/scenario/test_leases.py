@@ -68,7 +68,7 @@ async def test_a_silent_worker_is_given_up_when_its_lease_is_over(
         audit = await pool.log_check()
 
     vacated = [event.event for event in told if isinstance(event.event, JobVacated)]
-    assert [1008] == [event.code for event in vacated]
+    assert [1008] == [event.ending.code for event in vacated]
     assert [] == flaws(told)
     assert ({}, {0: 2}) == (evidence.overlaps(), evidence.runs())
     assert [] == evidence.wrong_results(1)
@@ -101,7 +101,7 @@ async def test_a_job_is_given_up_after_its_own_lease(shared_pool: SharedPool, ev
         audit = await pool.log_check()
 
     vacated = {
-        job: [each.event.code for each in events if isinstance(each.event, JobVacated)]
+        job: [each.event.ending.code for each in events if isinstance(each.event, JobVacated)]
         for job, events in told.items()
     }
     assert {short: [1008], usual: []} == vacated

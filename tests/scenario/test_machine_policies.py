@@ -122,7 +122,7 @@ async def test_a_job_is_suspended_and_goes_on(pool: ThrowawayPool, evidence: Evi
         assert moments[0] < suspended.at
         assert moments[-1] > continued.at
         assert [] == [each for each in moments if suspended.at + 0.5 < each < continued.at - 0.1]
-    assert (1, 0) == (completed.attempt, completed.exit_code)
+    assert (1, 0) == (completed.attempt, completed.exit.code)
     events = await logged(evidence.work / "log", Terminated)
     assert [Suspended, Unsuspended] == [
         type(event) for event in events if isinstance(event, Suspended | Unsuspended)
@@ -161,10 +161,10 @@ async def test_a_preempted_job_that_does_not_go_is_killed(pool: ThrowawayPool, e
 
     at, vacated = await happened(pool.client, job, JobVacated)
 
-    assert (1011, "PREEMPT of the machine became true") == (vacated.code, vacated.reason)
+    assert (1011, "PREEMPT of the machine became true") == (vacated.ending.code, vacated.ending.reason)
     assert 1.4 <= at - float(heard.read_text()) <= 10
     _, completed = await happened(pool.client, job, JobCompleted)
-    assert (2, 0) == (completed.attempt, completed.exit_code)
+    assert (2, 0) == (completed.attempt, completed.exit.code)
     events = await logged(evidence.work / "log", Terminated)
     assert [1011] == [event.code for event in events if isinstance(event, Evicted)]
 
@@ -207,7 +207,7 @@ async def test_a_drained_machine_finishes_its_job_and_takes_no_other(
         await pool.client.hosts.drain(machine)
     go.touch()
     _, completed = await happened(pool.client, running, JobCompleted)
-    assert (1, 0) == (completed.attempt, completed.exit_code)
+    assert (1, 0) == (completed.attempt, completed.exit.code)
     await slot(pool.client, lambda ad: ad["Activity"] == "Idle")
     await pool.client.hosts.cancel_drain(machine, request)
     cancelled = (await slot(pool.client, lambda ad: ad["State"] == "Unclaimed"))["EnteredCurrentState"]
@@ -239,9 +239,9 @@ async def test_a_quick_drain_vacates_and_the_machine_comes_back(
     assert f"{machine} is being drained (request " in said[1]
 
     _, vacated = await happened(pool.client, job, JobVacated)
-    assert (1014, "the machine is being drained") == (vacated.code, vacated.reason)
+    assert (1014, "the machine is being drained") == (vacated.ending.code, vacated.ending.reason)
     _, completed = await happened(pool.client, job, JobCompleted)
-    assert (2, 0) == (completed.attempt, completed.exit_code)
+    assert (2, 0) == (completed.attempt, completed.exit.code)
 
 
 async def test_the_record_is_sound(pool: ThrowawayPool) -> None:

@@ -83,8 +83,8 @@ async def test_what_a_running_job_uses_decides(pool: ThrowawayPool, tmp_path: Pa
     """
     job = await submit(pool, SLEEP + "periodic_vacate = MemoryUsage > 0 && NumJobStarts < 2\n", tmp_path)
     vacated = await happened(pool.client, job, JobVacated)
-    assert vacated.code == 1000
-    assert "PeriodicVacate" in vacated.reason
+    assert vacated.ending.code == 1000
+    assert "PeriodicVacate" in vacated.ending.reason
     await happened(pool.client, job, JobAssigned, times=2)
     await pool.client.remove(select(job_id(job)))
 
@@ -152,12 +152,10 @@ async def test_a_failed_job_is_tried_again(pool: ThrowawayPool, tmp_path: Path) 
     script(tmp_path / "fail.sh", "exit 3\n")
     job = await submit(pool, "executable = fail.sh\nlog = log\nmax_retries = 2\n", tmp_path)
     completed = await happened(pool.client, job, JobCompleted)
-    assert (3, 3) == (completed.attempt, completed.exit_code)
+    assert (3, 3) == (completed.attempt, completed.exit.code)
     events = await logged(tmp_path / "log", Terminated)
     requeued = [each for each in events if isinstance(each, Evicted)]
-    assert [(1005, 3), (1005, 3)] == [
-        (each.code, each.requeued and each.requeued.exit_code) for each in requeued
-    ]
+    assert [(1005, 3), (1005, 3)] == [(each.code, each.requeued and each.requeued.code) for each in requeued]
     assert (
         "The job attribute OnExitRemove expression 'NumJobCompletions > JobMaxRetries || ExitCode =?= 0' "
         "evaluated to FALSE" == requeued[0].reason
@@ -169,7 +167,7 @@ async def test_a_retried_job_ends_when_it_succeeds(pool: ThrowawayPool, tmp_path
     script(tmp_path / "seven.sh", "exit 7\n")
     job = await submit(pool, "executable = seven.sh\nsuccess_exit_code = 7\n", tmp_path)
     completed = await happened(pool.client, job, JobCompleted)
-    assert (1, 7) == (completed.attempt, completed.exit_code)
+    assert (1, 7) == (completed.attempt, completed.exit.code)
 
 
 @pytest.mark.parametrize(

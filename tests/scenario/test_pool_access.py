@@ -90,7 +90,7 @@ async def test_a_job_submits_looks_and_removes(pool: ThrowawayPool, place: Path,
     """With the same commands as outside; what it made belongs to its owner."""
     job, end = await completed(pool, described(place, tmp_path, PARENT, "want_pool_access = true"), tmp_path)
 
-    assert 0 == end.exit_code, (tmp_path / "err").read_text()
+    assert 0 == end.exit.code, (tmp_path / "err").read_text()
     me = pool.client.pool.user
     children = [f"{job.cluster + 2}.0 1 {me}", f"{job.cluster + 2}.1 1 {me}"]
     assert [f"{job} 2 {me}", *children] == (tmp_path / "out").read_text().splitlines()[-3:]
@@ -117,7 +117,7 @@ async def test_a_job_sends_files_of_its_sandbox_along(
 ) -> None:
     """More than one message of them; and it fetches the results into its sandbox."""
     _, end = await completed(pool, described(place, tmp_path, SPOOLS, "want_pool_access = true"), tmp_path)
-    assert 0 == end.exit_code, (tmp_path / "err").read_text()
+    assert 0 == end.exit.code, (tmp_path / "err").read_text()
 
 
 async def test_a_job_that_did_not_ask_for_it_is_not_in_the_pool(
@@ -131,7 +131,7 @@ async def test_a_job_that_did_not_ask_for_it_is_not_in_the_pool(
     )
     _, end = await completed(pool, described(place, tmp_path, script), tmp_path)
 
-    assert (1, None) == (end.exit_code, end.exit_signal)
+    assert (1, None) == (end.exit.code, end.exit.signal)
     assert "want_pool_access = true" in (tmp_path / "err").read_text()
 
 

@@ -68,8 +68,8 @@ async def test_a_job_that_the_machine_likes_better_takes_the_slot(
     evicted = await happened(pool.client, plain, JobVacated)
     assigned = await happened(pool.client, better, JobAssigned)
 
-    assert 1018 == evicted.code
-    assert "RANK of the machine is 5 for another job, and 0 for this one" == evicted.reason
+    assert 1018 == evicted.ending.code
+    assert "RANK of the machine is 5 for another job, and 0 for this one" == evicted.ending.reason
     assert (await happened(pool.client, plain, JobAssigned)).slot == assigned.slot
     await gone(pool, better)
     await happened(pool.client, plain, JobStarted, times=2)
@@ -88,7 +88,7 @@ async def test_two_jobs_make_room_for_a_larger_one(pool: ThrowawayPool, tmp_path
     better = await submit(pool, tmp_path, "request_cpus = 2\n+Liking = 5\n")
     await happened(pool.client, better, JobStarted)
 
-    assert {1018} == {(await happened(pool.client, job, JobVacated)).code for job in small}
+    assert {1018} == {(await happened(pool.client, job, JobVacated)).ending.code for job in small}
     await gone(pool, better)
     await happened(pool.client, small[0], JobStarted, times=2)
     await gone(pool, *small)
@@ -144,7 +144,7 @@ async def test_now_gives_a_job_what_others_of_its_owner_have(pool: ThrowawayPool
 
     assert 0 == status
     assert f"Job {urgent} runs as soon as {first}, {second} are gone.\n" == said
-    codes = {(await happened(pool.client, job, JobVacated)).code for job in (first, second)}
+    codes = {(await happened(pool.client, job, JobVacated)).ending.code for job in (first, second)}
     assert {1015} == codes
     await gone(pool, urgent)
     await happened(pool.client, first, JobStarted, times=2)

@@ -158,7 +158,7 @@ async def test_a_job_goes_on_from_a_web_server(pool: ThrowawayPool, evidence: Ev
     names = ["state/deep/count", "state/large file", "MANIFEST.0000"]
     assert {f"{prefix}/0000/{name}" for name in names} == first.keys()
     assert {"_condor_stdout", "_condor_stderr", "MANIFEST.0000", "URL"} == set(spool)
-    assert (2, 0, 2) == (completed.attempt, completed.exit_code, ad["NumCkpts"])
+    assert (2, 0, 2) == (completed.attempt, completed.exit.code, ad["NumCkpts"])
     assert "1\n2\n3\n3\n4\n5\n" == (evidence.directory / "steps").read_text()
     assert "step 1\nstep 2\nstep 3\nstep 4\nstep 5\n" == (evidence.work / "out").read_text()
     assert [f"PUT {prefix}/{number}/MANIFEST.{number}" for number in ("0000", "0001")] == puts[2::3]

@@ -120,4 +120,4 @@ async def test_nothing_else_of_the_machine_is_sent(pool: ThrowawayPool, evidence
     assert not [path for path in (evidence.work / "out").iterdir() if "somebody" in path.read_text()]
     (evidence.directory / "end").touch()
     completed = await happened(pool.client, job, JobCompleted)
-    assert 0 == completed.exit_code
+    assert 0 == completed.exit.code

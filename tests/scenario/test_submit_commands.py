@@ -93,7 +93,7 @@ async def test_a_noop_job_ends_without_a_machine(pool: ThrowawayPool, tmp_path: 
     text += "noop_job_exit_code = ifThenElse(ProcId == 0, 7, undefined)\nnoop_job_exit_signal = 9\n"
     cluster = await submit(pool, text, tmp_path, "queue 3")
     ended = [await happened(pool.client, f"{cluster}.{proc}", JobCompleted) for proc in range(2)]
-    assert [(0, 7, None), (0, None, 9)] == [(e.attempt, e.exit_code, e.exit_signal) for e in ended]
+    assert [(0, 7, None), (0, None, 9)] == [(e.attempt, e.exit.code, e.exit.signal) for e in ended]
     (left,) = await pool.client.jobs(select(cluster))
     assert (2, 1) == (left["ProcId"], left["JobStatus"])
     events = await logged(tmp_path / "log", Terminated, times=2)
@@ -148,7 +148,7 @@ async def test_a_job_gets_more_memory_when_it_has_run_out_of_it(pool: ThrowawayP
     ad = await queued(pool.client, job)
     assert (80, 2) == (ad["RequestMemory"], ad["NumEdits"])
     vacated = [e.event for e in await pool.client.events(job_id(job)) if isinstance(e.event, JobVacated)]
-    assert [34, 34, 34] == [each.code for each in vacated]
+    assert [34, 34, 34] == [each.ending.code for each in vacated]
     await pool.client.remove(select(job_id(job)))
 
 
@@ -160,7 +160,7 @@ async def test_a_job_begins_in_a_directory_of_its_choice(pool: ThrowawayPool, tm
         "shell = cat inner; cd /; pwd\noutput = out\ntransfer_input_files = data\nremote_initialdir = data\n"
     )
     _, ended = await ran(pool, text, tmp_path)
-    assert (0, "here/\n") == (ended.exit_code, (tmp_path / "out").read_text())
+    assert (0, "here/\n") == (ended.exit.code, (tmp_path / "out").read_text())
     await ran(pool, "shell = pwd\noutput = out\nremote_initialdir = /usr\n", tmp_path)
     assert "/usr\n" == (tmp_path / "out").read_text()
     text = "shell = pwd\nremote_initialdir = /no/such\n"
@@ -193,7 +193,7 @@ async def test_a_job_whose_results_are_newer_is_skipped(pool: ThrowawayPool, tmp
     text = SH + "arguments = \"-c 'cp source result'\"\ntransfer_input_files = source\n"
     text += "transfer_output_files = result\nskip_if_dataflow = true\nlog = log\nleave_in_queue = true\n"
     job, ended = await ran(pool, text, tmp_path)
-    assert (0, "old") == (ended.exit_code, result.read_text())
+    assert (0, "old") == (ended.exit.code, result.read_text())
     assert 0 == (await queued(pool.client, job))["NumJobStarts"]
     await written(tmp_path / "log", "Dataflow job was skipped.")
     source.touch()

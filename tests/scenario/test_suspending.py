@@ -172,4 +172,4 @@ async def test_the_machine_may_preempt_what_its_owner_has_suspended(
     go.touch()
     await happened(pool.client, job, JobCompleted)
 
-    assert 1011 == vacated.code
+    assert 1011 == vacated.ending.code

@@ -81,7 +81,7 @@ async def test_a_job_leaves_its_machine_and_goes_on_from_what_it_saved(
     ordered = await happened(pool.client, job, JobOrdered)
     assert ("vacate", reason, pool.client.pool.user) == (ordered.order, ordered.reason, ordered.by)
     vacated = await happened(pool.client, job, JobVacated)
-    assert (USER_VACATE_JOB, reason) == (vacated.code, vacated.reason)
+    assert (USER_VACATE_JOB, reason) == (vacated.ending.code, vacated.ending.reason)
     first, second = [await happened(pool.client, job, JobAssigned, times=times) for times in (1, 2)]
     assert first.claim != second.claim
     await happened(pool.client, job, JobCompleted)
@@ -109,8 +109,8 @@ async def test_one_that_does_not_listen_is_gone_at_once(pool: ThrowawayPool, evi
         (one.outcome, one.status) for one in asked[:3]
     ]
     assert asked[3].outcome in {"already_done", "bad_status", "done"}, "it may be gone already, or run again"
-    assert USER_VACATE_JOB == vacated.code
-    assert f"(by user {pool.client.pool.user})" in vacated.reason
+    assert USER_VACATE_JOB == vacated.ending.code
+    assert f"(by user {pool.client.pool.user})" in vacated.ending.reason
 
 
 async def test_what_was_ordered_outlives_who_should_do_it(pool: ThrowawayPool, evidence: Evidence) -> None:
@@ -133,7 +133,7 @@ async def test_what_was_ordered_outlives_who_should_do_it(pool: ThrowawayPool, e
 
     assert stopped
     assert ["done"] == [one.outcome for one in acted.outcomes]
-    assert USER_VACATE_JOB == vacated.code
+    assert USER_VACATE_JOB == vacated.ending.code
 
 
 async def test_each_job_has_its_answer(pool: ThrowawayPool, evidence: Evidence, tmp_path: Path) -> None:

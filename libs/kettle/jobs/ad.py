@@ -12,6 +12,7 @@ from typing import Final, assert_never, cast, get_args
 from kettle.jobs.reason_codes import counted
 from kettle.jobs.usage_attributes import measures
 from kettle_wire.ads.types import Ad, Scalar
+from kettle_wire.attempts import ExitRecord, Usage
 from kettle_wire.codes import HoldCode, JobStatus, Universe, VacateCode
 from kettle_wire.events.job import (
     JobAssigned,
@@ -33,7 +34,6 @@ from kettle_wire.events.job import (
     JobSuspended,
     JobTold,
     JobVacated,
-    Usage,
 )
 from kettle_wire.flocking import pool_of
 
@@ -259,16 +259,16 @@ def _checkpointed(ad: Ad, event: JobCheckpointed, now: int) -> None:
 def _vacated(ad: Ad, event: JobVacated, at_us: int) -> None:
     """Of an attempt that was ended because its job was held or removed, that is the reason."""
     now, status = at_us // 1_000_000, ad["JobStatus"]
-    if event.exited:
-        exited(ad, event.exit_code, event.exit_signal)
+    if event.exit is not None:
+        exited(ad, event.exit)
         _commit(ad, now)
-    if event.code != VacateCode.ReconnectFailed:
+    if event.ending.code != VacateCode.ReconnectFailed:
         ad["LastJobLeaseRenewal"] = now
     _ended(ad, event.usage, at_us)
     reason: Ad = {
-        "VacateReason": event.reason,
-        "VacateReasonCode": int(event.code),
-        "VacateReasonSubCode": int(event.subcode),
+        "VacateReason": event.ending.reason,
+        "VacateReasonCode": int(event.ending.code),
+        "VacateReasonSubCode": int(event.ending.subcode),
     }
     if status == JobStatus.HELD:
         reason = {f"Vacate{name.removeprefix('Hold')}": ad[name] for name in _HOLD}
@@ -287,15 +287,15 @@ def _vacated(ad: Ad, event: JobVacated, at_us: int) -> None:
 
 def _completed(ad: Ad, event: JobCompleted, at_us: int) -> None:
     now = at_us // 1_000_000
-    exited(ad, event.exit_code, event.exit_signal)
+    exited(ad, event.exit)
     if not event.attempt:  # without a machine
         _become(ad, JobStatus.COMPLETED, now)
         ad["CompletionDate"] = now
         return
-    if event.exit_signal is not None:
-        ad["JobCoreDumped"] = event.dumped
-    if event.core:
-        ad["CoreFile"] = event.core
+    if event.exit.signal is not None:
+        ad["JobCoreDumped"] = event.exit.dumped
+    if event.exit.core:
+        ad["CoreFile"] = event.exit.core
     _commit(ad, now)
     ad["LastJobLeaseRenewal"] = now
     _ended(ad, event.usage, at_us)
@@ -320,14 +320,14 @@ def _commit(ad: Ad, until: int) -> None:
     ad.pop("UncommittedSuspensionTime", None)
 
 
-def exited(ad: Ad, code: int | None, signal: int | None) -> None:
+def exited(ad: Ad, ran: ExitRecord) -> None:
     """Change the ad in place: the program has run to its end."""
-    ad["ExitBySignal"] = signal is not None
-    if signal is not None:
-        ad["ExitSignal"] = signal
+    ad["ExitBySignal"] = ran.signal is not None
+    if ran.signal is not None:
+        ad["ExitSignal"] = ran.signal
         ad.pop("ExitCode", None)
     else:
-        ad["ExitCode"] = ad["ExitStatus"] = code or 0
+        ad["ExitCode"] = ad["ExitStatus"] = ran.code or 0
         ad.pop("ExitSignal", None)
     _add(ad, "NumJobCompletions", 1)
 

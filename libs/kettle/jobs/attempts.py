@@ -92,7 +92,6 @@ def attempt_of(
     wall = round(usage.wall * US)
     if run is None:  # recorded by nobody: it is believed to have begun as long ago as it has lasted
         run = Run("", "", frame.at - wall)
-    exited = isinstance(event, JobCompleted) or event.exited
     return EndedAttempt(
         job=job,
         number=event.attempt,
@@ -106,10 +105,10 @@ def attempt_of(
         wall=wall,
         slot_time=round(wall * cores),
         cpu=round(usage.user_cpu * US) + round(usage.system_cpu * US),
-        good=wall if exited else min(wall, run.saved),
+        good=wall if event.exit is not None else min(wall, run.saved),
         uncharged=round(max(0, frame.at - run.begun - wall) * cores),
         completed=ad["JobStatus"] == JobStatus.COMPLETED,
-        code=0 if isinstance(event, JobCompleted) else event.code,
+        code=0 if isinstance(event, JobCompleted) else event.ending.code,
         frame=frame.number,
     )
 

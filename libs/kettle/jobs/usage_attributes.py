@@ -1,7 +1,7 @@
 """What an attempt used, as attributes of its job."""
 
 from kettle_wire.ads.types import Ad
-from kettle_wire.events.job import Usage
+from kettle_wire.attempts import Usage
 
 
 def in_use(usage: Usage) -> Ad:

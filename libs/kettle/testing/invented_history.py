@@ -7,6 +7,7 @@ Times are seconds after `BEGIN`; frames come shard by shard, in the order of tim
 from typing import Final
 
 from kettle_wire.ads import Ad, Expr, Scalar
+from kettle_wire.attempts import ExitRecord
 from kettle_wire.events import (
     ClaimEnded,
     ClaimGranted,
@@ -113,7 +114,7 @@ class InventedHistory:
         assigned = JobAssigned(attempt=1, claim=claim, slot=slot, startd=startd)
         self.record(began, SCHEDD, stream, assigned)
         if ended is not None:
-            self.record(ended, SCHEDD, stream, JobCompleted(attempt=1, exit_code=0))
+            self.record(ended, SCHEDD, stream, JobCompleted(attempt=1, exit=ExitRecord(code=0)))
             self.record(ended, SCHEDD, f"claim/{claim}", ClaimEnded(claim=claim, reason="done"))
 
     def frames(self) -> list[Frame]:

@@ -15,8 +15,8 @@ from kettle.execution.attempts import messages
 from kettle.execution.attempts.job_spec import JobSpec, StoredReport
 from kettle.execution.attempts.stored_reports import store
 from kettle.execution.job_environment.job_ad import JobAd
-from kettle_wire.events.job import Usage
-from kettle_wire.worker_reports import Body, Exited, Failed, Report, Started
+from kettle_wire.attempts import AttemptResult, ExitRecord, Usage
+from kettle_wire.worker_reports import Body, FinalReport, Report, Started
 
 SECONDS: Final = "SimulatedSeconds"
 """The attribute of a job that says for how many simulated seconds it runs; without it, it is over at once."""
@@ -92,9 +92,8 @@ class _Starter:
         match message:
             case messages.RunJob(spec=spec) if self._spec is None:
                 self._run(spec)
-            case messages.EndJob(code=code, reason=reason, hold=hold, subcode=subcode):
-                failed = Failed(hold=hold, code=code, reason=reason, subcode=subcode, usage=self._usage())
-                self._over(failed)
+            case messages.EndJob():
+                self._over(AttemptResult(ending=message.ending, usage=self._usage()))
             case messages.Suspend():
                 self._stand()
             case messages.Continue():
@@ -123,15 +122,17 @@ class _Starter:
             self._end = self._loop.call_later(max(0.0, self._left), self._exit)
 
     def _exit(self) -> None:
-        self._over(Exited(exit_code=0, at=time.time(), usage=self._usage()))
+        self._over(AttemptResult(exit=ExitRecord(code=0, at=time.time()), usage=self._usage()))
 
-    def _over(self, body: Exited | Failed) -> None:
+    def _over(self, result: AttemptResult) -> None:
         if self._spec is None:
             return
         if self._end is not None:
             self._end.cancel()
         stored = StoredReport(
-            schedd=self._spec.schedd, secret=self._spec.key.secret, report=self._report(body)
+            schedd=self._spec.schedd,
+            secret=self._spec.key.secret,
+            report=self._report(FinalReport(result=result)),
         )
         store(f"{self._spec.state}/reports", stored)
         self._say(messages.AttemptOver(stored))

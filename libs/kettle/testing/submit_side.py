@@ -31,7 +31,7 @@ from kettle_wire.commands.startd import (
 from kettle_wire.identity import Identity
 from kettle_wire.jobs import JobId
 from kettle_wire.subjects import Subjects, key
-from kettle_wire.worker_reports import Exited, Failed, Report, ReportKey, Reports
+from kettle_wire.worker_reports import FinalReport, Report, ReportKey, Reports
 
 POOL: Final = "test"
 STARTD: Final = "worker"
@@ -187,16 +187,14 @@ class SubmitSide:
         assert result.code == 0, result.reason
         return activation
 
-    async def run(self, ad: Ad, *, inputs: list[InputFile] | None = None) -> Exited | Failed:
+    async def run(self, ad: Ad, *, inputs: list[InputFile] | None = None) -> FinalReport:
         """Have a job run to its end."""
         return await self.final(await self.start(ad, inputs=inputs))
 
-    async def final(self, activation: Activation, *, wait: float = WAIT) -> Exited | Failed:
+    async def final(self, activation: Activation, *, wait: float = WAIT) -> FinalReport:
         """Wait for the final report."""
-        report = await self.hear(
-            activation, lambda report: isinstance(report.body, Exited | Failed), wait=wait
-        )
-        assert isinstance(report.body, Exited | Failed)
+        report = await self.hear(activation, lambda report: isinstance(report.body, FinalReport), wait=wait)
+        assert isinstance(report.body, FinalReport)
         return report.body
 
     async def hear(
@@ -225,7 +223,7 @@ def inline(name: str, data: bytes, *, mode: int = 0o644) -> InputFile:
     return InputFile(name=name, mode=mode, size=len(data), sha256=digest, data=data)
 
 
-def output(exited: Exited | Failed, name: str = "_condor_stdout") -> bytes | None:
+def output(exited: FinalReport, name: str = "_condor_stdout") -> bytes | None:
     """What a job wrote, as far as the report carries it."""
-    assert isinstance(exited, Exited), exited
+    assert exited.result.exit is not None, exited
     return next((file.data for file in exited.outputs if file.name == name), None)

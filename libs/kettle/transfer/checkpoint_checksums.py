@@ -12,7 +12,8 @@ import msgspec
 from kettle.transfer.checkpoint_manifest import CheckpointError, Entry, body, line, read, url
 from kettle.transfer.file_lists import shown
 from kettle.transfer.hold_codes import Direction
-from kettle.transfer.plugin import Fault, Move, Order
+from kettle.transfer.plugin import Move, Order
+from kettle_wire.attempts import Ending
 
 _PIECE: Final = 1 << 20
 
@@ -38,13 +39,13 @@ def make_directories(order: Order) -> None:
         Path(directory).mkdir(parents=True, exist_ok=True)
 
 
-def differing(order: Order) -> Fault | None:
+def differing(order: Order) -> Ending | None:
     """What came and is not what was saved.  Raises OSError."""
     try:
         _compare(order.scratch, Path(order.manifest).read_text(encoding="utf-8"))
     except CheckpointError as error:
         why = f"the checkpoint at {shown(order.place)} cannot be used: {error}"
-        return Direction(upload=False).fault(why, errno.EBADMSG)
+        return Direction(upload=False).ending(why, errno.EBADMSG)
     return None
 
 

@@ -14,8 +14,9 @@ from typing import Final
 import msgspec
 
 from kettle.transfer.file_lists import shown, without_secrets
-from kettle.transfer.plugin import Fault, Move, Plugin
+from kettle.transfer.plugin import Move, Plugin
 from kettle.transfer.plugin_protocol import Result
+from kettle_wire.attempts import Ending
 from kettle_wire.codes import HoldCode, HoldSubcode, VacateCode
 
 _REASON: Final = 2000
@@ -47,13 +48,11 @@ class Direction(msgspec.Struct, frozen=True):
         """The HoldReasonCode."""
         return HoldCode.TransferOutputError if self.upload else HoldCode.TransferInputError
 
-    def fault(self, why: str, subcode: int, *, hold: bool = True) -> Fault:
-        """A fault with HTCondor's beginning of the sentence."""
+    def ending(self, why: str, subcode: int, *, hold: bool = True) -> Ending:
+        """The end of the attempt, with HTCondor's beginning of the sentence."""
         what = "output" if self.upload else "input"
         reason = f"Transfer {what} files failure at the execution point: {why}"[:_REASON]
-        return Fault(
-            hold=hold, code=self.code if hold else VacateCode.StarterError, subcode=subcode, reason=reason
-        )
+        return Ending(code=self.code if hold else VacateCode.StarterError, subcode=subcode, reason=reason)
 
     def file(self, move: Move) -> str:
         """A file in words."""
@@ -62,16 +61,16 @@ class Direction(msgspec.Struct, frozen=True):
         return f"fetching {shown(move.url)}"
 
 
-def nobody(direction: Direction, moves: Sequence[Move]) -> Fault:
+def nobody(direction: Direction, moves: Sequence[Move]) -> Ending:
     """No plugin moves these."""
     move = moves[0]
     why = f"{direction.file(move)}: this machine has no plugin for {move.method}:// URLs"
-    return direction.fault(why, HoldSubcode.PluginNotFound, hold=False)
+    return direction.ending(why, HoldSubcode.PluginNotFound, hold=False)
 
 
-def fault_of(
+def ending_of(
     plugin: Plugin, direction: Direction, moves: Sequence[Move], ran: Ran, sizes: Mapping[str, int | None]
-) -> Fault | None:
+) -> Ending | None:
     """
     Why these files were not moved; None if they were.
 
@@ -81,12 +80,12 @@ def fault_of(
     first = direction.file(moves[0])
     if ran.failed:
         why = f"{first}: {who} cannot be run: {os.strerror(ran.failed)}"
-        return direction.fault(
+        return direction.ending(
             why, ran.failed if plugin.jobs else HoldSubcode.PluginExecFailed, hold=plugin.jobs
         )
     if ran.late:
         why = f"{first}: {who} was not done after {ran.late:g} seconds, and was killed"
-        return direction.fault(why, errno.ETIME)
+        return direction.ending(why, errno.ETIME)
     if ran.status:
         return _failed(who, direction, moves, ran)
     if ran.answer is None:
@@ -94,7 +93,7 @@ def fault_of(
     return _compared(who, plugin, direction, moves, ran.answer, sizes)
 
 
-def _failed(who: str, direction: Direction, moves: Sequence[Move], ran: Ran) -> Fault:
+def _failed(who: str, direction: Direction, moves: Sequence[Move], ran: Ran) -> Ending:
     failed = next((result for result in ran.answer or () if not result.success), None)
     named = {move.url: move for move in moves}
     move = named.get(failed.url, moves[0]) if failed is not None else moves[0]
@@ -103,11 +102,13 @@ def _failed(who: str, direction: Direction, moves: Sequence[Move], ran: Ran) -> 
         f"was killed by signal {ran.status & 0x7F}" if ran.status & 0x7F else f"exited with {ran.status >> 8}"
     )
     said = f": {words[:_SAID]}" if words else ""
-    return direction.fault(f"{direction.file(move)}: {who} {how}{said}", ran.status)
+    return direction.ending(f"{direction.file(move)}: {who} {how}{said}", ran.status)
 
 
-def _silent(why: str, plugin: Plugin, direction: Direction) -> Fault:
-    return direction.fault(why, errno.EPROTO if plugin.jobs else HoldSubcode.PluginNoResult, hold=plugin.jobs)
+def _silent(why: str, plugin: Plugin, direction: Direction) -> Ending:
+    return direction.ending(
+        why, errno.EPROTO if plugin.jobs else HoldSubcode.PluginNoResult, hold=plugin.jobs
+    )
 
 
 def _compared(
@@ -117,7 +118,7 @@ def _compared(
     moves: Sequence[Move],
     answer: Sequence[Result],
     sizes: Mapping[str, int | None],
-) -> Fault | None:
+) -> Ending | None:
     """A plugin that says that all went well is not believed further than can be seen."""
     by_url = {result.url: result for result in answer}
     by_path = {result.path: result for result in answer if not result.url}
@@ -127,13 +128,15 @@ def _compared(
             return _silent(f"{file}: {who} ended with success and said nothing of it", plugin, direction)
         if not result.success:
             why = f"{file}: {who} ended with success and says that it failed: {without_secrets(result.error)[:_SAID]}"
-            return direction.fault(why, errno.EIO)
+            return direction.ending(why, errno.EIO)
         if direction.upload:
             continue
         size = sizes.get(move.path)
         if size is None:
-            return direction.fault(f"{file}: {who} says that it did, and there is no such file", errno.ENOENT)
+            return direction.ending(
+                f"{file}: {who} says that it did, and there is no such file", errno.ENOENT
+            )
         if size < result.total:
             why = f"{file}: {who} says that it has {result.total} bytes, and {size} are there"
-            return direction.fault(why, errno.EIO)
+            return direction.ending(why, errno.EIO)
     return None

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from kettle.transfer.file_lists import scheme_of
+from kettle_wire.attempts import Ending
 
 
 class Plugin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -51,15 +52,6 @@ class Move(msgspec.Struct, frozen=True):
         return self.scheme or scheme_of(self.url)
 
 
-class Fault(msgspec.Struct, frozen=True, kw_only=True):
-    """Why files could not be moved.  `hold` true: HoldReasonCode, else VacateReasonCode."""
-
-    hold: bool
-    code: int
-    subcode: int
-    reason: str
-
-
 class Order(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be moved, by whom and within which time."""
 
@@ -85,7 +77,8 @@ class Moved(msgspec.Struct, frozen=True, kw_only=True):
     """Of all files that were moved."""
     tags: dict[str, str] = {}
     """By URL, what names the state of files that were fetched now, and may be kept."""
-    fault: Fault | None = None
+    ending: Ending | None = None
+    """Why the files could not be moved, or not all; None: they were."""
 
 
 def chosen(plugins: Sequence[Plugin], moves: Sequence[Move]) -> list[tuple[Plugin | None, list[Move]]]:

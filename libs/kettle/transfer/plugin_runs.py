@@ -18,7 +18,7 @@ import msgspec
 from kettle.retry.deadline import Deadline
 from kettle.transfer.checkpoint_checksums import differing, make_directories, with_manifest
 from kettle.transfer.file_lists import shown
-from kettle.transfer.hold_codes import Direction, Ran, fault_of, nobody
+from kettle.transfer.hold_codes import Direction, Ran, ending_of, nobody
 from kettle.transfer.plugin import Move, Moved, Order, Plugin, chosen
 from kettle.transfer.plugin_protocol import ANSWER_BYTES, ProtocolError, Result, answer, question
 from kettle.transfer.url_cache import UrlCache
@@ -28,7 +28,7 @@ _FAILED_BEFORE_EXEC: Final = 127
 
 
 def carry_out(order: Order) -> Moved:
-    """Move the files; the first fault ends it."""
+    """Move the files; the first failure ends it."""
     if not order.manifest:
         return _carried(order)
     try:
@@ -36,21 +36,21 @@ def carry_out(order: Order) -> Moved:
             return _carried(with_manifest(order))
         make_directories(order)
         moved = _carried(order)
-        return moved if moved.fault is not None else msgspec.structs.replace(moved, fault=differing(order))
+        return moved if moved.ending is not None else msgspec.structs.replace(moved, ending=differing(order))
     except OSError as error:
         why = f"the checkpoint at {shown(order.place)}: {error.strerror} ({error.filename})"
-        return Moved(fault=Direction(order.upload).fault(why, error.errno or 0))
+        return Moved(ending=Direction(order.upload).ending(why, error.errno or 0))
 
 
 def _carried(order: Order) -> Moved:
     direction, moved, tags = Direction(order.upload), 0, dict[str, str]()
     for plugin, moves in chosen(order.plugins, order.moves):
         if plugin is None:
-            return Moved(bytes=moved, fault=nobody(direction, moves))
+            return Moved(bytes=moved, ending=nobody(direction, moves))
         ran = _several(order, plugin, moves) if plugin.several else _singly(order, plugin, moves)
         sizes = {move.path: _size(move.path) for move in moves}
-        if (fault := fault_of(plugin, direction, moves, ran, sizes)) is not None:
-            return Moved(bytes=moved, fault=fault)
+        if (ending := ending_of(plugin, direction, moves, ran, sizes)) is not None:
+            return Moved(bytes=moved, ending=ending)
         moved += sum(size or 0 for size in sizes.values())
         if plugin.ours:
             tags |= {result.url: result.tag for result in ran.answer or () if result.tag}
@@ -69,7 +69,7 @@ def through_cache(order: Order, wanted: Sequence[Move], cache: UrlCache, become:
         known = {url: cache.known(url) for url in urls}
         moves = [msgspec.structs.replace(move, cached=known.get(move.url)) for move in order.moves]
         moved = _as_another(msgspec.structs.replace(order, moves=moves), become)
-        if moved.fault is None:
+        if moved.ending is None:
             for move in wanted:
                 if (tag := moved.tags.get(move.url)) is not None:
                     with suppress(OSError):  # there is no room: the job has its file all the same

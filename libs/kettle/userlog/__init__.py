@@ -40,7 +40,6 @@ if TYPE_CHECKING:
         Submitted,
         Suspended,
         Terminated,
-        Termination,
         Unsuspended,
     )
     from kettle.userlog.formats import Form, Format, format_of
@@ -86,7 +85,6 @@ __all__ = [
     "Suspended",
     "Tail",
     "Terminated",
-    "Termination",
     "Unsuspended",
     "UserLogError",
     "UserLogFormatError",

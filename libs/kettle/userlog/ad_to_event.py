@@ -34,10 +34,10 @@ from kettle.userlog.events import (
     Submitted,
     Suspended,
     Terminated,
-    Termination,
     Unsuspended,
 )
 from kettle_wire.ads.types import Ad, Expr, Scalar
+from kettle_wire.attempts import ExitRecord
 from kettle_wire.jobs import JobId
 
 _TIMES: Final = re.compile(r"Usr (\d+) (\d+):(\d+):(\d+), Sys (\d+) (\d+):(\d+):(\d+)")
@@ -112,7 +112,7 @@ def _evicted(known: Mapping[str, Any], ad: Ad) -> LogEvent:
         code=None if code is None else _whole(code),
         subcode=_whole(ad.get("ReasonSubCode", 0)),
         checkpointed=ad.get("Checkpointed") is True,
-        requeued=_ending(ad) if ad.get("TerminatedAndRequeued") is True else None,
+        requeued=_exit(ad) if ad.get("TerminatedAndRequeued") is True else None,
         remote=_times(ad, "RunRemoteUsage"),
         local=_times(ad, "RunLocalUsage"),
         sent=_whole(ad.get("SentBytes", 0)),
@@ -125,7 +125,7 @@ def _evicted(known: Mapping[str, Any], ad: Ad) -> LogEvent:
 def _terminated(known: Mapping[str, Any], ad: Ad) -> LogEvent:
     return Terminated(
         **known,
-        ending=_ending(ad),
+        exit=_exit(ad),
         run_remote=_times(ad, "RunRemoteUsage"),
         run_local=_times(ad, "RunLocalUsage"),
         total_remote=_times(ad, "TotalRemoteUsage"),
@@ -218,10 +218,10 @@ _READERS: Final[Mapping[int, Callable[[Mapping[str, Any], Ad], LogEvent]]] = {
 }
 
 
-def _ending(ad: Ad) -> Termination:
+def _exit(ad: Ad) -> ExitRecord:
     if ad.get("TerminatedNormally") is True:
-        return Termination(exit_code=_whole(ad["ReturnValue"]))
-    return Termination(signal=_whole(ad["TerminatedBySignal"]), core=_text(ad.get("CoreFile", "")))
+        return ExitRecord(code=_whole(ad["ReturnValue"]))
+    return ExitRecord(signal=_whole(ad["TerminatedBySignal"]), core=_text(ad.get("CoreFile", "")))
 
 
 def _times(ad: Ad, name: str) -> CpuTimes:

@@ -30,11 +30,11 @@ from kettle.userlog.events import (
     Submitted,
     Suspended,
     Terminated,
-    Termination,
     Unsuspended,
 )
 from kettle.userlog.formats import CLASSIC, Format
 from kettle_wire.ads.types import Ad, Expr, Scalar
+from kettle_wire.attempts import ExitRecord
 
 HEAD: Final = frozenset(
     {"MyType", "TargetType", "EventTypeNumber", "EventTime", "Cluster", "Proc", "Subproc", "CurrentTime"}
@@ -167,7 +167,7 @@ def _evicted(event: Evicted) -> Ad:
         "TerminatedNormally": False,
     }
     if event.requeued is not None:
-        own |= _ending(event.requeued)
+        own |= _exit(event.requeued)
     if event.code is not None:
         own["ReasonCode"] = int(event.code)
     if event.subcode:
@@ -179,7 +179,7 @@ def _evicted(event: Evicted) -> Ad:
 
 def _terminated(event: Terminated) -> Ad:
     return {
-        **_ending(event.ending),
+        **_exit(event.exit),
         "RunRemoteUsage": _times(event.run_remote),
         "RunLocalUsage": _times(event.run_local),
         "TotalRemoteUsage": _times(event.total_remote),
@@ -304,11 +304,11 @@ def _post_script(lines: Sequence[str]) -> Ad:
     return own
 
 
-def _ending(ending: Termination) -> Ad:
-    if ending.signal is None:
-        return {"TerminatedNormally": True, "ReturnValue": ending.exit_code or 0}
-    own: Ad = {"TerminatedNormally": False, "TerminatedBySignal": ending.signal}
-    return own | ({"CoreFile": ending.core} if ending.core else {})
+def _exit(ran: ExitRecord) -> Ad:
+    if ran.signal is None:
+        return {"TerminatedNormally": True, "ReturnValue": ran.code or 0}
+    own: Ad = {"TerminatedNormally": False, "TerminatedBySignal": ran.signal}
+    return own | ({"CoreFile": ran.core} if ran.core else {})
 
 
 def _times(times: CpuTimes) -> str:

@@ -10,6 +10,7 @@ from typing import ClassVar
 import msgspec
 
 from kettle_wire.ads.types import Ad
+from kettle_wire.attempts import ExitRecord
 from kettle_wire.jobs import JobId
 
 OF_CLUSTER = -1
@@ -37,15 +38,6 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
     allocated: str = ""
     assigned: str | None = None
     """None in every line: the table has no such column."""
-
-
-class Termination(msgspec.Struct, frozen=True, kw_only=True):
-    """How a process ended: exactly one of `exit_code` and `signal` is set."""
-
-    exit_code: int | None = None
-    signal: int | None = None
-    core: str = ""
-    """Path of the core file, if a signal left one."""
 
 
 class LogEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,7 +84,7 @@ class Evicted(LogEvent, frozen=True, kw_only=True):
     code: int | None = None
     subcode: int = 0
     checkpointed: bool = False
-    requeued: Termination | None = None
+    requeued: ExitRecord | None = None
     remote: CpuTimes = CpuTimes()
     local: CpuTimes = CpuTimes()
     sent: int = 0
@@ -105,7 +97,7 @@ class Terminated(LogEvent, frozen=True, kw_only=True):
     """005: the job has run to its end."""
 
     number: ClassVar[int] = 5
-    ending: Termination
+    exit: ExitRecord
     run_remote: CpuTimes = CpuTimes()
     run_local: CpuTimes = CpuTimes()
     total_remote: CpuTimes = CpuTimes()

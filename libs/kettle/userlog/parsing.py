@@ -36,13 +36,13 @@ from kettle.userlog.events import (
     Submitted,
     Suspended,
     Terminated,
-    Termination,
     Unsuspended,
 )
 from kettle.userlog.formats import Form
 from kettle.userlog.framing import Block, UserLogFormatError, blocks
 from kettle.userlog.rendering import COMPLETIONS, FILE_TRANSFERS
 from kettle.userlog.resource_table import is_heading, parse_table
+from kettle_wire.attempts import ExitRecord
 from kettle_wire.jobs import JobId
 
 _HEAD: Final = re.compile(
@@ -138,7 +138,7 @@ def _executing(known: Mapping[str, Any], lines: Sequence[str]) -> LogEvent:
 def _evicted(known: Mapping[str, Any], lines: Sequence[str]) -> LogEvent:
     code = _need(_EVICTED.fullmatch(lines[0]))
     times, counts, others, table = _usage(lines[1:])
-    requeued = _ending(others[1:]) if others[0] == "\t(0) Job terminated and was requeued" else None
+    requeued = _exit(others[1:]) if others[0] == "\t(0) Job terminated and was requeued" else None
     reasons = [line for line in others[1:] if not line.startswith("\t(")]
     reason = reasons[0].removeprefix("\t") if reasons else ""
     return Evicted(
@@ -161,7 +161,7 @@ def _terminated(known: Mapping[str, Any], lines: Sequence[str]) -> LogEvent:
     said = [line for line in others if line and not line.startswith("\t(")]
     return Terminated(
         **known,
-        ending=_ending(others),
+        exit=_exit(others),
         run_remote=times["Run Remote"],
         run_local=times["Run Local"],
         total_remote=times["Total Remote"],
@@ -328,13 +328,13 @@ def _usage(lines: Sequence[str]) -> tuple[dict[str, CpuTimes], dict[str, int], l
     return times, counts, others, table
 
 
-def _ending(lines: Sequence[str]) -> Termination:
+def _exit(lines: Sequence[str]) -> ExitRecord:
     for index, line in enumerate(lines):
         if match := _NORMAL.fullmatch(line):
-            return Termination(exit_code=int(match[1]))
+            return ExitRecord(code=int(match[1]))
         if match := _SIGNAL.fullmatch(line):
             core = _CORE.fullmatch(lines[index + 1]) if len(lines) > index + 1 else None
-            return Termination(signal=int(match[1]), core=core[1] if core else "")
+            return ExitRecord(signal=int(match[1]), core=core[1] if core else "")
     raise ValueError("no line says how it ended")
 
 

@@ -45,8 +45,9 @@ from kettle.userlog.job_ad_information import JobAds
 from kettle.userlog.projector_state import Cluster, Job, ProjectorState
 from kettle.userlog.rendering import render
 from kettle.userlog.routes import OwnLogs, Route, Routes, names_in
-from kettle.userlog.usage import Allocation, cpu_times, plus, table, termination
+from kettle.userlog.usage import Allocation, cpu_times, plus, table
 from kettle_wire.ads.types import Ad, Expr, Scalar
+from kettle_wire.attempts import Ending
 from kettle_wire.codes import VacateCode
 from kettle_wire.event_expansion import expanded
 from kettle_wire.events import (
@@ -297,7 +298,8 @@ class UserLogProjector:
         )
 
     def _vacated(self, job: JobId, state: Job, event: JobVacated, at: float) -> Iterator[LogLine]:
-        code, subcode, reason, usage = event.code, 0, event.reason, event.usage
+        ending, usage = event.ending, event.usage
+        code, subcode, reason = ending.code, 0, ending.reason
         waiting = state.put_off_so_far()
         for said in waiting:
             match said:
@@ -308,19 +310,18 @@ class UserLogProjector:
                 case _:
                     pass
         state.total = plus(state.total, usage)
-        if state.disconnected and event.code == VacateCode.ReconnectFailed:
-            yield from self._line(ReconnectFailed(job=job, at=at, slot=state.slot, reason=event.reason))
+        if state.disconnected and ending.code == VacateCode.ReconnectFailed:
+            yield from self._line(ReconnectFailed(job=job, at=at, slot=state.slot, reason=ending.reason))
         elif state.started_at:
-            yield from self._moved(job, state, event.output, FIRST_OF_OUTPUT)
+            ran = event.exit
+            yield from self._moved(job, state, ran.output if ran is not None else None, FIRST_OF_OUTPUT)
             yield from self._line(
                 Evicted(
                     job=job,
                     at=at,
                     code=code,
                     subcode=subcode,
-                    requeued=termination(event)
-                    if event.exited and event.code == VacateCode.JobShouldRequeue
-                    else None,
+                    requeued=ran if ending.code == VacateCode.JobShouldRequeue else None,
                     remote=cpu_times(usage),
                     sent=usage.sent,
                     received=usage.received,
@@ -338,22 +339,25 @@ class UserLogProjector:
             yield from self._vacated(
                 job,
                 state,
-                JobVacated(attempt=event.attempt, code=VacateCode.JobRemoved, reason="", usage=event.usage),
+                JobVacated(
+                    attempt=event.attempt,
+                    ending=Ending(code=VacateCode.JobRemoved, reason=""),
+                    usage=event.usage,
+                ),
                 at,
             )
             return
         state.total = plus(state.total, event.usage)
-        exited = datetime.fromtimestamp(int(event.at or at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        how = (
-            f"signal {event.exit_signal}" if event.exit_signal is not None else f"exit-code {event.exit_code}"
-        )
-        yield from self._moved(job, state, event.output, FIRST_OF_OUTPUT)
-        execute = event.at - state.started_at if event.at and state.started_at else 0.0
+        ran = event.exit
+        exited = datetime.fromtimestamp(int(ran.at or at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        how = f"signal {ran.signal}" if ran.signal is not None else f"exit-code {ran.code}"
+        yield from self._moved(job, state, ran.output, FIRST_OF_OUTPUT)
+        execute = ran.at - state.started_at if ran.at and state.started_at else 0.0
         yield from self._line(
             Terminated(
                 job=job,
                 at=at,
-                ending=termination(event),
+                exit=ran,
                 run_remote=cpu_times(event.usage),
                 total_remote=cpu_times(state.total),
                 sent=event.usage.sent,

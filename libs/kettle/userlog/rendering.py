@@ -31,12 +31,12 @@ from kettle.userlog.events import (
     Submitted,
     Suspended,
     Terminated,
-    Termination,
     Unsuspended,
 )
 from kettle.userlog.formats import CLASSIC, Form, Format
 from kettle.userlog.resource_table import render_table
 from kettle.userlog.xml_and_json import document, long_lines, one_line
+from kettle_wire.attempts import ExitRecord
 
 TERMINATOR = "..."
 FILE_TRANSFERS = (
@@ -198,7 +198,7 @@ def _evicted(event: Evicted) -> list[str]:
         _times(event.local, "Run Local"),
         f"\t{event.sent}  -  Run Bytes Sent By Job",
         f"\t{event.received}  -  Run Bytes Received By Job",
-        *(_ending(event.requeued) if event.requeued is not None else ()),
+        *(_exit(event.requeued) if event.requeued is not None else ()),
         *_indented(reason),
         *render_table(event.resources),
     ]
@@ -207,7 +207,7 @@ def _evicted(event: Evicted) -> list[str]:
 def _terminated(event: Terminated) -> list[str]:
     return [
         "Job terminated.",
-        *_ending(event.ending),
+        *_exit(event.exit),
         _times(event.run_remote, "Run Remote"),
         _times(event.run_local, "Run Local"),
         _times(event.total_remote, "Total Remote"),
@@ -233,11 +233,11 @@ def _image_size(event: ImageSize) -> list[str]:
     ]
 
 
-def _ending(ending: Termination) -> list[str]:
-    if ending.signal is None:
-        return [f"\t(1) Normal termination (return value {ending.exit_code})"]
-    core = f"\t(1) Corefile in: {ending.core}" if ending.core else "\t(0) No core file"
-    return [f"\t(0) Abnormal termination (signal {ending.signal})", core]
+def _exit(ran: ExitRecord) -> list[str]:
+    if ran.signal is None:
+        return [f"\t(1) Normal termination (return value {ran.code})"]
+    core = f"\t(1) Corefile in: {ran.core}" if ran.core else "\t(0) No core file"
+    return [f"\t(0) Abnormal termination (signal {ran.signal})", core]
 
 
 def _indented(text: str) -> list[str]:

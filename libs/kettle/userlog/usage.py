@@ -5,9 +5,9 @@ from typing import Final
 
 import msgspec
 
-from kettle.userlog.events import CpuTimes, Resource, Termination
+from kettle.userlog.events import CpuTimes, Resource
 from kettle_wire.ads.types import Ad, Expr, Scalar
-from kettle_wire.events.job import JobCompleted, JobVacated, Usage
+from kettle_wire.attempts import Usage
 
 _encoder: Final = msgspec.msgpack.Encoder()
 _decoder: Final = msgspec.msgpack.Decoder(dict[str, Scalar])
@@ -81,14 +81,6 @@ def plus(a: Usage, b: Usage) -> Usage:
         sent=a.sent + b.sent,
         received=a.received + b.received,
     )
-
-
-def termination(event: JobCompleted | JobVacated) -> Termination:
-    """How the process ended, and where the file of its memory is."""
-    if event.exit_signal is not None:
-        core = event.core if isinstance(event, JobCompleted) else ""
-        return Termination(signal=event.exit_signal, core=core)
-    return Termination(exit_code=event.exit_code or 0)
 
 
 def _row(label: str, used: str, requested: Scalar | None, allocated: float | None) -> Resource:

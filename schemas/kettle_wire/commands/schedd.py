@@ -5,6 +5,7 @@ from typing import Literal
 import msgspec
 
 from kettle_wire.ads.types import Ad
+from kettle_wire.attempts import AttemptResult, Transfer, Usage
 from kettle_wire.commands.access import Access
 from kettle_wire.commands.queue import (
     ACT,
@@ -31,7 +32,6 @@ from kettle_wire.commands.queue import (
 from kettle_wire.commands.shadow import Assignment, Still, Stop
 from kettle_wire.commands.startd import Done, Occupied
 from kettle_wire.endpoint import Caller, CommandId, Endpoint, Position, Repeat
-from kettle_wire.events.job import Transfer, Usage
 from kettle_wire.jobs import JobId, Name, Number
 from kettle_wire.spooling import Procs
 
@@ -217,31 +217,10 @@ class Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     usage: Usage = Usage()
 
 
-class Finished(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="finished"):
-    """The job is done; its output files are in place."""
-
-    exit_code: int | None = None
-    exit_signal: int | None = None
-    at: float = 0.0
-    usage: Usage = Usage()
-    claim_lost: bool = False
-    """The startd does not have this claim any more."""
-    output: Transfer | None = None
-    """Of results that did not come with the report of its end."""
-    dumped: bool = False
-    """The signal that ended it had its memory written into a file."""
-    core: str = ""
-    """Where that is; empty: nobody has it."""
-
-
 class Ended(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="ended"):
-    """The attempt is over, the job is not. `hold`: codes are HoldReasonCode, else VacateReasonCode."""
+    """The attempt is over; if the job is done its results are in their places."""
 
-    hold: bool
-    code: int
-    reason: str
-    subcode: int = 0
-    usage: Usage = Usage()
+    result: AttemptResult
     claim_lost: bool = False
     """The startd does not have this claim (any more)."""
 
@@ -272,7 +251,7 @@ class AttemptReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     job: JobId
     attempt: int
     claim: str
-    news: Began | Suspended | Continued | Saved | Finished | Ended | Used | Told
+    news: Began | Suspended | Continued | Saved | Ended | Used | Told
 
 
 class ReportAttempts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

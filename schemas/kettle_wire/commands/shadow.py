@@ -5,6 +5,7 @@ What a shadow is asked: by its schedd to look after jobs, by startds for input f
 import msgspec
 
 from kettle_wire.ads.types import Ad
+from kettle_wire.attempts import Ending
 from kettle_wire.commands.questions import Answered, Ask
 from kettle_wire.commands.startd import ClaimKey, Done, Piece
 from kettle_wire.endpoint import Caller, Endpoint, Repeat
@@ -24,12 +25,11 @@ class Assignment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
 
 class Stop(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """End an attempt; `code` and `reason` are VacateReasonCode and its sentence."""
+    """End an attempt; its final report shall say `ending`."""
 
     job: JobId
     attempt: int
-    code: int
-    reason: str
+    ending: Ending
     hard: bool | None = None
     """Without time to end; None: as the job wants it when it is removed (WantGracefulRemoval)."""
 

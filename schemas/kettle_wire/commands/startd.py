@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from kettle_wire.ads.types import Ad
+from kettle_wire.attempts import Ending
 from kettle_wire.endpoint import Caller, CommandId, Endpoint, Repeat
 from kettle_wire.jobs import JobId, Number
 from kettle_wire.worker_reports import ReportKey
@@ -141,17 +142,14 @@ class Activated(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Deactivation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
-    """
-    End an attempt; the claim stays. `hard` skips the soft kill signal; with `hold` the code is a HoldReasonCode.
-    """
+    """End an attempt; the claim stays. Its final report shall say `ending`."""
 
     key: ClaimKey
     job: JobId
     attempt: int
-    code: int
-    reason: str
+    ending: Ending
     hard: bool = False
-    hold: bool = False
+    """Without the soft kill signal."""
 
 
 class Deactivate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -4,6 +4,7 @@ Everything that is ever recorded, and how a recorded event is read back.
 A published type is only superseded, never changed: `upcast` turns an old one into its successor when it is decoded.
 """
 
+from kettle_wire.attempts import Ending, ExitRecord, Transfer, Usage
 from kettle_wire.events.base import Event, Superseded
 from kettle_wire.events.claim import ClaimEnded, ClaimEvent, ClaimGranted
 from kettle_wire.events.cluster import ClusterSubmitted, FactorySubmitted
@@ -38,8 +39,6 @@ from kettle_wire.events.job import (
     JobSuspended,
     JobTold,
     JobVacated,
-    Transfer,
-    Usage,
 )
 from kettle_wire.events.machine import MachineJoined, MachineLeft
 from kettle_wire.events.many_jobs import JobsChanged, Procs
@@ -59,7 +58,9 @@ __all__ = [
     "Clause",
     "ClusterSubmitted",
     "CycleNegotiated",
+    "Ending",
     "Event",
+    "ExitRecord",
     "FactoryChanged",
     "FactoryClosed",
     "FactoryEvent",

@@ -11,7 +11,7 @@ from kettle_wire.events.claim import ClaimEvent
 from kettle_wire.events.cluster import ClusterSubmitted, FactorySubmitted
 from kettle_wire.events.cycle import CycleNegotiated
 from kettle_wire.events.factory import FactoryEvent
-from kettle_wire.events.job import JobEvent
+from kettle_wire.events.job import JobCompletedV1, JobEvent, JobVacatedV1
 from kettle_wire.events.machine import MachineJoined, MachineLeft
 from kettle_wire.events.many_jobs import JobsChanged
 from kettle_wire.events.principal import PrincipalEvent
@@ -32,7 +32,7 @@ Recorded = (
 EVENT_TYPES: Final[tuple[type[Event], ...]] = get_args(Recorded)
 """What is written."""
 
-SUPERSEDED_TYPES: Final[tuple[type[Superseded], ...]] = ()
+SUPERSEDED_TYPES: Final[tuple[type[Superseded], ...]] = (JobCompletedV1, JobVacatedV1)
 """
 What was written once: see docs/explanation/event-evolution.md. Types are added here and never taken away.
 """

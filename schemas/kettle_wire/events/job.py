@@ -2,37 +2,9 @@
 
 from typing import Literal
 
-import msgspec
-
 from kettle_wire.ads.types import Ad
-from kettle_wire.events.base import Event
-
-
-class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one attempt used, as measured by its starter."""
-
-    wall: float = 0.0
-    """Seconds from activation to the end of clean-up."""
-    user_cpu: float = 0.0
-    """Seconds, whole process tree."""
-    system_cpu: float = 0.0
-    memory_kib: int = 0
-    """Peak resident set, KiB."""
-    disk_kib: int = 0
-    """Size of the sandbox at the end, KiB."""
-    sent: int = 0
-    """Bytes of output shipped to the submit side."""
-    received: int = 0
-    """Bytes of input fetched."""
-
-
-class Transfer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Files of an attempt that were moved on their own, one way; times in seconds since the epoch."""
-
-    began: float = 0.0
-    ended: float = 0.0
-    queued: float = 0.0
-    """Seconds that it waited for its turn before."""
+from kettle_wire.attempts import Ending, ExitRecord, Transfer, Usage
+from kettle_wire.events.base import Event, Superseded
 
 
 class JobAssigned(Event, frozen=True, tag="job.assigned/1"):
@@ -106,7 +78,24 @@ class JobCheckpointed(Event, frozen=True, tag="job.checkpointed/1"):
     """Of this attempt so far; `sent` are the bytes of this checkpoint."""
 
 
-class JobVacated(Event, frozen=True, tag="job.vacated/1"):
+class JobVacated(Event, frozen=True, tag="job.vacated/2"):
+    """
+    The attempt ended without finishing the job.
+
+    If its ending holds the job, `job.held` follows, unless the next run asks for more of what this one ran out of, or the
+    job had been held or removed meanwhile.
+    """
+
+    attempt: int
+    ending: Ending
+    exit: ExitRecord | None = None
+    """How its program had run to its end, if a policy of the job did not let it leave the queue; None: it had not."""
+    usage: Usage = Usage()
+    cool_down: float = 0.0
+    """Seconds that the job is not to be started again, because its start failed."""
+
+
+class JobVacatedV1(Superseded, frozen=True, tag="job.vacated/1"):
     """
     The attempt ended without finishing the job; codes are HTCondor's VacateReasonCode, or HoldReasonCode (below 1000)
     where what ended it holds the job.
@@ -129,13 +118,31 @@ class JobVacated(Event, frozen=True, tag="job.vacated/1"):
     output: Transfer | None = None
     """Of results of a program that had run to its end; None: they came with the report of its end."""
 
-    @property
-    def exited(self) -> bool:
-        """Whether the program had run to its end."""
-        return self.exit_code is not None or self.exit_signal is not None
+    def upcast(self) -> JobVacated:
+        """With its codes and its exit as values of their own."""
+        ran = self.exit_code is not None or self.exit_signal is not None
+        return JobVacated(
+            attempt=self.attempt,
+            ending=Ending(code=self.code, subcode=self.subcode, reason=self.reason),
+            exit=_exit(self.exit_code, self.exit_signal, at=self.at, output=self.output) if ran else None,
+            usage=self.usage,
+            cool_down=self.cool_down,
+        )
 
 
-class JobCompleted(Event, frozen=True, tag="job.completed/1"):
+class JobCompleted(Event, frozen=True, tag="job.completed/2"):
+    """
+    The job ran to its end.
+
+    `attempt` 0: it was no job for any machine (IsNoopJob).
+    """
+
+    attempt: int
+    exit: ExitRecord
+    usage: Usage = Usage()
+
+
+class JobCompletedV1(Superseded, frozen=True, tag="job.completed/1"):
     """
     The job ran to its end: exactly one of `exit_code` and `exit_signal` is set.
 
@@ -154,6 +161,35 @@ class JobCompleted(Event, frozen=True, tag="job.completed/1"):
     """The signal that ended it had its memory written into a file."""
     core: str = ""
     """Path of that file on the submit side; empty: nobody has it."""
+
+    def upcast(self) -> JobCompleted:
+        """With its exit as a value of its own."""
+        ended = _exit(
+            self.exit_code,
+            self.exit_signal,
+            at=self.at,
+            dumped=self.dumped,
+            core=self.core,
+            output=self.output,
+        )
+        return JobCompleted(attempt=self.attempt, exit=ended, usage=self.usage)
+
+
+def _exit(
+    code: int | None,
+    signal: int | None,
+    *,
+    at: float,
+    dumped: bool = False,
+    core: str = "",
+    output: Transfer | None = None,
+) -> ExitRecord:
+    """Of an old event: a signal counts more than a code, and neither was always taken for the exit code 0."""
+    if signal is None and code is None:
+        code = 0
+    if signal is not None:
+        code = None
+    return ExitRecord(code=code, signal=signal, at=at, dumped=dumped, core=core, output=output)
 
 
 class JobHeld(Event, frozen=True, tag="job.held/1"):

@@ -78,8 +78,8 @@ def after(event: LogEvent) -> JobState | None:
             return JobState("suspended")
         case Held():
             return JobState("held")
-        case Terminated(ending=ending):
-            return JobState("completed", ending.exit_code, ending.signal)
+        case Terminated(exit=ran):
+            return JobState("completed", ran.code, ran.signal)
         case Aborted():
             return JobState("removed")
         case _:

@@ -54,7 +54,7 @@ from kettle_wire.flocking import abroad, pool_of
 from kettle_wire.identity import Identity
 from kettle_wire.jobs import JobId
 from kettle_wire.subjects import Subjects
-from kettle_wire.worker_reports import Exited, Failed, Report, Reports
+from kettle_wire.worker_reports import FinalReport, Report, Reports
 
 _log: Final = logging.getLogger(__name__)
 _KEPT: Final = 1000
@@ -245,7 +245,7 @@ class Shadow:
             hard = stop.hard
             if hard is None:
                 hard = not is_graceful(assignment.ad, default=self._settings.gracefully_remove_jobs)
-            await self._workers.deactivate(assignment, stop.code, stop.reason, hard=hard)
+            await self._workers.deactivate(assignment, stop.ending, hard=hard)
         except RefusedError as refusal:  # the schedd repeats the order as long as the attempt lives
             _log.warning("not ended", extra={"job": str(stop.job), "cause": str(refusal)})
             if followed.stopping is asyncio.current_task():
@@ -384,7 +384,7 @@ class Shadow:
                 startd
             ):  # no pool speaks of another's jobs
                 known.attempt.receive_report(report)
-        elif isinstance(report.body, Exited | Failed) and self._strays.add(startd, report):
+        elif isinstance(report.body, FinalReport) and self._strays.add(startd, report):
             self._sync.set()
 
     # -- the full exchange -------------------------------------------------------------------------------------------

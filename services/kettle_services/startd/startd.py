@@ -56,10 +56,10 @@ from kettle_services.startd.starters.orders import StarterOrders
 from kettle_services.startd.starters.pool import StarterPool
 from kettle_services.startd.starters.supervisor import StarterSupervisor
 from kettle_services.startd.state.recorder import Recorder
+from kettle_wire.attempts import Ending, Transfer
 from kettle_wire.codes import HoldCode, VacateCode
 from kettle_wire.commands.startd import Activation, ClaimKey
-from kettle_wire.events.job import Transfer
-from kettle_wire.worker_reports import Exited, Failed, Report, ReportKey
+from kettle_wire.worker_reports import FinalReport, Report, ReportKey
 
 _log: Final = logging.getLogger(__name__)
 
@@ -200,7 +200,7 @@ class Startd:
             fetching = self._fetching.pop(attempt, None)
             if fetching is not None:
                 fetching.cancel()
-                self._report_lost_attempt(attempt, _failed(stop))
+                self._report_lost_attempt(attempt, stop.ending)
             else:
                 limit = self._specs.kill_timeout(self.machine.claims[name], moment())
                 self._starters.stop_attempt(
@@ -234,13 +234,10 @@ class Startd:
                 await self._starters.settled(attempt)
         except InputError as error:
             self._fetching.pop(attempt, None)
-            if error.errno:  # of this machine's disk: another machine may have more room
-                failed = Failed(
-                    hold=False, code=VacateCode.ScratchDirError, subcode=error.errno, reason=str(error)
-                )
-            else:
-                failed = Failed(hold=True, code=HoldCode.TransferInputError, reason=str(error))
-            self._report_lost_attempt(attempt, failed)
+            # Of this machine's disk: another machine may have more room.
+            code = VacateCode.ScratchDirError if error.errno else HoldCode.TransferInputError
+            ending = Ending(code=code, subcode=error.errno, reason=str(error))
+            self._report_lost_attempt(attempt, ending)
 
     def _start(
         self, claim: Claim, activation: Activation, inputs: list[Input], fetched: Transfer | None = None
@@ -297,11 +294,11 @@ class Startd:
         self.record(changes)
 
     def _trace(self, report: Report) -> None:
-        if isinstance(report.body, Exited | Failed) and report.trace:
+        if isinstance(report.body, FinalReport) and report.trace:
             ended = time.time()
             self._telemetry.finished(
                 "startd.attempt",
-                began=ended - report.body.usage.wall,
+                began=ended - report.body.result.usage.wall,
                 ended=ended,
                 parent={"traceparent": report.trace},
                 job=str(report.job),
@@ -334,16 +331,17 @@ class Startd:
         _log.warning("starter gone", extra={"attempt": attempt.name, "reason": reason})
         known = self._attempt(attempt)
         stop = known.stop if known is not None else None
-        self._report_lost_attempt(attempt, _failed(stop or StopOrder(VacateCode.StarterError, reason)))
+        failed = Ending(code=VacateCode.StarterError, reason=reason)
+        self._report_lost_attempt(attempt, stop.ending if stop is not None else failed)
 
-    def _report_lost_attempt(self, attempt: AttemptId, failed: Failed) -> None:
+    def _report_lost_attempt(self, attempt: AttemptId, ending: Ending) -> None:
         """Write the final report of an attempt that has no starter to write it."""
         claim, known = self.machine.claims.get(attempt.claim), self._attempt(attempt)
         self._starters.forget(attempt)
         self.checkpoints.over(attempt)
         if claim is None or known is None:
             return
-        report = attempts.failed_report(claim, known, failed)
+        report = attempts.lost_report(claim, known, ending)
         changes = attempts.over(self.machine, report, moment())
         stored = StoredReport(schedd=claim.schedd, secret=claim.key.secret, report=report)
         self.reporter.store_and_send(_closing(stored, changes))
@@ -426,11 +424,6 @@ class Startd:
         self._evictions.close()
         self._starter_pool.close()
         self._recorder.close()
-
-
-def _failed(stop: StopOrder) -> Failed:
-    """How an attempt ended that was told to, and has no starter to say so."""
-    return Failed(hold=stop.hold, code=stop.code, subcode=stop.subcode, reason=stop.reason)
 
 
 def _closing(stored: StoredReport, changes: Sequence[Change]) -> StoredReport:

@@ -11,7 +11,8 @@ from typing import Final
 from kettle.execution.attempts.job_spec import JobSpec
 from kettle.execution.job_environment.job_ad import JobAd
 from kettle.execution.system.linux import boottime
-from kettle_services.starter.reports.endings import Ending, limits, lost_lease
+from kettle_services.starter.reports.endings import limits, lost_lease
+from kettle_wire.attempts import Ending
 
 _FIRST_MEASURE_S: Final = 8.0
 

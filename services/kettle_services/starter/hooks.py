@@ -22,10 +22,9 @@ from kettle.execution.system.linux import become_subreaper, boottime
 from kettle.jobs import in_use
 from kettle_services.starter.execution.helper_process import HelperProcess
 from kettle_services.starter.execution.process_tree import ProcessTree, empty_process_tree
-from kettle_services.starter.reports.endings import Ending
 from kettle_wire.ads import Ad
+from kettle_wire.attempts import Ending, Usage
 from kettle_wire.codes import HoldCode, VacateCode
-from kettle_wire.events.job import Usage
 
 Hook = Literal["prepare_job_before_transfer", "prepare_job", "update_job_info", "job_exit"]
 
@@ -128,17 +127,13 @@ def verdict(run: HookRun, told: HookResult) -> Ending | None:
     name = f"the hook {run.hook.upper()} of this machine"
     error = f": {told.error}" if told.error else ""
     if told.late:
-        return Ending(
-            hold=False, code=VacateCode.StarterError, reason=f"{name} did not end in its time, and was killed"
-        )
+        return Ending(code=VacateCode.StarterError, reason=f"{name} did not end in its time, and was killed")
     if told.trouble:
-        return Ending(
-            hold=False, code=VacateCode.StarterError, reason=f"{name} failed: {told.trouble}{error}"
-        )
+        return Ending(code=VacateCode.StarterError, reason=f"{name} failed: {told.trouble}{error}")
     if told.status:
         how = f"exit status {told.status}" if told.status > 0 else f"signal {-told.status}"
         reason = f"{name} does not let the job run ({how}){error}"
-        return Ending(hold=True, code=HoldCode.HookPrepareJobFailure, subcode=told.status, reason=reason)
+        return Ending(code=HoldCode.HookPrepareJobFailure, subcode=told.status, reason=reason)
     return None
 
 
@@ -154,7 +149,7 @@ def word(ending: Ending | None) -> str:
     """What the hook of a job's end is told about it."""
     if ending is None:
         return "exit"
-    if ending.hold:
+    if ending.holds:
         return "hold"
     return "remove" if ending.code == VacateCode.JobRemoved else "evict"
 

@@ -13,14 +13,13 @@ from kettle.execution.system.cgroup import Cgroup
 from kettle.transfer.plugin import Move
 from kettle_services.starter import hooks
 from kettle_services.starter.execution.process_tree import ProcessTree
-from kettle_services.starter.file_transfer.plugin_process import PluginProcess, TransferError
+from kettle_services.starter.file_transfer.plugin_process import PluginProcess
 from kettle_services.starter.file_transfer.progress import Transfers
-from kettle_services.starter.reports.endings import Ending
-from kettle_wire.events.job import Usage
+from kettle_wire.attempts import Ending, Usage
 
 
 class EndedError(Exception):
-    """The job is not to be started any more; why is in the starter's ending."""
+    """The job was ordered to end: nothing more is done for it; why is in the starter's ending."""
 
 
 class Orders(msgspec.Struct, frozen=True):
@@ -51,7 +50,8 @@ class HooksAndTransfers:
         Have files moved by URL; `manifest` and `place` are those of a checkpoint.
 
         Raises:
-            TransferError: they were not moved, or it was ended before.
+            TransferError: they were not moved.
+            EndedError: the job was ordered to end before.
         """
         self._transfers.begin(moves, upload=upload)
         while (wait_ms := self._transfers.wait_ms()) is not None:
@@ -77,8 +77,8 @@ class HooksAndTransfers:
             plugin_process.close()
 
     def _heed(self) -> None:
-        if (ending := self._orders.ending()) is not None:
-            raise TransferError(ending.reason, hold=False, code=ending.code, subcode=0)
+        if self._orders.ending() is not None:
+            raise EndedError
 
     def run_prepare_hook(self, hook: hooks.Hook) -> Ending | None:
         """

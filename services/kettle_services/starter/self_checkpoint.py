@@ -19,10 +19,9 @@ from kettle.execution.sandbox.output_files import Purpose, Results, collect
 from kettle.execution.system.linux import boottime
 from kettle.retry.backoff import Backoff
 from kettle_services.starter.file_transfer.checkpoint_destination import Remote
-from kettle_services.starter.reports.endings import Ending
 from kettle_services.starter.reports.startd_connection import StartdConnection
+from kettle_wire.attempts import Ending, Usage
 from kettle_wire.codes import HoldCode
-from kettle_wire.events.job import Usage
 from kettle_wire.worker_reports import Body, Checkpointed, Report
 
 _REPEATS: Final = Backoff(first=1.0, longest=60.0, spread=0.0)
@@ -86,7 +85,6 @@ class SelfCheckpoint:
         if results.missing:
             names = ", ".join(results.missing)
             return Ending(
-                hold=True,
                 code=HoldCode.FailedToCheckpoint,
                 reason=f"the job did not make {names} for its checkpoint",
             )

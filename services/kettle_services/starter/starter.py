@@ -34,24 +34,22 @@ from kettle_services.starter.file_transfer.progress import Transfers
 from kettle_services.starter.hooks import Hook, Updates
 from kettle_services.starter.hooks_and_transfers import EndedError, HooksAndTransfers, Orders
 from kettle_services.starter.job_access.request_queue import AccessRequestQueue
-from kettle_services.starter.reports.composition import ReportComposer
+from kettle_services.starter.reports.composition import ReportComposer, exit_record
 from kettle_services.starter.reports.endings import (
-    Ending,
     after_collecting,
     after_mishap,
     after_starting,
-    after_transfer,
     after_waiting,
-    exited,
     out_of_disk,
     out_of_memory,
+    runs_again,
     vanished,
 )
 from kettle_services.starter.reports.final import StarterProcess, end_without_master
 from kettle_services.starter.self_checkpoint import SelfCheckpoint
 from kettle_services.starter.submit_side_questions import SubmitSideQuestions
-from kettle_wire.events.job import Usage
-from kettle_wire.worker_reports import Exited, Failed, Measured, Report, Trouble
+from kettle_wire.attempts import AttemptResult, Ending, Usage
+from kettle_wire.worker_reports import FinalReport, Measured, Report, not_made
 
 if TYPE_CHECKING:
     from kettle.execution.containers.job_container import JobContainer
@@ -131,7 +129,7 @@ class Starter:
             pid = self._start(again=before is not None)
             self._tree = before.successor(pid) if before is not None else ProcessTree(pid, self._cgroup)
         except TransferError as error:
-            self._ending = self._ending or after_transfer(error)
+            self._ending = self._ending or error.ending
         except (ContainerError, LaunchError, QuotingError, OSError) as error:
             self._ending = after_starting(error)
         except EndedError:
@@ -261,7 +259,9 @@ class Starter:
         try:
             self._ending = self._checkpoint.take(self._sandbox, self._before, usage, self._remote)
         except TransferError as error:
-            self._ending = self._ending or after_transfer(error)
+            self._ending = self._ending or error.ending
+        except EndedError:
+            pass
         except Exception as error:  # noqa: BLE001 - as in `run`: the job made what we stumbled over
             self._stumble(after_collecting(error), error)
         while self._ending is None and not self._checkpoint.goes_on:
@@ -307,9 +307,8 @@ class Starter:
             match message:
                 case messages.Renew(deadline=deadline):
                     self._deadlines.renew(deadline)
-                case messages.EndJob(code=code, reason=reason, hard=hard, hold=hold, subcode=subcode):
-                    ending = Ending(hold=hold, code=code, reason=reason, subcode=subcode)
-                    self._end(tree, ending, hard=hard)
+                case messages.EndJob():
+                    self._end(tree, message.ending, hard=message.hard)
                 case messages.Suspend() | messages.Continue():
                     self._still(tree, suspend=isinstance(message, messages.Suspend))
                 case messages.CheckpointSaved(number=number):
@@ -424,7 +423,7 @@ class Starter:
         rests = self._good and self._ending is None and self._container is None
         return self._line.send(messages.AttemptOver(stored, rests=rests)) and rests
 
-    def _conclude(self, at: float) -> tuple[Exited | Failed, bool]:
+    def _conclude(self, at: float) -> tuple[FinalReport, bool]:
         """What is to be reported, and whether outputs are kept for it."""
         tree = self._tree
         status = tree.status if tree is not None else None
@@ -435,47 +434,53 @@ class Starter:
             self._hooks_and_transfers.run_exit_hook(os.waitstatus_to_exitcode(status), usage)
         if self._ending is not None or status is None:
             return self._evicted(self._ending or vanished(), usage, ran=status is not None)
-        code, trouble = os.waitstatus_to_exitcode(status), None
+        code, ending = os.waitstatus_to_exitcode(status), None
         try:
             core = take_core(self._sandbox, self._job, self._before, self._spec.job, status)
             results = collect(self._sandbox, self._job, self._before, code=code)
             if results.uploads:
-                trouble = self._upload(results.uploads)
+                ending = self._upload(results.uploads)
         except Exception as error:  # noqa: BLE001 - as in `run`: the job made what we stumbled over
             ending = after_collecting(error)
             self._stumble(ending, error)
-            return ending.failed(usage), False
+            return _ended(ending, usage), False
         if self._ending is not None:
-            return self._ending.failed(usage), False
-        ended = exited(code, results, trouble, at=at, usage=usage, core=core)
-        return self._transfers.exited(ended), results.kept
+            return _ended(self._ending, usage), False
+        result = AttemptResult(
+            exit=exit_record(code, at=at, core=core, output=self._transfers.output),
+            ending=ending or (not_made(results.missing) if results.missing else None),
+            usage=msgspec.structs.replace(usage, sent=results.sent),
+        )
+        return FinalReport(result=result, outputs=results.files), results.kept
 
-    def _evicted(self, ending: Ending, usage: Usage, *, ran: bool) -> tuple[Failed, bool]:
+    def _evicted(self, ending: Ending, usage: Usage, *, ran: bool) -> tuple[FinalReport, bool]:
         """
         The same for a job that was ended: what it has made is sent for its next run, if it wants that and has one.
         """
-        failed = ending.failed(usage)
+        ended = _ended(ending, usage)
         results = self._checkpoint.unsaved
-        if not (ran and ending.runs_again and (self._job.is_saved or results is not None)):
-            return failed, False
+        if not (ran and runs_again(ending) and (self._job.is_saved or results is not None)):
+            return ended, False
         try:
             if results is None:
                 results = collect(self._sandbox, self._job, self._before, code=Purpose.EVICTION)
         except Exception as error:  # noqa: BLE001 - as below
             self._stumble(ending, error)
-            return failed, False
-        return msgspec.structs.replace(failed, outputs=results.files), results.kept
+            return ended, False
+        return msgspec.structs.replace(ended, outputs=results.files), results.kept
 
-    def _upload(self, moves: list[Move]) -> Trouble | None:
+    def _upload(self, moves: list[Move]) -> Ending | None:
         """
         Send results to URLs.  What holds the job is told with its other results; else the attempt has failed.
         """
         try:
             self._hooks_and_transfers.move(moves, upload=True)
         except TransferError as error:
-            if error.hold:
-                return Trouble(code=error.code, subcode=error.subcode, reason=str(error))
-            self._ending = self._ending or after_transfer(error)
+            if error.ending.holds:
+                return error.ending
+            self._ending = self._ending or error.ending
+        except EndedError:
+            pass
         return None
 
     def _usage(self, cpu: tuple[float, float]) -> Usage:
@@ -483,3 +488,8 @@ class Starter:
 
     def _hello(self) -> messages.Hello:
         return messages.Hello(self._spec.id, os.getpid(), self._started, self._checkpoint.report, visits=True)
+
+
+def _ended(ending: Ending, usage: Usage) -> FinalReport:
+    """The final report of an attempt that ended without a result."""
+    return FinalReport(result=AttemptResult(ending=ending, usage=usage))

@@ -8,6 +8,7 @@ from kettle.bus.ports import NoResponderError, RefusedError
 from kettle.testing.services import Backend, Owner, eventually, hosted, owned
 from kettle_services.accounting.settings import AccountingSettings
 from kettle_services.accounting.wiring import serve
+from kettle_wire.attempts import Ending, ExitRecord
 from kettle_wire.commands.accounting import (
     QUERY_HISTORY,
     QUERY_USAGE,
@@ -52,9 +53,11 @@ async def run_job(owner: Owner, job: str, *, at: int = 0, tries: int = 1) -> int
         await owner.record(
             (stream, JobAssigned(attempt=attempt, claim="c", slot="s@ep", startd="ep")), at_us=AT + at
         )
-        end: JobCompleted | JobVacated = JobVacated(attempt=attempt, code=1004, reason="v", usage=USAGE)
+        end: JobCompleted | JobVacated = JobVacated(
+            attempt=attempt, ending=Ending(code=1004, reason="v"), usage=USAGE
+        )
         if attempt == tries:
-            end = JobCompleted(attempt=attempt, exit_code=0, usage=USAGE)
+            end = JobCompleted(attempt=attempt, exit=ExitRecord(code=0), usage=USAGE)
         frame = await owner.record(
             (stream, JobStarted(attempt=attempt)), (stream, end), at_us=AT + at + 1_000_000
         )
@@ -133,7 +136,7 @@ async def test_a_restart_counts_nothing_twice(backend: Backend) -> None:
             await ap.record(("job/1.1", assigned), at_us=AT)
             assert ["1.0"] == await history(bus, ("schedd.ap", seen + 1))
         last = await ap.record(
-            ("job/1.1", JobCompleted(attempt=1, exit_code=3, usage=USAGE)), at_us=AT + 9_000_000
+            ("job/1.1", JobCompleted(attempt=1, exit=ExitRecord(code=3), usage=USAGE)), at_us=AT + 9_000_000
         )
         async with hosted("accounting", settings(backend), serve):
             assert ["1.1", "1.0"] == await history(bus, ("schedd.ap", last))

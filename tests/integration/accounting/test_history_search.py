@@ -14,6 +14,7 @@ from kettle_services.accounting.history_search import search, statement
 from kettle_services.accounting.settings import AccountingSettings
 from kettle_services.accounting.wiring import serve
 from kettle_wire.ads.types import Ad, Expr, Scalar
+from kettle_wire.attempts import ExitRecord
 from kettle_wire.commands.accounting import QUERY_HISTORY, History, QueryHistory
 from kettle_wire.endpoint import Position
 from kettle_wire.events import (
@@ -59,7 +60,9 @@ def endings(proc: int) -> Iterator[tuple[str, Event]]:
         yield job, JobStarted(attempt=1)
         yield (
             job,
-            JobCompleted(attempt=1, exit_code=None if signal else proc % 3, exit_signal=signal, usage=usage),
+            JobCompleted(
+                attempt=1, exit=ExitRecord(code=None if signal else proc % 3, signal=signal), usage=usage
+            ),
         )
     else:
         yield job, JobRemoved()

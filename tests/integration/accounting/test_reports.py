@@ -18,6 +18,7 @@ from kettle.testing.services import Backend, hosted, owned
 from kettle_services.accounting.settings import AccountingSettings
 from kettle_services.accounting.usage_reports import report
 from kettle_services.accounting.wiring import serve
+from kettle_wire.attempts import Ending, ExitRecord
 from kettle_wire.commands.accounting import REPORT_USAGE, Axis, ReportUsage, UsageRow
 from kettle_wire.endpoint import Position
 from kettle_wire.events import ClusterSubmitted, JobAssigned, JobCompleted, JobVacated, Usage
@@ -164,8 +165,8 @@ async def test_worked_figures(backend: Backend) -> None:
     """
     async with owned(backend, "schedd.ap") as ap, backend.bus(user("test")) as bus:
         job = "job/1.0"
-        lost = JobVacated(attempt=1, code=1004, reason="v", usage=Usage(wall=3600.0))
-        done = JobCompleted(attempt=2, exit_code=0, usage=Usage(wall=7200.0, user_cpu=7200.0))
+        lost = JobVacated(attempt=1, ending=Ending(code=1004, reason="v"), usage=Usage(wall=3600.0))
+        done = JobCompleted(attempt=2, exit=ExitRecord(code=0), usage=Usage(wall=7200.0, user_cpu=7200.0))
         place: dict[str, Any] = {"claim": "c", "slot": "s@ep", "startd": "ep"}
         await ap.record(submitted(1, "ada", 2, AcctGroup="phys", ProjectName="tau"), at_us=AT)
         await ap.record((job, JobAssigned(attempt=1, **place)), at_us=AT)

@@ -18,6 +18,7 @@ from kettle_services.accounting.adstash import CONSUMER
 from kettle_services.accounting.elasticsearch import BulkStore, NotNowError
 from kettle_services.accounting.settings import AccountingSettings
 from kettle_services.accounting.wiring import serve
+from kettle_wire.attempts import Ending, ExitRecord
 from kettle_wire.events import ClusterSubmitted, JobAssigned, JobCompleted, JobRemoved, JobVacated, Usage
 
 from .bulk_store import BulkServer, bulk_server, certificate
@@ -42,9 +43,11 @@ async def run(ap: Owner, job: str, tries: int = 1) -> None:
     for attempt in range(1, tries + 1):
         place = JobAssigned(attempt=attempt, claim="c", slot="slot1_1@ep", startd="ep")
         await ap.record((f"job/{job}", place), at_us=AT + attempt)
-        end: JobCompleted | JobVacated = JobVacated(attempt=attempt, code=1004, reason="v", usage=USAGE)
+        end: JobCompleted | JobVacated = JobVacated(
+            attempt=attempt, ending=Ending(code=1004, reason="v"), usage=USAGE
+        )
         if attempt == tries:
-            end = JobCompleted(attempt=attempt, exit_code=0, usage=USAGE)
+            end = JobCompleted(attempt=attempt, exit=ExitRecord(code=0), usage=USAGE)
         await ap.record((f"job/{job}", end), at_us=AT + 5_000_000 * attempt)
 
 

@@ -9,6 +9,7 @@ from kettle.projections import PROJECTIONS, prepare
 from kettle.storage import PgWorkingSet
 from kettle.testing.services import Backend, Owner, eventually, owned
 from kettle_services.cli.log.folds import WORKING_SETS, collector_fold, schedd_fold
+from kettle_wire.attempts import Ending, ExitRecord
 from kettle_wire.events import (
     ClaimEnded,
     ClaimGranted,
@@ -51,11 +52,14 @@ FRAMES: list[list[tuple[str, Event]]] = [
     [granted("c"), ("job/1.0", assigned(1, "c"))],
     [
         ("job/1.0", JobStarted(attempt=1)),
-        ("job/1.0", JobVacated(attempt=1, code=1004, reason="v", usage=USAGE)),
+        ("job/1.0", JobVacated(attempt=1, ending=Ending(code=1004, reason="v"), usage=USAGE)),
     ],
     [("job/1.0", assigned(2, "c"))],
     [granted("e"), ("job/1.1", assigned(1, "e")), ("job/1.0", JobStarted(attempt=2))],
-    [("job/1.0", JobCompleted(attempt=2, exit_code=0, usage=USAGE)), ("job/1.2", JobRemoved(reason="r"))],
+    [
+        ("job/1.0", JobCompleted(attempt=2, exit=ExitRecord(code=0), usage=USAGE)),
+        ("job/1.2", JobRemoved(reason="r")),
+    ],
     [("claim/c", ClaimEnded(claim="c", reason="no more jobs"))],
 ]
 """Positions 1 | 2 3 | 4 5 | 6 | 7 8 9 | 10 11 | 12."""

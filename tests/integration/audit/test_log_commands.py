@@ -25,6 +25,7 @@ from kettle_services.cli.log.event_pages import PAGE_ROWS, EventFilter, read
 from kettle_services.cli.log.folds import schedd_fold
 from kettle_services.cli.log.frame_search import frame_at
 from kettle_services.cli.times import micros, precise
+from kettle_wire.attempts import ExitRecord
 from kettle_wire.events import (
     ClaimEnded,
     ClaimGranted,
@@ -82,7 +83,7 @@ LIFE: dict[str, list[list[tuple[str, Event]]]] = {
         [submitted(1, "ada", 3)],
         [granted("c", "ada"), ("job/1.0", assigned("c"))],
         [("job/1.0", JobStarted(attempt=1)), ("job/1.1", JobHeld(code=1, reason="by hand", by="ada"))],
-        [("job/1.0", JobCompleted(attempt=1, exit_code=0, usage=Usage(wall=10.0, user_cpu=4.0)))],
+        [("job/1.0", JobCompleted(attempt=1, exit=ExitRecord(code=0), usage=Usage(wall=10.0, user_cpu=4.0)))],
         [submitted(2, "bob", 1), ("claim/c", ClaimEnded(claim="c", reason="no jobs"))],
     ],
     AP2: [[submitted(1, "bob", 1)], [granted("d", "bob"), ("job/1.0", assigned("d"))]],
@@ -186,10 +187,10 @@ async def test_lines_for_people(kettle: Kettle) -> None:
     said = await kettle("show", AP1, "--frame", "4", "--long")
     line, *fields = said.out.splitlines()
     assert (
-        "2026-11-20 14:00:04.000000  schedd.ap1          4:6  job/1.0          3  job.completed/1      "
+        "2026-11-20 14:00:04.000000  schedd.ap1          4:6  job/1.0          3  job.completed/2      "
         "exited with code 0 after 10.0 s; used 4.00 s CPU"
     ) == line
-    assert "    exit_code = 0" in fields
+    assert '    exit = {"code": 0}' in fields
 
 
 async def test_an_event_that_cannot_be_read(pool: Backend, kettle: Kettle) -> None:

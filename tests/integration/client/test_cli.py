@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from kettle_wire.ads.types import Ad
+from kettle_wire.attempts import ExitRecord
 from kettle_wire.commands.negotiator import Verdict
 from kettle_wire.events import (
     Clause,
@@ -25,7 +26,7 @@ from .conftest import World
 
 JOB = "executable = /bin/sleep\narguments = 60 $(Process)\nqueue 3\n"
 ASSIGNED = JobAssigned(attempt=1, claim="c", slot="slot1_1@here", startd="here")
-DONE = JobCompleted(attempt=1, exit_code=0, usage=Usage(wall=2.0, user_cpu=1.5, memory_kib=2048))
+DONE = JobCompleted(attempt=1, exit=ExitRecord(code=0), usage=Usage(wall=2.0, user_cpu=1.5, memory_kib=2048))
 MACHINE: Ad = {
     "MyType": "Machine", "Name": "slot1@here", "Machine": "here", "Arch": "X86_64", "OpSys": "LINUX",
     "State": "Unclaimed", "Activity": "Idle", "SlotType": "Partitionable", "Cpus": 3, "TotalSlotCpus": 8,
@@ -179,7 +180,7 @@ async def test_events(world: World, sub: Path) -> None:
     assert "exited with code 0 after 2.00 s; used 1.50 s CPU, 2 MiB memory" in lines[-1]
     as_json = await world.kettle("events", "1.0", "--json")
     kinds = [json(line)["event"] for line in as_json.out.splitlines()]
-    assert ["cluster.submitted/1", "job.assigned/1", "job.started/1", "job.completed/1"] == kinds
+    assert ["cluster.submitted/1", "job.assigned/1", "job.started/1", "job.completed/2"] == kinds
     missing = await world.kettle("events", "9.0")
     assert (1, "") == (missing.status, missing.out)
     assert 2 == (await world.kettle("events", "nine")).status
@@ -218,8 +219,8 @@ async def test_wait(world: World, sub: Path) -> None:
 async def test_wait_for_jobs_that_end_badly(world: World, sub: Path) -> None:
     """They are named, with how they ended."""
     await world.kettle("submit", "job.sub")
-    await world.pool.record(("job/1.0", DONE), ("job/1.1", JobCompleted(attempt=1, exit_code=2)))
-    await world.pool.record(("job/1.2", JobCompleted(attempt=1, exit_signal=9)))
+    await world.pool.record(("job/1.0", DONE), ("job/1.1", JobCompleted(attempt=1, exit=ExitRecord(code=2))))
+    await world.pool.record(("job/1.2", JobCompleted(attempt=1, exit=ExitRecord(signal=9))))
     said = await world.kettle("wait", "1")
     assert 1 == said.status
     assert "1 of 3 jobs completed well; 2 ended badly: 1.1 (exit code 2), 1.2 (signal 9).\n" == said.out

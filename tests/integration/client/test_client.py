@@ -18,6 +18,7 @@ from kettle.client import (
     job_id,
     select,
 )
+from kettle_wire.attempts import ExitRecord
 from kettle_wire.commands.negotiator import Verdict
 from kettle_wire.events import (
     ClusterSubmitted,
@@ -35,7 +36,7 @@ from .fakes import SHARD, settle
 
 SLEEP = "executable = /bin/sleep\narguments = $(Process)\nqueue 3\n"
 ASSIGNED = JobAssigned(attempt=1, claim="c", slot="slot1@here", startd="here")
-DONE = JobCompleted(attempt=1, exit_code=0)
+DONE = JobCompleted(attempt=1, exit=ExitRecord(code=0))
 
 
 async def test_submitting(world: World, client: Client) -> None:
@@ -176,7 +177,7 @@ async def test_following_notices_a_gap(world: World, client: Client) -> None:
 async def test_waiting(world: World, client: Client) -> None:
     """It ends with the last job, and knows how each ended, those before it began included."""
     await client.submit(SLEEP)
-    await world.pool.record(("job/1.0", JobCompleted(attempt=1, exit_code=3)))
+    await world.pool.record(("job/1.0", JobCompleted(attempt=1, exit=ExitRecord(code=3))))
     waiting = asyncio.create_task(client.wait(select(1)))
     await settle()
     await world.pool.record(("job/1.1", ASSIGNED))

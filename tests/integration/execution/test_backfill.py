@@ -11,7 +11,6 @@ from kettle.testing.submit_side import output, script
 from kettle.testing.worker import WorkerPool
 from kettle_services.startd.settings import StartdSettings
 from kettle_wire.commands.startd import RELEASE, Release
-from kettle_wire.worker_reports import Exited
 
 MARK = str(10**7 + secrets.randbelow(9 * 10**7))
 """Seconds that what runs as backfill sleeps, and nothing else: tests run side by side."""
@@ -58,7 +57,7 @@ async def test_a_slot_works_for_its_owner_until_it_is_wanted(pool: WorkerPool) -
         submitter = pool.submitter
         key = await submitter.claim(RequestCpus=8)
         ended = await submitter.final(await submitter.start(script(look), claim=key))
-        assert isinstance(ended, Exited)
+        assert ended.result.exit is not None
         assert b"" == output(ended)
         assert not set(before) & set(ours(pool))
 

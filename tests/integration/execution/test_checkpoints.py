@@ -17,6 +17,7 @@ from kettle.testing.submit_side import WAIT, SubmitSide, output, script
 from kettle.testing.worker import WorkerPool
 from kettle_services.startd.settings import StartdSettings
 from kettle_wire.ads import Ad
+from kettle_wire.attempts import Ending
 from kettle_wire.commands.startd import (
     CONFIRM,
     DEACTIVATE,
@@ -27,7 +28,7 @@ from kettle_wire.commands.startd import (
     Deactivation,
     FetchOutput,
 )
-from kettle_wire.worker_reports import Checkpointed, Failed, OutputFile, Report, Started
+from kettle_wire.worker_reports import Checkpointed, OutputFile, Report, Started
 
 LARGE: Final = 100_000
 """More than a report carries."""
@@ -63,12 +64,16 @@ async def test_what_lies_there_between_two_checkpoints_does_not_take_the_place_o
     async with asyncio.timeout(WAIT):
         while not list((directory / "execute").glob("*/result")):
             await asyncio.sleep(0.01)
-    end = Deactivation(key=claim, job=activation.job, attempt=1, code=1004, reason="vacated", hard=True)
+    end = Deactivation(
+        key=claim, job=activation.job, attempt=1, ending=Ending(code=1004, reason="vacated"), hard=True
+    )
     await submitter.shadow.call(DEACTIVATE, submitter.startd, Deactivate(attempts=[end]))
     failed = await submitter.final(activation)
 
-    assert isinstance(failed, Failed)
-    assert (1004, []) == (failed.code, failed.outputs)
+    assert failed.result.exit is None
+
+    assert failed.result.ending is not None
+    assert (1004, []) == (failed.result.ending.code, failed.outputs)
 
 
 async def test_a_checkpoint_that_was_not_saved_goes_with_the_eviction(submitter: SubmitSide) -> None:
@@ -77,11 +82,13 @@ async def test_a_checkpoint_that_was_not_saved_goes_with_the_eviction(submitter:
     claim = await submitter.claim()
     activation = await submitter.start(ad, claim=claim)
     await checkpoint(submitter, activation)
-    end = Deactivation(key=claim, job=activation.job, attempt=1, code=1004, reason="vacated")
+    end = Deactivation(key=claim, job=activation.job, attempt=1, ending=Ending(code=1004, reason="vacated"))
     await submitter.shadow.call(DEACTIVATE, submitter.startd, Deactivate(attempts=[end]))
     failed = await submitter.final(activation)
 
-    assert isinstance(failed, Failed)
+    assert failed.result.exit is None
+
+    assert failed.result.ending is not None
     assert {"state": b"1\n"} == {file.name: file.data for file in failed.outputs if file.name == "state"}
     assert "result" not in {file.name for file in failed.outputs}
 

@@ -11,7 +11,7 @@ from kettle.testing.worker import WorkerPool
 from kettle_wire.ads import Ad
 from kettle_wire.commands.startd import ALIVE, RELEASE, Alive, AliveReply, ClaimKey, Release
 from kettle_wire.subjects import ad_key
-from kettle_wire.worker_reports import Exited, Failed, Started
+from kettle_wire.worker_reports import Started
 
 
 async def slot(submitter: SubmitSide, name: str) -> Ad | None:
@@ -123,7 +123,7 @@ async def test_a_claim_is_used_again_and_its_reports_never_share_a_number(submit
     claim = await submitter.claim()
     for _ in range(3):
         exited = await submitter.final(await submitter.start(job_ad(Cmd="/bin/true"), claim=claim))
-        assert isinstance(exited, Exited)
+        assert exited.result.exit is not None
 
     keys = {(r.claim, r.attempt, r.sequence) for r in submitter.reports}
     jobs = {(r.job, r.sequence) for r in submitter.reports}
@@ -138,8 +138,10 @@ async def test_a_lease_that_ends_kills_the_job(submitter: SubmitSide) -> None:
 
     failed = await submitter.final(activation, wait=3)
 
-    assert isinstance(failed, Failed)
-    assert (False, 1008) == (failed.hold, failed.code)
+    assert failed.result.exit is None
+
+    assert failed.result.ending is not None
+    assert (False, 1008) == (failed.result.ending.holds, failed.result.ending.code)
     reply = await submitter.schedd.call(
         ALIVE, submitter.startd, Alive(schedd=SCHEDD, claims=[activation.key], deadline=None)
     )
@@ -161,7 +163,7 @@ async def test_a_renewed_lease_keeps_the_job(submitter: SubmitSide) -> None:
         assert asked <= reply.clock <= boottime()
         await asyncio.sleep(0.12)
 
-    assert isinstance(await submitter.final(activation), Exited)
+    assert (await submitter.final(activation)).result.exit is not None
     assert ([], [other.claim]) == (reply.unknown, reply.extra)
 
 
@@ -172,8 +174,9 @@ async def test_release_ends_what_runs(submitter: SubmitSide) -> None:
     await submitter.schedd.call(RELEASE, submitter.startd, Release(claims=[activation.key], reason="enough"))
 
     failed = await submitter.final(activation)
-    assert isinstance(failed, Failed)
-    assert (1017, "enough") == (failed.code, failed.reason)
+    assert failed.result.exit is None
+    assert failed.result.ending is not None
+    assert (1017, "enough") == (failed.result.ending.code, failed.result.ending.reason)
     await until_slot(submitter, "slot1_1@worker")
 
 
@@ -184,7 +187,8 @@ async def test_ads_are_withdrawn_at_the_end(pool: WorkerPool) -> None:
         await startd.drain()
 
     failed = await pool.submitter.final(activation)
-    assert isinstance(failed, Failed)
-    assert 1013 == failed.code
+    assert failed.result.exit is None
+    assert failed.result.ending is not None
+    assert 1013 == failed.result.ending.code
     assert await slot(pool.submitter, "slot1@worker") is None
     assert [] == list(pool.execute.glob("dir_*"))

@@ -20,7 +20,7 @@ from kettle_services.startd.machine.host import EXECUTE_LINK, make_execute
 from kettle_services.startd.settings import StartdSettings
 from kettle_services.startd.starters import orphan_cleanup
 from kettle_wire.commands.startd import NOT_KNOWN, RELEASE, Activation, Release
-from kettle_wire.worker_reports import Exited, Failed, Started
+from kettle_wire.worker_reports import FinalReport, Started
 
 
 class Stubborn:
@@ -75,8 +75,9 @@ async def test_while_something_of_a_job_lives_its_slot_is_taken(
 
         stubborn.lives = False
         failed = await submitter.final(activation)
-        assert isinstance(failed, Failed)
-        assert 1 == len({r.sequence for r in submitter.reports if isinstance(r.body, Failed | Exited)})
+        assert failed.result.exit is None
+        assert failed.result.ending is not None
+        assert 1 == len({r.sequence for r in submitter.reports if isinstance(r.body, FinalReport)})
         assert [] == list(pool.execute.glob("dir_*"))
         await startd.drain()
 
@@ -95,7 +96,7 @@ async def test_a_successor_goes_on_evicting(pool: WorkerPool, stubborn: Stubborn
         await pool.until(lambda: stubborn.tried > tried + 1)
         assert 1032 == (await submitter.activate(submitter.activation(activation.key, job_ad()))).code
         stubborn.lives = False
-        assert isinstance(await submitter.final(activation), Failed)
+        assert (await submitter.final(activation)).result.exit is None
         await startd.drain()
 
 

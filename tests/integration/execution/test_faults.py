@@ -22,7 +22,7 @@ from kettle_services.startd.settings import StartdSettings
 from kettle_wire.commands.startd import Activation
 from kettle_wire.identity import daemon
 from kettle_wire.subjects import Subjects
-from kettle_wire.worker_reports import Exited, Failed, Report, Started
+from kettle_wire.worker_reports import FinalReport, Report, Started
 
 
 async def started(submitter: SubmitSide, activation: Activation) -> int:
@@ -52,13 +52,14 @@ async def test_a_killed_starter_is_cleaned_up_after(pool: WorkerPool) -> None:
         os.kill(starter, signal.SIGKILL)
 
         failed = await submitter.final(activation)
-        assert isinstance(failed, Failed)
-        assert (False, 1007) == (failed.hold, failed.code)
+        assert failed.result.exit is None
+        assert failed.result.ending is not None
+        assert (False, 1007) == (failed.result.ending.holds, failed.result.ending.code)
         assert [] == pool.sleeping()
         assert [] == list(pool.execute.glob("dir_*"))
-        assert isinstance(
-            await submitter.final(await submitter.start(script("true"), claim=activation.key)), Exited
-        )
+        assert (
+            await submitter.final(await submitter.start(script("true"), claim=activation.key))
+        ).result.done
         await startd.drain()
 
 
@@ -93,9 +94,9 @@ async def test_a_new_startd_adopts_a_job_that_runs(pool: WorkerPool) -> None:
 
         assert b"done\n" == output(exited)
         assert 1 == len({r.sequence for r in submitter.reports if isinstance(r.body, Started)})
-        assert isinstance(
-            await submitter.final(await submitter.start(script("true"), claim=activation.key)), Exited
-        )
+        assert (
+            await submitter.final(await submitter.start(script("true"), claim=activation.key))
+        ).result.done
         await startd.drain()
 
 
@@ -125,8 +126,10 @@ async def test_a_starter_that_died_without_a_startd_is_cleaned_up_after(pool: Wo
     async with pool.startd() as startd:
         failed = await submitter.final(activation)
 
-        assert isinstance(failed, Failed)
-        assert 1007 == failed.code
+        assert failed.result.exit is None
+
+        assert failed.result.ending is not None
+        assert 1007 == failed.result.ending.code
         assert [] == pool.sleeping()
         assert [] == list(pool.execute.glob("dir_*"))
         await startd.drain()
@@ -145,8 +148,9 @@ async def test_a_lease_ends_a_job_that_has_no_startd(pool: WorkerPool) -> None:
 
     async with pool.startd() as startd:
         failed = await submitter.final(activation)
-        assert isinstance(failed, Failed)
-        assert 1008 == failed.code
+        assert failed.result.exit is None
+        assert failed.result.ending is not None
+        assert 1008 == failed.result.ending.code
         await startd.drain()
 
 
@@ -250,7 +254,7 @@ async def test_nothing_survives_the_master(process: Process, remote: SubmitSide,
 
 
 def _finals(reports: list[Report]) -> list[Report]:
-    return [report for report in reports if isinstance(report.body, Exited | Failed)]
+    return [report for report in reports if isinstance(report.body, FinalReport)]
 
 
 async def test_sigterm_drains(process: Process, remote: SubmitSide) -> None:
@@ -262,6 +266,7 @@ async def test_sigterm_drains(process: Process, remote: SubmitSide) -> None:
         assert 0 == await asyncio.wait_for(startd.wait(), 20)
 
     failed = await remote.final(activation)
-    assert isinstance(failed, Failed)
-    assert 1013 == failed.code
+    assert failed.result.exit is None
+    assert failed.result.ending is not None
+    assert 1013 == failed.result.ending.code
     assert 1 == len({report.sequence for report in _finals(remote.reports)})

@@ -17,7 +17,7 @@ from kettle.testing.worker import WorkerPool
 from kettle_wire.ads import Ad
 from kettle_wire.commands.startd import ALIVE, Alive, ClaimKey
 from kettle_wire.subjects import ad_key
-from kettle_wire.worker_reports import Exited, Failed, Started
+from kettle_wire.worker_reports import Started
 
 
 class Disk:
@@ -80,7 +80,7 @@ async def test_a_full_disk_stops_what_is_new_only(pool: WorkerPool, disk: Disk) 
         disk.full = False
         await pool.until(lambda: not startd.machine.trouble)  # type: ignore[attr-defined]
         following = await submitter.start(script("true"), claim=idle)
-        assert isinstance(await submitter.final(following), Exited)
+        assert (await submitter.final(following)).result.exit is not None
         await startd.drain()
 
 
@@ -132,8 +132,10 @@ async def test_a_lost_attempt_is_reported_from_memory(pool: WorkerPool, disk: Di
         os.kill(parent_of(started.body.pid) or 0, signal.SIGKILL)
         failed = await submitter.final(activation)
 
-        assert isinstance(failed, Failed)
-        assert 1007 == failed.code
+        assert failed.result.exit is None
+
+        assert failed.result.ending is not None
+        assert 1007 == failed.result.ending.code
         assert [] == list(pool.reports.iterdir())
         disk.full = False
         await pool.until(lambda: list(pool.reports.iterdir()))

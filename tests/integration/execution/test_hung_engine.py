@@ -13,8 +13,8 @@ from kettle.execution.containers.runtimes.runtime import STARTING_S
 from kettle.testing.submit_side import job_ad
 from kettle.testing.worker import WorkerPool
 from kettle_services.startd.settings import StartdSettings
+from kettle_wire.attempts import Ending
 from kettle_wire.commands.startd import DEACTIVATE, Deactivate, Deactivation
-from kettle_wire.worker_reports import Failed
 
 IMAGE = json.dumps([{"Id": "sha256:1", "Size": 1}])
 NAP = str(10**7 + secrets.randbelow(9 * 10**7))
@@ -63,15 +63,19 @@ async def test_a_job_whose_engine_hangs_can_be_stopped(pool: WorkerPool, engine:
         await pool.until(lambda: engine.exists() and "run" in engine.read_text())
         begun = time.monotonic()
         if stopped == "by its submit side":
-            one = Deactivation(key=key, job=activation.job, attempt=1, code=1005, reason="vacated")
+            one = Deactivation(
+                key=key, job=activation.job, attempt=1, ending=Ending(code=1005, reason="vacated")
+            )
             order = Deactivate(attempts=[one])
             await submitter.shadow.call(DEACTIVATE, submitter.startd, order)
         else:
             await startd.drain()
         end = await submitter.final(activation)
 
-        assert isinstance(end, Failed)
-        assert 1021 != end.code
+        assert end.result.exit is None
+
+        assert end.result.ending is not None
+        assert 1021 != end.result.ending.code
         assert time.monotonic() - begun < STARTING_S / 2
         await startd.drain()
     assert [] == pool.processes(f"sleep\0{NAP}\0")

@@ -8,6 +8,7 @@ import pytest
 from kettle.testing.submit_side import SubmitSide, inline, job_ad, output, script
 from kettle.testing.worker import WorkerPool
 from kettle_wire.ads import Expr
+from kettle_wire.attempts import Ending
 from kettle_wire.commands.startd import (
     CONFIRM,
     DEACTIVATE,
@@ -18,7 +19,7 @@ from kettle_wire.commands.startd import (
     Deactivation,
     FetchOutput,
 )
-from kettle_wire.worker_reports import Exited, Failed, Measured, Report, Started
+from kettle_wire.worker_reports import FinalReport, Measured, Report, Started, not_made
 
 
 async def test_a_program_runs_and_its_exit_code_comes_back(submitter: SubmitSide) -> None:
@@ -27,12 +28,12 @@ async def test_a_program_runs_and_its_exit_code_comes_back(submitter: SubmitSide
 
     exited = await submitter.final(activation)
 
-    assert isinstance(exited, Exited)
-    assert (0, None) == (exited.exit_code, exited.exit_signal)
-    assert exited.usage.wall > 0
-    assert exited.usage.memory_kib > 0
+    assert exited.result.exit is not None
+    assert (0, None) == (exited.result.exit.code, exited.result.exit.signal)
+    assert exited.result.usage.wall > 0
+    assert exited.result.usage.memory_kib > 0
     kinds = [type(r.body) for r in submitter.reports if r.job == activation.job]
-    assert [Started, Exited] == kinds[:2]
+    assert [Started, FinalReport] == kinds[:2]
 
 
 @pytest.mark.parametrize(
@@ -45,8 +46,8 @@ async def test_the_end_of_a_job_is_told_as_it_was(
     """Exactly one of exit code and signal is set."""
     exited = await submitter.run(script(text))
 
-    assert isinstance(exited, Exited)
-    assert (code, number) == (exited.exit_code, exited.exit_signal)
+    assert exited.result.exit is not None
+    assert (code, number) == (exited.result.exit.code, exited.result.exit.signal)
 
 
 async def test_standard_streams_come_back(submitter: SubmitSide) -> None:
@@ -142,7 +143,7 @@ async def test_new_and_changed_files_come_back_and_nothing_else(submitter: Submi
 
     exited = await submitter.run(ad, inputs=files)
 
-    assert isinstance(exited, Exited)
+    assert exited.result.exit is not None
     names = {file.name: file.data for file in exited.outputs if not file.name.startswith("_condor")}
     assert {"new": b"new\n", "changed": b"c\nmore\n", "link": b"new\n"} == names
 
@@ -155,17 +156,17 @@ async def test_listed_outputs_come_back_by_htcondors_rules(submitter: SubmitSide
 
     exited = await submitter.run(script(text, TransferOutput="a, a/b/one, e/, absent"))
 
-    assert isinstance(exited, Exited)
+    assert exited.result.exit is not None
     names = {file.name: file.data for file in exited.outputs if not file.name.startswith("_condor")}
     assert {"a/b/one": b"1\n", "a/two": b"2\n", "one": b"1\n", "three": b"3\n"} == names
-    assert ["absent"] == exited.missing
+    assert not_made(["absent"]) == exited.result.ending
 
 
 async def test_an_empty_list_of_outputs_means_none(submitter: SubmitSide) -> None:
     """Only the standard streams come back."""
     exited = await submitter.run(script("echo x > x", TransferOutput=""))
 
-    assert isinstance(exited, Exited)
+    assert exited.result.exit is not None
     assert {"_condor_stdout", "_condor_stderr"} == {file.name for file in exited.outputs}
 
 
@@ -174,8 +175,9 @@ async def test_a_large_output_is_fetched_and_removed_when_confirmed(pool: Worker
     async with pool.startd() as startd:
         submitter = pool.submitter
         activation = await submitter.start(script("head -c 700000 /dev/zero | tr '\\0' x > big"))
-        report = await submitter.hear(activation, lambda report: isinstance(report.body, Exited))
-        assert isinstance(report.body, Exited)
+        report = await submitter.hear(activation, lambda report: isinstance(report.body, FinalReport))
+        assert isinstance(report.body, FinalReport)
+        assert report.body.result.exit is not None
         big = next(file for file in report.body.outputs if file.name == "big")
         assert (700_000, None) == (big.size, big.data)
 
@@ -224,7 +226,7 @@ async def test_a_result_that_leads_to_a_secret_is_read_with_the_jobs_rights(pool
             )
         )
 
-        assert isinstance(exited, Exited)
+        assert exited.result.exit is not None
         assert ["_condor_stderr"] == [file.name for file in exited.outputs]
         await startd.drain()
 
@@ -243,7 +245,7 @@ async def test_a_large_input_is_fetched_once_for_two_jobs(submitter: SubmitSide)
 
     assert [file.sha256.encode()] * 2 == [(output(each) or b"")[:64] for each in (first, second)]
     assert 3 == len(submitter.fetched)
-    assert 1_300_000 == second.usage.received
+    assert 1_300_000 == second.result.usage.received
 
 
 async def test_an_input_that_cannot_be_read_holds_the_job(submitter: SubmitSide) -> None:
@@ -253,9 +255,11 @@ async def test_an_input_that_cannot_be_read_holds_the_job(submitter: SubmitSide)
 
     failed = await submitter.run(script("true"), inputs=[file])
 
-    assert isinstance(failed, Failed)
-    assert (True, 13) == (failed.hold, failed.code)
-    assert "data" in failed.reason
+    assert failed.result.exit is None
+
+    assert failed.result.ending is not None
+    assert (True, 13) == (failed.result.ending.holds, failed.result.ending.code)
+    assert "data" in failed.result.ending.reason
 
 
 async def test_an_input_that_changed_holds_the_job(submitter: SubmitSide) -> None:
@@ -265,8 +269,10 @@ async def test_an_input_that_changed_holds_the_job(submitter: SubmitSide) -> Non
 
     failed = await submitter.run(script("true"), inputs=[file])
 
-    assert isinstance(failed, Failed)
-    assert (True, 13) == (failed.hold, failed.code)
+    assert failed.result.exit is None
+
+    assert failed.result.ending is not None
+    assert (True, 13) == (failed.result.ending.holds, failed.result.ending.code)
 
 
 @pytest.mark.parametrize(
@@ -285,27 +291,41 @@ async def test_what_cannot_be_executed_holds_the_job(
 
     failed = await submitter.run(job_ad(Cmd="run", TransferExecutable=True), inputs=files)
 
-    assert isinstance(failed, Failed)
-    assert (True, 6, errno) == (failed.hold, failed.code, failed.subcode)
-    assert words in failed.reason
-    assert "/run" in failed.reason
+    assert failed.result.exit is None
+
+    assert failed.result.ending is not None
+    assert (True, 6, errno) == (
+        failed.result.ending.holds,
+        failed.result.ending.code,
+        failed.result.ending.subcode,
+    )
+    assert words in failed.result.ending.reason
+    assert "/run" in failed.result.ending.reason
 
 
 async def test_a_missing_standard_input_holds_the_job(submitter: SubmitSide) -> None:
     """Hold code 8."""
     failed = await submitter.run(script("true", In="absent"))
 
-    assert isinstance(failed, Failed)
-    assert (True, 8, 2) == (failed.hold, failed.code, failed.subcode)
+    assert failed.result.exit is None
+
+    assert failed.result.ending is not None
+    assert (True, 8, 2) == (
+        failed.result.ending.holds,
+        failed.result.ending.code,
+        failed.result.ending.subcode,
+    )
 
 
 async def test_malformed_arguments_hold_the_job(submitter: SubmitSide) -> None:
     """A quote that is not closed is the job's fault, not the machine's."""
     failed = await submitter.run(job_ad(Arguments="-c 'open"))
 
-    assert isinstance(failed, Failed)
-    assert (True, 6) == (failed.hold, failed.code)
-    assert "not closed" in failed.reason
+    assert failed.result.exit is None
+
+    assert failed.result.ending is not None
+    assert (True, 6) == (failed.result.ending.holds, failed.result.ending.code)
+    assert "not closed" in failed.result.ending.reason
 
 
 async def test_a_soft_end_lets_the_job_clean_up(submitter: SubmitSide) -> None:
@@ -319,14 +339,24 @@ async def test_a_soft_end_lets_the_job_clean_up(submitter: SubmitSide) -> None:
         submitter.startd,
         Deactivate(
             attempts=[
-                Deactivation(key=activation.key, job=activation.job, attempt=1, code=1023, reason="removed")
+                Deactivation(
+                    key=activation.key,
+                    job=activation.job,
+                    attempt=1,
+                    ending=Ending(code=1023, reason="removed"),
+                )
             ]
         ),
     )
 
     failed = await submitter.final(activation)
-    assert isinstance(failed, Failed)
-    assert (False, 1023, "removed") == (failed.hold, failed.code, failed.reason)
+    assert failed.result.exit is None
+    assert failed.result.ending is not None
+    assert (False, 1023, "removed") == (
+        failed.result.ending.holds,
+        failed.result.ending.code,
+        failed.result.ending.reason,
+    )
 
 
 async def test_a_job_that_ignores_the_soft_signal_is_killed(submitter: SubmitSide) -> None:
@@ -335,12 +365,15 @@ async def test_a_job_that_ignores_the_soft_signal_is_killed(submitter: SubmitSid
     activation = await submitter.start(script(text, KillSigTimeout=0.3))
     await submitter.hear(activation, lambda report: isinstance(report.body, Started))
 
-    order = Deactivation(key=activation.key, job=activation.job, attempt=1, code=1004, reason="vacated")
+    order = Deactivation(
+        key=activation.key, job=activation.job, attempt=1, ending=Ending(code=1004, reason="vacated")
+    )
     await submitter.shadow.call(DEACTIVATE, submitter.startd, Deactivate(attempts=[order]))
 
     failed = await submitter.final(activation, wait=3)
-    assert isinstance(failed, Failed)
-    assert 1004 == failed.code
+    assert failed.result.exit is None
+    assert failed.result.ending is not None
+    assert 1004 == failed.result.ending.code
 
 
 async def test_no_process_outlives_its_job(pool: WorkerPool) -> None:
@@ -366,17 +399,25 @@ async def test_a_job_over_its_memory_is_held(submitter: SubmitSide) -> None:
 
     failed = await submitter.run(ad)
 
-    assert isinstance(failed, Failed)
-    assert (True, 34, 102) == (failed.hold, failed.code, failed.subcode)
-    assert "128 MiB" in failed.reason
+    assert failed.result.exit is None
+
+    assert failed.result.ending is not None
+    assert (True, 34, 102) == (
+        failed.result.ending.holds,
+        failed.result.ending.code,
+        failed.result.ending.subcode,
+    )
+    assert "128 MiB" in failed.result.ending.reason
 
 
 async def test_a_job_over_its_allowed_time_is_held(submitter: SubmitSide) -> None:
     """Hold code 47."""
     failed = await submitter.run(script("sleep 20", AllowedExecuteDuration=1))
 
-    assert isinstance(failed, Failed)
-    assert (True, 47) == (failed.hold, failed.code)
+    assert failed.result.exit is None
+
+    assert failed.result.ending is not None
+    assert (True, 47) == (failed.result.ending.holds, failed.result.ending.code)
 
 
 async def test_cpu_time_of_the_whole_tree_is_measured(submitter: SubmitSide) -> None:
@@ -385,7 +426,7 @@ async def test_cpu_time_of_the_whole_tree_is_measured(submitter: SubmitSide) -> 
 
     exited = await submitter.run(script(f"sh -c '{loop}'; true"))
 
-    assert exited.usage.user_cpu + exited.usage.system_cpu > 0.02
+    assert exited.result.usage.user_cpu + exited.result.usage.system_cpu > 0.02
 
 
 async def test_use_is_reported_while_the_job_runs(pool: WorkerPool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -409,7 +450,7 @@ async def test_a_final_report_is_repeated_until_it_is_confirmed(pool: WorkerPool
         await submitter.final(activation)
 
         def finals() -> list[Report]:
-            return [r for r in submitter.reports if isinstance(r.body, Exited)]
+            return [r for r in submitter.reports if isinstance(r.body, FinalReport) and r.body.result.done]
 
         await pool.until(lambda: len(finals()) >= 3)
         assert 1 == len({(r.claim, r.attempt, r.sequence) for r in finals()})

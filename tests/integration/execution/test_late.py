@@ -26,9 +26,10 @@ from kettle_services.starter.reports.final import StarterProcess
 from kettle_services.starter.reports.startd_connection import StartdConnection
 from kettle_services.starter.starter import Starter
 from kettle_wire.ads import Ad
+from kettle_wire.attempts import Ending
 from kettle_wire.commands.startd import ClaimKey
 from kettle_wire.jobs import JobId
-from kettle_wire.worker_reports import Failed
+from kettle_wire.worker_reports import FinalReport
 
 IMAGE = b"no archive"
 JOB: Ad = {"Cmd": "/bin/sh", "TransferExecutable": False}
@@ -73,12 +74,14 @@ def a_starter(spec: JobSpec, before: Callable[[socket.socket], None]) -> tuple[i
     return pid, ours
 
 
-def told(place: Path, pid: int) -> Failed:
-    """The starter's final report."""
+def told(place: Path, pid: int) -> Ending:
+    """Why the attempt ended, by the starter's final report."""
     os.waitpid(pid, 0)
     (stored,) = load_all(str(place / "reports"))
-    assert isinstance(stored.report.body, Failed)
-    return stored.report.body
+    assert isinstance(stored.report.body, FinalReport)
+    assert stored.report.body.result.exit is None
+    assert stored.report.body.result.ending is not None
+    return stored.report.body.result.ending
 
 
 def test_a_job_whose_lease_has_ended_is_not_started(place: Path, spec: JobSpec) -> None:

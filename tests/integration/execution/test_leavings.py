@@ -17,15 +17,15 @@ from kettle.execution.sandbox.directory import Sandbox, remove_tree
 from kettle.execution.system.linux import parent_of
 from kettle.testing.submit_side import SubmitSide, inline, script
 from kettle.testing.worker import WorkerPool
-from kettle_wire.worker_reports import Exited, Failed, Started
+from kettle_wire.worker_reports import FinalReport, Started, not_made
 
 WITHIN_S = 30.0
 MEMORY = "/dev/shm"
 DEEP = "n=0; while [ $n -lt 1500 ]; do mkdir d; cd d; n=$((n+1)); done; echo x > bottom"
 
 
-def unlike_streams(exited: Exited | Failed) -> set[str]:
-    assert isinstance(exited, Exited), exited
+def unlike_streams(exited: FinalReport) -> set[str]:
+    assert exited.result.exit is not None, exited
     return {file.name for file in exited.outputs if not file.name.startswith("_condor")}
 
 
@@ -36,8 +36,8 @@ async def test_a_name_that_is_no_text_counts_as_missing(submitter: SubmitSide, l
 
     exited = await submitter.run(script("echo x > \"$(printf '\\377x')\"; echo good > good", **attributes))
 
-    assert isinstance(exited, Exited)
-    assert ["\\xffx"] == exited.missing
+    assert exited.result.exit is not None
+    assert not_made(["\\xffx"]) == exited.result.ending
     assert "good" in unlike_streams(exited)
     assert not any("\udcff" in name for name in unlike_streams(exited))
 
@@ -68,11 +68,13 @@ async def test_more_files_than_a_report_can_name_hold_the_job(submitter: SubmitS
 
     failed = await submitter.final(activation)
 
-    assert isinstance(failed, Failed)
-    assert (True, 12) == (failed.hold, failed.code)
-    assert "10000 files" in failed.reason
+    assert failed.result.exit is None
+
+    assert failed.result.ending is not None
+    assert (True, 12) == (failed.result.ending.holds, failed.result.ending.code)
+    assert "10000 files" in failed.result.ending.reason
     following = await submitter.start(script("true"), claim=activation.key)
-    assert isinstance(await submitter.final(following), Exited)
+    assert (await submitter.final(following)).result.exit is not None
 
 
 async def test_ten_thousand_files_are_not_too_many(submitter: SubmitSide) -> None:
@@ -107,8 +109,10 @@ async def test_a_tree_is_removed_after_a_starter_that_died(pool: WorkerPool) -> 
         os.kill(parent_of(started.body.pid) or 0, signal.SIGKILL)
         failed = await pool.submitter.final(activation)
 
-        assert isinstance(failed, Failed)
-        assert (False, 1007) == (failed.hold, failed.code)
+        assert failed.result.exit is None
+
+        assert failed.result.ending is not None
+        assert (False, 1007) == (failed.result.ending.holds, failed.result.ending.code)
         assert [] == pool.sandboxes
         await startd.drain()
 
@@ -121,8 +125,14 @@ async def test_a_sandbox_that_its_job_closed_holds_the_job(submitter: SubmitSide
 
     failed = await submitter.final(activation)
 
-    assert isinstance(failed, Failed)
-    assert (True, 12, 13) == (failed.hold, failed.code, failed.subcode)
+    assert failed.result.exit is None
+
+    assert failed.result.ending is not None
+    assert (True, 12, 13) == (
+        failed.result.ending.holds,
+        failed.result.ending.code,
+        failed.result.ending.subcode,
+    )
     assert 1 == len({r.sequence for r in submitter.reports if isinstance(r.body, Started)})
 
 
@@ -132,16 +142,18 @@ async def test_an_output_whose_name_is_taken_counts_as_missing(submitter: Submit
 
     exited = await submitter.run(script(text, TransferOutput="a/b"))
 
-    assert isinstance(exited, Exited)
-    assert ["b"] == exited.missing
+    assert exited.result.exit is not None
+    assert not_made(["b"]) == exited.result.ending
 
 
 async def test_names_of_inputs_that_exclude_each_other_hold_the_job(submitter: SubmitSide) -> None:
     """Code 13: on no other machine would it be different."""
     failed = await submitter.run(script("true"), inputs=[inline("a", b""), inline("a/b", b"")])
 
-    assert isinstance(failed, Failed)
-    assert (True, 13) == (failed.hold, failed.code)
+    assert failed.result.exit is None
+
+    assert failed.result.ending is not None
+    assert (True, 13) == (failed.result.ending.holds, failed.result.ending.code)
 
 
 def test_a_tree_without_rights_is_removed(directory: Path) -> None:

@@ -15,7 +15,7 @@ from kettle_services.startd.settings import StartdSettings
 from kettle_wire.commands.startd import CANCEL_DRAIN, DRAIN, Activation, CancelDrain, Drain
 from kettle_wire.identity import user
 from kettle_wire.subjects import Subjects
-from kettle_wire.worker_reports import Body, Continued, Exited, Failed, Report, Started, Suspended
+from kettle_wire.worker_reports import Body, Continued, FinalReport, Report, Started, Suspended
 
 from .test_claims import until_slot
 
@@ -93,7 +93,9 @@ async def test_a_machine_goes_on_draining_after_a_restart(pool: WorkerPool) -> N
         )
         (sandbox,) = pool.execute.glob("dir_*")
         (sandbox / "go").touch()
-        report = await told(submitter, activation, Exited)
+        report = await told(submitter, activation, FinalReport)
+        assert isinstance(report.body, FinalReport)
+        assert report.body.result.done
         assert report.closing
         await until_slot(submitter, "slot1@worker", State="Drained", Activity="Idle")
         await startd.drain()
@@ -107,9 +109,10 @@ async def test_a_suspended_job_goes_on_after_a_restart(pool: WorkerPool) -> None
         await told(submitter, activation, Suspended)
     async with pool.startd() as startd:
         await told(submitter, activation, Continued)
-        report = await told(submitter, activation, Exited)
-        assert isinstance(report.body, Exited)
-        assert (5, False) == (report.body.exit_code, report.closing)
+        report = await told(submitter, activation, FinalReport)
+        assert isinstance(report.body, FinalReport)
+        assert report.body.result.exit is not None
+        assert (5, False) == (report.body.result.exit.code, report.closing)
         await startd.drain()
 
 
@@ -121,6 +124,8 @@ async def test_a_fast_drain_kills(pool: WorkerPool, submitter: SubmitSide, tmp_p
     async with asking(pool, "ann") as bus:
         await bus.call(DRAIN, submitter.startd, Drain(id="r1", speed="fast"))
 
-    report = await told(submitter, activation, Failed)
-    assert isinstance(report.body, Failed)
-    assert (1014, True) == (report.body.code, report.closing)
+    report = await told(submitter, activation, FinalReport)
+    assert isinstance(report.body, FinalReport)
+    assert report.body.result.exit is None
+    assert report.body.result.ending is not None
+    assert (1014, True) == (report.body.result.ending.code, report.closing)

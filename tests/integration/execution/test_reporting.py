@@ -16,10 +16,11 @@ from kettle.execution.attempts.stored_reports import load_all, store
 from kettle.testing.submit_side import POOL
 from kettle_services.startd.access_point.reports import ReportDelivery
 from kettle_services.startd.domain import report_pacing
+from kettle_wire.attempts import AttemptResult, ExitRecord
 from kettle_wire.identity import daemon
 from kettle_wire.jobs import JobId
 from kettle_wire.subjects import Subjects
-from kettle_wire.worker_reports import Exited, Failed, OutputFile, Report, Reports
+from kettle_wire.worker_reports import FinalReport, OutputFile, Report, Reports
 
 LIMIT = 200_000
 Heard = Callable[[int], Coroutine[None, None, list[Report]]]
@@ -46,7 +47,7 @@ class Counting(MemoryBus):
 
 def stored(proc: int, *, names: int = 0, sandbox: bool = False) -> StoredReport:
     files = [OutputFile(name=f"{n:0200}", mode=0o644, size=0) for n in range(names)]
-    body = Exited(exit_code=0, outputs=files)
+    body = FinalReport(result=AttemptResult(exit=ExitRecord(code=0)), outputs=files)
     report = Report(claim="c", attempt=1, sequence=proc, job=JobId(1, proc), body=body)
     return StoredReport(schedd="schedd", secret="s", report=report, sandbox=sandbox)
 
@@ -106,9 +107,11 @@ async def test_a_report_too_large_for_the_bus_is_replaced_and_the_others_arrive(
 
     assert [1, 2, 3] == [report.sequence for report in reports]
     failed = reports[1].body
-    assert isinstance(failed, Failed)
-    assert (True, 12) == (failed.hold, failed.code)
-    assert "2000 files" in failed.reason
+    assert isinstance(failed, FinalReport)
+    assert failed.result.exit is None
+    assert failed.result.ending is not None
+    assert (True, 12) == (failed.result.ending.holds, failed.result.ending.code)
+    assert "2000 files" in failed.result.ending.reason
     kept = {each.report.sequence: each for each in load_all(str(tmp_path / "reports"))}
     assert (failed, False) == (kept[2].report.body, kept[2].sandbox)
 
@@ -124,7 +127,11 @@ async def test_a_report_too_large_that_a_former_startd_left_is_replaced(
         reporter.store_and_send(stored(2))
         reports = await hear(2)
 
-    assert {(1, Failed), (2, Exited)} == {(report.sequence, type(report.body)) for report in reports}
+    bodies = {report.sequence: report.body for report in reports}
+    assert [(1, False), (2, True)] == [
+        (number, isinstance(body, FinalReport) and body.result.done)
+        for number, body in sorted(bodies.items())
+    ]
 
 
 async def test_messages_are_cut_by_their_real_size(opened: Opened, tmp_path: Path) -> None:
@@ -135,7 +142,7 @@ async def test_messages_are_cut_by_their_real_size(opened: Opened, tmp_path: Pat
         reports = await hear(8)
 
     assert list(range(1, 9)) == [report.sequence for report in reports]
-    assert all(isinstance(report.body, Exited) for report in reports)
+    assert all(isinstance(report.body, FinalReport) and report.body.result.done for report in reports)
 
 
 async def test_nothing_is_kept_of_a_schedd_that_is_told_nothing(

@@ -10,8 +10,9 @@ from kettle.execution.system.linux import parent_of
 from kettle.testing.submit_side import SubmitSide, output, script
 from kettle.testing.worker import WorkerPool
 from kettle_services.startd.starters import pool as starter_pool
+from kettle_wire.attempts import Ending
 from kettle_wire.commands.startd import DEACTIVATE, ClaimKey, Deactivate, Deactivation
-from kettle_wire.worker_reports import Exited, Failed, Started
+from kettle_wire.worker_reports import Started
 
 WHO = "echo $PPID; test -z \"$(ls -A | grep -v -e '^[._]' -e '^condor')\""
 """A job that tells its starter, and fails if anybody has left something in its sandbox."""
@@ -22,8 +23,8 @@ async def starter_of(submitter: SubmitSide, claim: ClaimKey | None = None) -> tu
     """The starter that runs the next job of a claim, and the claim."""
     activation = await submitter.start(script(WHO), claim=claim)
     exited = await submitter.final(activation)
-    assert isinstance(exited, Exited)
-    assert 0 == exited.exit_code
+    assert exited.result.exit is not None
+    assert 0 == exited.result.exit.code
     said = output(exited)
     assert said is not None
     return int(said), activation.key
@@ -53,11 +54,11 @@ async def test_what_one_job_used_is_not_told_of_the_next(submitter: SubmitSide) 
     small = await submitter.start(script("echo $PPID"), claim=large.key)
     after = await submitter.final(small)
 
-    assert isinstance(before, Exited)
-    assert isinstance(after, Exited)
+    assert before.result.exit is not None
+    assert after.result.exit is not None
     assert output(before) == output(after), "it was not the same starter"
-    assert before.usage.memory_kib > 58_000 > 4 * after.usage.memory_kib
-    assert before.usage.user_cpu > 4 * after.usage.user_cpu
+    assert before.result.usage.memory_kib > 58_000 > 4 * after.result.usage.memory_kib
+    assert before.result.usage.user_cpu > 4 * after.result.usage.user_cpu
 
 
 async def test_the_starter_of_a_job_that_was_ended_runs_no_other(submitter: SubmitSide) -> None:
@@ -66,9 +67,11 @@ async def test_the_starter_of_a_job_that_was_ended_runs_no_other(submitter: Subm
     started = await submitter.hear(ended, lambda report: isinstance(report.body, Started))
     assert isinstance(started.body, Started)
     starter = parent_of(started.body.pid)
-    order = Deactivation(key=ended.key, job=ended.job, attempt=1, code=1023, reason="removed", hard=True)
+    order = Deactivation(
+        key=ended.key, job=ended.job, attempt=1, ending=Ending(code=1023, reason="removed"), hard=True
+    )
     await submitter.shadow.call(DEACTIVATE, submitter.startd, Deactivate(attempts=[order]))
-    assert isinstance(await submitter.final(ended), Failed)
+    assert (await submitter.final(ended)).result.exit is None
 
     following, _ = await starter_of(submitter, ended.key)
 

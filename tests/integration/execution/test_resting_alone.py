@@ -8,7 +8,6 @@ import pytest
 from kettle.testing.submit_side import SubmitSide, output, script
 from kettle_services.startd.settings import StartdSettings
 from kettle_wire.commands.startd import InputFile
-from kettle_wire.worker_reports import Exited
 
 LARGE = 60_000_000
 
@@ -28,7 +27,7 @@ async def test_a_job_is_not_as_large_as_its_starter_once_was(submitter: SubmitSi
     following = await submitter.start(script("echo $PPID"), claim=first.key)
     after = await submitter.final(following)
 
-    assert isinstance(before, Exited)
-    assert isinstance(after, Exited)
+    assert before.result.exit is not None
+    assert after.result.exit is not None
     assert output(before) == output(after), "it was not the same starter"
-    assert after.usage.memory_kib < LARGE // 2048
+    assert after.result.usage.memory_kib < LARGE // 2048

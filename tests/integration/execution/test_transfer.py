@@ -21,8 +21,9 @@ from kettle.testing.worker import WorkerPool
 from kettle.transfer.plugins import xroot
 from kettle_services.startd.file_transfer.plugins import find_plugins, plugin_attributes
 from kettle_services.startd.settings import StartdSettings
+from kettle_wire.attempts import Ending
 from kettle_wire.commands.startd import DEACTIVATE, Deactivate, Deactivation
-from kettle_wire.worker_reports import Exited, Failed, Started
+from kettle_wire.worker_reports import Started, not_made
 
 JOB_HELD_BY_SCHEDD = 1022
 
@@ -99,7 +100,7 @@ async def test_input_files_come_by_url(submitter: SubmitSide, files: Path, web: 
         script("echo more >> local; cat local site web; ls", TransferInput=", ".join(urls))
     )
 
-    assert isinstance(exited, Exited), exited
+    assert exited.result.exit is not None, exited
     said = (output(exited) or b"").decode()
     assert said.startswith("local more\nsite web\n"), said
     assert {"local", "site", "web", "_condor_stdout", "_condor_stderr"} == set(said.split()[4:])
@@ -125,9 +126,15 @@ async def test_bad_plugins_hold_their_job_or_send_it_elsewhere(
     activation = await submitter.start(script("true", TransferInput=f"good://{files}/f?{behaviour}"))
     failed = await submitter.final(activation)
 
-    assert isinstance(failed, Failed)
-    assert (hold, code, subcode) == (failed.hold, failed.code, failed.subcode)
-    assert words in failed.reason
+    assert failed.result.exit is None
+
+    assert failed.result.ending is not None
+    assert (hold, code, subcode) == (
+        failed.result.ending.holds,
+        failed.result.ending.code,
+        failed.result.ending.subcode,
+    )
+    assert words in failed.result.ending.reason
     assert not [r for r in submitter.reports if r.job == activation.job and isinstance(r.body, Started)]
 
 
@@ -149,9 +156,15 @@ async def test_a_machine_without_the_plugin(submitter: SubmitSide) -> None:
     """It is not the job's fault: the attempt failed, and the job may run elsewhere."""
     failed = await submitter.run(script("true", TransferInput="gopher://host/f"))
 
-    assert isinstance(failed, Failed)
-    assert (False, 1007, -1001) == (failed.hold, failed.code, failed.subcode)
-    assert "no plugin for gopher://" in failed.reason
+    assert failed.result.exit is None
+
+    assert failed.result.ending is not None
+    assert (False, 1007, -1001) == (
+        failed.result.ending.holds,
+        failed.result.ending.code,
+        failed.result.ending.subcode,
+    )
+    assert "no plugin for gopher://" in failed.result.ending.reason
 
 
 async def test_a_job_is_ended_while_its_files_are_fetched(submitter: SubmitSide, files: Path) -> None:
@@ -160,13 +173,18 @@ async def test_a_job_is_ended_while_its_files_are_fetched(submitter: SubmitSide,
     activation = await submitter.start(script("true", TransferInput=f"good://{files}/f?hang"), claim=claim)
     await asyncio.sleep(0.3)
     end = Deactivation(
-        key=claim, job=activation.job, attempt=1, code=JOB_HELD_BY_SCHEDD, reason="held by its owner"
+        key=claim,
+        job=activation.job,
+        attempt=1,
+        ending=Ending(code=JOB_HELD_BY_SCHEDD, reason="held by its owner"),
     )
     await submitter.shadow.call(DEACTIVATE, submitter.startd, Deactivate(attempts=[end]))
     failed = await submitter.final(activation, wait=2.5)
 
-    assert isinstance(failed, Failed)
-    assert (False, JOB_HELD_BY_SCHEDD) == (failed.hold, failed.code)
+    assert failed.result.exit is None
+
+    assert failed.result.ending is not None
+    assert (False, JOB_HELD_BY_SCHEDD) == (failed.result.ending.holds, failed.result.ending.code)
 
 
 @pytest.mark.parametrize("settings", ["auto", "own"], indirect=True)
@@ -184,8 +202,10 @@ async def test_a_starter_that_dies_leaves_no_plugin(
     os.kill(starter, signal.SIGKILL)
     failed = await submitter.final(activation)
 
-    assert isinstance(failed, Failed)
-    assert (False, 1007) == (failed.hold, failed.code)
+    assert failed.result.exit is None
+
+    assert failed.result.ending is not None
+    assert (False, 1007) == (failed.result.ending.holds, failed.result.ending.code)
     assert [] == pool.processes(f"{pool.home}/good_plugin")
     assert not Path(f"/proc/{plugin_process}").exists()
     await pool.until(lambda: not list(pool.execute.glob("dir_*")))
@@ -200,8 +220,13 @@ async def test_a_job_brings_its_own_plugin(submitter: SubmitSide, files: Path) -
 
     garbage = script("true", TransferInput=f"fine://{files}/f?garbage", TransferPlugins="fine=bin/mine")
     failed = await submitter.run(garbage, inputs=[own])
-    assert isinstance(failed, Failed)
-    assert (True, 13, errno.EPROTO) == (failed.hold, failed.code, failed.subcode)
+    assert failed.result.exit is None
+    assert failed.result.ending is not None
+    assert (True, 13, errno.EPROTO) == (
+        failed.result.ending.holds,
+        failed.result.ending.code,
+        failed.result.ending.subcode,
+    )
 
 
 async def test_results_go_to_urls(submitter: SubmitSide, files: Path, web: _Web) -> None:
@@ -214,11 +239,11 @@ async def test_results_go_to_urls(submitter: SubmitSide, files: Path, web: _Web)
     )
     exited = await submitter.run(ad)
 
-    assert isinstance(exited, Exited), exited
+    assert exited.result.exit is not None, exited
     assert ["_condor_stderr", "_condor_stdout"] == sorted(file.name for file in exited.outputs)
     assert {"/results/one": b"one\n", "/results/d/three": b"three\n"} == web.files
     assert "two\n" == (files / "second").read_text()
-    assert exited.trouble is None
+    assert exited.result.ending is None
 
 
 async def test_results_that_cannot_be_sent(submitter: SubmitSide, files: Path) -> None:
@@ -229,11 +254,11 @@ async def test_results_that_cannot_be_sent(submitter: SubmitSide, files: Path) -
     )
     exited = await submitter.run(ad)
 
-    assert isinstance(exited, Exited), exited
+    assert exited.result.exit is not None, exited
     assert (b"said\n", b"one\n") == (output(exited), output(exited, "one"))
-    assert exited.trouble is not None
-    assert (12, 3 << 8) == (exited.trouble.code, exited.trouble.subcode)
-    assert "sending two to good://" in exited.trouble.reason
+    assert exited.result.ending is not None
+    assert (12, 3 << 8) == (exited.result.ending.code, exited.result.ending.subcode)
+    assert "sending two to good://" in exited.result.ending.reason
 
 
 @pytest.mark.parametrize(("text", "expected"), [("exit 0", {"r"}), ("exit 3", set[str]())])
@@ -241,7 +266,7 @@ async def test_on_success(submitter: SubmitSide, text: str, expected: set[str]) 
     """A job that failed sends its streams and nothing else."""
     exited = await submitter.run(script(f"echo x; echo y > r; {text}", WhenToTransferOutput="ON_SUCCESS"))
 
-    assert isinstance(exited, Exited)
+    assert exited.result.exit is not None
     assert expected == {file.name for file in exited.outputs if not file.name.startswith("_")}
     assert b"x\n" == output(exited)
 
@@ -251,9 +276,9 @@ async def test_nothing_leaves_the_sandbox(submitter: SubmitSide, files: Path) ->
     (files / "f").touch()
     exited = await submitter.run(script("echo y > r", TransferOutput=f"r, {files}/f, ../x"))
 
-    assert isinstance(exited, Exited)
+    assert exited.result.exit is not None
     assert b"y\n" == output(exited, "r")
-    assert [f"{files}/f", "../x"] == exited.missing
+    assert not_made([f"{files}/f", "../x"]) == exited.result.ending
 
 
 async def test_a_job_runs_where_its_files_are(submitter: SubmitSide, files: Path) -> None:
@@ -264,7 +289,7 @@ async def test_a_job_runs_where_its_files_are(submitter: SubmitSide, files: Path
     ad = job_ad(Cmd="run.sh", In="in", Iwd=str(files), ShouldTransferFiles="NO", TransferExecutable=True)
     exited = await submitter.run(ad)
 
-    assert isinstance(exited, Exited), exited
+    assert exited.result.exit is not None, exited
     assert [] == exited.outputs
     assert f"here: {files}\n" == (files / "out").read_text()
     assert ("given\n", "z\n") == ((files / "err").read_text(), (files / "made").read_text())
@@ -274,9 +299,15 @@ async def test_a_place_that_cannot_be_entered(submitter: SubmitSide) -> None:
     """Is code 14, and the sentence names it."""
     failed = await submitter.run(job_ad(Cmd="/bin/true", Iwd="/nonexistent", ShouldTransferFiles="NO"))
 
-    assert isinstance(failed, Failed)
-    assert (True, 14, errno.ENOENT) == (failed.hold, failed.code, failed.subcode)
-    assert "/nonexistent" in failed.reason
+    assert failed.result.exit is None
+
+    assert failed.result.ending is not None
+    assert (True, 14, errno.ENOENT) == (
+        failed.result.ending.holds,
+        failed.result.ending.code,
+        failed.result.ending.subcode,
+    )
+    assert "/nonexistent" in failed.result.ending.reason
 
 
 async def test_an_evicted_job_keeps_what_it_has_made(submitter: SubmitSide) -> None:
@@ -289,11 +320,13 @@ async def test_an_evicted_job_keeps_what_it_has_made(submitter: SubmitSide) -> N
     activation = await submitter.start(script(text, WhenToTransferOutput="ON_EXIT_OR_EVICT"), claim=claim)
     await submitter.hear(activation, lambda report: isinstance(report.body, Started))
     await asyncio.sleep(0.3)
-    end = Deactivation(key=claim, job=activation.job, attempt=1, code=1004, reason="vacated")
+    end = Deactivation(key=claim, job=activation.job, attempt=1, ending=Ending(code=1004, reason="vacated"))
     await submitter.shadow.call(DEACTIVATE, submitter.startd, Deactivate(attempts=[end]))
     failed = await submitter.final(activation)
 
-    assert isinstance(failed, Failed)
+    assert failed.result.exit is None
+
+    assert failed.result.ending is not None
     assert {"part": b"partial\n", "state": b"saved\n"} == {file.name: file.data for file in failed.outputs}
 
     saved = [
@@ -311,11 +344,13 @@ async def test_without_on_evict_nothing_is_kept(submitter: SubmitSide) -> None:
     claim = await submitter.claim()
     activation = await submitter.start(script("echo partial > part; sleep 60"), claim=claim)
     await submitter.hear(activation, lambda report: isinstance(report.body, Started))
-    end = Deactivation(key=claim, job=activation.job, attempt=1, code=1004, reason="vacated")
+    end = Deactivation(key=claim, job=activation.job, attempt=1, ending=Ending(code=1004, reason="vacated"))
     await submitter.shadow.call(DEACTIVATE, submitter.startd, Deactivate(attempts=[end]))
     failed = await submitter.final(activation)
 
-    assert isinstance(failed, Failed)
+    assert failed.result.exit is None
+
+    assert failed.result.ending is not None
     assert [] == failed.outputs
 
 
@@ -363,8 +398,9 @@ async def test_a_transfer_that_was_killed_in_the_middle_begins_again(pool: Worke
     submitter.resumed.set()
     async with pool.startd() as startd:
         failed = await submitter.final(activation)
-        assert isinstance(failed, Failed)
-        assert not failed.hold
+        assert failed.result.exit is None
+        assert failed.result.ending is not None
+        assert not failed.result.ending.holds
         exited = await submitter.run(script("wc -c < large"), inputs=[file])
         assert b"2097152\n" == output(exited)
         assert [] == [path for path in (pool.home / "startd" / "cache").iterdir() if path.suffix]

@@ -33,7 +33,7 @@ import sys, resource, msgspec
 from kettle.transfer.plugin import Order
 from kettle.transfer.plugin_runs import carry_out
 moved = carry_out(msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Order))
-assert moved.fault is None, moved.fault
+assert moved.ending is None, moved.ending
 print(max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
 """
 

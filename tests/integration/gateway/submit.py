@@ -9,6 +9,7 @@ from kettle.eventsourcing.replay import ROLE, served_frames
 from kettle.testing.services import Backend, Owner, owned
 from kettle_services.gateway.settings import GatewaySettings
 from kettle_wire import cloud_events
+from kettle_wire.attempts import ExitRecord
 from kettle_wire.cloud_events import CloudEvent
 from kettle_wire.commands.schedd import (
     QUERY_EVENTS,
@@ -37,7 +38,10 @@ def submitted(cluster: int, jobs: int = 1, owner: str = "alice", **ad: float | s
 
 def run(cluster: int, proc: int = 0) -> list[Change]:
     stream = f"job/{cluster}.{proc}"
-    return [(stream, JobStarted(attempt=1, pid=7)), (stream, JobCompleted(attempt=1, exit_code=0))]
+    return [
+        (stream, JobStarted(attempt=1, pid=7)),
+        (stream, JobCompleted(attempt=1, exit=ExitRecord(code=0))),
+    ]
 
 
 class FakeSchedd:

@@ -18,6 +18,7 @@ from kettle.testing.servers.embedded import fresh_database
 from kettle.testing.services import Backend, Owner, eventually, hosted, owned
 from kettle_services.accounting.settings import AccountingSettings
 from kettle_services.accounting.wiring import serve
+from kettle_wire.attempts import ExitRecord
 from kettle_wire.commands.accounting import QUERY_HISTORY, QUERY_USAGE, QueryHistory, QueryUsage
 from kettle_wire.endpoint import Position
 from kettle_wire.events import JobCompleted, MachineJoined
@@ -99,7 +100,7 @@ async def test_one_that_stops_and_goes_on(backend: Backend, caplog: pytest.LogCa
         assert 1 == sum(record.levelname == "CRITICAL" for record in caplog.records)
 
         await rebuild(PROJECTIONS["jobs"](), backend.log.database, [backend.log])
-        await ap.record(("job/1.1", JobCompleted(attempt=1, exit_code=0, usage=USAGE)), at_us=AT)
+        await ap.record(("job/1.1", JobCompleted(attempt=1, exit=ExitRecord(code=0), usage=USAGE)), at_us=AT)
         await caught_up(backend, "jobs", SHARD)
 
         async def ready() -> bool:

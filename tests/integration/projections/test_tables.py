@@ -11,6 +11,7 @@ from kettle.projections import PROJECTIONS, Refold, prepare, rebuild
 from kettle.projections.jobs.projection import INLINE
 from kettle.storage.migration import migrate
 from kettle.testing.services import Backend, owned
+from kettle_wire.attempts import Ending
 from kettle_wire.events import (
     ClaimEnded,
     Clause,
@@ -100,7 +101,7 @@ async def test_queue_depth(backend: Backend) -> None:
             (0, [submitted(1, count=3)]),
             (1, [("job/1.0", assigned()), ("job/1.1", JobHeld(code=1, reason="h"))]),
             (MINUTE, [("job/1.0", JobRemoved()), submitted(2, "bob")]),
-            (3 * MINUTE, [("job/1.0", JobVacated(attempt=1, code=1, reason="v"))]),
+            (3 * MINUTE, [("job/1.0", JobVacated(attempt=1, ending=Ending(code=1, reason="v")))]),
             (3 * MINUTE + 1, [("job/1.2", assigned()), ("job/1.2", done())]),
         ],
     )

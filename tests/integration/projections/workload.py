@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from kettle.projections import PROJECTIONS, Difference, differences, refold
 from kettle.testing.services import Backend
+from kettle_wire.attempts import Ending, ExitRecord
 from kettle_wire.events import (
     ClaimEnded,
     ClaimGranted,
@@ -55,7 +56,7 @@ def assigned(attempt: int = 1, claim: str = "c#1") -> JobAssigned:
 
 
 def done(attempt: int = 1, code: int = 0) -> JobCompleted:
-    return JobCompleted(attempt=attempt, exit_code=code, usage=USAGE)
+    return JobCompleted(attempt=attempt, exit=ExitRecord(code=code), usage=USAGE)
 
 
 def life(cluster: int, proc: int) -> Iterator[Changes]:
@@ -67,7 +68,7 @@ def life(cluster: int, proc: int) -> Iterator[Changes]:
             yield [(job, done(code=proc % 2))]
         case 1:
             yield [(job, assigned())]
-            yield [(job, JobVacated(attempt=1, code=1004, reason="v", usage=USAGE))]
+            yield [(job, JobVacated(attempt=1, ending=Ending(code=1004, reason="v"), usage=USAGE))]
             yield [(job, assigned(2)), (job, JobStarted(attempt=2)), (job, done(2, 1))]
         case 2:
             yield [(job, JobHeld(code=1, reason="by its owner"))]
@@ -75,7 +76,7 @@ def life(cluster: int, proc: int) -> Iterator[Changes]:
         case 3:
             yield [(job, assigned())]
             yield [(job, JobRemoved(reason="r"))]
-            yield [(job, JobVacated(attempt=1, code=1004, reason="v", usage=USAGE))]
+            yield [(job, JobVacated(attempt=1, ending=Ending(code=1004, reason="v"), usage=USAGE))]
         case _:
             yield [(job, JobHeld(code=3, reason="policy"))]  # and stays
 

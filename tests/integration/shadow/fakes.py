@@ -17,6 +17,7 @@ from kettle_services.shadow.settings import ShadowSettings
 from kettle_services.shadow.wiring import running
 from kettle_wire.ads import Ad
 from kettle_wire.ads.types import Scalar
+from kettle_wire.attempts import AttemptResult, ExitRecord
 from kettle_wire.commands.schedd import (
     REPORT,
     SYNC,
@@ -25,7 +26,6 @@ from kettle_wire.commands.schedd import (
     AttemptsRecorded,
     Began,
     Ended,
-    Finished,
     ReportAttempts,
     ShadowOrders,
     ShadowSync,
@@ -52,7 +52,7 @@ from kettle_wire.endpoint import Position
 from kettle_wire.identity import Identity, daemon
 from kettle_wire.jobs import JobId
 from kettle_wire.subjects import Subjects
-from kettle_wire.worker_reports import Exited, OutputFile, Report, ReportKey, Reports
+from kettle_wire.worker_reports import FinalReport, OutputFile, Report, ReportKey, Reports
 
 POOL = "test"
 WITHIN_S = 5.0
@@ -120,13 +120,13 @@ class Schedd:
     async def order(self, stop: Stop) -> None:
         await self.bus.call(LOOK_AFTER, "shadow", LookAfter(stop=[stop]))
 
-    async def end(self, assignment: Assignment) -> Ended | Finished:
+    async def end(self, assignment: Assignment) -> Ended:
         """What was said about the end of an attempt, as soon as it was."""
         key = (assignment.job, assignment.attempt)
 
-        def said() -> list[Ended | Finished]:
+        def said() -> list[Ended]:
             mine = (r.news for r in self.reports if (r.job, r.attempt) == key)
-            return [news for news in mine if isinstance(news, Ended | Finished)]
+            return [news for news in mine if isinstance(news, Ended)]
 
         await until(said)
         return said()[0]
@@ -207,7 +207,7 @@ class Startd:
             attempt=assignment.attempt,
             sequence=sequence,
             job=assignment.job,
-            body=Exited(exit_code=0, outputs=list(outputs)),
+            body=FinalReport(result=AttemptResult(exit=ExitRecord(code=0)), outputs=list(outputs)),
         )
         await self.say(report)
         return report
@@ -276,7 +276,7 @@ class Side:
         self.startd.bus.close()
 
 
-def held(end: Ended | Finished) -> tuple[bool, int]:
+def held(end: Ended) -> tuple[bool, int]:
     """Whether a job has to wait for somebody, and the code."""
-    assert isinstance(end, Ended), end
-    return end.hold, end.code
+    assert end.result.ending is not None, end
+    return end.result.ending.holds, end.result.ending.code

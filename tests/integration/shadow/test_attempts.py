@@ -4,7 +4,7 @@ import asyncio
 import os
 
 from kettle.bus.ports import RefusedError
-from kettle_wire.commands.schedd import Attempt, Ended, Finished, Used
+from kettle_wire.commands.schedd import Attempt, Used
 from kettle_wire.commands.startd import Activate
 from kettle_wire.events import Usage
 from kettle_wire.identity import Identity
@@ -25,7 +25,7 @@ async def test_a_job_runs_to_its_end(side: Side) -> None:
         end = await side.schedd.end(job)
         await until(lambda: report.key in side.startd.confirmed)
 
-    assert isinstance(end, Finished)
+    assert end.result.done
     assert b"hi" == (side.work / "out").read_bytes()
 
 
@@ -41,7 +41,7 @@ async def test_a_stray_report_waits_for_its_attempt(side: Side) -> None:
         assert [] == side.startd.confirmed
 
         await side.schedd.hand_over(later)
-        assert isinstance(await side.schedd.end(later), Finished)
+        assert (await side.schedd.end(later)).result.done
         await until(lambda: report.key in side.startd.confirmed)
 
 
@@ -78,7 +78,7 @@ async def test_an_attempt_that_runs_outlives_its_input_file(side: Side) -> None:
         await side.startd.exited(job)
         end = await side.schedd.end(job)
 
-    assert isinstance(end, Finished)
+    assert end.result.done
     assert [(True, [])] == [(each.probe, each.inputs) for each in side.startd.activations]
 
 
@@ -89,9 +89,9 @@ async def test_an_attempt_that_does_not_run_is_held_for_its_input_file(side: Sid
         end = await side.schedd.end(job)
 
     assert (True, 13) == held(end)
-    assert isinstance(end, Ended)
-    assert (2, False) == (end.subcode, end.claim_lost)
-    assert "No such file" in end.reason
+    assert end.result.ending is not None
+    assert (2, False) == (end.result.ending.subcode, end.claim_lost)
+    assert "No such file" in end.result.ending.reason
 
 
 async def test_a_refused_probe_proves_nothing(side: Side) -> None:
@@ -146,8 +146,8 @@ async def test_an_activation_that_no_message_holds(side: Side) -> None:
         await until(lambda: Attempt(good.job, 1) in side.startd.runs)
 
     assert (True, 13) == held(end)
-    assert isinstance(end, Ended)
-    assert "bytes" in end.reason
+    assert end.result.ending is not None
+    assert "bytes" in end.result.ending.reason
     assert not end.claim_lost
 
 
@@ -166,8 +166,8 @@ async def test_one_refused_activation_does_not_spoil_its_batch(side: Side) -> No
         await until(lambda: len(side.startd.runs) == 4)
 
     assert (True, 17) == held(end)
-    assert isinstance(end, Ended)
-    assert ("Bad is bad", False) == (end.reason, end.claim_lost)
+    assert end.result.ending is not None
+    assert ("Bad is bad", False) == (end.result.ending.reason, end.claim_lost)
 
 
 async def test_a_refusal_after_a_lost_answer_gives_nothing_up(side: Side) -> None:
@@ -195,7 +195,7 @@ async def test_a_refusal_after_a_lost_answer_gives_nothing_up(side: Side) -> Non
         await until(lambda: len(side.startd.messages) == 3)
         assert [] == side.schedd.reports
         await side.startd.exited(job, sequence=2)
-        assert isinstance(await side.schedd.end(job), Finished)
+        assert (await side.schedd.end(job)).result.done
 
 
 async def test_only_the_startd_says_that_a_claim_is_lost(side: Side) -> None:
@@ -206,8 +206,8 @@ async def test_only_the_startd_says_that_a_claim_is_lost(side: Side) -> None:
         await side.schedd.hand_over(job)
         end = await side.schedd.end(job)
 
-    assert isinstance(end, Ended)
-    assert (False, 1034, True) == (end.hold, end.code, end.claim_lost)
+    assert end.result.ending is not None
+    assert (False, 1034, True) == (end.result.ending.holds, end.result.ending.code, end.claim_lost)
 
 
 async def test_a_busy_startd_is_asked_again(side: Side) -> None:
@@ -234,4 +234,4 @@ async def test_what_a_job_uses_is_passed_on(side: Side) -> None:
         )
         await until(lambda: [Used(usage=usage)] == [each.news for each in side.schedd.reports])
         await side.startd.exited(job, sequence=2)
-        assert isinstance(await side.schedd.end(job), Finished)
+        assert (await side.schedd.end(job)).result.done

@@ -6,6 +6,7 @@ import pytest
 
 from kettle.bus.memory import MemoryBus
 from kettle.bus.ports import RefusedError
+from kettle_wire.attempts import Ending
 from kettle_wire.commands.schedd import Attempt
 from kettle_wire.commands.shadow import Stop
 from kettle_wire.identity import daemon
@@ -17,7 +18,7 @@ from .fakes import POOL, Side, until
 async def test_a_stop_order_is_followed_once(side: Side) -> None:
     """The schedd repeats it with each exchange of lists; the worker hears it once."""
     job = side.assignment()
-    stop = Stop(job=job.job, attempt=1, code=1023, reason="the job was removed")
+    stop = Stop(job=job.job, attempt=1, ending=Ending(code=1023, reason="the job was removed"))
     async with side.shadow():
         await side.schedd.hand_over(job)
         await until(lambda: side.startd.runs)
@@ -36,7 +37,9 @@ async def test_a_stop_order_waits_for_the_activation(side: Side) -> None:
     side.startd.refuses = lambda _: RefusedError("busy", "later")
     async with side.shadow():
         await side.schedd.hand_over(job)
-        await side.schedd.order(Stop(job=job.job, attempt=1, code=1023, reason="the job was removed"))
+        await side.schedd.order(
+            Stop(job=job.job, attempt=1, ending=Ending(code=1023, reason="the job was removed"))
+        )
         await until(lambda: len(side.startd.messages) > 2)
         assert [] == side.startd.ended
         side.startd.refuses = lambda _: None
@@ -50,7 +53,9 @@ async def test_a_pending_stop_ends_with_its_attempt(side: Side) -> None:
         await side.schedd.hand_over(job)
         await until(lambda: side.startd.runs)
         side.startd.silent = True
-        await side.schedd.order(Stop(job=job.job, attempt=1, code=1023, reason="the job was removed"))
+        await side.schedd.order(
+            Stop(job=job.job, attempt=1, ending=Ending(code=1023, reason="the job was removed"))
+        )
         await until(lambda: side.startd.ended)
         side.schedd.over.add(Attempt(job.job, 1))
         side.schedd.live.clear()
@@ -67,7 +72,9 @@ async def test_it_stops_while_nobody_answers(side: Side) -> None:
         await side.schedd.hand_over(jobs[0])
         await until(lambda: side.startd.runs)
         side.startd.silent = True
-        await side.schedd.order(Stop(job=jobs[0].job, attempt=1, code=1023, reason="the job was removed"))
+        await side.schedd.order(
+            Stop(job=jobs[0].job, attempt=1, ending=Ending(code=1023, reason="the job was removed"))
+        )
         await side.schedd.hand_over(*jobs[1:])
         await until(lambda: side.startd.ended and len(side.startd.messages) > 1)
         side.schedd.bus.close()

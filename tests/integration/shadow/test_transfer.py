@@ -12,21 +12,13 @@ from kettle.bus.memory import MemoryBus
 from kettle.bus.ports import RefusedError
 from kettle_services.shadow import service
 from kettle_wire.ads import Ad
-from kettle_wire.commands.schedd import Attempt, Ended, Finished, Saved
+from kettle_wire.attempts import AttemptResult, Ending, ExitRecord
+from kettle_wire.commands.schedd import Attempt, Saved
 from kettle_wire.commands.shadow import FETCH_INPUT, Assignment, FetchInput
 from kettle_wire.commands.startd import FetchOutput, Piece
 from kettle_wire.identity import Identity, daemon
 from kettle_wire.subjects import Subjects
-from kettle_wire.worker_reports import (
-    Body,
-    Checkpointed,
-    Exited,
-    Failed,
-    OutputFile,
-    Report,
-    Started,
-    Trouble,
-)
+from kettle_wire.worker_reports import Body, Checkpointed, FinalReport, OutputFile, Report, Started
 
 from .fakes import POOL, WITHIN_S, Side, held, until
 
@@ -62,9 +54,9 @@ async def test_lists_that_cannot_be_hold_the_job(side: Side, attributes: Ad, cod
         end = await side.schedd.end(job)
 
     assert (True, code) == held(end)
-    assert isinstance(end, Ended)
-    assert words in end.reason
-    assert "secret" not in end.reason
+    assert end.result.ending is not None
+    assert words in end.result.ending.reason
+    assert "secret" not in end.result.ending.reason
     assert not side.startd.runs
 
 
@@ -85,16 +77,19 @@ async def test_too_many_bytes_of_results(side: Side, limit: int, settings: dict[
 async def test_results_that_went_wrong_elsewhere(side: Side) -> None:
     """What did arrive is put in its place, and the job is held with the worker's words."""
     job = side.assignment(Out="out")
-    trouble = Trouble(code=12, subcode=256, reason="sending x to s3://b: no")
-    body = Exited(exit_code=0, outputs=[small("_condor_stdout", b"hi")], trouble=trouble)
+    trouble = Ending(code=12, subcode=256, reason="sending x to s3://b: no")
+    body = FinalReport(
+        result=AttemptResult(exit=ExitRecord(code=0), ending=trouble),
+        outputs=[small("_condor_stdout", b"hi")],
+    )
     async with side.shadow():
         await side.schedd.hand_over(job)
         await until(lambda: side.startd.runs)
         await side.startd.say(report(job, body))
         end = await side.schedd.end(job)
 
-    assert isinstance(end, Ended)
-    assert (True, 12, 256, trouble.reason) == (end.hold, end.code, end.subcode, end.reason)
+    assert end.result.ending is not None
+    assert AttemptResult(ending=trouble) == end.result
     assert b"hi" == (side.work / "out").read_bytes()
 
 
@@ -109,7 +104,12 @@ async def test_what_an_evicted_job_saved_goes_along_with_its_next_run(side: Side
     async with side.shadow():
         await side.schedd.hand_over(first)
         await until(lambda: side.startd.runs)
-        await side.startd.say(report(first, Failed(hold=False, code=1004, reason="vacated", outputs=saved)))
+        await side.startd.say(
+            report(
+                first,
+                FinalReport(result=AttemptResult(ending=Ending(code=1004, reason="vacated")), outputs=saved),
+            )
+        )
         assert (False, 1004) == held(await side.schedd.end(first))
 
         await side.schedd.hand_over(second)
@@ -118,7 +118,7 @@ async def test_what_an_evicted_job_saved_goes_along_with_its_next_run(side: Side
         assert (b"changed", True) == (files["in"].data, files["in"].saved)
         assert (len(large), True) == (files["d/large"].size, files["d/large"].saved)
         await side.startd.exited(second)
-        assert isinstance(await side.schedd.end(second), Finished)
+        assert (await side.schedd.end(second)).result.done
         await until(lambda: not list(side.settings.spool_path.iterdir()))
 
     assert "original" == (side.work / "in").read_text()
@@ -127,7 +127,9 @@ async def test_what_an_evicted_job_saved_goes_along_with_its_next_run(side: Side
 async def test_what_was_saved_goes_when_the_job_is_over(side: Side) -> None:
     """The schedd is told whose files are kept, and says who will not run again."""
     job = side.assignment()
-    failed = Failed(hold=False, code=1004, reason="vacated", outputs=[small("x", b"1")])
+    failed = FinalReport(
+        result=AttemptResult(ending=Ending(code=1004, reason="vacated")), outputs=[small("x", b"1")]
+    )
     async with side.shadow():
         await side.schedd.hand_over(job)
         await until(lambda: side.startd.runs)

@@ -11,7 +11,7 @@ from kettle_wire.ads import Ad
 from kettle_wire.ads.types import Scalar
 from kettle_wire.commands.chirp import Chirped, OnPath
 from kettle_wire.commands.questions import Answered, Ask, SignUrls
-from kettle_wire.commands.schedd import Attempt, AttemptsRecorded, Ended, Finished, ReportAttempts
+from kettle_wire.commands.schedd import Attempt, AttemptsRecorded, ReportAttempts
 from kettle_wire.commands.shadow import (
     ANSWER,
     FETCH_INPUT,
@@ -88,8 +88,8 @@ async def test_the_pools_own_files_are_no_input(side: Side, attribute: str) -> N
             end = await side.schedd.end(job)
 
         assert (True, 13) == held(end)
-        assert isinstance(end, Ended)
-        assert "the pool's own directory" in end.reason
+        assert end.result.ending is not None
+        assert "the pool's own directory" in end.result.ending.reason
 
 
 async def test_the_pools_own_files_are_no_output(side: Side) -> None:
@@ -163,8 +163,8 @@ async def test_a_failure_over_one_job_is_the_end_of_one_attempt(
         await until(lambda: Attempt(good.job, 1) in side.startd.runs)
 
     assert (True, 17) == held(end)
-    assert isinstance(end, Ended)
-    assert "nobody thought of this" in end.reason
+    assert end.result.ending is not None
+    assert "nobody thought of this" in end.result.ending.reason
     assert "failed over job 1.0" in caplog.text
 
 
@@ -192,7 +192,7 @@ async def test_a_message_that_is_no_report_is_passed_over(side: Side) -> None:
         await side.schedd.hand_over(job)
         await until(lambda: side.startd.runs)
         await side.startd.exited(job)
-        assert isinstance(await side.schedd.end(job), Finished)
+        assert (await side.schedd.end(job)).result.done
 
 
 async def test_a_very_long_reason_is_cut(side: Side) -> None:
@@ -202,8 +202,8 @@ async def test_a_very_long_reason_is_cut(side: Side) -> None:
         await side.schedd.hand_over(job)
         end = await side.schedd.end(job)
 
-    assert isinstance(end, Ended)
-    assert 5000 > len(end.reason)
+    assert end.result.ending is not None
+    assert 5000 > len(end.result.ending.reason)
 
 
 @pytest.mark.parametrize("name", ["pipe", "directory", "a\0b", "x" * 300])

@@ -10,6 +10,7 @@ from kettle.testing.chaos.bus_server import BusHoldings, nothing_leaked
 from kettle.testing.chaos.evidence import FACTOR, Evidence
 from kettle.testing.chaos.history import RecordedHistory, flaws
 from kettle.testing.chaos.workload import Command, PromiseRecord, Submission
+from kettle_wire.attempts import Ending, ExitRecord
 from kettle_wire.commands.accounting import OwnerUsage
 from kettle_wire.commands.schedd import JobOutcome
 from kettle_wire.events import (
@@ -30,7 +31,7 @@ JOB = JobId(1, 0)
 RUN = (
     JobAssigned(attempt=1, claim="c", slot="s", startd="m"),
     JobStarted(attempt=1),
-    JobCompleted(attempt=1, exit_code=0, usage=Usage(wall=2.0)),
+    JobCompleted(attempt=1, exit=ExitRecord(code=0), usage=Usage(wall=2.0)),
 )
 
 
@@ -62,10 +63,21 @@ def evidence(tmp_path: Path) -> Evidence:
     "life",
     [
         RUN,
-        (RUN[0], JobVacated(attempt=1, code=1, reason=""), again(2), JobStarted(attempt=2), JobRemoved()),
-        (RUN[0], JobHeld(code=1, reason=""), JobReleased(), JobVacated(attempt=1, code=1, reason="")),
-        (RUN[0], JobRemoved(), JobVacated(attempt=1, code=1, reason="")),
-        (RUN[0], JobRemoved(), RUN[1], JobVacated(attempt=1, code=1023, reason="")),
+        (
+            RUN[0],
+            JobVacated(attempt=1, ending=Ending(code=1, reason="")),
+            again(2),
+            JobStarted(attempt=2),
+            JobRemoved(),
+        ),
+        (
+            RUN[0],
+            JobHeld(code=1, reason=""),
+            JobReleased(),
+            JobVacated(attempt=1, ending=Ending(code=1, reason="")),
+        ),
+        (RUN[0], JobRemoved(), JobVacated(attempt=1, ending=Ending(code=1, reason=""))),
+        (RUN[0], JobRemoved(), RUN[1], JobVacated(attempt=1, ending=Ending(code=1023, reason=""))),
     ],
 )
 def test_sound_lives(life: Sequence[Event]) -> None:
@@ -80,7 +92,7 @@ def test_sound_lives(life: Sequence[Event]) -> None:
         ((again(2),), "attempt 2 after 0"),
         ((*RUN, JobRemoved()), "JobRemoved after JobCompleted"),
         (
-            (RUN[0], JobRemoved(), JobVacated(attempt=1, code=1, reason=""), RUN[1]),
+            (RUN[0], JobRemoved(), JobVacated(attempt=1, ending=Ending(code=1, reason="")), RUN[1]),
             "JobStarted after JobRemoved",
         ),
         ((*RUN, RUN[2]), "JobCompleted after JobCompleted"),
@@ -149,7 +161,9 @@ def test_second_run(evidence: Evidence) -> None:
 def test_wrong_output(evidence: Evidence) -> None:
     """A completed job with a missing or another output, or another exit code, is found."""
     assert invariants.outputs(past(*RUN), evidence).kept
-    assert not invariants.outputs(past(RUN[0], JobCompleted(attempt=1, exit_code=3)), evidence).kept
+    assert not invariants.outputs(
+        past(RUN[0], JobCompleted(attempt=1, exit=ExitRecord(code=3))), evidence
+    ).kept
     (evidence.work / "out.b1.0").write_text("")
     assert not invariants.outputs(past(*RUN), evidence).kept
     (evidence.work / "result.b1.0").unlink()

@@ -19,13 +19,13 @@ from kettle.userlog import (
     Submitted,
     Suspended,
     Terminated,
-    Termination,
     Unsuspended,
     format_of,
     render,
 )
 from kettle_services.cli.__main__ import main
 from kettle_services.cli.job_event_log import LogProgress, watched
+from kettle_wire.attempts import ExitRecord
 from kettle_wire.jobs import JobId
 
 AT = 1_790_000_000
@@ -33,7 +33,7 @@ FIRST, SECOND, CLUSTER = JobId(12, 0), JobId(12, 1), JobId(12, -1)
 
 
 def ended(job: JobId, code: int = 0) -> Terminated:
-    return Terminated(job=job, at=AT, ending=Termination(exit_code=code))
+    return Terminated(job=job, at=AT, exit=ExitRecord(code=code))
 
 
 def written(path: Path, events: Sequence[LogEvent], form: str = "") -> str:

@@ -5,6 +5,7 @@ import pytest
 from kettle.client import JobId, JobState, Progress
 from kettle.client.events.progress import state_after, state_after_all, state_of
 from kettle_wire.ads.types import Ad
+from kettle_wire.attempts import Ending, ExitRecord
 from kettle_wire.events import (
     Event,
     JobAssigned,
@@ -18,7 +19,7 @@ from kettle_wire.events import (
 
 ASSIGNED = JobAssigned(attempt=1, claim="c", slot="s", startd="m")
 STARTED = JobStarted(attempt=1)
-VACATED = JobVacated(attempt=1, code=1, reason="x")
+VACATED = JobVacated(attempt=1, ending=Ending(code=1, reason="x"))
 HELD = JobHeld(code=1, reason="x")
 A, B, C = JobId(1, 0), JobId(1, 1), JobId(1, 2)
 
@@ -33,9 +34,9 @@ A, B, C = JobId(1, 0), JobId(1, 1), JobId(1, 2)
         ([ASSIGNED, HELD], "held"),
         ([ASSIGNED, HELD, VACATED], "held"),
         ([ASSIGNED, HELD, VACATED, JobReleased()], "idle"),
-        ([ASSIGNED, JobCompleted(attempt=1, exit_code=0)], "completed"),
+        ([ASSIGNED, JobCompleted(attempt=1, exit=ExitRecord(code=0))], "completed"),
         ([ASSIGNED, JobRemoved(), VACATED], "removed"),
-        ([ASSIGNED, JobRemoved(), JobCompleted(attempt=1, exit_code=0)], "removed"),
+        ([ASSIGNED, JobRemoved(), JobCompleted(attempt=1, exit=ExitRecord(code=0))], "removed"),
     ],
 )
 def test_status_after_events(events: list[Event], status: str) -> None:
@@ -45,16 +46,16 @@ def test_status_after_events(events: list[Event], status: str) -> None:
 
 def test_well() -> None:
     """Only exit code 0 is well; a signal, another code and a removal are not."""
-    assert state_after(JobState(), JobCompleted(attempt=1, exit_code=0)).well
-    assert not state_after(JobState(), JobCompleted(attempt=1, exit_code=1)).well
-    assert not state_after(JobState(), JobCompleted(attempt=1, exit_signal=9)).well
+    assert state_after(JobState(), JobCompleted(attempt=1, exit=ExitRecord(code=0))).well
+    assert not state_after(JobState(), JobCompleted(attempt=1, exit=ExitRecord(code=1))).well
+    assert not state_after(JobState(), JobCompleted(attempt=1, exit=ExitRecord(signal=9))).well
     assert not state_after(JobState(), JobRemoved()).well
 
 
 def test_ads_and_events_agree() -> None:
     """The same job gives the same state from its ad."""
     ad: Ad = {"JobStatus": 4, "ExitCode": 3}
-    assert state_after(JobState("running"), JobCompleted(attempt=1, exit_code=3)) == state_of(ad)
+    assert state_after(JobState("running"), JobCompleted(attempt=1, exit=ExitRecord(code=3))) == state_of(ad)
 
 
 def test_counts_follow() -> None:

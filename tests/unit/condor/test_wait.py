@@ -14,12 +14,12 @@ from kettle.userlog import (
     LogEvent,
     Submitted,
     Terminated,
-    Termination,
     format_of,
     render,
 )
 from kettle_services.condor.commands import wait
 from kettle_services.condor.errors import ToolError
+from kettle_wire.attempts import ExitRecord
 from kettle_wire.jobs import JobId
 
 AT = 1_790_000_000
@@ -27,7 +27,7 @@ JOB = JobId(12, 0)
 BEGUN: list[LogEvent] = [
     Submitted(job=JOB, at=AT, host="<h>"), Executing(job=JOB, at=AT, host="<h>", attributes=[("Cpus", "1")])
 ]  # fmt: skip
-ENDED: list[LogEvent] = [Terminated(job=JOB, at=AT, ending=Termination(exit_code=0))]
+ENDED: list[LogEvent] = [Terminated(job=JOB, at=AT, exit=ExitRecord(code=0))]
 FORMS = ("UTC", "XML UTC", "JSON UTC")
 
 

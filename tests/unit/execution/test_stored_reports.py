@@ -7,8 +7,9 @@ import pytest
 
 from kettle.execution.attempts.job_spec import StoredReport
 from kettle.execution.attempts.stored_reports import Draft, clear_drafts, forget, load, load_all, make_places
+from kettle_wire.attempts import AttemptResult, Ending
 from kettle_wire.jobs import JobId
-from kettle_wire.worker_reports import Failed, Report
+from kettle_wire.worker_reports import FinalReport, Report
 
 
 def stored(number: int, reason: str = "because") -> StoredReport:
@@ -17,7 +18,7 @@ def stored(number: int, reason: str = "because") -> StoredReport:
         attempt=1,
         sequence=1,
         job=JobId(1, number),
-        body=Failed(hold=False, code=1, reason=reason),
+        body=FinalReport(result=AttemptResult(ending=Ending(code=1, reason=reason))),
     )
     return StoredReport(schedd="schedd", secret="s", report=report, sandbox=False)
 

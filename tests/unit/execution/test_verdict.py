@@ -42,7 +42,7 @@ def test_a_job_that_is_ready_too_late(ad: Ad, expected: tuple[bool, int] | None)
     """Beyond its window a job is held, and one of the calendar waits for its next time."""
     ending = after_waiting(JobAd(ad), 100.0)
 
-    assert expected == (None if ending is None else (ending.hold, ending.code))
+    assert expected == (None if ending is None else (ending.holds, ending.code))
 
 
 def test_every_reason_can_be_said_on_the_wire() -> None:
@@ -67,4 +67,4 @@ def test_names_of_inputs_that_no_machine_takes_hold_the_job(number: int, hold: b
     """Everything else about a sandbox is the machine's fault."""
     ending = after_preparing(OSError(number, "why", "name"))
 
-    assert (hold, code) == (ending.hold, ending.code)
+    assert (hold, code) == (ending.holds, ending.code)

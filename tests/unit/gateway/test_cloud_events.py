@@ -18,6 +18,7 @@ from kettle_services.gateway.domain.cloud_events import Publisher, owners_in, re
 from kettle_services.gateway.domain.public_json import PRIVATE, is_private, to_json
 from kettle_wire import cloud_events
 from kettle_wire.ads.types import Scalar
+from kettle_wire.attempts import Ending, ExitRecord
 from kettle_wire.events import (
     ClaimEnded,
     ClaimGranted,
@@ -103,10 +104,10 @@ EXAMPLES: list[tuple[str, Recorded]] = [
     ("job/12.0", JobTold(attempt=1, id="0f", attributes={"Stage": 2}, notes=["half of it is done"])),
     ("job/12.0", JobEdited(attributes={"RequestMemory": 64}, by="alice")),
     ("job/12.0", JobOrdered(attempt=1, order="vacate", reason="by hand", by="alice")),
-    ("job/12.0", JobVacated(attempt=1, code=1009, reason="drained", usage=Usage(wall=1.0))),
+    ("job/12.0", JobVacated(attempt=1, ending=Ending(code=1009, reason="drained"), usage=Usage(wall=1.0))),
     ("job/12.0", JobHeld(code=1, reason="by hand", by="alice")),
     ("job/12.0", JobReleased(by="alice")),
-    ("job/12.0", JobCompleted(attempt=2, exit_code=0, usage=Usage(wall=2.5, memory_kib=1024))),
+    ("job/12.0", JobCompleted(attempt=2, exit=ExitRecord(code=0), usage=Usage(wall=2.5, memory_kib=1024))),
     ("job/12.1", JobKept()),
     ("job/12.1", JobRemoved(reason="not needed", by="alice")),
     ("job/12.1", JobLeft(reason="via condor_rm -forcex (by user alice)", by="alice")),
@@ -371,8 +372,8 @@ def test_a_number_that_json_has_not_is_an_expression_in_an_ad(number: float, tex
 )
 def test_a_number_that_json_has_not_is_the_nearest_one_elsewhere(number: float, nearest: float) -> None:
     """A worker's clock or meter that says nonsense does not make a message that nobody can read."""
-    data = as_published(JobCompleted(attempt=1, exit_code=0, at=number, usage=Usage(wall=number)))
-    assert (nearest, nearest) == (data["at"], data["usage"]["wall"])
+    data = as_published(JobCompleted(attempt=1, exit=ExitRecord(code=0, at=number), usage=Usage(wall=number)))
+    assert (nearest, nearest) == (data["exit"]["at"], data["usage"]["wall"])
 
 
 def scalars() -> st.SearchStrategy[Scalar]:

@@ -2,6 +2,7 @@ import pytest
 
 from kettle.jobs import apply, ended, job_ad, job_ads
 from kettle_wire.ads.types import Ad, Expr
+from kettle_wire.attempts import Ending, ExitRecord
 from kettle_wire.codes import JobStatus
 from kettle_wire.events import (
     ClusterSubmitted,
@@ -115,7 +116,7 @@ def test_no_such_job() -> None:
 
 def test_a_run_to_the_end() -> None:
     """A completed job carries its exit, what it used, and where it ran."""
-    ad = after(ASSIGNED, STARTED, JobCompleted(attempt=1, exit_code=3, at=1.0, usage=USAGE))
+    ad = after(ASSIGNED, STARTED, JobCompleted(attempt=1, exit=ExitRecord(code=3, at=1.0), usage=USAGE))
     assert {
         "JobStatus": 4,
         "LastJobStatus": 2,
@@ -150,14 +151,14 @@ def test_a_run_to_the_end() -> None:
 
 def test_killed_by_a_signal() -> None:
     """A job that a signal ended has no exit code."""
-    ad = after(ASSIGNED, STARTED, JobCompleted(attempt=1, exit_signal=9))
+    ad = after(ASSIGNED, STARTED, JobCompleted(attempt=1, exit=ExitRecord(signal=9)))
     assert {"ExitBySignal": True, "ExitSignal": 9} == part(ad, "ExitBySignal", "ExitSignal")
     assert "ExitCode" not in ad
 
 
 def test_vacated_waits_again() -> None:
     """A vacated job is idle again; an attempt that nobody measured costs the time since its assignment."""
-    ad = after(ASSIGNED, STARTED, JobVacated(attempt=1, code=1008, reason="lost"))
+    ad = after(ASSIGNED, STARTED, JobVacated(attempt=1, ending=Ending(code=1008, reason="lost")))
     assert {
         "JobStatus": 1, "NumVacates": 1, "VacateReason": "lost", "VacateReasonCode": 1008, "CurrentHosts": 0,
         "RemoteWallClockTime": 20.0,
@@ -168,8 +169,8 @@ def test_vacated_waits_again() -> None:
 
 def test_a_second_run_keeps_the_first_start() -> None:
     """JobStartDate is of the first run, JobLastStartDate of the one before, sums go on."""
-    vacated = JobVacated(attempt=1, code=1004, reason="", usage=USAGE)
-    ad = after(ASSIGNED, vacated, ASSIGNED, JobCompleted(attempt=2, exit_code=0, usage=USAGE))
+    vacated = JobVacated(attempt=1, ending=Ending(code=1004, reason=""), usage=USAGE)
+    ad = after(ASSIGNED, vacated, ASSIGNED, JobCompleted(attempt=2, exit=ExitRecord(code=0), usage=USAGE))
     assert {
         "JobStartDate": QUEUED + 10, "JobLastStartDate": QUEUED + 10, "JobCurrentStartDate": QUEUED + 30,
         "RemoteWallClockTime": 40.0, "CumulativeRemoteUserCpu": 16.0, "RemoteUserCpu": 8.0,
@@ -181,7 +182,9 @@ def test_a_second_run_keeps_the_first_start() -> None:
 
 def test_held_while_running_stays_held() -> None:
     """A hold is the status at once; the end of the attempt does not make the job idle."""
-    ad = after(ASSIGNED, JobHeld(code=1, reason="mine"), JobVacated(attempt=1, code=1, reason="held"))
+    ad = after(
+        ASSIGNED, JobHeld(code=1, reason="mine"), JobVacated(attempt=1, ending=Ending(code=1, reason="held"))
+    )
     assert {"JobStatus": JobStatus.HELD, "HoldReason": "mine", "NumHolds": 1, "NumSystemHolds": 0} == part(
         ad, "JobStatus", "HoldReason", "NumHolds", "NumSystemHolds"
     )
@@ -192,7 +195,7 @@ def test_an_attempt_that_a_hold_or_removal_ended_says_why() -> None:
     The reason of the eviction is that of the hold, with its codes, or of the removal, and both are counted.
     """
     held = JobHeld(code=3, subcode=7, reason="too big")
-    ad = after(ASSIGNED, held, JobVacated(attempt=1, code=1022, reason="x"))
+    ad = after(ASSIGNED, held, JobVacated(attempt=1, ending=Ending(code=1022, reason="x")))
     assert {"VacateReason": "too big", "VacateReasonCode": 3, "VacateReasonSubCode": 7} == part(
         ad, "VacateReason", "VacateReasonCode", "VacateReasonSubCode"
     )
@@ -200,7 +203,9 @@ def test_an_attempt_that_a_hold_or_removal_ended_says_why() -> None:
         "NumHoldsByReason": Expr("[ JobPolicy = 1 ]"),
         "NumVacatesByReason": Expr("[ JobPolicy = 1 ]"),
     } == part(ad, "NumHoldsByReason", "NumVacatesByReason")
-    ad = after(ASSIGNED, JobRemoved(reason="no more"), JobVacated(attempt=1, code=1008, reason="x"))
+    ad = after(
+        ASSIGNED, JobRemoved(reason="no more"), JobVacated(attempt=1, ending=Ending(code=1008, reason="x"))
+    )
     assert {"VacateReason": "no more", "VacateReasonCode": 1023} == part(
         ad, "VacateReason", "VacateReasonCode"
     )
@@ -224,7 +229,10 @@ def test_a_job_that_exited_and_stays_is_told_apart(
 ) -> None:
     """Its ad says how its program ended and how often it did; the job waits again."""
     requeued = JobVacated(
-        attempt=1, code=1005, reason="again", exit_code=code, exit_signal=number, usage=USAGE
+        attempt=1,
+        ending=Ending(code=1005, reason="again"),
+        exit=ExitRecord(code=code, signal=number),
+        usage=USAGE,
     )
     ad = after(ASSIGNED, STARTED, requeued)
     assert {**shown, "JobStatus": 1, "NumJobCompletions": 1, "CompletionDate": 0} == part(
@@ -250,7 +258,10 @@ def test_removed_leaves_with_its_attempt() -> None:
     """A removed job has left the queue when its attempt has ended, even if that ended by itself."""
     removed = (ASSIGNED, STARTED, JobRemoved(reason="no more"))
     assert not ended(after(*removed))
-    for end in (JobVacated(attempt=1, code=1023, reason=""), JobCompleted(attempt=1, exit_code=0)):
+    for end in (
+        JobVacated(attempt=1, ending=Ending(code=1023, reason="")),
+        JobCompleted(attempt=1, exit=ExitRecord(code=0)),
+    ):
         ad = after(*removed, end)
         assert ended(ad)
         assert {"JobStatus": 3, "RemoveReason": "no more", "CompletionDate": 0} == part(
@@ -288,7 +299,7 @@ def test_a_suspended_job_has_a_status_of_its_own() -> None:
         "TotalSuspensions": 1,
     } == part(still, "JobStatus", "LastJobStatus", "LastSuspensionTime", "TotalSuspensions")
 
-    vacated = JobVacated(attempt=1, code=1014, reason="drained", usage=USAGE)
+    vacated = JobVacated(attempt=1, ending=Ending(code=1014, reason="drained"), usage=USAGE)
     for ending, status in ((JobContinued(attempt=1), 2), (JobHeld(code=1, reason="x"), 5), (vacated, 1)):
         ad = after(ASSIGNED, STARTED, suspended, ending)
         assert {"JobStatus": status, "LastSuspensionTime": 0, "CumulativeSuspensionTime": 10} == part(
@@ -306,7 +317,7 @@ def test_a_disconnected_job_runs_and_says_since_when() -> None:
     )
     again = after(ASSIGNED, STARTED, silent, JobReconnected(attempt=1), silent, JobReconnected(attempt=1))
     assert {"JobStatus": 2, "NumJobReconnects": 2} == found(again, *names, "NumJobReconnects")
-    lost = after(ASSIGNED, STARTED, silent, JobVacated(attempt=1, code=1008, reason="gone"))
+    lost = after(ASSIGNED, STARTED, silent, JobVacated(attempt=1, ending=Ending(code=1008, reason="gone")))
     assert {"JobStatus": 1, "VacateReasonCode": 1008} == found(lost, *names, "VacateReasonCode")
 
 
@@ -325,15 +336,15 @@ def test_checkpoints_are_counted_over_all_attempts() -> None:
 
 def test_a_job_that_waits_after_a_failed_start_says_until_when() -> None:
     """And how often it had to."""
-    ad = after(ASSIGNED, JobVacated(attempt=1, code=1034, reason="refused", cool_down=20.0))
+    ad = after(ASSIGNED, JobVacated(attempt=1, ending=Ending(code=1034, reason="refused"), cool_down=20.0))
     assert {"JobCoolDownExpiration": QUEUED + 40, "NumJobCoolDowns": 1} == part(
         ad, "JobCoolDownExpiration", "NumJobCoolDowns"
     )
 
 
 COMMITTED = ("CommittedTime", "CommittedSlotTime", "CommittedSuspensionTime")
-COMPLETED = JobCompleted(attempt=1, exit_code=0, usage=USAGE)
-EVICTED = JobVacated(attempt=1, code=1011, reason="", usage=USAGE)
+COMPLETED = JobCompleted(attempt=1, exit=ExitRecord(code=0), usage=USAGE)
+EVICTED = JobVacated(attempt=1, ending=Ending(code=1011, reason=""), usage=USAGE)
 
 
 @pytest.mark.parametrize(
@@ -352,7 +363,15 @@ EVICTED = JobVacated(attempt=1, code=1011, reason="", usage=USAGE)
             (ASSIGNED, JobCheckpointed(attempt=1, number=1), STARTED, EVICTED, ASSIGNED, COMPLETED),
             (20, 40, 0),
         ),
-        ((ASSIGNED, JobVacated(attempt=1, code=1005, reason="", exit_code=1, usage=USAGE)), (10, 20, 0)),
+        (
+            (
+                ASSIGNED,
+                JobVacated(
+                    attempt=1, ending=Ending(code=1005, reason=""), exit=ExitRecord(code=1), usage=USAGE
+                ),
+            ),
+            (10, 20, 0),
+        ),
     ],
 )
 def test_what_was_not_for_nothing_is_committed(
@@ -367,7 +386,7 @@ def test_what_was_not_for_nothing_is_committed(
 
 def test_the_lease_was_renewed_when_the_machine_was_last_heard_of() -> None:
     """From the assignment on; a run that was lost in silence leaves the time of before."""
-    lost = JobVacated(attempt=1, code=1008, reason="")
+    lost = JobVacated(attempt=1, ending=Ending(code=1008, reason=""))
 
     assert QUEUED + 10 == after(ASSIGNED)["LastJobLeaseRenewal"]
     assert QUEUED + 20 == after(ASSIGNED, EVICTED)["LastJobLeaseRenewal"]

@@ -3,6 +3,7 @@
 from kettle.jobs.attempts import EndedAttempt
 from kettle.jobs.history import JobHistory, Submission
 from kettle_wire.ads.types import Ad
+from kettle_wire.attempts import Ending, ExitRecord
 from kettle_wire.events import (
     ClusterSubmitted,
     Event,
@@ -55,7 +56,8 @@ def test_a_program_that_ran_to_its_end() -> None:
     """
     usage = Usage(wall=30.0, user_cpu=40.0, system_cpu=2.5)
     (one,) = attempts(
-        frame(2, 100, assigned()), frame(3, 132, JobCompleted(attempt=1, exit_code=0, usage=usage))
+        frame(2, 100, assigned()),
+        frame(3, 132, JobCompleted(attempt=1, exit=ExitRecord(code=0), usage=usage)),
     )
     assert ("ada", "phys.cms", "tau", "ep", "slot1@ep") == (
         one.owner, one.group, one.project, one.machine, one.slot,
@@ -71,14 +73,14 @@ def test_what_an_eviction_loses() -> None:
     """
     Evicted after 30 s without a checkpoint: nothing is good.  The next attempt saved its first 20 of 30 s: these are.
     """
-    lost = JobVacated(attempt=1, code=1004, reason="v", usage=Usage(wall=30.0))
+    lost = JobVacated(attempt=1, ending=Ending(code=1004, reason="v"), usage=Usage(wall=30.0))
     saved = JobCheckpointed(attempt=2, number=1, usage=Usage(wall=20.0))
     first, second = attempts(
         frame(2, 0, assigned()),
         frame(3, 30, lost),
         frame(4, 40, assigned(2)),
         frame(5, 61, saved),
-        frame(6, 70, JobVacated(attempt=2, code=1004, reason="v", usage=Usage(wall=30.0))),
+        frame(6, 70, JobVacated(attempt=2, ending=Ending(code=1004, reason="v"), usage=Usage(wall=30.0))),
     )
     assert [(0, 1004, False), (20 * S, 1004, False)] == [
         (one.good, one.code, one.completed) for one in (first, second)
@@ -87,8 +89,10 @@ def test_what_an_eviction_loses() -> None:
 
 def test_a_program_that_ended_and_stays_in_the_queue() -> None:
     """A policy has it run again: its work is not lost, and the job is not complete. Nor is a removed one."""
-    again = JobVacated(attempt=1, code=1005, reason="again", exit_code=1, usage=Usage(wall=5.0))
-    killed = JobVacated(attempt=2, code=1023, reason="removed", usage=Usage(wall=5.0))
+    again = JobVacated(
+        attempt=1, ending=Ending(code=1005, reason="again"), exit=ExitRecord(code=1), usage=Usage(wall=5.0)
+    )
+    killed = JobVacated(attempt=2, ending=Ending(code=1023, reason="removed"), usage=Usage(wall=5.0))
     first, second = attempts(
         frame(2, 0, assigned()),
         frame(3, 5, again),
@@ -100,13 +104,15 @@ def test_a_program_that_ended_and_stays_in_the_queue() -> None:
 
 def test_a_machine_that_never_told() -> None:
     """Its lease was over after 900 s: nothing was measured, and 1800 core seconds are uncharged."""
-    (one,) = attempts(frame(2, 0, assigned()), frame(3, 900, JobVacated(attempt=1, code=1008, reason="away")))
+    (one,) = attempts(
+        frame(2, 0, assigned()), frame(3, 900, JobVacated(attempt=1, ending=Ending(code=1008, reason="away")))
+    )
     assert (0, 0, 0, 1800 * S) == (one.wall, one.slot_time, one.good, one.uncharged)
 
 
 def test_a_clock_that_was_put_back() -> None:
     """The end is recorded 5 s after the beginning and the machine measured 30 s: what was measured counts."""
-    gone = JobVacated(attempt=1, code=1004, reason="v", usage=Usage(wall=30.0))
+    gone = JobVacated(attempt=1, ending=Ending(code=1004, reason="v"), usage=Usage(wall=30.0))
     (one,) = attempts(frame(2, 100, assigned()), frame(3, 105, gone))
     assert (30 * S, 0, 130 * S) == (one.wall, one.uncharged, one.until)
 
@@ -116,7 +122,7 @@ def test_going_on_from_what_was_stored() -> None:
     parts = [
         frame(2, 0.25, assigned()),
         frame(3, 21, JobCheckpointed(attempt=1, number=1, usage=Usage(wall=20.0))),
-        frame(4, 30, JobVacated(attempt=1, code=1004, reason="v", usage=Usage(wall=29.5))),
+        frame(4, 30, JobVacated(attempt=1, ending=Ending(code=1004, reason="v"), usage=Usage(wall=29.5))),
     ]
     whole = attempts(*parts)
     first = JobHistory("ap")

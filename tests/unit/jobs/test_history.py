@@ -9,6 +9,7 @@ from kettle.jobs.history import (
     UnknownJobError,
     touched,
 )
+from kettle_wire.attempts import Ending, ExitRecord
 from kettle_wire.events import (
     ClusterSubmitted,
     Event,
@@ -30,8 +31,8 @@ SUBMITTED = ClusterSubmitted(cluster=1, owner="alice", ad={"RequestCpus": 2}, co
 ASSIGNED = JobAssigned(attempt=1, claim="c", slot="s", startd="d")
 STARTED = JobStarted(attempt=1, pid=1)
 USAGE = Usage(wall=1.5, user_cpu=0.25, system_cpu=0.5)
-DONE = JobCompleted(attempt=1, exit_code=0, usage=USAGE)
-VACATED = JobVacated(attempt=1, code=1004, reason="v", usage=USAGE)
+DONE = JobCompleted(attempt=1, exit=ExitRecord(code=0), usage=USAGE)
+VACATED = JobVacated(attempt=1, ending=Ending(code=1004, reason="v"), usage=USAGE)
 AT = 1_000_000
 
 

@@ -13,8 +13,9 @@ from kettle.pool.master_lock import MasterLock, holder, locked
 from kettle.pool.personal_settings import PERSONAL, render
 from kettle.pool.processes import mark, of_pool
 from kettle.pool.sandbox_cleanup import sweep
+from kettle_wire.attempts import AttemptResult, ExitRecord
 from kettle_wire.jobs import JobId
-from kettle_wire.worker_reports import Exited, Report
+from kettle_wire.worker_reports import FinalReport, Report
 
 
 def test_a_new_home_is_private(tmp_path: Path) -> None:
@@ -138,7 +139,13 @@ def test_sandboxes_are_removed_however_they_were_left(tmp_path: Path) -> None:
 
 def test_outputs_that_nobody_has_yet_are_kept(tmp_path: Path) -> None:
     """The sandbox of a finished job stays as long as its report waits for confirmation."""
-    report = Report(claim="c", attempt=1, sequence=2, job=JobId(7, 0), body=Exited(exit_code=0))
+    report = Report(
+        claim="c",
+        attempt=1,
+        sequence=2,
+        job=JobId(7, 0),
+        body=FinalReport(result=AttemptResult(exit=ExitRecord(code=0))),
+    )
     stored = StoredReport(schedd="schedd", secret="s", report=report, sandbox=True)
     (tmp_path / "startd" / "reports").mkdir(parents=True)
     store(str(tmp_path / "startd" / "reports"), stored)

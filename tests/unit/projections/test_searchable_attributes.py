@@ -8,6 +8,7 @@ import pytest
 from kettle.jobs import apply, job_ad
 from kettle.projections.jobs.searchable_attributes import Common, searchable
 from kettle_wire.ads.types import Expr
+from kettle_wire.attempts import Ending, ExitRecord
 from kettle_wire.events import (
     ClusterSubmitted,
     JobAssigned,
@@ -43,9 +44,9 @@ ASSIGNED, STARTED = (
     "life",
     [
         [JobRemoved(reason="r")],
-        [ASSIGNED, STARTED, JobCompleted(attempt=1, exit_code=3, usage=USAGE)],
-        [ASSIGNED, JobCompleted(attempt=1, exit_signal=9, usage=USAGE)],
-        [ASSIGNED, STARTED, JobVacated(attempt=1, code=4, reason="v", usage=USAGE), ASSIGNED, JobRemoved()],
+        [ASSIGNED, STARTED, JobCompleted(attempt=1, exit=ExitRecord(code=3), usage=USAGE)],
+        [ASSIGNED, JobCompleted(attempt=1, exit=ExitRecord(signal=9), usage=USAGE)],
+        [ASSIGNED, STARTED, JobVacated(attempt=1, ending=Ending(code=4, reason="v"), usage=USAGE), ASSIGNED, JobRemoved()],
         [JobHeld(code=3, reason="h", subcode=1), JobReleased(reason="ok"), ASSIGNED, JobHeld(code=1, reason="h")],
     ],
 )  # fmt: skip

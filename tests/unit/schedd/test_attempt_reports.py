@@ -22,8 +22,9 @@ from kettle_services.schedd.jobs.policies import Policies
 from kettle_services.schedd.queue.recorder import QueueRecorder, restore
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_services.schedd.shadows.dispatch import ShadowDispatch
+from kettle_wire.attempts import AttemptResult, ExitRecord
 from kettle_wire.commands.schedd import REPORT as REPORT_ATTEMPTS
-from kettle_wire.commands.schedd import SYNC, Attempt, AttemptReport, Finished, ReportAttempts, ShadowSync
+from kettle_wire.commands.schedd import SYNC, Attempt, AttemptReport, Ended, ReportAttempts, ShadowSync
 from kettle_wire.identity import daemon
 from kettle_wire.jobs import JobId
 
@@ -31,7 +32,12 @@ NAME = "schedd.ap"
 SHADOW = daemon("shadow")
 JOB = JobId(7, 0)
 REPORT = ReportAttempts(
-    shadow="s", reports=[AttemptReport(job=JOB, attempt=1, claim="c", news=Finished(exit_code=0))]
+    shadow="s",
+    reports=[
+        AttemptReport(
+            job=JOB, attempt=1, claim="c", news=Ended(result=AttemptResult(exit=ExitRecord(code=0)))
+        )
+    ],
 )
 STRAY = ShadowSync(shadow="s", attempts=[], strays=[Attempt(JOB, 1)])
 KEPT = ShadowSync(shadow="s", attempts=[Attempt(JOB, 1)])

@@ -7,7 +7,7 @@ import pytest
 
 from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.eventsourcing.shard import Shard
-from kettle_services.schedd.domain.jobs.deferral import Done, Move, Senseless, Wait, plan, settled, timed
+from kettle_services.schedd.domain.jobs.deferral import Move, Senseless, Wait, plan, settled, timed
 from kettle_services.schedd.domain.jobs.job import Assign, Job, decide
 from kettle_services.schedd.domain.jobs.orders import Defer
 from kettle_services.schedd.domain.queue.fold import Queue
@@ -15,6 +15,7 @@ from kettle_services.schedd.jobs import deferrals
 from kettle_services.schedd.jobs.deferrals import Deferrals
 from kettle_services.schedd.queue.recorder import QueueRecorder, restore
 from kettle_wire.ads import Ad, Expr
+from kettle_wire.attempts import Ending, ExitRecord
 from kettle_wire.events import ClusterSubmitted, JobAssigned, JobDeferred, JobVacated, Usage
 from kettle_wire.jobs import JobId
 
@@ -105,7 +106,9 @@ def test_the_next_time_of_a_job_that_cooled_down_is_not_missed() -> None:
     )
     for event in (
         JobAssigned(attempt=1, claim="c", slot="s", startd="n"),
-        JobVacated(attempt=1, code=1026, reason="no such program", usage=Usage(), cool_down=300.0),
+        JobVacated(
+            attempt=1, ending=Ending(code=1026, reason="no such program"), usage=Usage(), cool_down=300.0
+        ),
     ):
         queue.apply("job/1.0", event, 2)
     assert ({JOB}, {}) == (queue.cooling, queue.deferred)
@@ -132,7 +135,7 @@ async def test_a_job_is_looked_at_when_it_begins_to_wait_and_when_it_is_due(
     """What happens to others costs it nothing; one whose time has come is offered."""
     looked: list[object] = []
 
-    def noted(ad: Ad, now: float) -> Wait | Move | Senseless | Done:
+    def noted(ad: Ad, now: float) -> Wait | Move | Senseless | ExitRecord:
         looked.append(ad["DeferralTime"])
         return plan(ad, now)
 
@@ -182,7 +185,7 @@ async def test_a_job_that_has_cooled_is_offered_at_once() -> None:
                 ClusterSubmitted(cluster=1, owner="anna", ad={"DeferralTime": NOW}, columns=[], rows=[[]]),
             ),
             ("job/1.0", JobAssigned(attempt=1, claim="c", slot="s", startd="n")),
-            ("job/1.0", JobVacated(attempt=1, code=1007, reason="", cool_down=0.05)),
+            ("job/1.0", JobVacated(attempt=1, ending=Ending(code=1007, reason=""), cool_down=0.05)),
         ):
             queue.apply(stream, event, 1)
         assert ({JOB}, {}) == (queue.cooling, queue.deferred)
@@ -198,15 +201,15 @@ async def test_a_job_that_has_cooled_is_offered_at_once() -> None:
 @pytest.mark.parametrize(
     ("said", "expected"),
     [
-        ({"IsNoopJob": True}, Done(0, None)),
-        ({"IsNoopJob": Expr("ProcId == 3"), "ProcId": 3, "NoopJobExitCode": 7}, Done(7, None)),
-        ({"IsNoopJob": True, "NoopJobExitSignal": 9}, Done(None, 9)),
-        ({"IsNoopJob": True, "NoopJobExitSignal": 9, "NoopJobExitCode": 0}, Done(0, None)),
+        ({"IsNoopJob": True}, ExitRecord(code=0, at=NOW)),
+        ({"IsNoopJob": Expr("ProcId == 3"), "ProcId": 3, "NoopJobExitCode": 7}, ExitRecord(code=7, at=NOW)),
+        ({"IsNoopJob": True, "NoopJobExitSignal": 9}, ExitRecord(signal=9, at=NOW)),
+        ({"IsNoopJob": True, "NoopJobExitSignal": 9, "NoopJobExitCode": 0}, ExitRecord(code=0, at=NOW)),
         ({"IsNoopJob": False}, Wait(0)),
         ({"IsNoopJob": Expr("Nothing")}, Wait(0)),
     ],
 )
-def test_a_job_for_no_machine_is_over(said: Ad, expected: Done | Wait) -> None:
+def test_a_job_for_no_machine_is_over(said: Ad, expected: ExitRecord | Wait) -> None:
     """As it says; one that is for a machine after all waits for nothing."""
     assert timed(said)
     assert expected == plan(said, NOW)

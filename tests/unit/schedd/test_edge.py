@@ -8,10 +8,12 @@ import pytest
 from kettle.classad import ClassAd, matches, parse
 from kettle_services.schedd.commands.attempt_reports import command_of
 from kettle_services.schedd.domain.evaluation import at, holds
+from kettle_services.schedd.domain.jobs.job import End
 from kettle_services.schedd.domain.submission.validation import JOB_BYTES, Unacceptable, check
 from kettle_services.schedd.shadows.dispatch import MESSAGE_BYTES, fitting
 from kettle_wire.ads import Ad, Expr
-from kettle_wire.commands.schedd import ACT, EDIT, EDIT_JOBS, RUN_NOW, SUBMIT, AttemptReport, Ended, Finished
+from kettle_wire.attempts import AttemptResult, Ending, ExitRecord
+from kettle_wire.commands.schedd import ACT, EDIT, EDIT_JOBS, RUN_NOW, SUBMIT, AttemptReport, Ended
 from kettle_wire.commands.shadow import Assignment
 from kettle_wire.commands.startd import ClaimKey
 from kettle_wire.events import Usage
@@ -106,16 +108,18 @@ def test_the_universe_is_looked_at_however_it_is_spelled() -> None:
 def test_what_a_worker_measured_must_be_numbers() -> None:
     """Infinity and nonsense are nothing: what is recorded is folded for ever."""
     usage = Usage(wall=math.inf, user_cpu=math.nan, memory_kib=-1, sent=5)
-    news = Finished(exit_code=0, at=math.inf, usage=usage)
+    news = Ended(result=AttemptResult(exit=ExitRecord(code=0, at=math.inf), usage=usage))
     command = command_of(AttemptReport(job=JobId(1, 0), attempt=1, claim="c", news=news))
-    assert (0.0, Usage(sent=5)) == (getattr(command, "at", None), getattr(command, "usage", None))
+    assert End(1, "c", AttemptResult(exit=ExitRecord(code=0), usage=Usage(sent=5))) == command
 
 
 def test_a_job_that_no_machine_can_activate_is_held() -> None:
     """Another attempt would be refused in the same way."""
-    news = Ended(hold=False, code=1026, reason="the name leads out of the sandbox")
+    news = Ended(result=AttemptResult(ending=Ending(code=1026, reason="the name leads out of the sandbox")))
     command = command_of(AttemptReport(job=JobId(1, 0), attempt=1, claim="c", news=news))
-    assert (True, 6) == (getattr(command, "hold", None), getattr(command, "code", None))
+    assert isinstance(command, End)
+    assert command.result.ending is not None
+    assert (True, 6) == (command.result.ending.holds, command.result.ending.code)
 
 
 @pytest.mark.parametrize("value", ["a\0b", math.inf, math.nan])

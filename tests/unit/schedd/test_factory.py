@@ -20,7 +20,7 @@ from kettle_services.schedd.commands.factory_edits import FactoryEdits
 from kettle_services.schedd.commands.queries import Queries
 from kettle_services.schedd.commands.submissions import LONG, Submissions
 from kettle_services.schedd.domain.jobs.factory import Factory
-from kettle_services.schedd.domain.jobs.job import Assign, Finish, Hold, Remove, decide
+from kettle_services.schedd.domain.jobs.job import Assign, End, Hold, Remove, decide
 from kettle_services.schedd.domain.queue.fold import Queue, factory_stream, job_stream
 from kettle_services.schedd.domain.queue.working_set import restore as restore_queue
 from kettle_services.schedd.domain.submission.departed import PAGE, DepartedJobs
@@ -32,6 +32,7 @@ from kettle_services.schedd.queue.limits import QueueLimits
 from kettle_services.schedd.queue.recorder import QueueRecorder, restore
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_wire.ads import Ad, Scalar
+from kettle_wire.attempts import AttemptResult, ExitRecord
 from kettle_wire.commands.schedd import (
     EDIT,
     EXPLAIN,
@@ -181,7 +182,9 @@ class AccessPoint:
         (assigned,) = decide(self.queue.jobs[job].job, Assign(claim, "s", "m"))
         self.recorder.record([(f"claim/{claim}", granted), (job_stream(job), assigned)])
         await self.factories.materialize_now()
-        done = Finish(1, claim, 0, None, 1.0, Usage())
+        done = End(
+            attempt=1, claim=claim, result=AttemptResult(exit=ExitRecord(code=0, at=1.0), usage=Usage())
+        )
         self.recorder.record([(job_stream(job), event) for event in decide(self.queue.jobs[job].job, done)])
         await self.factories.materialize_now()
 

@@ -11,6 +11,7 @@ from kettle_services.schedd.domain.submission import job_edits
 from kettle_services.schedd.domain.submission.job_edits import EDITED_BYTES, Edit, check
 from kettle_services.schedd.domain.submission.validation import Unacceptable
 from kettle_wire.ads import Ad, Expr
+from kettle_wire.attempts import AttemptResult, Ending
 from kettle_wire.codes import JobStatus
 from kettle_wire.events import ClusterSubmitted, Event, JobEdited
 from kettle_wire.jobs import JobId
@@ -189,7 +190,7 @@ def test_a_job_that_waits_after_failures_may_run_once_it_was_edited() -> None:
     job = JobId(1, 0)
     for command in (
         Assign("c", "s", "m"),
-        End(attempt=1, claim="c", code=1027, reason="r", cool_down=20.0),
+        End(attempt=1, claim="c", result=AttemptResult(ending=Ending(code=1027, reason="r")), cool_down=20.0),
     ):
         for event in decide(queue.jobs[job].job, command):
             fold(queue, rows, job_stream(job), event)

@@ -10,7 +10,6 @@ from kettle_services.schedd.domain.jobs.job import (
     Continue,
     Disconnect,
     End,
-    Finish,
     Hold,
     Job,
     Reconnect,
@@ -21,6 +20,7 @@ from kettle_services.schedd.domain.jobs.job import (
     decide,
     evolve,
 )
+from kettle_wire.attempts import AttemptResult, Ending, ExitRecord
 from kettle_wire.events import (
     JobAssigned,
     JobCheckpointed,
@@ -45,13 +45,17 @@ def given(*commands: Command) -> Job:
     return job
 
 
-def finish(attempt: int = 1, claim: str = "c") -> Finish:
-    return Finish(attempt, claim, 0, None, 9.0, Usage())
+def finish(attempt: int = 1, claim: str = "c") -> End:
+    return End(
+        attempt=attempt, claim=claim, result=AttemptResult(exit=ExitRecord(code=0, at=9.0), usage=Usage())
+    )
 
 
 assign = Assign("c", "slot1_1@m", "m")
 begin = Begin(1, "c", 42, 1.0)
-end = End(1, "c", 1013, "the machine is draining")
+end = End(
+    attempt=1, claim="c", result=AttemptResult(ending=Ending(code=1013, reason="the machine is draining"))
+)
 hold = Hold("not now", "alice")
 release = Release("go on", "alice")
 remove = Remove("never mind", "alice")
@@ -90,7 +94,11 @@ def test_said_twice_is_said_once(command: Command) -> None:
 
 def test_an_attempt_that_asks_for_a_hold_holds_its_job() -> None:
     """The attempt's end and its use are recorded, and then the hold with the worker's codes."""
-    failed = End(1, "c", 6, "no such file", hold=True, subcode=2, usage=Usage(wall=1.0))
+    failed = End(
+        attempt=1,
+        claim="c",
+        result=AttemptResult(ending=Ending(code=6, reason="no such file", subcode=2), usage=Usage(wall=1.0)),
+    )
     events = decide(given(assign), failed)
     assert [JobVacated, JobHeld] == [type(event) for event in events]
     assert (6, 2) == (events[1].code, events[1].subcode) if isinstance(events[1], JobHeld) else False
@@ -143,7 +151,15 @@ def failed(*codes: int, began: bool = False) -> Job:
     job = Job()
     for number, code in enumerate(codes, start=1):
         claim = f"c{number}"
-        commands: list[Command] = [Assign(claim, "s", "m"), End(number, claim, code, "r", cool_down=20.0)]
+        commands: list[Command] = [
+            Assign(claim, "s", "m"),
+            End(
+                attempt=number,
+                claim=claim,
+                result=AttemptResult(ending=Ending(code=code, reason="r")),
+                cool_down=20.0,
+            ),
+        ]
         for command in commands if not began else [commands[0], Begin(number, claim, 1, 1.0), commands[1]]:
             for event in decide(job, command):
                 job = evolve(job, event)
@@ -217,7 +233,10 @@ def test_a_silent_machine_is_told_of_once_and_its_answer_too() -> None:
     [
         (finish(), [JobReconnected, JobCompleted]),
         (end, [JobReconnected, JobVacated]),
-        (End(1, "c", 1008, "no contact"), [JobVacated]),
+        (
+            End(attempt=1, claim="c", result=AttemptResult(ending=Ending(code=1008, reason="no contact"))),
+            [JobVacated],
+        ),
         (Checkpoint(1, "c", 1, 3.0, Usage()), [JobReconnected, JobCheckpointed]),
     ],
 )

@@ -8,14 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kettle_services.schedd.domain.jobs.policy import (
+    PolicyVerdict,
     SystemPolicy,
     SystemRule,
-    Verdict,
     at_exit,
     decide,
     periodic,
 )
 from kettle_wire.ads import Ad, Expr, Scalar
+from kettle_wire.attempts import Ending
 from kettle_wire.codes import JobStatus
 
 NOW = 1_790_000_000
@@ -39,7 +40,7 @@ OWN: Ad = {
 
 def verdict(ad: Ad, status: JobStatus, system: SystemPolicy = NONE, **how: Any) -> tuple[str, int] | None:
     found = decide({"HoldReasonCode": 3, **ad}, status, NOW, system, **how)
-    return None if found is None else (found.action, found.code)
+    return None if found is None else (found.action, found.ending.code)
 
 
 @pytest.mark.parametrize(
@@ -175,7 +176,8 @@ def test_an_expression_without_end_does_not_fire() -> None:
 )
 def test_reasons_of_a_job(ad: Ad, reason: str, subcode: int) -> None:
     """The job's own words if they are a string that says something, else the expression as it was written."""
-    assert Verdict(action="hold", reason=reason, code=3, subcode=subcode) == decide(ad, IDLE, NOW, NONE)
+    ending = Ending(code=3, subcode=subcode, reason=reason)
+    assert PolicyVerdict(action="hold", ending=ending) == decide(ad, IDLE, NOW, NONE)
 
 
 def test_reasons_of_the_site_and_the_order_of_its_rules() -> None:
@@ -196,7 +198,7 @@ def test_reasons_of_the_site_and_the_order_of_its_rules() -> None:
         ("The system macro SYSTEM_PERIODIC_HOLD_a expression 'Cpus > 2' evaluated to TRUE", 0),
         ("The system macro SYSTEM_PERIODIC_HOLD expression 'Cpus > 1' evaluated to TRUE", 0),
     ] == [
-        (found.reason, found.subcode)
+        (found.ending.reason, found.ending.subcode)
         for cpus in (4, 3, 2)
         if (found := decide({"Cpus": cpus, "Owner": "eve"}, IDLE, NOW, system)) is not None
     ]
@@ -210,15 +212,15 @@ def test_durations(seconds: int, shown: str) -> None:
     """As HTCondor writes them: days and hours only where there are any."""
     found = decide({"ShadowBday": 0, "AllowedJobDuration": seconds}, RUNNING, NOW, NONE)
     assert found is not None
-    assert f"The job exceeded allowed job duration of {shown}" == found.reason
+    assert f"The job exceeded allowed job duration of {shown}" == found.ending.reason
 
 
 def test_a_reason_is_something_that_can_be_recorded() -> None:
     """No end, no NUL and no half characters."""
     found = decide({"PeriodicHold": True, "PeriodicHoldReason": "a\0" + "b" * 5000}, IDLE, NOW, NONE)
     assert found is not None
-    assert found.reason.startswith("a\\0b")
-    assert len(found.reason) < 1100
+    assert found.ending.reason.startswith("a\\0b")
+    assert len(found.ending.reason) < 1100
 
 
 @pytest.mark.parametrize(
@@ -307,9 +309,9 @@ def test_any_ad_has_one_answer(ad: Ad, status: JobStatus, system: SystemPolicy) 
     found = decide(ad, status, NOW, system)
     assert found == decide(dict(ad), status, NOW, system)
     assert found is None or found.action in MAY_BE[status]
-    assert found is None or abs(found.subcode) < 2**31
+    assert found is None or abs(found.ending.subcode) < 2**31
     if found is not None and found.action == "hold":
-        assert found.code in {3, 5, 26, 46, 47}
+        assert found.ending.code in {3, 5, 26, 46, 47}
     if status not in periodic(ad) | system.concerned | {COMPLETED}:
         assert found is None
 

@@ -6,6 +6,7 @@ from kettle_services.schedd.domain.jobs.job import Refused, Remove, RemoveX, dec
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.domain.queue.leave_in_queue import keeps, settled
 from kettle_wire.ads import Ad, Expr, Scalar
+from kettle_wire.attempts import ExitRecord
 from kettle_wire.events import (
     ClusterSubmitted,
     Event,
@@ -50,7 +51,7 @@ def queue_of(*changes: tuple[str, Event]) -> tuple[Queue, list[type[Event]]]:
 
 
 ASSIGNED = JobAssigned(attempt=1, claim="c", slot="s", startd="m")
-COMPLETED = JobCompleted(attempt=1, exit_code=0)
+COMPLETED = JobCompleted(attempt=1, exit=ExitRecord(code=0))
 
 
 def test_a_job_that_stays_takes_a_place_in_the_queue() -> None:

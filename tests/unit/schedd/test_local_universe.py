@@ -9,6 +9,7 @@ from kettle_services.schedd.domain.queue.fold import Queue, job_stream
 from kettle_services.schedd.domain.submission.validation import Unacceptable, check
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_wire.ads import Ad, Scalar
+from kettle_wire.attempts import AttemptResult, Ending
 from kettle_wire.events import ClaimGranted, ClusterSubmitted
 from kettle_wire.jobs import JobId
 
@@ -51,7 +52,10 @@ def test_they_are_counted_by_universe_while_an_attempt_may_live() -> None:
         found.apply(job_stream(job), event, 3)
 
     running = totals(found), found.attended("alice")
-    for event in decide(found.jobs[job].job, End(attempt=1, claim="c", code=1022, reason="")):
+    for event in decide(
+        found.jobs[job].job,
+        End(attempt=1, claim="c", result=AttemptResult(ending=Ending(code=1022, reason=""))),
+    ):
         found.apply(job_stream(job), event, 4)
 
     idle = {"TotalLocalJobsIdle": 1, "TotalSchedulerJobsIdle": 1, "TotalSchedulerJobsRunning": 0}

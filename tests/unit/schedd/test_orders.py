@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kettle_services.schedd.domain.jobs.job import Assign, End, Finish, Hold, Job, Refused, decide, evolve
+from kettle_services.schedd.domain.jobs.job import Assign, End, Hold, Job, Refused, decide, evolve
 from kettle_services.schedd.domain.jobs.orders import NONE, Order, ordered
+from kettle_wire.attempts import AttemptResult, Ending
 from kettle_wire.codes import VacateCode
 from kettle_wire.events import JobOrdered
 from kettle_wire.events.job import OrderKind
@@ -13,7 +14,7 @@ from kettle_wire.events.job import OrderKind
 KINDS: tuple[OrderKind, ...] = ("vacate", "vacate_fast", "suspend", "continue")
 
 
-def after(job: Job, *commands: Order | Assign | End | Finish | Hold) -> Job:
+def after(job: Job, *commands: Order | Assign | End | Hold) -> Job:
     """The job when these were decided one after the other."""
     for command in commands:
         for event in decide(job, command):
@@ -65,7 +66,15 @@ def test_what_leaves_does_not_stand_still() -> None:
 @pytest.mark.parametrize("kind", ["vacate", "suspend"])
 def test_an_order_ends_with_its_attempt(kind: OrderKind) -> None:
     """The next run knows nothing of it."""
-    ended = after(RUNNING, order(kind), End(1, "c1", VacateCode.UserVacateJob, "r"))
+    ended = after(
+        RUNNING,
+        order(kind),
+        End(
+            attempt=1,
+            claim="c1",
+            result=AttemptResult(ending=Ending(code=VacateCode.UserVacateJob, reason="r")),
+        ),
+    )
 
     assert ("idle", NONE) == (ended.status, ended.orders)
     assert NONE == after(ended, Assign("c2", "slot1", "node")).orders

@@ -27,13 +27,13 @@ from kettle_services.schedd.queue.recorder import QueueRecorder, restore
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_services.schedd.shadows.dispatch import ShadowDispatch
 from kettle_wire.ads import Ad, Expr, Scalar
+from kettle_wire.attempts import AttemptResult, Ending, ExitRecord
 from kettle_wire.commands.schedd import (
     REPORT,
     SYNC,
     Attempt,
     AttemptReport,
     Ended,
-    Finished,
     ReportAttempts,
     ShadowSync,
     Used,
@@ -92,7 +92,7 @@ class Schedd:
             ("job/1.0", JobStarted(attempt=attempt, pid=5, at=time.time())),
         ])  # fmt: skip
 
-    async def told(self, news: Finished | Ended | Used) -> None:
+    async def told(self, news: Ended | Used) -> None:
         report = AttemptReport(job=JOB, attempt=1, claim=CLAIM, news=news)
         await self.asked.ask(REPORT, ReportAttempts(shadow="s", reports=[report]), SHADOW)
 
@@ -153,8 +153,8 @@ async def test_measured_use_is_seen_while_the_attempt_lives() -> None:
         await ap.told(Used(usage=Usage(wall=10.0, user_cpu=5.0, memory_kib=200 * 1024)))
         assert (200, 5.0) == (ap.queue.ad(JOB)["MemoryUsage"], ap.queue.ad(JOB)["RemoteUserCpu"])
         await ap.policies.evaluate_all()
-        assert ["the job was held"] == [stop.reason for stop in await ap.stops()]
-        await ap.told(Ended(hold=False, code=1022, reason="held"))
+        assert ["the job was held"] == [stop.ending.reason for stop in await ap.stops()]
+        await ap.told(Ended(result=AttemptResult(ending=Ending(code=1022, reason="held"))))
         assert {} == ap.queue.measured
         await ap.told(Used(usage=Usage(memory_kib=1)))
         assert {} == ap.queue.measured
@@ -169,10 +169,10 @@ async def test_a_vacate_is_ordered_until_the_attempt_is_over() -> None:
         await ap.policies.evaluate_all()
         await ap.policies.evaluate_all()
         assert [[(1000, 1)]] * 2 == [
-            [(stop.code, stop.attempt) for stop in await ap.stops()] for _ in range(2)
+            [(stop.ending.code, stop.attempt) for stop in await ap.stops()] for _ in range(2)
         ]
         assert ap.queue.jobs[JOB].job.status == "running"
-        await ap.told(Ended(hold=False, code=1000, reason="it asked for it"))
+        await ap.told(Ended(result=AttemptResult(ending=Ending(code=1000, reason="it asked for it"))))
         assert ("idle", 1) == (ap.queue.jobs[JOB].job.status, ap.queue.jobs[JOB].job.attempt)
         assert 1000 == ap.queue.ad(JOB)["VacateReasonCode"]
 
@@ -184,7 +184,7 @@ async def test_an_attempt_that_is_being_ended_is_left_alone() -> None:
         for _ in range(3):
             await ap.policies.evaluate_all()
         assert ap.queue.jobs[JOB].job.status == "held"
-        await ap.told(Ended(hold=False, code=1022, reason="held"))
+        await ap.told(Ended(result=AttemptResult(ending=Ending(code=1022, reason="held"))))
         await ap.policies.evaluate_all()
         assert ap.queue.jobs[JOB].job.status == "idle"
 
@@ -205,7 +205,13 @@ async def test_an_exit_that_does_not_end_the_job(ad: Ad, status: str, completion
     async with schedd() as ap:
         await ap.run({**ad, "Requirements": False})
         for _ in range(2):
-            await ap.told(Finished(exit_code=3, at=time.time(), usage=Usage(wall=10.0, user_cpu=8.0)))
+            await ap.told(
+                Ended(
+                    result=AttemptResult(
+                        exit=ExitRecord(code=3, at=time.time()), usage=Usage(wall=10.0, user_cpu=8.0)
+                    )
+                )
+            )
         job = ap.queue.jobs[JOB].job
         assert (status, "", 1) == (job.status, job.claim, job.attempt)
         assert (3, completions) == (ap.queue.ad(JOB)["ExitCode"], ap.queue.ad(JOB)["NumJobCompletions"])
@@ -223,7 +229,7 @@ async def test_an_exit_counts_that_a_hold_was_too_late_for(released: bool, statu
         assert "held" == ap.queue.jobs[JOB].job.status
         if released:
             await ap.recorder.record([("job/1.0", JobReleased(reason="go on"))])
-        await ap.told(Finished(exit_code=1, at=time.time()))
+        await ap.told(Ended(result=AttemptResult(exit=ExitRecord(code=1, at=time.time()))))
         job = ap.queue.jobs[JOB].job
         assert (status, "", 1) == (job.status, job.claim, ap.queue.ad(JOB)["NumJobCompletions"])
 
@@ -235,7 +241,7 @@ async def test_an_exit_hold_holds_a_job_that_was_held_and_released() -> None:
         await ap.recorder.record([
             ("job/1.0", JobHeld(code=1, reason="wait")), ("job/1.0", JobReleased(reason="go on")),
         ])  # fmt: skip
-        await ap.told(Finished(exit_code=3, at=time.time()))
+        await ap.told(Ended(result=AttemptResult(exit=ExitRecord(code=3, at=time.time()))))
         ad = ap.queue.ad(JOB)
         assert ("held", 3, 7) == (
             ap.queue.jobs[JOB].job.status,
@@ -256,7 +262,7 @@ async def test_a_program_exits_when_it_does_and_not_when_we_hear_of_it(
                 begun = time.time() - 10.0
                 earlier.setattr(time, "time_ns", lambda begun=begun: int(begun * 1e9))
                 await ap.run({"AllowedJobDuration": 5})
-            await ap.told(Finished(exit_code=0, at=begun + at))
+            await ap.told(Ended(result=AttemptResult(exit=ExitRecord(code=0, at=begun + at))))
             assert status == (ap.queue.jobs[JOB].job.status if JOB in ap.queue.jobs else "gone")
 
 
@@ -267,12 +273,12 @@ async def test_an_order_to_vacate_is_for_one_attempt() -> None:
         await ap.submit({"PeriodicHold": True})  # this has to be committed first
         slow = asyncio.create_task(ap.policies.evaluate_all())
         await asyncio.sleep(0)
-        await ap.told(Ended(hold=False, code=1010, reason="the owner came back"))
+        await ap.told(Ended(result=AttemptResult(ending=Ending(code=1010, reason="the owner came back"))))
         await slow
         assert "idle" == ap.queue.jobs[JOB].job.status
         await ap.start(2)
         await ap.policies.evaluate_all()
-        assert [(1000, 2)] == [(stop.code, stop.attempt) for stop in await ap.stops()]
+        assert [(1000, 2)] == [(stop.ending.code, stop.attempt) for stop in await ap.stops()]
 
 
 async def test_a_policy_vacates_with_its_subcode() -> None:
@@ -280,7 +286,8 @@ async def test_a_policy_vacates_with_its_subcode() -> None:
     async with schedd() as ap:
         await ap.run({"PeriodicVacate": True, "PeriodicVacateSubCode": 42, "Requirements": False})
         await ap.policies.evaluate_all()
-        await ap.told(Ended(hold=False, code=1000, reason="it asked for it"))
+        (stop,) = await ap.stops()
+        await ap.told(Ended(result=AttemptResult(ending=stop.ending)))
         ad = ap.queue.ad(JOB)
         assert (1000, 42) == (ad["VacateReasonCode"], ad["VacateReasonSubCode"])
 
@@ -307,7 +314,7 @@ async def test_an_end_that_nobody_knows_holds_the_job() -> None:
     """It is no success."""
     async with schedd() as ap:
         await ap.run({})
-        await ap.told(Finished())
+        await ap.told(Ended(result=AttemptResult()))
         assert ("held", 5) == (ap.queue.jobs[JOB].job.status, ap.queue.ad(JOB)["HoldReasonCode"])
 
 
@@ -332,7 +339,7 @@ async def test_a_removed_job_that_exits_leaves() -> None:
         await ap.run({"OnExitRemove": False, "PeriodicRemove": Expr("JobStatus == 2"), "OnExitHold": True})
         await ap.policies.evaluate_all()
         assert ap.queue.jobs[JOB].job.status == "removed"
-        await ap.told(Finished(exit_code=3))
+        await ap.told(Ended(result=AttemptResult(exit=ExitRecord(code=3))))
         assert JOB not in ap.queue.jobs
 
 

@@ -3,12 +3,13 @@
 import msgspec
 import pytest
 
-from kettle_services.schedd.domain.jobs.job import Assign, End, Finish, Hold, decide
+from kettle_services.schedd.domain.jobs.job import Assign, End, Hold, decide
 from kettle_services.schedd.domain.negotiation.autoclusters import Autoclusters
 from kettle_services.schedd.domain.queue.fold import NEWEST, Queue, job_stream
 from kettle_services.schedd.domain.queue.working_set import restore
 from kettle_services.schedd.queue.selection import listed
 from kettle_wire.ads import Ad, Expr, Scalar
+from kettle_wire.attempts import AttemptResult, Ending, ExitRecord
 from kettle_wire.events import ClaimEnded, ClaimGranted, ClusterSubmitted, Event, Usage
 from kettle_wire.jobs import JobId
 
@@ -54,7 +55,11 @@ class Recorder:
 
     def finish(self, job: JobId, claim: str) -> None:
         attempt = self.queue.jobs[job].job.attempt
-        command = Finish(attempt, claim, 0, None, 1.0, Usage(wall=1.0))
+        command = End(
+            attempt=attempt,
+            claim=claim,
+            result=AttemptResult(exit=ExitRecord(code=0, at=1.0), usage=Usage(wall=1.0)),
+        )
         self.apply(job_stream(job), *decide(self.queue.jobs[job].job, command))
 
     def restored(self) -> Queue:
@@ -193,7 +198,12 @@ def test_a_cooling_job_is_offered_when_its_time_has_come() -> None:
     recorder.apply("cluster/1", cluster(1, [[]], []))
     for number in (1, 2):
         recorder.run(job, f"c{number}")
-        command = End(number, f"c{number}", 1007, "the starter died", cool_down=20.0)
+        command = End(
+            attempt=number,
+            claim=f"c{number}",
+            result=AttemptResult(ending=Ending(code=1007, reason="the starter died")),
+            cool_down=20.0,
+        )
         recorder.apply(job_stream(job), *decide(recorder.queue.jobs[job].job, command))
 
     for queue in (recorder.restored(), recorder.queue):

@@ -4,8 +4,13 @@ import pytest
 
 from kettle_services.schedd.domain.jobs.resource_retry import grown
 from kettle_wire.ads import Ad, Expr
+from kettle_wire.attempts import Ending
 
 MEMORY: Ad = {"RequestMemory": 1024}
+
+
+def ran_out(subcode: int, code: int = 34) -> Ending:
+    return Ending(code=code, subcode=subcode, reason="")
 
 
 @pytest.mark.parametrize(
@@ -27,12 +32,12 @@ MEMORY: Ad = {"RequestMemory": 1024}
 )  # fmt: skip
 def test_it_asks_for_the_next_amount(said: Ad, expected: Ad) -> None:
     """The next one that is more; none if there is none, and then it is held."""
-    assert expected == grown(MEMORY | said, 34, 102, 0.0)
+    assert expected == grown(MEMORY | said, ran_out(102), 0.0)
 
 
 def test_other_holds_are_holds() -> None:
     """Only what it has run out of is asked for."""
     ad: Ad = {"RequestDisk": 5, "RetryRequestDisk": Expr("{7}"), "RetryRequestMemory": Expr("{7}")}
-    assert {"RequestDisk": 7} == grown(ad, 34, 104, 0.0)
+    assert {"RequestDisk": 7} == grown(ad, ran_out(104), 0.0)
     for code, subcode in ((34, 102), (34, 0), (3, 104), (12, 104)):
-        assert {} == grown(ad, code, subcode, 0.0)
+        assert {} == grown(ad, ran_out(subcode, code), 0.0)

@@ -6,7 +6,7 @@ import jsonschema
 import msgspec
 
 from kettle.schema_generation.json_schema import schema, structs
-from kettle_wire.events import JobCompleted, Transfer, Usage
+from kettle_wire.events import ExitRecord, JobCompleted, JobVacated, Transfer, Usage
 from kettle_wire.frames import Frame
 from kettle_wire.jobs import JobId
 
@@ -18,8 +18,9 @@ class Tree(msgspec.Struct):
 
 def test_fields_are_explained() -> None:
     """The texts below the fields of a struct are in its schema, those of structs inside of it too."""
-    found = schema(JobCompleted, id_="urn:x", title="x")
-    assert "When the process exited" in found["properties"]["at"]["description"]
+    found = schema(JobVacated, id_="urn:x", title="x")
+    assert "Seconds that the job" in found["properties"]["cool_down"]["description"]
+    assert "When it exited" in found["$defs"]["ExitRecord"]["properties"]["at"]["description"]
     assert "Peak resident set, KiB." == found["$defs"]["Usage"]["properties"]["memory_kib"]["description"]
 
 
@@ -41,5 +42,5 @@ def test_a_struct_in_itself() -> None:
 
 def test_everything_inside_is_found() -> None:
     """Structs in fields, in lists and in maps of a struct are all there, each once."""
-    assert {JobCompleted, Transfer, Usage} == set(structs([JobCompleted]))
+    assert {ExitRecord, JobCompleted, Transfer, Usage} == set(structs([JobCompleted]))
     assert [JobId] == list(structs([dict[str, list[JobId | None]]]))

@@ -6,6 +6,7 @@ import pytest
 
 from kettle_services.shadow.projections.mail import Mail, MailProjector
 from kettle_wire.ads import Scalar
+from kettle_wire.attempts import ExitRecord
 from kettle_wire.events import (
     ClusterSubmitted,
     Event,
@@ -26,9 +27,9 @@ ASSIGNED: Final = JobAssigned(attempt=1, claim="c", slot="slot1_1@m", startd="m"
 STARTED: Final = JobStarted(attempt=1, pid=1, at=NOON / 1e6)
 HELD: Final = JobHeld(code=34, subcode=102, reason="it ran out of memory")
 BY_HAND: Final = JobHeld(code=1, reason="not now", by="ann")
-GOOD: Final = JobCompleted(attempt=1, exit_code=0, usage=Usage(wall=12.5, user_cpu=3.0))
-BAD: Final = JobCompleted(attempt=1, exit_code=2)
-KILLED: Final = JobCompleted(attempt=1, exit_signal=9)
+GOOD: Final = JobCompleted(attempt=1, exit=ExitRecord(code=0), usage=Usage(wall=12.5, user_cpu=3.0))
+BAD: Final = JobCompleted(attempt=1, exit=ExitRecord(code=2))
+KILLED: Final = JobCompleted(attempt=1, exit=ExitRecord(signal=9))
 LIFE: Final = (ASSIGNED, STARTED, HELD, JobReleased(), BY_HAND, JobReleased())
 
 

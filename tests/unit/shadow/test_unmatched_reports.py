@@ -1,14 +1,21 @@
 """Reports about attempts that are not known."""
 
 from kettle_services.shadow.attempts.unmatched_reports import UnmatchedReports
+from kettle_wire.attempts import AttemptResult
 from kettle_wire.commands.schedd import Attempt
 from kettle_wire.jobs import JobId
-from kettle_wire.worker_reports import Exited, OutputFile, Report
+from kettle_wire.worker_reports import FinalReport, OutputFile, Report
 
 
 def report(proc: int, *, sequence: int = 1, size: int = 0) -> Report:
     outputs = [OutputFile(name="f", mode=0o644, size=size, data=b"x" * size)]
-    return Report(claim="c", attempt=1, sequence=sequence, job=JobId(1, proc), body=Exited(outputs=outputs))
+    return Report(
+        claim="c",
+        attempt=1,
+        sequence=sequence,
+        job=JobId(1, proc),
+        body=FinalReport(result=AttemptResult(), outputs=outputs),
+    )
 
 
 def test_reports_are_kept_by_attempt() -> None:

@@ -8,6 +8,7 @@ from kettle_services.startd.domain.state.claim import Now
 from kettle_services.startd.domain.state.machine import Facts, Machine
 from kettle_services.startd.domain.state.policy_expressions import DEFAULTS, PolicyExpressions
 from kettle_wire.ads import Ad, Scalar
+from kettle_wire.attempts import AttemptResult, ExitRecord
 from kettle_wire.commands.startd import (
     Activation,
     ClaimKey,
@@ -16,7 +17,7 @@ from kettle_wire.commands.startd import (
     RequestClaims,
 )
 from kettle_wire.jobs import JobId
-from kettle_wire.worker_reports import Exited, Report
+from kettle_wire.worker_reports import FinalReport, Report
 
 NOW = Now(clock=1000.0, time=5000.0)
 KEY = ClaimKey("c1", "s1")
@@ -77,4 +78,10 @@ def activated(host: Machine, what: Activation) -> int:
 
 
 def report(proc: int = 0, sequence: int = 2) -> Report:
-    return Report(claim="c1", attempt=1, sequence=sequence, job=JobId(1, proc), body=Exited(exit_code=0))
+    return Report(
+        claim="c1",
+        attempt=1,
+        sequence=sequence,
+        job=JobId(1, proc),
+        body=FinalReport(result=AttemptResult(exit=ExitRecord(code=0))),
+    )

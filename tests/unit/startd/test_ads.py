@@ -7,6 +7,7 @@ from kettle_services.startd.domain.slots.slot import whole_machine
 from kettle_services.startd.domain.state.changes import AttemptStopped, ClaimClosing, Claimed
 from kettle_services.startd.domain.state.claim import Claim, RunningAttempt, StopOrder
 from kettle_services.startd.domain.state.machine import Facts, Machine
+from kettle_wire.attempts import Ending
 from kettle_wire.commands.startd import ClaimKey
 from kettle_wire.jobs import JobId
 
@@ -81,7 +82,7 @@ def test_a_claim_that_ends_is_seen_to_end() -> None:
     host.apply(Claimed(claim()))
     host.apply(ClaimClosing("c1", "over"))
     retiring = claim_ad(host, host.claims["c1"], now=0.0)
-    host.apply(AttemptStopped("c1", StopOrder(1017, "over")))
+    host.apply(AttemptStopped("c1", StopOrder(Ending(code=1017, reason="over"))))
     vacating = claim_ad(host, host.claims["c1"], now=0.0)
 
     assert ("Claimed", "Retiring", False) == tuple(retiring[n] for n in ("State", "Activity", "Requirements"))

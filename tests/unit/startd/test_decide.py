@@ -23,6 +23,7 @@ from kettle_services.startd.domain.state.changes import (
 from kettle_services.startd.domain.state.claim import Now, StopOrder
 from kettle_services.startd.domain.state.machine import Facts, Machine
 from kettle_wire.ads import Expr
+from kettle_wire.attempts import Ending
 from kettle_wire.commands.startd import (
     Activation,
     Alive,
@@ -205,7 +206,10 @@ def test_an_ending_claim_exists_until_its_job_is_gone() -> None:
     assert ([], [], []) == (reply.unknown, reply.extra, renewed)
     assert [ClaimClosing, AttemptStopped] == [type(change) for change in changes]
     assert host.claims["c1"].attempt is not None
-    assert host.claims["c1"].attempt.stop == StopOrder(1008, changes[0].reason, hard=True, at=2000.0)  # type: ignore[union-attr]
+    assert isinstance(changes[0], ClaimClosing)
+    assert host.claims["c1"].attempt.stop == StopOrder(
+        Ending(code=1008, reason=changes[0].reason), hard=True, at=2000.0
+    )
 
     over = attempts.over(host, report(), NOW)
     assert [AttemptFinished("c1", JobId(1, 0), 1, 2, NOW.time), ClaimRemoved("c1")] == over
@@ -255,7 +259,7 @@ def test_one_attempt_at_a_time() -> None:
 
     assert ([], 0) == (attempts.activate(host, activation(0), NOW)[1], activated(host, activation(0)))
     assert 1032 == activated(host, activation(1))
-    host.apply(AttemptStopped("c1", StopOrder(1023, "removed")))
+    host.apply(AttemptStopped("c1", StopOrder(Ending(code=1023, reason="removed"))))
     assert 1028 == activated(host, activation(1))
 
 
@@ -279,8 +283,8 @@ def test_the_first_reason_counts_and_a_hard_order_hurries() -> None:
     host = machine()
     claimed(host)
     activated(host, activation())
-    soft = Deactivation(key=KEY, job=JobId(1, 0), attempt=1, code=1023, reason="removed")
-    hard = msgspec.structs.replace(soft, code=1004, reason="other", hard=True)
+    soft = Deactivation(key=KEY, job=JobId(1, 0), attempt=1, ending=Ending(code=1023, reason="removed"))
+    hard = msgspec.structs.replace(soft, ending=Ending(code=1004, reason="other"), hard=True)
 
     heard: list[list[Change]] = []
     for command in (soft, soft, hard, soft, hard):
@@ -289,7 +293,7 @@ def test_the_first_reason_counts_and_a_hard_order_hurries() -> None:
         for change in changes:
             host.apply(change)
 
-    first = StopOrder(1023, "removed", at=NOW.clock)
+    first = StopOrder(Ending(code=1023, reason="removed"), at=NOW.clock)
     hurried = msgspec.structs.replace(first, hard=True)
     assert [
         [AttemptStopped("c1", first, NOW.time)],
@@ -308,7 +312,7 @@ def test_deactivation_needs_the_secret_and_the_attempt() -> None:
 
     this, other = JobId(1, 0), JobId(1, 7)
     for key, job, attempt in ((ClaimKey("c1", "x"), this, 2), (KEY, this, 1), (KEY, other, 2)):
-        order = Deactivation(key=key, job=job, attempt=attempt, code=1, reason="")
+        order = Deactivation(key=key, job=job, attempt=attempt, ending=Ending(code=1, reason=""))
         assert [] == attempts.deactivate(host, order, NOW)
 
 
@@ -344,7 +348,7 @@ def test_changes_of_what_is_gone_change_nothing() -> None:
     host = machine()
     gone = (
         StarterConnected("x", 1, 1),
-        AttemptStopped("x", StopOrder(1, "")),
+        AttemptStopped("x", StopOrder(Ending(code=1, reason=""))),
         Renewed(["x"], 1.0),
         ClaimClosing("x", ""),
         ClaimRemoved("x"),

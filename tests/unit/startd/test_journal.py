@@ -12,6 +12,7 @@ import kettle_services.startd.state.recorder
 from kettle_services.startd.domain.slots.resources import Resources
 from kettle_services.startd.domain.slots.slot import whole_machine
 from kettle_services.startd.domain.state.changes import (
+    AttemptStopped,
     Change,
     ClaimClosing,
     Claimed,
@@ -20,13 +21,20 @@ from kettle_services.startd.domain.state.changes import (
     Renewed,
     StarterConnected,
 )
-from kettle_services.startd.domain.state.claim import Claim
+from kettle_services.startd.domain.state.claim import Claim, RunningAttempt, StopOrder
 from kettle_services.startd.domain.state.machine import Facts, Machine
 from kettle_services.startd.state.journal import Journal
 from kettle_services.startd.state.recorder import NotRecordedError, Recorder
+from kettle_wire.attempts import Ending
 from kettle_wire.commands.startd import ClaimKey
+from kettle_wire.jobs import JobId
 
 CHANGES: list[Change] = [StarterConnected("c1", 1, 2), ClaimClosing("c1", "why"), ClaimRemoved("c1")]
+
+CLAIM = Claim(
+    key=ClaimKey("c1", "s1"), schedd="schedd", submitter="alice", slot=1, resources=Resources(1, 1, 1),
+    lease=60.0, deadline=100.0, made=0.0, changed=0.0,
+)  # fmt: skip
 
 
 def test_what_was_recorded_is_read_back(tmp_path: Path) -> None:
@@ -64,6 +72,30 @@ def test_there_need_not_be_a_journal(tmp_path: Path) -> None:
     assert [] == Journal(tmp_path / "journal", "boot").load()
 
 
+def test_what_an_earlier_version_wrote_is_read(tmp_path: Path) -> None:
+    """Orders to end attempts once had codes of their own; they are wherever a claim may have one."""
+    before = {"code": 21, "reason": "go home", "hard": True, "hold": True, "subcode": 7, "at": 5.0}
+    order = StopOrder(Ending(code=21, reason="go home", subcode=7), hard=True, at=5.0)
+    attempt = RunningAttempt(
+        job=JobId(1, 0), attempt=1, sequence=0, ad={"code": 1, "reason": "mine"}, stop=order
+    )
+    claim = msgspec.structs.replace(CLAIM, attempt=attempt, then=order)
+    changes: list[Change] = [
+        AttemptStopped("c1", order, 6.0),
+        ClaimClosing("c1", "go home", order, 6.0),
+        ClaimClosing("c1", "go home"),
+        Claimed(claim),
+    ]
+    told = msgspec.to_builtins(changes)
+    told[0]["stop"] = told[1]["then"] = told[3]["claim"]["then"] = told[3]["claim"]["attempt"]["stop"] = (
+        before
+    )
+    records = [b"boot", *map(msgspec.msgpack.encode, told)]
+    (tmp_path / "journal").write_bytes(b"".join(len(r).to_bytes(4, "big") + r for r in records))
+
+    assert changes == Journal(tmp_path / "journal", "boot").load()
+
+
 def fill_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every write takes half of its bytes, and then there is no room."""
 
@@ -89,12 +121,6 @@ def test_what_found_no_room_leaves_no_trace(tmp_path: Path, monkeypatch: pytest.
 
     assert CHANGES == Journal(tmp_path / "journal", "boot").load()
     assert ["journal"] == [path.name for path in tmp_path.iterdir()]
-
-
-CLAIM = Claim(
-    key=ClaimKey("c1", "s1"), schedd="schedd", submitter="alice", slot=1, resources=Resources(1, 1, 1),
-    lease=60.0, deadline=100.0, made=0.0, changed=0.0,
-)  # fmt: skip
 
 
 def books(path: Path) -> tuple[Machine, Recorder]:

@@ -19,13 +19,14 @@ from kettle_services.startd.domain.state.claim import DrainInForce, Now
 from kettle_services.startd.domain.state.machine import Machine
 from kettle_services.startd.domain.state.slot_transitions import state_of
 from kettle_wire.ads import Ad, Scalar
+from kettle_wire.attempts import Ending
 from kettle_wire.commands.startd import Alive, ClaimKey, ClaimsDecided, Deactivation
 from kettle_wire.jobs import JobId
 
 from .hosts import KEY, NOW, activated, activation, claimed, machine, report, request
 
 BETTER = ClaimKey("c2", "s2")
-ENDED = Deactivation(key=KEY, job=JobId(1, 0), attempt=1, code=1023, reason="removed")
+ENDED = Deactivation(key=KEY, job=JobId(1, 0), attempt=1, ending=Ending(code=1023, reason="removed"))
 LATER = Now(clock=NOW.clock + 10.0, time=NOW.time + 10.0)
 
 
@@ -88,7 +89,7 @@ def test_the_job_is_vacated_when_its_retirement_is_over() -> None:
     happen(one, evaluation.evaluate(one, LATER))
     stop = one.claims["c1"].attempt.stop if one.claims["c1"].attempt is not None else None
     assert stop is not None
-    assert (1018, False) == (stop.code, stop.hard)
+    assert (1018, False) == (stop.ending.code, stop.hard)
     assert ("Preempting", "Vacating") == state_of(one.claims["c1"])
     over(one, now=LATER)
 
@@ -117,7 +118,7 @@ def test_where_priorities_count_a_job_makes_room_for_one_that_is_liked_as_much()
     happen(one, evaluation.evaluate(one, LATER))
     stop = one.claims["c1"].attempt.stop if one.claims["c1"].attempt is not None else None
     assert stop is not None
-    assert (1019, False) == (stop.code, stop.hard)
+    assert (1019, False) == (stop.ending.code, stop.hard)
 
 
 def test_a_claim_that_is_released_with_the_one_that_waits_for_it_ends() -> None:
@@ -364,7 +365,7 @@ def test_a_swap_ends_the_jobs_and_waits_for_all_of_them() -> None:
     one = two()
 
     assert ["c9"] == swap(one, KEY, SECOND).waiting
-    assert {1015} == {c.attempt.stop.code for c in one.claims.values() if c.attempt and c.attempt.stop}
+    assert {1015} == {c.attempt.stop.ending.code for c in one.claims.values() if c.attempt and c.attempt.stop}
     assert {("Preempting", "Vacating")} == {state_of(claim) for claim in one.claims.values()}
     over(one)
 

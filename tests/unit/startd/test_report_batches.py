@@ -4,9 +4,18 @@ import msgspec
 import pytest
 
 from kettle_services.startd.access_point.report_batches import cut, encoded, shortened
-from kettle_wire.events.job import Usage
+from kettle_wire.attempts import AttemptResult, Ending, ExitRecord, Usage
 from kettle_wire.jobs import JobId
-from kettle_wire.worker_reports import Body, Exited, Failed, Measured, OutputFile, Report, Reports, Started
+from kettle_wire.worker_reports import (
+    Body,
+    FinalReport,
+    Measured,
+    OutputFile,
+    Report,
+    Reports,
+    Started,
+    not_made,
+)
 
 USAGE = Usage(wall=7.0)
 
@@ -15,9 +24,12 @@ def report(sequence: int, body: Body) -> Report:
     return Report(claim="c", attempt=1, sequence=sequence, job=JobId(1, 0), body=body, trace="t" * 55)
 
 
-def exited(names: int, size: int = 200) -> Exited:
+def exited(names: int, size: int = 200) -> FinalReport:
     files = [OutputFile(name=f"{n:0{size}}", mode=0o644, size=0) for n in range(names)]
-    return Exited(exit_code=0, usage=USAGE, outputs=files, missing=["m" * size] * names)
+    return FinalReport(
+        result=AttemptResult(exit=ExitRecord(code=0), ending=not_made(["m" * size] * names), usage=USAGE),
+        outputs=files,
+    )
 
 
 def test_a_batch_is_cut_by_what_is_really_sent() -> None:
@@ -37,7 +49,13 @@ def test_one_report_is_a_batch_however_large() -> None:
     assert 1 == len(cut([report(1, exited(100)), report(2, exited(1))], 10))
 
 
-@pytest.mark.parametrize("body", [exited(3), Failed(hold=False, code=1007, reason="r" * 10_000, usage=USAGE)])
+@pytest.mark.parametrize(
+    "body",
+    [
+        exited(3),
+        FinalReport(result=AttemptResult(ending=Ending(code=1007, reason="r" * 10_000), usage=USAGE)),
+    ],
+)
 def test_what_is_left_of_a_report_that_does_not_fit(body: Body) -> None:
     """
     The same report by its key: the attempt failed, the job is held with code 12 and a sentence, what it used stays.
@@ -48,10 +66,16 @@ def test_what_is_left_of_a_report_that_does_not_fit(body: Body) -> None:
 
     assert short is not None
     assert full.key == short.key
-    assert isinstance(short.body, Failed)
-    assert (True, 12, USAGE) == (short.body.hold, short.body.code, short.body.usage)
-    assert "9000000 bytes" in short.body.reason
-    assert len(short.body.reason) < 1500
+    assert isinstance(short.body, FinalReport)
+    assert short.body.result.exit is None
+    assert short.body.result.ending is not None
+    assert (True, 12, USAGE) == (
+        short.body.result.ending.holds,
+        short.body.result.ending.code,
+        short.body.result.usage,
+    )
+    assert "9000000 bytes" in short.body.result.ending.reason
+    assert len(short.body.result.ending.reason) < 1500
     assert shortened(short, 9_000_000) is None
 
 

@@ -30,6 +30,7 @@ from kettle_services.startd.domain.state.machine import Machine
 from kettle_services.startd.domain.state.policy_expressions import DEFAULTS
 from kettle_services.startd.domain.state.slot_transitions import retire, state_of, step
 from kettle_wire.ads import Expr
+from kettle_wire.attempts import Ending
 from kettle_wire.commands.startd import Alive, ClaimKey
 from kettle_wire.jobs import JobId
 
@@ -57,7 +58,7 @@ class Says:
         return "go home", 7
 
 
-DRAIN = StopOrder(1014, "drained")
+DRAIN = StopOrder(Ending(code=1014, reason="drained"))
 BEGAN = 900.0
 """On the clock since boot: the job has run for 100 s at `NOW`."""
 
@@ -97,11 +98,14 @@ def after(host: Machine, changes: list[Change]) -> tuple[str, str] | None:
 
 BUSY = ()
 SUSPENDED = (AttemptSuspended("c1", 950.0, 4950.0),)
-RETIRING = (ClaimClosing("c1", DRAIN.reason, DRAIN, 4950.0),)
+RETIRING = (ClaimClosing("c1", DRAIN.ending.reason, DRAIN, 4950.0),)
 RETIRING_SUSPENDED = (*RETIRING, *SUSPENDED)
-VACATING = (*RETIRING, AttemptStopped("c1", StopOrder(1014, "drained", at=950.0), 4950.0))
-KILLING = (*RETIRING, AttemptStopped("c1", StopOrder(1014, "drained", hard=True, at=950.0), 4950.0))
-CLEANING = (AttemptStopped("c1", StopOrder(1023, "removed", at=950.0), 4950.0),)
+VACATING = (*RETIRING, AttemptStopped("c1", StopOrder(Ending(code=1014, reason="drained"), at=950.0), 4950.0))
+KILLING = (
+    *RETIRING,
+    AttemptStopped("c1", StopOrder(Ending(code=1014, reason="drained"), hard=True, at=950.0), 4950.0),
+)
+CLEANING = (AttemptStopped("c1", StopOrder(Ending(code=1023, reason="removed"), at=950.0), 4950.0),)
 
 
 def test_a_claim_that_is_retired_while_its_job_is_being_ended_ends_with_it() -> None:
@@ -113,7 +117,7 @@ def test_a_claim_that_is_retired_while_its_job_is_being_ended_ends_with_it() -> 
     attempt = host.claims["c1"].attempt
     assert attempt is not None
     assert attempt.stop is not None
-    assert (("Preempting", "Vacating"), 1023) == (where, attempt.stop.code)
+    assert (("Preempting", "Vacating"), 1023) == (where, attempt.stop.ending.code)
     assert [] == retire(host.claims["c1"], DRAIN, Says(), NOW)
 
 
@@ -192,7 +196,7 @@ def test_a_job_that_is_preempted_can_be_held() -> None:
     assert ("Preempting", "Vacating") == after(host, step(host.claims["c1"], Says(), later))
     attempt = host.claims["c1"].attempt
     assert attempt is not None
-    assert StopOrder(21, "go home", hold=True, subcode=7, at=1100.0) == attempt.stop
+    assert StopOrder(Ending(code=21, reason="go home", subcode=7), at=1100.0) == attempt.stop
 
 
 def test_what_has_no_starter_yet_is_not_suspended() -> None:
@@ -235,7 +239,7 @@ def test_an_order_to_end_overtakes_retirement() -> None:
     attempt = host.claims["c1"].attempt
     assert attempt is not None
     assert attempt.stop is not None
-    assert (1017, "enough") == (attempt.stop.code, attempt.stop.reason)
+    assert (1017, "enough") == (attempt.stop.ending.code, attempt.stop.ending.reason)
 
 
 def test_retiring_twice_is_retiring_once() -> None:
@@ -244,7 +248,7 @@ def test_retiring_twice_is_retiring_once() -> None:
     says = Says(MaxJobRetirementTime=500)
     after(host, retire(host.claims["c1"], DRAIN, says, NOW))
 
-    assert [] == retire(host.claims["c1"], StopOrder(1011, "preempted"), says, NOW)
+    assert [] == retire(host.claims["c1"], StopOrder(Ending(code=1011, reason="preempted")), says, NOW)
     assert host.claims["c1"].then == DRAIN
 
 

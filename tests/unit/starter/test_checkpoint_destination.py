@@ -67,4 +67,4 @@ def test_what_makes_no_sense_holds_the_job(tmp_path: Path, saved: list[Input]) -
     with pytest.raises(TransferError) as caught:
         Remote(JobAd({}), Sandbox(str(tmp_path)), saved, carried).restore()
 
-    assert (True, 13, []) == (caught.value.hold, caught.value.code, carried.moves)
+    assert (True, 13, []) == (caught.value.ending.holds, caught.value.ending.code, carried.moves)

@@ -16,8 +16,8 @@ from kettle_services.starter.execution.process_tree import ProcessTree
 from kettle_services.starter.file_transfer.progress import Transfers
 from kettle_services.starter.hooks import HookResult, HookRun, Updates, exit_attributes, run, verdict, word
 from kettle_services.starter.hooks_and_transfers import HooksAndTransfers, Orders
-from kettle_services.starter.reports.endings import Ending
 from kettle_wire.ads import Ad
+from kettle_wire.attempts import Ending
 from kettle_wire.events import Usage
 
 PREPARING = cast("HookRun", SimpleNamespace(hook="prepare_job"))
@@ -46,18 +46,12 @@ def test_what_a_hook_decides_holds_and_what_is_wrong_with_it_does_not(
 ) -> None:
     """HTCondor's code 19 with the exit status, or back into the queue."""
     ending = verdict(PREPARING, told)
-    assert expected == (None if ending is None else (ending.hold, ending.code, ending.subcode))
+    assert expected == (None if ending is None else (ending.holds, ending.code, ending.subcode))
 
 
 def test_a_hook_is_told_how_the_job_ended() -> None:
     """By a word, and in the ad."""
-    endings = [
-        None,
-        *(
-            Ending(hold=hold, code=code, reason="")
-            for hold, code in [(True, 34), (False, 1023), (False, 1011)]
-        ),
-    ]
+    endings = [None, *(Ending(code=code, reason="") for code in (34, 1023, 1011))]
 
     assert ["exit", "hold", "remove", "evict"] == [word(ending) for ending in endings]
     assert {"ExitBySignal": False, "ExitCode": 3}.items() <= exit_attributes(3, Usage()).items()

@@ -8,7 +8,7 @@ from kettle.execution.job_environment.job_ad import JobAd
 from kettle.execution.sandbox.directory import Sandbox
 from kettle_services.starter import self_checkpoint
 from kettle_services.starter.self_checkpoint import SelfCheckpoint
-from kettle_wire.events.job import Usage
+from kettle_wire.attempts import Usage
 from kettle_wire.jobs import JobId
 from kettle_wire.worker_reports import Body, Report
 

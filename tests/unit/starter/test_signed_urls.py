@@ -88,7 +88,8 @@ def test_a_refusal_holds_the_job(line: Line, upload: bool, code: int) -> None:
     assert wish.done
     with pytest.raises(TransferError, match="s3://b/0: the key is gone") as caught:
         wish.moves()
-    assert (True, code, 2) == (caught.value.hold, caught.value.code, caught.value.subcode)
+    ending = caught.value.ending
+    assert (True, code, 2) == (ending.holds, ending.code, ending.subcode)
 
 
 @pytest.mark.parametrize(("why", "done"), [("refused", True), ("later", False), ("offline", False)])

@@ -25,7 +25,7 @@ def sent(scratch: Path, place: str, *names: str) -> str:
     manifest = scratch / checkpoint_manifest.DIRECTORY / "MANIFEST.0003"
     moves = [Move(checkpoint_manifest.url(place, name), str(scratch / name)) for name in names]
     moved = carry_out(order(scratch, place, manifest, moves, upload=True))
-    assert moved.fault is None, moved.fault
+    assert moved.ending is None, moved.ending
     return manifest.read_text()
 
 
@@ -158,15 +158,15 @@ def test_what_comes_back_is_compared(tmp_path: Path, spoilt: str) -> None:
         shutil.copy(there / "0003" / "c", there / "0003" / "c ")
     names = [entry.name for entry in checkpoint_manifest.read(manifest.read_text())[0]]
     moves = [Move(checkpoint_manifest.url(place, name), str(again / name)) for name in names]
-    fault = carry_out(order(again, place, manifest, moves, upload=False)).fault
+    ending = carry_out(order(again, place, manifest, moves, upload=False)).ending
 
     if not spoilt:
-        assert fault is None
+        assert ending is None
         assert ("one", "two") == ((again / "d" / "a").read_text(), (again / "c").read_text())
     else:
-        assert fault is not None
-        assert (True, 13) == (fault.hold, fault.code)
-        assert f"{spoilt} is not what was" in fault.reason
+        assert ending is not None
+        assert (True, 13) == (ending.holds, ending.code)
+        assert f"{spoilt} is not what was" in ending.reason
 
 
 def test_a_checkpoint_is_removed(tmp_path: Path, web: Web) -> None:

@@ -6,9 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from kettle.transfer.hold_codes import Direction, Ran, fault_of, nobody
-from kettle.transfer.plugin import Fault, Move, Plugin, chosen
+from kettle.transfer.hold_codes import Direction, Ran, ending_of, nobody
+from kettle.transfer.plugin import Move, Plugin, chosen
 from kettle.transfer.plugin_protocol import ProtocolError, Result, answer, asked, capabilities, question
+from kettle_wire.attempts import Ending
 
 SITE = Plugin(path="/opt/foo_plugin", methods=("foo",))
 JOBS = Plugin(path="/sandbox/mine", methods=("foo",), jobs=True)
@@ -20,8 +21,8 @@ def fine(**other: Any) -> Result:
     return msgspec.structs.replace(Result(url=MOVE.url, path=MOVE.path, success=True), **other)
 
 
-def codes(fault: Fault | None) -> tuple[bool, int, int] | None:
-    return None if fault is None else (fault.hold, fault.code, fault.subcode)
+def codes(ending: Ending | None) -> tuple[bool, int, int] | None:
+    return None if ending is None else (ending.holds, ending.code, ending.subcode)
 
 
 CASES = [
@@ -84,17 +85,17 @@ def test_every_way_to_end(
     words: str,
 ) -> None:
     """Codes are HTCondor's; the sentence says what was moved, who failed and how, and no secret."""
-    fault = fault_of(plugin, direction, [MOVE], ran, {MOVE.path: size})
+    ending = ending_of(plugin, direction, [MOVE], ran, {MOVE.path: size})
 
-    assert expected == codes(fault)
-    if fault is not None:
-        assert words in fault.reason
-        assert "secret" not in fault.reason
-        assert fault.reason.startswith(f"Transfer {'output' if direction.upload else 'input'} files failure")
+    assert expected == codes(ending)
+    if ending is not None:
+        assert words in ending.reason
+        assert "secret" not in ending.reason
+        assert ending.reason.startswith(f"Transfer {'output' if direction.upload else 'input'} files failure")
 
 
 def test_no_plugin() -> None:
-    """A machine that lost its plugin is not the job's fault."""
+    """A machine that lost its plugin is not the job's ending."""
     assert (False, 1007, -1001) == codes(nobody(DOWN, [MOVE]))
 
 

@@ -51,7 +51,7 @@ def test_each_plugin_is_called_once_with_all_its_files(tmp_path: Path, web: Web)
     ]
     moved = carry_out(order(scratch, moves, site(tmp_path), *own_plugins(("http",))))
 
-    assert (20, None) == (moved.bytes, moved.fault)
+    assert (20, None) == (moved.bytes, moved.ending)
     assert {"a": "data", "b": "from the web", "c": "data"} == {
         path.name: path.read_text() for path in scratch.iterdir()
     }
@@ -77,22 +77,22 @@ def test_files_are_sent(tmp_path: Path) -> None:
 )
 def test_bad_plugins(tmp_path: Path, behaviour: str, hold: bool, subcode: int, words: str) -> None:
     """However it fails, there is a code and a sentence."""
-    fault = run(tmp_path, behaviour).fault
-    assert fault is not None
-    assert (hold, subcode) == (fault.hold, fault.subcode)
-    assert words in fault.reason
+    ending = run(tmp_path, behaviour).ending
+    assert ending is not None
+    assert (hold, subcode) == (ending.holds, ending.subcode)
+    assert words in ending.reason
 
 
 def test_a_plugin_that_hangs_is_killed(tmp_path: Path) -> None:
     """After its lifetime, and the job is held."""
-    fault = run(tmp_path, "hang", lifetime=0.3).fault
-    assert fault is not None
-    assert (True, 13, errno.ETIME) == (fault.hold, fault.code, fault.subcode)
+    ending = run(tmp_path, "hang", lifetime=0.3).ending
+    assert ending is not None
+    assert (True, 13, errno.ETIME) == (ending.holds, ending.code, ending.subcode)
 
 
 def test_a_plugin_that_leaves_somebody_behind_is_done_when_it_ends(tmp_path: Path) -> None:
     """Whoever holds its streams open is not waited for."""
-    assert run(tmp_path, "leave").fault is None
+    assert run(tmp_path, "leave").ending is None
     os.kill(
         int((tmp_path / "source.pid").read_text()), signal.SIGKILL
     )  # a session of its own: it really stayed
@@ -100,13 +100,13 @@ def test_a_plugin_that_leaves_somebody_behind_is_done_when_it_ends(tmp_path: Pat
 
 
 def test_a_program_that_cannot_be_run(tmp_path: Path) -> None:
-    """Is the machine's fault."""
+    """Is the machine's ending."""
     (tmp_path / "broken").write_text("#!/nonexistent\n")
     (tmp_path / "broken").chmod(0o755)
     plugin = Plugin(path=str(tmp_path / "broken"), methods=("good",))
-    fault = carry_out(order(tmp_path, [Move("good://x/y", "/tmp/y")], plugin)).fault
-    assert fault is not None
-    assert (False, -1003) == (fault.hold, fault.subcode)
+    ending = carry_out(order(tmp_path, [Move("good://x/y", "/tmp/y")], plugin)).ending
+    assert ending is not None
+    assert (False, -1003) == (ending.holds, ending.subcode)
 
 
 def test_the_older_protocol(tmp_path: Path) -> None:
@@ -119,9 +119,9 @@ def test_the_older_protocol(tmp_path: Path) -> None:
     plugin = Plugin(path=str(program), methods=("old",), several=False)
     good = [Move(f"old://x/{n}", str(tmp_path / n)) for n in "ab"]
 
-    assert carry_out(order(tmp_path, good, plugin)).fault is None
+    assert carry_out(order(tmp_path, good, plugin)).ending is None
     assert "old://x/b\n" == (tmp_path / "b").read_text()
-    bad = carry_out(order(tmp_path, [Move("old://x/bad", str(tmp_path / "c")), *good], plugin)).fault
+    bad = carry_out(order(tmp_path, [Move("old://x/bad", str(tmp_path / "c")), *good], plugin)).ending
     assert bad is not None
-    assert (True, 4 << 8) == (bad.hold, bad.subcode)
+    assert (True, 4 << 8) == (bad.holds, bad.subcode)
     assert "no such thing" in bad.reason

@@ -32,7 +32,7 @@ def fetched(tmp_path: Path, url: str, *, owner: str = "alice", limit: int = 1 <<
     )
     cache = UrlCache(tmp_path / "cache", owner=owner, limit=limit)
     moved = through_cache(order, [move], cache, lambda: None)
-    assert moved.fault is None, moved.fault
+    assert moved.ending is None, moved.ending
     return (scratch / "f").read_bytes()
 
 

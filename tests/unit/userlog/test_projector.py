@@ -5,6 +5,7 @@ import msgspec
 
 from kettle.userlog import FileTransfer, Suspended, Tail, UserLogProjector, parse
 from kettle_wire.ads.types import Ad, Expr
+from kettle_wire.attempts import Ending, ExitRecord
 from kettle_wire.events import (
     ClaimGranted,
     FactoryChanged,
@@ -98,7 +99,7 @@ def test_held_while_running() -> None:
     shard = Shard()
     shard.feed(cluster(), ASSIGNED, STARTED)
     assert [] == shard.feed(JobHeld(code=1, subcode=4, reason="mine"))
-    lines = shard.feed(JobVacated(attempt=1, code=1022, reason="vacated", usage=USAGE))
+    lines = shard.feed(JobVacated(attempt=1, ending=Ending(code=1022, reason="vacated"), usage=USAGE))
     assert ["004", "012"] == numbers(lines)
     assert "Job was evicted. Code 1 Subcode 4" in lines[0].text
     assert "\tReason: mine\n" in lines[0].text
@@ -111,7 +112,12 @@ def test_terminated_and_requeued() -> None:
     shard = Shard()
     shard.feed(cluster(), ASSIGNED, STARTED)
     (line,) = shard.feed(
-        JobVacated(attempt=1, code=1005, reason="OnExitRemove was false", exit_code=3, usage=USAGE)
+        JobVacated(
+            attempt=1,
+            ending=Ending(code=1005, reason="OnExitRemove was false"),
+            exit=ExitRecord(code=3),
+            usage=USAGE,
+        )
     )
     assert "Job was evicted. Code 1005 Subcode 0\n\t(0) Job terminated and was requeued\n" in line.text
     assert "\t(1) Normal termination (return value 3)\n\tOnExitRemove was false\n" in line.text
@@ -125,7 +131,7 @@ def test_held_at_its_exit() -> None:
     shard = Shard()
     shard.feed(cluster(), ASSIGNED, STARTED)
     lines = shard.feed(
-        JobVacated(attempt=1, code=1000, reason="it failed", exit_code=3),
+        JobVacated(attempt=1, ending=Ending(code=1000, reason="it failed"), exit=ExitRecord(code=3)),
         JobHeld(code=3, subcode=4, reason="it failed"),
     )
     assert ["004", "012"] == numbers(lines)
@@ -137,7 +143,7 @@ def test_removed_while_running() -> None:
     """A removed job is evicted with code 1023, then aborted; then nothing of it is kept."""
     shard = Shard()
     shard.feed(cluster(), ASSIGNED, STARTED, JobRemoved(reason="no more"))
-    lines = shard.feed(JobVacated(attempt=1, code=1022, reason="vacated"))
+    lines = shard.feed(JobVacated(attempt=1, ending=Ending(code=1022, reason="vacated")))
     assert ["004", "009"] == numbers(lines)
     assert "Code 1023 Subcode 0" in lines[0].text
     assert "\tno more\n" in lines[1].text
@@ -170,14 +176,19 @@ def test_idle_jobs() -> None:
 def test_an_attempt_that_never_began() -> None:
     """The eviction of an attempt whose start was never written is not written; a hold for its failure is."""
     shard = Shard()
-    failed = (JobVacated(attempt=1, code=6, reason="no exec"), JobHeld(code=6, reason="no exec"))
+    failed = (
+        JobVacated(attempt=1, ending=Ending(code=6, reason="no exec")),
+        JobHeld(code=6, reason="no exec"),
+    )
     assert ["000", "012"] == numbers(shard.feed(cluster(), ASSIGNED, *failed))
 
 
 def test_totals_over_attempts() -> None:
     """Totals include the attempts that were evicted."""
     shard = Shard()
-    shard.feed(cluster(), ASSIGNED, STARTED, JobVacated(attempt=1, code=1004, reason="v", usage=USAGE))
+    shard.feed(
+        cluster(), ASSIGNED, STARTED, JobVacated(attempt=1, ending=Ending(code=1004, reason="v"), usage=USAGE)
+    )
     (line, *_) = reversed(shard.feed(ASSIGNED, STARTED, DONE))
     assert "\t\tUsr 0 00:00:08, Sys 0 00:00:02  -  Total Remote Usage" in line.text
     assert "\t6  -  Total Bytes Sent By Job" in line.text
@@ -208,7 +219,7 @@ def test_going_on_from_a_snapshot() -> None:
     shard = Shard()
     shard.feed(cluster(), ASSIGNED, STARTED, JobHeld(code=1, reason="h"))
     other = UserLogProjector("ap:9618", zone=UTC, snapshot=shard.projector.snapshot())
-    frame = shard.frame(JobVacated(attempt=1, code=1, reason="h", usage=USAGE))
+    frame = shard.frame(JobVacated(attempt=1, ending=Ending(code=1, reason="h"), usage=USAGE))
     assert shard.projector.feed(frame) == other.feed(frame)
     assert shard.number == other.frame
 
@@ -218,7 +229,7 @@ def test_every_line_can_be_read() -> None:
     ad: Ad = {"Iwd": "/w", "UserLog": "l", "SubmitEventNotes": "DAG Node: A", "RequestCpus": Expr("x")}
     shard = Shard()
     lines = shard.feed(cluster(ad=ad), ASSIGNED, STARTED)
-    lines += shard.feed(JobCompleted(attempt=1, exit_signal=9))
+    lines += shard.feed(JobCompleted(attempt=1, exit=ExitRecord(signal=9)))
     events = parse("".join(line.text for line in lines), UTC)
     assert [0, 1, 5] == [event.number for event in events]
     assert "    DAG Node: A\n" in lines[0].text
@@ -269,7 +280,7 @@ def test_a_machine_that_does_not_answer_and_answers_again() -> None:
 
 def test_a_machine_that_is_not_heard_of_again() -> None:
     """Instead of an eviction the log says that the job is rescheduled; what ended otherwise is evicted."""
-    lost = JobVacated(attempt=1, code=1008, reason="the lease ran out")
+    lost = JobVacated(attempt=1, ending=Ending(code=1008, reason="the lease ran out"))
     shard = Shard()
     shard.feed(cluster(), ASSIGNED, STARTED)
     lines = shard.feed(JobDisconnected(attempt=1, reason="it is silent"), lost)
@@ -306,7 +317,9 @@ def test_files_that_were_moved_on_their_own() -> None:
     assert ["001"] == numbers(lines[3:])
 
     went = Transfer(began=AT + 20.0, ended=AT + 21.0)
-    lines = shard.feed(JobCompleted(attempt=1, exit_code=0, at=AT + 19.0, usage=USAGE, output=went))
+    lines = shard.feed(
+        JobCompleted(attempt=1, exit=ExitRecord(code=0, at=AT + 19.0, output=went), usage=USAGE)
+    )
     assert ["040", "040", "040", "005"] == numbers(lines)
     assert [4, 5, 6] == [
         event.kind

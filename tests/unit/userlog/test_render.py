@@ -11,11 +11,11 @@ from kettle.userlog import (
     Resource,
     Submitted,
     Terminated,
-    Termination,
     UserLogFormatError,
     parse,
     render,
 )
+from kettle_wire.attempts import ExitRecord
 from kettle_wire.jobs import JobId
 
 JOB = JobId(5, 0)
@@ -34,7 +34,7 @@ def test_table_layout() -> None:
         Resource(label="Disk (KB)", usage="15", request="7", allocated="17605109"),
         Resource(label="TimeSlotBusy (s)", usage="13"),
     ]
-    event = Terminated(job=JOB, at=0, ending=Termination(exit_code=0), resources=table)
+    event = Terminated(job=JOB, at=0, exit=ExitRecord(code=0), resources=table)
     assert [
         "\tPartitionable Resources :    Usage  Request Allocated ",
         "\t   Cpus                 :     0.25        1         1 ",
@@ -52,7 +52,7 @@ def test_wide_numbers_and_names() -> None:
         Resource(label="Disk (KB)", usage="123456789012", request="1", allocated="99999999999"),
         Resource(label="AVeryLongDeviceName", usage="", request="2", allocated="2"),
     ]
-    event = Terminated(job=JOB, at=0, ending=Termination(exit_code=0), resources=table)
+    event = Terminated(job=JOB, at=0, exit=ExitRecord(code=0), resources=table)
     assert [event] == parse(render(event, UTC), UTC)
 
 
@@ -76,7 +76,7 @@ def test_an_eviction_with_a_table_has_a_reason() -> None:
 
 def test_days() -> None:
     """Times of more than a day show the days, ids are at least three digits wide."""
-    event = Terminated(job=JobId(1234, 7), at=0, ending=Termination(signal=9), run_remote=CpuTimes(90061, 0))
+    event = Terminated(job=JobId(1234, 7), at=0, exit=ExitRecord(signal=9), run_remote=CpuTimes(90061, 0))
     assert "005 (1234.007.000) 1970-01-01 00:00:00 Job terminated." == lines(event)[0]
     assert "\t\tUsr 1 01:01:01, Sys 0 00:00:00  -  Run Remote Usage" == lines(event)[3]
 

@@ -70,8 +70,8 @@ def state_after(state: JobState, event: Event) -> JobState:
             return JobState("held")
         case JobReleased():
             return JobState("idle")
-        case JobCompleted(exit_code=code, exit_signal=number):
-            return JobState("completed", code, number)
+        case JobCompleted(exit=ran):
+            return JobState("completed", ran.code, ran.signal)
         case JobRemoved():
             return JobState("removed")
         case _:

@@ -8,8 +8,8 @@ from kettle.execution.containers.policy import ContainerPolicy
 from kettle.execution.system.cgroup_layout import CgroupLayout
 from kettle.transfer.plugin import Plugin
 from kettle_wire.ads import Ad
+from kettle_wire.attempts import Transfer
 from kettle_wire.commands.startd import ClaimKey
-from kettle_wire.events.job import Transfer
 from kettle_wire.jobs import JobId
 from kettle_wire.subjects import key as safe
 from kettle_wire.worker_reports import Report, ReportKey

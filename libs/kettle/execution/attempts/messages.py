@@ -13,6 +13,7 @@ from typing import Final, Literal
 import msgspec
 
 from kettle.execution.attempts.job_spec import AttemptId, JobSpec, StoredReport
+from kettle_wire.attempts import Ending
 from kettle_wire.commands import questions
 from kettle_wire.worker_reports import Report
 
@@ -37,14 +38,21 @@ class Renew(msgspec.Struct, frozen=True, tag="renew"):
 
 class EndJob(msgspec.Struct, frozen=True, tag="end"):
     """
-    End the job; the final report gives `code` (a VacateReasonCode, with `hold` a HoldReasonCode) and `reason`.
+    End the job; the final report says why.
+
+    Flat, as every version has said it: a starter outlives its startd, and hears the next one.
     """
 
     code: int
     reason: str
     hard: bool = False
-    hold: bool = False
+    """Without time to end."""
     subcode: int = 0
+
+    @property
+    def ending(self) -> Ending:
+        """Why."""
+        return Ending(code=self.code, subcode=self.subcode, reason=self.reason)
 
 
 class Suspend(msgspec.Struct, frozen=True, tag="suspend"):

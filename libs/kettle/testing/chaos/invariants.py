@@ -160,8 +160,8 @@ def outputs(past: RecordedHistory, evidence: Evidence) -> InvariantResult:
         if completed is None:
             continue
         examined += 1
-        if completed.exit_code != 0 or not ends[life.name]:
-            how = f"exit code {completed.exit_code}, signal {completed.exit_signal}"
+        if completed.exit.code != 0 or not ends[life.name]:
+            how = f"exit code {completed.exit.code}, signal {completed.exit.signal}"
             problems.append(f"{job} ({life.name}): {how}, came to its end {ends[life.name]} times")
         elif wrong := evidence.wrong_output(life.name):
             problems.append(f"{job} ({life.name}): {wrong}")

@@ -15,7 +15,7 @@ What is msgpack on the bus is described as the JSON that it corresponds to, with
 
 examples:
   kettle schema                           what there is
-  kettle schema job.completed/1           a type of event, as it is recorded
+  kettle schema job.completed/2           a type of event, as it is recorded
   kettle schema schedd.submit.request     a command; .reply is its answer
   kettle schema monitoring/cloudevent     the envelope of published events
   kettle schema asyncapi > asyncapi.json  all subjects, with what passes on them

@@ -129,7 +129,10 @@ def _of_job(event: _Told, since_start: float | None) -> tuple[str, str]:
         ):
             return _meanwhile(event)
         case JobVacated():
-            return f"stopped without finishing: {event.reason} (code {event.code}){_used(event.usage)}", "bad"
+            return (
+                f"stopped without finishing: {event.ending.reason} (code {event.ending.code}){_used(event.usage)}",
+                "bad",
+            )
         case JobCompleted():
             return _completed(event, since_start)
         case JobHeld():
@@ -265,10 +268,10 @@ def _cycle(event: CycleNegotiated) -> str:
 def _completed(event: JobCompleted, since_start: float | None) -> tuple[str, str]:
     wall = event.usage.wall or since_start or 0.0
     took = f" after {duration(wall)}" if wall else ""
-    if event.exit_signal is not None:
-        return f"killed by signal {event.exit_signal}{took}{_used(event.usage)}", "bad"
-    style = "good" if event.exit_code == 0 else "bad"
-    return f"exited with code {event.exit_code}{took}{_used(event.usage)}", style
+    if event.exit.signal is not None:
+        return f"killed by signal {event.exit.signal}{took}{_used(event.usage)}", "bad"
+    style = "good" if event.exit.code == 0 else "bad"
+    return f"exited with code {event.exit.code}{took}{_used(event.usage)}", style
 
 
 def _said(what: str, by: str, reason: str) -> str:

@@ -34,6 +34,7 @@ from kettle_services.schedd.settings import ScheddSettings
 from kettle_services.schedd.shadows.disconnects import Disconnects
 from kettle_services.schedd.shadows.dispatch import ShadowDispatch
 from kettle_wire.ads import Ad
+from kettle_wire.attempts import AttemptResult, Ending
 from kettle_wire.codes import VacateCode
 from kettle_wire.commands.schedd import MatchedSlot
 from kettle_wire.commands.startd import (
@@ -380,7 +381,7 @@ class ClaimLifecycle:
         await recorded
         await self._returns.release(startd, [claim], reason)
 
-    def record_loss(self, claim: str, code: int, reason: str) -> None:
+    def record_loss(self, claim: str, ending: Ending) -> None:
         """Record that a claim and its attempt are over, by the worker's word or since its lease ran out."""
         held = self._queue.claims[claim]
         if held.job is not None:
@@ -389,13 +390,12 @@ class ClaimLifecycle:
             command = End(
                 attempt=state.attempt,
                 claim=claim,
-                code=code,
-                reason=reason,
+                result=AttemptResult(ending=ending),
                 cool_down=self._settings.cooldown_duration,
             )
             self._recorder.record([(job_stream(job), event) for event in decide(state, command)])
             self._shadows.drop_attempt(job)
-        self.record_end(claim, reason, release=False)
+        self.record_end(claim, ending.reason, release=False)
 
     # -- renewing -----------------------------------------------------------------------------------------------------
 
@@ -440,7 +440,8 @@ class ClaimLifecycle:
         for claim in self._leases.suspect(held, answer.unknown):
             silent = self._silence.is_disconnected(claim)
             code = VacateCode.ReconnectFailed if silent else VacateCode.ActivationRefusedClaimNotFound
-            self.record_loss(claim, code, f"the startd {startd} does not have the claim any more")
+            reason = f"the startd {startd} does not have the claim any more"
+            self.record_loss(claim, Ending(code=code, reason=reason))
         unknown = set(answer.unknown)
         self._silence.record_answer(claim for claim in held if claim not in unknown)
         extra = [claim for claim in answer.extra if self._abandoned(claim)]
@@ -488,7 +489,7 @@ class ClaimLifecycle:
             startd, lease = held.granted.startd, held.granted.lease
             if self._leases.is_over(startd, lease, now):
                 reason = f"the lease of the claim on {startd} ran out: no contact for {lease:g} s"
-                self.record_loss(claim, VacateCode.ReconnectFailed, reason)
+                self.record_loss(claim, Ending(code=VacateCode.ReconnectFailed, reason=reason))
                 silent.add(startd)
         for startd in silent - {held.granted.startd for held in self._queue.claims.values()}:
             self._leases.forget(startd)

@@ -15,7 +15,6 @@ from kettle_services.schedd.domain.jobs.job import (
     Command,
     Continue,
     End,
-    Finish,
     Hold,
     Suspend,
     Tell,
@@ -29,6 +28,7 @@ from kettle_services.schedd.queue.time_slice import TimeSlice
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_services.schedd.shadows.dispatch import ShadowDispatch, fitting
 from kettle_wire.ads import Ad
+from kettle_wire.attempts import AttemptResult, Ending
 from kettle_wire.codes import REFUSED_ACTIVATIONS, HoldCode, VacateCode
 from kettle_wire.commands.schedd import (
     AttemptReport,
@@ -36,7 +36,6 @@ from kettle_wire.commands.schedd import (
     Began,
     Continued,
     Ended,
-    Finished,
     Matched,
     ReportAttempts,
     Saved,
@@ -49,7 +48,7 @@ from kettle_wire.commands.schedd import (
 from kettle_wire.commands.shadow import Assignment
 from kettle_wire.commands.startd import Done
 from kettle_wire.endpoint import Position
-from kettle_wire.events import JobEdited, Transfer, Usage
+from kettle_wire.events import Transfer, Usage
 from kettle_wire.identity import Identity
 from kettle_wire.jobs import JobId
 
@@ -106,8 +105,9 @@ class AttemptReports:
                 self._keep_usage(report, report.news)
                 continue
             known &= self._record_report(report)
-            if isinstance(report.news, Finished | Ended) and (job := self._reuse_claim(report)) is not None:
-                next_jobs.append(job)
+            if isinstance(report.news, Ended):
+                job = self._reuse_claim(report, report.news)
+                next_jobs += [job] if job is not None else []
 
         def reply(position: Position) -> AttemptsRecorded:
             handed_over = (self._shadows.hand_over(job, request.shadow) for job in next_jobs)
@@ -125,36 +125,33 @@ class AttemptReports:
         entry = self._queue.jobs.get(report.job)
         if entry is None:
             return False  # over since long: said twice is said once
-        command, more = command_of(report), Ad()
-        if isinstance(command, Finish):
-            command = self._policies.at_exit(report.job, command)
-        elif isinstance(command, Tell):
+        command = command_of(report)
+        if isinstance(command, Tell):
             named = chirp_updates.spelled(command.attributes, self._queue.ad(report.job))
             command = msgspec.structs.replace(command, attributes=named)
         elif isinstance(command, End):
-            subcode = self._shadows.vacate_subcode(report.job, command.code) or command.subcode
-            wait = self._settings.cooldown_duration
-            command = msgspec.structs.replace(command, subcode=subcode, cool_down=wait)
-            more = self._retry_request(report.job, command)
-            command = msgspec.structs.replace(command, hold=command.hold and not more)
+            command = self._end(report.job, command)
         events = decide(entry.job, command)
         if not events:
             return False
-        if more:
-            events.append(JobEdited(attributes=more))
         stream = job_stream(report.job)
         self._recorder.record([(stream, event) for event in events])
-        if isinstance(report.news, Finished | Ended):
+        if isinstance(report.news, Ended):
             self._shadows.drop_attempt(report.job)
-            self._hold_failing(report, stream)
+            if (ending := report.news.result.ending) is not None:
+                self._hold_failing(report, ending, stream)
         return True
 
-    def _retry_request(self, job: JobId, end: End) -> Ad:
-        """What a job asks for in its next run, if it is not to be held for having run out of something."""
-        if not end.hold:
-            return {}
-        ad = self._queue.ad(job)
-        return chirp_updates.spelled(grown(ad, end.code, end.subcode, time.time()), ad)
+    def _end(self, job: JobId, command: End) -> End:
+        """The end of an attempt as the job's policy, or its wish for more, changes it."""
+        ending = command.result.ending
+        if ending is None:
+            return self._policies.at_exit(job, command)
+        more: Ad = {}
+        if ending.holds:
+            ad = self._queue.ad(job)
+            more = chirp_updates.spelled(grown(ad, ending, time.time()), ad)
+        return msgspec.structs.replace(command, cool_down=self._settings.cooldown_duration, more=more)
 
     def _keep_usage(self, report: AttemptReport, used: Used) -> None:
         """Remember what an attempt uses, if it lives."""
@@ -162,38 +159,27 @@ class AttemptReports:
         if entry is not None and (entry.job.attempt, entry.job.claim) == (report.attempt, report.claim):
             self._queue.measured[report.job] = _sane_usage(used.usage)
 
-    def _hold_failing(self, report: AttemptReport, stream: str) -> None:
+    def _hold_failing(self, report: AttemptReport, ending: Ending, stream: str) -> None:
         """Hold a job whose attempts fail again and again."""
         entry = self._queue.jobs.get(report.job)
-        if (
-            entry is None
-            or entry.job.failures < self._settings.max_failures
-            or not isinstance(report.news, Ended)
-        ):
+        if entry is None or entry.job.failures < self._settings.max_failures or entry.job.status != "idle":
             return
-        reason = f"{entry.job.failures} attempts in a row failed, the last one because: {report.news.reason}"
-        if entry.job.status == "idle":
-            hold = Hold(reason=reason, by="", code=HoldCode.SystemPolicy)
-            self._recorder.record([(stream, event) for event in decide(entry.job, hold)])
+        reason = f"{entry.job.failures} attempts in a row failed, the last one because: {ending.reason}"
+        hold = Hold(reason=reason, by="", code=HoldCode.SystemPolicy)
+        self._recorder.record([(stream, event) for event in decide(entry.job, hold)])
 
-    def _reuse_claim(self, report: AttemptReport) -> JobId | None:
+    def _reuse_claim(self, report: AttemptReport, news: Ended) -> JobId | None:
         """
         What comes next on the claim of an attempt that is over; its first assignment again if the report is repeated.
         """
-        news = report.news
-        reason = news.reason if isinstance(news, Ended) else "the machine ended the claim with its job"
-        if isinstance(news, Finished | Ended) and news.claim_lost:
+        ending = news.result.ending
+        if news.claim_lost:
+            reason = ending.reason if ending is not None else "the machine ended the claim with its job"
             self._claims.record_end(report.claim, reason, release=False)
             return None
-        if isinstance(news, Ended) and news.code in REFUSED_ACTIVATIONS:
-            self._claims.record_end(
-                report.claim, reason
-            )  # the machine does not like this claim's jobs (any more)
-            return None
-        if isinstance(news, Ended) and news.code == VacateCode.UserVacateJob and not news.hold:
-            self._claims.record_end(
-                report.claim, reason
-            )  # who wants a job off its machine wants the machine given up
+        # The machine does not like this claim's jobs (any more), or somebody wants a job off it.
+        if ending is not None and ending.code in REFUSED_ACTIVATIONS | {VacateCode.UserVacateJob}:
+            self._claims.record_end(report.claim, ending.reason)
             return None
         job = self._claims.reuse(report.claim)
         return None if job == report.job and not self._is_next(report) else job
@@ -210,15 +196,6 @@ def command_of(report: AttemptReport) -> Command:
     match news:
         case Began():
             return Begin(report.attempt, report.claim, news.pid, _sane(news.at), _sane_transfer(news.input))
-        case Finished(exit_code=None, exit_signal=None):
-            return End(
-                attempt=report.attempt,
-                claim=report.claim,
-                code=HoldCode.JobPolicyUndefined,
-                reason="The job ended, and nobody knows how",
-                hold=True,
-                usage=_sane_usage(news.usage),
-            )
         case Suspended():
             processes = int(_sane(news.processes))
             return Suspend(report.attempt, report.claim, processes, _sane(news.at))
@@ -230,29 +207,8 @@ def command_of(report: AttemptReport) -> Command:
         case Told(id=id_, attributes=attributes, notes=notes):
             said, noted = chirp_updates.sayable(attributes), chirp_updates.lines(notes)
             return Tell(report.attempt, report.claim, id_, said, noted)
-        case Finished():
-            return Finish(
-                attempt=report.attempt,
-                claim=report.claim,
-                exit_code=news.exit_code,
-                exit_signal=news.exit_signal,
-                at=_sane(news.at),
-                usage=_sane_usage(news.usage),
-                output=_sane_transfer(news.output),
-                dumped=news.dumped,
-                core=news.core[:_LONGEST_PATH],
-            )
         case Ended():
-            never = news.code == VacateCode.ActivationRefusedBadRequest and not news.hold
-            return End(
-                attempt=report.attempt,
-                claim=report.claim,
-                code=HoldCode.FailedToCreateProcess if never else news.code,
-                subcode=news.subcode,
-                reason=news.reason,
-                hold=news.hold or never,
-                usage=_sane_usage(news.usage),
-            )
+            return End(report.attempt, report.claim, _sane_result(news.result))
         case _:
             assert_never(news)
 
@@ -262,6 +218,18 @@ def _sane(value: float) -> float:
     A number that a worker measured; what cannot be one is nothing, because what is recorded must fold for ever.
     """
     return value if math.isfinite(value) and 0 <= value < _LARGEST else 0.0
+
+
+def _sane_result(result: AttemptResult) -> AttemptResult:
+    """As a worker can have told it; what no machine will ever begin is held."""
+    ran, ending = result.exit, result.ending
+    if ran is not None:
+        ran = msgspec.structs.replace(
+            ran, at=_sane(ran.at), core=ran.core[:_LONGEST_PATH], output=_sane_transfer(ran.output)
+        )
+    if ending is not None and ending.code == VacateCode.ActivationRefusedBadRequest:
+        ending = msgspec.structs.replace(ending, code=HoldCode.FailedToCreateProcess)
+    return AttemptResult(exit=ran, ending=ending, usage=_sane_usage(result.usage))
 
 
 def _sane_usage(usage: Usage) -> Usage:

@@ -9,12 +9,13 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Final
 
-from kettle_services.schedd.domain.jobs.deferral import Done, Move, Senseless, Wait, plan
+from kettle_services.schedd.domain.jobs.deferral import Move, Senseless, Wait, plan
 from kettle_services.schedd.domain.jobs.job import Command, Hold, decide
 from kettle_services.schedd.domain.jobs.orders import Defer
 from kettle_services.schedd.domain.queue.fold import job_stream
 from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_services.schedd.queue.time_slice import TimeSlice
+from kettle_wire.attempts import ExitRecord
 from kettle_wire.codes import HoldCode
 from kettle_wire.events import Event, JobCompleted
 from kettle_wire.jobs import JobId
@@ -95,8 +96,8 @@ class Deferrals:
         match plan(self._queue.ad(job), now):
             case Move(to=to):
                 self._record(job, Defer(to))  # it begins to wait anew
-            case Done() as done:
-                ended = JobCompleted(attempt=0, exit_code=done.code, exit_signal=done.signal, at=now)
+            case ExitRecord() as ran:
+                ended = JobCompleted(attempt=0, exit=ran)
                 self._recorder.record([(job_stream(job), ended)])
             case Senseless(reason=reason):
                 self._record(job, Hold(reason=reason, by="", code=HoldCode.InvalidCronSettings))

@@ -8,10 +8,12 @@ import asyncio
 import time
 from collections.abc import Iterator
 
+import msgspec
+
 from kettle.jobs import exited, in_use
 from kettle_services.schedd.domain.jobs import policy
-from kettle_services.schedd.domain.jobs.job import Command, End, Finish, Hold, Job, Release, Remove, decide
-from kettle_services.schedd.domain.jobs.policy import Verdict
+from kettle_services.schedd.domain.jobs.job import Command, End, Hold, Job, Release, Remove, decide
+from kettle_services.schedd.domain.jobs.policy import PolicyVerdict
 from kettle_services.schedd.domain.queue.fold import job_stream
 from kettle_services.schedd.domain.queue.job_ads import QueuedJobAds
 from kettle_services.schedd.domain.queue.leave_in_queue import release
@@ -56,7 +58,7 @@ class Policies:
     async def evaluate_all(self) -> float:
         """Look once at each job that has a policy; seconds that were spent on it."""
         spent, turn = 0.0, TimeSlice()
-        fired: list[tuple[JobId, Verdict]] = []
+        fired: list[tuple[JobId, PolicyVerdict]] = []
         for job, verdict in self._verdicts():
             if verdict is not None:
                 fired.append((job, verdict))
@@ -86,7 +88,7 @@ class Policies:
             await self._recorder.record(leaving)
         return spent
 
-    def _verdicts(self) -> Iterator[tuple[JobId, Verdict | None]]:
+    def _verdicts(self) -> Iterator[tuple[JobId, PolicyVerdict | None]]:
         """
         What is to become of each job; those that nothing is to be said about come too, so that time can be kept.
         """
@@ -106,7 +108,7 @@ class Policies:
                     ad = _as_seen(view.ad(job), entry.job)
                     yield job, policy.decide(ad, status, int(time.time()), self._system)
 
-    async def _carry_out(self, fired: list[tuple[JobId, Verdict]]) -> None:
+    async def _carry_out(self, fired: list[tuple[JobId, PolicyVerdict]]) -> None:
         """
         Record first, while the queue is as it was looked at; have attempts ended when that is committed.
         """
@@ -129,47 +131,36 @@ class Policies:
             if verdict.action != "vacate":
                 self._shadows.deliver_orders(job)
             elif entry.job.status == "running":
-                self._shadows.order_vacate(job, verdict)
+                self._shadows.order_vacate(job, verdict.ending)
 
     # -- at the end of an attempt -------------------------------------------------------------------------------------
 
-    def at_exit(self, job: JobId, finish: Finish) -> Finish | End:
+    def at_exit(self, job: JobId, end: End) -> End:
         """
         What the end of its program is for a job in the queue: that of the job, or by its policy only of the attempt.
         """
-        state, cluster = self._queue.jobs[job].job, self._queue.clusters[job.cluster]
+        state, cluster, ran = self._queue.jobs[job].job, self._queue.clusters[job.cluster], end.result.exit
         concerned = cluster.at_exit or self._system.hold
         if (
             not concerned
+            or ran is None
             or state.status == "removed"
-            or (finish.attempt, finish.claim) != (state.attempt, state.claim)
+            or (end.attempt, end.claim) != (state.attempt, state.claim)
         ):
-            return finish
+            return end
         # A hold or a release that came while it ran does not take its exit from it; and it exited when it says so, not
         # when we hear of it.
         ad = (
             _as_seen(self._queue.ad(job), state)
-            | in_use(finish.usage)
+            | in_use(end.result.usage)
             | {"JobStatus": int(JobStatus.RUNNING)}
         )
-        exited(ad, finish.exit_code, finish.exit_signal)
-        at = _between(ad.get("ShadowBday"), finish.at, time.time())
+        exited(ad, ran)
+        at = _between(ad.get("ShadowBday"), ran.at, time.time())
         verdict = policy.decide(ad, JobStatus.RUNNING, int(at), self._system, exited=True)
         if verdict is None or verdict.action not in {"hold", "requeue"}:
-            return finish
-        return End(
-            attempt=finish.attempt,
-            claim=finish.claim,
-            code=verdict.code,
-            subcode=verdict.subcode,
-            reason=verdict.reason,
-            hold=verdict.action == "hold",
-            usage=finish.usage,
-            exit_code=finish.exit_code,
-            exit_signal=finish.exit_signal,
-            at=finish.at,
-            output=finish.output,
-        )
+            return end
+        return msgspec.structs.replace(end, result=msgspec.structs.replace(end.result, ending=verdict.ending))
 
 
 def _status(job: Job) -> JobStatus | None:
@@ -196,13 +187,14 @@ def _between(start: Scalar | None, told: float, now: float) -> float:
     return min(max(told, begun), now) if told else now
 
 
-def _command(verdict: Verdict) -> Command:
+def _command(verdict: PolicyVerdict) -> Command:
+    why = verdict.ending
     match verdict.action:
         case "hold":
-            return Hold(reason=verdict.reason, by="", code=verdict.code, subcode=verdict.subcode)
+            return Hold(reason=why.reason, by="", code=why.code, subcode=why.subcode)
         case "release":
-            return Release(reason=verdict.reason, by="")
+            return Release(reason=why.reason, by="")
         case "remove":
-            return Remove(reason=verdict.reason, by="")
+            return Remove(reason=why.reason, by="")
         case "vacate" | "requeue":
             raise AssertionError(f"to {verdict.action} is not a command to a job")

@@ -19,9 +19,9 @@ from kettle.jobs import traceparent
 from kettle.runtime import Telemetry
 from kettle_services.schedd.claim_secrets import ClaimSecrets
 from kettle_services.schedd.domain.jobs import deferral
-from kettle_services.schedd.domain.jobs.policy import Verdict
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.shadows.start_delay import StartDelay
+from kettle_wire.attempts import Ending
 from kettle_wire.codes import VacateCode
 from kettle_wire.commands.schedd import Attempt, ShadowOrders, ShadowSync
 from kettle_wire.commands.shadow import LOOK_AFTER, Assignment, LookAfter, Still, Stop
@@ -80,7 +80,7 @@ class ShadowDispatch:
         self._interval = interval
         self._seen: dict[str, float] = {}
         self._supervisor: dict[JobId, str] = {}
-        self._vacating: dict[JobId, tuple[Stop, int]] = {}
+        self._vacating: dict[JobId, Stop] = {}
         """
         What policies want ended, and with what subcode.
 
@@ -133,21 +133,13 @@ class ShadowDispatch:
             outbox.filled.set()
         return assignment
 
-    def order_vacate(self, job: JobId, why: Verdict) -> None:
+    def order_vacate(self, job: JobId, why: Ending) -> None:
         """Have the live attempt of a running job ended; what was wanted first counts."""
         attempt = self._queue.jobs[job].job.attempt
         ordered = self._vacating.get(job)
-        if ordered is None or ordered[0].attempt != attempt:
-            order = Stop(job=job, attempt=attempt, code=why.code, reason=why.reason)
-            self._vacating[job] = (order, why.subcode)
+        if ordered is None or ordered.attempt != attempt:
+            self._vacating[job] = Stop(job=job, attempt=attempt, ending=why)
         self.deliver_orders(job)
-
-    def vacate_subcode(self, job: JobId, code: int) -> int:
-        """
-        The VacateReasonSubCode that goes with a code with which the attempt of a job was to be ended; 0 if none does.
-        """
-        order, subcode = self._vacating.get(job, (None, 0))
-        return subcode if order is not None and order.code == code else 0
 
     def deliver_orders(self, job: JobId) -> None:
         """
@@ -225,29 +217,21 @@ class ShadowDispatch:
 
     def _stop_order(self, job: JobId) -> Stop | None:
         state = self._queue.jobs[job].job
+        hard = None
         match state.status:
             case "held":
-                return Stop(
-                    job=job, attempt=state.attempt, code=VacateCode.ScheddVacate, reason="the job was held"
-                )
+                ending = Ending(code=VacateCode.ScheddVacate, reason="the job was held")
             case "removed":
-                return Stop(
-                    job=job, attempt=state.attempt, code=VacateCode.JobRemoved, reason="the job was removed"
-                )
+                ending = Ending(code=VacateCode.JobRemoved, reason="the job was removed")
             case "idle":
-                reason = "the job was held and released"
-                return Stop(job=job, attempt=state.attempt, code=VacateCode.ScheddVacate, reason=reason)
+                ending = Ending(code=VacateCode.ScheddVacate, reason="the job was held and released")
             case _ if state.orders.vacating:
-                return Stop(
-                    job=job,
-                    attempt=state.attempt,
-                    code=VacateCode.UserVacateJob,
-                    reason=state.orders.reason,
-                    hard=state.orders.fast,
-                )
+                ending = Ending(code=VacateCode.UserVacateJob, reason=state.orders.reason)
+                hard = state.orders.fast
             case _:
-                order, _ = self._vacating.get(job, (None, 0))
+                order = self._vacating.get(job)
                 return order if order is not None and order.attempt == state.attempt else None
+        return Stop(job=job, attempt=state.attempt, ending=ending, hard=hard)
 
     def _still_order(self, job: JobId) -> Still | None:
         state = self._queue.jobs[job].job

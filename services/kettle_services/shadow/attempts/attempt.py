@@ -22,17 +22,17 @@ from kettle_services.shadow.file_transfer.output_files import OutputError, place
 from kettle_services.shadow.file_transfer.output_streaming import Streaming
 from kettle_services.shadow.file_transfer.queue import TransferTurn
 from kettle_services.shadow.spool.checkpoint_saving import Saving
+from kettle_wire.attempts import AttemptResult, Ending, ExitRecord
 from kettle_wire.codes import HoldCode, RefusalCode, VacateCode
 from kettle_wire.commands import schedd
 from kettle_wire.commands.chirp import Chirped, Wish
-from kettle_wire.commands.schedd import AttemptReport, Began, Ended, Finished, Saved, Told, Used
+from kettle_wire.commands.schedd import AttemptReport, Began, Ended, Saved, Told, Used
 from kettle_wire.commands.shadow import Assignment
 from kettle_wire.commands.startd import Activation
 from kettle_wire.worker_reports import (
     Checkpointed,
     Continued,
-    Exited,
-    Failed,
+    FinalReport,
     Measured,
     OutputFile,
     Report,
@@ -43,7 +43,6 @@ from kettle_wire.worker_reports import (
 
 _log: Final = logging.getLogger(__name__)
 
-NO_SUCH_FILE: Final = 2
 _ABOUT_THE_MESSAGE: Final = frozenset({RefusalCode.MALFORMED, RefusalCode.TOO_LARGE})
 """
 Refusals that every machine would repeat, because they are about what was said and not about who was asked.
@@ -55,7 +54,6 @@ _REASON: Final = 4000
 """Characters of a reason: it is recorded for ever, and many of them share a message."""
 
 T = TypeVar("T")
-E = TypeVar("E", Ended, Finished)
 
 
 class AttemptFollower:
@@ -98,12 +96,10 @@ class AttemptFollower:
     async def _run(self) -> None:
         with self._side.workers.used(self.assignment.startd) as worker:
             prepared = await self._guarded(prepare(self.assignment, self._side, self._places))
-            ended: Ended | Finished | None
-            if isinstance(prepared, Ended):
+            ended: Ended | None
+            if isinstance(prepared, AttemptResult):
                 ended = await self._unless_it_runs(worker, prepared)
-            elif isinstance(prepared, Finished):
-                ended = await self._unless_it_runs(worker, prepared)
-                if ended is not None:
+                if ended is not None and prepared.done:
                     await self._record(Told(id="skipped", notes=["Dataflow job was skipped."]))
             else:
                 self._sources = {source.file.name: source for source in prepared.sources}
@@ -190,7 +186,7 @@ class AttemptFollower:
         """Whether this is said by the machine that has the claim."""
         return hmac.compare_digest(secret.encode(), self.assignment.key.secret.encode())
 
-    async def _guarded(self, step: Coroutine[Any, Any, T]) -> T | Ended:
+    async def _guarded(self, step: Coroutine[Any, Any, T]) -> T | AttemptResult:
         """
         The result of a step, or, if it failed in a way that nobody thought of, the end of this attempt alone.
 
@@ -205,26 +201,28 @@ class AttemptFollower:
             job = self.assignment.job
             _log.exception("failed over job %s", job, extra={"attempt": self.assignment.attempt})
             reason = f"the shadow failed over this job: {type(error).__name__}: {error}"
-            return Ended(hold=True, code=HoldCode.JobShadowMismatch, reason=reason)
+            return AttemptResult(ending=Ending(code=HoldCode.JobShadowMismatch, reason=reason))
 
     async def _activate(self, worker: StartdMessages, activation: Activation) -> Ended | None:
         """Why it ended at once; None: it runs, or ran."""
         try:
             result = await worker.activate(activation)
         except OversizeError as error:
-            ended = Ended(hold=True, code=HoldCode.TransferInputError, reason=str(error))
-            return await self._unless_it_runs(worker, ended)
+            ending = Ending(code=HoldCode.TransferInputError, reason=str(error))
+            return await self._unless_it_runs(worker, AttemptResult(ending=ending))
         except RefusedError as refusal:
             _log.warning("activation refused", extra={"job": str(activation.job), "cause": str(refusal)})
             hold = refusal.code in _ABOUT_THE_MESSAGE
             code = HoldCode.JobShadowMismatch if hold else VacateCode.FailedToActivateClaim
-            return await self._unless_it_runs(worker, Ended(hold=hold, code=code, reason=str(refusal)))
+            ending = Ending(code=code, reason=str(refusal))
+            return await self._unless_it_runs(worker, AttemptResult(ending=ending))
         if result.code:
             lost = result.code == VacateCode.ActivationRefusedClaimNotFound
-            return Ended(hold=False, code=result.code, reason=result.reason, claim_lost=lost)
+            ending = Ending(code=result.code, reason=result.reason)
+            return Ended(result=AttemptResult(ending=ending), claim_lost=lost)
         return None
 
-    async def _unless_it_runs(self, worker: StartdMessages, ended: E) -> E | None:
+    async def _unless_it_runs(self, worker: StartdMessages, ended: AttemptResult) -> Ended | None:
         """
         The end of an attempt that was not activated, by us; None if the worker knows it nevertheless.
 
@@ -251,29 +249,20 @@ class AttemptFollower:
                 continue
             if not result.code:
                 return None
-            return msgspec.structs.replace(
-                ended, claim_lost=result.code == VacateCode.ActivationRefusedClaimNotFound
-            )
+            return Ended(result=ended, claim_lost=result.code == VacateCode.ActivationRefusedClaimNotFound)
         return None
 
     async def _follow(self, worker: StartdMessages) -> None:
         while True:
             report = await self._reports.get()
-            match report.body:
-                case Exited() as exited:
-                    await self._all_told(exited.told)
-                    news = await self._guarded(self._finish(exited))
-                case Failed() as failed:
-                    await self._all_told(failed.told)
-                    news = await self._guarded(self._evict(failed))
-                case _:
-                    await self._meanwhile(worker, report)
-                    continue
-            if report.closing:
-                news = msgspec.structs.replace(news, claim_lost=True)
-            await self._tell(news)
+            if not isinstance(report.body, FinalReport):
+                await self._meanwhile(worker, report)
+                continue
+            await self._all_told(report.body.told)
+            result = await self._guarded(self._result(report.body))
+            await self._tell(Ended(result=result, claim_lost=report.closing))
             worker.confirm(report.key)
-            if isinstance(news, Finished):
+            if result.done:
                 self._side.spool.drop(self.assignment.job)
             return
 
@@ -296,7 +285,7 @@ class AttemptFollower:
                 await self._keep(worker, report.key, made)
             case Measured():
                 pass
-            case Exited() | Failed():
+            case FinalReport():
                 raise AssertionError("the end of an attempt is no news of one that goes on")
             case _:
                 assert_never(report.body)
@@ -317,9 +306,8 @@ class AttemptFollower:
             return
         if trouble:
             reason = _told(f"the job's checkpoint cannot be saved: {trouble}")
-            await self._side.workers.deactivate(
-                self.assignment, HoldCode.FailedToCheckpoint, reason, hard=True, hold=True
-            )
+            ending = Ending(code=HoldCode.FailedToCheckpoint, reason=reason)
+            await self._side.workers.deactivate(self.assignment, ending, hard=True)
             return
         saved = Saved(number=made.number, at=made.at, usage=made.usage)
         await self._side.reporter.queue_report(self._report(saved))
@@ -327,65 +315,56 @@ class AttemptFollower:
         worker.confirm(key)
 
     async def _trouble_with(self, made: Checkpointed) -> str:
-        if made.trouble is not None:
-            return made.trouble.reason
+        if made.ending is not None:
+            return made.ending.reason
         result = await self._guarded(self._saving.checkpoint(made))
-        return result.reason if isinstance(result, Ended) else result
+        if isinstance(result, AttemptResult):
+            return result.ending.reason if result.ending is not None else ""
+        return result
 
-    async def _evict(self, failed: Failed) -> Ended:
-        """Save what the job left for its next run; if that fails, the next run begins where this one did."""
-        await self._saving.leave(failed.outputs)
-        return Ended(
-            hold=failed.hold,
-            code=failed.code,
-            subcode=failed.subcode,
-            reason=failed.reason,
-            usage=failed.usage,
-        )
+    async def _result(self, final: FinalReport) -> AttemptResult:
+        """
+        What the schedd is told, with the results in their places.
 
-    async def _finish(self, exited: Exited) -> Finished | Ended:
-        if not self._began and exited.at:
-            self._begin(Began(pid=0, at=exited.at - exited.usage.wall))
+        If the job was ended, that is what it left for its next run; if that fails, this begins where the last one did.
+        """
+        result = final.result
+        if result.exit is None:
+            await self._saving.leave(final.outputs)
+            return result
+        if not self._began and result.exit.at:
+            self._begin(Began(pid=0, at=result.exit.at - result.usage.wall))
+        placed = await self._placed(final.outputs, result.exit)
+        if isinstance(placed, ExitRecord) and result.ending is None:
+            return msgspec.structs.replace(result, exit=placed)
+        # The exit of a job whose results are not where they should be does not count.
+        ending = placed if isinstance(placed, Ending) else result.ending
+        return AttemptResult(ending=ending, usage=result.usage)
+
+    async def _placed(self, outputs: list[OutputFile], ran: ExitRecord) -> ExitRecord | Ending:
+        """The program's exit with the results where their owner wants them; or why they cannot be there."""
         fetch = self._side.workers.fetcher(self.assignment)
         mark = f"{self.assignment.job}-{self.assignment.attempt}"
-        size = sum(file.size for file in exited.outputs)
+        size = sum(file.size for file in outputs)
         if size > (most := limit(self.assignment.ad, "MaxTransferOutputMB", self._side.max_output)):
             reason = (
                 f"{_OUTPUT} the results of the job have {size >> 20} MiB together, more than {most >> 20} MiB"
             )
-            return self._held(reason, 0, exited, code=HoldCode.MaxTransferOutputSizeExceeded)
-        turn, output = TransferTurn(), exited.output
+            return Ending(code=HoldCode.MaxTransferOutputSizeExceeded, reason=reason)
+        turn, moved = TransferTurn(), ran.output
         try:
             turn.ask(given=False)
-            async with self._fetching(exited.outputs):
+            async with self._fetching(outputs):
                 turn.ask(given=True)
-                await place(self.assignment.ad, exited.outputs, fetch, places=self._places, mark=mark)
-            if any(file.data is None for file in exited.outputs):
-                output = turn.ended(output)
+                await place(self.assignment.ad, outputs, fetch, places=self._places, mark=mark)
+            if any(file.data is None for file in outputs):
+                moved = turn.ended(moved)
         except OutputError as error:
-            return self._held(str(error), error.errno, exited)
+            return Ending(code=HoldCode.TransferOutputError, subcode=error.errno, reason=str(error))
         except (RefusedError, ValueError) as error:
-            return self._held(f"Transfer output files failure: {error}", 0, exited)
-        if (trouble := exited.trouble) is not None:
-            return self._held(trouble.reason, trouble.subcode, exited, code=trouble.code)
-        if exited.missing:
-            names = ", ".join(exited.missing)
-            reason = f"Transfer output files failure at the execution point: the job did not make {names}"
-            return self._held(reason, NO_SUCH_FILE, exited)
-        return Finished(
-            exit_code=exited.exit_code,
-            exit_signal=exited.exit_signal,
-            at=exited.at,
-            usage=exited.usage,
-            output=output,
-            dumped=exited.dumped,
-            core=str(destination(self.assignment.ad, exited.core) or "") if exited.core else "",
-        )
-
-    def _held(
-        self, reason: str, subcode: int, exited: Exited, *, code: int = HoldCode.TransferOutputError
-    ) -> Ended:
-        return Ended(hold=True, code=code, subcode=subcode, reason=reason, usage=exited.usage)
+            return Ending(code=HoldCode.TransferOutputError, reason=f"Transfer output files failure: {error}")
+        core = str(destination(self.assignment.ad, ran.core) or "") if ran.core else ""
+        return msgspec.structs.replace(ran, core=core, output=moved)
 
     def _begin(self, began: Began) -> None:
         if not self._began:
@@ -393,13 +372,14 @@ class AttemptFollower:
             self._side.queue.uploaded(self.assignment.job)
             self._side.reporter.queue_report(self._report(began))
 
-    async def _tell(self, news: Finished | Ended) -> None:
-        if isinstance(news, Ended):
-            news = msgspec.structs.replace(news, reason=_told(news.reason))
+    async def _tell(self, news: Ended) -> None:
+        if (ending := news.result.ending) is not None:
+            ending = msgspec.structs.replace(ending, reason=_told(ending.reason))
+            news = msgspec.structs.replace(news, result=msgspec.structs.replace(news.result, ending=ending))
         await self._side.reporter.queue_report(self._report(news))
 
     def _report(
-        self, news: Began | Saved | schedd.Suspended | schedd.Continued | Finished | Ended | Used | Told
+        self, news: Began | Saved | schedd.Suspended | schedd.Continued | Ended | Used | Told
     ) -> AttemptReport:
         return AttemptReport(
             job=self.assignment.job,

@@ -18,8 +18,8 @@ from kettle_services.shadow.file_transfer.input_files import InputError, Source
 from kettle_services.shadow.file_transfer.output_files import OutputError
 from kettle_services.shadow.files.access import FileAccess
 from kettle_wire.ads import Ad
+from kettle_wire.attempts import AttemptResult, Ending, ExitRecord
 from kettle_wire.codes import HoldCode
-from kettle_wire.commands.schedd import Ended, Finished
 from kettle_wire.commands.shadow import Assignment
 from kettle_wire.commands.startd import Activation
 
@@ -33,10 +33,10 @@ class Prepared(msgspec.Struct, frozen=True):
 
 async def prepare(
     assignment: Assignment, side: AttemptContext, places: FileAccess
-) -> Prepared | Ended | Finished:
+) -> Prepared | AttemptResult:
     """Or why the attempt is over before it began."""
     if refusal := stranger(assignment.ad, side.account):
-        return Ended(hold=True, code=HoldCode.FailedToAccessUserAccount, reason=refusal)
+        return AttemptResult(ending=Ending(code=HoldCode.FailedToAccessUserAccount, reason=refusal))
     if (senseless := _senseless(assignment.ad)) is not None:
         return senseless
     try:
@@ -44,12 +44,14 @@ async def prepare(
         if wants_to_be_skipped(assignment.ad) and await side.file_work.do(
             partial(is_made, assignment.ad, places)
         ):
-            return Finished(exit_code=0, exit_signal=None, at=time.time())
+            return AttemptResult(exit=ExitRecord(code=0, at=time.time()))
         sources = await _gather(assignment, side, places)
     except InputError as error:
-        return Ended(hold=True, code=error.code, subcode=error.errno, reason=str(error))
+        return AttemptResult(ending=Ending(code=error.code, subcode=error.errno, reason=str(error)))
     except OutputError as error:
-        return Ended(hold=True, code=HoldCode.TransferOutputError, subcode=error.errno, reason=str(error))
+        return AttemptResult(
+            ending=Ending(code=HoldCode.TransferOutputError, subcode=error.errno, reason=str(error))
+        )
     activation = Activation(
         key=assignment.key,
         job=assignment.job,
@@ -84,7 +86,7 @@ def _refuse_outputs(ad: Ad, places: FileAccess) -> None:
                 raise OutputError(Path(target), error) from error
 
 
-def _senseless(ad: Ad) -> Ended | None:
+def _senseless(ad: Ad) -> AttemptResult | None:
     """Why the lists of a job make no sense on any machine."""
     checks = (
         (check_outputs, HoldCode.TransferOutputError, "output"),
@@ -95,5 +97,5 @@ def _senseless(ad: Ad) -> Ended | None:
             check(ad)
         except ManifestError as error:
             reason = f"Transfer {what} files failure at the access point: {error}"
-            return Ended(hold=True, code=code, subcode=errno.EINVAL, reason=reason)
+            return AttemptResult(ending=Ending(code=code, subcode=errno.EINVAL, reason=reason))
     return None

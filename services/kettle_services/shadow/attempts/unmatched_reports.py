@@ -8,7 +8,7 @@ from collections import OrderedDict
 from typing import Final
 
 from kettle_wire.commands.schedd import Attempt
-from kettle_wire.worker_reports import Exited, Failed, Report, ReportKey
+from kettle_wire.worker_reports import FinalReport, Report, ReportKey
 
 _REPORTS: Final = 1000
 _BYTES: Final = 32 * 1024 * 1024
@@ -51,6 +51,6 @@ class UnmatchedReports:
 
 
 def _weight(report: Report) -> int:
-    if not isinstance(report.body, Exited | Failed):
+    if not isinstance(report.body, FinalReport):
         return _ENTRY
     return _ENTRY + sum(len(file.data or b"") + len(file.name) + _ENTRY for file in report.body.outputs)

@@ -10,6 +10,7 @@ from kettle.bus.ports import Asks
 from kettle_services.shadow.connections.startd import StartdMessages
 from kettle_services.shadow.file_transfer.output_files import PIECE, Fetch
 from kettle_services.shadow.settings import ShadowSettings
+from kettle_wire.attempts import Ending
 from kettle_wire.commands.shadow import Assignment
 from kettle_wire.commands.startd import (
     DEACTIVATE,
@@ -79,22 +80,16 @@ class StartdRegistry:
         for _, task in self._workers.values():
             task.cancel()
 
-    async def deactivate(
-        self, assignment: Assignment, code: int, reason: str, *, hard: bool = False, hold: bool = False
-    ) -> None:
+    async def deactivate(self, assignment: Assignment, ending: Ending, *, hard: bool = False) -> None:
         """
-        Have an attempt ended, with `hard` without a soft signal; its final report tells when it is.
-
-        With `hold` the code is a HoldReasonCode. Raises RefusedError.
+        Have an attempt ended, with `hard` without a soft signal; its final report tells when it is. Raises RefusedError.
         """
         order = Deactivation(
             key=assignment.key,
             job=assignment.job,
             attempt=assignment.attempt,
-            code=code,
-            reason=reason,
+            ending=ending,
             hard=hard,
-            hold=hold,
         )
         message = Deactivate(attempts=[order])
         deadline = self._settings.call_deadline

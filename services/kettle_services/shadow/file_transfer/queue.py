@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from kettle_services.shadow.domain.transfer_queue import Turns
-from kettle_wire.events.job import Transfer
+from kettle_wire.attempts import Transfer
 from kettle_wire.jobs import JobId
 
 

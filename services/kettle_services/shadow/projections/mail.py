@@ -15,6 +15,7 @@ from kettle.jobs import apply, ended, job_ads
 from kettle.jobs.ad import LATER
 from kettle.transfer.file_lists import items
 from kettle_wire.ads import Ad, Expr, Scalar
+from kettle_wire.attempts import ExitRecord
 from kettle_wire.codes import HoldCode
 from kettle_wire.event_expansion import expanded
 from kettle_wire.events import (
@@ -180,9 +181,11 @@ def _told(ad: Ad, event: Event) -> str:
             return f"has started on {ad.get('RemoteHost', 'a machine')}"
         case JobHeld(code=code, reason=reason) if wish in {ALWAYS, ERROR} and code != HoldCode.UserRequest:
             return f"is held: {reason}"
-        case JobCompleted(exit_signal=int(signal)) if wish in {ALWAYS, COMPLETE, ERROR}:
+        case JobCompleted(exit=ExitRecord(signal=int(signal))) if wish in {ALWAYS, COMPLETE, ERROR}:
             return f"was killed by signal {signal}"
-        case JobCompleted(exit_code=code) if wish in {ALWAYS, COMPLETE} or (wish == ERROR and code):
+        case JobCompleted(exit=ExitRecord(code=code)) if wish in {ALWAYS, COMPLETE} or (
+            wish == ERROR and code
+        ):
             return f"has ended with exit code {code}"
         case _:
             return ""

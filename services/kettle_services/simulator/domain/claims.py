@@ -10,6 +10,7 @@ from kettle_services.simulator.domain.period import Period
 from kettle_services.simulator.domain.schedd import Schedd
 from kettle_services.simulator.domain.startds import Startds
 from kettle_services.simulator.domain.submitter_sums import Tally
+from kettle_wire.attempts import Ending, ExitRecord
 from kettle_wire.codes import VacateCode
 from kettle_wire.commands.schedd import MatchedSlot
 from kettle_wire.events import (
@@ -219,7 +220,7 @@ class Running:
         if entry is None or entry.job.claim != claim or entry.job.attempt != attempt:
             return  # it was ended before
         self.changed(shard, queue.submitter(job))
-        self._record(shard, job_stream(job), JobCompleted(attempt=attempt, exit_code=0))
+        self._record(shard, job_stream(job), JobCompleted(attempt=attempt, exit=ExitRecord(code=0)))
         self._began.pop((shard, job), None)
         self._saved.pop((shard, job), None)
         self._reuse(shard, claim)
@@ -231,7 +232,7 @@ class Running:
         if saved := self._period.works[shard].saved(stream, elapsed):
             self._saved[shard, job] = self._saved.get((shard, job), 0) + saved
         attempt = self.schedds[shard].queue.jobs[job].job.attempt
-        self._record(shard, stream, JobVacated(attempt=attempt, code=code, reason=reason))
+        self._record(shard, stream, JobVacated(attempt=attempt, ending=Ending(code=code, reason=reason)))
         self.undefer(shard)
 
     # -- claims ------------------------------------------------------------------------------------------------------

@@ -5,8 +5,9 @@ from typing import Final
 
 import msgspec
 
+from kettle_wire.attempts import AttemptResult, Ending, ExitRecord
 from kettle_wire.codes import HoldCode
-from kettle_wire.worker_reports import Checkpointed, Exited, Failed, Report, Trouble
+from kettle_wire.worker_reports import Checkpointed, FinalReport, Report
 
 _TOO_LARGE: Final = "the report of this attempt has"
 _REASON_CHARS: Final = 1000
@@ -44,18 +45,20 @@ def shortened(report: Report, size: int) -> Report | None:
     reason = f"{_TOO_LARGE} {size} bytes, more than one message holds"
     match body:
         case Checkpointed(outputs=[_, *_] as outputs):
-            trouble = Trouble(
-                code=HoldCode.FailedToCheckpoint, reason=f"{reason}: the checkpoint has {len(outputs)} files"
-            )
-            body = msgspec.structs.replace(body, outputs=[], trouble=trouble)
+            why = f"{reason}: the checkpoint has {len(outputs)} files"
+            ending = Ending(code=HoldCode.FailedToCheckpoint, reason=why)
+            body = msgspec.structs.replace(body, outputs=[], ending=ending)
             return msgspec.structs.replace(report, body=body)
-        case Exited(outputs=outputs):
+        case FinalReport(result=AttemptResult(exit=ExitRecord()), outputs=outputs):
             reason = f"{reason}: the job left {len(outputs)} files as its results"
-        case Failed(outputs=[_, *_]):  # what it saved is lost, and it runs again
+        case FinalReport(outputs=[_, *_]):  # what it saved is lost, and it runs again
             return msgspec.structs.replace(report, body=msgspec.structs.replace(body, outputs=[]))
-        case Failed(code=code, reason=why) if not why.startswith(_TOO_LARGE):
+        case FinalReport(result=AttemptResult(ending=Ending(code=code, reason=why))) if not why.startswith(
+            _TOO_LARGE
+        ):
             reason = f"{reason}: code {code}, {why[:_REASON_CHARS]}"
         case _:
             return None
-    failed = Failed(hold=True, code=HoldCode.TransferOutputError, reason=reason, usage=body.usage)
-    return msgspec.structs.replace(report, body=failed)
+    ending = Ending(code=HoldCode.TransferOutputError, reason=reason)
+    short = FinalReport(result=AttemptResult(ending=ending, usage=body.result.usage))
+    return msgspec.structs.replace(report, body=short)

@@ -19,10 +19,11 @@ from kettle.retry.backoff import Backoff
 from kettle.retry.loop import Waits
 from kettle_services.startd.access_point.report_batches import cut, encoded, shortened
 from kettle_services.startd.domain.report_pacing import ReportPacing
+from kettle_wire.attempts import AttemptResult, Ending
 from kettle_wire.codes import RefusalCode, VacateCode
 from kettle_wire.jobs import JobId
 from kettle_wire.subjects import Subjects
-from kettle_wire.worker_reports import Exited, Failed, Report, ReportKey
+from kettle_wire.worker_reports import FinalReport, Report, ReportKey
 
 _log: Final = logging.getLogger(__name__)
 _BATCH_BYTES: Final = 256 * 1024
@@ -164,7 +165,7 @@ class ReportDelivery:
             if (
                 (report.claim, report.job, report.attempt) == (claim, job, attempt)
                 and hmac.compare_digest(stored.secret.encode(), secret.encode())
-                and isinstance(report.body, Exited | Failed)
+                and isinstance(report.body, FinalReport)
                 and any(file.name == name and file.data is None for file in report.body.outputs)
             ):
                 return self._execute / stored.id.sandbox / name
@@ -286,7 +287,7 @@ class ReportDelivery:
         extra = {"schedd": schedd, "job": str(report.job), "bytes": size}
         waiting = self._unconfirmed.get(report.key)
         short = shortened(report, size)
-        if short is None or (waiting is None and isinstance(report.body, Exited | Failed)):
+        if short is None or (waiting is None and isinstance(report.body, FinalReport)):
             _log.error("a report is too large for the bus: dropped", extra=extra)
             self._emptied(schedd)
             return
@@ -307,12 +308,11 @@ class ReportDelivery:
 
 def _lost(stored: StoredReport) -> StoredReport:
     report = stored.report
-    failed = Failed(
-        hold=False,
-        code=VacateCode.ScratchDirError,
-        reason="the output files were lost before they could be fetched",
+    ending = Ending(
+        code=VacateCode.ScratchDirError, reason="the output files were lost before they could be fetched"
     )
-    again = msgspec.structs.replace(report, sequence=report.sequence + 1, body=failed)
+    lost = FinalReport(result=AttemptResult(ending=ending))
+    again = msgspec.structs.replace(report, sequence=report.sequence + 1, body=lost)
     return msgspec.structs.replace(stored, report=again, sandbox=False)
 
 

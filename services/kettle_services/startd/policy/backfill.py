@@ -26,6 +26,7 @@ from kettle_services.startd.settings import StartdSettings
 from kettle_services.startd.starters.cleanup_tasks import CleanupTasks
 from kettle_services.startd.starters.pool import StarterPool
 from kettle_services.startd.starters.supervisor import StarterSupervisor
+from kettle_wire.attempts import Ending
 from kettle_wire.codes import Universe, VacateCode
 from kettle_wire.commands.startd import ClaimKey
 from kettle_wire.jobs import JobId
@@ -36,7 +37,9 @@ _LEASE_S: Final = 300.0
 """How long it outlives a startd that does not come back."""
 _ACCOUNTS: Final = 90_000
 """Above the numbers of claims: it shares no account with a job."""
-_EVICTED: Final = StopOrder(VacateCode.StartdPreemptExpression, "the slot is wanted", hard=True)
+_EVICTED: Final = StopOrder(
+    Ending(code=VacateCode.StartdPreemptExpression, reason="the slot is wanted"), hard=True
+)
 
 
 class Backfilling:

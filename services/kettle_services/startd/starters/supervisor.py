@@ -348,4 +348,4 @@ def _unanswered(supervised: SupervisedAttempt) -> None:
 
 
 def _end(stop: StopOrder) -> EndJob:
-    return EndJob(stop.code, stop.reason, stop.hard, hold=stop.hold, subcode=stop.subcode)
+    return EndJob(stop.ending.code, stop.ending.reason, stop.hard, stop.ending.subcode)

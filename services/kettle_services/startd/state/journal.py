@@ -10,7 +10,7 @@ import os
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 import msgspec
 
@@ -21,6 +21,9 @@ _LENGTH: Final = struct.Struct("!I")
 _COMPACT_BYTES: Final = 4 << 20
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(Change).decode
+_ORDERS: Final = frozenset({"stop", "then"})
+"""Fields of changes, claims and attempts that hold such an order."""
+_ENDING: Final = ("code", "reason", "subcode")
 
 
 class Journal:
@@ -41,7 +44,7 @@ class Journal:
         records = _records(data)
         if next(records, b"") != self._boot:
             return []
-        return [_decode(record) for record in records]
+        return [_change(record) for record in records]
 
     def restart(self, changes: Iterable[Change]) -> None:
         """
@@ -86,6 +89,31 @@ class Journal:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+
+def _change(record: bytes) -> Change:
+    try:
+        change = _decode(record)
+    except msgspec.ValidationError:
+        change = msgspec.convert(_lifted(msgspec.msgpack.decode(record)), Change)
+    return cast("Change", change)
+
+
+def _lifted(told: object) -> object:
+    """What earlier versions wrote: codes and reason were fields of an order to end an attempt."""
+    if not isinstance(told, dict):
+        return told
+    fields = cast("dict[str, object]", told)
+    return {name: _order(value) if name in _ORDERS else _lifted(value) for name, value in fields.items()}
+
+
+def _order(told: object) -> object:
+    if not isinstance(told, dict):
+        return told
+    fields = cast("dict[str, object]", told)
+    if "code" not in fields:
+        return fields
+    return {**fields, "ending": {name: fields[name] for name in _ENDING if name in fields}}
 
 
 def _packed(records: Iterable[bytes]) -> bytes:

@@ -23,6 +23,7 @@ from kettle.transfer.checkpoint_manifest import (
 )
 from kettle.transfer.plugin import Move
 from kettle_services.starter.file_transfer.plugin_process import TransferError
+from kettle_wire.attempts import Ending
 from kettle_wire.codes import HoldCode
 from kettle_wire.worker_reports import OutputFile
 
@@ -70,9 +71,8 @@ class Remote:
             where, text = self._read(WHERE), self._read(name)
             names = list(dict.fromkeys(entry.name for entry in read(text)[0]))
         except ValueError as error:
-            raise TransferError(
-                str(error), hold=True, code=HoldCode.TransferInputError, subcode=errno.EBADMSG
-            ) from error
+            ending = Ending(code=HoldCode.TransferInputError, subcode=errno.EBADMSG, reason=str(error))
+            raise TransferError(ending) from error
         moves = [Move(url(where, each), f"{self._sandbox.path}/{each}") for each in names]
         if moves:
             self._carry(moves, upload=False, manifest=f"{self._sandbox.path}/{name}", place=where)
@@ -92,15 +92,18 @@ class Remote:
         try:
             self._carry(results.uploads, upload=True, manifest=path, place=where)
         except TransferError as error:
-            why = f"the job's checkpoint cannot be saved: {error}"
-            code = HoldCode.FailedToCheckpoint if error.hold else error.code
-            raise TransferError(why, hold=error.hold, code=code, subcode=error.subcode) from error
+            ended = error.ending
+            ending = Ending(
+                code=HoldCode.FailedToCheckpoint if ended.holds else ended.code,
+                subcode=ended.subcode,
+                reason=f"the job's checkpoint cannot be saved: {ended.reason}",
+            )
+            raise TransferError(ending) from error
         with acting_as(self._sandbox.account):
             manifest = open_result(self._sandbox, path, name, _ROOM)
         if manifest is None:
-            raise TransferError(
-                "the checkpoint's manifest vanished", hold=True, code=HoldCode.FailedToCheckpoint, subcode=0
-            )
+            vanished = "the checkpoint's manifest vanished"
+            raise TransferError(Ending(code=HoldCode.FailedToCheckpoint, reason=vanished))
         self._number += 1
         data = where.encode()
         kept = [OutputFile(name=WHERE, mode=0o600, size=len(data), data=data), manifest]

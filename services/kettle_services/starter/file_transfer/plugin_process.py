@@ -15,17 +15,16 @@ from kettle.execution.system.cgroup import Cgroup
 from kettle.transfer.file_lists import ManifestError, job_plugins, name_of_url
 from kettle.transfer.plugin import Move, Moved, Order, Plugin
 from kettle_services.starter.execution.helper_process import HelperProcess
+from kettle_wire.attempts import Ending
 from kettle_wire.codes import HoldCode, VacateCode
 
 
 class TransferError(Exception):
-    """Files could not be moved; `hold` true: `code` is a HoldReasonCode, else a VacateReasonCode."""
+    """Files could not be moved, which ends the attempt."""
 
-    def __init__(self, reason: str, *, hold: bool, code: int, subcode: int) -> None:
-        super().__init__(reason)
-        self.hold = hold
-        self.code = code
-        self.subcode = subcode
+    def __init__(self, ending: Ending) -> None:
+        super().__init__(ending.reason)
+        self.ending = ending
 
 
 class PluginProcess:
@@ -78,14 +77,10 @@ class PluginProcess:
         try:
             moved = msgspec.msgpack.decode(self._helper.outcome(), type=Moved)
         except msgspec.MsgspecError:
-            raise TransferError(
-                "the process that moves the job's files died",
-                hold=False,
-                code=VacateCode.StarterError,
-                subcode=0,
-            ) from None
-        if (fault := moved.fault) is not None:
-            raise TransferError(fault.reason, hold=fault.hold, code=fault.code, subcode=fault.subcode)
+            died = "the process that moves the job's files died"
+            raise TransferError(Ending(code=VacateCode.StarterError, reason=died)) from None
+        if moved.ending is not None:
+            raise TransferError(moved.ending)
 
 
 def downloads(job: JobAd, sandbox: str) -> list[Move]:
@@ -98,9 +93,8 @@ def downloads(job: JobAd, sandbox: str) -> list[Move]:
     try:
         return [Move(url, f"{sandbox}/{name_of_url(url)}") for url in job.urls]
     except ManifestError as error:
-        raise TransferError(
-            str(error), hold=True, code=HoldCode.TransferInputError, subcode=errno.EINVAL
-        ) from error
+        ending = Ending(code=HoldCode.TransferInputError, subcode=errno.EINVAL, reason=str(error))
+        raise TransferError(ending) from error
 
 
 def plugins_of(spec: JobSpec, job: JobAd) -> list[Plugin]:

@@ -11,8 +11,8 @@ from kettle.execution.job_environment.job_ad import JobAd
 from kettle.transfer.plugin import Move
 from kettle_services.starter.file_transfer.signed_urls import Signing
 from kettle_services.starter.submit_side_questions import SubmitSideQuestions
-from kettle_wire.events.job import Transfer
-from kettle_wire.worker_reports import Exited, Started
+from kettle_wire.attempts import Transfer
+from kettle_wire.worker_reports import Started
 
 
 class Transfers:
@@ -65,6 +65,7 @@ class Transfers:
         """The job runs, now."""
         return Started(pid=pid, at=time.time(), input=self._input)
 
-    def exited(self, exited: Exited) -> Exited:
-        """The job's end, with what was moved after it."""
-        return msgspec.structs.replace(exited, output=self._output)
+    @property
+    def output(self) -> Transfer | None:
+        """When its results were moved; None: none was by URL."""
+        return self._output

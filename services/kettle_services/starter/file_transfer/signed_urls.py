@@ -17,6 +17,8 @@ from kettle.transfer.file_lists import shown
 from kettle.transfer.plugin import Move, chosen
 from kettle_services.starter.file_transfer.plugin_process import TransferError, plugins_of
 from kettle_services.starter.submit_side_questions import SubmitSideQuestions
+from kettle_wire.attempts import Ending
+from kettle_wire.codes import HoldCode
 from kettle_wire.commands.questions import SignedUrls, SignUrls
 
 _METHODS: Final = frozenset({"s3", "gs"})
@@ -101,8 +103,9 @@ class Signing:
             TransferError: the submit side signs nothing.
         """
         if (trouble := self._trouble) is not None:
-            what, code = ("output", 12) if self._upload else ("input", 13)
+            what = "output" if self._upload else "input"
+            code = HoldCode.TransferOutputError if self._upload else HoldCode.TransferInputError
             first = shown(self._open[0].url)
             reason = f"Transfer {what} files failure at the access point: {first}: {trouble.reason}"
-            raise TransferError(reason, hold=True, code=code, subcode=trouble.errno or errno.EACCES)
+            raise TransferError(Ending(code=code, subcode=trouble.errno or errno.EACCES, reason=reason))
         return [self._signed.get(move, move) for move in self._plain]

@@ -4,8 +4,24 @@ from kettle.execution.attempts.job_spec import JobSpec
 from kettle.execution.sandbox.directory import Sandbox
 from kettle.execution.system.linux import boottime
 from kettle_services.starter.execution.process_tree import ProcessTree
-from kettle_wire.events.job import Usage
+from kettle_wire.attempts import ExitRecord, Transfer, Usage
 from kettle_wire.worker_reports import Body, Report
+
+
+def exit_record(code: int, *, at: float, core: str | None, output: Transfer | None) -> ExitRecord:
+    """
+    How the program ran to its end; a negative `code` is that of the signal which ended it.
+
+    `core` is the file of its memory among the results: empty if it is not there, None if there was none.
+    """
+    return ExitRecord(
+        code=code if code >= 0 else None,
+        signal=-code if code < 0 else None,
+        at=at,
+        dumped=core is not None,
+        core=core or "",
+        output=output,
+    )
 
 
 class ReportComposer:

@@ -4,18 +4,14 @@ import errno
 import math
 from typing import Final
 
-import msgspec
-
 from kettle.execution.containers.policy import ContainerError
 from kettle.execution.job_environment.job_ad import JobAd
 from kettle.execution.job_environment.quoting import QuotingError
 from kettle.execution.processes.launch import LaunchError, Step
-from kettle.execution.sandbox.output_files import Results, TooManyResultsError
+from kettle.execution.sandbox.output_files import TooManyResultsError
 from kettle.jobs.durations import exceeded
-from kettle_services.starter.file_transfer.plugin_process import TransferError
-from kettle_wire.codes import FIRST_VACATE, HoldCode, HoldSubcode, VacateCode
-from kettle_wire.events.job import Usage
-from kettle_wire.worker_reports import Exited, Failed, Trouble
+from kettle_wire.attempts import Ending
+from kettle_wire.codes import HoldCode, HoldSubcode, VacateCode
 
 _LAUNCH_CODES: Final[dict[Step, int]] = {
     "program": HoldCode.FailedToCreateProcess,
@@ -35,22 +31,9 @@ _NAMES: Final = frozenset({errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAM
 _REASON_CHARS: Final = 1000
 
 
-class Ending(msgspec.Struct, frozen=True, kw_only=True):
-    """`hold` true: the code is a HoldReasonCode, else a VacateReasonCode."""
-
-    hold: bool
-    code: int
-    reason: str
-    subcode: int = 0
-
-    @property
-    def runs_again(self) -> bool:
-        """Whether somebody is there to whom a next run matters."""
-        return not self.hold and self.code not in {VacateCode.JobRemoved, VacateCode.ReconnectFailed}
-
-    def failed(self, usage: Usage) -> Failed:
-        """As the final report says it."""
-        return Failed(hold=self.hold, code=self.code, subcode=self.subcode, reason=self.reason, usage=usage)
+def runs_again(ending: Ending) -> bool:
+    """Whether somebody is there to whom a next run matters."""
+    return not ending.holds and ending.code not in {VacateCode.JobRemoved, VacateCode.ReconnectFailed}
 
 
 def after_starting(error: ContainerError | LaunchError | QuotingError | OSError) -> Ending:
@@ -62,7 +45,6 @@ def after_starting(error: ContainerError | LaunchError | QuotingError | OSError)
             return after_launch(error)
         case QuotingError():
             return Ending(
-                hold=True,
                 code=HoldCode.FailedToCreateProcess,
                 subcode=errno.EINVAL,
                 reason=f"cannot start the job: {error}",
@@ -75,13 +57,13 @@ def after_launch(error: LaunchError) -> Ending:
     """The job could not be started."""
     code = _LAUNCH_CODES.get(error.step)
     if code is None or error.errno in _BUSY:
-        return Ending(hold=False, code=VacateCode.StarterError, reason=str(error))
-    return Ending(hold=True, code=code, subcode=error.errno, reason=str(error))
+        return Ending(code=VacateCode.StarterError, reason=str(error))
+    return Ending(code=code, subcode=error.errno, reason=str(error))
 
 
 def after_container(error: ContainerError) -> Ending:
     """The job's container cannot be had: the image's fault, or the machine's."""
-    return Ending(hold=error.code < FIRST_VACATE, code=error.code, subcode=error.subcode, reason=_why(error))
+    return Ending(code=error.code, subcode=error.subcode, reason=_why(error))
 
 
 def after_preparing(error: OSError) -> Ending:
@@ -90,25 +72,8 @@ def after_preparing(error: OSError) -> Ending:
     """
     reason = f"cannot prepare the sandbox: {_why(error)}"
     if error.errno in _NAMES:
-        return Ending(hold=True, code=HoldCode.TransferInputError, subcode=error.errno, reason=reason)
-    return Ending(hold=False, code=VacateCode.ScratchDirError, reason=reason)
-
-
-def exited(
-    code: int, results: Results, trouble: Trouble | None, *, at: float, usage: Usage, core: str | None = None
-) -> Exited:
-    """The program ran to its end; a negative `code` is that of the signal which ended it."""
-    return Exited(
-        exit_code=code if code >= 0 else None,
-        exit_signal=-code if code < 0 else None,
-        at=at,
-        usage=msgspec.structs.replace(usage, sent=results.sent),
-        outputs=results.files,
-        missing=results.missing,
-        trouble=trouble,
-        dumped=core is not None,
-        core=core or "",
-    )
+        return Ending(code=HoldCode.TransferInputError, subcode=error.errno, reason=reason)
+    return Ending(code=VacateCode.ScratchDirError, reason=reason)
 
 
 def after_waiting(job: JobAd, now: float) -> Ending | None:
@@ -118,7 +83,6 @@ def after_waiting(job: JobAd, now: float) -> Ending | None:
     at, window = job.number("DeferralTime"), max(0.0, job.number("DeferralWindow") or 0.0)
     if at is None:
         return Ending(
-            hold=True,
             code=HoldCode.MissedDeferredExecutionTime,
             reason="the job's DeferralTime is not a time, in seconds since 1970",
         )
@@ -128,13 +92,8 @@ def after_waiting(job: JobAd, now: float) -> Ending | None:
 
     reason = f"Job missed deferred execution time: it was ready {now - at:.0f} s after it, and may be {window:.0f} s late"
     if any(job.given(name) for name in FIELDS):
-        return Ending(hold=False, code=VacateCode.JobShouldRequeue, reason=reason)
-    return Ending(hold=True, code=HoldCode.MissedDeferredExecutionTime, reason=reason)
-
-
-def after_transfer(error: TransferError) -> Ending:
-    """Files could not be moved by URL."""
-    return Ending(hold=error.hold, code=error.code, subcode=error.subcode, reason=_why(error))
+        return Ending(code=VacateCode.JobShouldRequeue, reason=reason)
+    return Ending(code=HoldCode.MissedDeferredExecutionTime, reason=reason)
 
 
 def after_mishap(error: Exception) -> Ending:
@@ -142,7 +101,6 @@ def after_mishap(error: Exception) -> Ending:
     Something of the machine or of ourselves failed while the job ran.  Hold: tried again it would most likely fail again.
     """
     return Ending(
-        hold=True,
         code=HoldCode.StartdHeldJob,
         reason=f"the starter could not go on with the job: {_why(error)}",
     )
@@ -152,7 +110,6 @@ def after_collecting(error: Exception) -> Ending:
     """The job ended, and its results cannot be had."""
     number = error.errno or 0 if isinstance(error, OSError) else 0
     return Ending(
-        hold=True,
         code=HoldCode.TransferOutputError,
         subcode=number,
         reason=f"the job's results cannot be sent: {_why(error)}",
@@ -162,7 +119,7 @@ def after_collecting(error: Exception) -> Ending:
 def _why(error: Exception) -> str:
     """A sentence that can be said on the wire: names of files on disk may be any bytes."""
     match error:
-        case TooManyResultsError() | ContainerError() | TransferError():
+        case TooManyResultsError() | ContainerError():
             text = str(error)
         case OSError(strerror=str(why)):
             text = f"{why} ({error.filename})" if error.filename else why
@@ -173,13 +130,12 @@ def _why(error: Exception) -> str:
 
 def vanished() -> Ending:
     """Nobody saw how the job's process ended."""
-    return Ending(hold=False, code=VacateCode.StarterError, reason="the job's process vanished")
+    return Ending(code=VacateCode.StarterError, reason="the job's process vanished")
 
 
 def lost_lease() -> Ending:
     """Nobody renewed the claim's lease."""
     return Ending(
-        hold=False,
         code=VacateCode.ReconnectFailed,
         reason="the claim's lease ended: the submit side did not renew it in time",
     )
@@ -189,13 +145,13 @@ def out_of_memory(limit_mib: int, used_kib: int) -> Ending:
     """The job used more memory than its slot has."""
     used = f", it used {used_kib // 1024} MiB" if used_kib > limit_mib * 1024 else ""
     reason = f"the job ran out of memory: its slot has {limit_mib} MiB{used}"
-    return Ending(hold=True, code=HoldCode.JobOutOfResources, subcode=HoldSubcode.Memory, reason=reason)
+    return Ending(code=HoldCode.JobOutOfResources, subcode=HoldSubcode.Memory, reason=reason)
 
 
 def out_of_disk(limit_kib: int, used_kib: int) -> Ending:
     """The job used more disk space than its slot has."""
     reason = f"the job used {used_kib} KiB of disk space, its slot has {limit_kib} KiB"
-    return Ending(hold=True, code=HoldCode.JobOutOfResources, subcode=HoldSubcode.Disk, reason=reason)
+    return Ending(code=HoldCode.JobOutOfResources, subcode=HoldSubcode.Disk, reason=reason)
 
 
 def limits(job: JobAd, began: float, executing: float) -> list[tuple[float, Ending]]:
@@ -212,5 +168,5 @@ def limits(job: JobAd, began: float, executing: float) -> list[tuple[float, Endi
         seconds = job.number(name)
         if seconds is not None and math.isfinite(seconds):
             reason = exceeded(what, int(seconds))
-            found.append((since + seconds, Ending(hold=True, code=code, reason=reason)))
+            found.append((since + seconds, Ending(code=code, reason=reason)))
     return found

@@ -16,8 +16,9 @@ from kettle.testing.submit_side import SubmitSide, inline, output, script
 from kettle.testing.worker import WorkerPool
 from kettle_services.startd.starters import orphan_cleanup
 from kettle_wire.ads import Expr, Scalar
+from kettle_wire.attempts import Ending
 from kettle_wire.commands.startd import DEACTIVATE, Deactivate, Deactivation
-from kettle_wire.worker_reports import Continued, Exited, Failed, Started, Suspended
+from kettle_wire.worker_reports import Continued, Started, Suspended
 
 from .wanted import ONE, PLAIN, inside
 
@@ -32,7 +33,7 @@ async def test_a_job_sees_its_image_and_its_sandbox(submitter: SubmitSide, image
     )
     exited = await submitter.run(inside(image, text), inputs=[inline("input", b"given\n")])
 
-    assert isinstance(exited, Exited)
+    assert exited.result.exit is not None
     lines = (output(exited) or b"").decode().split("\n")
     assert ["busybox", "/srv", "/srv /srv", "closed", "t", "given", ""] == lines
     assert b"result\n" == output(exited, "made")
@@ -56,8 +57,8 @@ async def test_the_end_of_a_job_is_told_as_it_was(
     """Exit code or signal, as outside of a container, however short the job is."""
     exited = await submitter.run(inside(image, text))
 
-    assert isinstance(exited, Exited), exited
-    assert (code, number) == (exited.exit_code, exited.exit_signal)
+    assert exited.result.exit is not None, exited
+    assert (code, number) == (exited.result.exit.code, exited.result.exit.signal)
 
 
 async def test_a_job_that_ignores_the_soft_signal_is_killed(submitter: SubmitSide, image: Path) -> None:
@@ -66,12 +67,15 @@ async def test_a_job_that_ignores_the_soft_signal_is_killed(submitter: SubmitSid
     activation = await submitter.start(inside(image, text, KillSigTimeout=0.3))
     await submitter.hear(activation, lambda report: isinstance(report.body, Started))
 
-    order = Deactivation(key=activation.key, job=activation.job, attempt=1, code=1004, reason="vacated")
+    order = Deactivation(
+        key=activation.key, job=activation.job, attempt=1, ending=Ending(code=1004, reason="vacated")
+    )
     await submitter.shadow.call(DEACTIVATE, submitter.startd, Deactivate(attempts=[order]))
 
     failed = await submitter.final(activation, wait=5)
-    assert isinstance(failed, Failed)
-    assert 1004 == failed.code
+    assert failed.result.exit is None
+    assert failed.result.ending is not None
+    assert 1004 == failed.result.ending.code
 
 
 async def test_a_job_stands_still_and_goes_on(submitter: SubmitSide, pool: WorkerPool, image: Path) -> None:
@@ -89,16 +93,18 @@ async def test_a_job_stands_still_and_goes_on(submitter: SubmitSide, pool: Worke
     await submitter.hear(activation, lambda report: isinstance(report.body, Continued), wait=20)
 
     exited = await submitter.final(activation)
-    assert isinstance(exited, Exited)
-    assert 5 == exited.exit_code
+    assert exited.result.exit is not None
+    assert 5 == exited.result.exit.code
 
 
 async def test_a_job_that_runs_too_long_is_held(submitter: SubmitSide, image: Path) -> None:
     """Its own wall-clock limit counts inside, too: hold code 47."""
     failed = await submitter.run(inside(image, "sleep 60", AllowedExecuteDuration=1))
 
-    assert isinstance(failed, Failed)
-    assert (True, 47) == (failed.hold, failed.code)
+    assert failed.result.exit is None
+
+    assert failed.result.ending is not None
+    assert (True, 47) == (failed.result.ending.holds, failed.result.ending.code)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs a control group that limits memory")
@@ -110,8 +116,14 @@ async def test_a_memory_hog_is_killed_and_held(submitter: SubmitSide, image: Pat
 
     failed = await submitter.run(inside(image, hog, RequestMemory=32))
 
-    assert isinstance(failed, Failed)
-    assert (True, 34, 102) == (failed.hold, failed.code, failed.subcode)
+    assert failed.result.exit is None
+
+    assert failed.result.ending is not None
+    assert (True, 34, 102) == (
+        failed.result.ending.holds,
+        failed.result.ending.code,
+        failed.result.ending.subcode,
+    )
 
 
 async def test_usage_is_the_jobs_own(submitter: SubmitSide, image: Path) -> None:
@@ -124,12 +136,12 @@ async def test_usage_is_the_jobs_own(submitter: SubmitSide, image: Path) -> None
     idle = await submitter.run(inside(image, "sleep 0.4"))
     heavy = await submitter.run(inside(image, busy))
 
-    assert isinstance(idle, Exited)
-    assert isinstance(heavy, Exited)
-    assert idle.usage.memory_kib < 8 * 1024
-    assert idle.usage.user_cpu + idle.usage.system_cpu < 0.1
-    assert 28 * 1024 < heavy.usage.memory_kib < 64 * 1024
-    assert heavy.usage.user_cpu > 0.05
+    assert idle.result.exit is not None
+    assert heavy.result.exit is not None
+    assert idle.result.usage.memory_kib < 8 * 1024
+    assert idle.result.usage.user_cpu + idle.result.usage.system_cpu < 0.1
+    assert 28 * 1024 < heavy.result.usage.memory_kib < 64 * 1024
+    assert heavy.result.usage.user_cpu > 0.05
 
 
 async def test_no_process_outlives_its_job(
@@ -172,8 +184,9 @@ async def test_after_a_killed_starter_nothing_is_left(pool: WorkerPool, image: P
         os.kill(starter, signal.SIGKILL)
 
         failed = await pool.submitter.final(activation)
-        assert isinstance(failed, Failed)
-        assert (False, 1007) == (failed.hold, failed.code)
+        assert failed.result.exit is None
+        assert failed.result.ending is not None
+        assert (False, 1007) == (failed.result.ending.holds, failed.result.ending.code)
         assert [] == pool.sleeping()
         assert [] == list(pool.execute.glob("dir_*"))
         await startd.drain()
@@ -192,7 +205,8 @@ async def test_a_killed_starter_without_a_startd_is_cleaned_up_by_the_next(
 
     async with pool.startd() as startd:
         failed = await pool.submitter.final(activation)
-        assert isinstance(failed, Failed)
+        assert failed.result.exit is None
+        assert failed.result.ending is not None
         assert [] == pool.sleeping()
         assert [] == list(pool.execute.glob("dir_*"))
         await startd.drain()
@@ -257,7 +271,7 @@ async def test_device_files_are_for_those_who_have_a_gpu(
         await submitter.start(wants, claim=await submitter.claim(RequestGPUs=asked))
     )
 
-    assert isinstance(exited, Exited), exited
+    assert exited.result.exit is not None, exited
     assert said == (output(exited) or b"")
 
 
@@ -292,7 +306,7 @@ async def test_a_job_without_a_network_talks_with_its_starter(submitter: SubmitS
     )
     exited = await submitter.run(inside(image, text, DockerNetworkType="none", TransferOutput=""))
 
-    assert isinstance(exited, Exited), exited
+    assert exited.result.exit is not None, exited
     assert ["0", "0", "lo"] == (output(exited) or b"").decode().split()
     assert {"ChirpStage": "5"} == exited.told
 
@@ -326,9 +340,11 @@ async def test_what_cannot_be_had_holds_the_job(
 
     failed = await submitter.run(inside(image, "true", **wanted))
 
-    assert isinstance(failed, Failed), failed
-    assert (True, code) == (failed.hold, failed.code), failed
-    assert words in failed.reason
+    assert failed.result.exit is None, failed
+
+    assert failed.result.ending is not None
+    assert (True, code) == (failed.result.ending.holds, failed.result.ending.code), failed
+    assert words in failed.result.ending.reason
 
 
 @PLAIN
@@ -359,8 +375,14 @@ async def test_an_image_is_no_way_around_file_modes(submitter: SubmitSide, direc
 
     failed = await submitter.run(inside(secret, "true"))
 
-    assert isinstance(failed, Failed)
-    assert (True, 35, 13) == (failed.hold, failed.code, failed.subcode)
+    assert failed.result.exit is None
+
+    assert failed.result.ending is not None
+    assert (True, 35, 13) == (
+        failed.result.ending.holds,
+        failed.result.ending.code,
+        failed.result.ending.subcode,
+    )
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs a mount namespace")
@@ -426,6 +448,8 @@ async def test_no_container_where_the_files_are(submitter: SubmitSide, image: Pa
     """A shared file system is not in the container: code 14, with a sentence."""
     failed = await submitter.run(inside(image, "true", ShouldTransferFiles="NO", Iwd="/tmp"))
 
-    assert isinstance(failed, Failed)
-    assert (True, 14) == (failed.hold, failed.code)
-    assert "does not see" in failed.reason
+    assert failed.result.exit is None
+
+    assert failed.result.ending is not None
+    assert (True, 14) == (failed.result.ending.holds, failed.result.ending.code)
+    assert "does not see" in failed.result.ending.reason

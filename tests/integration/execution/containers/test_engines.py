@@ -13,7 +13,7 @@ from kettle.execution.system.linux import parent_of
 from kettle.testing.container_images import busybox_root, docker_archive, tar_of
 from kettle.testing.submit_side import SubmitSide, output
 from kettle.testing.worker import WorkerPool
-from kettle_wire.worker_reports import Failed, Started
+from kettle_wire.worker_reports import Started
 
 from .wanted import DOCKER, ENGINE, asked, inside
 
@@ -137,9 +137,10 @@ async def test_volumes_of_an_image_are_no_disk(
     )
 
     if runtime == "docker":
-        assert isinstance(ended, Failed)
-        assert (True, 35) == (ended.hold, ended.code)
-        assert "volumes (/etc)" in ended.reason
+        assert ended.result.exit is None
+        assert ended.result.ending is not None
+        assert (True, 35) == (ended.result.ending.holds, ended.result.ending.code)
+        assert "volumes (/etc)" in ended.result.ending.reason
     else:
         assert b"closed\n" == output(ended)
 
@@ -160,8 +161,10 @@ async def test_what_would_tell_an_engine_more_is_refused(
     """Names and paths of a job are not options of the engine's command."""
     failed = await submitter.run(inside(image, "true", **change))
 
-    assert isinstance(failed, Failed)
-    assert (True, 35) == (failed.hold, failed.code), failed.reason
+    assert failed.result.exit is None
+
+    assert failed.result.ending is not None
+    assert (True, 35) == (failed.result.ending.holds, failed.result.ending.code), failed.result.ending.reason
 
 
 @ENGINE

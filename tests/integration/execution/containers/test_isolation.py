@@ -14,8 +14,8 @@ from kettle.testing.submit_side import SubmitSide, output, script
 from kettle.testing.worker import WorkerPool
 from kettle_services.startd.settings import StartdSettings
 from kettle_services.startd.wiring import running
+from kettle_wire.attempts import Ending
 from kettle_wire.commands.startd import DEACTIVATE, Deactivate, Deactivation
-from kettle_wire.worker_reports import Failed
 
 from .wanted import ENGINES, ONE, PLAIN, inside
 
@@ -89,13 +89,20 @@ async def test_the_soft_signal_reaches_the_job(
         activation = await pool.submitter.start(inside(image, text, KillSig="SIGUSR1"))
         await pool.until((shared / "up").exists)
 
-        order = Deactivation(key=activation.key, job=activation.job, attempt=1, code=1023, reason="removed")
+        order = Deactivation(
+            key=activation.key, job=activation.job, attempt=1, ending=Ending(code=1023, reason="removed")
+        )
         await pool.submitter.shadow.call(DEACTIVATE, pool.submitter.startd, Deactivate(attempts=[order]))
 
         failed = await pool.submitter.final(activation)
         await startd.drain()
-    assert isinstance(failed, Failed)
-    assert (False, 1023, "removed") == (failed.hold, failed.code, failed.reason)
+    assert failed.result.exit is None
+    assert failed.result.ending is not None
+    assert (False, 1023, "removed") == (
+        failed.result.ending.holds,
+        failed.result.ending.code,
+        failed.result.ending.reason,
+    )
     assert "bye\n" == (shared / "said").read_text()
 
 
@@ -130,8 +137,14 @@ async def test_no_device_is_opened_to_see_whether_it_is_a_program(
 
     failed = await submitter.run(inside(image, "true", Cmd="/bin/pipe"))
 
-    assert isinstance(failed, Failed)
-    assert (True, 6, 13) == (failed.hold, failed.code, failed.subcode)
+    assert failed.result.exit is None
+
+    assert failed.result.ending is not None
+    assert (True, 6, 13) == (
+        failed.result.ending.holds,
+        failed.result.ending.code,
+        failed.result.ending.subcode,
+    )
     with pytest.raises(OSError, match="No such device or address"):  # it has no reader, and had none
         os.open(directory / "image" / "bin" / "pipe", os.O_WRONLY | os.O_NONBLOCK)
 
@@ -154,5 +167,10 @@ async def test_a_closed_directory_of_the_machine_stays_closed(
     assert b"closed\n" == output(await submitter.run(inside(image, look)))
     for way in ({"ContainerTargetDir": "/home/alice/x"}, {"MountUnderScratch": "/home/alice/x"}):
         failed = await submitter.run(inside(image, look, **way))
-        assert isinstance(failed, Failed)
-        assert (True, 35, 13) == (failed.hold, failed.code, failed.subcode)
+        assert failed.result.exit is None
+        assert failed.result.ending is not None
+        assert (True, 35, 13) == (
+            failed.result.ending.holds,
+            failed.result.ending.code,
+            failed.result.ending.subcode,
+        )

@@ -14,6 +14,7 @@ from kettle.classad import UNDEFINED, ClassAd, EvaluationFailed, Value, evaluate
 from kettle.jobs.crontab import FIELDS, crontab, next_run
 from kettle_services.schedd.domain import evaluation
 from kettle_wire.ads import Ad, Expr
+from kettle_wire.attempts import ExitRecord
 
 _CRON: Final = {name.lower(): name for name in FIELDS}
 _NOOP: Final = "IsNoopJob"
@@ -40,27 +41,24 @@ class Senseless(msgspec.Struct, frozen=True):
     reason: str
 
 
-class Done(msgspec.Struct, frozen=True):
-    """It is no job for any machine, and has ended this way."""
-
-    code: int | None
-    signal: int | None
-
-
 def timed(attributes: Iterable[str]) -> bool:
     """Whether jobs with these attributes start at a time of their own, or are none for any machine."""
     return any(name.lower() in _TIMED for name in attributes)
 
 
-def plan(ad: Ad, now: float) -> Wait | Move | Senseless | Done:
+def plan(ad: Ad, now: float) -> Wait | Move | Senseless | ExitRecord:
     """
     What a job that could run at `now` waits for. The calendar is that of the clock on this machine's wall.
+
+    An exit: it is no job for any machine, and has ended this way.
     """
     seen = _Ad(ad, now)
     if seen.is_true(_NOOP):
         # As if it had run: NoopJobExitSignal, or NoopJobExitCode, which is 0 if the job says neither.
         signal, code = seen.number("NoopJobExitSignal"), seen.number("NoopJobExitCode")
-        return Done(None, signal) if signal and code is None else Done(code or 0, None)
+        if signal and code is None:
+            return ExitRecord(signal=signal, at=now)
+        return ExitRecord(code=code or 0, at=now)
     at, window = seen.number("DeferralTime"), seen.window()
     fields = {name: str(value) for folded, name in _CRON.items() if (value := seen.value(folded)) is not None}
     ran = at is not None and (seen.number("JobCurrentStartExecutingDate") or 0) >= at

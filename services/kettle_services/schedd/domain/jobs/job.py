@@ -1,7 +1,7 @@
 """
 One job: its states and what may happen in each.
 
-    idle --Assign--> running --Finished--> completed
+    idle --Assign--> running --End---> completed
      ^ |               |  ^
      | +--Hold--> held |  +-- the attempt ends otherwise: back to idle, or held
      |             |   |
@@ -18,6 +18,7 @@ import msgspec
 from kettle.retry.backoff import Backoff
 from kettle_services.schedd.domain.jobs.orders import NONE, Defer, Order, Orders, ordered
 from kettle_wire.ads import Ad
+from kettle_wire.attempts import AttemptResult, Ending, Transfer, Usage
 from kettle_wire.codes import REFUSED_ACTIVATIONS, HoldCode, VacateCode
 from kettle_wire.events import (
     JobAssigned,
@@ -39,8 +40,6 @@ from kettle_wire.events import (
     JobSuspended,
     JobTold,
     JobVacated,
-    Transfer,
-    Usage,
 )
 
 Status = Literal["idle", "running", "held", "removed", "completed"]
@@ -186,41 +185,16 @@ class Tell(msgspec.Struct, frozen=True):
     notes: list[str]
 
 
-class Finish(msgspec.Struct, frozen=True):
-    """The worker says: the job ran to its end, and its output is in place."""
-
-    attempt: int
-    claim: str
-    exit_code: int | None
-    exit_signal: int | None
-    at: float
-    usage: Usage
-    output: Transfer | None = None
-    dumped: bool = False
-    core: str = ""
-
-
 class End(msgspec.Struct, frozen=True):
-    """
-    The attempt is over without a result: by the worker's word, or because its lease ran out on both sides.
-
-    `code` and `subcode` are those of the hold if the job is to be held, else of the eviction.
-    """
+    """The attempt is over: by the worker's word, or because its lease ran out on both sides."""
 
     attempt: int
     claim: str
-    code: int
-    reason: str
-    hold: bool = False
-    subcode: int = 0
-    usage: Usage = Usage()
-    exit_code: int | None = None
-    exit_signal: int | None = None
-    at: float = 0.0
-    output: Transfer | None = None
-    """With one of these the program ran to its end, at that time, and the job's policy keeps it queued."""
+    result: AttemptResult
     cool_down: float = 0.0
     """Seconds that the job waits if its start failed for a reason that may repeat; doubled each time."""
+    more: Ad = {}
+    """What its next run asks for, instead of being held because it ran out of that."""
 
 
 class Hold(msgspec.Struct, frozen=True):
@@ -253,13 +227,16 @@ class RemoveX(msgspec.Struct, frozen=True):
     by: str
 
 
-_Heard = Begin | Suspend | Continue | Disconnect | Reconnect | Checkpoint | Tell | Finish | End
+_Heard = Begin | Suspend | Continue | Disconnect | Reconnect | Checkpoint | Tell | End
 Command = Assign | Defer | _Heard | Hold | Order | Release | Remove | RemoveX
 _Action = Hold | Release | Remove | RemoveX
 _ACTIONS = frozenset(get_args(_Action))
 
 _STAYS = frozenset({HoldCode.Unspecified, HoldCode.UserRequest, HoldCode.SpoolingInput})
 """HoldReasonCodes that a hold by the owner does not replace: unknown, his own, spooled input."""
+
+
+_UNKNOWN = Ending(code=HoldCode.JobPolicyUndefined, reason="The job ended, and nobody knows how")
 
 
 def decide(job: Job, command: Command) -> list[JobEvent]:
@@ -315,7 +292,7 @@ def _hear(job: Job, command: _Heard) -> list[JobEvent]:
             return _checkpointed(job, command)
         case Tell():
             return _told(job, command)
-        case Finish() | End():
+        case End():
             return _over(job, command)
         case _:
             assert_never(command)
@@ -341,64 +318,37 @@ def _told(job: Job, command: Tell) -> list[JobEvent]:
     return [*_reconnected(job), told]
 
 
-def _over(job: Job, command: Finish | End) -> list[JobEvent]:
+def _over(job: Job, command: End) -> list[JobEvent]:
     """The end of an attempt.  A report of the worker ends a silence first, unless its lease has ended."""
-    heard = (
-        _reconnected(job) if isinstance(command, Finish) or command.code != VacateCode.ReconnectFailed else []
-    )
-    match command:
-        case Finish() if job.status == "removed":
-            return [
-                *heard,
-                JobVacated(
-                    attempt=command.attempt,
-                    code=VacateCode.JobRemoved,
-                    reason="the job had been removed",
-                    usage=command.usage,
-                ),
-            ]
-        case Finish():
-            return [
-                *heard,
-                JobCompleted(
-                    attempt=command.attempt,
-                    exit_code=command.exit_code,
-                    exit_signal=command.exit_signal,
-                    at=command.at,
-                    usage=command.usage,
-                    output=command.output,
-                    dumped=command.dumped,
-                    core=command.core,
-                ),
-            ]
-        case End():
-            return [*heard, *_end(job, command)]
-        case _:
-            assert_never(command)
+    ran, ending = command.result.exit, command.result.ending
+    silent = ending is not None and ending.code == VacateCode.ReconnectFailed
+    heard = [] if silent else _reconnected(job)
+    if ending is not None or ran is None:
+        return [*heard, *_failed(job, command, ending or _UNKNOWN)]
+    if job.status == "removed":
+        gone = Ending(code=VacateCode.JobRemoved, reason="the job had been removed")
+        return [*heard, JobVacated(attempt=command.attempt, ending=gone, usage=command.result.usage)]
+    return [*heard, JobCompleted(attempt=command.attempt, exit=ran, usage=command.result.usage)]
 
 
-def _end(job: Job, command: End) -> list[JobEvent]:
-    hold = command.hold and job.status in {"running", "idle"}  # idle: held and released while it ran
+def _failed(job: Job, command: End, ending: Ending) -> list[JobEvent]:
+    # idle: held and released while it ran
+    hold = ending.holds and not command.more and job.status in {"running", "idle"}
     vacated = JobVacated(
         attempt=command.attempt,
-        code=command.code,
-        subcode=command.subcode,
-        reason=command.reason,
-        usage=command.usage,
-        exit_code=command.exit_code,
-        exit_signal=command.exit_signal,
-        at=command.at,
-        output=command.output,
-        cool_down=_cool_down(job, command) if not hold else 0.0,
+        ending=ending,
+        exit=command.result.exit,
+        usage=command.result.usage,
+        cool_down=_cool_down(job, command, ending) if not hold else 0.0,
     )
-    if not hold:
-        return [vacated]
-    return [vacated, JobHeld(code=command.code, subcode=command.subcode, reason=command.reason)]
+    if hold:
+        return [vacated, JobHeld(code=ending.code, subcode=ending.subcode, reason=ending.reason)]
+    return [vacated, JobEdited(attributes=command.more)] if command.more else [vacated]
 
 
-def _cool_down(job: Job, command: End) -> float:
+def _cool_down(job: Job, command: End, ending: Ending) -> float:
     """None for the first mishap of one that ran: that was no failure of its start."""
-    if command.code not in MAY_REPEAT or job.status not in {"running", "idle"}:
+    if ending.code not in MAY_REPEAT or job.status not in {"running", "idle"}:
         return 0.0
     if job.began and not job.failures:
         return 0.0
@@ -473,7 +423,7 @@ def _evolve_further(job: Job, event: _Lasting) -> Job:
     match event:
         case JobVacated():
             status = "idle" if job.status == "running" else job.status
-            failures = job.failures + 1 if event.code in MAY_REPEAT else 0
+            failures = job.failures + 1 if event.ending.code in MAY_REPEAT else 0
             return msgspec.structs.replace(
                 job,
                 status=status,

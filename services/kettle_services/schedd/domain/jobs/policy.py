@@ -32,9 +32,9 @@ from kettle.classad import (
 from kettle.jobs.durations import exceeded
 from kettle_services.schedd.domain import evaluation
 from kettle_wire.ads import Ad, Expr, Scalar
+from kettle_wire.attempts import SUBCODES, Ending
 from kettle_wire.codes import HoldCode, JobStatus, VacateCode
 
-_SUBCODES: Final = 1 << 31
 _REASON_CHARS: Final = 1000
 """Of a reason: it is recorded for ever."""
 
@@ -62,15 +62,12 @@ _FALSE_COUNTS: Final = frozenset({"onexitremove", "timerremove"})
 """The one fires just then, and for the other it is no time."""
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    What is to become of a job; `code` is a HoldReasonCode or VacateReasonCode, where the action has one.
-    """
+class PolicyVerdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to become of a job."""
 
     action: Action
-    reason: str
-    code: int = 0
-    subcode: int = 0
+    ending: Ending
+    """Why; the code is 0 where the action has none."""
 
 
 class SystemRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -159,7 +156,7 @@ def _stated(attributes: Mapping[str, Scalar] | list[str]) -> Iterator[str]:
 
 def decide(
     ad: Ad, status: JobStatus, now: int, system: SystemPolicy, *, exited: bool = False
-) -> Verdict | None:
+) -> PolicyVerdict | None:
     """
     What is to become of a job with this ad and status at `now`, seconds since 1970; None: let it be.
 
@@ -218,53 +215,48 @@ class _Case:
         said = self._said[self.ad.spelling(name.lower())]
         return said.expr if isinstance(said, Expr) else unparse(said)
 
-    def own(self, name: str, action: Action, code: int = 0) -> Verdict | None:
+    def own(self, name: str, action: Action, code: int = 0) -> PolicyVerdict | None:
         """The verdict of an attribute of the job, if it fires."""
         if name not in self.ad or not _fires(self.value(name)):
             return None
         said = self.value(f"{name}Reason")
         usual = f"The job attribute {name} expression '{self.text(name)}' evaluated to TRUE"
-        return Verdict(
-            action=action,
-            reason=_reason(said, usual),
-            code=code,
-            subcode=_subcode(self.value(f"{name}SubCode")),
+        subcode = _subcode(self.value(f"{name}SubCode"))
+        return PolicyVerdict(
+            action=action, ending=Ending(code=code, subcode=subcode, reason=_reason(said, usual))
         )
 
-    def of_system(self, kind: Periodic, action: Action, code: int = 0) -> Verdict | None:
+    def of_system(self, kind: Periodic, action: Action, code: int = 0) -> PolicyVerdict | None:
         """The verdict of the first of the site's rules that fires."""
         for rule in self.system.rules(kind):
             if not _fires(self.evaluated(rule.expression)):
                 continue
             name = f"SYSTEM_PERIODIC_{kind.upper()}{f'_{rule.name}' if rule.name else ''}"
             usual = f"The system macro {name} expression '{rule.expression}' evaluated to TRUE"
-            return Verdict(
-                action=action,
-                reason=_reason(self.evaluated(rule.reason) if rule.reason else None, usual),
-                code=code,
-                subcode=_subcode(self.evaluated(rule.subcode)) if rule.subcode else 0,
-            )
+            reason = _reason(self.evaluated(rule.reason) if rule.reason else None, usual)
+            subcode = _subcode(self.evaluated(rule.subcode)) if rule.subcode else 0
+            return PolicyVerdict(action=action, ending=Ending(code=code, subcode=subcode, reason=reason))
         return None
 
 
-def _durations(case: _Case) -> Verdict | None:
+def _durations(case: _Case) -> PolicyVerdict | None:
     begun = case.integer("ShadowBday")
     if case.status != JobStatus.RUNNING or begun is None:
         return None
     allowed = case.integer("AllowedJobDuration")
     if allowed is not None and case.now - begun >= allowed:
-        return Verdict(action="hold", reason=exceeded("job", allowed), code=HoldCode.JobDurationExceeded)
+        return _hold_for(HoldCode.JobDurationExceeded, exceeded("job", allowed))
     allowed = case.integer("AllowedExecuteDuration")
     executing = case.integer("JobCurrentStartExecutingDate")  # of this attempt, by the worker's clock
     if allowed is None or executing is None:
         return None
     since = max(executing, begun, case.integer("TransferOutFinished") or 0)
     if case.now - since > allowed:
-        return Verdict(action="hold", reason=exceeded("execute", allowed), code=HoldCode.JobExecuteExceeded)
+        return _hold_for(HoldCode.JobExecuteExceeded, exceeded("execute", allowed))
     return None
 
 
-def _vacate(case: _Case) -> Verdict | None:
+def _vacate(case: _Case) -> PolicyVerdict | None:
     if case.status != JobStatus.RUNNING or case.exited:
         return None
     return case.own("PeriodicVacate", "vacate", VacateCode.JobPolicyVacate) or case.of_system(
@@ -272,7 +264,7 @@ def _vacate(case: _Case) -> Verdict | None:
     )
 
 
-def _timer(case: _Case) -> Verdict | None:
+def _timer(case: _Case) -> PolicyVerdict | None:
     if "TimerRemove" not in case.ad:
         return None
     at = case.value("TimerRemove")
@@ -280,11 +272,13 @@ def _timer(case: _Case) -> Verdict | None:
     if isinstance(at, bool) or not isinstance(at, int):
         if case.status == JobStatus.COMPLETED:  # it is in the queue, but can run no more
             return None
-        return Verdict(action="hold", reason=_cut(f"{shown} UNDEFINED"), code=HoldCode.JobPolicyUndefined)
-    return Verdict(action="remove", reason=_cut(f"{shown} TRUE")) if 0 <= at < case.now else None
+        return _hold_for(HoldCode.JobPolicyUndefined, _cut(f"{shown} UNDEFINED"))
+    if not 0 <= at < case.now:
+        return None
+    return PolicyVerdict(action="remove", ending=Ending(code=0, reason=_cut(f"{shown} TRUE")))
 
 
-def _hold(case: _Case) -> Verdict | None:
+def _hold(case: _Case) -> PolicyVerdict | None:
     if case.status in {JobStatus.HELD, JobStatus.COMPLETED}:
         return None
     return case.own("PeriodicHold", "hold", HoldCode.JobPolicy) or case.of_system(
@@ -292,7 +286,7 @@ def _hold(case: _Case) -> Verdict | None:
     )
 
 
-def _release(case: _Case) -> Verdict | None:
+def _release(case: _Case) -> PolicyVerdict | None:
     if case.status != JobStatus.HELD or case.integer("HoldReasonCode") == HoldCode.UserRequest:
         return None
     if 0 <= case.system.max_releases <= (case.integer("NumHolds") or 0):
@@ -300,33 +294,32 @@ def _release(case: _Case) -> Verdict | None:
     return case.own("PeriodicRelease", "release") or case.of_system("Release", "release")
 
 
-def _remove(case: _Case) -> Verdict | None:
+def _remove(case: _Case) -> PolicyVerdict | None:
     return case.own("PeriodicRemove", "remove") or case.of_system("Remove", "remove")
 
 
-def _on_exit(case: _Case) -> Verdict | None:
+def _on_exit(case: _Case) -> PolicyVerdict | None:
     if not case.exited:
         return None
     by_signal = case.value("ExitBySignal")
     how = case.value("ExitSignal" if by_signal is True else "ExitCode")
     if not isinstance(by_signal, bool) or isinstance(how, bool) or not isinstance(how, int):
-        return Verdict(
-            action="hold", reason="The job ended, and nobody knows how", code=HoldCode.JobPolicyUndefined
-        )
+        return _hold_for(HoldCode.JobPolicyUndefined, "The job ended, and nobody knows how")
     held = case.own("OnExitHold", "hold", HoldCode.JobPolicy)
     if held is not None or "OnExitRemove" not in case.ad:
         return held
     if _number(case.value("OnExitRemove")) != 0:
         return None
     usual = f"The job attribute OnExitRemove expression '{case.text('OnExitRemove')}' evaluated to FALSE"
-    return Verdict(
-        action="requeue",
-        reason=_reason(case.value("OnExitRemoveReason"), usual),
-        code=VacateCode.JobShouldRequeue,
-    )
+    reason = _reason(case.value("OnExitRemoveReason"), usual)
+    return PolicyVerdict(action="requeue", ending=Ending(code=VacateCode.JobShouldRequeue, reason=reason))
 
 
-_ORDER: Final[tuple[Callable[[_Case], Verdict | None], ...]] = (
+def _hold_for(code: HoldCode, reason: str) -> PolicyVerdict:
+    return PolicyVerdict(action="hold", ending=Ending(code=code, reason=reason))
+
+
+_ORDER: Final[tuple[Callable[[_Case], PolicyVerdict | None], ...]] = (
     _durations, _vacate, _timer, _hold, _release, _remove, _on_exit,
 )  # fmt: skip
 
@@ -352,7 +345,7 @@ def _integer(value: Value | None) -> int | None:
 def _subcode(value: Value | None) -> int:
     """What can be recorded as one; anything else is none."""
     number = _integer(value) or 0
-    return number if abs(number) < _SUBCODES else 0
+    return number if abs(number) < SUBCODES else 0
 
 
 def _reason(said: Value | None, usual: str) -> str:

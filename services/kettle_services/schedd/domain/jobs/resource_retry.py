@@ -14,6 +14,7 @@ from typing import Final
 from kettle.classad import ClassAd, EvaluationFailed, Value, evaluate, evaluate_attribute, parse
 from kettle_services.schedd.domain import evaluation
 from kettle_wire.ads import Ad
+from kettle_wire.attempts import Ending
 from kettle_wire.codes import HoldCode, HoldSubcode
 
 _RESOURCES: Final[Mapping[int, str]] = {HoldSubcode.Memory: "RequestMemory", HoldSubcode.Disk: "RequestDisk"}
@@ -21,9 +22,9 @@ _RESOURCES: Final[Mapping[int, str]] = {HoldSubcode.Memory: "RequestMemory", Hol
 _LARGEST: Final = 1 << 53
 
 
-def grown(ad: Ad, code: int, subcode: int, now: float) -> Ad:
-    """What a job asks for from now on that would be held with these codes; nothing: it is to be held."""
-    attribute = _RESOURCES.get(subcode) if code == HoldCode.JobOutOfResources else None
+def grown(ad: Ad, ending: Ending, now: float) -> Ad:
+    """What a job asks for from now on that would be held for this; nothing: it is to be held."""
+    attribute = _RESOURCES.get(ending.subcode) if ending.code == HoldCode.JobOutOfResources else None
     if attribute is None or not any(f"{kind}{attribute}" in ad for kind in ("Retry", "Next")):
         return {}
     seen, context = ClassAd.from_wire(ad), evaluation.at(now)

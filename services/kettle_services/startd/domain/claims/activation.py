@@ -16,9 +16,10 @@ from kettle_services.startd.domain.state.changes import (
 from kettle_services.startd.domain.state.claim import Claim, Now, RunningAttempt, StopOrder
 from kettle_services.startd.domain.state.machine import Machine
 from kettle_wire.ads import Ad
+from kettle_wire.attempts import AttemptResult, Ending
 from kettle_wire.codes import VacateCode
 from kettle_wire.commands.startd import NOT_KNOWN, Activation, ActivationResult, Deactivation, Suspension
-from kettle_wire.worker_reports import Exited, Failed, Report
+from kettle_wire.worker_reports import FinalReport, Report
 
 STRIDE = 1 << 32
 """How far beyond the last known report the startd numbers one that it writes for a starter that is gone."""
@@ -135,7 +136,7 @@ def deactivate(machine: Machine, command: Deactivation, now: Now) -> list[Change
     running = claim.attempt if claim is not None else None
     if claim is None or running is None or (running.job, running.attempt) != (command.job, command.attempt):
         return []
-    stop = StopOrder(command.code, command.reason, command.hard, hold=command.hold)
+    stop = StopOrder(command.ending, hard=command.hard)
     return stop_attempt(claim, stop, now)
 
 
@@ -167,7 +168,7 @@ def stop_attempt(claim: Claim, stop: StopOrder, now: Now) -> list[Change]:
 def over(machine: Machine, report: Report, now: Now) -> list[Change]:
     """A final report is on disk: the claim is free for the next attempt, or over itself."""
     claim = machine.claims.get(report.claim)
-    if claim is None or claim.attempt is None or not isinstance(report.body, Exited | Failed):
+    if claim is None or claim.attempt is None or not isinstance(report.body, FinalReport):
         return []
     if (claim.attempt.job, claim.attempt.attempt) != (report.job, report.attempt):
         return []
@@ -175,13 +176,13 @@ def over(machine: Machine, report: Report, now: Now) -> list[Change]:
     return [ended, ClaimRemoved(report.claim)] if claim.ending or _served(machine, claim, now) else [ended]
 
 
-def failed_report(claim: Claim, attempt: RunningAttempt, failed: Failed) -> Report:
+def lost_report(claim: Claim, attempt: RunningAttempt, ending: Ending) -> Report:
     """The final report that the startd writes for an attempt whose starter cannot."""
     return Report(
         claim=claim.key.claim,
         attempt=attempt.attempt,
         sequence=attempt.sequence + STRIDE,
         job=attempt.job,
-        body=failed,
+        body=FinalReport(result=AttemptResult(ending=ending)),
         trace=attempt.trace,
     )

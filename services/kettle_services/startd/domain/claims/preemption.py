@@ -34,6 +34,7 @@ from kettle_services.startd.domain.state.claim import Claim, Now, StopOrder
 from kettle_services.startd.domain.state.claim_fold import inherited
 from kettle_services.startd.domain.state.machine import Machine
 from kettle_services.startd.domain.state.slot_transitions import retire
+from kettle_wire.attempts import Ending
 from kettle_wire.codes import VacateCode
 from kettle_wire.commands.startd import ClaimKey, RequestClaims
 
@@ -87,11 +88,13 @@ def outrank(
         if heir.rank <= claim.rank and not by_user:
             return f"RANK of the machine is {heir.rank:g} for the job, and {claim.rank:g} for the one that has the slot"
         reason = f"RANK of the machine is {heir.rank:g} for another job, and {claim.rank:g} for this one"
-        stop = StopOrder(VacateCode.StartdPreemptingClaimRank, reason)
+        stop = StopOrder(Ending(code=VacateCode.StartdPreemptingClaimRank, reason=reason))
         if by_user:
             stop = StopOrder(
-                VacateCode.StartdPreemptingClaimUserPrio,
-                f"{heir.submitter} has a better priority in the pool",
+                Ending(
+                    code=VacateCode.StartdPreemptingClaimUserPrio,
+                    reason=f"{heir.submitter} has a better priority in the pool",
+                )
             )
         changes += retire(claim, stop, question(machine, claim, now), now)
     return changes
@@ -120,13 +123,15 @@ def swap(machine: Machine, command: RequestClaims, key: ClaimKey, now: Now) -> l
     if isinstance(heir, str):
         return heir
     changes: list[Change] = [ClaimWaiting(heir)]
-    stop = StopOrder(VacateCode.StartdCoalesce, "its owner has another job run in its place")
+    stop = StopOrder(
+        Ending(code=VacateCode.StartdCoalesce, reason="its owner has another job run in its place")
+    )
     for claim in currents:
         if claim.attempt is None:
             changes.append(ClaimRemoved(claim.key.claim))
         else:
             changes += [
-                ClaimClosing(claim.key.claim, stop.reason, at=now.time),
+                ClaimClosing(claim.key.claim, stop.ending.reason, at=now.time),
                 *stop_attempt(claim, stop, now),
             ]
     return changes
@@ -220,7 +225,7 @@ def withdraw(machine: Machine, heir: Claim, now: Now, *, ended: Sequence[Claim] 
             for claim in currents
             if not claim.preempting
             and claim.then is not None
-            and claim.then.code
+            and claim.then.ending.code
             in {VacateCode.StartdPreemptingClaimRank, VacateCode.StartdPreemptingClaimUserPrio}
         ),
     ]

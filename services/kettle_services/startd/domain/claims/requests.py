@@ -17,6 +17,7 @@ from kettle_services.startd.domain.slots.slot import LOCAL, Slot
 from kettle_services.startd.domain.state.changes import Change, ClaimClosing, Claimed, ClaimRemoved, Renewed
 from kettle_services.startd.domain.state.claim import Claim, Now, StopOrder
 from kettle_services.startd.domain.state.machine import Machine
+from kettle_wire.attempts import Ending
 from kettle_wire.codes import VacateCode
 from kettle_wire.commands.startd import (
     Alive,
@@ -191,7 +192,9 @@ def end_claim(claim: Claim, stop: StopOrder, now: Now) -> list[Change]:
     """End a claim: at once if it is idle, else when its attempt is over."""
     if claim.attempt is None:
         return [ClaimRemoved(claim.key.claim)]
-    changes: list[Change] = [] if claim.ending else [ClaimClosing(claim.key.claim, stop.reason, at=now.time)]
+    changes: list[Change] = (
+        [] if claim.ending else [ClaimClosing(claim.key.claim, stop.ending.reason, at=now.time)]
+    )
     return [*changes, *stop_attempt(claim, stop, now)]
 
 
@@ -199,7 +202,9 @@ def release(machine: Machine, keys: list[ClaimKey], reason: str, now: Now) -> li
     """The schedd gives claims back."""
     found = [claim for key in keys if (claim := machine.proven(key)) is not None]
     waiting = [claim for key in keys if (claim := machine.waits(key)) is not None]
-    stop = StopOrder(VacateCode.StartdReleaseCommand, reason or "the schedd released the claim")
+    stop = StopOrder(
+        Ending(code=VacateCode.StartdReleaseCommand, reason=reason or "the schedd released the claim")
+    )
     withdrawn = [
         change for claim in waiting for change in preemption.withdraw(machine, claim, now, ended=found)
     ]
@@ -214,7 +219,11 @@ def expire(machine: Machine, now: Now) -> list[Change]:
         claim for claim in machine.claims.values() if not claim.preempting and claim.deadline <= now.clock
     ]
     stop = StopOrder(
-        VacateCode.ReconnectFailed, "the claim's lease ended: the schedd did not renew it in time", hard=True
+        Ending(
+            code=VacateCode.ReconnectFailed,
+            reason="the claim's lease ended: the schedd did not renew it in time",
+        ),
+        hard=True,
     )
     waiting = [claim for claim in machine.waiting.values() if claim.deadline <= now.clock]
     withdrawn = [
@@ -225,7 +234,7 @@ def expire(machine: Machine, now: Now) -> list[Change]:
 
 def shut_down(machine: Machine, now: Now, *, hard: bool) -> list[Change]:
     """End everything: the startd is being stopped.  `hard`: jobs are not asked to end, they are ended."""
-    stop = StopOrder(VacateCode.StartdShutdown, "the startd is shutting down", hard=hard)
+    stop = StopOrder(Ending(code=VacateCode.StartdShutdown, reason="the startd is shutting down"), hard=hard)
     waiting: list[Change] = [ClaimRemoved(claim.key.claim) for claim in machine.waiting.values()]
     return [
         *waiting,

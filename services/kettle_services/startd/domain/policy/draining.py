@@ -21,6 +21,7 @@ from kettle_services.startd.domain.state.changes import Change, ClaimRemoved, Dr
 from kettle_services.startd.domain.state.claim import Claim, DrainInForce, Now, Speed, StopOrder
 from kettle_services.startd.domain.state.machine import Machine
 from kettle_services.startd.domain.state.slot_transitions import retire
+from kettle_wire.attempts import Ending
 from kettle_wire.codes import VacateCode
 
 _CALLED_OFF: Final = frozenset({VacateCode.StartdDraining, VacateCode.StartdPreemptingClaimRank})
@@ -99,7 +100,7 @@ def cancel(machine: Machine, request: str, now: Now) -> list[Change]:
         *(
             Reopened(claim.key.claim, now.time)
             for claim in machine.claims.values()
-            if claim.then is not None and claim.then.code in _CALLED_OFF and not claim.preempting
+            if claim.then is not None and claim.then.ending.code in _CALLED_OFF and not claim.preempting
         ),
     ]
 
@@ -110,7 +111,7 @@ def _present(machine: Machine, drain: DrainInForce) -> list[Claim]:
 
 def _end(machine: Machine, drain: DrainInForce, claims: Iterable[Claim], now: Now) -> list[Change]:
     reason = f"the machine is being drained{f': {drain.reason}' if drain.reason else ''}"
-    stop = StopOrder(VacateCode.StartdDraining, reason, hard=drain.speed == "fast")
+    stop = StopOrder(Ending(code=VacateCode.StartdDraining, reason=reason), hard=drain.speed == "fast")
     changes: list[Change] = []
     for claim in claims:
         if drain.speed == "graceful":

@@ -10,6 +10,7 @@ from kettle.execution.attempts.job_spec import AttemptId
 from kettle_services.startd.domain.slots.resources import Resources
 from kettle_services.startd.domain.slots.slot import LOCAL
 from kettle_wire.ads import Ad
+from kettle_wire.attempts import Ending
 from kettle_wire.commands.startd import ClaimKey
 from kettle_wire.jobs import JobId
 
@@ -31,12 +32,9 @@ class Now(msgspec.Struct, frozen=True):
 class StopOrder(msgspec.Struct, frozen=True):
     """The attempt is to be ended, and its final report shall say this."""
 
-    code: int
-    reason: str
+    ending: Ending
     hard: bool = False
-    hold: bool = False
-    """The code is a HoldReasonCode, and the job is held; else a VacateReasonCode."""
-    subcode: int = 0
+    """Without time to end."""
     at: float = 0.0
     """When it was ordered, seconds since boot."""
 

@@ -24,6 +24,7 @@ from kettle.classad import (
 )
 from kettle.classad.nodes import Literal
 from kettle_wire.ads import Ad
+from kettle_wire.attempts import SUBCODES
 
 DEFAULTS: Final[Mapping[str, str]] = {
     "START": "true",
@@ -187,9 +188,9 @@ class JobEvaluation:
         return span
 
     def hold_reason(self) -> tuple[str, int]:
-        """WANT_HOLD_REASON, empty if it is no text, and WANT_HOLD_SUBCODE."""
-        reason = self._value("WANT_HOLD_REASON")
-        return reason if isinstance(reason, str) else "", int(self.number("WANT_HOLD_SUBCODE"))
+        """WANT_HOLD_REASON, empty if it is no text, and WANT_HOLD_SUBCODE, 0 if it is none."""
+        reason, subcode = self._value("WANT_HOLD_REASON"), int(self.number("WANT_HOLD_SUBCODE"))
+        return reason if isinstance(reason, str) else "", subcode if abs(subcode) < SUBCODES else 0
 
 
 def _number(value: Value | None) -> float | None:

@@ -22,6 +22,8 @@ Pure: `step` says what changes now; time comes in, and the policy is asked.
 
 from typing import Final, Literal
 
+import msgspec
+
 from kettle_services.startd.domain.state.changes import (
     AttemptContinued,
     AttemptStopped,
@@ -32,6 +34,7 @@ from kettle_services.startd.domain.state.changes import (
 )
 from kettle_services.startd.domain.state.claim import Claim, Now, StopOrder
 from kettle_services.startd.domain.state.policy_expressions import SlotEvaluation
+from kettle_wire.attempts import Ending
 from kettle_wire.codes import HoldCode, VacateCode
 
 State = Literal["Owner", "Unclaimed", "Claimed", "Preempting", "Drained", "Backfill"]
@@ -108,7 +111,7 @@ def _vacating(claim: Claim, asked: SlotEvaluation, now: Now) -> list[Change]:
     late = now.clock - stop.at >= asked.seconds("MachineMaxVacateTime")
     if not late and not asked.holds("KILL"):
         return []
-    hard = StopOrder(stop.code, stop.reason, hard=True, hold=stop.hold, subcode=stop.subcode, at=stop.at)
+    hard = msgspec.structs.replace(stop, hard=True)
     return [AttemptStopped(claim.key.claim, hard, now.time)]
 
 
@@ -122,7 +125,7 @@ def retire(claim: Claim, stop: StopOrder, asked: SlotEvaluation, now: Now) -> li
     name, attempt = claim.key.claim, claim.attempt
     if attempt is None:
         return [ClaimRemoved(name)]
-    changes: list[Change] = [] if claim.ending else [ClaimClosing(name, stop.reason, stop, now.time)]
+    changes: list[Change] = [] if claim.ending else [ClaimClosing(name, stop.ending.reason, stop, now.time)]
     if attempt.stop is not None:
         return changes
     if _retired(claim, asked, now):
@@ -133,9 +136,9 @@ def retire(claim: Claim, stop: StopOrder, asked: SlotEvaluation, now: Now) -> li
 
 
 def _preempt(claim: Claim, stop: StopOrder | None, asked: SlotEvaluation, now: Now) -> list[Change]:
-    why = stop or StopOrder(VacateCode.StartdPreemptExpression, claim.ending)
+    why = stop or StopOrder(Ending(code=VacateCode.StartdPreemptExpression, reason=claim.ending))
     hard = why.hard or not asked.holds("WANT_VACATE")
-    order = StopOrder(why.code, why.reason, hard=hard, hold=why.hold, subcode=why.subcode, at=now.clock)
+    order = StopOrder(why.ending, hard=hard, at=now.clock)
     return [AttemptStopped(claim.key.claim, order, now.time)]
 
 
@@ -148,9 +151,9 @@ def _preempted(asked: SlotEvaluation) -> StopOrder:
     """Why PREEMPT ends a job, and whether it is held for it."""
     reason = "PREEMPT of the machine became true"
     if not asked.holds("WANT_HOLD"):
-        return StopOrder(VacateCode.StartdPreemptExpression, reason)
+        return StopOrder(Ending(code=VacateCode.StartdPreemptExpression, reason=reason))
     said, subcode = asked.hold_reason()
-    return StopOrder(HoldCode.StartdHeldJob, _text(said) or reason, hold=True, subcode=subcode)
+    return StopOrder(Ending(code=HoldCode.StartdHeldJob, reason=_text(said) or reason, subcode=subcode))
 
 
 def _text(said: str) -> str:
