@@ -9,7 +9,6 @@ import pytest
 from kettle.client import select
 from kettle.pool import processes
 from kettle.testing.shared_pool import SharedPool
-from kettle_wire.commands.master import Control
 from kettle_wire.events import JobStarted
 
 from .waiting import happened
@@ -77,8 +76,7 @@ async def test_what_a_failure_left_is_not_handed_on(own: SharedPool, tmp_path: P
     """
     async with AsyncExitStack() as stack:
         broken = await stack.enter_async_context(own.lent())
-        off = Control(id="off", action="off", daemons=["negotiator"])
-        await broken.client.hosts.control(off)
+        await broken.client.hosts.control("off", daemons=["negotiator"])
         with pytest.raises(TimeoutError):
             await stack.aclose()
     assert (1, False, []) == (own.starts, broken.lives, broken.left)

@@ -29,7 +29,6 @@ from kettle.pool.home import open_home
 from kettle.pool.personal_settings import Tables, Value, write_settings
 from kettle.runtime import Lifeline, make_lifeline
 from kettle.testing.servers.selection import pool_settings
-from kettle_wire.commands.master import Control
 
 _WITHIN_S: Final = 120.0
 """After this something hangs: on a machine with much else to do all takes many times as long as alone."""
@@ -227,8 +226,8 @@ class ThrowawayPool:
             each for each in self.state.daemons if each.name.partition(".")[0].partition("#")[0] in changed
         ]
         before = {each.name: each.pid for each in daemons}
-        control = Control(id=secrets.token_hex(8), action="reconfig", daemons=sorted(before))
-        for switched in (await self.client.hosts.control(control)).switched:
+        controlled = await self.client.hosts.control("reconfig", daemons=sorted(before))
+        for switched in controlled.switched:
             assert switched.outcome == "begun", switched
             await self.restarted(switched.daemon, after=before[switched.daemon])
 
