@@ -181,7 +181,7 @@ class Subjects:
         return f"{self._prefix}.notice.{kind}.{token(name)}"
 
     def notices(self, kind: str) -> str:
-        """Filter: the notices of one kind, whoever they are about."""
+        """Filter: the notices of one kind, about any sender."""
         return f"{self._prefix}.notice.{kind}.*"
 
 

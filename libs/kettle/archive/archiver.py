@@ -25,7 +25,7 @@ PATIENCE_S: Final = 60.0
 """How long a drop waits for those who read the piece."""
 
 _LOCK: Final = "SET LOCAL lock_timeout = '100ms'"
-"""Whoever appends to the shard waits behind a drop that waits: not for longer than this at a time."""
+"""Appends to the shard wait behind a drop that waits for its lock: no longer than this at a time."""
 _LONG_S: Final = 24 * 3600.0
 """For queries that look at every event of a piece."""
 

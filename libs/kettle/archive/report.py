@@ -47,7 +47,7 @@ class ShardReport(msgspec.Struct, kw_only=True):
     kept: Why
     """Why the oldest piece that is still in the database stays there."""
     because: str
-    """The same as a sentence."""
+    """The reason as a sentence."""
     slowest: SlowestCursor | None = None
     """None: no projection follows the shard."""
 

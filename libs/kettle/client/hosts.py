@@ -18,9 +18,7 @@ Speed = Literal["graceful", "quick", "fast"]
 
 
 class Hosts:
-    """
-    The hosts of a pool, for administrators alone: whoever is none is refused, with a `CommandRefusedError`.
-    """
+    """The hosts of a pool, only for administrators: others are refused, with a `CommandRefusedError`."""
 
     def __init__(
         self, asks: Asks, pool: PoolFile, *, patience: float, waiting: Callable[[], Waiting | None]

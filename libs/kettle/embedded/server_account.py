@@ -42,7 +42,7 @@ class Account(msgspec.Struct, frozen=True):
                 os.chown(each, self.uid, self.gid, follow_symlinks=False)
 
     def options(self) -> list[str]:
-        """What `setpriv` is told."""
+        """The options for `setpriv`."""
         if not self.changed:
             return ["--no-new-privs"]
         return ["--no-new-privs", f"--reuid={self.uid}", f"--regid={self.gid}", "--clear-groups"]

@@ -1,8 +1,8 @@
 """
-Frames of a shard for readers that have no database, from the owner of the shard, who has.
+Frames of a shard for readers without a database, from the owner of the shard, which has one.
 
-The bus keeps the newest frames, and those that are too large for a message without their entries. Whoever follows a
-shard by the bus alone and finds that something is missing asks for it here.
+The bus keeps the newest frames, and those that are too large for a message without their entries. A reader that follows
+a shard only by the bus and finds that something is missing requests it here.
 """
 
 import asyncio

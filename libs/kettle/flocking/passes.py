@@ -23,7 +23,7 @@ class PassError(Exception):
 
 
 class Pass(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The right to visit a pool. Whoever has it is the visitor: it is a secret."""
+    """The right to visit a pool. A pass is a secret: its holder is treated as the visitor."""
 
     pool: Annotated[str, msgspec.Meta(min_length=1)]
     """What that pool calls itself."""

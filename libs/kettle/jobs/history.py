@@ -230,7 +230,7 @@ class JobHistory:
             key = owner, minute
             self.changes.depth.pop(
                 key, None
-            )  # to the end: what was recorded last counts, whatever the clock said
+            )  # to the end: the last recorded one counts, no matter what the clock said
             self.changes.depth[key] = copy(self._depth[owner])
 
     def _materialized(self, event: FactoryMaterialized) -> None:
@@ -307,7 +307,7 @@ class JobHistory:
         return seen and job.proc < len(submission.event.rows)
 
     def _forget(self, job: JobId, stream: str) -> None:
-        """A cluster whose beginning was not seen here is forgotten by whoever stored it."""
+        """A cluster whose beginning was not seen here is deleted by the code that stored it."""
         del self._ads[job], self._ids[stream]
         self._runs.pop(job, None)
         self._fewer(job.cluster, 1)

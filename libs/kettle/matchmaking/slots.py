@@ -173,7 +173,7 @@ class Offer:
 
     def take(self, row: int, amounts: Amounts, count: int) -> None:
         """
-        Count these amounts as gone from the slot, so many times; a slot that is not partitionable is all gone.
+        Subtract these amounts from the slot, so many times; a slot that is not partitionable is used up completely.
         """
         before = self.free["Cpus"][row]
         for name in RESOURCES:
@@ -186,7 +186,7 @@ class Offer:
         self.exhausted += bool(before > 0 and self.free["Cpus"][row] == 0)
 
     def take_each(self, rows: Integers, amounts: Amounts, counts: Integers) -> None:
-        """The same for many slots at once, each once among `rows`."""
+        """Take from many slots at once, each once among `rows`."""
         before = self.free["Cpus"][rows]
         whole = self.partitionable[rows]
         for name in RESOURCES:
@@ -215,7 +215,7 @@ def _resources(table: Table) -> list[str]:
 
 def _totalled(table: Table) -> list[str]:
     """
-    Attributes of slots, in lower case, of which they tell the whole too, as TotalSlot<name>; not the usual ones.
+    Attributes of slots, in lower case, for which slots also publish the total, as TotalSlot<name>; not the usual ones.
     """
     standard = {"s", *(name.lower() for name in RESOURCES)}  # TotalSlots is how many slots there are
     named = [key.removeprefix(_WHOLE) for key in table.columns if key.startswith(_WHOLE)]

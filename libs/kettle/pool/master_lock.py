@@ -63,9 +63,7 @@ class MasterLock:
         os.pwrite(self.fd, content, 0)
 
     def release(self) -> None:
-        """
-        Let go, as far as this process is concerned: a master that was given the open file still holds it.
-        """
+        """Release the lock in this process: a master that was given the open file still holds it."""
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1

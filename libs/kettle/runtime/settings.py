@@ -69,9 +69,7 @@ def redact(text: str) -> str:
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """
-    What every service can be told.  A service subclasses it with its own fields, and with its own defaults.
-    """
+    """The settings of every service.  A service subclasses it with its own fields and its own defaults."""
 
     pool: str = "personal"
     nats_url: Secret = "nats://127.0.0.1:4222"
@@ -156,7 +154,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class OwnerSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What every service can be told that owns a shard of the log."""
+    """The settings of every service that owns a shard of the log."""
 
     owner_lease: Annotated[float, msgspec.Meta(ge=1.0)] = 2.0
     """Seconds that the owner may be silent on the bus before one that stands by takes over."""
@@ -183,7 +181,7 @@ def _is_secret(kind: Any) -> bool:
 
 
 def _fields(kind: type[Settings]) -> dict[str, msgspec.structs.FieldInfo]:
-    """By the name that people write: that of a field, unless it is a word of Python's."""
+    """The fields by the name that people write: the field's name, unless that is a keyword of Python."""
     return {field.encode_name: field for field in msgspec.structs.fields(kind)}
 
 

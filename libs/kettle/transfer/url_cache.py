@@ -151,7 +151,7 @@ def _locked(path: Path, until: float) -> int | None:
             if time.monotonic() >= until:
                 os.close(fd)
                 return None
-            time.sleep(_PAUSE_S)  # nobody tells when a lock is free, unless one waits without an end
+            time.sleep(_PAUSE_S)  # no notification tells when a lock is free
         os.close(fd)
 
 

@@ -29,8 +29,8 @@ class CollectorSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown
     """Seconds after the last word of an absent slot when it is forgotten (ABSENT_EXPIRE_ADS_AFTER)."""
     view_pools: tuple[Annotated[str, msgspec.Meta(pattern=POOL)], ...] = ()
     """
-    Other pools to which the ads of this one are forwarded, to be seen there (CONDOR_VIEW_HOST), by the names under which
-    their passes were taken in with `kettle flock use`.
+    Other pools to which the ads of this one are forwarded, to be seen there (CONDOR_VIEW_HOST), by the names under
+    which their passes were installed with `kettle flock use`.
     """
     forward_types: tuple[str, ...] = ()
     """Of which types ads are forwarded, such as `Machine` and `Scheduler`; none: of all."""

@@ -55,7 +55,7 @@ class _Command(Protocol):
 
 
 def command(name: str) -> NoReturn:
-    """Be one command, with the words of this process; for launchers."""
+    """Run one command, with the arguments of this process; for launchers."""
     short_process.defer_loading()
     short_process.exit_quickly(main(name, sys.argv[1:]))
 

@@ -1,4 +1,4 @@
-"""What a gateway has told, in numbers."""
+"""What a gateway has published, in numbers."""
 
 from collections import Counter
 from collections.abc import Iterator

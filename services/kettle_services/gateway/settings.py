@@ -28,4 +28,4 @@ class GatewaySettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields
     http_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0
     """Port on which schemas and counts are served over HTTP; 0 means none."""
     http_host: str = "127.0.0.1"
-    """Address on which they are served. What is served is no secret, but it is served to whoever asks."""
+    """Address on which they are served. They are not secret, but are served to every client."""

@@ -49,8 +49,8 @@ class MasterCommands:
         admit: Callable[[MasterSettings], None] = lambda _settings: None,
     ) -> None:
         """
-        `load` reads the master's settings again; `succeed` has the master end and take its own place; `admit` is told whom
-        the settings let in from other pools, when that has changed.
+        `load` reads the master's settings again; `succeed` makes the master end and restart itself; `admit` receives
+        the visitors from other pools that the settings admit, when that has changed.
         """
         self._admit = admit
         self._daemons = daemons

@@ -85,7 +85,7 @@ class MasterSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """Directory of a stopped PostgreSQL server that a new one is copied from."""
     lock_fd: int = -1
     """
-    The lock of the home, as an open file that whoever started the master has handed on; -1: it takes it itself.
+    The lock of the home, as an open file that the parent process has passed on; -1: the master takes it itself.
     """
 
     def __post_init__(self) -> None:

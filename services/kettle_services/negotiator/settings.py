@@ -34,21 +34,21 @@ class NegotiatorSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknow
     ad_interval: float = 300.0
     """Seconds between repeats of the negotiator's ad."""
     administrators: tuple[str, ...] = ()
-    """People who may set priorities and reset usage, besides the account that this service runs as."""
+    """Users who may set priorities and reset usage, besides the account that this service runs as."""
     priority_halflife: Annotated[float, msgspec.Meta(gt=0)] = 86_400.0
     """Seconds in which half of what somebody has used is forgotten (PRIORITY_HALFLIFE)."""
     default_prio_factor: _Factor = 1000.0
     """Priority factor of those for whom none was set (DEFAULT_PRIO_FACTOR)."""
     nice_user_prio_factor: _Factor = 1e10
-    """That of submitters whose names begin with `nice-user.` (NICE_USER_PRIO_FACTOR)."""
+    """The factor of submitters whose names begin with `nice-user.` (NICE_USER_PRIO_FACTOR)."""
     remote_prio_factor: _Factor = 1e7
-    """That of submitters of another domain than the accountant's (REMOTE_PRIO_FACTOR)."""
+    """The factor of submitters of another domain than the accountant's (REMOTE_PRIO_FACTOR)."""
     accountant_local_domain: str = ""
     """Submitters `name@domain` of other domains are remote (ACCOUNTANT_LOCAL_DOMAIN); empty: nobody is."""
     charge_interval: Annotated[float, msgspec.Meta(ge=0.1)] = 60.0
     """Seconds between two records of what submitters use; what happens in between is charged exactly."""
     groups: dict[str, GroupRule] = {}
-    """Accounting groups by their names (GROUP_NAMES), each with what is said of it."""
+    """Accounting groups by their names (GROUP_NAMES), each with its configuration."""
     group_accept_surplus: bool = False
     """Groups that do not say may use what others leave (GROUP_ACCEPT_SURPLUS)."""
     group_autoregroup: bool = False
@@ -73,7 +73,7 @@ class NegotiatorSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknow
     """Which slots come first, whatever the job ranks highest: an expression of the slot (MY) and the job (TARGET), the
     largest number first (NEGOTIATOR_PRE_JOB_RANK); empty: all are alike."""
     post_job_rank: str = ""
-    """The same for slots that pre_job_rank and the job rank alike (NEGOTIATOR_POST_JOB_RANK)."""
+    """The rank of slots that pre_job_rank and the job rank alike (NEGOTIATOR_POST_JOB_RANK)."""
 
     consider_preemption: bool = True
     """Look at slots that are in use for jobs that find no free one (NEGOTIATOR_CONSIDER_PREEMPTION)."""

@@ -32,7 +32,9 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
     The least that a job can have of its own (`job_lease_duration`): its machine is asked six times as often.
     """
     longest_job_lease: Annotated[float, msgspec.Meta(gt=0)] = 604800.0
-    """And the most: so long a job of a machine that is gone for good keeps its place in the queue."""
+    """
+    The longest lease: a job on a machine that was lost permanently keeps its place in the queue for that long.
+    """
     lease_margin: float = 60.0
     """Seconds more that we wait before a job may run again, for the worker to kill what it runs."""
     reconnect_interval: Annotated[float, msgspec.Meta(gt=0)] = 20.0
@@ -48,7 +50,7 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
     """Seconds for a startd to answer a request for claims."""
     request_claim_timeout: Annotated[float, msgspec.Meta(gt=0)] = 1800.0
     """
-    Seconds that a job waits for a slot whose job makes room for it (REQUEST_CLAIM_TIMEOUT); then it is matched anew.
+    Seconds that a job waits for a slot whose job is being preempted (REQUEST_CLAIM_TIMEOUT); then it is matched again.
     """
     sync_interval: float = 5.0
     """Seconds between full exchanges with each shadow."""
@@ -68,21 +70,21 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
     max_jobs_per_owner: int = 1_000_000
     max_jobs_submitted: Annotated[int, msgspec.Meta(ge=0)] = 0
     """
-    In the queue, whoever's they are (MAX_JOBS_SUBMITTED); 0: as many as come. Jobs that come little by little leave a tenth
-    free, for those that are submitted at once.
+    Jobs in the queue, of all owners together (MAX_JOBS_SUBMITTED); 0: no limit. Late materialization leaves a tenth
+    free for jobs that are submitted at once.
     """
     max_jobs_running: Annotated[int, msgspec.Meta(ge=0)] = 0
     """On machines at a time (MAX_JOBS_RUNNING); 0: as many as get one."""
     max_running_jobs_per_owner: Annotated[int, msgspec.Meta(ge=0)] = 0
-    """The same of each owner, whoever is charged."""
+    """Running jobs of each owner, no matter which name is charged."""
     max_backlog: int = 50_000
     """Events that may wait for their commit before new commands are refused with `busy`."""
     jobs_may_command: bool = True
     """Whether running jobs with `want_pool_access` may submit jobs and act on those of their owner."""
     queue_super_users: tuple[str, ...] = ()
-    """Who may act on other people's jobs, and look into them while they run."""
+    """Users who may act on the jobs of others, and look into them while they run."""
     accounting_groups: dict[str, tuple[str, ...]] = {}
-    """Accounting groups that jobs may name, each with the people who may use it; `*` is everybody."""
+    """Accounting groups that jobs may name, each with the users who may use it; `*` is everybody."""
     significant_attributes: tuple[str, ...] = ()
     """Attributes that machine policies look at, beyond the basic ones."""
 

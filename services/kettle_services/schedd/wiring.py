@@ -193,7 +193,7 @@ def _answers(
 
 def _as_owner(answer: Handler[Req, Rep]) -> Handler[Req, Rep]:
     """
-    Whoever asks a schedd that has just lost its queue asks the next one: the command's id makes a repeat harmless.
+    A client of a schedd that has just lost its queue asks the next one: the command's id makes a repeat harmless.
     """
 
     async def answered(request: Req, caller: Identity) -> Rep:

@@ -40,7 +40,7 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     want_suspend: Expression = "false"
     """WANT_SUSPEND: whether SUSPEND is asked about the job, and PREEMPT only when it is suspended."""
     suspend: Expression = "false"
-    """SUSPEND: whether the job's processes are to stand still."""
+    """SUSPEND: whether the job is suspended."""
     continue_: Expression = msgspec.field(default="true", name="continue")
     """CONTINUE: whether a suspended job goes on."""
     preempt: Expression = "false"
@@ -97,7 +97,7 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     discover_gpus: bool = True
     """Look for GPUs at the start, unless `machine_resources` or the `discovery` names them."""
     discovery: list[str] = []
-    """Program with arguments that tells what else the machine has, as condor_gpu_discovery does."""
+    """Program with arguments that prints what else the machine has, as condor_gpu_discovery does."""
     attributes: dict[str, Scalar] = {}
     """More attributes of every slot (STARTD_ATTRS)."""
     local_jobs: bool = True
@@ -190,13 +190,16 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     enable_chirp: bool = True
     """Whether programs of jobs may ask their submit side anything (ENABLE_CHIRP)."""
     enable_chirp_io: bool = True
-    """Those of jobs with `want_io_proxy`: for files of the submitter (ENABLE_CHIRP_IO)."""
+    """Chirp requests of jobs with `want_io_proxy` for files of the submitter (ENABLE_CHIRP_IO)."""
     enable_chirp_updates: bool = True
-    """The same: for attributes of the job's ad, and lines in its log (ENABLE_CHIRP_UPDATES)."""
+    """
+    Chirp requests of jobs with `want_io_proxy` for attributes of the job's ad, and lines in its log
+    (ENABLE_CHIRP_UPDATES).
+    """
     enable_chirp_delayed: bool = True
-    """Those of all jobs: for attributes that are set without hurry (ENABLE_CHIRP_DELAYED)."""
+    """Chirp requests of all jobs for delayed updates of attributes (ENABLE_CHIRP_DELAYED)."""
     enable_pool_access: bool = True
-    """Those of jobs with `want_pool_access`: to submit jobs and to act on those of their owner."""
+    """Requests of jobs with `want_pool_access` to submit jobs and to act on those of their owner."""
     chirp_delayed_update_prefix: tuple[str, ...] = ("Chirp*",)
     """What those attributes are called (CHIRP_DELAYED_UPDATE_PREFIX)."""
     report_repeat: Seconds = 5.0
@@ -237,5 +240,5 @@ def _text(said: Expression) -> str:
 
 
 def setting_of(name: str) -> str:
-    """The setting that holds an expression of the policy, as people write it."""
+    """The setting that holds an expression of the policy, by the name that people write."""
     return _POLICY_FIELDS.get(name, name.lower()).removesuffix("_")

@@ -135,7 +135,7 @@ class Startd:
         self.overseer.wake()
 
     async def advertised(self) -> None:
-        """Wait until the pool has been told of the machine: from then on it can be seen and matched."""
+        """Wait until the ads of the machine are published: from then on it can be seen and matched."""
         await self._advertiser.told.wait()
 
     # -- deciding, recording, acting ---------------------------------------------------------------------------------
@@ -256,10 +256,11 @@ class Startd:
         """Ask the starter of an attempt; None: it is not there, or not any more."""
         return await self._starters.ask(attempt, verb, body)
 
-    # -- what the starters tell ---------------------------------------------------------------------------------------
+    # -- messages of the starters
+    # ---------------------------------------------------------------------------------------
 
     def starter_connected(self, attempt: AttemptId, pid: int, started: int) -> None:
-        """A starter has said hello."""
+        """A starter has registered."""
         self.record([StarterConnected(attempt.claim, pid, started)])
 
     def record_report(self, report: Report) -> None:
@@ -309,7 +310,7 @@ class Startd:
             )
 
     def starter_lost(self, attempt: AttemptId, *, ran: bool) -> None:
-        """A starter is gone: perhaps it was done, else we clean up after it."""
+        """A starter has ended: either it was done, or we clean up after it."""
         stored = self.reporter.on_disk(attempt)
         if stored is not None:
             self.record_exit(stored)
@@ -374,7 +375,7 @@ class Startd:
         await self._evictions.leftovers(known)
 
     async def watch_leases(self) -> None:
-        """End claims whose lease has ended; for ever."""
+        """End claims whose lease has ended; never returns."""
         while True:
             self._deadlines.clear()
             deadline = self.machine.next_deadline()
@@ -385,7 +386,7 @@ class Startd:
                 self.record(claims.expire(self.machine, moment()))
 
     async def watch_disk(self) -> None:
-        """Accept nothing while there is no room, and again when there is; for ever."""
+        """Accept nothing while there is no room, and accept again when there is; never returns."""
         await self._recorder.watch(self._advertiser.now)
 
     async def finish(self, hurried: asyncio.Event) -> None:
@@ -417,7 +418,7 @@ class Startd:
         await self.reporter.sent()
 
     def close(self) -> None:
-        """Let go of everything; jobs that still run go on."""
+        """Release everything; running jobs continue."""
         self._questions.close()
         for task in self._fetching.values():
             task.cancel()
@@ -429,12 +430,12 @@ class Startd:
 
 
 def _failed(stop: StopOrder) -> Failed:
-    """How an attempt ended that was told to, and has no starter to say so."""
+    """The end of an attempt that was told to end, and has no starter to report it."""
     return Failed(hold=stop.hold, code=stop.code, subcode=stop.subcode, reason=stop.reason)
 
 
 def _closing(stored: StoredReport, changes: Sequence[Change]) -> StoredReport:
-    """The report as it is told: with the word that its claim is over too, if it is."""
+    """The report as it is sent, with the mark that its claim is over too, if it is."""
     if not any(isinstance(change, ClaimRemoved) for change in changes):
         return stored
     return msgspec.structs.replace(stored, report=msgspec.structs.replace(stored.report, closing=True))

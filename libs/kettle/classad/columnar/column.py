@@ -63,7 +63,7 @@ class _Few(dict[int, int]):
 
 
 class _Reals:
-    """The words of few rows as reals."""
+    """The 64-bit values of few rows as reals."""
 
     def __init__(self, words: _Few) -> None:
         self._words = words

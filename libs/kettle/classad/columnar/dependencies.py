@@ -29,7 +29,7 @@ def dependencies(expression: Node, frame: Frame) -> frozenset[str]:
     """
     The keys of the columns that `expression`, written on the frame's side, may look at.
 
-    Raises `Everything` if that cannot be told.
+    Raises `Everything` if they cannot be determined.
     """
     search = _Search(frame)
     search.follow(expression, mine=frame.mine)

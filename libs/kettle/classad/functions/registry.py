@@ -37,7 +37,7 @@ class Function(msgspec.Struct, frozen=True):
 
 
 def strict(body: Strict, least: int, most: int | None = -1) -> Function:
-    """A function of values; `most` is `least` unless said otherwise, None for any number."""
+    """A function of values; `most` is `least` by default, None for any number."""
     return Function(least, least if most == -1 else most, strict=body)
 
 

@@ -64,7 +64,7 @@ class PoolSource(Protocol):
 
 
 def decoded(recorded: RecordedEvent) -> JobEvent:
-    """An event as it is shown to people."""
+    """An event in the form that is shown to people."""
     return JobEvent(
         recorded.stream,
         recorded.version,

@@ -1,6 +1,6 @@
 """
 Files of jobs whose access point does not see this machine's disk: read here and sent before the jobs run, fetched and
-written here after their end, with the rights of whoever calls.
+written here after their end, with the rights of the caller.
 """
 
 import asyncio

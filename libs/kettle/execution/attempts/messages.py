@@ -1,8 +1,8 @@
 """
-What startd and starter say to each other, as length-prefixed msgpack on a Unix stream socket.
+The messages between startd and starter, as length-prefixed msgpack on a Unix stream socket.
 
-The socket is made by the startd and handed to the zygote with the request to fork.  When a startd is gone, its starters
-connect to its successor at `SOCKET` in its state directory, and say hello again.
+The socket is made by the startd and handed to the zygote with the request to fork.  When a startd has ended, its
+starters connect to the next one at `SOCKET` in its state directory, and register again.
 """
 
 import socket
@@ -24,7 +24,7 @@ _READ_BYTES: Final = 256 * 1024
 
 
 class RunJob(msgspec.Struct, frozen=True, tag="run"):
-    """Run this; said once, first, to a new starter or to one that rests."""
+    """The request to run a job; it is sent once, as the first message, to a new or an idle starter."""
 
     spec: JobSpec
 
@@ -48,7 +48,7 @@ class EndJob(msgspec.Struct, frozen=True, tag="end"):
 
 
 class Suspend(msgspec.Struct, frozen=True, tag="suspend"):
-    """Have all processes of the job stand still."""
+    """Stop all processes of the job with a freeze."""
 
 
 class Continue(msgspec.Struct, frozen=True, tag="continue"):
@@ -84,7 +84,7 @@ class Question(msgspec.Struct, frozen=True, tag="question"):
     """
     The starter, or a program of the job, asks this of the submit side, where `shadow` answers.
 
-    Said again with its number while it waits, it is asked once.
+    If it is sent again with its number while it waits, it is forwarded once.
     """
 
     number: int
@@ -170,7 +170,7 @@ class MessageReader:
 
 
 def receive(sock: socket.socket) -> bytes | None:
-    """What can be read now: None if nothing, empty if the other side is gone."""
+    """What can be read now: None if nothing, empty if the other side has closed the connection."""
     try:
         return sock.recv(_READ_BYTES)
     except BlockingIOError:

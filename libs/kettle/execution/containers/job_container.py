@@ -58,7 +58,7 @@ _DIRECTORY: Final = "a directory as an image takes bubblewrap, runc or crun"
 def runtime_of(found: FoundRuntime) -> ContainerRuntime:
     """The runtime that was found on the machine, for one container."""
     if found.is_engine:
-        from kettle.execution.containers.runtimes.engine import Engine  # a starter pays for every page
+        from kettle.execution.containers.runtimes.engine import Engine  # each page costs memory
 
         return Engine(found)
     return Bubblewrap(found.path) if found.name == "bubblewrap" else Oci(found.name, found.path)
@@ -125,7 +125,7 @@ class JobContainer:
         """
         from kettle.execution.containers.runtimes.namespaces import (
             enter,
-        )  # rarely needed, and a starter pays for every page
+        )  # rarely needed, and each page costs memory
 
         job = self._started
         assert job is not None, "the job runs"
@@ -176,7 +176,7 @@ class JobContainer:
         if not found.is_engine:
             return image_of(self._spec, request, image_cache(policy), self._sandbox)
         from kettle.execution.containers.images.engine_store import (
-            EngineStore,  # a starter pays for every page
+            EngineStore,  # each page costs memory
         )
 
         store = EngineStore(found, policy, self._sandbox)

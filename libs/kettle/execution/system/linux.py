@@ -1,4 +1,4 @@
-"""The few system calls that Python does not have, and what Linux tells of a process."""
+"""The few system calls that Python does not have, and what Linux reports about a process."""
 
 import contextlib
 import ctypes
@@ -65,7 +65,7 @@ def parent_of(pid: int) -> int | None:
 
 
 def resident_kib(pid: int) -> int:
-    """Resident set of a process, KiB; 0 if it is gone."""
+    """Resident set of a process, KiB; 0 if it has ended."""
     fields = _stat(pid)
     return 0 if fields is None else int(fields[21]) * PAGE_KIB
 

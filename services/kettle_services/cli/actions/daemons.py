@@ -1,5 +1,6 @@
 """
-What `on`, `off`, `restart` and `reconfig` have in common: they tell a host's master, and see what comes of it.
+What `on`, `off`, `restart` and `reconfig` have in common: they send a command to a host's master, and wait for the
+result.
 """
 
 import argparse
@@ -70,7 +71,9 @@ def control_arguments(parser: argparse.ArgumentParser, *, verb: str, ends: bool)
 
 
 def control(arguments: argparse.Namespace, screen: Screen, action: ControlAction) -> int:
-    """Do it, and tell what became of each daemon; 1 if one refused, or it is not so in time."""
+    """
+    Send the command, and print the result for each daemon; returns 1 if one refused, or did not finish in time.
+    """
     peaceful, fast = getattr(arguments, "peaceful", False), getattr(arguments, "fast", False)
     how: How = "peaceful" if peaceful else "fast" if fast else "graceful"
     request = Control(id=uuid.uuid4().hex, action=action, daemons=arguments.daemon, how=how)

@@ -47,7 +47,7 @@ def act_arguments(parser: argparse.ArgumentParser, *, verb: str) -> None:
 
 
 def act(arguments: argparse.Namespace, screen: Screen, action: Action) -> int:
-    """Do it, and tell what became of each job; 1 if it was possible for none."""
+    """Carry out the action, and print the result for each job; returns 1 if it was possible for none."""
     select = selection(arguments)
     if not (select.jobs or select.clusters or select.owners or select.constraint or arguments.all):
         raise UsageError("which jobs?  Name them by id, --jobset, --owner or --constraint, or say --all")

@@ -153,7 +153,7 @@ def _cases(lines: Iterable[str]) -> Iterator[Case]:
 
 @lru_cache(maxsize=_ADS_KEPT)
 def _ad(text: str) -> ClassAd:
-    """The same ads come in many rows, mostly."""
+    """The ad of a row, from a cache, because most rows contain the same ads."""
     return ClassAd.parse(text) if text else ClassAd()
 
 

@@ -69,7 +69,7 @@ Subcommands that another component brings along; it imports this one, so only th
 
 def module_of(name: str) -> str:
     """
-    Where a subcommand is: a hyphen is none in the name of a module, and a word of Python has an underscore.
+    The module of a subcommand: hyphens are underscores in its name, and a keyword of Python gets an underscore.
     """
     if name in _ELSEWHERE:
         return _ELSEWHERE[name]

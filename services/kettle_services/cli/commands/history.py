@@ -118,7 +118,7 @@ def _moment(text: str) -> float:
 
 @contextmanager
 def _searching(screen: Screen) -> Generator[Callable[[int, int], None] | None]:
-    """Tell a person how far a long search has come."""
+    """Show a person the progress of a long search."""
     if screen.as_json or not screen.err.isatty():
         yield None
         return

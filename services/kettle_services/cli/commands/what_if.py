@@ -1,4 +1,4 @@
-"""`kettle what-if`: how long people would have waited, and what they would have had, by other rules."""
+"""`kettle what-if`: waiting times and usage of submitters under other rules."""
 
 import argparse
 import asyncio

@@ -1,4 +1,4 @@
-"""What a replay came to, for people: who waited how long and had how much, with the change and without it."""
+"""The result of a replay, for people: waiting times and usage, with the change and without it."""
 
 from __future__ import annotations
 

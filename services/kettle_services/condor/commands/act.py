@@ -29,7 +29,7 @@ class Deed(NamedTuple):
     """In `Permission denied to ...` and `Couldn't find/... all jobs`."""
     already: str
     wrong: str
-    """What is said of a job whose status does not allow it."""
+    """The message for a job whose status does not allow it."""
 
 
 DEEDS: Final = {

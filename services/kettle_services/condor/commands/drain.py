@@ -112,7 +112,7 @@ def _take(wanted: _Wanted, given: TypedOption) -> None:
 
 
 def _told(drain: Drain, option: str, value: str) -> Drain:
-    """The request with one more thing said about it."""
+    """The request with one more field set."""
     replace = msgspec.structs.replace
     match option:
         case "check" | "start":

@@ -1,9 +1,9 @@
 """
-A question or a command, repeated until there is an answer: clients take a query that fails for a job that is gone.
+A query or a command, repeated until there is an answer, because programs treat a failed query as a job that has left.
 
-First without an event loop, see `kettle.bus.single_request`.  Whatever that finds unusual is asked again in the ordinary way, which
-waits, repeats and explains.  That is right for what changes something, too: every command has an id, and whoever gets it
-twice carries it out once.
+The first attempt is without an event loop, see `kettle.bus.single_request`.  In unusual cases the ordinary client asks
+again, which waits, repeats and explains.  That is correct for commands that change something, too: every command has an
+id, and a service that gets it twice carries it out once.
 """
 
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -50,11 +50,11 @@ class Asker:
 
     def ask(self, endpoint: Endpoint[Req, Rep], name: str, request: Req) -> Rep:
         """
-        What a service answers.
+        The answer of a service.
 
         Raises:
             PoolUnreachableError: it did not answer in time.
-            CommandRefusedError: it said no.
+            CommandRefusedError: it refused.
         """
         answer = self._short(endpoint, name, request)
         return self._patiently(endpoint, name, request) if answer is None else answer

@@ -87,7 +87,7 @@ class DaemonList:
         return supervisor
 
     async def listen(self, listener: NotifyListener) -> None:
-        """Hear what the services say of themselves; the kernel says which of them it was."""
+        """Receive the messages of the services; the kernel identifies the sender."""
         async for said in listener:
             for supervisor in self._keepers.values():
                 if supervisor.daemon.pid == said.pid:

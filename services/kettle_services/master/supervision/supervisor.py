@@ -128,7 +128,7 @@ class Supervisor:
 
     def renew(self) -> bool:
         """
-        Have it read its settings again; whether it is there to hear of it.  What it says is then in `state.settings`.
+        Make the daemon read its settings again; returns whether it runs.  Its answer is then in `state.settings`.
         """
         changed = child.renew(self._child)
         self.said.clear()
@@ -136,7 +136,7 @@ class Supervisor:
         return bool(changed[1])
 
     def heard(self, said: Mapping[str, str]) -> None:
-        """The daemon said something of itself."""
+        """The daemon sent a message about itself."""
         if SETTINGS_SAID in said:
             self._note(settings=said[SETTINGS_SAID])
             self.said.set()

@@ -123,7 +123,7 @@ class Accountant:
         return charges
 
     def charge_one(self, name: str, now: float) -> list[PrincipalCharged]:
-        """The same of one alone."""
+        """Charge one principal only."""
         if self._since is None:
             return []
         self.observe(now, self._now)

@@ -11,9 +11,7 @@ from kettle_wire.ads.daemon import SubmitterAd
 from kettle_wire.events import Match
 
 SETTLES: Final = 30.0
-"""
-Seconds after which a schedd that has not said that it took matches has not: it asks startds for claims at once.
-"""
+"""Seconds after which matches that a schedd has not reported count as unused: it requests claims at once."""
 _EXACTLY: Final = 1e-9
 
 

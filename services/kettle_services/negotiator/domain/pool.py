@@ -55,7 +55,7 @@ class Pool:
         """Matches that use concurrency limits, of which their schedds have not spoken yet."""
         self.stirred = True
 
-    # -- what is told ------------------------------------------------------------------------------------------------
+    # -- updates ------------------------------------------------------------------------------------------------
 
     def slot(self, key: str, ad: Ad | None) -> None:
         """A slot's ad came, or went."""

@@ -295,7 +295,7 @@ def _key(unmet: Unmet) -> tuple[str, int]:
 
 
 def _others(rows: npt.NDArray[np.int64], allocation: Allocation) -> npt.NDArray[np.int64]:
-    """Those of the rows of which nothing was given."""
+    """The rows of which nothing was given."""
     given = [row for grant in allocation.grants for row in (grant.row, *grant.instead)]
     return rows[~np.isin(rows, given)]
 

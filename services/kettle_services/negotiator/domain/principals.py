@@ -102,7 +102,7 @@ def decayed(priority: float, recent: float, seconds: float, half_life: float) ->
 
 
 def at_time(principal: Principal, now: float, half_life: float) -> Principal:
-    """The same principal later, if it has used nothing since it was charged."""
+    """The principal at a later time, if it has used nothing since it was charged."""
     seconds = now - principal.charged
     if not principal.charged or seconds <= 0:
         return principal

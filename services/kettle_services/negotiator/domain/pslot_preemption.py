@@ -46,7 +46,7 @@ class PslotPreemption:
         self._willing: dict[int, list[int]] = {}
 
     def offer(self, job: ClassAd, submitter: str) -> Offer | None:
-        """What slots could give the job if whoever has to makes room; None: nowhere does anybody."""
+        """What slots could give the job after preemption; None: no slot can."""
         occupied = self._occupied
         rows, parents = self._parts, self._parents
         if not len(rows):

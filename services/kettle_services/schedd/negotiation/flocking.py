@@ -89,7 +89,7 @@ class Flock:
     # -- how far -----------------------------------------------------------------------------------------------------
 
     async def watch_demand(self) -> None:
-        """Look who waits, and let the pools know; for ever."""
+        """Check which jobs wait, and notify the pools; never returns."""
         while self._settings.flock_to or self._queue.abroad:
             self._stir.clear()
             self._look(time.monotonic())
@@ -148,7 +148,7 @@ class Flock:
             return False
         return may_flock(self._queue.ad(job), pool, by_default=self._settings.flock_by_default)
 
-    # -- what is told ------------------------------------------------------------------------------------------------
+    # -- updates ------------------------------------------------------------------------------------------------
 
     def ad(self) -> Ad:
         """What the schedd's ad says of other pools."""
@@ -205,7 +205,7 @@ class Flock:
 
     @property
     def queue(self) -> Queue:
-        """The queue at home."""
+        """The queue of this schedd."""
         return self._queue
 
     @property
@@ -230,7 +230,7 @@ class Flock:
 
 
 class _VisitedPool:
-    """What we say in one pool, and hear."""
+    """Our messages in one pool, in both directions."""
 
     def __init__(self, flock: Flock, visit: PoolConnection, bus: NatsBus) -> None:
         self._flock = flock
@@ -251,7 +251,7 @@ class _VisitedPool:
         self.stir.set()
 
     async def advertise(self) -> None:
-        """Say what is asked there, when it changes and now and then; for ever."""
+        """Publish the demand there, when it changes and periodically; never returns."""
         bucket = self._bus.subjects.ads
         try:
             while True:

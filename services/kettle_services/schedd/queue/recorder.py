@@ -39,7 +39,7 @@ class QueueRecorder:
         shard.on_commit(self._committed)
 
     def on_change(self, listener: Callable[[Event], None]) -> None:
-        """Call `listener` for every event as it is folded, before its commit: for waking, not for acting."""
+        """Call `listener` for every event as it is folded, before its commit: to wake tasks, not to act."""
         self._listeners.append(listener)
 
     def on_cooldown_over(self, waker: Callable[[], None]) -> None:

@@ -47,7 +47,7 @@ def fitting(assignments: Sequence[Assignment]) -> list[Assignment]:
 
 
 class ShadowOutbox:
-    """What one shadow is still to be told."""
+    """The messages that one shadow still has to get."""
 
     def __init__(self) -> None:
         self.start: list[Assignment] = []
@@ -260,7 +260,7 @@ class ShadowDispatch:
         return seen is not None and time.monotonic() - seen < 3 * self._interval
 
     def any_alive(self) -> str:
-        """A shadow that was heard of lately; empty if there is none."""
+        """A shadow that sent a message recently; empty if there is none."""
         return next((shadow for shadow in self._seen if self._alive(shadow)), "")
 
     def _kept_elsewhere(self, job: JobId, shadow: str) -> bool:
@@ -277,7 +277,7 @@ class ShadowDispatch:
         return outbox
 
     def close(self) -> None:
-        """Tell the shadows nothing more."""
+        """Send nothing more to the shadows."""
         self._pace.close()
         for delivery in self._deliveries:
             delivery.cancel()

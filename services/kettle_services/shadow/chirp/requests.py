@@ -1,7 +1,8 @@
 """
-What the program of one attempt wants of its submit side: its ad and its log by way of the schedd, its owner's files here.
+Requests of the program of one attempt to its submit side: its ad and its log through the schedd, its owner's files
+here.
 
-What it says of itself is recorded for ever, so it has an allowance; while one record is under way the next collects.
+Its updates are recorded permanently, so they are limited; while one record is being committed the next collects.
 """
 
 import asyncio
@@ -158,7 +159,7 @@ class Chirping:
             message = 0.0
 
     async def settled(self) -> None:
-        """Wait until all that was said is recorded."""
+        """Wait until all updates are recorded."""
         while self._telling is not None and not self._telling.done():
             await asyncio.shield(self._telling)
 

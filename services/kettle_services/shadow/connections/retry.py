@@ -1,4 +1,4 @@
-"""Saying something until it is heard: every message of a shadow is harmless to repeat."""
+"""Repeats a message until it is confirmed: every message of a shadow is harmless to repeat."""
 
 import asyncio
 import logging
@@ -23,7 +23,7 @@ class Peer:
         self._back = asyncio.Event()
 
     def came_back(self) -> None:
-        """He has started anew: what he was asked before is forgotten."""
+        """The peer has restarted: earlier requests are lost."""
         self._back.set()
 
     async def ask(self, what: str, question: Callable[[], Awaitable[T]]) -> T:
@@ -47,7 +47,7 @@ class Peer:
                 wait = min(wait * 2, self._settings.retry_ceiling)
 
     async def came_back_within(self, seconds: float) -> bool:
-        """Wait about so long, or until he has started anew."""
+        """Wait about so long, or until the peer has restarted."""
         pause = seconds * random.uniform(0.5, 1.0)  # noqa: S311 - spreads repeats, guards nothing
         try:
             async with asyncio.timeout(pause):

@@ -172,7 +172,7 @@ class StartdMessages:
         return reply
 
     async def _refused(self, batch: list[Waiting], recorded: list[ReportKey], refusal: RefusedError) -> None:
-        """One of them may have spoilt it for the others: each is said alone."""
+        """One of them may have made the others fail: each is sent alone."""
         self._say_again(recorded)
         if len(batch) > 1:
             for each in batch:
@@ -189,5 +189,5 @@ class StartdMessages:
         try:
             deadline = self._settings.call_deadline
             await self._bus.call(CONFIRM, self._startd, Confirm(recorded=recorded), deadline=deadline)
-        except BusError as error:  # the worker will repeat its reports, and is told again then
+        except BusError as error:  # the worker will repeat its reports, and is notified again then
             _log.info("not confirmed", extra={"startd": self._startd, "cause": str(error)})

@@ -41,9 +41,9 @@ class MailOutbox:
     """
     Mails that wait, one file each, below `directory`; a sink for `kettle.userlog.follow`.
 
-    Frames up to `head` are older than this outbox: nobody is told of them.
-    Of the mails about one owner's jobs `settings.mail_hourly` are kept in an hour, and of all so many that the disk bears it;
-    how many were dropped is said once in an hour.
+    Frames up to `head` are older than this outbox: no mails are made for them. Of the mails about one owner's jobs
+    `settings.mail_hourly` are kept in an hour, and a limited number in all; the number of dropped mails is logged once
+    in an hour.
     """
 
     def __init__(self, directory: Path, settings: ShadowSettings, *, head: int) -> None:
@@ -157,7 +157,7 @@ class Postman:
         self._deferred: dict[Path, Deferred] = {}
 
     async def run(self) -> None:
-        """For ever."""
+        """Deliver mails; never returns."""
         pause = self._first_pause
         while True:
             self._outbox.filled.clear()

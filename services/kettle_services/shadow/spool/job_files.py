@@ -39,7 +39,7 @@ _INLINE_TOTAL: Final = 256 * 1024
 _LISTED: Final = 1000
 """Results in one answer."""
 _ARRIVING: Final = 1000
-"""Files whose sums are remembered while they arrive; one that is forgotten arrives anew."""
+"""Files whose hashes are kept while they arrive; a file that is dropped here arrives again."""
 _KNOWN: Final = 16
 """Clusters whose lists of files are remembered."""
 _MISSING: Final = 10_000
@@ -103,7 +103,7 @@ class SpooledFiles:
             return size
         draft = path.with_name(f"{path.name}.part")
         total, have = self._sums.get(draft, (hashlib.sha256(), 0))
-        if have and _size(draft) != have:  # it is not any more what was counted: it arrives anew
+        if have and _size(draft) != have:  # it is not what was hashed any more: it arrives again
             total, have = hashlib.sha256(), 0
             self._sums.pop(draft, None)
         if part.offset != have or not (part.data or not part.size):
@@ -124,7 +124,7 @@ class SpooledFiles:
                 draft.rename(path)
                 return have
         except OSError:
-            self._sums.pop(draft, None)  # nobody knows how much of it is there: it arrives anew
+            self._sums.pop(draft, None)  # it is unknown how much of it is there: it arrives again
             raise
         finally:
             os.close(fd)
@@ -346,7 +346,7 @@ def _among(said: Manifest, waiting: Sequence[Procs]) -> Iterator[Share]:
 
 
 def _below(directory: Path) -> Iterator[str]:
-    """The names of regular files; links are not followed, and not told."""
+    """The names of regular files; links are neither followed nor listed."""
     for place, branches, names in os.walk(directory):
         branches.sort()
         for name in names:

@@ -78,7 +78,7 @@ class Spooling:
         self._asked_about: tuple[JobId, int] = JobId(0, 0), 0
 
     def served(self) -> list[Served[Any, Any]]:
-        """What people ask."""
+        """The requests of people."""
         return [
             Served(SPOOL_PARTS, self.parts, aside=True, largest=_LARGEST),
             Served(SPOOL_JOBS, self.jobs, aside=True, largest=_LARGEST),

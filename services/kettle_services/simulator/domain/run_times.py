@@ -15,7 +15,9 @@ from kettle_wire.jobs import JobId
 
 _ASKED: Final = ("AllowedExecuteDuration", "AllowedJobDuration")
 _SAMPLE: Final = 999
-"""So many of the newest attempts of a cluster or of an owner tell how long others of it may take."""
+"""
+The number of the newest attempts of a cluster or of an owner from which the duration of others is estimated.
+"""
 
 
 class RunTimes:
@@ -35,7 +37,7 @@ class RunTimes:
         self.endless: set[str] = set()
         """Those of whom nothing tells."""
 
-    # -- what is told ------------------------------------------------------------------------------------------------
+    # -- updates ------------------------------------------------------------------------------------------------
 
     def owned(self, cluster: int, owner: str) -> None:
         """A cluster was submitted."""

@@ -88,7 +88,7 @@ class _Account:
 
 
 class Tally:
-    """The sums of a period; `note` is told each event before the queue is."""
+    """The sums of a period; `note` receives each event before the queue does."""
 
     def __init__(self, since: int, until: int) -> None:
         self.since, self.until = since, until

@@ -1,4 +1,4 @@
-"""People who look into jobs that run here: who may, and the way to the job's starter, which answers them."""
+"""Access to running jobs: who has it, and the way to the job's starter, which answers the requests."""
 
 import asyncio
 import logging
@@ -45,7 +45,7 @@ class _Entitled(Protocol):
 
 
 class JobAccess:
-    """Admits people, and passes on what they ask."""
+    """Checks the caller's permission, and passes requests on."""
 
     def __init__(self, startd: Startd) -> None:
         self._startd = startd

@@ -39,7 +39,7 @@ class PolicyEvaluator:
         self._wake = asyncio.Event()
 
     async def evaluate_forever(self) -> None:
-        """Look again and again; for ever."""
+        """Evaluate the policy repeatedly; never returns."""
         while True:
             self._wake.clear()
             self.evaluate_policy()

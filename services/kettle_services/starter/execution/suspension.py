@@ -1,6 +1,4 @@
-"""
-Whether a job's processes stand still, because the policy of the machine or the owner of the job wants it.
-"""
+"""Whether a job's processes are suspended, by the policy of the machine or by the owner of the job."""
 
 import time
 from collections.abc import Callable
@@ -10,7 +8,7 @@ from kettle_wire.worker_reports import Body, Continued, Report, Suspended
 
 
 class JobSuspension:
-    """Of one job, from before its start.  `report` makes a report of what it is told."""
+    """The suspension of one job, from before its start.  `report` makes a report of its arguments."""
 
     def __init__(self, report: Callable[[Body], Report]) -> None:
         self._report = report
@@ -27,7 +25,7 @@ class JobSuspension:
 
     @property
     def wanted(self) -> bool:
-        """Whether it stands still, or will as soon as it runs."""
+        """Whether it is suspended, or will be as soon as it runs."""
         return self._still or self._at_once
 
     def begin(self, tree: ProcessTree) -> None:
@@ -44,7 +42,7 @@ class JobSuspension:
             self._at_once = self._told = True
 
     def suspend(self, tree: ProcessTree) -> None:
-        """Have everything stand still; said twice is said once."""
+        """Suspend everything; a repeat changes nothing."""
         self._at_once = not self._begun
         if self._begun and not self._still:
             self._still = True
@@ -60,7 +58,7 @@ class JobSuspension:
             self.said = self._report(Continued(at=time.time()))
 
     def lift(self, tree: ProcessTree) -> None:
-        """The same without a word, for a job that is to hear of its end."""
+        """End the suspension without a report, for a job that has to receive its end."""
         if self._still:
             self._still = False
             tree.resume()

@@ -169,7 +169,9 @@ class ImageCache:
 
 
 def key_of(*parts: object) -> str:
-    """The name of an image that is not known by the digest of an archive: what tells it from any other."""
+    """
+    The name of an image that is not identified by the digest of an archive: it distinguishes it from any other image.
+    """
     return hashlib.sha256("\0".join(map(repr, parts)).encode()).hexdigest()
 
 

@@ -1,5 +1,5 @@
 """
-What a container's program is, seen from outside: whether it is there is found out before the job is said to run.
+A check of a container's program from outside, which finds out whether it exists before the job is reported to run.
 """
 
 import errno

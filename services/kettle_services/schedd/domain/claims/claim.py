@@ -1,10 +1,11 @@
 """
-Claims: what a schedd holds of other people's machines, and for how long it may trust it.
+Claims: the slots of machines that a schedd holds, and for how long it may rely on them.
 
-A lease is counted on the worker's clock. Each answer of a startd carries that clock; a renewal names the moment, on that
-clock, up to which the claim lives: the last clock seen, plus the time that has passed here since it was seen, plus the lease.
-What passed here since then is never more than what passed there since the clock was read, so the worker's deadline is never
-later than `sent + lease` here, however late the renewal arrives. Until then, and a margin for killing, the attempt may live.
+A lease is counted on the worker's clock. Each answer of a startd carries that clock; a renewal names the moment, on
+that clock, up to which the claim lives: the last clock seen, plus the time that has passed here since it was seen, plus
+the lease. What passed here since then is never more than what passed there since the clock was read, so the worker's
+deadline is never later than `sent + lease` here, no matter how late the renewal arrives. Until then, and a margin for
+killing, the attempt may live.
 """
 
 from collections.abc import Iterable
@@ -116,7 +117,7 @@ class ClaimLeases:
         contact.sent = contact.sent_before = max(contact.sent, now)
 
     def record_answer(self, startd: str, clock: float, now: float) -> None:
-        """The startd answered and told its clock."""
+        """The startd answered, with its clock."""
         self._contacts.setdefault(startd, Contact()).record_answer(clock, now)
 
     def is_over(self, startd: str, lease: float, now: float) -> bool:

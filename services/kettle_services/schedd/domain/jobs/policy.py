@@ -36,7 +36,7 @@ from kettle_wire.codes import HoldCode, JobStatus, VacateCode
 
 _SUBCODES: Final = 1 << 31
 _REASON_CHARS: Final = 1000
-"""Of a reason: it is recorded for ever."""
+"""The maximum length of a reason, because it is recorded permanently."""
 
 Action = Literal["hold", "release", "remove", "vacate", "requeue"]
 Periodic = Literal["Hold", "Release", "Remove", "Vacate"]
@@ -190,7 +190,7 @@ class _Case:
 
     @property
     def exempt(self) -> bool:
-        """Whether it waits for its input: whoever sends that looks after it."""
+        """Whether it waits for its input: the client that sends that handles it."""
         return self.status == JobStatus.HELD and self.integer("HoldReasonCode") == HoldCode.SpoolingInput
 
     def value(self, name: str) -> Value | None:

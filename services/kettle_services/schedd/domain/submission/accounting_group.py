@@ -1,8 +1,8 @@
 """
 Who is charged for a job: its owner, or its owner within an accounting group, as `group.owner`.
 
-The owner is who proved to be it, so the name of whoever is charged always ends with it; the group is the job's to say, as
-far as this access point lets its owner.
+The owner is the authenticated user, so the name that is charged always ends with it; the job chooses the group, as far
+as this access point permits it to its owner.
 """
 
 import re
