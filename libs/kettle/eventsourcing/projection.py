@@ -260,7 +260,7 @@ class _Runner:
         name, shard, at = self._projection.name, self._shard, self.frame
         why = (
             f"because its tables are at frame {at}, and the log of {shard} ends with frame {tenure.frame}: the log was restored "
-            f"from an older copy. `kettle log rebuild {name}` makes the tables anew"
+            f"from an older copy. `kettle log rebuild {name}` rebuilds the tables"
         )
         await self._cursors.stop(name, self._projection.version, shard, at=at, why=why)
         raise StoppedError(name, shard, tenure.frame, tenure.head, why)

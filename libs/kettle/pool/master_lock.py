@@ -1,5 +1,5 @@
 """
-The master's lock: at most one master lives in a home, and whoever looks knows which.
+The master's lock: at most one master runs in a home, and everybody can find out which one.
 
 It is a `flock`, so it ends with the master however that ends.  `up` takes it and hands the open file on to the master
 that it starts: there is no moment in which a second `up` could start a second one.

@@ -157,7 +157,7 @@ class OwnerSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=T
     """The settings of every service that owns a shard of the log."""
 
     owner_lease: Annotated[float, msgspec.Meta(ge=1.0)] = 2.0
-    """Seconds that the owner may be silent on the bus before one that stands by takes over."""
+    """Seconds that the owner may be silent on the bus before a standby takes over."""
 
 
 def _default(field: msgspec.structs.FieldInfo) -> object:

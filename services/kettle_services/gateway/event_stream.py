@@ -63,7 +63,7 @@ class FanOut:
                 raise
             except* BusError as group:
                 for trouble in leaves(group):
-                    _log.warning("the fan-out begins anew: %s", trouble)
+                    _log.warning("the fan-out starts a new session: %s", trouble)
             finally:
                 self.running = False
             await backoff.wait()

@@ -29,7 +29,7 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
     """Seconds that a claim outlives its last renewal: MAX_CLAIM_ALIVES_MISSED (6) intervals."""
     shortest_job_lease: Annotated[float, msgspec.Meta(gt=0)] = 300.0
     """
-    The least that a job can have of its own (`job_lease_duration`): its machine is asked six times as often.
+    The shortest lease that a job can have of its own (`job_lease_duration`): its machine is asked six times as often.
     """
     longest_job_lease: Annotated[float, msgspec.Meta(gt=0)] = 604800.0
     """
@@ -99,11 +99,11 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
 
     flock_to: tuple[Annotated[str, msgspec.Meta(pattern=POOL)], ...] = ()
     """
-    Other pools to which idle jobs may go, the first ones first (FLOCK_TO), by the names under which their passes were taken
-    in with `kettle flock use`.
+    Other pools to which idle jobs may go, the first ones first (FLOCK_TO), by the names under which their passes were
+    installed with `kettle flock use`.
     """
     flock_patience: Annotated[float, msgspec.Meta(ge=0)] = 60.0
-    """Seconds for which jobs of a submitter wait without a slot before one pool more of these is asked."""
+    """Seconds for which jobs of a submitter wait without a slot before one more of these pools is asked."""
     flock_by_default: bool = True
     """Whether jobs may go there that do not say so with `WantFlocking` (FLOCK_BY_DEFAULT)."""
 
@@ -115,7 +115,7 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
     """START_SCHEDULER_UNIVERSE: the same for the scheduler universe."""
     local_jobs_interval: Annotated[float, msgspec.Meta(gt=0)] = 5.0
     """
-    Seconds after which these are asked again, and after which what the machine's startd refused is tried again.
+    Seconds after which these are evaluated again, and after which a refusal of the machine's startd is tried again.
     """
 
     max_next_job_start_delay: Annotated[float, msgspec.Meta(ge=0)] = 600.0
@@ -123,12 +123,14 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
     system_job_machine_attrs: tuple[str, ...] = ()
     """Attributes of slots that each job's ad keeps, as `MachineAttr<name>0` (SYSTEM_JOB_MACHINE_ATTRS)."""
     system_job_machine_attrs_history_length: Annotated[int, msgspec.Meta(ge=0)] = 1
-    """Of how many slots (SYSTEM_JOB_MACHINE_ATTRS_HISTORY_LENGTH), if the job says nothing else."""
+    """For how many slots (SYSTEM_JOB_MACHINE_ATTRS_HISTORY_LENGTH), by default."""
 
     periodic_expr_interval: Annotated[float, msgspec.Meta(gt=0)] = 60.0
-    """Seconds between two looks at the jobs' periodic policies (PERIODIC_EXPR_INTERVAL)."""
+    """Seconds between two evaluations of the jobs' periodic policies (PERIODIC_EXPR_INTERVAL)."""
     max_periodic_expr_interval: float = 1200.0
-    """Seconds, the most that this is stretched to, so that evaluating takes its share of the time only."""
+    """
+    Seconds, the maximum of this interval when it is extended so that the evaluation takes only its share of the time.
+    """
     periodic_expr_timeslice: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.01
     """That share."""
     system_periodic_hold: tuple[SystemRule, ...] = ()
@@ -142,7 +144,7 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
     system_periodic_vacate: tuple[SystemRule, ...] = ()
     """Which running jobs are sent back into the queue."""
     system_max_releases: Annotated[int, msgspec.Meta(ge=-1)] = -1
-    """How often a job may have been held for a policy to release it; -1: as often as it likes."""
+    """How often a job may have been held for a policy to release it; -1: without limit."""
 
     def __post_init__(self) -> None:
         if twice := {name for name in self.flock_to if self.flock_to.count(name) > 1}:

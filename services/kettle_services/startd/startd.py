@@ -70,7 +70,7 @@ def moment() -> Now:
 
 
 class Startd:
-    """The machine with its hands and feet.  `record` is the only way to change it."""
+    """The machine with everything that acts on it.  `record` is the only way to change it."""
 
     def __init__(
         self,

@@ -54,17 +54,17 @@ def control_arguments(parser: argparse.ArgumentParser, *, verb: str, ends: bool)
         how.add_argument(
             "--peaceful",
             action="store_true",
-            help="let the jobs that run end by themselves first, however long that takes",
+            help="let running jobs end by themselves first, without a time limit",
         )
         how.add_argument(
             "--fast", action="store_true", help="at once: jobs get no time to end, and run again elsewhere"
         )
-    parser.add_argument("--no-wait", action="store_true", help="do not wait until it is so")
+    parser.add_argument("--no-wait", action="store_true", help="do not wait until it is done")
     parser.add_argument(
         "--timeout",
         type=seconds,
         metavar="SECONDS",
-        help="how long to wait until it is so (default: 120; with --peaceful for ever)",
+        help="how long to wait until it is done (default: 120; with --peaceful no limit)",
     )
     json_option(parser)
     reach_options(parser)

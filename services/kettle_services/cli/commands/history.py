@@ -25,7 +25,7 @@ examples:
   kettle history                     the last hundred jobs
   kettle history 12                  cluster 12
   kettle history --owner ada --limit 10
-  kettle history 12.3 --long         everything that is known of a job
+  kettle history 12.3 --long         everything that is known about a job
   kettle history --since 2d          that left the queue in the last two days
   kettle history --since 2026-11-20T08:00 --until 2026-11-20T20:00 --limit 0
   kettle history --since 2d --limit 0 --records jobs.ndjson

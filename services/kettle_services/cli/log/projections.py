@@ -102,7 +102,7 @@ async def _rebuild(home: Path, arguments: argparse.Namespace, screen: Screen) ->
             await forget_working_set(place)
             screen.say(
                 f"The working set of {place.shard} is empty. Its owner stops at its next save, and the one that "
-                f"starts makes it anew from {counted(place.tenure.frame, 'frame')}."
+                f"starts rebuilds it from {counted(place.tenure.frame, 'frame')}."
             )
             return 0
         with bars(screen, "frames") as bar:
@@ -131,6 +131,6 @@ async def forget_working_set(place: ShardLocation) -> None:
 def _said(done: Rebuilt) -> str:
     speed = f", {done.events / done.seconds:,.0f} a second" if done.seconds else ""
     return (
-        f"{done.projection} is made anew as version {done.version}: {counted(done.events, 'event')} in "
+        f"{done.projection} is rebuilt as version {done.version}: {counted(done.events, 'event')} in "
         f"{counted(done.frames, 'frame')} of {counted(done.shards, 'shard')} in {duration(done.seconds)}{speed}."
     )

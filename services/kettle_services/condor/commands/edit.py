@@ -40,7 +40,7 @@ usage: condor_prio {-p N | +N | -N} [options] {ID|USER ... | -a}
 
 Set or change the priority of jobs in the queue: of the jobs of one person those with more come first.
 
-  -p N                   the priority, whatever it was before
+  -p N                   the priority, replacing the earlier one
   +N, -N                 so much more or less than before
   -a                     of all of your jobs
   -name SCHEDD, -pool P  whose queue

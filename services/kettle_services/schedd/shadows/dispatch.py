@@ -84,7 +84,7 @@ class ShadowDispatch:
         """
         What policies want ended, and with what subcode.
 
-        It is not recorded before it has happened: whoever comes after us decides anew.
+        It is not recorded before it has happened: the next schedd decides again.
         """
         self._on_their_way: defaultdict[str, set[Attempt]] = defaultdict(set)
         """

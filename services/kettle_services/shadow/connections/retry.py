@@ -63,7 +63,7 @@ class Peer:
             await asyncio.wait({asking, back}, return_when=asyncio.FIRST_COMPLETED)
             if asking.done():
                 return asking.result()
-            raise BusError("it was started anew before it answered")
+            raise BusError("it was restarted before it answered")
         finally:
             asking.cancel()
             back.cancel()

@@ -118,7 +118,7 @@ class SpooledFiles:
                 if total.hexdigest() != path.name:
                     draft.unlink()
                     raise SpoolError(
-                        RefusalCode.CHANGED, "a file is not what it was when it was announced: send it anew"
+                        RefusalCode.CHANGED, "a file is not what it was when it was announced: send it again"
                     )
                 os.fsync(fd)
                 draft.rename(path)

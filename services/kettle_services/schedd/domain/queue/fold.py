@@ -121,7 +121,7 @@ class Queue:
         """Jobs that could run but for the time; whether `due` has said that it has come."""
         self.unplanned: set[JobId] = set()
         """
-        Those of them that have just become so, and some that are gone again: whoever plans their times empties it.
+        Those that have just become deferred, and some that are no longer: the code that plans their times empties it.
         """
         self.tally: dict[str, dict[str, int]] = {}
         """Submitter -> status -> number of jobs."""
