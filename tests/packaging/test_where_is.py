@@ -29,7 +29,7 @@ def missing(module: str, symbol: str) -> bool:
 
 
 def test_each_behaviour_is_where_the_page_says(top: Path) -> None:
-    """A reader who follows a name arrives; whoever renames what is named mends the page."""
+    """A reader who follows a name finds it; a developer who renames it corrects the page."""
     found = named(top)
     assert len(found) >= 40
     assert [] == [f"{module}:{symbol}" for module, symbol in found if missing(module, symbol)]

@@ -156,7 +156,7 @@ class Schedd:
         value: str | ExprTree,
         flags: TransactionFlag = TransactionFlag.Default,
     ) -> int:
-        """Set an attribute of jobs to an expression; how many have it now."""
+        """Set an attribute of jobs to an expression; returns how many jobs were changed."""
         node = value.node if isinstance(value, ExprTree) else _parsed(attr, value)
         attributes = classad.ClassAd({attr: held(node)}).to_wire()
         select = selection(job_spec)

@@ -48,7 +48,9 @@ _NOT_NOW: Final = frozenset({
     10118,  # the stream is not there at present
     10119,  # the consumer is not there at present
 })  # fmt: skip
-"""Errors that pass, or that an operator mends while we wait: asking again is right, giving up is not."""
+"""
+Errors that are temporary, or that an operator repairs meanwhile: asking again is right, giving up is not.
+"""
 
 
 class NotFoundError(BusError):

@@ -89,7 +89,7 @@ def _place(reply: Parcel) -> tuple[str, str]:
 
 
 def whole_number(text: str) -> int:
-    """A number as headers have it; raises RefusedError."""
+    """A number in a header; raises RefusedError."""
     if not (text.isascii() and text.isdigit() and len(text) < 16):
         raise RefusedError(RefusalCode.MALFORMED, f"{text[:40]!r} is no number of bytes")
     return int(text)

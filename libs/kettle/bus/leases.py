@@ -159,7 +159,7 @@ class KeyLeases:
                 waiting.cancel()
             awaited, waiting = holder, None
             if holder:
-                waiting = asyncio.create_task(self._withdraw(key, holder, self._gone), name=f"mourn-{key}")
+                waiting = asyncio.create_task(self._withdraw(key, holder, self._gone), name=f"withdraw-{key}")
 
         try:
             yield mourn

@@ -165,7 +165,7 @@ class Bucket:
 
 
 class Connection(Protocol):
-    """Somebody who may answer a command."""
+    """A client that may answer a command."""
 
     shared: set[str]
     """Patterns of what others answer as well."""

@@ -192,9 +192,10 @@ class Bus(Protocol):
 
     async def failure(self) -> None:
         """
-        Wait for what no retry mends, and raise it: a handler that failed, a connection that was closed for good.
+        Wait for a failure that no retry repairs, and raise it: a failed handler, a connection that was closed
+        permanently.
 
-        A service awaits it beside its own loops, so that it stops instead of going on half alive.
+        A service awaits it beside its own loops, so that it stops instead of continuing without a part of its work.
         """
         ...
 

@@ -3,7 +3,8 @@ Reads a stream in order, no matter what happens to connection, consumer and stre
 
 The reader's own position decides, not the server's bookkeeping: after any doubt (a lost connection, a missing
 heartbeat, a gap in the consumer's numbering) the consumer is recreated from the message after the last one received or,
-if it is durable, acknowledged. So nothing is skipped, order holds, and what comes twice is at most what was in hand.
+if it is durable, acknowledged. So nothing is skipped, order holds, and only messages that were being processed can come
+twice.
 """
 
 import asyncio

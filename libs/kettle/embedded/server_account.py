@@ -76,7 +76,7 @@ def named_account(server: Account) -> Account:
 
 
 def nameless() -> bool:
-    """Whether we ourselves run as a number without a name, as some container platforms have it."""
+    """Whether we ourselves run as a number without a name, as on some container platforms."""
     try:
         pwd.getpwuid(os.geteuid())
     except KeyError:

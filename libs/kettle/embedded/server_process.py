@@ -132,7 +132,7 @@ class DirectoryLock:
             raise AlreadySupervisedError(directory) from None
 
     def release(self) -> None:
-        """Let somebody else have it."""
+        """Release the lock."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1

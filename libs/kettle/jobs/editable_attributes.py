@@ -48,5 +48,5 @@ def refusal(name: str) -> str:
 
 
 def spelled(name: str) -> str:
-    """The name as ads have it that did not have it from their submitter."""
+    """The usual spelling of the name in ads, if the submitter did not set it."""
     return _SPELLED.get(name.lower(), name)

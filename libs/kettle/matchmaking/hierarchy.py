@@ -71,7 +71,7 @@ class Hierarchy:
         context: Context,
     ) -> None:
         """
-        `used` and `wanted` are by submitter: what each has, also who asks for nothing, and what it asks for.
+        `used` and `wanted` are by submitter: the use of each, including those who want nothing, and the demand.
         """
         self.policy = policy
         tree = self._tree = policy.tree

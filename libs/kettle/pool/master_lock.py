@@ -17,7 +17,8 @@ from kettle.pool.home import Home
 
 _GLANCE_S: Final = 0.2
 """
-Somebody who only looks whether the lock is taken holds it for a moment; a taker waits for longer than that.
+A process that only checks whether the lock is taken holds it for a moment; a process that takes it waits for longer
+than that.
 """
 
 

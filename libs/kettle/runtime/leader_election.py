@@ -66,7 +66,7 @@ class Candidacy:
         await self._elected.wait()
 
     async def failure(self) -> None:
-        """Wait for what no retry mends, and raise it."""
+        """Wait for a failure that no retry repairs, and raise it."""
         await self._ended
 
     async def _sign(self) -> None:

@@ -222,7 +222,7 @@ def run(
     environ: Mapping[str, str] | None = None,
 ) -> int:
     """
-    Be the service `role`: the whole life of a process, from its environment to its exit status.
+    Run the service `role`: everything in the life of a process, from its environment to its exit status.
 
     `uvloop` is used where it is installed; a service that starts processes as another account cannot have it.
     """

@@ -1,9 +1,9 @@
 """
 The settings of a service: one frozen struct, filled from a TOML file and from the environment.
 
-A name that nobody knows is refused, because a setting that is silently ignored is found out about months later.
-Environment beats file, a service's own setting beats the shared one, and every refusal names the variable or the
-place in the file that has to be changed.
+An unknown name is refused, because a setting that is silently ignored may be noticed only months later. The environment
+overrides the file, a service's own setting overrides the shared one, and every refusal names the variable or the place
+in the file that has to be changed.
 """
 
 import difflib
@@ -27,7 +27,7 @@ RESERVED: Final[Mapping[str, str]] = {
     "KETTLE_CONFIG": "path of the TOML file that settings are read from",
     "KETTLE_PG_BIN": "directory of the PostgreSQL programs to use instead of the embedded ones",
     "KETTLE_NATS_BIN": "path of the nats-server to use instead of the embedded one",
-    "KETTLE_FAULT_POINTS": "for tests: where a process is to die or stand still",
+    "KETTLE_FAULT_POINTS": "for tests: where a process is to die or stop",
     "KETTLE_FAULT_ONCE": "for tests: directory that remembers which of these has happened",
     "KETTLE_LIFELINE_FD": "set by the master: end of a pipe that breaks when the master dies",
     "KETTLE_COLOR": "always or never; otherwise colours are used on a terminal",

@@ -220,9 +220,9 @@ def is_choice(name: str) -> bool:
 
 def _meant(tag: str) -> str | None:
     """
-    The common resource whose name has a letter left out, twice or in the wrong place.
+    The common resource whose name has a letter left out, doubled or in the wrong place.
 
-    Another letter makes another name: TPUs are no slip.
+    Another letter makes another name: TPUs are not a typing error.
     """
     for right in _OFTEN:
         changed = {right[:at] + right[at + 1 :] for at in range(len(right))}

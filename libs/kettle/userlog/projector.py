@@ -433,7 +433,7 @@ class UserLogProjector:
                 yield LogLine(route.path, render(told, self._zone, route.written))
 
     def _information(self, event: LogEvent, route: Route) -> JobAdInformation:
-        """The same contents as in HTCondor: the event again, and the requested attributes of the job."""
+        """The event again, and the requested attributes of the job, as in HTCondor."""
         said = attributes(event, route.written, self._zone) | self._ads.said(event.job, route.information)
         number = JobAdInformation.number
         trigger: Ad = {

@@ -21,7 +21,7 @@ class Superseded(Event, frozen=True):
     @abstractmethod
     def upcast(self) -> Event:
         """
-        The same fact as an event of the next newer type.
+        Convert to an event of the next newer type.
 
         It is a function of the fields alone: every reader of the log gets the same result at any time. The annotation
         names the newer type, which may itself be superseded.

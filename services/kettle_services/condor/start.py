@@ -14,7 +14,7 @@ COMMANDS: Final = {
     "condor_rm": ("act", "take jobs out of the queue"),
     "condor_hold": ("act", "keep jobs from running"),
     "condor_release": ("act", "let held jobs run again"),
-    "condor_suspend": ("act", "have running jobs stand still"),
+    "condor_suspend": ("act", "suspend running jobs"),
     "condor_continue": ("act", "have suspended jobs go on"),
     "condor_vacate_job": ("act", "have running jobs leave their machines"),
     "condor_history": ("history", "jobs that have left the queue"),

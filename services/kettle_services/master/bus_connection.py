@@ -36,7 +36,7 @@ _CLASSAD_LIFETIME_S: Final = 900.0
 
 
 class BusConnection:
-    """Says how the host is, and answers who asks."""
+    """Publishes the state of the host, and answers requests."""
 
     def __init__(
         self,

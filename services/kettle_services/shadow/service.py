@@ -74,7 +74,7 @@ class Followed:
 
         self.stilling: asyncio.Task[None] | None = None
         self.ordered = 0
-        """Number of the last order to stand still or go on."""
+        """Number of the last order to suspend or to continue."""
 
     def leave(self) -> None:
         """Look after it no longer; it goes on where it runs."""

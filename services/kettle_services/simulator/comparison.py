@@ -23,7 +23,7 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     group: str
-    """Of the submitter, as the changed settings have it; empty: none."""
+    """The submitter's group by the changed settings; empty: none."""
     recorded: Sums
     replayed: Sums
     changed: Sums

@@ -347,7 +347,7 @@ async def test_projections_and_their_repair(pool: Backend, kettle: Kettle) -> No
 
 
 async def test_a_stopped_projection(pool: Backend, kettle: Kettle) -> None:
-    """That one stands still is said with its reason and by the exit status."""
+    """A stopped projection is reported with its reason and by the exit status."""
     for make in PROJECTIONS.values():
         await prepare(make(), pool.log.database, [pool.log])
     await pool.log.database.run(

@@ -23,7 +23,7 @@ DEEP = "+".join(["1"] * 450)
 
 
 def test_an_answer_belongs_to_its_caller_and_command() -> None:
-    """The same id of two people, or for two commands, is remembered apart."""
+    """One id of two people, or for two commands, is remembered separately."""
     ids = {
         command_id(who, verb, "x")
         for who in (user("a"), user("b"), daemon("a"))
@@ -115,7 +115,7 @@ def test_the_universe_is_looked_at_however_it_is_spelled() -> None:
 
 
 def test_what_a_worker_measured_must_be_numbers() -> None:
-    """Infinity and nonsense are nothing: what is recorded is folded for ever."""
+    """Infinity and invalid values count as nothing, because recorded values have to be folded always."""
     usage = Usage(wall=math.inf, user_cpu=math.nan, memory_kib=-1, sent=5)
     news = Finished(exit_code=0, at=math.inf, usage=usage)
     command = command_of(AttemptReport(job=JobId(1, 0), attempt=1, claim="c", news=news))

@@ -84,7 +84,7 @@ class _Search:
             self._enter(key, mine=not mine, loose=loose)
 
     def _enter(self, key: str, *, mine: bool, loose: bool) -> bool:
-        """What stands behind a name on one side; whether all ads there have it."""
+        """The expressions of a name on one side; returns whether all ads there have it."""
         shared = self._shared
         first = (key, mine, loose) not in self._seen
         self._seen.add((key, mine, loose))

@@ -169,7 +169,7 @@ class SideProgram:
                 return
 
     async def write(self, data: bytes, *, ends: bool = False) -> None:
-        """Give it input; returns when it has taken it. `ends`: there is no more."""
+        """Give it input; returns when it has been accepted. `ends`: there is no more."""
         async with self._writing:
             while True:
                 piece = data[:LONGEST_INPUT]

@@ -1,5 +1,5 @@
 """
-The input files of jobs as they are sent to an access point: each known by its content, however many jobs have it.
+The input files of jobs as they are sent to an access point: each is identified by its content, for any number of jobs.
 """
 
 import hashlib

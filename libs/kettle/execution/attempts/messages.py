@@ -63,7 +63,8 @@ class CheckpointSaved(msgspec.Struct, frozen=True, tag="saved"):
 
 class AccessRequest(msgspec.Struct, frozen=True, tag="asked"):
     """
-    Somebody who may look into the job asks: the request of an endpoint of `kettle_wire.commands.access`, as it travels.
+    A request of somebody who may look into the job: that of an endpoint of `kettle_wire.commands.access`, in its wire
+    form.
     """
 
     number: int

@@ -105,10 +105,10 @@ class JobContainer:
 
     def start(self, box: ContainerSpec, cgroup: Cgroup | None, check: StartCheck) -> int:
         """
-        Run the program; the pid of the child of ours that is the job.
+        Run the program; returns the pid of the child process that is the job.
 
         Raises:
-            ContainerError: the runtime will not have it.
+            ContainerError: the runtime refuses it.
             LaunchError: a stream of the job cannot be opened.
         """
         assert box.runtime is not None, "it was chosen before anything was made for it"

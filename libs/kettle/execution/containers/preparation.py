@@ -73,7 +73,7 @@ class Builder:
         return answer.box, fds[0] if fds else -1
 
     def end(self) -> None:
-        """Have it killed if it still works."""
+        """Kill it if it is still running."""
         if self._pid in children_of(os.getpid()):
             with suppress(ProcessLookupError):  # it is ending just now
                 os.kill(self._pid, signal.SIGKILL)

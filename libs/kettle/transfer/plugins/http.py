@@ -179,7 +179,7 @@ class Download:
         self._size: int | None = None
         """Of the whole file, if the server has said so."""
         self.lasting = ""
-        """The same, if it can be asked for later."""
+        """The state of the file, if it can be asked for later."""
 
     def go_on(self) -> None:
         """One try.  Raises BrokenError or HttpError."""

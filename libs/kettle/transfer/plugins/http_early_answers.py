@@ -24,7 +24,7 @@ class _Candid(http.client.HTTPConnection):
 
 
 class _CandidTls(_Candid, http.client.HTTPSConnection):
-    """The same class for TLS connections."""
+    """Such a connection over TLS."""
 
 
 class _Http(urllib.request.HTTPHandler):

@@ -22,8 +22,8 @@ _PAST: Final[Mapping[Action, str]] = {
     "remove_x": "removed locally (remote state unknown)",
     "vacate": "asked to leave its machine",
     "vacate_fast": "asked to leave its machine at once",
-    "suspend": "asked to stand still",
-    "continue": "asked to go on",
+    "suspend": "is being suspended",
+    "continue": "is being continued",
 }
 _WRONG_STATUS: Final[Mapping[Action, str]] = {
     "hold": "cannot be held",

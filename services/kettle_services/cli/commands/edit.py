@@ -38,7 +38,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """Have it changed."""
+    """Edit the jobs."""
     changes = [found.groups() for text in arguments.ids if (found := _CHANGE.fullmatch(text))]
     arguments.ids = [text for text in arguments.ids if not _CHANGE.fullmatch(text)]
     if not changes:

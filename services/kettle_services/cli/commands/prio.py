@@ -33,7 +33,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """Have it changed."""
+    """Change the priorities."""
     said = [text for text in arguments.ids if _PRIORITY.fullmatch(text)]
     arguments.ids = [text for text in arguments.ids if text not in said]
     if len(said) + (arguments.priority is not None) != 1 or not any(map(int, said or ["1"])):

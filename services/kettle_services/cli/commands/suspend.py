@@ -19,7 +19,7 @@ examples:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
-    act_arguments(parser, verb="have stand still")
+    act_arguments(parser, verb="suspend")
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:

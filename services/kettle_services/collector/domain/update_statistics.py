@@ -40,7 +40,7 @@ class _Count(msgspec.Struct):
         if number is None or started is None:
             self._came()
         elif self.started != started or self.number is None or not self._follows(number):
-            self._came()  # the first of a daemon: nobody knows what may have been before
+            self._came()  # the first of a daemon: earlier ones are unknown
         elif number > self.number:
             missed = number - self.number - 1
             self.lost += missed

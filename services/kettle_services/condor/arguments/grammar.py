@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from kettle_services.condor.errors import WordsError
 
 _MOST_DIGITS: Final = 15
-"""Of a number: more is a slip, and no number that a message carries."""
+"""The most digits of a number: more is a typing error, and no number that a message can hold."""
 ALL: Final = -1
 """All words up to the next that starts with a dash."""
 

@@ -92,12 +92,12 @@ _MORE: Final = {
     "condor_vacate_job": "  -fast                   without time to end by themselves\n",
 }
 _WHAT: Final = {
-    "condor_rm": "Take jobs out of the queue",
+    "condor_rm": "Remove jobs from the queue",
     "condor_hold": "Stop jobs, and keep them from running until condor_release",
     "condor_release": "Let held jobs run again",
-    "condor_suspend": "Have running jobs stand still on their machines",
-    "condor_continue": "Have suspended jobs go on",
-    "condor_vacate_job": "Have running jobs leave their machines and wait for another",
+    "condor_suspend": "Suspend running jobs on their machines",
+    "condor_continue": "Continue suspended jobs",
+    "condor_vacate_job": "Make running jobs leave their machines and wait for another",
 }
 HELP: Final = {
     name: _HELP.format(name=name, What=what, more=_MORE.get(name, "")) for name, what in _WHAT.items()

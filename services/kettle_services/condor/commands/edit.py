@@ -65,7 +65,7 @@ class _Wanted(msgspec.Struct):
 
 
 def run(name: str, words: list[str]) -> int:
-    """Have it changed."""
+    """Edit the jobs."""
     return _prio(words) if name == "condor_prio" else _qedit(words)
 
 

@@ -22,7 +22,7 @@ Phase = Literal["off", "waiting", "launching", "starting", "running", "standby",
 How = Literal["peaceful", "graceful", "fast"]
 Ask = Literal["peaceful", "graceful", "fast", "kill"]
 Step = Literal["start", "peaceful", "graceful", "fast", "kill", "abort", "renew"]
-"""`abort`: end it so that it leaves its stacks behind.  `renew`: have it take on changed settings."""
+"""`abort`: end it so that it writes its stacks.  `renew`: make it use changed settings."""
 
 EXIT_RENEWED: Final = 75
 """

@@ -113,16 +113,16 @@ class Supervisor:
             await self._settled.wait()
 
     def off(self, how: How = "graceful") -> None:
-        """Have it end, and do not start it again."""
+        """Stop the daemon, and do not start it again."""
         how = manner(self.name, how)
         self._take(child.off(self._child, how, now=time.monotonic(), rules=self.settings.rules))
 
     def on(self) -> None:
-        """Have it run."""
+        """Make sure that the daemon runs."""
         self._take(child.on(self._child, now=time.monotonic()))
 
     def restart(self, how: How = "graceful") -> None:
-        """Have it end and be started again."""
+        """Stop the daemon and start it again."""
         how = manner(self.name, how)
         self._take(child.restart(self._child, how, now=time.monotonic(), rules=self.settings.rules))
 

@@ -1,8 +1,9 @@
 """
-What the accountant keeps of a principal, and what recorded events make of it.
+What the accountant knows about a principal, and how recorded events change it.
 
-A principal is a submitter, or an accounting group with all groups below it, as `<group>`.  Its real priority follows its use of the pool with a half-life: somebody who has used ten
-cores for long enough has 10, and who has used nothing for long enough has the least, 0.5.  Smaller is better.
+A principal is a submitter, or an accounting group with all groups below it, as `<group>`.  Its real priority follows
+its use of the pool with a half-life: a submitter who has used ten cores for long enough has 10, and one who has used
+nothing for long enough has the minimum, 0.5.  Smaller is better.
 """
 
 from collections.abc import Callable

@@ -15,7 +15,7 @@ class Undecided(msgspec.Struct, frozen=True):
 
     reason: str
     certain: bool
-    """It was not carried out; else nobody knows whether it was."""
+    """Whether it certainly was not carried out; otherwise this is unknown."""
 
 
 class PendingSwap(msgspec.Struct, frozen=True):

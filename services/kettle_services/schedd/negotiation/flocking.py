@@ -300,7 +300,7 @@ class _VisitedPool:
         )
 
     async def matched(self, request: Matched, caller: Identity) -> Done:
-        """That pool's negotiator offers slots: advice, as that of our own."""
+        """That pool's negotiator offers slots: this is advice, as from our own."""
         if caller != daemon("negotiator"):
             raise RefusedError(RefusalCode.DENIED, f"only a negotiator may say this, not {caller.name}")
         for match in request.matches:

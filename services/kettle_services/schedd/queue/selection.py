@@ -58,7 +58,7 @@ def listed(
 
 def condition(text: str) -> Callable[[Ad], bool] | None:
     """What a job's ad has to meet; None: nothing. Raises RefusedError for what cannot be read."""
-    if text.strip().lower() in {"", "true"}:  # who asks for all jobs often says so
+    if text.strip().lower() in {"", "true"}:  # clients that want all jobs often send this
         return None
     try:
         expression = parse(text)

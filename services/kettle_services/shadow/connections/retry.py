@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Peer:
-    """Somebody who answers, and may have to be asked again because he died over the question."""
+    """A peer that answers, and may have to be asked again because it died before the answer."""
 
     def __init__(self, settings: ShadowSettings) -> None:
         self._settings = settings

@@ -1,8 +1,9 @@
 """
-Input files in the pool's object store: a file that several machines want is read and sent once, however many they are.
+Input files in the pool's object store: a file that several machines want is read and sent once, for any number of
+machines.
 
-The store is no more than a shorter way.  What is not in it, or not any more, machines read from the shadow; and they
-believe neither, but the file's SHA-256.
+The store is only a shortcut.  Machines read what is not in it from the shadow; they trust neither, but compare the
+file's SHA-256.
 """
 
 import asyncio

@@ -110,7 +110,7 @@ class MailOutbox:
     def _made(self, mail: Mail, name: str) -> bytes | None:
         try:
             return bytes(self._message(mail, name))
-        except Exception as error:  # noqa: BLE001 - what submitters wrote meets a parser of which nobody knows all
+        except Exception as error:  # noqa: BLE001 - the parser may raise anything for submitters' input
             # errors; the frame would come again after each restart, and no job would be looked after for this mail.
             _log.warning("no mail can be sent to %r: %s: %s", mail.to, type(error).__name__, error)
             return None

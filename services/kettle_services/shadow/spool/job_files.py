@@ -1,11 +1,12 @@
 """
-Files of jobs that were sent to the access point, on its disk: one directory for each cluster, for our eyes only.
+Files of jobs that were sent to the access point, on its disk: one directory for each cluster, which only the shadow can
+read.
 
-    <cluster>/objects/<sha256>      an input file, complete, known by its content: many jobs may have it
-    <cluster>/objects/<sha256>.part the same while it arrives; nobody reads it
+    <cluster>/objects/<sha256>      an input file, complete, named by its content: many jobs may share it
+    <cluster>/objects/<sha256>.part the file while it arrives; nothing reads it
     <cluster>/inputs                which input files each job has; it is there before the first of them may run
     <cluster>/log.<...>             job event logs
-    <cluster>/<proc>/               the Iwd of a job: what it left, until that is fetched
+    <cluster>/<proc>/               the Iwd of a job: its results, until they are fetched
 
 Everything here blocks on the disk; for one cluster, one call at a time.
 """

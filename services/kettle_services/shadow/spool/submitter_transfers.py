@@ -159,7 +159,7 @@ class Spooling:
             self._trusted.popitem(last=False)
 
     async def _ask(self, cluster: int, caller: Identity, *, waiting: bool = False) -> SpoolFound:
-        """Raises RefusedError: the caller may not have to do with the cluster, or nobody knows."""
+        """Raises RefusedError: the caller may not use the cluster, or the schedd does not answer."""
         if caller.kind != "user":
             raise RefusedError(
                 RefusalCode.DENIED, f"{caller.name} is a service of the pool; only people own jobs"

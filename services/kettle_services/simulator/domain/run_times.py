@@ -33,9 +33,9 @@ class RunTimes:
         self._of_cluster: dict[int, deque[int]] = {}
         self._of_owner: dict[str, deque[int]] = {}
         self.estimated: set[str] = set()
-        """Those of whom somebody asked that never ran, so that others told how long they take."""
+        """Jobs that never ran, whose duration was estimated from others on request."""
         self.endless: set[str] = set()
-        """Those of whom nothing tells."""
+        """Jobs without any estimate of their duration."""
 
     # -- updates ------------------------------------------------------------------------------------------------
 

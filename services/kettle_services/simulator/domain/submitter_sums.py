@@ -47,7 +47,7 @@ class Arrivals:
                 pass
 
     def of(self, job: JobId) -> int:
-        """When a job came; 0 for one of which nobody knows."""
+        """When a job came; 0 if that is unknown."""
         if job.cluster not in self._made:
             return 0
         firsts, times = self._made[job.cluster]

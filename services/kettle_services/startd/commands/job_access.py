@@ -29,7 +29,7 @@ from kettle_wire.identity import Identity
 
 _log: Final = logging.getLogger(__name__)
 _MOST_ASKED: Final = 128
-"""Questions of one person that are in hand."""
+"""The number of requests of one person that are handled at once."""
 _BUSY_MS: Final = 500
 _PATIENCE_S: Final = LONGEST_WAIT + 5.0
 _encode: Final = msgspec.msgpack.Encoder().encode

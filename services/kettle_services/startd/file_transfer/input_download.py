@@ -158,7 +158,7 @@ class Fetcher:
                 )
             except RefusedError as refusal:
                 # A shadow that was restarted learns of its jobs again; nothing else makes an unknown file known.
-                # One that has too much in hand, or lets others go first, gives no answer: it is asked until it does.
+                # A busy shadow, or one that serves others first, gives no answer: it is asked until it does.
                 unknown = refusal.code == RefusalCode.NOT_FOUND and loop.time() <= until
                 if refusal.code in NOT_NOW and not part.offset:
                     raise NotYetError(file.name, str(refusal)) from refusal

@@ -1,6 +1,4 @@
-"""
-The one who asks the owner's policy about every slot again and again, and sees to the emptying of the machine.
-"""
+"""Evaluates the owner's policy for every slot repeatedly, and carries out the draining of the machine."""
 
 import asyncio
 from collections.abc import Callable, Sequence

@@ -109,7 +109,7 @@ class Connection:
         self._socket.close()
 
     def _pump(self) -> None:
-        """Give the dialogue what it waits for, as long as we have it."""
+        """Give the dialogue the input that it waits for, as far as it has arrived."""
         while not self.over and (found := self._found()) is not None:
             self._advance(found[0])
         if self._ended and not self._unsaid:

@@ -199,7 +199,7 @@ class Proxy:
         self._connections[connection.fileno()] = connection
 
     def _abandoned(self) -> int:
-        """Questions in hand whose connection is over: each may have a piece of a file in it."""
+        """Open requests of closed connections: each may hold a piece of a file."""
         late = boottime() - _UNANSWERED_S
         for number in [number for number, asked in self._asked.items() if asked.at < late]:
             del self._asked[number]

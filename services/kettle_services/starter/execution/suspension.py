@@ -16,9 +16,9 @@ class JobSuspension:
         self._still = False
         self._at_once = False
         self._told = False
-        """It was said that it stands still, and it will when it is started again."""
+        """The suspension was reported, and takes effect when the job is started again."""
         """
-        What prepares the job would stand still with a group that is frozen already: it does when the job runs.
+        The preparation of the job would be frozen with its group: the group is frozen when the job runs.
         """
         self.said: Report | None = None
         """What was last said: to be said again and again, because a report that is not final may be lost."""

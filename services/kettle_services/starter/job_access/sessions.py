@@ -72,7 +72,7 @@ class Sessions:
         self, number: int, request: OpenSession, program: Program, tree: ProcessTree, start: Start
     ) -> Opened | None:
         """
-        Start a program, which is told when it runs; None until then.
+        Start a program; its session reports when it runs, and returns None until then.
 
         Raises:
             SessionError: there are too many.

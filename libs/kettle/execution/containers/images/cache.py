@@ -76,7 +76,7 @@ class ImageCache:
         """The image `key` if it is there."""
         self._directory.parent.mkdir(parents=True, exist_ok=True)
         self._directory.mkdir(mode=0o700, exist_ok=True)
-        self._directory.chmod(0o700)  # an image is for those who have it, not for all who know its digest
+        self._directory.chmod(0o700)  # an image is for jobs that have it, not for all who know its digest
         entry = self._directory / key
         lock = self._lock(key, fcntl.LOCK_SH)
         assert lock is not None

@@ -81,8 +81,8 @@ def full_name(name: str) -> str:
 
 def refusal(name: str, said: str) -> ContainerError:
     """
-    Why an image was not pulled, from what the engine says: nobody has it or we may not have it, which is so everywhere,
-    or the registry cannot be reached from here.
+    Why an image was not pulled, from the engine's message: either it does not exist or we may not have it, on any
+    machine, or the registry cannot be reached from here.
     """
     words = said.replace(name, "").lower()
     if not any(word in words for word in _REFUSED):

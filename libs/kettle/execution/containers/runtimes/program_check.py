@@ -98,7 +98,7 @@ def _check_modes(outside: str, image: str) -> None:
 
 
 def _beginning(outside: str) -> bytes:
-    """Nothing but a file is opened: what a device does when it is opened nobody knows."""
+    """Open only files, because opening a device may have any effect."""
     place = os.open(outside, os.O_PATH | os.O_CLOEXEC)
     try:
         mode = os.fstat(place).st_mode

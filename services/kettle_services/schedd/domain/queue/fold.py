@@ -109,7 +109,7 @@ class Queue:
         self.demand: dict[str, dict[int, Runnable]] = {}
         """Submitter -> autocluster -> jobs that may run now, on machines that are matched."""
         self.at_home: dict[str, dict[int, Runnable]] = {}
-        """The same of jobs that run on the machine of their schedd."""
+        """Submitter -> autocluster -> jobs that may run now, on the machine of the schedd."""
         self._owned: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self.owners: Final[dict[str, str]] = {}
         """Submitter -> whose jobs are charged to it."""

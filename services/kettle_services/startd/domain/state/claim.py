@@ -1,4 +1,4 @@
-"""Claims and attempts of one machine, and the wish to have it empty."""
+"""Claims and attempts of one machine, and the request to drain it."""
 
 import hmac
 from typing import Literal
@@ -53,7 +53,7 @@ class RunningAttempt(msgspec.Struct, frozen=True, kw_only=True):
     began: float = 0.0
     """Seconds since the epoch."""
     clock: float = 0.0
-    """The same moment on the machine's clock since boot."""
+    """That moment on the machine's clock since boot."""
     ad: Ad = {}
     """What the machine's policy may ask of the job."""
     suspended: float | None = None
