@@ -123,9 +123,8 @@ class JobContainer:
         Raises:
             OSError: there can be no process for it.
         """
-        from kettle.execution.containers.runtimes.namespaces import (
-            enter,
-        )  # rarely needed, and each page costs memory
+        # Rarely needed, and each page costs memory.
+        from kettle.execution.containers.runtimes.namespaces import enter
 
         job = self._started
         assert job is not None, "the job runs"
