@@ -175,7 +175,7 @@ class Asks(Protocol):
 
 
 class Commands(Asks, Protocol):
-    """Requests and replies: whoever can be asked to ask, and answers as well."""
+    """Requests and replies: an object that sends requests, and also answers them."""
 
     async def serve(
         self,
@@ -359,16 +359,17 @@ class Bus(Commands, Notices, Streams, Buckets, Protocol):
 
     async def failure(self) -> None:
         """
-        Wait for what no retry mends, and raise it: a handler that failed, a connection that was closed for good.
+        Wait for a failure that no retry repairs, and raise it: a failed handler, a connection that was closed permanently.
 
-        A service awaits it beside its own loops, so that it stops instead of going on half alive.
+        A service awaits it beside its own loops, so that it stops instead of continuing without a part of its work.
         """
         ...
 
     def on_return(self, listener: Callable[[], None]) -> None:
         """
         Call `listener` after something may have been missed: the connection came back, a lost bucket was made again, or
-        messages came faster than we took them. Send anew what only the bus had; look for what passed by.
+        messages came faster than they were processed. Send again what only the bus had, and query what may have been
+        missed.
         """
         ...
 
