@@ -297,7 +297,7 @@ class RefusalCode(StrEnum):
     TOO_SLOW = "too_slow"
     """The answer would take too long."""
     UNACCEPTABLE = "unacceptable"
-    """A value is none that can be set."""
+    """The value cannot be set."""
     UNAVAILABLE = "unavailable"
     """Something that the service needs is not there at the moment; ask again later."""
     UNKNOWN = "unknown"

@@ -225,7 +225,9 @@ class _Archiver:
         return None
 
     async def _drop(self, wanted: Range, piece: Piece) -> tuple[Why, str] | None:
-        """Record and drop in one transaction, as soon as nobody reads the piece; why not, if it cannot be."""
+        """
+        Record and drop in one transaction, as soon as nothing reads the piece; returns why not, if that is impossible.
+        """
         backoff = Backoff()
         deadline = asyncio.get_running_loop().time() + self._patience
         while True:

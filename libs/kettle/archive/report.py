@@ -40,7 +40,7 @@ class ArchivedPiece(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ShardReport(msgspec.Struct, kw_only=True):
-    """What became of one shard."""
+    """The result for one shard."""
 
     shard: str
     archived: list[ArchivedPiece] = []

@@ -1,4 +1,4 @@
-"""Archives by itself: what a service runs so that nobody has to think of it."""
+"""Automatic archiving, which a service runs."""
 
 import asyncio
 import datetime as dt

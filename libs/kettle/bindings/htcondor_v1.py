@@ -215,7 +215,7 @@ class JobEventLog(job_event_log.JobEventLog):
 
 
 class SecMan:
-    """Sessions with daemons: Kettle's connection knows who we are, and there are none."""
+    """Sessions with daemons: Kettle has none, because its connection identifies the user."""
 
     def __enter__(self) -> Self:
         return self

@@ -242,7 +242,7 @@ class StreamReader:
                 batch, self._buffer = self._buffer, []
                 await self._pull()
                 return batch
-            # What came in order before the doubt is good; else one who is always too slow would never get on.
+            # What came in order before the doubt is valid; otherwise a slow reader would never make progress.
             if self._doubtful and not self._arriving:
                 raise _DoubtError
             await self._pull()

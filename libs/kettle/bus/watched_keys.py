@@ -8,7 +8,7 @@ from kettle.bus.ports import KeyChange
 
 class WatchedKeys:
     """
-    The keys that are there, and those of a lost bucket that nobody has sent again yet. Times are seconds of any clock.
+    The existing keys, and those of a lost bucket that were not sent again yet. Times are seconds of any clock.
     """
 
     def __init__(self) -> None:

@@ -206,7 +206,7 @@ def as_node(value: Value | Node) -> Node:
 
 
 def _readable(ad: ClassAd, name: str) -> Node:
-    """The expression behind a name; text that is none is the value error, here as for who looks at it."""
+    """The expression behind a name; text that does not parse is the value error."""
     stored = ad.find(name.lower())
     return as_node(UNDEFINED if stored is None else stored)
 

@@ -33,9 +33,7 @@ AT_ONCE: Final = 4
 PART_BYTES: Final = 4 * 1024 * 1024
 DEADLINE_S: Final = 10.0
 PAUSE_S: Final = 0.5
-"""
-The longest wait before an owner who is not there is asked again: who reads is often started before who owns.
-"""
+"""The longest wait before a missing owner is asked again, because readers are often started before owners."""
 
 _logger = logging.getLogger(__name__)
 
@@ -96,7 +94,7 @@ async def missing_frames(bus: Bus, shard: str, after: int, until: int) -> AsyncG
 
 async def head_frame(bus: Bus, shard: str) -> int:
     """
-    The number of the last frame in the log of a shard, from its owner, who is waited for as long as it takes.
+    The number of the last frame in the log of a shard, from its owner; waits for the owner without a limit.
     """
     return (await _asked(bus, shard, ReadFrames(after=LARGEST_NUMBER))).head
 

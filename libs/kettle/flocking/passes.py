@@ -19,7 +19,7 @@ _NAME: Final = re.compile(POOL)
 
 
 class PassError(Exception):
-    """There is no pass, or it is none; the message says what to do."""
+    """There is no pass, or it is invalid; the message says what to do."""
 
 
 class Pass(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -50,7 +50,7 @@ def decoded(data: bytes, where: str) -> Pass:
 
 
 class Passes:
-    """The passes that lie in a pool's directory."""
+    """The passes in a pool's directory."""
 
     def __init__(self, home: Path) -> None:
         self._directory = home / "credentials" / "flock"

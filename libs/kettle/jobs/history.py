@@ -187,7 +187,7 @@ class JobHistory:
 
     @property
     def present(self) -> dict[JobId, Ad]:
-        """The ads of those jobs in the queue that were spoken of; the ads go on changing with the fold."""
+        """The ads of the named jobs in the queue; the ads continue to change with the fold."""
         return self._ads
 
     @property

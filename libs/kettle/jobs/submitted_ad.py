@@ -33,8 +33,8 @@ def job_ads(
     """
     The ads of a cluster's jobs, as `job_ad` says, by number of the job and name of its schedd.
 
-    What the jobs have in common is worked out once. The order of the attributes is the same as well.
-    `only`: the attributes that are wanted, in lower case; what nobody wants is not worked out for each job.
+    Common values of the jobs are computed once. The order of the attributes is the same as well. `only`: the requested
+    attributes, in lower case; others are not computed for each job.
     """
     queued_at = at_us // 1_000_000
     cluster, owner, rows = submitted.cluster, submitted.owner, submitted.rows

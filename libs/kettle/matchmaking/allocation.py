@@ -108,7 +108,7 @@ class _Open:
         self._spending = Spending()
 
     def serve(self, offer: Offer, ranking: Ranking, purse: Purse) -> None:
-        """Take what the purse allows; `stuck` if there is nothing more to be had, whatever is allowed."""
+        """Take what the purse allows; `stuck` if nothing more is available, no matter what is allowed."""
         self.limited = purse.capped = False
         self._reached = ()
         found_by = candidates(
@@ -349,7 +349,8 @@ class _Sharing:
             below.sort(key=lambda name: (self._used[name] - self._claimants[name].floor, name))
             self._spin(names, below, first=True, floors=True)
         if self._offer.tenants is not None:
-            # What some do not want is no reason to preempt others: only who has less than its own share does.
+            # What some do not want is not a reason to preempt others: only submitters with less than their own share
+            # preempt.
             present = self._present(names)
             self._spin(
                 names, ordered(present, self._used, limits(present, self._used, self._pie)), first=True

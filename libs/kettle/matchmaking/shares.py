@@ -1,8 +1,8 @@
 """
 Fair shares: what each submitter may take of the pool, in slot weights.
 
-A submitter's share is in inverse proportion to its effective priority, so who has half of another's gets twice as much.
-What it uses already counts, wherever it uses it.
+A submitter's share is in inverse proportion to its effective priority, so a submitter with half of another's priority
+gets twice as much. Its current use counts, on any slot.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ class Claimant(msgspec.Struct, frozen=True, kw_only=True):
     priority: float = FRESH
     used: float = 0.0
     last: float = 0.0
-    """When it last had a slot; who has waited longer comes first where nothing else decides."""
+    """
+    When it was last given a slot; the one that has waited longer comes first where nothing else decides.
+    """
     floor: float = 0.0
     """Served before anybody else is, until it has this."""
     ceiling: float = math.inf

@@ -1,8 +1,8 @@
 """
-One process's claim to be elected as the owner of a shard.
+One process's candidacy for the ownership of a shard.
 
-It is pressed by a thread with a connection of its own: a service that thinks hard for some seconds is not dead, and must
-not lose its work to one that stands by. A service that says nothing for `STALLED` has lost its turn all the same.
+A thread with a connection of its own keeps it up: a service that computes for some seconds is not dead, and must not
+lose its work to a standby. But a service that is silent for `STALLED` loses the ownership.
 """
 
 import asyncio

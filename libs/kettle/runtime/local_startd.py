@@ -37,7 +37,7 @@ def take_back(home: Path) -> None:
 
 
 def find(home: Path) -> LocalStartd | None:
-    """The startd of this home; None if there is none, or what is there is no word of one."""
+    """The startd of this home; None if there is none, or the file is invalid."""
     try:
         return msgspec.json.decode((home / _FILE).read_bytes(), type=LocalStartd)
     except (OSError, msgspec.MsgspecError):

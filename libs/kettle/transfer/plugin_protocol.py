@@ -26,7 +26,7 @@ from kettle.transfer.file_lists import items
 from kettle.transfer.plugin import Cached, Move, Plugin
 
 ANSWER_BYTES: Final = 16 << 20
-"""An answer that is longer is none."""
+"""A longer answer is invalid."""
 
 
 class ProtocolError(ValueError):

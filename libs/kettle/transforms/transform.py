@@ -66,7 +66,7 @@ class Statement(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What became of an ad."""
+    """The result for an ad."""
 
     ad: Ad
     complaints: list[str]

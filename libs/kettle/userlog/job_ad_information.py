@@ -17,7 +17,7 @@ from kettle_wire.jobs import JobId
 
 
 class TrackedSubmission(msgspec.Struct):
-    """A submission, and what has become of its jobs."""
+    """A submission, and the state of its jobs."""
 
     at: int
     event: msgspec.Raw

@@ -83,7 +83,7 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 class Outcomes(msgspec.Struct, frozen=True):
-    """What became of some records, each in one of three ways."""
+    """The results for some records, each in one of three ways."""
 
     taken: list[Record]
     later: list[Record]

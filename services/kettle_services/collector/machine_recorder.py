@@ -1,4 +1,4 @@
-"""Who comes and goes, written down: one collector of a pool does, the one that owns the shard."""
+"""Records which machines join and leave: of a pool's collectors, only the one that owns the shard does."""
 
 import time
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""From a launcher to a command, and what becomes of its errors."""
+"""From a launcher to a command, and the handling of its errors."""
 
 import os
 import sys

@@ -40,7 +40,8 @@ A pattern that is looked for in the names of 20,000 slots takes a quarter of it.
 """
 _HEARD_S: Final = 0.2
 """
-How long a cycle waits for schedds to take their matches, before the next one: for one that hangs nobody else waits.
+How long a cycle waits for schedds to accept their matches before the next one, so that a hanging schedd does not delay
+others.
 """
 _A = TypeVar("_A")
 

@@ -84,7 +84,7 @@ class Advertiser:
         self._wake.set()
 
     def soon(self) -> None:
-        """Something changed that nobody waits for."""
+        """A change for which nobody waits."""
         if self._soon is None:
             self._soon = self._loop.call_later(self._delay, self._wake.set)
 

@@ -124,7 +124,7 @@ class Column:
             self._settle(np.resize(tags, capacity), np.resize(bits, capacity), len(tags))
 
     def make_room(self) -> None:
-        """Become arrays, for good."""
+        """Become arrays, permanently."""
         if self._tags is None:
             self._settle(self.tags, self.bits, self._capacity)
 

@@ -95,7 +95,7 @@ class Table(Cells):
     # -- updates ------------------------------------------------------------------------------------------------
 
     def put(self, key: str, ad: Mapping[str, Scalar]) -> None:
-        """An ad came, a new one or one in the place of another; only what differs is written."""
+        """Store an ad, a new one or in place of an earlier one; only differences are written."""
         row = self._rows.get(key)
         if row is None:
             row = self._append(key, _EMPTY)
@@ -119,7 +119,7 @@ class Table(Cells):
         self._extend(fresh)
 
     def remove(self, key: str) -> None:
-        """An ad went; the last row takes its number.  KeyError if there is none."""
+        """Remove an ad; the last row takes its number.  KeyError if there is none."""
         row, last = self._rows.pop(key), len(self.keys) - 1
         self.changed()
         for column in self._shape_of[row].columns:

@@ -50,7 +50,7 @@ def attempted(argument: Node, scope: Scope) -> Value:
     """
     The value of `argument`, error also where the evaluation fails.
 
-    Only the budget of steps is everyone's: who has used it up is through.
+    Only the budget of steps is shared: when it is used up, the evaluation fails.
     """
     state = scope.state
     depth = state.depth

@@ -67,7 +67,7 @@ _Read = Callable[[int], Awaitable[bytes]]
 
 
 class FetchResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of the jobs that were meant."""
+    """The result for the selected jobs."""
 
     jobs: list[JobId]
     """Whose results are here."""

@@ -60,7 +60,7 @@ class Input(msgspec.Struct, frozen=True):
     data: bytes | None = None
     path: str = ""
     sha256: str = ""
-    """Of its bytes; empty: nobody has counted."""
+    """The hash of its bytes; empty: it was not computed."""
     saved: bool = False
     """An earlier run of the job left it."""
 
@@ -107,7 +107,7 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     attempt: int
     schedd: str
     shadow: str = ""
-    """Who looks after the attempt on the submit side."""
+    """The shadow of the attempt on the submit side."""
     execute: str
     """Directory in which sandboxes are."""
     state: str

@@ -116,7 +116,7 @@ class Hello(msgspec.Struct, frozen=True, tag="hello"):
     pid: int
     report: Report | None = None
     checkpoint: Report | None = None
-    """One that nobody has saved yet, as far as the starter knows: its files may be fetched."""
+    """A checkpoint that is not saved yet, as far as the starter knows: its files may be fetched."""
     visits: bool = False
     """It knows what `asked` means; to one that does not, the word would be the end of its job."""
 
@@ -132,7 +132,7 @@ class AttemptOver(msgspec.Struct, frozen=True, tag="over"):
 
     report: StoredReport
     rests: bool = False
-    """The starter waits for another job, as long as nobody hangs up."""
+    """The starter waits for another job, as long as the connection stays open."""
 
 
 ToStarter = RunJob | Renew | EndJob | Suspend | Continue | CheckpointSaved | AccessRequest | Reply

@@ -1,4 +1,4 @@
-"""From a job's wish to a running container: choose a runtime, get the image, put the root together, start."""
+"""From a job's request to a running container: choose a runtime, get the image, compose the root, start."""
 
 import os
 import posixpath

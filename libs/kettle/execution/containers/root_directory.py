@@ -162,7 +162,7 @@ def _homeless(image: str, mount: Mount) -> bool:
 
 
 def _lay(image: str, below: str, points: Collection[str]) -> Iterator[_Place]:
-    """What the skeleton has in the place of one directory of the image."""
+    """What the skeleton contains for one directory of the image."""
     directory = posixpath.join(image, below)
     with os.scandir(directory) as entries:
         found = sorted(entries, key=lambda entry: entry.name)

@@ -150,7 +150,8 @@ def open_streams(program: Program, undo: ExitStack) -> list[int]:
 @contextmanager
 def _real_account(account: Account) -> Generator[None]:
     """
-    Be really the job's account and effectively root: a child that resets its identity is the account for good.
+    Have the job's account as real and root as effective account: a child that resets its identity has the account
+    permanently.
     """
     os.setresgid(account.gid, 0, 0)
     os.setresuid(account.uid, 0, 0)

@@ -87,7 +87,7 @@ def spawn(program: Program, cgroup: Cgroup | None, join: Callable[[], None]) -> 
 
 
 def become_account(account: Account | None) -> None:
-    """For good."""
+    """Change to the account permanently."""
     if account is not None:
         os.setresgid(account.gid, account.gid, account.gid)
         os.setresuid(account.uid, account.uid, account.uid)

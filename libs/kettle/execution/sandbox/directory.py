@@ -226,7 +226,7 @@ def _walk(path: str) -> Iterator[os.stat_result]:
 
 def _new(path: str, mode: int) -> int:
     """
-    A new file in the place of whatever had its name, for writing.  Raises OSError, also if somebody else is faster.
+    Create a file for writing, in place of anything with its name.  Raises OSError, also if another process is faster.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:

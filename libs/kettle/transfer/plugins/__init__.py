@@ -1,5 +1,5 @@
 """
-Kettle's own plugins: modules with a `main` that speaks HTCondor's protocol, so that a site's program can take their place.
+Kettle's own plugins: modules with a `main` that speaks HTCondor's protocol, so that a site's program can replace them.
 """
 
 from collections.abc import Mapping

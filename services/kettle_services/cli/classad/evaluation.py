@@ -126,7 +126,9 @@ def _json(value: Value) -> str:
 
 
 def outcomes(cases: Iterable[Case], engine: Engine) -> Iterator[str]:
-    """The value of each case in one line, or what became of it; a case is MY, TARGET and an expression."""
+    """
+    The value of each case in one line, or the reason why there is none; a case is MY, TARGET and an expression.
+    """
     world = context(local=False)
     for my, target, expression in cases:
         try:

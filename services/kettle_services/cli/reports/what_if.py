@@ -66,7 +66,7 @@ def _cells(sums: Sums) -> list[Cell]:
 
 
 def _change(base: Sums, sums: Sums) -> str:
-    """What became of the mean wait."""
+    """The change of the mean wait."""
     if base.wait_mean is None or sums.wait_mean is None:
         return "-"
     if not base.wait_mean:

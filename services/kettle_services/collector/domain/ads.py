@@ -63,7 +63,7 @@ class Shelf:
         self._order: list[Place] | None = None
 
     def put(self, key: str, ad: Ad, heard: Heard) -> None:
-        """An ad came, a new one or one in the place of another."""
+        """Store an ad, a new one or in place of another."""
         before = self.heard.get(key)
         if before is None or before.name != heard.name:
             self._misplace(key, before)

@@ -117,7 +117,7 @@ class _Wanted(msgspec.Struct):
 
 
 class _Group(NamedTuple):
-    """Jobs that are spoken of together."""
+    """Jobs that are reported together."""
 
     select: Select
     called: str
@@ -125,7 +125,7 @@ class _Group(NamedTuple):
 
 
 def run(name: str, words: list[str]) -> int:
-    """Do it, and say what became of each group."""
+    """Carry out the action, and print the result for each group."""
     wanted = _Wanted(JobSelection())
     for given in understood(words, OPTIONS | _OWN.get(name, {})):
         _take(wanted, given)

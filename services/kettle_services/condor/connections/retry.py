@@ -1,5 +1,5 @@
 """
-Asking in the ordinary way: with an event loop, and again and again.  Loaded only when the short way did not do.
+Requests with an event loop, repeated until there is an answer.  Loaded only when the blocking socket was not enough.
 """
 
 import logging

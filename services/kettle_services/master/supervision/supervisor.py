@@ -89,7 +89,7 @@ class Supervisor:
 
     async def supervise(self) -> None:
         """
-        Run the daemon, again and again.
+        Run the daemon, and start it again whenever it ends.
 
         Raises:
             StartGivenUpError: it failed too often before it was ever ready.
@@ -101,7 +101,7 @@ class Supervisor:
             await self._end_now()
 
     async def stop(self, how: How = "graceful") -> None:
-        """End the daemon for good; returns when it has ended."""
+        """End the daemon permanently; returns when it has ended."""
         self._over = True
         self.off(how)
         await self.is_off()

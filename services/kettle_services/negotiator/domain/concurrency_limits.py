@@ -1,5 +1,5 @@
 """
-Concurrency limits as the pool uses them: by the schedds' word, and by matches that they have not spoken of yet.
+The use of concurrency limits in the pool: as reported by the schedds, and by matches that they have not reported yet.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ _EXACTLY: Final = 1e-9
 
 
 class Pending(msgspec.Struct, frozen=True):
-    """Matches of a cycle that their schedd has not spoken of; `until` is on the caller's clock."""
+    """Matches of a cycle that their schedd has not reported; `until` is on the caller's clock."""
 
     submitter: str
     schedd: str

@@ -24,7 +24,7 @@ STREAM: Final = "principal/"
 LEAST: Final = 0.5
 """The best real priority, and the first."""
 NICE: Final = "nice-user."
-"""How the names of submitters begin whose jobs are only to use what nobody else wants."""
+"""The beginning of the names of submitters whose jobs use only what others do not want."""
 
 GROUP: Final = "<"
 """How the names of groups' principals begin; no submitter's does."""
@@ -113,7 +113,7 @@ def at_time(principal: Principal, now: float, half_life: float) -> Principal:
 
 
 def fold(principal: Principal | None, event: PrincipalEvent) -> Principal | None:
-    """What an event makes of its principal; None: nothing is kept of it."""
+    """The principal after an event; None: it is removed."""
     match event:
         case PrincipalCharged():
             return _charged(principal or Principal(), event)
@@ -128,7 +128,7 @@ def fold(principal: Principal | None, event: PrincipalEvent) -> Principal | None
 
 
 def fold_into(principals: dict[str, Principal], event: PrincipalEvent) -> Principal | None:
-    """Change the principals as an event does; what it makes of its own."""
+    """Apply an event to the principals; returns its own principal."""
     after = fold(principals.pop(event.principal, None), event)
     if after is not None:
         principals[event.principal] = after

@@ -131,7 +131,7 @@ class Reasons:
 
 
 class Unasked(Reasons):
-    """For cycles of which nobody asks why: nothing is worked out."""
+    """For cycles without explanations: nothing is computed."""
 
     def give(
         self,

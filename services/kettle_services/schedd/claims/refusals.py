@@ -39,7 +39,7 @@ class Refusals:
             self._last.popitem(last=False)
 
     def last_refusal(self, key: tuple[str, int]) -> str:
-        """A sentence on the last refusal, empty if there was none of late."""
+        """A sentence on the last refusal, empty if there was none recently."""
         last = self._last.get(key)
         if last is None or (since := time.monotonic() - last.at) > _OLD:
             return ""

@@ -19,7 +19,7 @@ from kettle_wire.commands.schedd import Act, FactoryOutcome, Outcome, Select, Un
 from kettle_wire.events import Event, FactoryEvent, FactoryMaterialized
 
 _SLICE: Final = 500
-"""Jobs that are made before somebody else gets a turn."""
+"""Jobs that are made before other tasks run."""
 _FLOOR_S: Final = 0.01
 """Between two looks: jobs that end at about the same time are replaced by one event."""
 _EACH_S: Final = 0.0001

@@ -1,9 +1,9 @@
 """
-Jobs that go to other pools: what is asked there, of which pool, and what comes of it.
+Jobs that go to other pools: the requests there, the choice of the pool, and the results.
 
-Each pool has a visit of its own (`kettle.flocking`), which may fail or hang alone: nothing here waits for it, and the home
-pool is asked as if there was no other. What a pool gives is a claim like all others, on a startd with the pool's name
-before its own.
+Each pool has a visit of its own (`kettle.flocking`), which may fail or hang alone: nothing here waits for it, and the
+home pool is asked as if there was no other. What a pool gives is a claim like all others, on a startd with the pool's
+name before its own.
 """
 
 import asyncio
@@ -162,7 +162,7 @@ class Flock:
         }
 
     def explain(self, job: JobId) -> str:
-        """What other pools are to an idle job, as a sentence; empty if there are none."""
+        """The state of other pools for an idle job, as a sentence; empty if there are none."""
         pools = self._settings.flock_to
         if not pools:
             return ""

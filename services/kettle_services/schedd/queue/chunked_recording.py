@@ -14,7 +14,7 @@ from kettle_wire.events import Event, JobEvent
 from kettle_wire.jobs import JobId
 
 SLICE: Final = 500
-"""Jobs that are looked at before somebody else gets a turn."""
+"""Jobs that are processed before other tasks run."""
 UNCOMMITTED: Final = 20 * SLICE
 """
 Jobs after which the command waits until those before them are committed: what is on its way must not become too much.

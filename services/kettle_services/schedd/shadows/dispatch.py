@@ -1,5 +1,5 @@
 """
-Who looks after which attempt: hands recorded assignments to shadows and keeps both sides' lists equal.
+Hands recorded assignments to shadows and keeps both sides' lists equal.
 
 Handing over is a message that may be lost; the full exchange that each shadow asks for (`sync`) repairs it.
 A shadow that has not asked for three intervals has lost its jobs to the next one that does.

@@ -102,7 +102,7 @@ class StartdMessages:
         return not (self.users or self._activations or self._recorded)
 
     async def run(self) -> None:
-        """Send what collects; returns when nobody is left who could have something to say."""
+        """Send collected messages; returns when there can be no more."""
         while not self._idle:
             await self._filled.wait()
             if not self._urgent.is_set():
@@ -154,7 +154,7 @@ class StartdMessages:
                 each.result.set_result(result)
 
     async def _ask(self, message: Activate, batch: list[Waiting]) -> Activated | None:
-        """The answer; None if nobody waits for it any more."""
+        """The answer; None if it is no longer needed."""
         ask = partial(self._bus.call, ACTIVATE, self._startd, message, deadline=self._settings.call_deadline)
         asking = asyncio.ensure_future(self.peer.ask(f"activation on {self._startd}", ask))
         deserted = asyncio.ensure_future(asyncio.wait([each.result for each in batch]))

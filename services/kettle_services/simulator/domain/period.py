@@ -70,7 +70,7 @@ def latency(happenings: Iterable[Happening], arrivals: Mapping[str, Arrivals]) -
 
 
 def really(period: Period) -> Tally:
-    """What became of all who had jobs, by what is recorded."""
+    """The results of all submitters with jobs, according to the log."""
     tally, queues = Tally(period.since, period.until), period.queues()
     for queue in queues.values():
         for claim in queue.claims.values():

@@ -94,7 +94,7 @@ class Simulation:
         return self._chance / 2**31
 
     def run(self) -> Tally:
-        """Play the period; what became of all who had jobs."""
+        """Play the period; returns the results of all submitters with jobs."""
         period, now = self.period, self.clock.seconds
         self.accountant.restore(period.principals)
         for name, factor in self.rules.prio_factors.items():

@@ -72,7 +72,7 @@ class Startds:
     # -- machines ----------------------------------------------------------------------------------------------------
 
     def join(self, machine: Machine) -> None:
-        """A machine has come; nobody has anything of it."""
+        """A machine has joined; nothing of it is in use."""
         if machine.name in self._of:
             return
         self._of[machine.name] = []
@@ -105,7 +105,7 @@ class Startds:
         return list(self._parts.values())
 
     def left(self, slot: str) -> dict[str, int]:
-        """What nobody has of a slot."""
+        """The unused part of a slot."""
         return dict(self._slots[slot].left)
 
     # -- claims ------------------------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """
-What became of submitters in a period: the same sums over what is recorded and over what is simulated.
+Results of submitters in a period: the same sums over recorded and over simulated events.
 
 Times are in microseconds.  A job has waited from when it came into the queue until its first attempt was given a claim.
-What a submitter has is what its claims have, whether a job runs on them or not: so the accountant charges it.
+A submitter's use is what its claims hold, whether a job runs on them or not, because the accountant charges that.
 """
 
 from bisect import bisect_right

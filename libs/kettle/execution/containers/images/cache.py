@@ -1,9 +1,9 @@
 """
 Unpacked images of this machine, each once, for all jobs that want it.
 
-Who uses an image has a shared lock on it, who unpacks or removes it an exclusive one; the kernel gives locks back when
-a process dies.  So nothing is recorded, nothing can be recorded wrongly, and what an unfinished life left is found by the
-next one: a draft without an owner.
+A user of an image has a shared lock on it, a process that unpacks or removes it an exclusive one; the kernel releases
+locks when a process dies.  So nothing is recorded, nothing can be recorded wrongly, and the next process finds what a
+killed one left: a draft without an owner.
 """
 
 import fcntl

@@ -130,7 +130,7 @@ class EngineStore:
         An image of a registry; `always`: the one that has this name now, not one that was pulled before.
 
         Raises:
-            ContainerError: it is not to be had.
+            ContainerError: the image is not available.
         """
         reference = full_name(name)
         for _ in range(_LOST):

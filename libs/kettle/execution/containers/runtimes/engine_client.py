@@ -54,7 +54,7 @@ class SilentError(EngineError):
 
 
 class StoppedError(SilentError):
-    """Nobody waits for its answer any more."""
+    """The answer is no longer needed."""
 
 
 class _Inspected(msgspec.Struct, frozen=True, rename="pascal"):
@@ -68,7 +68,7 @@ class EngineClient:
     """
     The command of an engine; `mark` is the sandbox for which it works, so that its processes are found.
 
-    `watch` is called again and again while a command works, and ends it by raising something.
+    `watch` is called repeatedly while a command works, and ends it by raising an exception.
     """
 
     def __init__(self, found: FoundRuntime, mark: str = "", watch: Callable[[], None] = lambda: None) -> None:

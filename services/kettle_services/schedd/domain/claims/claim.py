@@ -21,7 +21,7 @@ class LeaseTerms(msgspec.Struct, frozen=True):
     """For how long claims are asked, in seconds."""
 
     lease: float
-    """For jobs without a wish of their own."""
+    """The lease of jobs without one of their own."""
     shortest: float
     longest: float
 
@@ -94,11 +94,11 @@ class ClaimLeases:
 
     def renew(self, startd: str, now: float, shortest: float) -> float | None:
         """
-        The moment on the worker's clock of a renewal that is sent now, from which leases count, the shortest of which is
-        given; None: ask for the clock only, and renew when that is known.
+        The moment on the worker's clock of a renewal that is sent now, from which leases count, the shortest of which
+        is given; None: ask for the clock only, and renew when that is known.
 
         What is not answered may have been delivered, so each renewal puts off the moment at which the claims are
-        certainly dead. Who has not answered for half a lease is therefore only asked whether he is there.
+        certainly dead. A startd that has not answered for half a lease is therefore only asked for its clock.
         """
         contact = self._contacts.setdefault(startd, Contact())
         if contact.clock is None or now - contact.seen > shortest / 2:

@@ -63,9 +63,7 @@ _FALSE_COUNTS: Final = frozenset({"onexitremove", "timerremove"})
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    What is to become of a job; `code` is a HoldReasonCode or VacateReasonCode, where the action has one.
-    """
+    """The decision about a job; `code` is a HoldReasonCode or VacateReasonCode, where the action has one."""
 
     action: Action
     reason: str
@@ -161,7 +159,7 @@ def decide(
     ad: Ad, status: JobStatus, now: int, system: SystemPolicy, *, exited: bool = False
 ) -> Verdict | None:
     """
-    What is to become of a job with this ad and status at `now`, seconds since 1970; None: let it be.
+    The decision about a job with this ad and status at `now`, seconds since 1970; None: do nothing.
 
     `exited`: its program has just run to its end, and the ad says how. None means then that it leaves the queue, and so
     does the verdict to remove it.

@@ -13,7 +13,7 @@ from kettle_services.schedd.domain.submission.validation import Unacceptable
 from kettle_wire.ads import Ad, Expr, Scalar
 
 NICE: Final = "nice-user"
-"""The group of jobs that are only to use what nobody else wants; everybody may use it."""
+"""The group of jobs that use only what others do not want; everybody may use it."""
 EVERYBODY: Final = "*"
 _GROUP: Final = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _LONGEST: Final = 128

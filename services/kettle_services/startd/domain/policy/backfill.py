@@ -43,7 +43,7 @@ class BackfillEvaluation(msgspec.Struct, frozen=True):
 def evaluate(
     known: Backfill | None, says: BackfillEvaluation, now: Now
 ) -> tuple[Backfill | None, Order | None]:
-    """What becomes of the backfill of a slot now, and what is to be done for it."""
+    """The next state of the backfill of a slot, and what has to be done for it."""
     unwanted = says.evict or not says.room
     if known is None:
         return (None, None) if unwanted or not says.start else (Backfill("Idle", now.time), None)

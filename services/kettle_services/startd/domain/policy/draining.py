@@ -31,12 +31,12 @@ _ORDER: Final[tuple[Speed, ...]] = ("graceful", "quick", "fast")
 
 
 class DrainRefused(Exception):  # noqa: N818 - a refusal is an answer, not an error
-    """A wish that is not granted; nothing has changed."""
+    """A request that is refused; nothing has changed."""
 
 
 def begin(machine: Machine, wish: DrainInForce, check: str, now: Now) -> list[Change]:
     """
-    Begin to empty the machine, or hurry.  The same wish again changes nothing.
+    Begin to empty the machine, or hurry.  A repeat changes nothing.
 
     `check` is an expression that has to be true of every slot, empty: there is none.
 

@@ -77,7 +77,7 @@ class AttemptStopped(msgspec.Struct, frozen=True, tag="stopped"):
     claim: str
     stop: StopOrder
     at: float = 0.0
-    """Seconds since the epoch; 0: nobody has looked."""
+    """Seconds since the epoch; 0: unknown."""
 
 
 class AttemptFinished(msgspec.Struct, frozen=True, tag="over"):
@@ -106,7 +106,7 @@ class ClaimClosing(msgspec.Struct, frozen=True, tag="closing"):
     then: StopOrder | None = None
     """How the attempt is ended when its retirement is over; None: another change ends it now."""
     at: float = 0.0
-    """Seconds since the epoch; 0: nobody has looked."""
+    """Seconds since the epoch; 0: unknown."""
 
 
 class Reopened(msgspec.Struct, frozen=True, tag="reopened"):
@@ -130,7 +130,7 @@ class ClaimRemoved(msgspec.Struct, frozen=True, tag="gone"):
 
 
 class Draining(msgspec.Struct, frozen=True, tag="draining"):
-    """The machine is to be emptied; a wish before it counts no more."""
+    """The machine has to be emptied; earlier requests no longer count."""
 
     drain: DrainInForce
 

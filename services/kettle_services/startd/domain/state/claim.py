@@ -153,7 +153,7 @@ Speed = Literal["graceful", "quick", "fast"]
 
 
 class DrainInForce(msgspec.Struct, frozen=True, kw_only=True):
-    """The machine is being emptied at somebody's wish."""
+    """The machine is being emptied on request."""
 
     id: str
     """The id of the request; a repeat changes nothing."""
