@@ -393,7 +393,7 @@ def _inside(kinds: list[type[Event]]) -> list[type[msgspec.Struct]]:
 _EVENTS_HEAD: Final = """\
 Everything that is ever recorded.
 An event is msgpack: a map with the key `event`, which is the type, and the fields that differ from their defaults.
-A type `noun.verb/N` keeps its meaning for ever; a new meaning is a new `N` ([how](../explanation/event-evolution.md)).
+The meaning of a type `noun.verb/N` never changes; a new meaning is a new `N` ([how](../explanation/event-evolution.md)).
 There is a [JSON Schema](schemas.md) for each.
 
 Events travel inside *frames*: what one commit wrote, as one message on the bus ([subjects](subjects.md), [how to read them](../how-to/watch-events.md)).

@@ -1,6 +1,4 @@
-"""
-What holds for every test: where a test lies says what it needs, and KETTLE_TEST_SERVERS what it runs on.
-"""
+"""Rules for every test: the directory of a test says what it needs, and KETTLE_TEST_SERVERS where it runs."""
 
 import compileall
 from collections.abc import Generator, Iterator

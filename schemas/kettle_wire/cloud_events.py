@@ -1,5 +1,5 @@
 """
-Single events for everybody: one recorded event as one message of JSON, in the CloudEvents 1.0 envelope.
+Single events for all subscribers: one recorded event as one message of JSON, in the CloudEvents 1.0 envelope.
 
 The envelope's attributes that CloudEvents does not know (`owner`, `frame`, ...) are its extensions: names of lower-case
 letters and digits, values that are text, 32-bit integers or booleans.
@@ -30,8 +30,8 @@ class CloudEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     specversion: str
     id: str
     """
-    `<shard>:<position>`, or `<shard>:<position>.<proc>` where many jobs have one position: unique in a pool for ever, so
-    who gets an event twice can tell.
+    `<shard>:<position>`, or `<shard>:<position>.<proc>` where many jobs have one position. An id is never used again in
+    a pool, so a reader recognizes a repeated event.
     """
     source: str
     """`/kettle/<pool>/<shard>`, parts encoded as subject tokens are."""

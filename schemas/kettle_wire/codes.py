@@ -61,7 +61,7 @@ class HoldCode(IntEnum):
     """HoldReasonCode: why a job is held; a member's name is the one in NumHoldsByReason."""
 
     Unspecified = 0
-    """Nobody said why."""
+    """No reason was given."""
     UserRequest = 1
     """Somebody put the job on hold; the subcode is his."""
     GlobusGramError = 2
@@ -156,7 +156,7 @@ class HoldSubcode(IntEnum):
     PluginExecFailed = -1003
     """The plugin cannot be started: the job runs again."""
     PluginNoResult = -1004
-    """The plugin ended without a word about a file: the job runs again."""
+    """The plugin ended without reporting on a file: the job runs again."""
     Memory = 102
     """Of JobOutOfResources: memory."""
     Disk = 104
@@ -185,11 +185,11 @@ class VacateCode(IntEnum):
     StarterError = 1007
     """The starter failed."""
     ReconnectFailed = 1008
-    """The machine was not heard of before the job's lease was over."""
+    """There was no contact with the machine before the job's lease was over."""
     ClaimDeactivated = 1009
     """The attempt is not known on the machine any more."""
     StartdVacateCommand = 1010
-    """Somebody told the machine to vacate its jobs."""
+    """The machine was told to vacate its jobs."""
     StartdPreemptExpression = 1011
     """The machine's PREEMPT was true."""
     StartdException = 1012
@@ -257,7 +257,7 @@ REFUSED_ACTIVATIONS = frozenset(
 
 class RefusalCode(StrEnum):
     """
-    The stable word with which a service refuses a command, for programs; beside it stands a sentence for people.
+    The stable word with which a service refuses a command, for programs; a sentence for people comes with it.
     """
 
     BAD_CONSTRAINT = "bad_constraint"
@@ -297,7 +297,7 @@ class RefusalCode(StrEnum):
     TOO_SLOW = "too_slow"
     """The answer would take too long."""
     UNACCEPTABLE = "unacceptable"
-    """A value is none that can be set."""
+    """The value cannot be set."""
     UNAVAILABLE = "unavailable"
     """Something that the service needs is not there at the moment; ask again later."""
     UNKNOWN = "unknown"
@@ -311,4 +311,4 @@ class RefusalCode(StrEnum):
 
 
 NOT_NOW = frozenset({RefusalCode.BUSY, RefusalCode.STOPPING, RefusalCode.UNAVAILABLE})
-"""Refusals of whoever may answer the same request later, or whose successor will."""
+"""Refusals by a service that may accept the same request later, or whose next process will."""

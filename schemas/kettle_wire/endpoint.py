@@ -32,7 +32,7 @@ class Refusal(msgspec.Struct, frozen=True):
     code: str
     message: str
     retry_after: int = 0
-    """Milliseconds after which the same request may succeed; 0: nobody knows, or it never will."""
+    """Milliseconds after which the same request may succeed; 0: unknown, or never."""
 
 
 class Caller(StrEnum):

@@ -1,8 +1,8 @@
 """
-The single events of jobs that one recorded event stands for: the one place where many jobs become one after the other.
+The single events of jobs that one recorded event represents: this is the only place where they are expanded.
 
-What is numbered (positions, versions, frames, what is on the bus and in an archive) is as it was recorded. Whoever asks
-what has happened to a job reads a frame `expanded`.
+Numbers (positions, versions, frames), the bus and the archive refer to recorded events. Code that asks what has
+happened to a job reads a frame `expanded`.
 """
 
 from collections.abc import Iterator, Sequence

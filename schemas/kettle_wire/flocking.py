@@ -1,9 +1,9 @@
 """
 The names of flocking: a schedd visits another pool, and its jobs run there.
 
-At home a startd of another pool is known as `pool/startd`, so that it is confused with no other in records, leases and
-conversations. In the other pool the schedd is a *visitor* `name@domain`, as that pool's administrator has written it on
-its pass; its submitters are guests `submitter@domain`, and the ids of its claims begin with its name.
+In its own pool, a schedd calls a startd of another pool `pool/startd`, so that the name is unique in records, leases
+and messages. In the other pool the schedd is a *visitor* `name@domain`, as in the pass that the administrator of that
+pool has made; its submitters there are `submitter@domain`, and the ids of its claims begin with its name.
 """
 
 import re
@@ -20,12 +20,14 @@ _BETWEEN: Final = "/"
 
 
 def abroad(pool: str, startd: str) -> str:
-    """How a startd of another pool is known at home; of the own pool (empty): by its name."""
+    """
+    The name of a startd of another pool in the schedd's own pool; for its own pool (empty) the plain name.
+    """
     return f"{pool}{_BETWEEN}{startd}" if pool else startd
 
 
 def pool_of(startd: str) -> str:
-    """The other pool that a startd is of, as it is known at home; empty: it is of the own."""
+    """The other pool of a startd, from its name in the schedd's own pool; empty: the own pool."""
     pool, found, _ = startd.partition(_BETWEEN)
     return pool if found else ""
 

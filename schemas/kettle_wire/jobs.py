@@ -8,7 +8,7 @@ Number = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 """A cluster's or a job's number, or a count of them."""
 
 Name = Annotated[str, msgspec.Meta(max_length=256, pattern=r"^[^\x00]*$")]
-"""What people and things are called; a database takes it as text."""
+"""A name of a person or a thing, which a database can store as text."""
 
 
 class JobId(msgspec.Struct, frozen=True, array_like=True, order=True, forbid_unknown_fields=True, gc=False):

@@ -52,7 +52,7 @@ class Subjects:
         Request/reply with one service; `role` and `verb` are ours, `name` is anybody's.
 
         The last token is the caller's identity (see `kettle_wire.identity`): the server lets a client publish
-        only under its own, so a service reads who asks from the subject, never from the payload.
+        only under its own, so a service learns the caller from the subject, never from the payload.
         """
         return f"{self._prefix}.cmd.{role}.{token(name)}.{verb}.{caller}"
 
@@ -181,7 +181,7 @@ class Subjects:
         return f"{self._prefix}.notice.{kind}.{token(name)}"
 
     def notices(self, kind: str) -> str:
-        """Filter: the notices of one kind, whoever they are about."""
+        """Filter: the notices of one kind, about any sender."""
         return f"{self._prefix}.notice.{kind}.*"
 
 

@@ -32,7 +32,7 @@ DIFFERENT = {
     "transfer_checkpoint_files": "no clause about HTCondor's version: every machine here can do it",
     "retry_request_memory": "HTCondor 24.12 did not know it yet",
     "universe = parallel": "several nodes are not carried out",
-    "/bin/sleep\nmachine_count": "the same: such a job would wait for others in vain",
+    "/bin/sleep\nmachine_count": "as above: such a job would wait for others without end",
     "universe = grid": "no other batch system is spoken to",
     "use_oauth_services": "the job would be started without its tokens",
 }
@@ -99,7 +99,7 @@ def test_enough_is_compared() -> None:
 
 @pytest.mark.parametrize("vector", vectors(), ids=lambda v: re.sub(r"\W+", "-", v.submit[len(HEAD) :])[:60])
 def test_job_ads_agree(vector: Vector) -> None:
-    """The same description changes the same attributes to the same values, or is refused by both."""
+    """A description changes the same attributes to the same values, or is refused by both."""
     if any(part in vector.submit for part in DIFFERENT):
         pytest.skip("a difference that is meant")
     assert agrees(vector), vector.submit

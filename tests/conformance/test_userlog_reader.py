@@ -113,7 +113,9 @@ def missed(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("event", EVENTS.values(), ids=EVENTS.keys())
 def test_htcondor_reads_what_we_write(event: LogEvent, form: str, tmp_path: Path) -> None:
-    """The same kind of event, of the same job, at the same time, with the same attributes."""
+    """
+    HTCondor reads an event of the same kind, of the same job, at the same time, with the same attributes.
+    """
     log = tmp_path / "log"
     log.write_text(render(event, None, format_of(form)))
     with htcondor2.JobEventLog(str(log)) as reader:

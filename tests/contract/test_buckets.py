@@ -120,7 +120,8 @@ async def test_there_is_no_update_without_a_bucket(world: World) -> None:
 
 async def test_a_lost_bucket_is_made_again_and_filled_again(world: World) -> None:
     """
-    The watch starts all over; who ensured it is told to send anew; what nobody sends again is gone after its life.
+    The watch starts over; the service that ensured the bucket is notified to send again; entries that are not sent
+    again expire.
     """
     bus = await world.connect()
     returned = asyncio.Event()

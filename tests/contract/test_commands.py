@@ -189,7 +189,7 @@ async def test_a_notice_reaches_who_listens_now(world: World) -> None:
 
 
 async def test_a_service_can_be_asked_as_a_daemon_and_as_a_person(world: World) -> None:
-    """The same name as daemon and as person are two identities."""
+    """One name as daemon and as person gives two identities."""
     service = await world.connect()
     await service.serve("test", "a", [Served(ASK, tell)], version="1.0.0")
     told = [

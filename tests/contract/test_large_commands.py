@@ -106,7 +106,7 @@ async def test_large_commands_of_many_callers_do_not_mix(connect: Connect) -> No
 
 
 async def test_each_command_goes_to_one_of_several_that_serve(connect: Connect) -> None:
-    """Its parts all reach the same one, whoever else answers for the name."""
+    """All its parts reach the same instance, no matter which others answer for the name."""
     caller = await connect(user("ada"))
     for _ in range(3):
         await (await connect()).serve("test", "a", [Served(ECHO, echo)], version="1.0.0")

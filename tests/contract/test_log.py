@@ -94,7 +94,7 @@ async def test_a_stale_owner_writes_nothing(
     log: Log, shard: str, number: int, position: int, epoch: int
 ) -> None:
     """
-    Whoever is wrong about epoch, frame or head is fenced, and neither events nor answers are there afterwards.
+    An owner with a wrong epoch, frame or head is fenced, and neither its events nor its answers are stored.
     """
     await log.take(shard, owner="a")
     await log.append(frame(shard, 1, 1, "x"))

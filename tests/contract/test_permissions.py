@@ -218,7 +218,7 @@ async def test_nobody_else_writes_the_events_of_a_schedd(connect: Connect, role:
 
 @pytest.mark.parametrize("role", ["user", "startd", "master"])
 async def test_events_are_followed_by_those_who_need_them(connect: Connect, role: str) -> None:
-    """What other people's jobs do is not for everybody."""
+    """Events of other people's jobs are not for everybody."""
     await (await connect("schedd")).ensure_stream(EVENTS)
     bus = await connect(role)
     with pytest.raises(RefusedError):

@@ -165,7 +165,7 @@ async def test_a_cancelled_reader_has_acknowledged_nothing(world: World) -> None
 
 
 async def test_a_reader_without_a_name_leaves_nothing_behind(world: World) -> None:
-    """It reads what follows on the given sequence, each time anew."""
+    """It reads what follows the given sequence, each time again."""
     bus = await world.connect()
     name, subject = stream(world)
     await bus.ensure_stream(StreamSpec(name=name, subjects=[subject]))

@@ -108,7 +108,7 @@ def named(case: tuple[Endpoint[Any, Any], msgspec.Struct]) -> str:
 
 
 async def answering(bus: NatsBus, endpoint: Endpoint[Any, Any], name: str) -> list[Identity]:
-    """Have a command refused by whoever is asked; the identities of those who did."""
+    """Make every service that gets a command refuse it; returns the identities of those that did."""
     heard: list[Identity] = []
 
     async def refuse(_request: msgspec.Struct, caller: Identity) -> msgspec.Struct:

@@ -191,9 +191,7 @@ def test_what_people_use_asks_through_the_client(top: Path, package: str) -> Non
 
 @pytest.mark.parametrize("role", sorted(_ROLES))
 def test_a_service_loads_only_what_its_role_needs(role: str, tmp_path: Path) -> None:
-    """
-    Each pool starts eight processes: what one loads in vain, a person waits for, and each machine has no memory for.
-    """
+    """Each pool starts eight processes: a useless import costs each person time, and each machine memory."""
     unwanted = (_NOWHERE | _ROLES[role]) - _BUT.get(role, set())
     assert set() == unwanted & loaded(f"kettle_services.{role}.__main__", tmp_path)
 

@@ -58,7 +58,7 @@ def code(cell: str) -> str:
 
 
 def test_every_example_has_its_value(page: str, tables: list[Table]) -> None:
-    """The value beside an example is the value of the example, whoever evaluates it."""
+    """The value beside an example is the value of the example in every evaluator."""
     job, slot = (ClassAd.parse(text) for text in _FENCE.findall(page))
     wrong: list[str] = []
     examples = 0

@@ -70,7 +70,7 @@ class Schedd:
             await self._enough.wait()
 
     def begin(self, wanted: int) -> None:
-        """Count anew; so many jobs want a match."""
+        """Reset the counts; so many jobs want a match."""
         self.given, self._wanted = 0, wanted
         self._enough.clear()
 

@@ -406,7 +406,7 @@ async def answers(bus: NatsBus, name: str) -> None:
 
 async def takeover(place: Servers, home: Path, name: str) -> dict[str, Any]:
     """
-    Seconds to start with a large queue, and to take it over from an owner that was killed, or that stands still.
+    Seconds to start with a large queue, and to take it over from an owner that was killed, or that is stopped.
     """
     result: dict[str, Any] = {}
     async with connected(place.nats.url, str(place.nats.credentials("test"))) as bus:

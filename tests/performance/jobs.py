@@ -144,7 +144,7 @@ async def throughput(
 
 
 def submitters(users: int) -> list[str]:
-    """What makes each of several submitters: to the negotiator they are different, whoever has submitted."""
+    """What distinguishes several submitters for the negotiator, with the same user for all."""
     return [f"accounting_group = user{number}\n" for number in range(users)] if users > 1 else [""]
 
 

@@ -157,7 +157,7 @@ async def _serve(lot: Lot) -> None:
 
 async def _end_with(starter: asyncio.StreamReader) -> None:
     await starter.read()
-    os._exit(0)  # whoever had started us has ended, and with it the pool that the startds would wait for
+    os._exit(0)  # the parent has ended, and with it the pool that the startds would wait for
 
 
 async def _main() -> None:

@@ -87,7 +87,7 @@ def picture(panels: list[Panel]) -> str:
     """All of them, two in a row."""
     rows = ceil(len(panels) / 2)
     names = dict.fromkeys(name for panel in panels for name in panel.curves)
-    colours = dict(zip(names, cycle(COLOURS), strict=False))  # the same service looks the same everywhere
+    colours = dict(zip(names, cycle(COLOURS), strict=False))  # one service looks the same everywhere
     parts: list[str] = []
     for number, panel in enumerate(panels):
         left, shift = WIDTH * (number % 2), HEIGHT * (number // 2)

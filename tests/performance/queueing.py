@@ -211,7 +211,7 @@ async def priority(pool: ThrowawayPool, rounds: int, arguments: argparse.Namespa
 
 
 def everything(pool: ThrowawayPool) -> Select:
-    """All jobs of whoever measures."""
+    """All jobs of the measuring user."""
     return select(owners=[pool.client.pool.user])
 
 

@@ -250,7 +250,7 @@ def test_a_table_answers_as_the_interpreter_does_row_by_row(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(LARGE))
 def test_a_large_table_answers_as_the_interpreter_does(seed: int) -> None:
-    """The same where a chain of clauses looks only at the rows that are not decided yet."""
+    """It also does so where a chain of clauses evaluates only the undecided rows."""
     assert not differences(1000 + seed, (600,), EVALUATIONS // (2 * LARGE))
 
 

@@ -88,7 +88,7 @@ def outcome(text: str, *, by_parser: bool) -> object:
 
 @given(st.one_of(ADS, PLAIN))
 def test_an_ad_is_what_the_parser_makes_of_it(text: str) -> None:
-    """The same attributes in the same order and spelling, or the same refusal at the same place."""
+    """An ad has the same attributes in the same order and spelling, or the same refusal at the same place."""
     assert outcome(text, by_parser=True) == outcome(text, by_parser=False)
 
 

@@ -143,7 +143,7 @@ def test_every_engine_evaluates_as_the_reference_does(
 def test_the_smallest_expression_that_differs(
     reference: Reference, cases: Callable[[random.Random, int], list[Case]], chance: random.Random
 ) -> None:
-    """The same for few cases at a time, out of draws that can be shrunk to the simplest difference."""
+    """Compare few cases at a time, from draws that can be shrunk to the simplest difference."""
     assert not disagreements(reference, cases(chance, 4))
 
 

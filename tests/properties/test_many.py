@@ -158,8 +158,8 @@ def lived(
 @given(steps, columns)
 def test_many_at_once_are_each_of_them(said: list[tuple[set[int], Command]], column: list[str]) -> None:
     """
-    The same commands recorded in as few events as can be, and one event for each job: the expansion of the one log is the
-    other, and every fold comes to the same, down to the rows of the working set.
+    Commands are recorded in as few events as possible, and with one event for each job: the expansion of the one log is
+    the other, and every fold comes to the same, down to the rows of the working set.
     """
     many, queue, saved = lived(said, column, together=True)
     single, other, rows = lived(said, column, together=False)

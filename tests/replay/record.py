@@ -107,7 +107,7 @@ _OWNER: Final[dict[str, str | float]] = {
     "suspend": "TotalJobSuspendTime =?= undefined",
     "continue": "time() - EnteredCurrentActivity >= 1",
 }
-"""A machine on which jobs stand still that say so, once."""
+"""A machine on which jobs are suspended that ask for it, once."""
 _MANY: Final = """\
 executable = /bin/true
 transfer_executable = false
@@ -309,7 +309,7 @@ def main() -> None:
     if arguments.version:
         directory = HERE / arguments.version
         if directory.exists():
-            raise SystemExit(f"{directory} is there: a recording is kept for ever")
+            raise SystemExit(f"{directory} is there: a recording is never replaced")
         write(directory, asyncio.run(record()))
     elif not arguments.refold:
         parser.error("give a version, or --refold")

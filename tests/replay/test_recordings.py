@@ -105,7 +105,9 @@ def test_every_published_type_was_recorded() -> None:
 
 
 def test_recorded_events_follow_their_schemas(schemas: dict[str, Any]) -> None:
-    """Whoever reads the log with a published schema, and without our code, finds what the schema says."""
+    """
+    A program that reads the log with a published schema, and without our code, finds what the schema says.
+    """
     for entry in entries():
         assert entry.type == CODEC.recorded_tag(entry.data)
         schemas[event_path(entry.type)].validate(msgspec.msgpack.decode(entry.data))
@@ -123,7 +125,7 @@ def test_a_schema_notices(schemas: dict[str, Any]) -> None:
 
 def test_frames_follow_their_schema(recording: Path, schemas: dict[str, Any]) -> None:
     """
-    A frame is the array that its schema describes, and its bytes on the bus are the same whoever writes them.
+    A frame is the array that its schema describes, and its bytes on the bus are the same from every writer.
     """
     for path in recording.glob("*.jsonl"):
         for line in path.read_bytes().splitlines():

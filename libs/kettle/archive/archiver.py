@@ -25,7 +25,7 @@ PATIENCE_S: Final = 60.0
 """How long a drop waits for those who read the piece."""
 
 _LOCK: Final = "SET LOCAL lock_timeout = '100ms'"
-"""Whoever appends to the shard waits behind a drop that waits: not for longer than this at a time."""
+"""Appends to the shard wait behind a drop that waits for its lock: no longer than this at a time."""
 _LONG_S: Final = 24 * 3600.0
 """For queries that look at every event of a piece."""
 
@@ -225,7 +225,9 @@ class _Archiver:
         return None
 
     async def _drop(self, wanted: Range, piece: Piece) -> tuple[Why, str] | None:
-        """Record and drop in one transaction, as soon as nobody reads the piece; why not, if it cannot be."""
+        """
+        Record and drop in one transaction, as soon as nothing reads the piece; returns why not, if that is impossible.
+        """
         waits, deadline = Waits(), Deadline(self._patience)
         while True:
             try:

@@ -77,7 +77,7 @@ def add_to_manifest(directory: Path, piece: Piece) -> None:
 
 @contextmanager
 def new_file(directory: Path) -> Generator[tuple[IO[bytes], Path]]:
-    """A file under a temporary name, which is gone at the end unless it was put in place."""
+    """A file under a temporary name, which is deleted at the end unless it was put in place."""
     path = directory / f".{secrets.token_hex(8)}.tmp"
     try:
         with path.open("x+b") as file:

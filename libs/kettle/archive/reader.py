@@ -11,7 +11,7 @@ from kettle.archive.parquet import read_events, read_stream
 from kettle.storage.archived_pieces import EventRow, Piece, PieceFile
 
 AT_ONCE: Final = 2_000
-"""Rows handed on in one go, so that whoever decodes them lets others run in between."""
+"""The number of rows that are handed on at once, so that other tasks run while they are decoded."""
 
 
 class FileArchives:

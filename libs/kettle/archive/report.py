@@ -40,14 +40,14 @@ class ArchivedPiece(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ShardReport(msgspec.Struct, kw_only=True):
-    """What became of one shard."""
+    """The result for one shard."""
 
     shard: str
     archived: list[ArchivedPiece] = []
     kept: Why
     """Why the oldest piece that is still in the database stays there."""
     because: str
-    """The same as a sentence."""
+    """The reason as a sentence."""
     slowest: SlowestCursor | None = None
     """None: no projection follows the shard."""
 

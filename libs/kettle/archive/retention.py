@@ -1,4 +1,4 @@
-"""Archives by itself: what a service runs so that nobody has to think of it."""
+"""Automatic archiving, which a service runs."""
 
 import asyncio
 import datetime as dt
@@ -22,11 +22,11 @@ async def keep_archived(
     databases: Sequence[Database], directory: Path, *, retention_days: float, interval: float = INTERVAL_S
 ) -> NoReturn:
     """
-    Archive what is older than `retention_days` in some databases, every `interval` seconds, for ever.
+    Archive events older than `retention_days` in some databases, every `interval` seconds, without end.
 
     A projection may keep its cursor in any of them.
 
-    What goes wrong is logged and tried again: events that stay in the database are no reason to stop a service.
+    Failures are logged and tried again: events that stay in the database are no reason to stop a service.
 
     Raises:
         ArchiveError: at once, if pyarrow is not installed.

@@ -31,7 +31,7 @@ class _Cluster(msgspec.Struct, frozen=True):
     owner: str
     cores: Scalar
     """
-    What all its jobs ask for; an expression counts as one core, as nobody can tell afterwards what it was.
+    The request of all its jobs; an expression counts as one core, because its value cannot be known afterwards.
     """
     column: list[Scalar] | None
     """What each of its jobs asks for."""

@@ -119,8 +119,8 @@ class Claims:
     """
     A claim lives from its grant to its end, and carries one attempt at a time, which is over before the claim is.
 
-    That no two claims of one slot live is not a law of this log: a worker may give a slot away again before the
-    queue has heard that the claim before is over.
+    It is not a law of this log that a slot has only one claim at a time: a worker may give a slot away again before the
+    queue has received the end of the previous claim.
     """
 
     def __init__(self, shard: str, report: AuditReport, *, whole: bool) -> None:

@@ -183,7 +183,7 @@ async def snapshot(dsn: str, archives: Archives) -> AsyncGenerator[Snapshot, Non
 
 @asynccontextmanager
 async def tables(dsn: str) -> AsyncGenerator[Tables, None]:
-    """The same for the tables of projections."""
+    """Check the tables of projections in the same way."""
     async with (
         _connected(dsn, temp_buffers="64MB") as connection,
         connection.transaction(isolation="repeatable_read"),

@@ -142,7 +142,8 @@ class Walk:
 
 def _singles(entry: Entry) -> list[Entry]:
     """
-    What an entry says, job by job if it says it of many; nothing if it cannot be read, which is said elsewhere.
+    The single events of an entry, for each job if there are many; none if it cannot be decoded, which another check
+    reports.
     """
     try:
         return list(each(entry))

@@ -1,4 +1,4 @@
-"""What an audit found, for programs; people get it from the command line."""
+"""The result of an audit, for programs; the command line prints it for people."""
 
 from collections.abc import Iterable
 from typing import Final

@@ -20,7 +20,7 @@ Folds: TypeAlias = Mapping[str, Callable[[str], Fold]]
 
 
 class AuditScope(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything, unless it is said otherwise."""
+    """The scope of an audit; by default everything."""
 
     full: bool = True
     """

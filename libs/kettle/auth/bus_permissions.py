@@ -1,9 +1,9 @@
 """
 What each role may do on the bus: the subjects on which it may publish and to which it may subscribe.
 
-Everybody asks only under its own identity and hears only its own inbox, so who asks can be read from a command's
-subject. A service also answers what it is asked, which the server allows per request (`allow_responses`).
-JetStream's interface is opened call by call, for the streams and buckets that the role needs.
+Each client publishes only under its own identity and subscribes only to its own inbox, so a command's subject names the
+caller. A service also answers requests, which the server allows per request (`allow_responses`). JetStream's
+interface is opened call by call, for the streams and buckets that the role needs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -75,7 +75,8 @@ def permissions(
         everything = [*_reads(stream, ">"), f"{_API}.CONSUMER.CREATE.{stream}.*"]
         return everything, [*subscribe, subjects.tail_all]
     if identity.kind == "user":
-        # Whoever may look at the queue may follow it: frames pass by live, their stream stays closed to people.
+        # Everybody who may query the queue may follow it: frames are published live, but their stream is closed to
+        # people.
         publish += _reads(subjects.monitor_stream, subjects.monitor(identity.name))
         return publish, [*subscribe, subjects.events_all, subjects.tail_of(identity.name)]
     publish += [
@@ -111,9 +112,10 @@ def _asks(role: str, subjects: Subjects, identity: Identity) -> list[str]:
 
 def _visitors(subjects: Subjects, identity: Identity) -> tuple[list[str], list[str]]:
     """
-    Asks startds about claims of its own, says what its submitters want, hears its matches and what becomes of its jobs.
+    A visitor asks startds about its own claims, publishes the demand of its submitters, and receives its matches and
+    reports.
 
-    All of it under its own name: of what others have here it can neither read nor write anything.
+    All of this is under its own name: it can neither read nor write anything of others.
     """
     stream, reader = subjects.work_stream, subjects.work_reader(identity.name)
     advertised = visitors_key(identity.name, "x").removesuffix("x")

@@ -46,7 +46,7 @@ class ClassAd(AnyAd, MutableMapping[str, Any]):
 
     @classmethod
     def around(cls, inner: classad.ClassAd) -> Self:
-        """The same ad under HTCondor's methods."""
+        """The ad with HTCondor's methods."""
         ad = cls.__new__(cls)
         ad._inner = inner
         return ad

@@ -53,7 +53,7 @@ class Collector:
     ads: ClassVar[type[ClassAd]] = ClassAd
 
     def __init__(self, pool: str | ClassAd | Sequence[str] | None = None, security: Any = None) -> None:
-        del security  # who asks is known by the connection
+        del security  # the connection identifies the caller
         self._pool: PoolFile | None = None
         match pool:
             case None | "":

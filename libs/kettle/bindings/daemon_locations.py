@@ -1,4 +1,4 @@
-"""Daemons by the ads that tell where they are."""
+"""Daemons as located by their ads."""
 
 import msgspec
 

@@ -58,7 +58,7 @@ class CredType(IntEnum):
 
 
 class DaemonCommand(IntEnum):
-    """What a daemon can be told."""
+    """The commands that can be sent to a daemon."""
 
     DaemonOn = 469
     DaemonOff = 467

@@ -1,8 +1,8 @@
 """
 What the bindings raise, under HTCondor's names.
 
-Version 1 told errors apart by classes that also are Python's own; those of version 2 are above them, so that whoever
-catches either is served.
+Version 1 distinguished errors by classes that are also Python's own; those of version 2 are their base classes, so that
+code can catch either.
 """
 
 

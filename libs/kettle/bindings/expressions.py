@@ -23,7 +23,7 @@ class ExprTree(AnyExpression):
     __hash__ = None  # type: ignore[assignment]  # as in HTCondor: it compares by content
     ads: ClassVar[type[AnyAd]]
     """
-    What the ads among its values are: named by whoever makes the class, because ads are made of expressions.
+    The class of ads among its values: set where that class is defined, because ads are made of expressions.
     """
 
     def __init__(self, expr: str | ExprTree | object | None = None) -> None:
@@ -49,7 +49,7 @@ class ExprTree(AnyExpression):
 
     @classmethod
     def _remembers(cls) -> bool:
-        """Whether an expression from an ad is evaluated in it without being told to."""
+        """Whether an expression from an ad is evaluated in it by default."""
         return False
 
     @property

@@ -74,7 +74,7 @@ class Submit(submit_description.Submit):
     def queue_with_itemdata(
         self, txn: Transaction, count: int = 1, itemdata: Items | None = None
     ) -> SubmitResult:
-        """The same for each item."""
+        """Queue the jobs for each item."""
         return txn.add(self.submission(count, itemdata))
 
 
@@ -178,7 +178,7 @@ class Schedd(schedd.Schedd):
         constraint: Constraint = None,
         attr_list: Sequence[str] = (),
     ) -> QueryIterator[Any]:
-        """The same as an iterator."""
+        """The result of `query` as an iterator."""
         wanted = requirements if constraint is None else constraint
         return QueryIterator(super().query(wanted, projection or attr_list, None, limit, opts))
 
@@ -215,7 +215,7 @@ class JobEventLog(job_event_log.JobEventLog):
 
 
 class SecMan:
-    """Sessions with daemons: Kettle's connection knows who we are, and there are none."""
+    """Sessions with daemons: Kettle has none, because its connection identifies the user."""
 
     def __enter__(self) -> Self:
         return self

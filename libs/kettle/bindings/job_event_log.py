@@ -18,7 +18,9 @@ from kettle.retry.deadline import Deadline
 from kettle.userlog import Format, LogReader, UserLogFormatError, attributes, event_of, render
 
 _LOOK_S: Final = 0.1
-"""A file tells nobody that it has grown, and it may lie on another machine."""
+"""
+Seconds between two checks of a file: there is no notification that it has grown, because it may be on another machine.
+"""
 
 
 class JobEvent(Mapping[str, Any]):
@@ -74,12 +76,12 @@ class JobEvent(Mapping[str, Any]):
 
 class JobEventLog:
     """
-    A job event log, read from its beginning; who reads on later goes on where it stopped.
+    A job event log, read from its beginning; a later read continues where the last one stopped.
 
         for event in JobEventLog("sweep.log").events(stop_after=0): ...
 
-    Without `stop_after` it waits for what comes, for ever; it is seconds for which nothing came.
-    It can be pickled with how far it has been read.
+    `stop_after` is the number of seconds without new events after which reading ends; without it, reading never ends.
+    It can be pickled, with its position.
     """
 
     ads: ClassVar[type[ClassAd]] = ClassAd
@@ -100,7 +102,7 @@ class JobEventLog:
             ) from error
 
     def events(self, stop_after: float | None = None) -> Self:
-        """The log as an iterator that ends when nothing came for so many seconds; None: it waits for ever."""
+        """The log as an iterator that ends when no event came for so many seconds; None: it never ends."""
         self._deadline = Deadline(math.inf if stop_after is None else stop_after)
         return self
 

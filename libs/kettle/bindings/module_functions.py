@@ -29,7 +29,7 @@ def disable_debug() -> None:
 
 
 def enable_log() -> None:
-    """The same as `enable_debug`: Kettle's client has no log file of its own."""
+    """Do the same as `enable_debug`: Kettle's client has no log file of its own."""
     enable_debug()
 
 

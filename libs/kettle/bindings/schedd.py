@@ -156,7 +156,7 @@ class Schedd:
         value: str | ExprTree,
         flags: TransactionFlag = TransactionFlag.Default,
     ) -> int:
-        """Set an attribute of jobs to an expression; how many have it now."""
+        """Set an attribute of jobs to an expression; returns how many jobs were changed."""
         node = value.node if isinstance(value, ExprTree) else _parsed(attr, value)
         attributes = classad.ClassAd({attr: held(node)}).to_wire()
         select = selection(job_spec)
@@ -225,7 +225,7 @@ class Schedd:
             )
 
     def reschedule(self) -> None:
-        """Nothing to do: a schedd of Kettle tells the negotiator of its jobs as they come."""
+        """Do nothing: a schedd of Kettle publishes its demand at each change."""
 
     def refreshGSIProxy(self, cluster: int, proc: int, proxy_filename: str, lifetime: int = -1) -> NoReturn:
         """Not carried out: a job keeps the proxy file that it was started with."""
@@ -259,7 +259,7 @@ class Schedd:
 
 
 def _at(ad: Ad, now: int, projection: Sequence[str]) -> Ad:
-    """With the time of the answer, from which clients tell ages."""
+    """The ads with the time of the answer, from which clients compute ages."""
     if projection and "servertime" not in {name.lower() for name in projection}:
         return ad
     return {"ServerTime": now} | ad

@@ -235,7 +235,7 @@ class Submit(MutableMapping[str, str]):
 
 
 def _with_items(iteration: Iteration, items: Items) -> Iteration:
-    """The same variables, if there are any, with these items."""
+    """A queue statement with the same variables, if there are any, and these items."""
     rows: list[QueueItem] = []
     variables = iteration.variables
     for index, item in enumerate(items):

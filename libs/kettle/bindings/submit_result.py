@@ -1,4 +1,4 @@
-"""SubmitResult: what became of a submission."""
+"""SubmitResult: the result of a submission."""
 
 from kettle.bindings.ads import ClassAd
 

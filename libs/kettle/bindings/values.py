@@ -57,7 +57,7 @@ class AnyAd:
 
     @classmethod
     def around(cls, inner: classad.ClassAd) -> Self:
-        """The same ad under HTCondor's methods."""
+        """The ad with HTCondor's methods."""
         raise NotImplementedError
 
     @property

@@ -1,8 +1,8 @@
 """
 Several messages of one stream, stored as one: the server commits all of them or none.
 
-It is NATS's atomic batch (server 2.12 and later). Live, each message is heard when it is sent; the stream has it from
-the commit on.
+It is NATS's atomic batch (server 2.12 and later). Live subscribers receive each message when it is sent; the stream has
+it from the commit on.
 """
 
 import secrets

@@ -11,8 +11,8 @@ from contextlib import contextmanager, suppress
 
 class BatchingDelay:
     """
-    How long a reader lets messages gather, seconds, after the first that it has not taken. Nobody waits when somebody is
-    in a hurry, or when more is there already.
+    How long a reader collects messages, in seconds after the first new one. It does not wait when somebody waits for a
+    message, or when more are there already.
     """
 
     def __init__(self, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""Who may send a command: what its declaration says, compared with who the bus says it is that sends it."""
+"""Who may send a command: compares its declaration with the caller that the bus reports."""
 
 from typing import Any
 

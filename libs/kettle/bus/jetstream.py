@@ -42,7 +42,7 @@ _NOT_NOW: Final = frozenset({
     10005,  # no server that could take the stream: one of them is away
     10007,  # the asset is not assigned to the server that was asked: it is being moved
     10009,  # the server that was asked does not lead (any more)
-    10012,  # a consumer could not be made, in the words of a part that is being moved or stopped
+    10012,  # a consumer could not be made, as reported by a part that is being moved or stopped
     10028,  # no memory left
     10041,  # no agreement between the servers
     10047,  # no room left on disk
@@ -50,7 +50,9 @@ _NOT_NOW: Final = frozenset({
     10118,  # the stream is not there at present
     10119,  # the consumer is not there at present
 })  # fmt: skip
-"""Errors that pass, or that an operator mends while we wait: asking again is right, giving up is not."""
+"""
+Errors that are temporary, or that an operator repairs meanwhile: asking again is right, giving up is not.
+"""
 
 
 class NotFoundError(BusError):
@@ -75,7 +77,9 @@ class State(msgspec.Struct, frozen=True):
 
 
 class StreamInfo(msgspec.Struct, frozen=True):
-    """A stream; `created` tells it from another of the same name that was made after it was deleted."""
+    """
+    A stream; `created` distinguishes it from another of the same name that was made after it was deleted.
+    """
 
     created: str
     state: State
@@ -249,8 +253,8 @@ class JetStream:
 
     async def make_consumer(self, stream: str, name: str, config: dict[str, Any]) -> ConsumerInfo:
         """
-        Make a consumer of the messages on `config["filter_subject"]`, which stands in the request's own subject, so
-        that the server can tell who may read what.
+        Make a consumer of the messages on `config["filter_subject"]`, which is part of the request's own subject, so
+        that the server can check who may read what.
         """
         body = {"stream_name": stream, "config": config, "action": "create"}
         subject = f"CONSUMER.CREATE.{stream}.{name}.{config['filter_subject']}"
@@ -334,9 +338,7 @@ def entry_subject(bucket: str, key: str) -> str:
 
 
 def bucket_config(spec: BucketSpec, *, replicas: int = 1) -> dict[str, Any]:
-    """
-    The configuration of the stream behind a bucket; expiry leaves a marker, which is how watchers hear of it.
-    """
+    """The configuration of the stream of a bucket; expiry leaves a marker, by which watchers learn of it."""
     config: dict[str, Any] = {
         "name": bucket_stream(spec.name),
         "subjects": [entry_subject(spec.name, ">")],

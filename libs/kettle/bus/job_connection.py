@@ -46,7 +46,7 @@ class FromJob:
         return await asyncio.to_thread(self.ask, endpoint, name, request, deadline)
 
     def ask(self, endpoint: Endpoint[Req, Rep], name: str, request: Req, deadline: float) -> Rep:
-        """The same for who has no event loop."""
+        """Send a request from code without an event loop."""
         body = _encode(request)
         if len(body) > COMMAND:
             raise RefusedError(
@@ -101,5 +101,5 @@ def _number(line: bytes) -> int:
 
 
 def _word(name: str) -> str:
-    """A word as the protocol has it."""
+    """Encode a word as the protocol requires."""
     return "".join("\\" + char if char in "\\ \n\t\r" else char for char in name)

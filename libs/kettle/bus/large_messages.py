@@ -1,12 +1,13 @@
 """
-Messages larger than the server takes, in parts: what both sides of a command do, whatever carries the parts.
+Messages larger than the server takes, in parts: what both sides of a command do, with any transport for the parts.
 
-A request that is too large is announced; whoever serves it answers with a place of its own, where the parts then go one
-by one, each answered before the next is sent. A reply that is too large stays with its service; its first part comes
-with the place at which the others are fetched. So parts are in order, nobody is sent more than he has asked for, and
-a service holds only what it has agreed to hold, for a time that it sets.
+A request that is too large is announced; the service that accepts it answers with a place, to which the parts are then
+sent one by one, each answered before the next is sent. A reply that is too large stays with its service; its first part
+comes with the place at which the others are fetched. So parts are in order, no client is sent more than it has
+requested, and a service holds only what it has agreed to hold, for a time that it sets.
 
-A place is part of a command's subject, and so is who asks: nobody adds to another's request or fetches another's reply.
+A place is part of a command's subject, and so is the caller: nobody can add to another's request or fetch another's
+reply.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """
-Messages larger than the server takes, in parts: what whoever asks does.  See `kettle.bus.large_messages` for the other side.
+Messages larger than the server takes, in parts: the caller's side. `kettle.bus.large_messages` is the other side.
 
-It knows no event loop: who asks but once need not load one.
+It needs no event loop, so that a caller with a single request need not load one.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -89,7 +89,7 @@ def _place(reply: Parcel) -> tuple[str, str]:
 
 
 def whole_number(text: str) -> int:
-    """A number as headers have it; raises RefusedError."""
+    """A number in a header; raises RefusedError."""
     if not (text.isascii() and text.isdigit() and len(text) < 16):
         raise RefusedError(RefusalCode.MALFORMED, f"{text[:40]!r} is no number of bytes")
     return int(text)

@@ -1,8 +1,9 @@
 """
 Leases in a bucket of the bus.
 
-A lease elects who tries; it does not fence. The holder renews at a third of its time, and gives up a margin before the
-server would let the next one in, on its own clock. Whoever can prove that a holder is no more need not wait for that.
+A lease elects a process; it does not fence. The holder renews at a third of its time, and gives up a margin before the
+server would let the next one in, on its own clock. A process that can prove that the holder has ended does not have to
+wait for that.
 """
 
 import asyncio
@@ -20,7 +21,7 @@ SHORTEST_S: Final = 1.0
 """The server counts lives of entries in no less."""
 
 Gone = Callable[[str], Awaitable[None]]
-"""Waits until it is proven that a holder is no more; for ever where nothing can be proven."""
+"""Waits until it is proven that a holder has ended; where nothing can be proven, it never returns."""
 
 _logger = logging.getLogger(__name__)
 
@@ -66,7 +67,7 @@ class HeldLease:
         except (TimeoutError, BusError) as error:
             _logger.warning("the lease of %s is lost: %s", self._key, str(error) or "not renewed in time")
             self._lost.set_result(None)
-        except Exception as error:  # noqa: BLE001 - handed to whoever awaits `lost`: a lease must not end unheard
+        except Exception as error:  # noqa: BLE001 - handed to the task that awaits `lost`, so it does not go unnoticed
             self._lost.set_exception(error)
 
     async def _once_more(self) -> None:
@@ -136,9 +137,7 @@ class KeyLeases:
 
     @asynccontextmanager
     async def _mourning(self, key: str) -> AsyncGenerator[Callable[[KeyChange | None], None], None]:
-        """
-        Told of the present holder again and again, withdraws the entry of one that is proven to be no more.
-        """
+        """Receives each holder of the lease, and withdraws the entry of one that has provably ended."""
         waiting: asyncio.Task[None] | None = None
         awaited = b""
 
@@ -151,7 +150,7 @@ class KeyLeases:
                 waiting.cancel()
             awaited, waiting = holder, None
             if holder:
-                waiting = asyncio.create_task(self._withdraw(key, holder, self._gone), name=f"mourn-{key}")
+                waiting = asyncio.create_task(self._withdraw(key, holder, self._gone), name=f"withdraw-{key}")
 
         try:
             yield mourn

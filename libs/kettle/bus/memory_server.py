@@ -132,7 +132,7 @@ class _Entry(msgspec.Struct, frozen=True):
 
 
 class Watcher:
-    """One watch: what it has not been told yet."""
+    """One watch, with the changes that were not delivered to it yet."""
 
     def __init__(self, keys: str) -> None:
         self.keys = keys
@@ -165,7 +165,7 @@ class Bucket:
 
 
 class Connection(Protocol):
-    """Somebody who may answer a command."""
+    """A client that may answer a command."""
 
     shared: set[str]
     """Patterns of what others answer as well."""
@@ -198,7 +198,7 @@ class MemoryServer:
         """Called with the name of a stream or bucket that was lost."""
 
     def publish(self, subject: str, data: bytes) -> None:
-        """Tell who listens, a turn of the loop later."""
+        """Deliver a message to all listeners, in the next iteration of the loop."""
         for pattern, listener in self.listeners:
             if matches(pattern, subject):
                 asyncio.get_running_loop().call_soon(listener, subject, data)
@@ -231,7 +231,7 @@ class MemoryServer:
         return stream.last
 
     def put(self, bucket: str, key: str, value: bytes | None, ttl: float | None, expect: int | None) -> int:
-        """Set or delete (`value` None) an entry and tell the watchers; returns the revision."""
+        """Set or delete (`value` None) an entry and notify the watchers; returns the revision."""
         self.expire()
         into = self.buckets.get(bucket)
         if into is None:

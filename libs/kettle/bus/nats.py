@@ -52,7 +52,9 @@ Inject = Callable[[MutableMapping[str, str]], None]
 WATCH_BATCH: Final = 1_000
 MARKER_TTL: Final = "60s"
 ENSURE_S: Final = 15.0
-"""How long a stream or bucket is asked for before the caller is told that JetStream does not answer."""
+"""
+How long to try to reach a stream or bucket before the caller gets the error that JetStream does not answer.
+"""
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -381,7 +383,7 @@ class NatsBus:
 
 
 class _Fetched:
-    """A batch of a durable consumer, whose acknowledgements are for everything before, too."""
+    """A batch of a durable consumer, whose acknowledgements include everything before it."""
 
     def __init__(self, reader: StreamReader, deliveries: Sequence[Delivery]) -> None:
         self._reader = reader

@@ -28,7 +28,7 @@ class BusError(Exception):
 
 
 class BusUnavailableError(BusError):
-    """The bus cannot be reached; it is being retried for ever in the background."""
+    """The bus cannot be reached; the connection is retried in the background, without limit."""
 
 
 class NoResponderError(BusError):
@@ -41,9 +41,9 @@ class ReplyTimeoutError(BusError):
 
 class RefusedError(BusError):
     """
-    A service said no. `code` is stable, the message a sentence.
+    A service refused a command. `code` is stable, the message a sentence.
 
-    `retry_after_ms`: after how long the same request may succeed; 0: nobody knows, or it never will.
+    `retry_after_ms`: after how long the same request may succeed; 0: unknown, or never.
     """
 
     def __init__(self, code: str, message: str, *, retry_after_ms: int = 0) -> None:
@@ -96,7 +96,7 @@ class StreamSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Make it again when the server lost it; false for a stream whose owner refills it from the log."""
     objects: bool = False
     """
-    Keep the newest message of each subject, each as long as it is told to; when it is full, refuse new ones.
+    Keep the newest message of each subject, each for its own lifetime; when the stream is full, refuse new ones.
     """
 
 
@@ -105,7 +105,9 @@ class BucketSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     ttl: float = 0.0
-    """Seconds that an entry lives without an update; 0: for ever. Expiry reaches watchers as a deletion."""
+    """
+    Seconds that an entry lives without an update; 0: it never expires. Watchers see expiry as a deletion.
+    """
     memory: bool = True
     max_bytes: int = -1
 
@@ -151,7 +153,7 @@ FROM_JOB: Final = "job:"
 
 
 class Asks(Protocol):
-    """Whoever can be asked to ask: a connection to the bus, or something that chooses one."""
+    """An object that sends requests: a connection to the bus, or something that chooses one."""
 
     @property
     def payload_limit(self) -> int:
@@ -173,7 +175,7 @@ class Asks(Protocol):
 
 
 class Commands(Asks, Protocol):
-    """Requests and replies: whoever can be asked to ask, and answers as well."""
+    """Requests and replies: an object that sends requests, and also answers them."""
 
     async def serve(
         self,
@@ -187,25 +189,26 @@ class Commands(Asks, Protocol):
         """
         Answer commands until the connection closes. A malformed request is refused with code `malformed`.
 
-        `shared`: others of that name answer as well as we do, and each command goes to one of us. Without it a command
-        goes to everybody of that name, and the first answer counts: an owner that stands still must not get what his
-        successor could answer.
+        `shared`: all instances of that name can answer, and each command goes to one of them. Without it a command goes
+        to all instances of that name, and the first answer counts: an owner that is stopped must not get commands that
+        the new owner could answer.
         """
         ...
 
 
 class Notices(Protocol):
-    """Messages that are gone when nobody listens."""
+    """Messages that are lost when there is no listener."""
 
     async def publish(self, subject: str, data: bytes) -> None:
-        """Tell whoever listens now; nothing is stored or confirmed."""
+        """Send to current listeners; nothing is stored or confirmed."""
         ...
 
     async def listen(self, subject: str, listener: Callable[[str, bytes], None]) -> None:
         """
         Call `listener(subject, data)` for every message from now on; it must not block.
 
-        Messages that come while we are not connected, or faster than we take them, are lost to us: `on_return` says so.
+        Messages that come while the connection is down, or faster than they are processed, are lost: `on_return`
+        reports that.
         """
         ...
 
@@ -247,7 +250,7 @@ class Streams(Protocol):
         """
         Store up to 1,000 messages of one stream, all of them or none; returns the sequence of the last one.
 
-        It is stored with the `note` (printable ASCII), which is found again by `last_note`. Who listens live hears the
+        It is stored with the `note` (printable ASCII), which is found again by `last_note`. Live listeners receive the
         messages in any case. WrongSequenceError if they would not come right after `expect_last`.
         """
         ...
@@ -279,13 +282,14 @@ class Streams(Protocol):
         gather: "BatchingDelay | None" = None,
     ) -> AsyncGenerator[Batch, None]:
         """
-        Read a stream from its position after sequence `after` (a new consumer), then for ever, in order.
+        Read a stream from its position after sequence `after` (a new consumer), in order, without end.
 
         `since`: begin with what was stored at that time, seconds since the epoch, or later.
 
-        A durable consumer goes on after its last acknowledged message; it has one reader at a time. If the stream or the
-        consumer vanished they are waited for and made again; a stream that was made again is read from its beginning.
-        `ephemeral` reads without a name and without acknowledging. Messages may come twice, never out of order.
+        A durable consumer goes on after its last acknowledged message; it has one reader at a time. If the stream or
+        the consumer vanished they are waited for and made again; a stream that was made again is read from its
+        beginning. `ephemeral` reads without a name and without acknowledging. Messages may come twice, never out of
+        order.
 
         `gather` says how long a message may wait for others that are taken together with it.
         """
@@ -355,16 +359,17 @@ class Bus(Commands, Notices, Streams, Buckets, Protocol):
 
     async def failure(self) -> None:
         """
-        Wait for what no retry mends, and raise it: a handler that failed, a connection that was closed for good.
+        Wait for a failure that no retry repairs, and raise it: a failed handler, a connection that was closed permanently.
 
-        A service awaits it beside its own loops, so that it stops instead of going on half alive.
+        A service awaits it beside its own loops, so that it stops instead of continuing without a part of its work.
         """
         ...
 
     def on_return(self, listener: Callable[[], None]) -> None:
         """
         Call `listener` after something may have been missed: the connection came back, a lost bucket was made again, or
-        messages came faster than we took them. Send anew what only the bus had; look for what passed by.
+        messages came faster than they were processed. Send again what only the bus had, and query what may have been
+        missed.
         """
         ...
 

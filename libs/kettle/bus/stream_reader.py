@@ -1,9 +1,10 @@
 """
-Reads a stream in order, whatever happens to connection, consumer and stream.
+Reads a stream in order, no matter what happens to connection, consumer and stream.
 
-The reader's own position decides, not the server's bookkeeping: after any doubt (a lost connection, a missing sign of
-life, a gap in the consumer's numbering) the consumer is made anew from the message after the last one received or,
-if it is durable, acknowledged. So nothing is skipped, order holds, and what comes twice is at most what was in hand.
+The reader's own position decides, not the server's bookkeeping: after any doubt (a lost connection, a missing
+heartbeat, a gap in the consumer's numbering) the consumer is recreated from the message after the last one received or,
+if it is durable, acknowledged. So nothing is skipped, order holds, and only messages that were being processed can come
+twice.
 """
 
 import asyncio
@@ -72,7 +73,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _DoubtError(Exception):
-    """The consumer must be made anew."""
+    """The consumer must be recreated."""
 
 
 class StreamReader:
@@ -184,7 +185,8 @@ class StreamReader:
 
     async def _acknowledged(self) -> int:
         """
-        Take the durable consumer away, so that what it delivered in vain comes at once and not after its deadline.
+        Delete the durable consumer, so that messages that it delivered to nobody come again at once and not after its
+        deadline.
         """
         try:
             info = await self._jetstream.consumer(self._source.stream, self._name)
@@ -241,7 +243,7 @@ class StreamReader:
                 batch, self._buffer = self._buffer, []
                 await self._pull()
                 return batch
-            # What came in order before the doubt is good; else one who is always too slow would never get on.
+            # What came in order before the doubt is valid; otherwise a slow reader would never make progress.
             if self._doubtful and not self._arriving:
                 raise _DoubtError
             await self._pull()

@@ -1,11 +1,14 @@
-"""What a watcher of a bucket was told, so that what a lost bucket took with it can be told, too."""
+"""
+The entries that a watcher of a bucket has received, so that it can also be notified of entries that a lost bucket took
+with it.
+"""
 
 from kettle.bus.ports import KeyChange
 
 
 class WatchedKeys:
     """
-    The keys that are there, and those of a lost bucket that nobody has sent again yet. Times are seconds of any clock.
+    The existing keys, and those of a lost bucket that were not sent again yet. Times are seconds of any clock.
     """
 
     def __init__(self) -> None:
@@ -14,13 +17,13 @@ class WatchedKeys:
         self._until = 0.0
 
     def lost(self, until: float) -> None:
-        """The bucket was made again, empty: what is not sent again by then is gone."""
+        """The bucket was recreated, empty: entries that are not sent again in time count as deleted."""
         self._missing |= self._keys
         self._keys = set()
         self._until = until
 
     def record_change(self, change: KeyChange) -> None:
-        """Take in what the watcher is told."""
+        """Record a change that the watcher receives."""
         self._missing.discard(change.key)
         if change.value is None:
             self._keys.discard(change.key)
@@ -28,7 +31,7 @@ class WatchedKeys:
             self._keys.add(change.key)
 
     def gone(self, now: float) -> list[KeyChange]:
-        """What the watcher has to be told now."""
+        """The deletions that the watcher has to receive now."""
         if not self._missing or now < self._until:
             return []
         missing, self._missing = self._missing, set()

@@ -101,9 +101,9 @@ class ClassAd(MutableMapping[str, Node]):
 
     def find(self, key: str) -> Stored | None:
         """
-        What stands behind the lower-case name, here or in the chained ad; None if nothing does.
+        The value of the lower-case name, here or in the chained ad; None if it is not defined.
 
-        Text that does not parse is the value error: one bad ad must not stop whoever looks at thousands.
+        Text that does not parse is the value error: one bad ad must not stop code that processes thousands.
         """
         stored = self.stored.get(key)
         if stored is None:
@@ -206,7 +206,7 @@ def as_node(value: Value | Node) -> Node:
 
 
 def _readable(ad: ClassAd, name: str) -> Node:
-    """The expression behind a name; text that is none is the value error, here as for who looks at it."""
+    """The expression behind a name; text that does not parse is the value error."""
     stored = ad.find(name.lower())
     return as_node(UNDEFINED if stored is None else stored)
 

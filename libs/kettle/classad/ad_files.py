@@ -65,10 +65,9 @@ def read_ads(
     The ads of a collection in `form`, or in the form that its beginning shows.
 
     In the long form, lines that start with `delimiter` end an ad; if there is none, blank lines do, and the lines of
-    asterisks of HTCondor's history files.
-    Raises `ClassAdParseError`, whose line is the line in `text`.
-    If there is someone to `report` it to, reading goes on with the next ad instead, if it can be told where that is;
-    of a bad ad in the long form, the attributes before the bad line are kept.
+    asterisks of HTCondor's history files. Raises `ClassAdParseError`, whose line is the line in `text`. With `report`,
+    the error is passed to it and reading continues with the next ad, if its beginning can be found; of a bad ad in the
+    long form, the attributes before the bad line are kept.
     """
     match form or form_of(text):
         case Form.LONG:

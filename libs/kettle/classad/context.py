@@ -1,8 +1,8 @@
 """
 Where an evaluation gets what is not in the ads.
 
-The library itself reads no clock, draws no number and knows no users: whoever evaluates says where these come from.
-What is missing here is undefined there.
+The library itself reads no clock, draws no number and knows no users: the caller of an evaluation provides them. What
+is missing here is undefined in expressions.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     """
     Steps that may be taken in all rows of a table together.
 
-    In the rows that are left then, an expression fails: whoever looks at many ads for many people sets it.
+    In the remaining rows, an expression then fails: services that evaluate many ads for many users set it.
     """
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 class AdDelta(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
-    Attributes that are new or have another value or another spelling, and the names of those that are gone.
+    Attributes that are new or have another value or another spelling, and the names of removed ones.
 
     Names are compared without regard to case.
     """

@@ -40,7 +40,7 @@ class ClassAdParseError(ClassAdError, ValueError):
         return f"{''.join(c if c.isprintable() else ' ' for c in part)}\n{' ' * caret}^"
 
     def within(self, text: str, offset: int, first_line: int) -> ClassAdParseError:
-        """The same refusal as seen by who read `text`, of which the text refused is the part at `offset`."""
+        """The error with its place in `text`, of which the refused text is the part at `offset`."""
         return ClassAdParseError(self.sentence, text=text, at=offset + self.at, first_line=first_line)
 
     def _excerpt(self, width: int) -> tuple[str, int]:

@@ -135,9 +135,7 @@ class Evaluation(msgspec.Struct, eq=False):
         self.depth, self.steps = self.context.max_depth, self.context.max_steps
 
     def close(self) -> None:
-        """
-        Let go of the scopes: they know this evaluation, and the collector should not have to find that out.
-        """
+        """Release the scopes, which refer to this evaluation, so that no garbage collection is needed."""
         self.scopes.clear()
 
     def anew(self, node: Node, ad: ClassAd) -> Value:

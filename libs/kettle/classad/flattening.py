@@ -171,7 +171,9 @@ class _Flattening:
                 return Conditional(condition, self.node(node.then, ad), self.node(node.otherwise, ad))
 
     def _call(self, node: Call, ad: ClassAd) -> Node:
-        """A call is made as it was written: what ``unparse(a)`` says is not said by the value of ``a``."""
+        """
+        Make a call with its original arguments: the result of ``unparse(a)`` does not follow from the value of ``a``.
+        """
         if node.key not in FUNCTIONS:
             return Literal(ERROR)
         arguments = tuple(self.node(argument, ad) for argument in node.arguments)

@@ -98,7 +98,7 @@ class Parser(Cursor):
         return self._ad(), self._at
 
     def _expression(self, levels: int = _BRACKETS) -> Node:
-        """A full expression and the operator after it, which belongs to whoever asked."""
+        """A full expression and the operator after it, which belongs to the calling rule."""
         outer = self._depth
         self._deepen(levels)
         waiting: list[tuple[int, str, _Join, Node]] = []

@@ -191,7 +191,7 @@ def _elvis(node: Elvis, scope: Scope) -> Value:
 
 
 def _subscript(node: Subscript, scope: Scope) -> Value:
-    """The body of a member's evaluation stands here as that of an attribute's does above."""
+    """The evaluation of a member, written out here like that of an attribute above."""
     state = scope.state
     state.descend()
     operand = node.base

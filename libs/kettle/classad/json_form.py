@@ -4,8 +4,8 @@ Ads as JSON: what JSON has a form for as itself, everything else as the text of 
     {"Memory": 1024, "Rank": "\/Expr(Memory * 2)\/", "Name": "\/Expr(\"\\377\")\/"}
 
 The slashes of such a text are escaped, which JSON allows and no writer does on its own.
-It is what tells an expression from a string with the same characters, so no ordinary JSON library can read these.
-A string of octets that are no UTF-8 is an expression too: JSON is text.
+They distinguish an expression from a string with the same characters, which no ordinary JSON library can do.
+A string of octets that are not UTF-8 is an expression too: JSON is text.
 """
 
 from __future__ import annotations

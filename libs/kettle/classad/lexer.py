@@ -1,9 +1,9 @@
 """
-The words of the language: patterns for what may stand where, and what a literal's text is worth.
+The tokens of the language: patterns for what may occur where, and the values of literals.
 
-Whoever reads an expression knows whether an operand or an operator comes next, and asks for just that.
-So a minus before a digit is the number's sign where an operand is due and subtracts elsewhere,
-and what follows a complete expression, which the long form ignores, is never looked at.
+The parser knows whether an operand or an operator comes next, and requests just that.
+So a minus before a digit is the number's sign where an operand is expected and subtracts elsewhere,
+and what follows a complete expression, which the long form ignores, is never read.
 """
 
 from __future__ import annotations

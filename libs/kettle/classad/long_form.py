@@ -66,7 +66,7 @@ def _ad(lines: list[str], first_line: int, report: Callable[[ClassAdParseError],
     stored: dict[str, Stored | Expr] = {}
     number = first_line
     try:
-        for number, line in enumerate(lines, first_line):  # noqa: B007 - it tells where the error is
+        for number, line in enumerate(lines, first_line):  # noqa: B007 - it gives the line of an error
             found = _kept(line) if len(line) <= LONGEST_KEPT else _attribute(line)
             if found is not None:
                 key, name, value = found
@@ -107,7 +107,7 @@ def _is_text(name: str) -> bool:
         return False
 
 
-# The same lines come again with every ad; longer ones are somebody's mischief, or rare.
+# The same lines come again with every ad; longer ones are malicious, or rare.
 _kept = lru_cache(maxsize=16_384)(_attribute)
 
 

@@ -46,7 +46,7 @@ def _accepts(scope: Scope) -> bool:
 
 
 def rank(my: ClassAd, target: ClassAd, context: Context = NOTHING) -> float:
-    """How much `my` likes `target`: its Rank as a number, 0.0 for whatever is none."""
+    """How much `my` prefers `target`: its Rank as a number, 0.0 for anything but a number."""
     try:
         value = evaluate_attribute("Rank", my, target, context)
     except EvaluationFailed:

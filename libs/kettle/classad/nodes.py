@@ -67,7 +67,9 @@ def _by_name(attribute: tuple[str, Node]) -> str:
 
 
 def _inside(part: object) -> Sequence[object] | None:
-    """What a node or a tuple consists of, led by what tells it from others; None for what is neither."""
+    """
+    The parts of a node or a tuple, preceded by what distinguishes it from others; None for anything else.
+    """
     if isinstance(part, Literal):
         value = part.value
         return Literal, type(value), repr(value) if isinstance(value, float) else value

@@ -156,7 +156,7 @@ def comparison(op: str, left: Value, right: Value) -> Value:
 
 def identical(left: Value, right: Value) -> bool | Exceptional:
     """
-    ``=?=``: the same type and the same value; two lists or two ads cannot be told (error).
+    ``=?=``: the same type and the same value; two lists or two ads cannot be compared (error).
 
     A list that was written and one that a function made are of two types.
     """

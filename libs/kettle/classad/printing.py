@@ -1,9 +1,9 @@
 """
-Syntax tree to text, in the three layouts HTCondor knows and in one more.
+Syntax tree to text, in the three layouts of HTCondor and in one more.
 
-New syntax on one line is what people see; the long form is what they and old files read;
-the indented layout exists because ``unparse()`` in an expression returns it.
-All three round reals to 16 digits and durations to seconds; what travels is written so that it reads back as it was.
+New syntax on one line is for display; the long form is for display and for old files; the indented layout exists
+because ``unparse()`` in an expression returns it. All three round reals to 16 digits and durations to seconds; the wire
+form is written so that parsing it gives the same value.
 """
 
 from __future__ import annotations

@@ -159,7 +159,7 @@ class Scope(msgspec.Struct, eq=False):
 
     def member(self, item: Node) -> Value:
         """
-        The value of a list's member, for whoever holds the list after the evaluation is over.
+        The value of a list's member, for code that keeps the list after the evaluation is over.
 
         A new evaluation, with the budget of one; the ads of the match are the same.
         """

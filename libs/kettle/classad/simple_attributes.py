@@ -1,5 +1,5 @@
 """
-What nine attributes out of ten are, told apart in one go: a name, and a literal in which nothing is escaped.
+Recognizes at once what nine attributes out of ten are: a name, and a literal without escapes.
 
 The long form and the new syntax write these alike.
 """

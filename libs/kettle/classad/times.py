@@ -178,7 +178,7 @@ def relative_text(seconds: float) -> str:
 
 
 def exact_relative_text(seconds: float) -> str:
-    """The same with the fraction of a second, as a literal in an expression is written."""
+    """Relative time with the fraction of a second, as a literal in an expression is written."""
     size = abs(seconds)
     fraction = size - math.floor(size) if math.isfinite(size) else math.nan
     days, hours, minutes, rest = units(narrowed(size))

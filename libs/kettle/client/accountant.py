@@ -1,4 +1,4 @@
-"""What people ask of the accountant, and what administrators have it do."""
+"""The requests of people to the accountant, and the commands of administrators."""
 
 from collections.abc import Iterable
 from typing import Final

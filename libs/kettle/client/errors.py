@@ -2,9 +2,9 @@
 What can go wrong between a person's program and the pool; each message is a sentence for that person.
 
     ClientError
-    ├── PoolNotFoundError      nothing says where the pool is, or what says so cannot be used
+    ├── PoolNotFoundError      the pool's address is not known, or cannot be used
     ├── PoolUnreachableError   the pool, or the service that was asked, did not answer in time
-    └── CommandRefusedError    a service said no; `code` is stable
+    └── CommandRefusedError    a service refused; `code` is stable
 
 A submit description that is refused is `kettle.submit.SubmitError`.
 """

@@ -13,9 +13,7 @@ Speed = Literal["graceful", "quick", "fast"]
 
 
 class Hosts:
-    """
-    The hosts of a pool, for administrators alone: whoever is none is refused, with a `CommandRefusedError`.
-    """
+    """The hosts of a pool, only for administrators: others are refused, with a `CommandRefusedError`."""
 
     def __init__(self, requests: Requests) -> None:
         self._requests = requests

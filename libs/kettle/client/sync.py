@@ -1,4 +1,4 @@
-"""The same client for programs without an event loop."""
+"""The client for programs without an event loop."""
 
 import asyncio
 import os

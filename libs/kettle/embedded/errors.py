@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 class EmbeddedError(Exception):
-    """An embedded server cannot be had; the message is a sentence for the person who wants it."""
+    """An embedded server cannot be started; the message is a sentence for the user."""
 
 
 class MissingBinaryError(EmbeddedError):

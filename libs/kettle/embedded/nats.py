@@ -1,7 +1,7 @@
 """
 A NATS server of our own with JetStream, on the loopback interface, with one key per role.
 
-    directory/            private to whoever starts the server
+    directory/            private to the account that starts the server
         lock              held by the supervisor
         port              kept, so that clients find the server again after a crash
         nats.log
@@ -137,10 +137,10 @@ class EmbeddedNats:
 
     def restart_reason(self) -> str:
         """
-        What the server has said since the last call of a store that takes nothing any more; empty: nothing.
+        What the server has logged since the last call about a store that accepts nothing any more; empty: nothing.
 
-        A write that failed once, for want of space for a moment, fails for ever: until it is started again the server
-        does not answer those who store in that stream.
+        After one failed write, for example because the disk was full for a moment, all later ones fail: until it is
+        restarted, the server does not answer clients that store into that stream.
         """
         with suppress(FileNotFoundError), self._log.open("rb") as file:
             file.seek(min(self._heard, file.seek(0, os.SEEK_END)))
@@ -152,8 +152,8 @@ class EmbeddedNats:
 
     def allow(self, permissions: Mapping[str, Permissions]) -> None:
         """
-        Other people may do other things from now on. Who may still do the same keeps his connection; who may nothing any more
-        loses it.
+        Change the permissions from now on. A client with unchanged permissions keeps its connection; a client that has
+        lost all permissions is disconnected.
         """
         self._permissions = permissions
         if self.running:
@@ -167,7 +167,7 @@ class EmbeddedNats:
         return await self._running().wait()
 
     async def stop(self) -> None:
-        """End the server, whatever that takes, and let go of the directory."""
+        """Stop the server, by force if necessary, and release the directory."""
         if self._process is not None:
             await self._process.stop()
             self._process = None

@@ -1,7 +1,7 @@
 """
 The configuration of our NATS server: who may do what on it, and its limits.
 
-It is written anew at every start from what the pool knows, so that nobody edits it and nobody has to.
+It is written again at every start from what the pool knows, so that nobody has to edit it.
 """
 
 import json
@@ -43,7 +43,10 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     others: Sequence[int]
     """Where this one connects to the others."""
     secret: str
-    """What they tell each other, so that nobody else on the machine joins; letters and digits."""
+    """
+    The secret that the servers of a cluster share, so that no other process on the machine can join; letters and
+    digits.
+    """
     status_port: int
     """Of the server's own pages over HTTP: `/healthz`, `/jsz`."""
 

@@ -125,7 +125,7 @@ class EmbeddedPostgres:
         return await self._running().wait()
 
     async def stop(self) -> None:
-        """End the server, whatever that takes, and let go of the directory."""
+        """Stop the server, by force if necessary, and release the directory."""
         if self._process is not None:
             await self._process.stop()
             self._process = None
@@ -156,7 +156,7 @@ class EmbeddedPostgres:
                 return
             if "shared memory block" not in log_tail(self._cluster.log, said):
                 raise self._failed("ended while it was being started")
-            await asyncio.sleep(_STEP_S)  # the children of a killed predecessor are gone in a moment
+            await asyncio.sleep(_STEP_S)  # the children of a killed server end within a moment
 
     async def _try(self, binaries: Path) -> bool:
         """Start the process; false if it ends before it accepts connections."""

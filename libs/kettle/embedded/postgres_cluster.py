@@ -1,7 +1,7 @@
 """
 A PostgreSQL data directory and what belongs to it: how it is made, where its socket and its password are.
 
-    directory/            private to whoever starts the server
+    directory/            private to the account that starts the server
         lock              held by the supervisor
         data/             the server's; appears complete or not at all
         socket            a directory of the server's, or a link to one with a shorter path
@@ -60,7 +60,7 @@ class Cluster:
             return self._link.readlink()
         else:
             self._link.unlink(missing_ok=True)
-            # Recorded as a link right here, so that whoever comes after a crash finds and removes it.
+            # Recorded as a link right here, so that the next start after a crash finds and removes it.
             path = Path(tempfile.mkdtemp(prefix="kettle-pg-", dir=_runtime_directory()))
             self._link.symlink_to(path)
         self._account.own(path)

@@ -42,7 +42,7 @@ class Account(msgspec.Struct, frozen=True):
                 os.chown(each, self.uid, self.gid, follow_symlinks=False)
 
     def options(self) -> list[str]:
-        """What `setpriv` is told."""
+        """The options for `setpriv`."""
         if not self.changed:
             return ["--no-new-privs"]
         return ["--no-new-privs", f"--reuid={self.uid}", f"--regid={self.gid}", "--clear-groups"]
@@ -76,7 +76,7 @@ def named_account(server: Account) -> Account:
 
 
 def nameless() -> bool:
-    """Whether we ourselves run as a number without a name, as some container platforms have it."""
+    """Whether we ourselves run as a number without a name, as on some container platforms."""
     try:
         pwd.getpwuid(os.geteuid())
     except KeyError:

@@ -38,7 +38,7 @@ class Stop(msgspec.Struct, frozen=True):
 
     @property
     def death_signal(self) -> str:
-        """What the kernel sends when we are gone."""
+        """The signal that the kernel sends when this process ends."""
         return self.steps[0][0].name.removeprefix("SIG")
 
 
@@ -113,7 +113,8 @@ class ServerProcess:
 
 class DirectoryLock:
     """
-    Who holds it is the one supervisor of the server in the directory; the kernel lets go when the holder dies.
+    A lock whose holder is the only supervisor of the server in the directory; the kernel releases it when the holder
+    dies.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -131,7 +132,7 @@ class DirectoryLock:
             raise AlreadySupervisedError(directory) from None
 
     def release(self) -> None:
-        """Let somebody else have it."""
+        """Release the lock."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -207,7 +208,7 @@ def log_size(log: Path) -> int:
 
 
 def log_tail(log: Path, since: int = 0) -> str:
-    """The last lines that a server said, at most those behind the position `since`."""
+    """The last lines of a server's log, at most those after the position `since`."""
     try:
         return log.read_bytes()[since:][-_TAIL:].decode(errors="replace").strip()
     except OSError:

@@ -142,7 +142,7 @@ class CommandPipeline:
                 work = asyncio.create_task(self._carry_out(decide, request, caller, command))
                 self._under_way[command] = work
                 work.add_done_callback(lambda _: self._forget(command, remember))
-            # Whoever goes away meanwhile does not stop it, and repeats what was not answered.
+            # A caller that disconnects meanwhile does not stop it, and repeats a command without an answer.
             reply: Rep = await asyncio.shield(self._under_way[command])
             return reply
 
@@ -178,7 +178,7 @@ class CommandPipeline:
 
     @asynccontextmanager
     async def _owning(self) -> AsyncGenerator[None]:
-        """Whoever asks an owner that has just lost its shard asks the next one: a repeat does no harm."""
+        """A client of an owner that has just lost its shard asks the next one: a repeat does no harm."""
         try:
             yield
         except LogError as error:

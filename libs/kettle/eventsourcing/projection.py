@@ -1,8 +1,8 @@
 """
 Read models: rows that follow from frames, committed together with how far they follow.
 
-The cursor's guard makes redelivery harmless and two instances safe. Whatever the bus does not deliver is read from the
-log. A frame that cannot be decoded or applied stops the projection in this shard: it never skips.
+The cursor's guard makes redelivery harmless and two instances safe. What the bus does not deliver is read from the log.
+A frame that cannot be decoded or applied stops the projection in this shard: it never skips.
 
 Errors:
 
@@ -10,7 +10,7 @@ Errors:
     ├── OvertakenError    another instance moved the cursor
     ├── SupersededError   the tables are of another version of the projection than this code
     ├── UnreadableError   an event cannot be decoded
-    └── StoppedError      an event cannot be decoded or applied: the projection stands still
+    └── StoppedError      an event cannot be decoded or applied: the projection has stopped
 """
 
 import asyncio
@@ -108,7 +108,7 @@ class Cursors(Protocol):
         """
         A transaction that moves the cursor; raises OvertakenError if it is not where `was` says.
 
-        LogUnavailableError: the database went away; the cursor tells whether the transaction was committed.
+        LogUnavailableError: the database went away; the cursor shows whether the transaction was committed.
         """
         ...
 
@@ -129,7 +129,7 @@ class Projection(Protocol):
 
     @property
     def version(self) -> int:
-        """Raised when the rows must be made anew."""
+        """It is raised when the rows must be rebuilt."""
         ...
 
     async def apply(self, tx: Tx, frames: Sequence[Decoded]) -> None:
@@ -185,7 +185,7 @@ async def run_projection(
     progress: Progress | None = None,
 ) -> None:
     """
-    Apply the frames of one shard for ever: first what the log has, then what the bus brings.
+    Apply the frames of one shard without end: first those of the log, then those of the bus.
 
     Raises:
         StoppedError: an event cannot be decoded or applied; what came before it is applied.
@@ -252,7 +252,7 @@ class _Runner:
 
     async def _not_ahead(self) -> None:
         """
-        Stop rather than leave out, as known, what a log records anew that was restored from an older copy.
+        Stop rather than skip, as already known, events that a log restored from an older copy records again.
         """
         tenure = await self._log.tenure(self._shard)
         if tenure is None or tenure.frame >= self.frame:
@@ -260,7 +260,7 @@ class _Runner:
         name, shard, at = self._projection.name, self._shard, self.frame
         why = (
             f"because its tables are at frame {at}, and the log of {shard} ends with frame {tenure.frame}: the log was restored "
-            f"from an older copy. `kettle log rebuild {name}` makes the tables anew"
+            f"from an older copy. `kettle log rebuild {name}` rebuilds the tables"
         )
         await self._cursors.stop(name, self._projection.version, shard, at=at, why=why)
         raise StoppedError(name, shard, tenure.frame, tenure.head, why)
@@ -303,7 +303,7 @@ class _Runner:
         waits = Waits()
         while due := [pair for pair in decoded if pair[0].number > self.frame]:
             if due[0][0].number > self.frame + 1:
-                return  # the tables were made anew and have not come so far: the next look goes on from there
+                return  # the tables were rebuilt and are not as far: the next check continues from there
             try:
                 async with self._cursors.advance(
                     name, version, self._shard, was=self.frame, now=due[-1][0].number
@@ -349,7 +349,7 @@ class _Runner:
             return True
         except LogError:
             raise
-        except Exception:  # noqa: BLE001 - whatever it is, it is told by the caller, who has it too
+        except Exception:  # noqa: BLE001 - the caller handles any error, because it has the exception too
             return False
 
     async def _stopped(self, frame: Frame, index: int, error: Exception) -> StoppedError:
@@ -408,7 +408,7 @@ async def grouped(
 
 
 def in_groups(frames: Iterable[Frame]) -> Iterator[list[Frame]]:
-    """The same of frames that are there: few of them may be very many events."""
+    """Group frames that are already there: few of them may contain very many events."""
     group = _Group(FRAMES, EVENTS)
     for frame in frames:
         if (full := group.add(frame)) is not None:
@@ -438,4 +438,4 @@ def _size(frame: Frame) -> int:
     try:
         return size(frame)
     except UnknownEventError:
-        return len(frame.entries)  # whoever decodes it says so
+        return len(frame.entries)  # the decoder reports the error

@@ -1,9 +1,9 @@
 """
 Puts the frames of a shard on the bus, where stream sequence equals frame number.
 
-What was just committed is published from memory; whatever the bus lost is published again from the log. Every
-publication names the sequence that it expects, so a frame is never there twice, whoever else tries. A frame that is too
-large for one message goes there hollow: whoever wants its entries reads them from the log, or asks us (`replay`).
+What was just committed is published from memory; what the bus lost is published again from the log. Every publication
+names the sequence that it expects, so a frame is never published twice, even with several publishers. A frame that is
+too large for one message is published hollow: readers get its entries from the log, or from the owner (`replay`).
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from kettle_wire.subjects import Subjects
 IN_FLIGHT: Final = 64
 """Frames published and not yet confirmed, or read from the log at once."""
 IN_FLIGHT_BYTES: Final = 16 * 1024 * 1024
-"""The same, about: a single frame may have more."""
+"""The approximate number of bytes; a single frame may have more."""
 HELD_FRAMES: Final = 1_024
 HELD_EVENTS: Final = 50_000
 """Beyond either, committed frames are not held in memory but read again from the log."""
@@ -85,8 +85,8 @@ class _Outbox:
 
 async def relay(bus: Bus, log: Log, shard: Shard, subjects: Subjects, *, refill: int = REFILL_FRAMES) -> None:
     """
-    Publish for ever. Raises BusAheadError rather than let log and bus tell different stories, and FencedError if it is
-    the bus that tells that somebody else owns the shard now.
+    Publish frames without end. Raises BusAheadError if the bus has frames that the log does not have, and FencedError
+    if they show that another process owns the shard now.
     """
     outbox = _Outbox()
     shard.on_commit(outbox.put)
@@ -122,7 +122,7 @@ async def _stream(bus: Bus, shard: Shard, subjects: Subjects, refill: int) -> in
     )
     last = await bus.ensure_stream(spec)
     if last > shard.frame:
-        await shard.look()  # whoever took the shard from us has published more than we know of
+        await shard.look()  # the new owner of the shard has published frames that we do not know
         raise _ahead(spec.name, last, shard)
     return last
 

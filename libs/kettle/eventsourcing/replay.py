@@ -1,8 +1,8 @@
 """
-Frames of a shard for readers that have no database, from the owner of the shard, who has.
+Frames of a shard for readers without a database, from the owner of the shard, which has one.
 
-The bus keeps the newest frames, and those that are too large for a message without their entries. Whoever follows a
-shard by the bus alone and finds that something is missing asks for it here.
+The bus keeps the newest frames, and those that are too large for a message without their entries. A reader that follows
+a shard only by the bus and finds that something is missing requests it here.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ AT_ONCE: Final = 4
 PART_BYTES: Final = 4 * 1024 * 1024
 DEADLINE_S: Final = 10.0
 BACKOFF: Final = Backoff(first=0.05, longest=0.5)
-"""Before an owner who is not there is asked again, not long: who reads is often started before who owns."""
+"""The waits before a missing owner is asked again; they are short, because readers are often started before owners."""
 
 _logger = logging.getLogger(__name__)
 
@@ -88,7 +88,7 @@ async def missing_frames(bus: Bus, shard: str, after: int, until: int) -> AsyncG
 
 async def head_frame(bus: Bus, shard: str) -> int:
     """
-    The number of the last frame in the log of a shard, from its owner, who is waited for as long as it takes.
+    The number of the last frame in the log of a shard, from its owner; waits for the owner without a limit.
     """
     return (await _asked(bus, shard, ReadFrames(after=LARGEST_NUMBER))).head
 

@@ -22,7 +22,7 @@ BATCH_EVENTS: Final = 1_024
 BATCH_BYTES: Final = 4 * 1024 * 1024
 BATCH_SINGLES: Final = 10_000
 """
-The same with each event of many jobs as the single ones that readers take it for: a frame is read as a whole.
+The limit when each event of many jobs is counted as its single events, because a frame is read as a whole.
 """
 ENTRY_OVERHEAD_BYTES: Final = 32
 BACKWARDS_US: Final = 3_600_000_000
@@ -102,7 +102,7 @@ class Shard:
         """
         Take the shard over. `answers`: how many commands are remembered, so that their repeats do nothing.
 
-        On leaving, whoever still waits for a commit is told that its outcome is unknown.
+        On exit, callers that still wait for a commit get the error that its outcome is unknown.
         """
         tenure = await log.take(name, owner=owner)
         shard = cls(log, tenure, await log.answers(name, newest=answers), answers=answers)
@@ -132,7 +132,7 @@ class Shard:
 
     def version(self, stream: str) -> int:
         """
-        The version of the stream's last event, committed or not; 0: none, or none that this owner was told of.
+        The version of the stream's last event, committed or not; 0: none, or none that this owner knows.
         """
         return self._versions.get(stream, 0)
 
@@ -164,7 +164,7 @@ class Shard:
         stored with them; without changes only the answer is stored, and the number is that of the frame before.
         Without both it is `committed`.
         `meta(stream)` is kept beside each event: its trace context.
-        A frame is one message on the bus: whoever records very many events at once splits them over several calls.
+        A frame is one message on the bus: callers that record very many events at once split them over several calls.
         """
         if not changes and not command:
             return self.committed()
@@ -219,7 +219,9 @@ class Shard:
         return future
 
     async def run(self) -> None:
-        """Commit, one frame at a time, for ever. Any error of the log ends it and everybody who waits."""
+        """
+        Commit, one frame at a time, without end. Any error of the log ends it, and all waiting callers get that error.
+        """
         try:
             while True:
                 await self._work.wait()
@@ -235,9 +237,9 @@ class Shard:
 
     async def guard(self, interval: float) -> None:
         """
-        Look every `interval` seconds whether the shard is still ours, for an owner that has nothing to write.
+        Check every `interval` seconds whether the shard is still ours, for an owner that has nothing to write.
 
-        Raises FencedError when it is not; for ever otherwise.
+        Raises FencedError when it is not; otherwise it never returns.
         """
         while True:
             await asyncio.sleep(interval)

@@ -39,7 +39,7 @@ class Checkpointer:
         self._work.set()
 
     async def run(self) -> None:
-        """Save for ever; FencedError ends it, and must end the owner."""
+        """Save without end; FencedError ends it, and must end the owner."""
         while True:
             await self._work.wait()
             await self.flush()

@@ -1,5 +1,5 @@
 """
-Named places at which a test has a process die or stand still.
+Named places at which a test makes a process die or stop.
 
     fault_point("append.committed")
 
@@ -7,8 +7,8 @@ does nothing, unless the process was started with `KETTLE_FAULT_POINTS`, for exa
 process gets SIGKILL when it passes that place for the third time. `stop` is SIGSTOP, after which the process goes on
 when it gets SIGCONT. What a kill at an arbitrary moment shows once in a thousand runs, these show every time.
 
-With `KETTLE_FAULT_ONCE`, a directory, each fault happens once in the life of that directory and leaves a file with the name
-of its place there: whoever is started again is spared, and the test sees that the place was reached.
+With `KETTLE_FAULT_ONCE`, a directory, each fault happens once for that directory and leaves a file with the name of its
+place there: a restarted process is not affected, and the test sees that the place was reached.
 
 A name that is not in `POINTS` is refused, at the place and in the variable alike: a fault that is never reached would
 be a test that cannot fail.

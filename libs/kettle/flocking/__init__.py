@@ -1,3 +1,4 @@
 """
-Visits to other pools: the passes that their administrators issue, the connections, and who is reached by which.
+Visits to other pools: the passes that their administrators issue, the connections, and which service is reached by
+which.
 """

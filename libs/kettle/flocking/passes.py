@@ -19,11 +19,11 @@ _NAME: Final = re.compile(POOL)
 
 
 class PassError(Exception):
-    """There is no pass, or it is none; the message says what to do."""
+    """There is no pass, or it is invalid; the message says what to do."""
 
 
 class Pass(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The right to visit a pool. Whoever has it is the visitor: it is a secret."""
+    """The right to visit a pool. A pass is a secret: its holder is treated as the visitor."""
 
     pool: Annotated[str, msgspec.Meta(min_length=1)]
     """What that pool calls itself."""
@@ -50,7 +50,7 @@ def decoded(data: bytes, where: str) -> Pass:
 
 
 class Passes:
-    """The passes that lie in a pool's directory."""
+    """The passes in a pool's directory."""
 
     def __init__(self, home: Path) -> None:
         self._directory = home / "credentials" / "flock"

@@ -1,8 +1,8 @@
 """
-Connections to other pools, each with the pass for it, and calls that go to the pool of whoever is called.
+Connections to other pools, each with the pass for it, and calls that go to the pool of the called service.
 
-Another pool is not ours: it may be away, hang, or not admit us any more. None of that is an error of the service that
-visits it: the visit says what is wrong, is tried again, and whoever calls meanwhile is told at once that nobody answers.
+Another pool may be unreachable, hang, or not admit this schedd any more. None of that is an error of the visiting
+service: the connection reports the reason and is retried, and calls meanwhile fail at once.
 """
 
 import asyncio
@@ -60,7 +60,7 @@ class PoolConnection:
         return self._trouble
 
     async def keep_connected(self) -> None:
-        """Be there as often and as long as it can be; for ever."""
+        """Keep the connection whenever it is possible; never returns."""
         waits, said = Waits(Backoff(first=_FIRST_RETRY_S, longest=_LONGEST_RETRY_S)), ""
         while True:
             began = asyncio.get_running_loop().time()
@@ -148,7 +148,7 @@ class StartdRouter:
     async def call(
         self, endpoint: Endpoint[Req, Rep], name: str, request: Req, *, deadline: float = 5.0
     ) -> Rep:
-        """As `Bus.call`; a startd is named as it is known at home."""
+        """Like `Bus.call`; a startd has the name that its own pool's schedd gives it."""
         if endpoint.role != "startd" or not (pool := pool_of(name)):
             return await self._home.call(endpoint, name, request, deadline=deadline)
         bus, us = self._reached(pool), self._visits[pool].visitor
@@ -162,7 +162,7 @@ class StartdRouter:
 
 
 def _as_visitor(request: Req, us: str) -> Req:
-    """What is said in another pool is said under our name there."""
+    """What is sent in another pool is sent under our name there."""
     match request:
         case RequestClaims():
             return msgspec.structs.replace(request, schedd=us, submitter=guest(request.submitter, us))

@@ -86,7 +86,7 @@ _SET_LATER: Final = frozenset({
     "NumHoldsByReason", "NumChirpUpdates", "NumEdits", "NumJobCoolDowns", "NumJobReconnects", "NumVacatesByReason", "ReleaseReason", "RemoveReason", "ShadowBday",
     "StageInFinish", "StageInStart", "TransferOutFinished", "UncommittedSuspensionTime", "VacateReason", "VacateReasonCode", "VacateReasonSubCode",
 })  # fmt: skip
-"""No submitter may state these: they tell what has happened to the job."""
+"""Attributes that no submitter may set, because they record what has happened to the job."""
 
 MEASURED: Final = ("DiskUsage", "ImageSize", "MemoryUsage", "ResidentSetSize")
 """A submitter's guess, until they are measured."""
@@ -140,7 +140,7 @@ def apply(ad: Ad, event: JobEvent, at_us: int) -> None:
             ad.update(attributes)
             _add(ad, "NumEdits", 1)
         case JobOrdered():
-            pass  # what comes of it is told when it comes
+            pass  # its result is reported when it comes
         case _:
             _acted(ad, event, now)
 
@@ -235,7 +235,7 @@ def _meanwhile(
 
 def _reached(ad: Ad, now: int, *, again: bool) -> None:
     """
-    The machine of the attempt is silent from now on, or is heard again; the job counts as running all the time.
+    The machine of the attempt is silent from now on, or has answered again; the job counts as running all the time.
     """
     if again:
         _add(ad, "NumJobReconnects", 1)
@@ -246,7 +246,7 @@ def _reached(ad: Ad, now: int, *, again: bool) -> None:
 
 def _checkpointed(ad: Ad, event: JobCheckpointed, now: int) -> None:
     """
-    As in HTCondor the first checkpoint has the number 0, and the time allowed for execution begins anew.
+    As in HTCondor, the first checkpoint has the number 0, and the time allowed for execution starts again.
     """
     _commit(ad, int(event.at) or now)
     _add(ad, "NumCkpts", 1)
@@ -334,9 +334,9 @@ def exited(ad: Ad, ran: ExitRecord) -> None:
 
 def _ended(ad: Ad, usage: Usage, at_us: int) -> None:
     """
-    The end of an attempt, whatever ended it.
+    The end of an attempt, for any reason.
 
-    Where the worker measured nothing (it is gone), the time since the assignment counts as wall-clock time.
+    Where the worker measured nothing (it was lost), the time since the assignment counts as wall-clock time.
     """
     wall = usage.wall or max(0.0, at_us / 1_000_000 - _number(ad, "ShadowBday"))
     cpus = ad.get("RequestCpus")
@@ -352,7 +352,7 @@ def _ended(ad: Ad, usage: Usage, at_us: int) -> None:
             "CurrentHosts": 0,
         }
     )
-    ad.pop("LastRemotePool", None)  # what ran at home has run in no other pool
+    ad.pop("LastRemotePool", None)  # a run in the own pool has no other pool
     for name, last in zip(_RUN, _RAN, strict=True):
         if (value := ad.pop(name, None)) is not None:
             ad[last] = value

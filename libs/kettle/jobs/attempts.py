@@ -4,9 +4,9 @@ The attempts of jobs: when each was begun and ended, what it has used, and how m
 Pure.  Times are whole microseconds: sums of them come out the same in any order.
 
 An attempt counts from the moment at which it was recorded to be assigned, for as long as its machine measured (`wall`).
-So its time is told by one clock, that of its queue, however late the report of its end came.  What the queue saw of it
-beyond that, until it recorded the end, is `uncharged`: the way to the machine, a report that came late, all of an attempt
-of which no machine ever told.
+So its time is given by one clock, that of its queue, no matter how late the report of its end came.  The rest of the
+time until the queue recorded the end is `uncharged`: the way to the machine, a report that came late, or all of an
+attempt that no machine ever reported.
 """
 
 from typing import Final

@@ -63,7 +63,7 @@ def limits_of(text: str) -> dict[str, float]:
 
 
 def text_of(used: dict[str, float]) -> str:
-    """Inverse of `limits_of`, as jobs have it."""
+    """Inverse of `limits_of`, in the form of job ads."""
     return ",".join(name if number == 1 else f"{name}:{_fixed(number)}" for name, number in used.items())
 
 

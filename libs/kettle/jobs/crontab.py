@@ -1,8 +1,8 @@
 """
-When a job runs that runs by the calendar: the fields of a crontab, as HTCondor reads them, and the next time they name.
+The times of a job with a calendar: the fields of a crontab, as HTCondor reads them, and the next time that they name.
 
 A field is a list of `*`, numbers and ranges, each perhaps with a step: `0`, `*/15`, `1-5`, `0,30`, `8-18/2`. Times are
-those of the clock on the wall of whoever asks.
+local times of the caller.
 """
 
 import re

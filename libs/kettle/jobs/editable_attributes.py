@@ -37,7 +37,9 @@ def refusal(name: str) -> str:
         ({"jobuniverse"}, "it says how the job is run at all"),
     ):
         if folded in names:
-            return f"the attribute {name} stays as it was submitted: {why}; remove the job and submit it anew"
+            return (
+                f"the attribute {name} stays as it was submitted: {why}; remove the job and submit it again"
+            )
     if folded.startswith(_PACE):
         return (
             f"the attribute {name} is that of a cluster, and is set alone: kettle edit CLUSTER {name}=NUMBER"
@@ -46,5 +48,5 @@ def refusal(name: str) -> str:
 
 
 def spelled(name: str) -> str:
-    """The name as ads have it that did not have it from their submitter."""
+    """The usual spelling of the name in ads, if the submitter did not set it."""
     return _SPELLED.get(name.lower(), name)

@@ -187,7 +187,7 @@ class JobHistory:
 
     @property
     def present(self) -> dict[JobId, Ad]:
-        """The ads of those jobs in the queue that were spoken of; the ads go on changing with the fold."""
+        """The ads of the named jobs in the queue; the ads continue to change with the fold."""
         return self._ads
 
     @property
@@ -228,7 +228,7 @@ class JobHistory:
         minute = frame.at // MINUTE
         for owner in moved:
             key = owner, minute
-            # To the end: what was recorded last counts, whatever the clock said.
+            # To the end: the last recorded one counts, no matter what the clock said.
             self.changes.depth.pop(key, None)
             self.changes.depth[key] = copy(self._depth[owner])
 
@@ -306,7 +306,7 @@ class JobHistory:
         return seen and job.proc < len(submission.event.rows)
 
     def _forget(self, job: JobId, stream: str) -> None:
-        """A cluster whose beginning was not seen here is forgotten by whoever stored it."""
+        """A cluster whose beginning was not seen here is deleted by the code that stored it."""
         del self._ads[job], self._ids[stream]
         self._runs.pop(job, None)
         self._fewer(job.cluster, 1)

@@ -25,10 +25,10 @@ class RecipientError(ValueError):
 
 def recipients(text: str) -> list[str]:
     """
-    The addresses, or names of people here, in a list separated by commas.
+    The addresses, or names of local users, in a list separated by commas.
 
     Raises:
-        RecipientError: one of them is no address, there are more than `MOST`, or none.
+        RecipientError: one of them is not an address, there are more than `MOST`, or none.
     """
     found = [each for part in text.split(",") if (each := part.strip())]
     if not found:

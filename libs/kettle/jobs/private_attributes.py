@@ -1,7 +1,8 @@
 """
-What of a job's ad is for its owner: programs hand tokens and passwords to their jobs in the environment.
+Attributes of a job's ad that are only for its owner: programs pass tokens and passwords to their jobs in the
+environment.
 
-Queries leave it out for others. It is no secret of cryptography: the record of events has it, for whoever may read that.
+Queries leave them out for others. They are not encrypted: everybody who may read the recorded events can see them.
 """
 
 from typing import Final

@@ -40,4 +40,4 @@ ACTED_ON: Final = frozenset({
     "maxrequestmemory", "next", "nextjobstartdelay", "nextrequestmemory", "noopjobexitcode", "noopjobexitsignal",
     "outputdirectory", "retry", "retryrequestmemory", "runasowner", "skipifdataflow", "stacksize", "streamin",
 })  # fmt: skip
-"""In lower case. Some are only words of the code: a job does without them."""
+"""In lower case. Some are only words in the code, which a job does not need."""

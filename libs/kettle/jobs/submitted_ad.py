@@ -33,8 +33,8 @@ def job_ads(
     """
     The ads of a cluster's jobs, as `job_ad` says, by number of the job and name of its schedd.
 
-    What the jobs have in common is worked out once. The order of the attributes is the same as well.
-    `only`: the attributes that are wanted, in lower case; what nobody wants is not worked out for each job.
+    Common values of the jobs are computed once. The order of the attributes is the same as well. `only`: the requested
+    attributes, in lower case; others are not computed for each job.
     """
     queued_at = at_us // 1_000_000
     cluster, owner, rows = submitted.cluster, submitted.owner, submitted.rows
@@ -68,7 +68,7 @@ def job_ads(
 
 def _laid_out(submitted: ClusterSubmitted, queued_at: int) -> tuple[Ad, list[tuple[int, str]]]:
     """
-    An ad with what all jobs have in common and a place for everything else; and which columns go where in it.
+    An ad with the common values of all jobs and a place for everything else; and the places of the columns in it.
     """
     spelled: dict[str, str] = dict(_SPELLING)
     common: Ad = {}
@@ -80,7 +80,7 @@ def _laid_out(submitted: ClusterSubmitted, queued_at: int) -> tuple[Ad, list[tup
         if (folded := name.lower()) not in KEPT:
             place = spelled.setdefault(folded, name)
             common.setdefault(place, 0)  # each job has a value of its own
-            if place != "TotalSubmitProcs":  # that is counted, whatever was said
+            if place != "TotalSubmitProcs":  # that is counted, no matter what was submitted
                 own.append((index, place))
     _settle(common, submitted, queued_at)
     return common, own

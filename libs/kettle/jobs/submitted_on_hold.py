@@ -17,7 +17,7 @@ SUBMITTED_ON_HOLD: Final[Mapping[str, Scalar]] = {
     "HoldReasonCode": int(HoldCode.SubmittedOnHold),
 }
 """
-What the ad of such a job says; the schedd records it as an event, so that it is told as any other hold is.
+The attributes of such a job's ad; the schedd records an event for it, so that it is reported like any other hold.
 """
 
 

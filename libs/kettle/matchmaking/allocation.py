@@ -47,7 +47,7 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     count: int
     job: ClassAd
     key: str = ""
-    """Whatever tells the caller from which ad it came."""
+    """The caller's key of the ad from which it came."""
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,7 +108,7 @@ class _Open:
         self._spending = Spending()
 
     def serve(self, offer: Offer, ranking: Ranking, purse: Purse) -> None:
-        """Take what the purse allows; `stuck` if there is nothing more to be had, whatever is allowed."""
+        """Take what the purse allows; `stuck` if nothing more is available, no matter what is allowed."""
         self.limited = purse.capped = False
         self._reached = ()
         found_by = candidates(
@@ -194,10 +194,10 @@ class _Open:
 
     def _picked(self, room: Integers, costs: Reals, most: int, purse: Purse) -> Integers:
         """
-        The same if it does not: a slot that costs too much is passed over.
+        The slots if they cost different amounts: a slot that costs too much is skipped.
 
         All slots up to the one that cannot be filled are filled at once; what the purse has left after that one is less
-        than half of what it had, so this is soon done however many slots there are.
+        than half of what it had, so this soon ends for any number of slots.
         """
         counts, left = np.zeros_like(room), most
         rows = np.flatnonzero(purse.affords(costs))
@@ -271,12 +271,11 @@ def allocate(
     """
     Share an offer (which is changed by it) among `demands`, given in each submitter's order of priority.
 
-    `claimants` are all submitters, also those who want nothing; one of whom nothing is said is new.
-    `pie` is the weight of the whole pool; None: what is offered, and what the claimants use.
-    With `groups` it is divided among these first; `used` is then what each submitter has, also those who are no claimants.
-    `concurrency` is what jobs use by now of what there is only so much; what is given here is added to it.
-    `ranks` are the pool's, before and after those of the jobs.
-    Nothing that an ad says makes it fail: what cannot be evaluated does not match.
+    `claimants` are all submitters, also those who want nothing; a submitter that is not among them is new. `pie` is the
+    weight of the whole pool; None: what is offered, and what the claimants use. With `groups` it is divided among these
+    first; `used` is then what each submitter has, also of those who are not claimants. `concurrency` is the current use
+    of concurrency limits; what is given here is added to it. `ranks` are the pool's, before and after those of the
+    jobs. No content of an ad makes it fail: what cannot be evaluated does not match.
     """
     concurrency = concurrency or Concurrency(LimitRules(), {})
     queues: dict[str, list[_Open]] = {}
@@ -350,7 +349,8 @@ class _Sharing:
             below.sort(key=lambda name: (self._used[name] - self._claimants[name].floor, name))
             self._spin(names, below, first=True, floors=True)
         if self._offer.tenants is not None:
-            # What some do not want is no reason to preempt others: only who has less than its own share does.
+            # What some do not want is not a reason to preempt others: only submitters with less than their own share
+            # preempt.
             present = self._present(names)
             self._spin(
                 names, ordered(present, self._used, limits(present, self._used, self._pie)), first=True

@@ -50,7 +50,7 @@ class _Clause:
         self.add(condition)
 
     def add(self, condition: Condition) -> None:
-        """The same is demanded of other slots, or twice of the same."""
+        """Add a demand of the same clause on other slots, or a second one on the same slots."""
         self.asked = max(self.asked, len(condition.places)) if self.side == "job" else self.asked
         if self.side == "slot":
             self.asked += len(condition.places)

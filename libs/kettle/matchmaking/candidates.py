@@ -200,7 +200,7 @@ def _matching(
     context: Context,
     spending: Spending | None,
 ) -> Candidates:
-    """Those of `rows` that suit and are suited, and have room."""
+    """The rows among `rows` that match in both directions and have room."""
     table, overlay = offer.table, offer.overlay
     asked: dict[str, float | Reals] = dict(request.fixed)
     if request.varying:

@@ -106,10 +106,11 @@ class WantedLimits:
         room: Callable[[Uses], float],
     ) -> Iterator[tuple[Candidates, Uses]]:
         """
-        The same slots in their order, in stretches in which the job uses the same; none where there is no `room` any more.
+        The slots in their order, in groups in which the job uses the same limits; none where there is no `room` any
+        more.
 
-        Where the expression has no value nothing is used; where its value is no list of limits the slot does not match.
-        With too many values there is a `fault`, and no slot.
+        Where the expression has no value nothing is used; where its value is not a list of limits, the slot does not
+        match. With too many values there is a `fault`, and no slot.
         """
         if not isinstance(self._stored, Node):
             yield found, self._same

@@ -1,7 +1,7 @@
 """
 Why an autocluster gets nothing: which clause of which side refuses how many slots.
 
-Slots are looked at as if nothing ran on them, so that 'no machine can ever' and 'all are busy' are told apart.
+Slots are evaluated as if nothing ran on them, so that 'no machine can ever' and 'all are busy' are distinguished.
 A request that is larger than all slots that match refuses like a clause.
 """
 

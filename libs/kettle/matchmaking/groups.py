@@ -21,7 +21,7 @@ GroupField = Literal["quota", "quota_dynamic"]
 
 
 class GroupRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What is said of a group; nothing: it has no quota of its own."""
+    """The configuration of a group; without any, it has no quota of its own."""
 
     quota: Weight | None = None
     """In slot weights, cores if nothing else is set (GROUP_QUOTA_<group>)."""
@@ -49,7 +49,9 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GroupError(ValueError):
-    """What is said of groups makes no tree; `group` is the one to look at, the message says what is wrong."""
+    """
+    The configuration of groups is not a valid tree; `group` is the one to check, the message says what is wrong.
+    """
 
     def __init__(self, group: str, message: str) -> None:
         super().__init__(message)

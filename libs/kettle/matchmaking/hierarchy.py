@@ -71,7 +71,7 @@ class Hierarchy:
         context: Context,
     ) -> None:
         """
-        `used` and `wanted` are by submitter: what each has, also who asks for nothing, and what it asks for.
+        `used` and `wanted` are by submitter: the use of each, including those who want nothing, and the demand.
         """
         self.policy = policy
         tree = self._tree = policy.tree
@@ -145,7 +145,7 @@ class Hierarchy:
 
     def _regroup(self, spend: Spend) -> None:
         """
-        Serve those once more who may have what nobody else wants, together with those who have no group.
+        Serve those submitters once more who may have what others do not want, together with those who have no group.
         """
         groups = [number for number, group in enumerate(self._tree.groups) if group.autoregroup]
         members = [name for number in groups for name in self._members[number]]

@@ -1,8 +1,8 @@
 """
 Fair shares: what each submitter may take of the pool, in slot weights.
 
-A submitter's share is in inverse proportion to its effective priority, so who has half of another's gets twice as much.
-What it uses already counts, wherever it uses it.
+A submitter's share is in inverse proportion to its effective priority, so a submitter with half of another's priority
+gets twice as much. Its current use counts, on any slot.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ class Claimant(msgspec.Struct, frozen=True, kw_only=True):
     priority: float = FRESH
     used: float = 0.0
     last: float = 0.0
-    """When it last had a slot; who has waited longer comes first where nothing else decides."""
+    """
+    When it was last given a slot; the one that has waited longer comes first where nothing else decides.
+    """
     floor: float = 0.0
     """Served before anybody else is, until it has this."""
     ceiling: float = math.inf
@@ -50,7 +52,7 @@ def shares(claimants: Sequence[Claimant]) -> dict[str, float]:
 
 def limits(claimants: Sequence[Claimant], used: Mapping[str, float], pie: float) -> dict[str, float]:
     """
-    What each may take in a spin if it has `used` so much by now: max(0, share_i*pie - used_i).
+    What each submitter may take in a spin if it already uses `used`: max(0, share_i*pie - used_i).
 
     `pie` is the weight of all slots of the pool, used or not.
     """
@@ -61,11 +63,11 @@ def ordered(
     claimants: Iterable[Claimant], used: Mapping[str, float], limit: Mapping[str, float]
 ) -> list[str]:
     """
-    Who is served first: the smallest priority, then who has least of what it may have, then who had a slot the longest
-    time ago, then by name.
+    The order of service: the smallest priority first, then the smallest part of the share, then the longest time since
+    a slot was given, then by name.
 
-    Real priorities do not fall below a least one, so many may be equal: by name alone, two who take turns would keep all
-    others out for ever.
+    Real priorities do not fall below a minimum, so many may be equal: by name alone, two submitters that take turns
+    would block all others permanently.
     """
 
     def need(one: Claimant) -> tuple[float, float, float, str]:
@@ -80,7 +82,8 @@ class Purse:
     """
     What one submitter may take in one spin.
 
-    `limit` may be exceeded by one job if nothing was taken yet: 'rounding up a crumb'. `headroom`, up to the ceiling, is not.
+    `limit` may be exceeded by one job if nothing was taken yet, which HTCondor calls rounding up a crumb. `headroom`,
+    up to the ceiling, may not.
     """
 
     def __init__(self, limit: float, headroom: float = math.inf) -> None:

@@ -36,16 +36,16 @@ No core counts for more: what one machine says of itself must not make everybody
 
 
 class Tenants(msgspec.Struct, frozen=True):
-    """Who has the slots of a table, and on which conditions somebody else may have them."""
+    """The submitters that have the slots of a table, and the conditions on which others may have them."""
 
     requirements: Node
     """PREEMPTION_REQUIREMENTS, of the slot (MY) and the job (TARGET)."""
     rank: Node | None
     """PREEMPTION_RANK: which of them is to make room first, the largest number."""
     users: Integers
-    """By row, the number of who has it."""
+    """By row, the number of the submitter that has the slot."""
     numbers: dict[str, int]
-    """Who has which number."""
+    """The number of each submitter."""
     facts: dict[str, Column]
     """
     What is known of them besides what the slots say, by attributes in lower case: RemoteUserPrio, for example.
@@ -72,10 +72,9 @@ class Offer:
         parts: tuple[Integers, Integers] | None = None,
     ) -> None:
         """
-        `occupied`: jobs run on all of them, and only one that the slot's Rank likes better may take its place; with
-        `tenants` one that it likes as much, if the pool prefers its submitter.
-        `parts`: rows of dynamic slots that are offered together with what is left of the slots that they are parts of, and
-        for each the row of that.
+        `occupied`: jobs run on all of them, and only a job that the slot's Rank prefers may replace it; with `tenants`
+        also one of equal Rank, if the pool prefers its submitter. `parts`: rows of dynamic slots that are offered
+        together with what is left of the slots that they are parts of, and for each the row of that.
         """
         self.table = table
         self.occupied = occupied
@@ -104,7 +103,7 @@ class Offer:
 
     @property
     def overlay(self) -> Mapping[str, Integers | Column]:
-        """What stands in the place of the attributes that the ads had."""
+        """The values that replace the attributes of the ads."""
         free = {name.lower(): amounts for name, amounts in self.free.items()}
         return free if self.tenants is None else {**free, **self.tenants.facts}
 
@@ -173,7 +172,7 @@ class Offer:
 
     def take(self, row: int, amounts: Amounts, count: int) -> None:
         """
-        Count these amounts as gone from the slot, so many times; a slot that is not partitionable is all gone.
+        Subtract these amounts from the slot, so many times; a slot that is not partitionable is used up completely.
         """
         before = self.free["Cpus"][row]
         for name in RESOURCES:
@@ -186,7 +185,7 @@ class Offer:
         self.exhausted += bool(before > 0 and self.free["Cpus"][row] == 0)
 
     def take_each(self, rows: Integers, amounts: Amounts, counts: Integers) -> None:
-        """The same for many slots at once, each once among `rows`."""
+        """Take from many slots at once, each once among `rows`."""
         before = self.free["Cpus"][rows]
         whole = self.partitionable[rows]
         for name in RESOURCES:
@@ -215,7 +214,7 @@ def _resources(table: Table) -> list[str]:
 
 def _totalled(table: Table) -> list[str]:
     """
-    Attributes of slots, in lower case, of which they tell the whole too, as TotalSlot<name>; not the usual ones.
+    Attributes of slots, in lower case, for which slots also publish the total, as TotalSlot<name>; not the usual ones.
     """
     standard = {"s", *(name.lower() for name in RESOURCES)}  # TotalSlots is how many slots there are
     named = [key.removeprefix(_WHOLE) for key in table.columns if key.startswith(_WHOLE)]
@@ -247,7 +246,7 @@ def unclaimed(table: Table) -> Mapping[str, Column]:
 
 
 def _whole(amounts: Reals) -> Integers:
-    """Amounts from ads; nothing for whatever is none."""
+    """Amounts from ads; 0 for values that are not numbers."""
     with np.errstate(invalid="ignore"):
         return np.where((amounts >= 0) & (amounts < LIMIT), amounts, 0).astype(np.int64)
 

@@ -1,7 +1,7 @@
 """
-What a pool's master says about its services, for everybody on the machine who may look.
+The state of a pool's services, published by its master for everybody on the machine who may read it.
 
-The file is replaced whole at each change.  It says what was last known: whether the master lives, the lock says.
+The file is replaced whole at each change.  It has the last known state: the lock shows whether the master runs.
 """
 
 import os
@@ -34,7 +34,7 @@ class DaemonState(msgspec.Struct, frozen=True, kw_only=True):
     """How often it was ended because it gave no sign of life."""
     settings: str = ""
     """
-    What it said when it was last told to read its settings again: `unchanged`, `changed`, or why they are refused.
+    The answer to the last request to read its settings again: `unchanged`, `changed`, or why they are refused.
     """
 
 
@@ -53,7 +53,8 @@ class MasterState(msgspec.Struct, frozen=True, kw_only=True):
     nats_url: str = ""
     database_url: str = ""
     """
-    For tools that look at the log itself; whoever reads this file may.  The password is in a file that it names.
+    For tools that read the log themselves; everybody who may read this file may do that.  The password is in a file
+    that it names.
     """
     daemons: tuple[DaemonState, ...] = ()
 

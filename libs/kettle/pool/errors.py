@@ -23,7 +23,7 @@ class HomeRefusedError(PoolError):
 
 
 class StartFailedError(PoolError):
-    """The pool did not come up.  What had been started is gone again."""
+    """The pool did not start.  Everything that had been started has been stopped again."""
 
     def __init__(self, why: str, log: Path, tail: str) -> None:
         super().__init__(f"{why}\nThe end of {log}:\n{tail}" if tail else f"{why}  See {log}.")

@@ -1,4 +1,4 @@
-"""The last words of a service, for a person who wants to know why something did not start."""
+"""The last log lines of a service, for a person who wants to know why something did not start."""
 
 from pathlib import Path
 from typing import Final

@@ -1,5 +1,5 @@
 """
-The master's lock: at most one master lives in a home, and whoever looks knows which.
+The master's lock: at most one master runs in a home, and everybody can find out which one.
 
 It is a `flock`, so it ends with the master however that ends.  `up` takes it and hands the open file on to the master
 that it starts: there is no moment in which a second `up` could start a second one.
@@ -18,7 +18,8 @@ from kettle.retry.deadline import Deadline
 
 _GLANCE_S: Final = 0.2
 """
-Somebody who only looks whether the lock is taken holds it for a moment; a taker waits for longer than that.
+A process that only checks whether the lock is taken holds it for a moment; a process that takes it waits for longer
+than that.
 """
 
 
@@ -64,9 +65,7 @@ class MasterLock:
         os.pwrite(self.fd, content, 0)
 
     def release(self) -> None:
-        """
-        Let go, as far as this process is concerned: a master that was given the open file still holds it.
-        """
+        """Release the lock in this process: a master that was given the open file still holds it."""
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1

@@ -1,9 +1,9 @@
 """
 The settings that a personal pool starts with: `kettle.toml`, written at the first start and the user's from then on.
 
-A pool on one machine has no network between its parts, so it can find out within seconds that one of them is gone.
-Across sites the same times would take every slow link for a dead machine: there the defaults, which are HTCondor's,
-are right.
+A pool on one machine has no network between its parts, so it can find out within seconds that one of them has ended.
+Across sites, with the same times every slow link would look like a dead machine: there the defaults, which are
+HTCondor's, are right.
 """
 
 import os

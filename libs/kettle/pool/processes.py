@@ -1,7 +1,7 @@
 """
-Which processes belong to a pool, whoever started them, and ending them.
+Finding and ending the processes of a pool, no matter what started them.
 
-Every process that a master starts carries the pool's mark in its environment, and so does whatever it starts in turn
+Every process that a master starts carries the pool's mark in its environment, and so do its descendants
 (HTCondor marks the descendants of a job in the same way).  A job that has thrown its environment away is still found
 by where it works: in a sandbox of the pool.
 """
@@ -75,7 +75,7 @@ def end_all(
 
 def end_orphans(pool_id: str, execute: Path, *, of: int) -> list[Process]:
     """
-    SIGKILL the processes of the pool that do not descend from the process `of`: whoever had started them has ended.
+    SIGKILL the processes of the pool that do not descend from the process `of`: their parents have ended.
 
     Returns them.  What they start meanwhile is found by the next look, until none is found.
     """
@@ -143,7 +143,7 @@ def _marked(pid: int, wanted: bytes) -> bool:
 
 
 def _works_in(pid: int, execute: Path) -> bool:
-    """A person who has gone there to look has a terminal; a job has none."""
+    """A person who works in a sandbox has a terminal; a job has none."""
     try:
         place = (_PROC / str(pid) / "cwd").readlink()
     except OSError:

@@ -33,7 +33,9 @@ def _places(home: Home) -> list[Path]:
 
 
 def remove(path: Path) -> bool:
-    """Remove a file or a tree even if a job has taken our permissions on parts of it; whether it is gone."""
+    """
+    Remove a file or a tree even if a job has taken our permissions on parts of it; returns whether it no longer exists.
+    """
     try:
         if path.is_symlink() or not path.is_dir():
             path.unlink(missing_ok=True)

@@ -52,10 +52,10 @@ def up(
     lifeline_fd: int | None = None,
 ) -> Started:
     """
-    Start the personal pool of `home`, or find it running; returns when it takes jobs.
+    Start the personal pool of `home`, or find it running; returns when it accepts jobs.
 
     `settings` go into the pool's `kettle.toml` if there is none yet.  `environ` replaces what the pool's processes
-    inherit from this one.  `progress` is told in short sentences what happens.  With `lifeline_fd` (see
+    inherit from this one.  `progress` receives short sentences about what happens.  With `lifeline_fd` (see
     `kettle.runtime.lifeline`) the pool ends with the process that holds the other end; without, it stays.
 
     Raises:
@@ -167,7 +167,7 @@ def _abandon(home: Home, master: "subprocess.Popen[bytes]") -> None:
 
 
 class _Ears:
-    """Hears what the master says of itself while it starts."""
+    """Receives the messages of the master while it starts."""
 
     def __init__(self) -> None:
         self._directory = Path(tempfile.mkdtemp(prefix="kettle-up-"))

@@ -1,16 +1,16 @@
 """
-Projections: what the log says, as tables that anybody may read.
+Projections: the contents of the log as tables that anybody may read.
 
     jobs          live jobs, history, usage, queue depth, claims    (shards of schedds)
     machines      machines that came and left                       (the collector's shard)
     negotiation   cycles, matches, rejections                       (the negotiator's shard)
 
-Each has a PostgreSQL schema of its name, which is filled by the service `accounting`, can be made anew from the log
-(`rebuild`) and be compared with a fresh fold (`Refold`).
+Each has a PostgreSQL schema of its name, which is filled by the service `accounting`, can be rebuilt from the log
+(`rebuild`) and can be compared with a fresh fold (`Refold`).
 
-    lags(database, logs)                     how far each projection is behind, and why one stands still
-    prepare(projection, database, logs)      make the tables, or make them anew if they are of an older release
-    rebuild(projection, database, logs)      make the tables anew beside the old ones, then swap
+    lags(database, logs)                     how far each projection is behind, and why one has stopped
+    prepare(projection, database, logs)      make the tables, or rebuild them if they are of an older release
+    rebuild(projection, database, logs)      rebuild the tables beside the old ones, then swap
     follow(projection, shard, ...)           keep one of them near the head of the log
     refold(connection, projection, shard, upto, log=log), then differences(connection, projection, shard)
 
@@ -19,7 +19,7 @@ A projection is made by name, `PROJECTIONS["jobs"]()`; one that has applied noth
 Errors:
 
     LogError
-    └── RebuildError   a rebuild cannot be begun: another one is under way, or a newer release made the tables
+    └── RebuildError   a rebuild cannot be started: another one is running, or a newer release made the tables
 """
 
 from kettle.projections.catalog import PROJECTIONS

@@ -53,7 +53,7 @@ _FORMS: Final[Mapping[str, str]] = {
     name.lower(): name for name in (*_DATES, *_WHOLE, *_REAL, *_TRUTH, *_TEXT)
 }
 _NEVER: Final = frozenset({"env", "environment", "claimid", "publicclaimid", "lastpublicclaimid"})
-"""What may hold a secret, whoever asks for it."""
+"""Attributes that may contain a secret, and are never sent."""
 _STATUS: Final = {3: "Removed", 4: "Completed"}
 _LARGEST: Final = (1 << 63) - 1
 

@@ -32,7 +32,7 @@ class Lag(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     """Age of the oldest frame that it has not applied, by this machine's clock."""
     error: str | None = None
-    """Why it stands still, with frame, position and stream."""
+    """Why it has stopped, with frame, position and stream."""
 
     @property
     def frames(self) -> int:

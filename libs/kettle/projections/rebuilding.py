@@ -1,8 +1,8 @@
 """
-Makes the tables of a projection anew from the log, beside those in use, and swaps them in one transaction.
+Rebuilds the tables of a projection from the log, beside those in use, and swaps them in one transaction.
 
-Who reads or fills the tables goes on meanwhile, and afterwards with the new ones. What a killed rebuild leaves is
-dropped by the next one.
+Readers and writers of the tables continue meanwhile, and afterwards with the new ones. The next rebuild drops what a
+killed one leaves.
 """
 
 import asyncio
@@ -34,11 +34,11 @@ NEAR: Final = 1_000
 QUERIES: Final = load(Path(__file__).parent / "sql" / "queries.sql")
 
 Report: TypeAlias = Callable[[int, int], None]
-"""Told how many frames are applied, and how many there are so far."""
+"""Receives how many frames are applied, and how many there are so far."""
 
 
 class RebuildError(LogError):
-    """The tables cannot be made anew; those in use are as they were."""
+    """The tables cannot be rebuilt; those in use are unchanged."""
 
 
 class Rebuilt(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,10 +56,10 @@ async def prepare(
     projection: StoredProjection, database: Database, logs: Sequence[PgLog], *, report: Report | None = None
 ) -> Rebuilt | None:
     """
-    Make the tables if there are none, make them anew if an older release made them; None if they are right.
+    Make the tables if there are none, rebuild them if an older release made them; None if they are right.
 
     Raises:
-        RebuildError: a newer release made them, or somebody else is making them now.
+        RebuildError: a newer release made them, or another process is making them now.
     """
     version = await database.run(lambda c: c.fetchval(QUERIES["version"], projection.name))
     if version == projection.version:
@@ -76,13 +76,13 @@ async def rebuild(
     projection: StoredProjection, database: Database, logs: Sequence[PgLog], *, report: Report | None = None
 ) -> Rebuilt:
     """
-    Make the tables anew from the first frame of each shard on, then swap.
+    Rebuild the tables from the first frame of each shard on, then swap.
 
     `projection` has applied nothing yet. `database` has the tables, `logs` all shards that they follow.
 
     Raises:
         RebuildError: another rebuild is under way, a shard is in none of the logs, or an event cannot be applied.
-        LogUnavailableError: the database went away; begin again.
+        LogUnavailableError: the database connection was lost; start again.
     """
     began = time.monotonic()
     try:
@@ -153,7 +153,7 @@ async def groups(frames: AsyncIterator[Frame]) -> AsyncGenerator[list[Decoded], 
 
 
 async def ahead(items: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
-    """The same items; the next one is made while the caller is busy with one."""
+    """Yield the items; the next one is made while the caller processes one."""
     async with aclosing(items):
         coming = asyncio.ensure_future(anext(items, None))
         try:

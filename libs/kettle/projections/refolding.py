@@ -20,7 +20,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """A row that is not what the log says."""
 
     table: str
-    """As people read it, `jobs.history`."""
+    """The name for people, `jobs.history`."""
     key: dict[str, object]
     """Its primary key."""
     stored: dict[str, object] | None

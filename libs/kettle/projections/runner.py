@@ -1,4 +1,6 @@
-"""Keeps projections near the head of the log, for ever. One that stops does not stop the others."""
+"""
+Keeps projections near the head of the log, without end. A projection that stops does not stop the others.
+"""
 
 import logging
 from collections.abc import Sequence
@@ -21,7 +23,7 @@ _logger = logging.getLogger(__name__)
 
 
 class ProjectionFailure:
-    """What stands still, and why: a service with any of it is not ready."""
+    """The stopped projections, and the reasons: a service with any of them is not ready."""
 
     def __init__(self) -> None:
         self._stopped: dict[tuple[str, str], str] = {}
@@ -30,7 +32,9 @@ class ProjectionFailure:
         return bool(self._stopped)
 
     def note(self, projection: str, shard: str, why: str) -> None:
-        """Tell it, once for each cause; shard "": the projection has no tables that this release can use."""
+        """
+        Report a failure, once for each cause; shard "": the projection has no tables that this release can use.
+        """
         if self._stopped.get((projection, shard)) != why:
             _logger.critical("%s", why, extra={"projection": projection, "shard": shard})
         self._stopped[projection, shard] = why
@@ -41,14 +45,16 @@ class ProjectionFailure:
             _logger.warning("the projection goes on", extra={"projection": projection, "shard": shard})
 
     def of(self, projection: str, shard: str = "") -> str | None:
-        """Why a projection stands still; None: it does not."""
+        """Why a projection has stopped; None: it has not."""
         return self._stopped.get((projection, shard))
 
 
 async def prepared(
     projection: StoredProjection, database: Database, logs: Sequence[PgLog], trouble: ProjectionFailure
 ) -> bool:
-    """Have tables of this release, made anew where that is needed; False if that failed, which is noted."""
+    """
+    Make sure that there are tables of this release, rebuilt where that is needed; False if that failed, which is noted.
+    """
     try:
         done = await prepare(projection, database, logs)
     except (RebuildError, UnreadableError) as error:
@@ -74,10 +80,11 @@ async def follow(
     trouble: ProjectionFailure,
 ) -> None:
     """
-    Apply the frames of one shard for ever; when an event cannot be applied, wait until that is repaired, and go on.
+    Apply the frames of one shard without end; when an event cannot be applied, wait until that is repaired, and
+    continue.
 
     Raises:
-        SupersededError: the tables were made anew by another release.
+        SupersededError: the tables were rebuilt by another release.
     """
     cursors = PgCursors(database)
     waits = Waits()

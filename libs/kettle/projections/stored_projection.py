@@ -64,7 +64,7 @@ def storable(text: str) -> str:
 
 class Sweeper:
     """
-    Tells when a day begins, for projections that forget what is too old.
+    Detects the beginning of a day, for projections that delete old rows.
 
     Whole days, by the time of the frames, so that it does not matter how these are grouped.
     """
@@ -74,7 +74,9 @@ class Sweeper:
         self._swept: dict[str, tuple[int, int]] = {}
 
     def due(self, frames: Sequence[Decoded]) -> datetime | None:
-        """Before which day everything is to go after these frames; None if it has gone already."""
+        """
+        The day before which everything has to be deleted after these frames; None if that was already done.
+        """
         first, last = frames[0][0], frames[-1][0]
         day = instant(last.at).replace(hour=0, minute=0, second=0, microsecond=0)
         swept_day, swept_frame = self._swept.get(last.shard, (0, 0))

@@ -33,7 +33,8 @@ async def serving(port: int, checks: Mapping[str, Check]) -> AsyncGenerator[int]
     """
     Answer on `port` (0: one that is free) while the context lasts; yields the port.
 
-    `/healthz` answers if the event loop turns; `/readyz` is 200 if every check says yes, else 503, with what each said.
+    `/healthz` answers if the event loop runs; `/readyz` is 200 if every check passes, else 503, with the result of
+    each.
     """
     from aiohttp import web  # 0.1 s to import, and most services have no port
 

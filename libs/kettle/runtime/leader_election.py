@@ -1,8 +1,8 @@
 """
-One process's claim to be elected as the owner of a shard.
+One process's candidacy for the ownership of a shard.
 
-It is pressed by a thread with a connection of its own: a service that thinks hard for some seconds is not dead, and must
-not lose its work to one that stands by. A service that says nothing for `STALLED` has lost its turn all the same.
+A thread with a connection of its own keeps it up: a service that computes for some seconds is not dead, and must not
+lose its work to a standby. But a service that is silent for `STALLED` loses the ownership.
 """
 
 import asyncio
@@ -56,7 +56,7 @@ class Candidacy:
             yield candidacy
         finally:
             signs.cancel()
-            with suppress(RuntimeError):  # its loop is closed: the thread has failed, and told so
+            with suppress(RuntimeError):  # its loop is closed: the thread has failed, and reported it
                 candidacy._loop.call_soon_threadsafe(candidacy._give_up)
             await asyncio.to_thread(candidacy._thread.join)
             candidacy._ended.cancel()
@@ -66,7 +66,7 @@ class Candidacy:
         await self._elected.wait()
 
     async def failure(self) -> None:
-        """Wait for what no retry mends, and raise it."""
+        """Wait for a failure that no retry repairs, and raise it."""
         await self._ended
 
     async def _sign(self) -> None:
@@ -109,7 +109,7 @@ class Candidacy:
             await self._press(KeyLeases(bus, subjects.leases, gone=gone))
 
     async def _press(self, leases: KeyLeases) -> None:
-        """Be elected, and again whenever the lease was lost; for ever."""
+        """Be elected, and be elected again whenever the lease was lost; never returns."""
         while True:
             await self._responsive()
             lease = await leases.acquire(key(self._shard), presence(), ttl=self._settings.owner_lease)
@@ -138,7 +138,7 @@ class Candidacy:
         return self._service.time() - self._signed
 
     def _tell(self, what: Callable[..., object], *arguments: object) -> None:
-        with suppress(RuntimeError):  # the service's loop is closed: nobody is left to be told
+        with suppress(RuntimeError):  # the service's loop is closed: nobody is left to be notified
             self._service.call_soon_threadsafe(what, *arguments)
 
     def _fail(self, error: BaseException) -> None:

@@ -27,7 +27,7 @@ class Lifeline:
         return {VARIABLE: str(self.read_fd)}
 
     def close(self) -> None:
-        """Let go: every service that holds the other end stops at once."""
+        """Close the lifeline: every service that holds the other end stops at once."""
         for fd in (self.write_fd, self.read_fd):
             if fd >= 0:
                 os.close(fd)
@@ -43,9 +43,9 @@ def watch(
     fd: int, orphaned: Callable[[], None], *, grace: float = 1.0, die: Callable[[int], None] = os._exit
 ) -> threading.Thread:
     """
-    Call `orphaned` when the master is gone, and end the process `grace` seconds later whatever it does.
+    Call `orphaned` when the master has ended, and end the process `grace` seconds later in any case.
 
-    It is a thread, because a service whose event loop hangs must not outlive its master either.
+    It is a thread, because a service whose event loop hangs must end with its master, too.
     `orphaned` runs in that thread.
     """
 

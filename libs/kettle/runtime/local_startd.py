@@ -1,8 +1,8 @@
 """
 Where a schedd finds the startd of its own machine, for jobs that run where they are submitted.
 
-The startd leaves a file in the home that both share.  Whoever may read it, its owner alone, may claim the local slot:
-that is what proves a schedd to be the machine's own.
+The startd leaves a file in the home that both share.  Only its owner may read it, and a schedd that can read it may
+claim the local slot: this proves that the schedd belongs to the machine.
 """
 
 import os
@@ -23,7 +23,7 @@ class LocalStartd(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def leave_word(home: Path, startd: LocalStartd) -> None:
-    """Tell the schedds of this home; raises OSError."""
+    """Write the file for the schedds of this home; raises OSError."""
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     stage = home / f".{_FILE}.{os.getpid()}"
     with os.fdopen(os.open(stage, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
@@ -37,7 +37,7 @@ def take_back(home: Path) -> None:
 
 
 def find(home: Path) -> LocalStartd | None:
-    """The startd of this home; None if there is none, or what is there is no word of one."""
+    """The startd of this home; None if there is none, or the file is invalid."""
     try:
         return msgspec.json.decode((home / _FILE).read_bytes(), type=LocalStartd)
     except (OSError, msgspec.MsgspecError):

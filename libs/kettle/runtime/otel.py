@@ -148,7 +148,7 @@ class SpanFile(SpanExporter):
     Finished spans as JSON lines: `trace span parent role name start end status attributes`.
 
     Every line is one write to a file opened for appending, so that several services may share the file, and none is
-    held back, so that a service killed a moment later has still said what it had done.
+    buffered, so that the spans of a service that is killed a moment later are not lost.
     """
 
     def __init__(self, path: Path, role: str) -> None:

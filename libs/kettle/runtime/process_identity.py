@@ -1,8 +1,8 @@
 """
-Who a process is, told so that any other process on the same machine can see its end.
+The identity of a process, in a form from which any other process on the same machine can detect its end.
 
-A lease that ran out says that its holder was silent for long; that the process is over says more, and at once. It can be
-proven only where the process can be seen: same boot of the same kernel, same namespace of process ids.
+An expired lease shows only that its holder was silent for a long time; the end of the process proves more, and at once.
+It can be proven only where the process is visible: same boot of the same kernel, same namespace of process ids.
 """
 
 import asyncio

@@ -103,13 +103,13 @@ class Runtime:
         task.add_done_callback(self._tasks.discard)
 
     def ready(self) -> None:
-        """Tell whoever started us that the service does its work from now on."""
+        """Notify the parent process that the service does its work from now on."""
         self._ready = True
         self._notifier.ready()
         _log.info("ready", extra={"pid": os.getpid()})
 
     def standby(self) -> None:
-        """Tell whoever started us that the process is well, and waits until it is needed."""
+        """Notify the parent process that this process is well, and waits until it is needed."""
         self._notifier.standby()
 
     def readiness(self, name: str, check: health.Check) -> None:
@@ -222,7 +222,7 @@ def run(
     environ: Mapping[str, str] | None = None,
 ) -> int:
     """
-    Be the service `role`: the whole life of a process, from its environment to its exit status.
+    Run the service `role`: everything in the life of a process, from its environment to its exit status.
 
     `uvloop` is used where it is installed; a service that starts processes as another account cannot have it.
     """

@@ -1,9 +1,9 @@
 """
 The settings of a service: one frozen struct, filled from a TOML file and from the environment.
 
-A name that nobody knows is refused, because a setting that is silently ignored is found out about months later.
-Environment beats file, a service's own setting beats the shared one, and every refusal names the variable or the
-place in the file that has to be changed.
+An unknown name is refused, because a setting that is silently ignored may be noticed only months later. The environment
+overrides the file, a service's own setting overrides the shared one, and every refusal names the variable or the place
+in the file that has to be changed.
 """
 
 import difflib
@@ -26,7 +26,7 @@ RESERVED: Final[Mapping[str, str]] = {
     "KETTLE_CONFIG": "path of the TOML file that settings are read from",
     "KETTLE_PG_BIN": "directory of the PostgreSQL programs to use instead of the embedded ones",
     "KETTLE_NATS_BIN": "path of the nats-server to use instead of the embedded one",
-    "KETTLE_FAULT_POINTS": "for tests: where a process is to die or stand still",
+    "KETTLE_FAULT_POINTS": "for tests: where a process is to die or stop",
     "KETTLE_FAULT_ONCE": "for tests: directory that remembers which of these has happened",
     "KETTLE_LIFELINE_FD": "set by the master: end of a pipe that breaks when the master dies",
     "KETTLE_COLOR": "always or never; otherwise colours are used on a terminal",
@@ -68,9 +68,7 @@ def redact(text: str) -> str:
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """
-    What every service can be told.  A service subclasses it with its own fields, and with its own defaults.
-    """
+    """The settings of every service.  A service subclasses it with its own fields and its own defaults."""
 
     pool: str = "personal"
     nats_url: Secret = "nats://127.0.0.1:4222"
@@ -155,10 +153,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class OwnerSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What every service can be told that owns a shard of the log."""
+    """The settings of every service that owns a shard of the log."""
 
     owner_lease: Annotated[float, msgspec.Meta(ge=1.0)] = 2.0
-    """Seconds that the owner may be silent on the bus before one that stands by takes over."""
+    """Seconds that the owner may be silent on the bus before a standby takes over."""
 
 
 def _default(field: msgspec.structs.FieldInfo) -> object:
@@ -182,7 +180,7 @@ def _is_secret(kind: Any) -> bool:
 
 
 def _fields(kind: type[Settings]) -> dict[str, msgspec.structs.FieldInfo]:
-    """By the name that people write: that of a field, unless it is a word of Python's."""
+    """The fields by the name that people write: the field's name, unless that is a keyword of Python."""
     return {field.encode_name: field for field in msgspec.structs.fields(kind)}
 
 

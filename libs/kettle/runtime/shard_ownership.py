@@ -1,9 +1,10 @@
 """
-Owning a shard: one process does, any number stand by.
+Owning a shard: one process owns it, and any number of others are standbys.
 
-A lease on the bus elects who tries; the epoch in the database decides who may write. So a lost lease is no reason to
-stop: as long as nobody else has raised the epoch, the owner owns, and asks for the lease again. Whoever is elected
-meanwhile raises the epoch, and the old owner finds that out at its next append or look, whichever comes first.
+A lease on the bus elects a process; the epoch in the database decides which process may write. So a lost lease is not a
+reason to stop: as long as no other process has raised the epoch, the owner remains owner, and asks for the lease again.
+A process that is elected meanwhile raises the epoch, and the old owner notices that at its next append or check,
+whichever comes first.
 """
 
 import asyncio

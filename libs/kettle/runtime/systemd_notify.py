@@ -1,8 +1,8 @@
 """
-The systemd notification protocol, both sides: a service tells its supervisor that it is ready, alive, stopping.
+The systemd notification protocol, both sides: a service notifies its supervisor that it is ready, alive or stopping.
 
-The sender works under systemd and under our master alike.  The listener is the master's: the kernel says which
-process sent a message, so that no child can speak for another.
+The sender works under systemd and under our master alike.  The listener is the master's: the kernel identifies the
+process that sent a message, so that no child can send for another.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ class Notifier:
         return self._socket is not None
 
     def send(self, *assignments: str) -> bool:
-        """Tell the supervisor, for instance `READY=1`; whether it was handed over."""
+        """Send to the supervisor, for instance `READY=1`; returns whether it was handed over."""
         if self._socket is None:
             return False
         try:
@@ -72,7 +72,7 @@ class Notifier:
         self.send("STOPPING=1")
 
     async def keep_alive(self) -> None:
-        """Give a sign of life from the event loop for ever: a loop that hangs gives none."""
+        """Send heartbeats from the event loop without end: a loop that hangs sends none."""
         while self._socket is not None and self.watchdog_s > 0:
             self.send("WATCHDOG=1")
             await asyncio.sleep(self.watchdog_s / 3)
@@ -85,7 +85,7 @@ class Notifier:
 
 
 class Notification(msgspec.Struct, frozen=True):
-    """What the process `pid` said of itself."""
+    """A message that the process `pid` sent about itself."""
 
     pid: int
     uid: int

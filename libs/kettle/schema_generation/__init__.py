@@ -1,7 +1,7 @@
 """
 The wire contract as documents: JSON Schemas (2020-12) and one AsyncAPI 3.0 document, made from the structs of `kettle_wire`.
 
-The structs are the source. The documents are made when they are asked for, by whoever serves or prints them; those in
+The structs are the source. The documents are made on demand by the code that serves or prints them; those in
 `schemas/json` are the published ones, which a changed struct is compared with.
 """
 

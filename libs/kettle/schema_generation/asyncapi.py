@@ -1,7 +1,7 @@
 """
-Everything that passes on the bus, as one AsyncAPI 3.0 document.
+Everything that is sent on the bus, as one AsyncAPI 3.0 document.
 
-Its schemas are in the dialect that AsyncAPI takes without being told, draft 7. What is msgpack on the wire is described
+Its schemas are in AsyncAPI's default dialect, draft 7. What is msgpack on the wire is described
 as the JSON that it corresponds to: bytes are base64 there.
 """
 
@@ -239,7 +239,7 @@ def _schemas() -> Document:
 
 def _draft_7(schema: Any) -> Any:
     """
-    A schema of 2020-12 in the words of draft 7: arrays of fixed items, and what stands beside a reference.
+    A schema of 2020-12 in the terms of draft 7: arrays of fixed items, and what stands beside a reference.
     """
     if is_array(schema):
         return [_draft_7(each) for each in schema]

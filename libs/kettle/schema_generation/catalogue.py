@@ -25,7 +25,7 @@ _OTHERS: Final[dict[str, tuple[str, Any]]] = {
 
 LASTING: Final = ("events/", "frames/", "monitoring/")
 """
-Documents of what is kept for ever, or read by programs that we do not know: see `kettle.schema_generation.compatibility`.
+Documents of what is kept permanently, or read by unknown programs: see `kettle.schema_generation.compatibility`.
 """
 
 

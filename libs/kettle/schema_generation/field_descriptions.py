@@ -1,5 +1,6 @@
 """
-What the fields of a struct or the members of an enum mean: the texts below them in the source, which are gone at run time.
+The meaning of the fields of a struct or of the members of an enum: the texts below them in the source, which do not
+exist at run time.
 """
 
 import ast

@@ -87,7 +87,8 @@ class Archives(Protocol):
 
 class NoArchives:
     """
-    For a process that was not told where archived pieces are: it refuses, because the log without them is not the log.
+    For a process that does not know where archived pieces are: it refuses to read, because the log is incomplete
+    without them.
     """
 
     def events(

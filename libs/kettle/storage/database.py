@@ -25,12 +25,12 @@ ACQUIRE_S: Final = 10.0
 STATEMENT_S: Final = 60.0
 
 ERRORS: Final = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
-"""What a statement may raise; `is_away` tells which of it passes."""
+"""What a statement may raise; `is_away` says which of these errors are temporary."""
 
 SESSION: Final = {
     "application_name": "kettle",
     "jit": "off",
-    # Planning anew with every set of arguments costs an append as much as carrying it out.
+    # A new plan for every set of arguments costs an append as much as its execution.
     "plan_cache_mode": "force_generic_plan",
     "synchronous_commit": "on",
 }
@@ -73,7 +73,9 @@ class Database:
     async def connect(
         cls, dsn: str, *, connections: int = 4, patience: float | None = None
     ) -> AsyncGenerator[Self, None]:
-        """Wait for the server up to `patience` seconds (None: for ever), then LogUnavailableError."""
+        """
+        Wait for the server up to `patience` seconds (None: without limit), then raise LogUnavailableError.
+        """
         pool = asyncpg.create_pool(
             dsn,
             min_size=0,

@@ -158,11 +158,11 @@ class _Place:
         if not page:
             return self.frame >= until and (self.position is None or (self.position + 1) % size != 0)
         if self.position is None and page[0].position % size == 0:
-            return False  # the frame may have begun in a piece that is gone
+            return False  # the frame may have begun in a piece that was dropped
         return self._continues(page[0])
 
     def is_complete(self, page: Sequence[Stretch], until: int) -> bool:
-        """The same when it is known that no archived piece holds the next event."""
+        """Whether the frame is complete, when it is known that no archived piece holds the next event."""
         return self._continues(page[0]) if page else self.frame >= until
 
     def _continues(self, stretch: Stretch) -> bool:

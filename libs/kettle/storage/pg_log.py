@@ -53,7 +53,7 @@ class PgLog:
         archives: Archives | None = None,
         piece_events: int = PIECE,
     ) -> AsyncGenerator["PgLog", None]:
-        """Connect and bring the schema up to date, waiting up to `patience` seconds (None: for ever)."""
+        """Connect and bring the schema up to date, waiting up to `patience` seconds (None: without limit)."""
         async with Database.connect(dsn, patience=patience) as database:
             await database.run(migrate)
             yield cls(database, archives=archives, piece_events=piece_events)

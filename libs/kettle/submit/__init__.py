@@ -52,8 +52,7 @@ def parse(
     `given` are assignments from beside the text, which the text may override; `automatic` are macros that
     need not be used (ARCH, SUBMIT_TIME, ...); `entropy` is where `$RANDOM_...` draws from.
 
-    `tolerant`: as HTCondor takes descriptions, which programs have written long ago: a name that is no command is nothing
-    but a macro.
+    `tolerant`: as HTCondor accepts descriptions of existing programs: a name that is not a submit command is a macro.
 
     `templates`: the text of a template by its name, for `use template`; None: there is none.
 

@@ -1,4 +1,4 @@
-"""Who is charged for the jobs, and what they use of what the pool has only so many of."""
+"""Who is charged for the jobs, and which concurrency limits they use."""
 
 import re
 from typing import Final
@@ -10,7 +10,7 @@ from kettle.submit.lookup import Lookup, flag, placed
 from kettle_wire.ads.types import Ad
 
 NICE: Final = "nice-user"
-"""The accounting group of jobs that are only to use what nobody else wants."""
+"""The accounting group of jobs that use only what others do not want."""
 _GROUP: Final = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _USER: Final = re.compile(r"[A-Za-z0-9_.@-]+")
 

@@ -167,7 +167,7 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
 """Each command with its other spellings; all are compared without regard to case."""
 
 NODES: Final = frozenset({"machine_count", "node_count"})
-"""How many machines a job wants at once; one is no wish."""
+"""How many machines a job wants at once; one is the default."""
 _NOT_YET: Final = """
     docker_send_credentials grid_resource machine_count node_count on_evict_checks primary_unix_group
     scitokens_file tool_daemon_cmd transfer_error transfer_output use_oauth_services use_scitoken use_scitokens
@@ -220,9 +220,9 @@ def is_choice(name: str) -> bool:
 
 def _meant(tag: str) -> str | None:
     """
-    The common resource whose name has a letter left out, twice or in the wrong place.
+    The common resource whose name has a letter left out, doubled or in the wrong place.
 
-    Another letter makes another name: TPUs are no slip.
+    Another letter makes another name: TPUs are not a typing error.
     """
     for right in _OFTEN:
         changed = {right[:at] + right[at + 1 :] for at in range(len(right))}

@@ -55,7 +55,8 @@ class Conditions:
 
     def read(self, word: str, condition: str, line: int, lookup: Lookup) -> None:
         """
-        Take one conditional statement. Raises PlacelessError; whoever goes on then goes on where the condition is false.
+        Read one conditional statement. Raises PlacelessError; a caller that continues then does so as if the condition
+        were false.
         """
         if word == "if":
             branch = _Branch(line, outer=self.active)

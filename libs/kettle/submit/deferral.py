@@ -1,4 +1,4 @@
-"""When a job is to start: at a time, or again and again by the calendar."""
+"""When a job starts: at a time, or repeatedly by the calendar."""
 
 from collections.abc import Mapping
 from datetime import UTC

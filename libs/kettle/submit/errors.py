@@ -24,9 +24,7 @@ class SubmitError(Exception):
 
 
 class PlacelessError(ValueError):
-    """
-    A piece of a description is wrong; the message is the sentence, whoever read the piece knows the line.
-    """
+    """A part of a description is wrong; the message is the sentence, and the caller knows the line."""
 
 
 class QuotingError(PlacelessError):

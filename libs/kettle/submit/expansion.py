@@ -35,7 +35,7 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     columns: list[str]
     rows: list[list[Scalar]]
     warnings: tuple[str, ...] = ()
-    """What the description has to say to whoever submits it; nobody else hears it."""
+    """The warnings of the description, which only the submitter gets."""
 
     @property
     def count(self) -> int:
@@ -47,7 +47,7 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
         return self.ad | dict(zip(self.columns, self.rows[proc], strict=True))
 
     def queued(self, proc: int, cluster: int) -> Ad:
-        """The same in the cluster that it has become part of, as far as that is known here."""
+        """The submission with the number of its cluster, as far as that is known here."""
         ad = self.job(proc) | {"ClusterId": cluster, "ProcId": proc}
         number = str(cluster)
         return {

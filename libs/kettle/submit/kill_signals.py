@@ -1,4 +1,4 @@
-"""How a job is told to end."""
+"""The signals by which a job is asked to end."""
 
 import signal
 from typing import Final

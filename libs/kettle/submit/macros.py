@@ -2,7 +2,7 @@
 `$(name)`, `$(name:default)` and `$FUNCTION(...)`: the text substitution under all of the language.
 
 Names are compared without regard to case, functions with it.  A reference that is not well formed stays as it is.
-`$$(...)` is not ours: it is kept for whoever matches the job with a machine.
+`$$(...)` is not expanded here: it is kept for the time when the job is matched with a machine.
 """
 
 import random

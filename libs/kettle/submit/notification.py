@@ -12,7 +12,7 @@ _NOTIFICATIONS: Final = {"never": 0, "always": 1, "complete": 2, "error": 3, "st
 
 
 def mails(lookup: Lookup) -> Ad:
-    """Without a word: none."""
+    """The mails that a job asks for; by default none."""
     ad: Ad = {"JobNotification": 0}
     if given := lookup.get("notification"):
         if given.text.lower() not in _NOTIFICATIONS:

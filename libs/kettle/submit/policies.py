@@ -1,4 +1,4 @@
-"""What is to become of a job while it waits, runs and ends: expressions that the schedd evaluates."""
+"""The policies of a job while it waits, runs and ends: expressions that the schedd evaluates."""
 
 from collections.abc import Mapping
 from typing import Final

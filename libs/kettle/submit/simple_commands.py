@@ -1,7 +1,7 @@
 """
-Commands that become one attribute and nothing else: whoever acts on it does so when its time has come.
+Commands that become one attribute and nothing else: the service that uses it does so later.
 
-    text        is kept as it stands, without a pair of quotes around it
+    text        is kept as it is, without a pair of quotes around it
     number      is known when the job is submitted
     truth       true or false
     expression  is evaluated by the schedd, the startd or the starter

@@ -69,7 +69,7 @@ class Description(msgspec.Struct, frozen=True):
     entropy: random.Random
     """Where `$RANDOM_CHOICE` and `$RANDOM_INTEGER` draw from."""
     warnings: tuple[str, ...] = ()
-    """What the description has to say to whoever submits it."""
+    """The warnings of the description for the submitter."""
 
 
 class Reader:

@@ -1,4 +1,4 @@
-"""The machine that a description is submitted on: what it is, and what lies on its disk."""
+"""The machine on which a description is submitted: its properties, and the files on its disk."""
 
 import os
 import platform

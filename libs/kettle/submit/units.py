@@ -1,4 +1,4 @@
-"""Amounts of memory and disk as people write them: `1.5 GB`, `512K`."""
+"""Amounts of memory and disk in the forms that people write: `1.5 GB`, `512K`."""
 
 import math
 import re

@@ -20,7 +20,7 @@ _PIECE: Final = 1 << 20
 
 def with_manifest(order: Order) -> Order:
     """
-    The same order with a manifest of its files as the last of them, which is written here.  Raises OSError.
+    The order with a manifest of its files as an additional last file, which is written here.  Raises OSError.
     """
     manifest = Path(order.manifest)
     manifest.parent.mkdir(parents=True, exist_ok=True)

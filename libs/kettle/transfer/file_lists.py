@@ -43,7 +43,7 @@ def scheme_of(url: str) -> str:
 
 def shown(url: str) -> str:
     """
-    A URL as it may be said to anybody: without a password, and without a query, which may hold a signature.
+    A URL as it may be shown to anybody: without a password, and without a query, which may hold a signature.
     """
     match = _URL.fullmatch(url)
     if match is None:
@@ -71,7 +71,7 @@ def name_of_url(url: str) -> str:
 
 
 def is_inside(name: str) -> bool:
-    """Whether a relative name stays where it starts from, and can be told: messages are UTF-8."""
+    """Whether a relative name stays below its start, and can be sent: messages are UTF-8."""
     try:
         name.encode()
     except UnicodeEncodeError:

@@ -35,7 +35,7 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
     said: str = ""
     """The end of what it wrote to standard error."""
     answer: Sequence[Result] | None = None
-    """None: there is none that makes sense."""
+    """None: there is no valid answer."""
 
 
 class Direction(msgspec.Struct, frozen=True):

@@ -1,5 +1,6 @@
 """
-A plugin that moves files by URL, and what all of them are told to do together; who only gives orders needs no more.
+A plugin that moves files by URL, and the order for all of them together; a process that only gives orders needs no
+more.
 """
 
 from collections.abc import Sequence

@@ -26,11 +26,11 @@ from kettle.transfer.file_lists import items
 from kettle.transfer.plugin import Cached, Move, Plugin
 
 ANSWER_BYTES: Final = 16 << 20
-"""An answer that is longer is none."""
+"""A longer answer is invalid."""
 
 
 class ProtocolError(ValueError):
-    """What a plugin said makes no sense."""
+    """The output of a plugin makes no sense."""
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,7 +75,7 @@ def question(moves: Iterable[Move]) -> str:
 
 
 def _known(cached: Cached | None) -> str:
-    """What a plugin of ours is told of a file that was fetched before; to others nothing is said of it."""
+    """Facts about a file that was fetched before, for Kettle's own plugins; other plugins do not get them."""
     if cached is None:
         return ""
     sha256, tag = unparse(cached.sha256), unparse(cached.tag)
@@ -83,7 +83,7 @@ def _known(cached: Cached | None) -> str:
 
 
 def asked(text: str) -> list[Move]:
-    """The same, as a plugin of ours reads it.  Raises ProtocolError."""
+    """The requests, as one of Kettle's own plugins reads them.  Raises ProtocolError."""
     moves: list[Move] = []
     for ad in _ads(text):
         url, path = _value(ad, "Url"), _value(ad, "LocalFileName")

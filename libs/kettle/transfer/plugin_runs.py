@@ -59,8 +59,8 @@ def _carried(order: Order) -> Moved:
 
 def through_cache(order: Order, wanted: Sequence[Move], cache: UrlCache, become: Callable[[], None]) -> Moved:
     """
-    The same with a cache of files that were fetched before: a process that has become the job's account (`become`) moves
-    the files, and this one, which has not, keeps those of the `wanted` that came.
+    Run plugins with a cache of files that were fetched before: a process that has become the job's account (`become`)
+    moves the files, and this one, which has not, keeps those of the `wanted` that came.
     """
     urls = [move.url for move in wanted]
     with cache.turn(urls) as ours:
@@ -188,7 +188,7 @@ def _spawn(
         stderr=errors,
         start_new_session=True,
     )
-    process.returncode = 0  # whoever waits for it is `_wait`
+    process.returncode = 0  # `_wait` waits for it
     return process.pid
 
 
@@ -230,7 +230,7 @@ def _become(
 
 
 def _wait(pid: int, errors: int, lifetime: float) -> tuple[int | None, str]:
-    """The wait status (None: it takes too long) and the end of what it said."""
+    """The wait status (None: it takes too long) and the end of its output."""
     deadline, tail = Deadline(lifetime), b""
     handle = os.pidfd_open(pid)
     os.set_blocking(errors, False)
@@ -245,7 +245,7 @@ def _wait(pid: int, errors: int, lifetime: float) -> tuple[int | None, str]:
                 tail = (tail + piece)[-_TAIL:]
                 if not piece:
                     poll.unregister(errors)
-            if handle in ready:  # whoever it left behind may go on writing; nobody reads it
+            if handle in ready:  # a process that it left behind may still write, but nothing reads it
                 return os.waitpid(pid, 0)[1], _text(tail)
     finally:
         os.close(handle)

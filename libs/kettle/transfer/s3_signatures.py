@@ -1,7 +1,7 @@
 """
 Addresses of objects in S3 that prove by themselves that they may be used: Signature Version 4 of AWS, in the query.
 
-Pure.  Whoever has such an address can do one thing with one object for some time; the key stays where the address was
+Pure.  Such an address permits one operation on one object for some time; the key stays where the address was
 made.
 """
 
@@ -82,7 +82,7 @@ def signed(place: Place, method: str, key: Key, *, at: float, lifetime: int) -> 
     """
     The address with its proof: good for `method` (GET or PUT), `lifetime` seconds from `at` (seconds since 1970).
     """
-    import hashlib  # whoever only looks at addresses signs none, and these take long to load
+    import hashlib  # code that only reads addresses signs none, and these take long to load
     import hmac
 
     parts = urlsplit(place.url)
@@ -107,9 +107,7 @@ def signed(place: Place, method: str, key: Key, *, at: float, lifetime: int) -> 
 
 
 def belongs(ad: Ad, url: str, *, upload: bool) -> bool:
-    """
-    Whether a job has said that it reads, or writes, this object: a machine gets no address of any other.
-    """
+    """Whether a job has named this object to read, or to write: a machine gets no address of any other."""
     if scheme_of(url) not in METHODS or any(part in {"", ".", ".."} for part in url.split("/")[3:]):
         return False
     if not upload:

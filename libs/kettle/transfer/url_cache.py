@@ -152,7 +152,7 @@ def _locked(path: Path, deadline: Deadline) -> int | None:
             if deadline.passed:
                 os.close(fd)
                 return None
-            time.sleep(_PAUSE_S)  # nobody tells when a lock is free, unless one waits without an end
+            time.sleep(_PAUSE_S)  # no notification tells when a lock is free
         os.close(fd)
 
 

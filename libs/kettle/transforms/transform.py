@@ -29,7 +29,7 @@ from kettle_wire.ads.types import Ad, Expr, Scalar
 PATTERNED: Final[Mapping[str, str]] = {"copy": "copy/", "rename": "rename/", "delete": "delete/"}
 """The statement on one attribute -> that on all whose names a pattern matches."""
 _OPEN: Final = frozenset({*PATTERNED.values(), "evalmacro"})
-"""Statements after which nobody can tell from the text which attributes matter."""
+"""Statements after which the text does not show which attributes matter."""
 _OWN: Final = "my."
 LONGEST: Final = 256 * 1024
 """Characters that a macro, or a statement with its macros, may come to."""
@@ -66,7 +66,7 @@ class Statement(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What became of an ad."""
+    """The result for an ad."""
 
     ad: Ad
     complaints: list[str]

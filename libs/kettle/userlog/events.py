@@ -136,7 +136,7 @@ class Aborted(LogEvent, frozen=True, kw_only=True):
 
 
 class Suspended(LogEvent, frozen=True, kw_only=True):
-    """010: the job's processes stand still."""
+    """010: the job's processes are stopped."""
 
     number: ClassVar[int] = 10
     processes: int = 0
@@ -175,7 +175,7 @@ class Disconnected(LogEvent, frozen=True, kw_only=True):
 
 
 class Reconnected(LogEvent, frozen=True, kw_only=True):
-    """023: the machine answers again, and the job has gone on."""
+    """023: the machine answers again, and the job has continued to run."""
 
     number: ClassVar[int] = 23
     slot: str
@@ -183,7 +183,7 @@ class Reconnected(LogEvent, frozen=True, kw_only=True):
 
 
 class ReconnectFailed(LogEvent, frozen=True, kw_only=True):
-    """024: nothing was heard of the machine before its lease was over; the job is in the queue again."""
+    """024: there was no contact with the machine before its lease was over; the job is in the queue again."""
 
     number: ClassVar[int] = 24
     slot: str
@@ -191,11 +191,11 @@ class ReconnectFailed(LogEvent, frozen=True, kw_only=True):
 
 
 class JobAdInformation(LogEvent, frozen=True, kw_only=True):
-    """028: what the job's ad said when another event was written."""
+    """028: attributes of the job's ad when another event was written."""
 
     number: ClassVar[int] = 28
     attributes: Ad
-    """Those of the other event, those that were asked for, and which event it was."""
+    """The attributes of the other event, the requested attributes, and which event it was."""
 
 
 class ClusterSubmit(LogEvent, frozen=True, kw_only=True):

@@ -21,7 +21,7 @@ class Form(StrEnum):
 
     @classmethod
     def of(cls, text: str) -> "Form":
-        """That of a log that begins so."""
+        """The form of a log with this beginning."""
         return {"<": cls.XML, "{": cls.JSON}.get(text.lstrip()[:1], cls.CLASSIC)
 
 
@@ -43,7 +43,7 @@ class Format(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"{when:%Y-%m-%d %H:%M:%S}{rest}{'Z' if self.utc else ''}"
 
     def stamp(self, at: float, zone: tzinfo | None) -> str:
-        """The same as the attribute EventTime."""
+        """The time as the attribute EventTime."""
         when, rest = self._clock(at, zone)
         return f"{when:%Y-%m-%dT%H:%M:%S}{rest}{'Z' if self.utc else ''}"
 
@@ -58,9 +58,9 @@ CLASSIC: Final = Format()
 @lru_cache(maxsize=64)
 def format_of(options: str) -> Format:
     """
-    What HTCondor's words ask for; `!` before a word takes it back.
+    The format for HTCondor's options; `!` before an option cancels it.
 
-    Raises ValueError for a word that there is not, and for two forms at once.
+    Raises ValueError for an unknown option, and for two forms at once.
     """
     forms: set[Form] = set()
     told = {"ISO_DATE": True, "UTC": False, "SUB_SECOND": False}

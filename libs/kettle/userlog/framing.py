@@ -55,7 +55,7 @@ class Blocks:
 
     @property
     def form(self) -> Form | None:
-        """That of the log, None as long as nobody knows."""
+        """The form of the log, None as long as it is not known."""
         return self._form
 
     @property

@@ -1,7 +1,8 @@
 """
-The ads of the jobs whose logs are to tell attributes of them, as they are when an event is written.
+The ads of the jobs whose logs contain attributes, as they are when an event is written.
 
-Pure.  Only of jobs that want it: an ad has a hundred attributes, and a log of a million jobs needs none of them.
+Pure.  Only jobs that ask for it have one: an ad has a hundred attributes, and a log of a million jobs needs none of
+them.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +17,7 @@ from kettle_wire.jobs import JobId
 
 
 class TrackedSubmission(msgspec.Struct):
-    """A submission, and what has become of its jobs."""
+    """A submission, and the state of its jobs."""
 
     at: int
     event: msgspec.Raw
@@ -26,7 +27,7 @@ class TrackedSubmission(msgspec.Struct):
 
 
 class JobAds:
-    """What the ads of some jobs say; `told` is its memory, and belongs to who made it."""
+    """The ads of some jobs; `told` is its memory, and belongs to the caller."""
 
     def __init__(self, told: dict[int, TrackedSubmission], schedd: str) -> None:
         self._told = told

@@ -97,11 +97,11 @@ _decoder: Final = msgspec.msgpack.Decoder(ProjectorState)
 
 class UserLogProjector:
     """
-    Fed the frames of one schedd's shard in order, it says which lines go to which files.
+    Processes the frames of one schedd's shard in order, and returns which lines go to which files.
 
-    `address` is what event 000 calls the access point, without angle brackets, `options` HTCondor's words for how
-    logs are written whose jobs do not say it, `schedd` the name in the GlobalJobId of jobs.
-    Nothing is said of the frames up to `since`; a snapshot knows its own.
+    `address` is the access point in event 000, without angle brackets, `options` are HTCondor's default options for
+    logs, `schedd` is the name in the GlobalJobId of jobs. No lines are made for the frames up to `since`; a snapshot
+    knows its own.
     """
 
     def __init__(
@@ -195,7 +195,7 @@ class UserLogProjector:
         )
 
     def _changed(self, event: FactoryChanged, at: float) -> Iterator[LogLine]:
-        """How fast jobs are made is not told, only that none is made, or jobs are made again."""
+        """Changes of pace are not written, only that jobs are no longer made, or are made again."""
         cluster = self._state.clusters.get(event.cluster)
         if cluster is None or cluster.paused == bool(event.paused):
             return
@@ -266,7 +266,7 @@ class UserLogProjector:
                 return Reconnected(job=job, at=at, slot=state.slot, host=self._host(state))
 
     def _host(self, state: Job) -> str:
-        """The address of the startd, as the slot's ad said when the claim was granted."""
+        """The address of the startd, from the slot's ad when the claim was granted."""
         allocation = self._state.claims.get(state.claim, Allocation())
         return f"<{allocation.address or f'0.0.0.0:0?alias={state.startd}'}>"
 
@@ -437,7 +437,7 @@ class UserLogProjector:
                 yield LogLine(route.path, render(told, self._zone, route.written))
 
     def _information(self, event: LogEvent, route: Route) -> JobAdInformation:
-        """What HTCondor tells there: the event again, and of the job what was asked for."""
+        """The event again, and the requested attributes of the job, as in HTCondor."""
         said = attributes(event, route.written, self._zone) | self._ads.said(event.job, route.information)
         number = JobAdInformation.number
         trigger: Ad = {

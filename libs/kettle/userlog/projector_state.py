@@ -95,7 +95,7 @@ class Job(msgspec.Struct):
     kept: bool = False
     """It stays in the queue after its end."""
     ended: bool = False
-    """And the log has its end, which it tells once, whatever becomes of the job there."""
+    """Whether the log has its end event, which is written once, no matter what happens to the job later."""
 
     def put_off(self, event: Event) -> None:
         """Keep an event until the attempt has ended."""
@@ -115,11 +115,11 @@ class ProjectorState(msgspec.Struct):
     """By `cluster.proc`."""
     claims: dict[str, Allocation] = {}
     told: dict[int, TrackedSubmission] = {}
-    """By cluster, what the ads of those jobs say whose logs tell of it."""
+    """By cluster, the attributes of the ads of jobs whose logs contain them."""
     since: int = 0
-    """Of this frame and of those before nothing is told."""
+    """No lines are made for this frame and earlier ones."""
     lines: int = 0
-    """How many were told."""
+    """The number of lines that were made."""
 
 
 def _text(value: Scalar, cluster: int) -> Scalar:

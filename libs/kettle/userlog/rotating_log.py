@@ -1,8 +1,9 @@
 """
-The event log of an access point (HTCondor's EVENT_LOG): one file that is ours alone, and is put aside when it is full.
+The event log of an access point (HTCondor's EVENT_LOG): one file that only this process writes, and that is rotated
+when it is full.
 
 Each file begins with event 008, which says how many events the files before it had.  So the files themselves tell how
-many events were written, and what comes again after a crash is passed over by counting, whatever form it has.
+many events were written, and repeated events after a crash are skipped by counting, in any form.
 """
 
 import errno
@@ -154,7 +155,7 @@ class RotatingLog:
             is_ours = found.begun is not None and found.begun.identity == self._identity
             if not is_ours and not self._rotations:
                 raise UserLogError(self._path, "it is the log of somebody else; move it away")
-            # A log that lost its end tells the wrong number: the next file begins with the right one.
+            # A log that lost its end has the wrong number: the next file begins with the right one.
             is_short = self._begun.before + self._events < known
             if not is_ours or is_short or found.form is not self._written.form:
                 self._put_aside()

@@ -21,7 +21,7 @@ class Route(NamedTuple):
     path: PurePosixPath
     written: Format = CLASSIC
     information: tuple[str, ...] = ()
-    """Attributes of the job that are told with each event, as event 028."""
+    """Attributes of the job that are written with each event, as event 028."""
     numbers: frozenset[int] | None = None
     """The events that are wanted; None: all."""
 
@@ -34,7 +34,7 @@ class Routes(Protocol):
         ...
 
     def wants_ads(self, names: Collection[str]) -> bool:
-        """Whether files of such jobs may tell attributes of their ads."""
+        """Whether files of such jobs may contain attributes of their ads."""
         ...
 
     def of(self, ad: Mapping[str, Scalar], options: str) -> list[Route]:
@@ -70,13 +70,13 @@ class OwnLogs:
 
 
 class OneLog:
-    """That of the access point: everything of all jobs."""
+    """The route of the access point's log: everything of all jobs."""
 
     def __init__(self, route: Route) -> None:
         self._route = route
 
     def has_any(self, names: Collection[str]) -> bool:
-        """All jobs are told of."""
+        """All jobs are written."""
         del names
         return True
 

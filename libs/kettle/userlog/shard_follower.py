@@ -80,7 +80,9 @@ class Delivery(Protocol):
 
 
 Missing = Callable[[int, int], AsyncIterator[Frame]]
-"""The frames after one number and up to another, whole and without a gap, from whoever still has them."""
+"""
+The frames after one number and up to another, whole and without a gap, from a source that still has them.
+"""
 
 
 class Checkpoint:
@@ -112,7 +114,7 @@ class Writer:
     Lines into files.  Blocks on the disk.
 
     Up to frame `redelivered`, a line that its file already has is not written again.  A file that cannot be written
-    loses its lines, not those of the others: `failed` is told.
+    loses its lines, not those of the others: `failed` is called.
     """
 
     def __init__(

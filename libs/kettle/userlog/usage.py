@@ -51,7 +51,7 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 def table(
     ad: Mapping[str, Scalar], allocation: Allocation, usage: Usage, *, execute: float = 0.0
 ) -> list[Resource]:
-    """The table of resources; `execute` is how many seconds the executable ran, 0 if nobody knows."""
+    """The table of resources; `execute` is how many seconds the executable ran, 0 if that is unknown."""
     cpus = f"{(usage.user_cpu + usage.system_cpu) / usage.wall:.2f}" if usage.wall else ""
     rows = [
         _row("Cpus", cpus, ad.get("RequestCpus"), allocation.cpus),

@@ -8,7 +8,7 @@ import msgspec
 from kettle_wire.ads.types import Ad
 
 Used = Annotated[float, msgspec.Meta(ge=0, le=1e18)]
-"""A finite number: whoever adds it up goes on with a number."""
+"""A finite number, so that a sum of such values is a number."""
 _NO_NAME: Final = re.compile(r"\W", re.ASCII)
 
 

@@ -6,7 +6,7 @@ import msgspec
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="event"):
-    """A fact: past tense, immutable, its meaning fixed for ever by its tag `noun.verb/N`."""
+    """A fact: past tense, immutable. Its tag `noun.verb/N` fixes its meaning, which never changes."""
 
 
 class Superseded(Event, frozen=True):
@@ -21,9 +21,9 @@ class Superseded(Event, frozen=True):
     @abstractmethod
     def upcast(self) -> Event:
         """
-        The same fact as its successor says it, one step newer.
+        Convert to an event of the next newer type.
 
-        A function of the fields alone: whoever reads the log, and whenever, gets the same.
-        The annotation names the successor, which may itself be superseded.
+        It is a function of the fields alone: every reader of the log gets the same result at any time. The annotation
+        names the newer type, which may itself be superseded.
         """
         raise NotImplementedError

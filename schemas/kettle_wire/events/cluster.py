@@ -25,10 +25,10 @@ class ClusterSubmitted(Event, frozen=True, tag="cluster.submitted/1"):
 
 class FactorySubmitted(ClusterSubmitted, frozen=True, tag="factory.submitted/1"):
     """
-    One submission whose jobs come into the queue little by little, as `factory.materialized` says: none is in it yet.
+    A submission with late materialization: none of its jobs is in the queue until `factory.materialized` says so.
 
-    In the stream of its cluster, and what it says of each job is what `cluster.submitted` says. A type of its own, so
-    that whoever knows nothing of such jobs stops instead of taking them for jobs in the queue.
+    The event is in the stream of its cluster, and describes the jobs like `cluster.submitted`. It is a separate type,
+    so that a reader that does not know such jobs stops, instead of treating them as jobs in the queue.
     """
 
     late: ClassVar[bool] = True

@@ -21,7 +21,7 @@ class FactoryMaterialized(Event, frozen=True, tag="factory.materialized/1"):
 
 
 class FactoryChanged(Event, frozen=True, tag="factory.changed/1"):
-    """How fast jobs are made from now on: all that can be said about it, changed or not."""
+    """How fast jobs are made from now on: it has all values, changed or not."""
 
     cluster: int
     first: int

@@ -5,7 +5,7 @@ from kettle_wire.events.base import Event
 
 
 class MachineJoined(Event, frozen=True, tag="machine.joined/1"):
-    """The first ad of a startd that was not known, or was gone."""
+    """The first ad of a startd that was not known, or had left."""
 
     machine: str
     cpus: int

@@ -1,4 +1,4 @@
-"""The same for many jobs of one cluster, in one event; its stream is `jobs/<n>`."""
+"""One event for the same change of many jobs of one cluster; its stream is `jobs/<n>`."""
 
 import msgspec
 

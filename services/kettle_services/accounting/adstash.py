@@ -1,9 +1,10 @@
 """
-Feeds an accounting store: a record of each job that left a queue, and of each attempt if that is wanted.
+Feeds an accounting store: a record of each job that left a queue, and of each attempt if that is configured.
 
-The frames on the bus say that there is something; the tables of `jobs`, which follow from them, have the records. A message
-is acknowledged when the store has said yes to each record up to its frame. How far that is, is kept beside the tables too,
-so a bus that forgot its consumers changes nothing. What was taken and not yet noted is sent again, with the same id.
+The frames on the bus announce new records; the tables of `jobs`, which follow from them, contain them. A message is
+acknowledged when the store has accepted each record up to its frame. That position is stored beside the tables too, so
+a bus that lost its consumers makes no difference. Records that were accepted and not yet noted are sent again, with the
+same id.
 """
 
 import asyncio
@@ -70,7 +71,7 @@ class Feed:
         self._told: set[str] = set()
 
     async def run(self, shards: Callable[[], Awaitable[Iterable[str]]]) -> None:
-        """Feed what all shards have, also those that come later, for ever."""
+        """Feed the records of all shards, including shards that are created later; never returns."""
         followed: set[str] = set()
         async with asyncio.TaskGroup() as tasks:
             while True:
@@ -97,7 +98,7 @@ class Feed:
                 if batch is not None:
                     last = decode(batch.messages[-1].data).number
                     while not await self._progress.caught_up(shard, last, deadline=LOOK_S, hurry=False):
-                        pass  # the projection is behind, or stands still: it says why
+                        pass  # the projection is behind, or has stopped: it reports why
                 await self._deliver(shard)
                 if batch is not None:
                     await batch.ack()
@@ -150,7 +151,7 @@ class Feed:
         await self._database.run(lambda c: c.execute(QUERIES["take"], shard, index, frame))
 
     async def _send(self, index: str, records: Sequence[Record]) -> None:
-        """Until the store has said yes to each; what it took is not sent again."""
+        """Send records until the store has accepted each; accepted records are not sent again."""
         waits = Waits(BACKOFF)
         left, last = list(records), ""
         while left:
@@ -180,7 +181,8 @@ class Feed:
 
     async def _refused(self, index: str, found: Outcomes) -> list[Record]:
         """
-        Tell of each record that is refused, once, and put it aside if there is a place; those that are to be tried again.
+        Log each refused record once, and write it to the file for refused records, if there is one; returns those that
+        have to be sent again.
         """
         for record, why in found.refused:
             if record.id not in self._told:
@@ -196,7 +198,7 @@ class Feed:
         try:
             await asyncio.to_thread(_append, Path(self._settings.store_refused), bulk(index, records))
         except OSError as error:
-            _logger.error("refused records cannot be put aside", extra={"cause": str(error)})  # noqa: TRY400 - the cause is said
+            _logger.error("refused records cannot be put aside", extra={"cause": str(error)})  # noqa: TRY400 - it has the cause
             return records
         return []
 

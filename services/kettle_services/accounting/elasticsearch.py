@@ -27,7 +27,7 @@ _READABLE: Final = 0o077
 
 class NotNowError(Exception):
     """
-    The store did not take anything; the same records may be sent again, not before `after` seconds if it said so.
+    The store accepted nothing; the same records may be sent again, not before `after` seconds if it said so.
     """
 
     def __init__(self, why: str, after: float = 0.0) -> None:
@@ -83,7 +83,7 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 class Outcomes(msgspec.Struct, frozen=True):
-    """What became of some records, each in one of three ways."""
+    """The results for some records, each in one of three ways."""
 
     taken: list[Record]
     later: list[Record]
@@ -173,10 +173,10 @@ def outcomes(records: Sequence[Record], data: bytes) -> Outcomes:
 
 def authorization(path: Path) -> str:
     """
-    The header that a file of credentials stands for; read anew each time, so that they can be replaced.
+    The header for a file of credentials, which is read again each time, so that they can be replaced.
 
     Raises:
-        NotNowError: the file cannot be used. What is in it is in no message.
+        NotNowError: the file cannot be used. No message contains its contents.
     """
     try:
         if path.stat().st_mode & _READABLE:

@@ -1,6 +1,4 @@
-"""
-A search in the history: what the tables can tell is asked of them, the rest is evaluated on the rows that come.
-"""
+"""A search in the history: the tables answer what they can, the rest is evaluated on the resulting rows."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -29,7 +27,7 @@ _decode: Final = msgspec.msgpack.Decoder(Ad).decode
 
 
 _Place: TypeAlias = Callable[[object, str], str]
-"""Takes an argument and its type, and tells how the statement refers to it."""
+"""Adds an argument with its type, and returns how the statement refers to it."""
 
 
 class Statement(msgspec.Struct, frozen=True):

@@ -16,13 +16,13 @@ class AccountingSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fie
 
     name: str = "accounting"
     shard_poll: float = 2.0
-    """Seconds between looks for new queues."""
+    """Seconds between checks for new queues."""
     databases: Hidden[tuple[str, ...]] = ()
     """Further databases with the event logs of some queues."""
     retention_days: Annotated[float, msgspec.Meta(ge=0)] = 0
     """After so many days events move from the database to files below `archive_directory`; 0: never."""
     patience: float = 4.0
-    """Seconds that a query waits for what its asker has recorded."""
+    """Seconds that a query waits for what its caller has recorded."""
     search_time: float = 2.0
     """Seconds after which a search in the history answers what it has found so far, and where to go on."""
     report_time: float = 60.0
@@ -50,8 +50,8 @@ class AccountingSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fie
     """Further attributes of jobs that are in their records, as text."""
     store_refused: str = ""
     """
-    Path of a file to which records are appended that the store will not take as they are; empty: they are sent again and
-    again, and nothing behind them, until the store takes them.
+    Path of a file to which records are appended that the store refuses; empty: a refused record is sent again until the
+    store accepts it, and later records wait.
     """
 
     def __post_init__(self) -> None:

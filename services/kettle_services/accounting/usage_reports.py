@@ -128,7 +128,7 @@ def _good() -> str:
 
 
 def _uncharged() -> str:
-    """Nobody told of it, so it comes after what was measured."""
+    """No machine reported it, so it is counted after the measured time."""
     length = f"greatest(0, {_microseconds('until_at').replace('a.begun_at', 'begun_at')} - wall)"
     until = [_upto("uncharged", length, f"greatest(0, {time} - wall)") for time in ("t1", "t0")]
     return f"({until[0]}) - ({until[1]})"

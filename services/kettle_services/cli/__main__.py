@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # Whoever read our output has seen enough; what the command came to is true all the same.
+        # The reader of our output has closed it; the result of the command is valid nevertheless.
         _abandon_output()
     except OutputError as error:
         with suppress(OSError):  # standard error may be what cannot be written

@@ -206,7 +206,7 @@ async def _check(
 
 
 async def _usage(client: Client, jobs: int) -> list[OwnerUsage]:
-    """What was used, once accounting has heard of the last job: it is a moment behind the queue."""
+    """The usage, once accounting has the last job: it is slightly behind the queue."""
     async with asyncio.timeout(30):
         while True:
             usage = await client.usage()

@@ -10,4 +10,4 @@ class UsageError(Exception):
 
 
 class OutputError(Exception):
-    """What was to be said could not be written; exit status 2, whatever it was."""
+    """The output could not be written; exit status 2, for any output."""

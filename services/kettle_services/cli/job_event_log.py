@@ -1,4 +1,4 @@
-"""How far jobs have come, as a job event log tells it: no pool is asked."""
+"""The progress of jobs according to a job event log, without a pool."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -28,12 +28,14 @@ from kettle.userlog import (
 from kettle_services.cli.errors import CommandError
 
 _LOOK_S: Final = 0.2
-"""A file tells nobody that it has grown, and it may lie on another machine."""
+"""
+Seconds between two checks of a file: there is no notification that it has grown, because it may be on another machine.
+"""
 
 
 @dataclass
 class LogProgress:
-    """What a log has told so far of the jobs that are meant."""
+    """The progress of the selected jobs according to a log."""
 
     select: Select
     jobs: dict[JobId, JobState] = field(default_factory=dict[JobId, JobState])
@@ -55,7 +57,7 @@ class LogProgress:
 
     @property
     def all_ended(self) -> bool:
-        """Whether jobs were told of, and nothing more will happen to any."""
+        """Whether the log contains selected jobs, and nothing more will happen to any."""
         return bool(self.jobs) and not self.coming and all(state.ended for state in self.jobs.values())
 
     def _is_meant(self, job: JobId) -> bool:

@@ -67,7 +67,7 @@ def reach_options(parser: argparse.ArgumentParser) -> Arguments:
         type=seconds,
         default=30.0,
         metavar="SECONDS",
-        help="how long to go on asking a pool that does not answer (default: 30)",
+        help="how long to keep asking a pool that does not answer (default: 30)",
     )
     return group
 

@@ -7,7 +7,7 @@ from kettle_services.cli.errors import UsageError
 
 
 def standard_input() -> BinaryIO:
-    """Standard input, unless whoever started us closed it."""
+    """Standard input, unless the parent process closed it."""
     if sys.stdin is None:
         raise UsageError("there is no standard input")
     return sys.stdin.buffer

@@ -1,4 +1,4 @@
-"""Moments as people write them, and as a log has them: microseconds since the epoch."""
+"""Moments in the forms that people type, and as a log has them: microseconds since the epoch."""
 
 import argparse
 import re
@@ -16,7 +16,7 @@ _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _SPAN: Final = re.compile(r"(?:\d+(?:\.\d+)?[smhdw])+")
 _PART: Final = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
 _AGO: Final = re.compile(r"-(\d.*[A-Za-z].*)")
-"""What is meant for one; a slip in it is told by who reads moments."""
+"""Text that is meant as a time; a mistake in it is reported by the parser of times."""
 
 
 class TimeParser(argparse.ArgumentParser):

@@ -71,7 +71,7 @@ class Absentees:
             self._changed.set()
 
     async def keep(self, *, every: float) -> None:
-        """Repeat the ads before they run out, and show at once what changes; for ever."""
+        """Repeat the ads before they expire, and publish changes at once; never returns."""
         while True:
             self._changed.clear()
             back, self._back = self._back, []
@@ -97,7 +97,7 @@ class Absentees:
                 )
 
     def _forget(self, now: float) -> None:
-        """Whoever has been away for too long is not expected any more."""
+        """A machine that has been absent for too long is not expected any more."""
         for machine, slots in list(self._absent.items()):
             heard = [said for ad in slots if isinstance(said := ad.get("LastHeardFrom"), int | float)]
             if now >= max(heard, default=0.0) + self._expire:

@@ -30,11 +30,13 @@ _FLOOR_S: Final = 0.1
 _AT_ONCE: Final = 100
 """Ads that are sent before others on the loop get their turn."""
 _NEVER: Final = 1 << 62
-"""No bucket comes to this sequence: whoever expects it writes nothing, but is told whether it may."""
+"""
+No bucket reaches this sequence: a client that expects it writes nothing, but learns whether it may write.
+"""
 
 
 class Forwarding:
-    """Sends what `adverts` has, of the types that are wanted; say what changes to `heard` and `gone`."""
+    """Sends what `adverts` has, of the selected types; call `heard` and `gone` for changes."""
 
     def __init__(self, adverts: Adverts, settings: CollectorSettings) -> None:
         self._adverts = adverts
@@ -105,7 +107,7 @@ class Forwarding:
 
     async def _knock(self, visit: PoolConnection, bus: NatsBus) -> None:
         """
-        Find out whether ads are taken: nobody answers those that are sent, and a bus that began anew may have no bucket.
+        Find out whether ads are accepted: puts are not answered, and a bus that restarted may have no bucket.
         """
         with suppress(WrongSequenceError):
             place = forwarded_key(visit.visitor, "Collector.x")

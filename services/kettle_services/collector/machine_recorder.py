@@ -1,4 +1,4 @@
-"""Who comes and goes, written down: one collector of a pool does, the one that owns the shard."""
+"""Records which machines join and leave: of a pool's collectors, only the one that owns the shard does."""
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,9 +14,9 @@ from kettle_wire.events import MachineLeft
 
 class Registrar:
     """
-    Has recorded what is noticed of machines.
+    Records what is noticed about machines.
 
-    `lifetime`: seconds that an ad lives; so long a machine may be silent when the bus has begun anew.
+    `lifetime`: seconds that an ad lives; a machine may be silent for that long after the bus has restarted.
     """
 
     def __init__(self, record: Record, machines: Machines, absentees: Absentees, *, lifetime: float) -> None:

@@ -41,7 +41,7 @@ class Record:
 
 
 class Recalled(msgspec.Struct, frozen=True):
-    """What the record says: who is there, and by machine the slots of those that are absent."""
+    """The state from the log: which machines are present, and by machine the slots of absent ones."""
 
     joined: set[str]
     absent: dict[str, list[Ad]]

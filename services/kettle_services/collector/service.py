@@ -27,7 +27,7 @@ _log: Final = logging.getLogger(__name__)
 _encode: Final = msgspec.msgpack.Encoder().encode
 _PATIENCE_S: Final = 4.0
 _AT_ONCE: Final = 100
-"""Ads that are taken in before others on the loop get their turn."""
+"""The number of ads that are processed before other tasks get their turn."""
 
 
 class Collector:
@@ -58,7 +58,7 @@ class Collector:
         self._forwarding = forwarding
 
     async def watch(self) -> None:
-        """Follow the bucket; for ever."""
+        """Follow the bucket; never returns."""
         known: set[str] = set()
         async for change in self._bus.watch(self._subjects.ads):
             if (
@@ -112,7 +112,7 @@ class Collector:
             self._registrar.listed(keys)
 
     async def expire_silent(self) -> None:
-        """Notice ads and machines that stayed away; for ever."""
+        """Notice absent ads and machines; never returns."""
         while True:
             await asyncio.sleep(self._settings.housekeeping)
             self.adverts.forget(time.time())
@@ -123,7 +123,7 @@ class Collector:
 
     async def advertise(self, registrar: Registrar, forwarding: Forwarding) -> None:
         """
-        Repeat the collector's own ad, and at once when another pool is reached or not any more; for ever.
+        Repeat the collector's own ad, and publish it at once when another pool is reached or lost; never returns.
         """
         started, number, said, due = time.time(), 0, Ad(), 0.0
         key = ad_key("Collector", self._settings.name)

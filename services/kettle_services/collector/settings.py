@@ -17,7 +17,7 @@ class CollectorSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown
     Seconds that an ad lives without an update (CLASSAD_LIFETIME); also how long a lost bus may hide a machine.
     """
     housekeeping: float = 1.0
-    """Seconds between looks for machines that stayed away."""
+    """Seconds between checks for absent machines."""
     ad_interval: float = 300.0
     """Seconds between repeats of the collector's own ad."""
     absent_requirements: str = ""
@@ -26,11 +26,11 @@ class CollectorSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown
     `true` for all; empty: none.
     """
     absent_expire: float = 30 * 86400.0
-    """Seconds after the last word of an absent slot when it is forgotten (ABSENT_EXPIRE_ADS_AFTER)."""
+    """Seconds after the last update of an absent slot when it is deleted (ABSENT_EXPIRE_ADS_AFTER)."""
     view_pools: tuple[Annotated[str, msgspec.Meta(pattern=POOL)], ...] = ()
     """
-    Other pools to which the ads of this one are forwarded, to be seen there (CONDOR_VIEW_HOST), by the names under which
-    their passes were taken in with `kettle flock use`.
+    Other pools to which the ads of this one are forwarded, to be seen there (CONDOR_VIEW_HOST), by the names under
+    which their passes were installed with `kettle flock use`.
     """
     forward_types: tuple[str, ...] = ()
     """Of which types ads are forwarded, such as `Machine` and `Scheduler`; none: of all."""

@@ -12,14 +12,14 @@ from kettle_services.cli.output.screen import Screen
 from kettle_services.condor import launchers
 
 HELP: Final = """\
-The condor_* commands, for programs and people that know HTCondor.  They are kept apart, so that those of an HTCondor on the
-same machine are not hidden by accident: this prints what puts them first in a shell.
+The condor_* commands, for programs and people that use HTCondor.  They are kept apart, so that those of an HTCondor on the
+same machine are not hidden by accident: this prints the commands that put them first in a shell.
 
 examples:
   eval "$(kettle condor-env)"                      in sh, bash and zsh
   eval `kettle condor-env --csh`                   in csh and tcsh
   PATH="$(kettle condor-env --bin):$PATH" my-workflow
-  kettle condor-env --into /opt/kettle-condor      for an image, or for all people of a machine
+  kettle condor-env --into /opt/kettle-condor      for an image, or for all users of a machine
 """
 
 

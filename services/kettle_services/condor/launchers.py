@@ -1,8 +1,8 @@
 """
 The files that a shell finds when a condor_* command is typed: `kettle condor-env` writes them.
 
-Each is a few lines of Python for the very interpreter that wrote it, told where the modules are, so that neither the
-environment nor the hooks of an installation have to be looked at: docs/decisions/0056-commands-of-htcondor.md.
+Each is a few lines of Python for the interpreter that wrote it, with the paths of the modules, so that neither the
+environment nor the hooks of an installation are needed: docs/decisions/0056-commands-of-htcondor.md.
 """
 
 import os
@@ -76,9 +76,7 @@ def launcher(name: str, interpreter: str = sys.executable, paths: Sequence[str] 
 
 
 def module_paths() -> list[str]:
-    """
-    Where the modules of Kettle and those that it needs are, for an interpreter that is told nothing else.
-    """
+    """Where the modules of Kettle and their dependencies are, for an interpreter with no other paths."""
     import kettle
     import kettle_services
     import kettle_wire

@@ -1,7 +1,7 @@
 """
-condor_q -analyze and -better-analyze: why jobs are where they are, in the manner of HTCondor, as the record has it.
+condor_q -analyze and -better-analyze: why jobs are in their state, in HTCondor's format, from the log.
 
-What is said of a job is what `kettle why` says, and said in one place (`kettle_services.cli.explanations.job_state`).
+The text about a job is that of `kettle why`, and made in one place (`kettle_services.cli.explanations.job_state`).
 """
 
 import time

@@ -1,4 +1,4 @@
-"""From a launcher to a command, and what becomes of its errors."""
+"""From a launcher to a command, and the handling of its errors."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ COMMANDS: Final = {
     "condor_rm": ("act", "take jobs out of the queue"),
     "condor_hold": ("act", "keep jobs from running"),
     "condor_release": ("act", "let held jobs run again"),
-    "condor_suspend": ("act", "have running jobs stand still"),
+    "condor_suspend": ("act", "suspend running jobs"),
     "condor_continue": ("act", "have suspended jobs go on"),
     "condor_vacate_job": ("act", "have running jobs leave their machines"),
     "condor_history": ("history", "jobs that have left the queue"),
@@ -55,7 +55,7 @@ class _Command(Protocol):
 
 
 def command(name: str) -> NoReturn:
-    """Be one command, with the words of this process; for launchers."""
+    """Run one command, with the arguments of this process; for launchers."""
     short_process.defer_loading()
     short_process.exit_quickly(main(name, sys.argv[1:]))
 

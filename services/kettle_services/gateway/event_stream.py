@@ -3,8 +3,8 @@ The fan-out: frames of all shards in, single events out, each stored exactly onc
 
 The stream itself remembers how far it has come: the last message of each batch carries the marks of all shards as a
 note, batches are stored whole or not at all, and each names the sequence after which it must come.  So there is no
-cursor that could tell another story than the stream, and a second gateway, or the rest of a first one, stores nothing
-twice.  After any doubt a new session begins where the stream says that it ended.
+cursor that could disagree with the stream, and a second gateway, or the rest of a first one, stores nothing twice.
+After any doubt a new session begins at the end of the stream.
 """
 
 import asyncio
@@ -52,7 +52,8 @@ class FanOut:
 
     async def run(self) -> None:
         """
-        For ever. Raises what no new session mends: an event that cannot be read, a right that is missing.
+        Run without end. Raises errors that no new session repairs: an event that cannot be decoded, a missing
+        permission.
         """
         waits = Waits()
         while True:
@@ -62,7 +63,7 @@ class FanOut:
                 raise
             except* BusError as group:
                 for trouble in leaves(group):
-                    _log.warning("the fan-out begins anew: %s", trouble)
+                    _log.warning("the fan-out starts a new session: %s", trouble)
             finally:
                 self.running = False
             await waits.wait()

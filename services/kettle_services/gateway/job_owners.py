@@ -15,7 +15,7 @@ from kettle_wire.events import ClusterSubmitted, decode
 from kettle_wire.jobs import JobId
 
 NOBODY: Final = ""
-"""Whose the jobs of a cluster are that its schedd never heard of."""
+"""The owner of jobs of a cluster that its schedd does not know."""
 
 _log: Final = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""What a gateway has told, in numbers."""
+"""What a gateway has published, in numbers."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ class Metrics:
         self.frames: dict[str, int] = {}
         """By shard: the number of the last frame of which events are stored."""
         self.sessions = 0
-        """How often it had to begin anew; one for the start."""
+        """How many sessions it has started, including the first."""
 
     def add(self, batch: Batch) -> None:
         """Count what was stored."""
@@ -35,7 +35,7 @@ class Metrics:
         yield "# TYPE kettle_gateway_frame gauge"
         for shard, number in sorted(self.frames.items()):
             yield f'kettle_gateway_frame{{shard="{_escaped(shard)}"}} {number}'
-        yield "# HELP kettle_gateway_sessions_total How often the gateway began anew."
+        yield "# HELP kettle_gateway_sessions_total How many sessions the gateway has started."
         yield "# TYPE kettle_gateway_sessions_total counter"
         yield f"kettle_gateway_sessions_total {self.sessions}"
 

@@ -14,7 +14,9 @@ class GatewaySettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields
     """`KETTLE_GATEWAY_<FIELD>` or the table `[gateway]`."""
 
     monitor_messages: Count = 1_000_000
-    """The most events that the stream MONITOR keeps; the oldest make room. Counts when the stream is made."""
+    """
+    The most events that the stream MONITOR keeps; the oldest are deleted. Applies when the stream is created.
+    """
     monitor_bytes: Annotated[int, msgspec.Meta(ge=1 << 20)] = 1 << 30
     """Its most bytes."""
     monitor_age: Seconds = 7 * 86400.0
@@ -22,10 +24,10 @@ class GatewaySettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields
     max_event_bytes: Annotated[int, msgspec.Meta(ge=1024)] = 256 * 1024
     """The most bytes of an event's JSON; a larger one is published without `data`."""
     discovery_interval: Seconds = 2.0
-    """Seconds between looks for new shards."""
+    """Seconds between checks for new shards."""
     owners_kept: Count = 100_000
     """Clusters whose owner is kept in memory; for others the schedd is asked."""
     http_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0
     """Port on which schemas and counts are served over HTTP; 0 means none."""
     http_host: str = "127.0.0.1"
-    """Address on which they are served. What is served is no secret, but it is served to whoever asks."""
+    """Address on which they are served. They are not secret, but are served to every client."""

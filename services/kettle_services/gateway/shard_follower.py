@@ -29,7 +29,7 @@ HandOn = Callable[[Piece], Awaitable[None]]
 
 
 class Follower:
-    """One shard. `mark` is how far it has been told; None: begin with what the bus has."""
+    """One shard. `mark` is how far it has been published; None: begin with what the bus has."""
 
     def __init__(
         self, bus: Bus, subjects: Subjects, shard: str, registry: Registry, publisher: Publisher
@@ -41,10 +41,10 @@ class Follower:
         self._publisher = publisher
 
     async def follow(self, mark: Mark | None, hand_on: HandOn) -> None:
-        """For ever. Raises RefusedError if we may not read this shard."""
+        """Follow without end. Raises RefusedError if we may not read this shard."""
         source, subject = self._subjects.event_stream(self._shard), self._subjects.events(self._shard)
-        # The frame of the mark itself comes again: some of its events may not be told yet. The server keeps no position
-        # for us: the mark is the only one, and two gateways would take a durable consumer from each other.
+        # The frame of the mark itself comes again: some of its events may not be published yet. The server keeps no
+        # position for us: the mark is the only one, and two gateways would take a durable consumer from each other.
         after = max(0, mark.frame - 1) if mark else 0
         reading = self._bus.consume(
             source,
@@ -79,7 +79,7 @@ class Follower:
 
     async def _frames(self, arrived: Frame | Hollow, mark: Mark | None) -> AsyncGenerator[Frame, None]:
         """
-        The frames that are to be told up to one that arrived; what the bus does not have of them the owner has.
+        The frames to be published up to one that arrived; frames that the bus does not have come from the owner.
         """
         if mark is not None and arrived.head <= mark.position:
             return

@@ -41,7 +41,7 @@ class Parts(msgspec.Struct, frozen=True):
 
 
 class Session:
-    """Begins after sequence `last` of the stream, which has told each shard up to its mark."""
+    """Begins after sequence `last` of the stream, in which each shard has been published up to its mark."""
 
     def __init__(self, parts: Parts, last: int, marks: Mapping[str, Mark]) -> None:
         self._parts = parts
@@ -75,7 +75,8 @@ class Session:
 
     async def _follow(self, shard: str) -> None:
         """
-        One shard for ever. Its trouble, a missing right or an owner who does not have what is needed, is its own.
+        Follow one shard without end. Its failures, such as a missing permission or an owner without the needed frames,
+        do not affect other shards.
         """
         parts = self._parts
         follower = Follower(self._bus, parts.subjects, shard, parts.registry, parts.publisher)

@@ -28,7 +28,7 @@ _NOT_INHERITED: Final = frozenset({
     "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "KETTLE_LIFELINE_FD",
     "KETTLE_NATS_URL", "KETTLE_NATS_CREDENTIALS", "KETTLE_DATABASE_URL", "KETTLE_HEALTH_PORT",
 })  # fmt: skip
-"""What was said to the master, and is not to be repeated to its children."""
+"""Variables for the master that are not passed on to its children."""
 
 
 class BringUp:
@@ -165,7 +165,7 @@ class BringUp:
         return str(own) if not self._settings.nats_url or own.exists() else self._settings.nats_credentials
 
     def _write_pool_file(self) -> None:
-        """Tell the person's programs where the pool is."""
+        """Write the file by which a person's programs find the pool."""
         from kettle.client.connections.pool_file import (
             PoolFile,  # the client's modules load while the services start
         )

@@ -33,11 +33,11 @@ _WITHDRAW_S: Final = 2.0
 _LIFETIMES: Final = 3
 """How many ads may be lost before the last one expires."""
 _CLASSAD_LIFETIME_S: Final = 900.0
-"""What the collector's default is; the bucket belongs to whoever makes it first."""
+"""The collector's default; the bucket has the settings of the first service that makes it."""
 
 
 class BusConnection:
-    """Says how the host is, and answers who asks."""
+    """Publishes the state of the host, and answers requests."""
 
     def __init__(
         self,

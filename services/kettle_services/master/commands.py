@@ -1,4 +1,4 @@
-"""What administrators ask of a master, over the bus or by signals, and what becomes of it."""
+"""Commands of administrators to a master, over the bus or by signals, and their results."""
 
 import asyncio
 import contextlib
@@ -30,7 +30,7 @@ MASTER: Final = "master"
 _REMEMBERED: Final = 256
 """Answers that are kept for those who ask again."""
 _HEARD_S: Final = 3.0
-"""How long a service has to say what it makes of its settings."""
+"""How long a service has to answer whether its new settings can be used."""
 
 _log: Final = logging.getLogger(__name__)
 
@@ -49,8 +49,8 @@ class MasterCommands:
         admit: Callable[[MasterSettings], None] = lambda _settings: None,
     ) -> None:
         """
-        `load` reads the master's settings again; `succeed` has the master end and take its own place; `admit` is told whom
-        the settings let in from other pools, when that has changed.
+        `load` reads the master's settings again; `succeed` makes the master end and restart itself; `admit` receives
+        the visitors from other pools that the settings admit, when that has changed.
         """
         self._admit = admit
         self._daemons = daemons

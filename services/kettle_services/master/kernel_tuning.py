@@ -14,9 +14,9 @@ _log: Final = logging.getLogger(__name__)
 
 async def tune(command: Sequence[str], *, timeout_s: float, log: Path) -> str:
     """
-    Run the program in a session of its own, its output at the end of `log`; how it ended, in words.
+    Run the program in a session of its own, with its output appended to `log`; returns how it ended, as text.
 
-    Whatever goes wrong is said and stops nothing: a host that is not tuned works, only less well.
+    Failures are reported and stop nothing: a host that is not tuned works, only less well.
     """
     try:
         how = await _run(command, timeout_s, log)

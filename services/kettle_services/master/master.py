@@ -199,7 +199,7 @@ class _Host:
                 return
 
     async def _watch_version(self) -> None:
-        """Use another version when it has been installed; for ever, or until that ends us."""
+        """Use another version when it has been installed; returns only when that ends this process."""
         await self._up.wait()
         refused: Installed | None = None
         while True:

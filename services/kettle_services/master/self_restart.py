@@ -1,5 +1,5 @@
 """
-A master that takes its own place: the same process, started anew with the settings and the version that are there now.
+A master that restarts itself: the same process, executed again with the current settings and the installed version.
 """
 
 import os

@@ -22,7 +22,7 @@ class MasterSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     database_url: Secret = ""
     """Empty: the master runs a PostgreSQL server of its own."""
     daemon_list: tuple[str, ...] = DAEMON_LIST
-    """`ROLE`, `ROLE.NAME`, or `ROLE.NAME#2` for a further process that stands by."""
+    """`ROLE`, `ROLE.NAME`, or `ROLE.NAME#2` for an additional process as a standby."""
     flock_from: tuple[str, ...] = ()
     """Schedds of other pools that may send jobs here (FLOCK_FROM), each under a name `name@domain` that is for you to choose:
     their users are charged as `user@domain`. `kettle flock pass` makes the file that such a schedd needs. A change is used
@@ -68,13 +68,13 @@ class MasterSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     What to do when another version was installed: restart the host gracefully or peacefully, or only say so.
     """
     check_new_exec_interval: Seconds = 300.0
-    """Between two looks for one (MASTER_CHECK_NEW_EXEC_INTERVAL)."""
+    """Seconds between two checks for one (MASTER_CHECK_NEW_EXEC_INTERVAL)."""
     new_binary_delay: Annotated[float, msgspec.Meta(ge=0)] = 120.0
     """Seconds for which an installation must not have changed before it is used (MASTER_NEW_BINARY_DELAY)."""
     minimum_disk_mib: Annotated[int, msgspec.Meta(ge=0)] = 128
     """Free space below which the master stops."""
     disk_interval: Seconds = 10.0
-    """Seconds between two looks at the free space."""
+    """Seconds between two checks of the free space."""
     migrate: bool = True
     """Bring the database's schema up to date before the services start."""
     throwaway: bool = False
@@ -85,7 +85,7 @@ class MasterSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """Directory of a stopped PostgreSQL server that a new one is copied from."""
     lock_fd: int = -1
     """
-    The lock of the home, as an open file that whoever started the master has handed on; -1: it takes it itself.
+    The lock of the home, as an open file that the parent process has passed on; -1: the master takes it itself.
     """
 
     def __post_init__(self) -> None:

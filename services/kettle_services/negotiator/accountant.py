@@ -91,9 +91,9 @@ class Accounts:
     @asynccontextmanager
     async def _settled(self) -> AsyncGenerator[None]:
         """
-        All that was decided is committed and folded, and nobody else decides anything until it is left.
+        All decisions are committed and folded, and no other decision is made inside the context.
 
-        So nobody is told, matched or charged by what might still be lost; the lock is fair, so nobody waits for long.
+        So no answer, match or charge uses state that might still be lost; the lock is fair, so nobody waits for long.
         """
         async with self._deciding:
             await self.shard.committed()
@@ -109,7 +109,7 @@ class Accounts:
         self.accountant.observe(time.time(), self._pool.in_use_of_known(self.accountant.recorded()))
 
     async def charging(self, seen: asyncio.Event, interval: float) -> None:
-        """Charge everybody each `interval` seconds, once all ads were `seen`; for ever."""
+        """Charge all submitters each `interval` seconds, once all ads were `seen`; never returns."""
         await seen.wait()
         while True:
             async with self._settled():

@@ -32,9 +32,9 @@ class _Known(msgspec.Struct, frozen=True):
 
 class Answering:
     """
-    Tries jobs on all slots when somebody asks.
+    Tries jobs on all slots on request.
 
-    Whoever asks again and again takes no more than half of the time of this process, which has cycles to do.
+    Repeated requests take no more than half of the time of this process, which has to run cycles.
     """
 
     def __init__(self, record: Record, pool: Pool) -> None:
@@ -45,7 +45,9 @@ class Answering:
         self._rested = 0.0
 
     async def why(self, request: Why, caller: Identity) -> Verdict:
-        """What the last negotiation said of an autocluster, and what keeps it from which slots now."""
+        """
+        The result of the last negotiation for an autocluster, and what prevents the use of which slots now.
+        """
         del caller  # everybody may ask
         key = (request.submitter, request.schedd, request.autocluster)
         async with self._looking:

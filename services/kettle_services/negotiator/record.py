@@ -22,7 +22,7 @@ _RECENT: Final = 2 * SETTLES
 
 
 class Record:
-    """What recent cycles said of each autocluster."""
+    """The results of recent cycles for each autocluster."""
 
     def __init__(self, shard: Shard) -> None:
         self._shard = shard
@@ -100,5 +100,5 @@ class Record:
             self.rejected.pop(old, None)
 
     def said(self, key: Key) -> RecordedVerdict:
-        """What the last negotiation said of an autocluster."""
+        """The result of the last negotiation for an autocluster."""
         return self._verdicts.get(key, RecordedVerdict(cycle=None, at=0.0))

@@ -1,4 +1,4 @@
-"""The negotiator's loop: wake when an ad changes, match, record, tell the schedds."""
+"""The negotiator's loop: wake when an ad changes, match, record, notify the schedds."""
 
 import asyncio
 import logging
@@ -40,7 +40,8 @@ A pattern that is looked for in the names of 20,000 slots takes a quarter of it.
 """
 _HEARD_S: Final = 0.2
 """
-How long a cycle waits for schedds to take their matches, before the next one: for one that hangs nobody else waits.
+How long a cycle waits for schedds to accept their matches before the next one, so that a hanging schedd does not delay
+others.
 """
 _A = TypeVar("_A")
 
@@ -98,7 +99,7 @@ class Negotiator:
         """Messages with matches that are under way."""
 
     async def watch_slots(self) -> None:
-        """Follow the slots' ads; for ever."""
+        """Follow the slots' ads; never returns."""
         async for change in self._bus.watch(self._subjects.ads, "Machine.>"):
             if change is None:
                 self._listed("slots")
@@ -107,7 +108,7 @@ class Negotiator:
                 self._stir()
 
     async def watch_secrets(self) -> None:
-        """Follow the slots' capabilities; for ever."""
+        """Follow the slots' capabilities; never returns."""
         async for change in self._bus.watch(self._subjects.private_ads):
             if change is None:
                 self._listed("secrets")
@@ -116,7 +117,7 @@ class Negotiator:
                 self._stir()
 
     async def watch_submitters(self) -> None:
-        """Follow the demand; for ever."""
+        """Follow the demand; never returns."""
         async for change in self._bus.watch(self._subjects.ads, "Submitter.>"):
             if change is None:
                 self._listed("submitters")
@@ -154,9 +155,10 @@ class Negotiator:
 
     async def run(self) -> None:
         """
-        Negotiate when a match has become possible, an assumption has run out, or the interval has passed; for ever.
+        Negotiate when a match has become possible, an assumption has expired, or the interval has passed; never
+        returns.
 
-        Not before all ads have come: of limits and quotas nothing would seem to be in use.
+        The first cycle waits for all ads; otherwise limits and quotas would seem to be unused.
         """
         await self.listed.wait()
         wait = self._settings.interval
@@ -213,9 +215,7 @@ class Negotiator:
         return outcome.again
 
     async def _tell_all(self, messages: Mapping[str, list[MatchedSlot]]) -> None:
-        """
-        Have each schedd told what it was given. One that does not answer is left to it: the others are not to wait for it.
-        """
+        """Send each schedd its matches. A schedd that does not answer does not delay the others."""
         telling = {
             asyncio.create_task(self._tell(schedd, matches), name=f"matches for {schedd}")
             for schedd, matches in messages.items()
@@ -237,7 +237,7 @@ class Negotiator:
             _log.warning("schedd not reached", extra={"schedd": schedd, "cause": str(error)})
 
     async def advertise(self) -> None:
-        """Publish the negotiator's own ad; for ever."""
+        """Publish the negotiator's own ad; never returns."""
         started, number = int(time.time()), 0
         while True:
             number += 1

@@ -26,29 +26,29 @@ class NegotiatorSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknow
     min_interval: float = 0.02
     """Seconds from the start of a cycle to the start of the next."""
     trust: float = 2.0
-    """Seconds for which a match is believed to be used before the slot's own ad says so."""
+    """Seconds for which a match counts as used before the slot's own ad shows it."""
     match_deadline: float = 5.0
-    """Seconds for a schedd to take its matches."""
+    """Seconds for a schedd to accept its matches."""
     remembered: int = 500
     """Frames of the record that are read at start, to answer `why`."""
     ad_interval: float = 300.0
     """Seconds between repeats of the negotiator's ad."""
     administrators: tuple[str, ...] = ()
-    """People who may set priorities and reset usage, besides the account that this service runs as."""
+    """Users who may set priorities and reset usage, besides the account that this service runs as."""
     priority_halflife: Annotated[float, msgspec.Meta(gt=0)] = 86_400.0
     """Seconds in which half of what somebody has used is forgotten (PRIORITY_HALFLIFE)."""
     default_prio_factor: _Factor = 1000.0
     """Priority factor of those for whom none was set (DEFAULT_PRIO_FACTOR)."""
     nice_user_prio_factor: _Factor = 1e10
-    """That of submitters whose names begin with `nice-user.` (NICE_USER_PRIO_FACTOR)."""
+    """The factor of submitters whose names begin with `nice-user.` (NICE_USER_PRIO_FACTOR)."""
     remote_prio_factor: _Factor = 1e7
-    """That of submitters of another domain than the accountant's (REMOTE_PRIO_FACTOR)."""
+    """The factor of submitters of another domain than the accountant's (REMOTE_PRIO_FACTOR)."""
     accountant_local_domain: str = ""
     """Submitters `name@domain` of other domains are remote (ACCOUNTANT_LOCAL_DOMAIN); empty: nobody is."""
     charge_interval: Annotated[float, msgspec.Meta(ge=0.1)] = 60.0
     """Seconds between two records of what submitters use; what happens in between is charged exactly."""
     groups: dict[str, GroupRule] = {}
-    """Accounting groups by their names (GROUP_NAMES), each with what is said of it."""
+    """Accounting groups by their names (GROUP_NAMES), each with its configuration."""
     group_accept_surplus: bool = False
     """Groups that do not say may use what others leave (GROUP_ACCEPT_SURPLUS)."""
     group_autoregroup: bool = False
@@ -70,21 +70,25 @@ class NegotiatorSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknow
     """How much there is of what has no limit otherwise (CONCURRENCY_LIMIT_DEFAULT)."""
 
     pre_job_rank: str = ""
-    """Which slots come first, whatever the job ranks highest: an expression of the slot (MY) and the job (TARGET), the
-    largest number first (NEGOTIATOR_PRE_JOB_RANK); empty: all are alike."""
+    """
+    Which slots come first, before the job's own rank: an expression of the slot (MY) and the job (TARGET), the
+    largest number first (NEGOTIATOR_PRE_JOB_RANK); empty: all are alike.
+    """
     post_job_rank: str = ""
-    """The same for slots that pre_job_rank and the job rank alike (NEGOTIATOR_POST_JOB_RANK)."""
+    """The rank of slots that pre_job_rank and the job rank alike (NEGOTIATOR_POST_JOB_RANK)."""
 
     consider_preemption: bool = True
     """Look at slots that are in use for jobs that find no free one (NEGOTIATOR_CONSIDER_PREEMPTION)."""
     preemption_requirements: str = ""
-    """When a slot's (MY) job makes room for one (TARGET) of a submitter with a better priority, as
-    `RemoteUserPrio > TARGET.SubmitterUserPrio * 1.2` (PREEMPTION_REQUIREMENTS); empty: never. Machines have to let it be:
-    `user_preemption` of startds."""
+    """
+    When a slot's (MY) job is preempted by one (TARGET) of a submitter with a better priority, as `RemoteUserPrio >
+    TARGET.SubmitterUserPrio * 1.2` (PREEMPTION_REQUIREMENTS); empty: never. Machines have to permit it:
+    `user_preemption` of startds.
+    """
     preemption_rank: str = RANK
-    """Which slot makes room first: the one with the largest number (PREEMPTION_RANK)."""
+    """Which slot is preempted first: the one with the largest number (PREEMPTION_RANK)."""
     allow_pslot_preemption: bool = False
-    """Several jobs on one machine may make room together for a larger one (ALLOW_PSLOT_PREEMPTION)."""
+    """Several jobs on one machine may be preempted together for a larger one (ALLOW_PSLOT_PREEMPTION)."""
 
     def __post_init__(self) -> None:
         self.group_policy  # noqa: B018 - raises SettingRefused for what makes no sense
@@ -94,14 +98,14 @@ class NegotiatorSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknow
 
     @property
     def ranks(self) -> Ranks:
-        """What the pool says of slots and jobs besides the jobs' own Rank."""
+        """The pool's ranks of slots and jobs besides the jobs' own Rank."""
         return Ranks(
             _optional("pre_job_rank", self.pre_job_rank), _optional("post_job_rank", self.post_job_rank)
         )
 
     @property
     def preemption(self) -> Preemption:
-        """Who makes room for whom."""
+        """The rules of preemption."""
         return Preemption(
             self.consider_preemption,
             _optional("preemption_requirements", self.preemption_requirements),

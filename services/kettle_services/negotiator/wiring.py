@@ -22,7 +22,9 @@ from kettle_wire.subjects import Subjects
 
 
 def administrators(settings: NegotiatorSettings) -> frozenset[str]:
-    """People who may command the accountant: whoever could stop this process anyway, and who is named."""
+    """
+    Users who may command the accountant: the account that could stop this process anyway, and the configured ones.
+    """
     try:
         own = pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:

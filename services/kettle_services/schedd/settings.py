@@ -29,10 +29,12 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
     """Seconds that a claim outlives its last renewal: MAX_CLAIM_ALIVES_MISSED (6) intervals."""
     shortest_job_lease: Annotated[float, msgspec.Meta(gt=0)] = 300.0
     """
-    The least that a job can have of its own (`job_lease_duration`): its machine is asked six times as often.
+    The shortest lease that a job can have of its own (`job_lease_duration`): its machine is asked six times as often.
     """
     longest_job_lease: Annotated[float, msgspec.Meta(gt=0)] = 604800.0
-    """And the most: so long a job of a machine that is gone for good keeps its place in the queue."""
+    """
+    The longest lease: a job on a machine that was lost permanently keeps its place in the queue for that long.
+    """
     lease_margin: float = 60.0
     """Seconds more that we wait before a job may run again, for the worker to kill what it runs."""
     reconnect_interval: Annotated[float, msgspec.Meta(gt=0)] = 20.0
@@ -48,7 +50,7 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
     """Seconds for a startd to answer a request for claims."""
     request_claim_timeout: Annotated[float, msgspec.Meta(gt=0)] = 1800.0
     """
-    Seconds that a job waits for a slot whose job makes room for it (REQUEST_CLAIM_TIMEOUT); then it is matched anew.
+    Seconds that a job waits for a slot whose job is being preempted (REQUEST_CLAIM_TIMEOUT); then it is matched again.
     """
     sync_interval: float = 5.0
     """Seconds between full exchanges with each shadow."""
@@ -68,21 +70,21 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
     max_jobs_per_owner: int = 1_000_000
     max_jobs_submitted: Annotated[int, msgspec.Meta(ge=0)] = 0
     """
-    In the queue, whoever's they are (MAX_JOBS_SUBMITTED); 0: as many as come. Jobs that come little by little leave a tenth
-    free, for those that are submitted at once.
+    Jobs in the queue, of all owners together (MAX_JOBS_SUBMITTED); 0: no limit. Late materialization leaves a tenth
+    free for jobs that are submitted at once.
     """
     max_jobs_running: Annotated[int, msgspec.Meta(ge=0)] = 0
     """On machines at a time (MAX_JOBS_RUNNING); 0: as many as get one."""
     max_running_jobs_per_owner: Annotated[int, msgspec.Meta(ge=0)] = 0
-    """The same of each owner, whoever is charged."""
+    """Running jobs of each owner, no matter which name is charged."""
     max_backlog: int = 50_000
     """Events that may wait for their commit before new commands are refused with `busy`."""
     jobs_may_command: bool = True
     """Whether running jobs with `want_pool_access` may submit jobs and act on those of their owner."""
     queue_super_users: tuple[str, ...] = ()
-    """Who may act on other people's jobs, and look into them while they run."""
+    """Users who may act on the jobs of others, and look into them while they run."""
     accounting_groups: dict[str, tuple[str, ...]] = {}
-    """Accounting groups that jobs may name, each with the people who may use it; `*` is everybody."""
+    """Accounting groups that jobs may name, each with the users who may use it; `*` is everybody."""
     significant_attributes: tuple[str, ...] = ()
     """Attributes that machine policies look at, beyond the basic ones."""
 
@@ -97,11 +99,11 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
 
     flock_to: tuple[Annotated[str, msgspec.Meta(pattern=POOL)], ...] = ()
     """
-    Other pools to which idle jobs may go, the first ones first (FLOCK_TO), by the names under which their passes were taken
-    in with `kettle flock use`.
+    Other pools to which idle jobs may go, the first ones first (FLOCK_TO), by the names under which their passes were
+    installed with `kettle flock use`.
     """
     flock_patience: Annotated[float, msgspec.Meta(ge=0)] = 60.0
-    """Seconds for which jobs of a submitter wait without a slot before one pool more of these is asked."""
+    """Seconds for which jobs of a submitter wait without a slot before one more of these pools is asked."""
     flock_by_default: bool = True
     """Whether jobs may go there that do not say so with `WantFlocking` (FLOCK_BY_DEFAULT)."""
 
@@ -113,7 +115,7 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
     """START_SCHEDULER_UNIVERSE: the same for the scheduler universe."""
     local_jobs_interval: Annotated[float, msgspec.Meta(gt=0)] = 5.0
     """
-    Seconds after which these are asked again, and after which what the machine's startd refused is tried again.
+    Seconds after which these are evaluated again, and after which a refusal of the machine's startd is tried again.
     """
 
     max_next_job_start_delay: Annotated[float, msgspec.Meta(ge=0)] = 600.0
@@ -121,12 +123,14 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
     system_job_machine_attrs: tuple[str, ...] = ()
     """Attributes of slots that each job's ad keeps, as `MachineAttr<name>0` (SYSTEM_JOB_MACHINE_ATTRS)."""
     system_job_machine_attrs_history_length: Annotated[int, msgspec.Meta(ge=0)] = 1
-    """Of how many slots (SYSTEM_JOB_MACHINE_ATTRS_HISTORY_LENGTH), if the job says nothing else."""
+    """For how many slots (SYSTEM_JOB_MACHINE_ATTRS_HISTORY_LENGTH), by default."""
 
     periodic_expr_interval: Annotated[float, msgspec.Meta(gt=0)] = 60.0
-    """Seconds between two looks at the jobs' periodic policies (PERIODIC_EXPR_INTERVAL)."""
+    """Seconds between two evaluations of the jobs' periodic policies (PERIODIC_EXPR_INTERVAL)."""
     max_periodic_expr_interval: float = 1200.0
-    """Seconds, the most that this is stretched to, so that evaluating takes its share of the time only."""
+    """
+    Seconds, the maximum of this interval when it is extended so that the evaluation takes only its share of the time.
+    """
     periodic_expr_timeslice: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.01
     """That share."""
     system_periodic_hold: tuple[SystemRule, ...] = ()
@@ -140,7 +144,7 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
     system_periodic_vacate: tuple[SystemRule, ...] = ()
     """Which running jobs are sent back into the queue."""
     system_max_releases: Annotated[int, msgspec.Meta(ge=-1)] = -1
-    """How often a job may have been held for a policy to release it; -1: as often as it likes."""
+    """How often a job may have been held for a policy to release it; -1: without limit."""
 
     def __post_init__(self) -> None:
         if twice := {name for name in self.flock_to if self.flock_to.count(name) > 1}:

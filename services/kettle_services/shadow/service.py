@@ -74,7 +74,7 @@ class Followed:
 
         self.stilling: asyncio.Task[None] | None = None
         self.ordered = 0
-        """Number of the last order to stand still or go on."""
+        """Number of the last order to suspend or to continue."""
 
     def leave(self) -> None:
         """Look after it no longer; it goes on where it runs."""
@@ -227,7 +227,7 @@ class Shadow:
         return followed
 
     def _stop(self, stop: Stop) -> None:
-        """Have an attempt ended; said again, it changes nothing."""
+        """End an attempt; a repeat changes nothing."""
         known = self._known(stop.job, stop.attempt)
         if known is None:
             return
@@ -252,9 +252,7 @@ class Shadow:
                 followed.stopping, followed.hurried = None, False
 
     def _still(self, order: Still) -> None:
-        """
-        Have an attempt stand still or go on; an order that came before, or was followed by another, changes nothing.
-        """
+        """Suspend an attempt or continue it; a repeated or outdated order changes nothing."""
         known = self._known(order.job, order.attempt)
         if known is None or order.number <= known.ordered:
             return
@@ -332,7 +330,7 @@ class Shadow:
         return Answered(await asyncio.to_thread(sign))
 
     def close(self) -> None:
-        """Look after nothing more: the attempts go on, and whoever asks the schedd next takes them over."""
+        """Stop following attempts: they continue, and the next shadow takes them over."""
         self._closed = True
         for followed in self._attempts.values():
             followed.leave()
@@ -361,9 +359,10 @@ class Shadow:
 
     async def listen(self, bus: Bus, subjects: Subjects, schedd: str, *, pool: str = "") -> None:
         """
-        Follow what the workers of a pool, our own or another, say to the schedd as it is called there; for ever.
+        Follow the reports of workers of a pool, our own or another, to the schedd by its name there; never returns.
 
-        A batch is acknowledged at once: what a job's end depends on, its worker repeats until it is confirmed.
+        A batch is acknowledged at once, because workers repeat the reports on which a job's end depends until they are
+        confirmed.
         """
         subject, durable = subjects.work_of(schedd), subjects.work_reader(schedd)
         async for batch in bus.consume(subjects.work_stream, durable, subject=subject):
@@ -390,7 +389,7 @@ class Shadow:
     # -- the full exchange -------------------------------------------------------------------------------------------
 
     async def keep_in_step(self) -> None:
-        """Compare lists with the schedd, now and then and whenever there is a reason; for ever."""
+        """Compare lists with the schedd, periodically and whenever there is a reason; never returns."""
         while True:
             self._sync.clear()
             interval = await self._exchange()
@@ -401,14 +400,12 @@ class Shadow:
                 pass  # the interval has passed
 
     def schedd_came_back(self) -> None:
-        """
-        The schedd has started anew: it may have forgotten what it was asked, and lists are to be compared.
-        """
+        """The schedd has restarted: it may have lost requests, and lists have to be compared."""
         self.reporter.schedd.came_back()
         self._sync.set()
 
     def startd_came_back(self, startd: str) -> None:
-        """A startd has started anew."""
+        """A startd has restarted."""
         self._workers.came_back(startd)
 
     async def _exchange(self) -> float:

@@ -16,7 +16,7 @@ class ShadowSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
 
     name: str = "shadow"
     schedd: str = "schedd"
-    """Whose jobs it looks after."""
+    """The schedd whose jobs it handles."""
     inline_bytes: int = 4096
     """Input files up to this size travel inside the activation; larger ones are fetched once per machine."""
     inline_total_bytes: int = 64 * 1024
@@ -44,9 +44,11 @@ class ShadowSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     Jobs whose input files are read at once (MAX_CONCURRENT_UPLOADS); the others wait, users in turn. 0: no limit.
     """
     max_concurrent_downloads: Annotated[int, msgspec.Meta(ge=0)] = 100
-    """The same for jobs whose results are fetched (MAX_CONCURRENT_DOWNLOADS)."""
+    """Jobs whose results are fetched at once (MAX_CONCURRENT_DOWNLOADS)."""
     presigned_url_lifetime: Annotated[int, msgspec.Meta(gt=0, le=604_800)] = 86_400
-    """Seconds for which a signed address of an object in S3 is good; it has to outlive a transfer."""
+    """
+    Seconds for which a signed address of an object in S3 is valid; it has to be valid longer than a transfer.
+    """
     gracefully_remove_jobs: bool = True
     """Whether jobs that say nothing about it are given time to end when they are removed, held or vacated."""
     cache_bytes: int = 64 * 1024 * 1024
@@ -61,39 +63,39 @@ class ShadowSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """How many more in an hour; others are answered "try again"."""
     chirp_delayed_update_prefix: tuple[str, ...] = ("Chirp*",)
     """
-    Names of attributes, with `*`, that jobs may set without hurry, whatever their machines say they may.
+    Names of attributes, with `*`, that jobs may set as delayed updates, no matter what their machines permit.
     """
     chirp_open_files: Annotated[int, msgspec.Meta(ge=1)] = 256
     """Files that all jobs together have open here at once; one job has up to 32."""
     mail_server: str = ""
-    """`host` or `host:port` of a mail server that takes mail from this machine; empty: no mail is sent."""
+    """`host` or `host:port` of a mail server that accepts mail from this machine; empty: no mail is sent."""
     mail_from: str = ""
     """Who sends it; default `kettle@` and the domain."""
     mail_domain: str = ""
-    """What is put behind the names of people without one (EMAIL_DOMAIN); default the name of this machine."""
+    """The domain that is added to names without one (EMAIL_DOMAIN); default the name of this machine."""
     mail_retry: Annotated[float, msgspec.Meta(gt=0)] = 60.0
     """
-    Seconds to the first repeat of what the mail server did not take; doubled up to an hour, for five days.
+    Seconds to the first repeat of a mail that the mail server did not accept; doubled up to an hour, for five days.
     """
     mail_hourly: Annotated[int, msgspec.Meta(ge=0)] = 200
     """Mails about one owner's jobs in an hour; the others are dropped, and the log says how many."""
     default_userlog_format_options: str = ""
     """
-    How job event logs are written whose jobs do not say it: words of HTCondor's knob of this name, XML or JSON, UTC,
-    SUB_SECOND, LEGACY.
+    The format of job event logs of jobs that do not choose one: options of HTCondor's knob of this name, XML or JSON,
+    UTC, SUB_SECOND, LEGACY.
     """
     event_log: str = ""
     """
-    Path of a file that tells of all jobs (EVENT_LOG), relative to the pool's directory; empty: there is none.
+    Path of a file with the events of all jobs (EVENT_LOG), relative to the pool's directory; empty: there is none.
     """
     event_log_max_size: Annotated[int, msgspec.Meta(ge=0)] = 1_000_000
     """Bytes after which it is put aside; 0: never."""
     event_log_max_rotations: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 1
     """So many old ones are kept: one as `.old`, more as `.1`, `.2` and so on, 1 the youngest."""
     event_log_format_options: str = ""
-    """How it is written, in the words of `default_userlog_format_options`."""
+    """Its format, with the options of `default_userlog_format_options`."""
     event_log_job_ad_information_attrs: str = ""
-    """Attributes of jobs that it tells with each event, as event 028."""
+    """Attributes of jobs that it contains with each event, as event 028."""
     event_log_retry: Annotated[float, msgspec.Meta(gt=0)] = 10.0
     """Seconds until it is tried again to write it; nothing is lost meanwhile."""
     retry: float = 0.25

@@ -90,7 +90,7 @@ async def running(
 
 
 async def _write_user_logs(bus: Bus, subjects: Subjects, settings: ShadowSettings) -> None:
-    """Follow the schedd's record into the job event logs that its jobs name; for ever."""
+    """Write the schedd's events into the job event logs that its jobs name; never returns."""
     settings.state_path.mkdir(mode=0o700, parents=True, exist_ok=True)
     checkpoint = Checkpoint(settings.state_path / f"userlog.{settings.schedd}")
     projector = UserLogProjector(
@@ -114,9 +114,7 @@ async def _write_user_logs(bus: Bus, subjects: Subjects, settings: ShadowSetting
 
 
 async def _keep_event_log_always(bus: Bus, subjects: Subjects, settings: ShadowSettings) -> None:
-    """
-    Keep the access point's event log; for ever.  A place that cannot be written is no reason to leave jobs alone.
-    """
+    """Keep the access point's event log; never returns.  A failed write must not affect jobs."""
     while True:
         try:
             await _keep_event_log(bus, subjects, settings)
@@ -130,7 +128,7 @@ async def _keep_event_log_always(bus: Bus, subjects: Subjects, settings: ShadowS
 
 
 async def _keep_event_log(bus: Bus, subjects: Subjects, settings: ShadowSettings) -> None:
-    """Follow the schedd's record into the event log; for ever."""
+    """Write the schedd's events into the event log; never returns."""
     settings.state_path.mkdir(mode=0o700, parents=True, exist_ok=True)
     shard = f"schedd.{settings.schedd}"
     head = await _head(bus, subjects, shard)
@@ -143,9 +141,7 @@ async def _keep_event_log(bus: Bus, subjects: Subjects, settings: ShadowSettings
 
 
 async def _mail_always(bus: Bus, subjects: Subjects, settings: ShadowSettings) -> None:
-    """
-    Send mail; for ever.  A disk that is full, or a mail that nobody thought of, is no reason to leave jobs alone.
-    """
+    """Send mail; never returns.  A full disk, or an unexpected mail, must not affect jobs."""
     while True:
         try:
             await _send_mail(bus, subjects, settings)
@@ -155,7 +151,7 @@ async def _mail_always(bus: Bus, subjects: Subjects, settings: ShadowSettings) -
 
 
 async def _send_mail(bus: Bus, subjects: Subjects, settings: ShadowSettings) -> None:
-    """Follow the schedd's record into the mails that its jobs want, and send them; for ever."""
+    """Make the mails that jobs want from the schedd's events, and send them; never returns."""
     directory = settings.state_path / f"mail.{settings.schedd}"
     shard = f"schedd.{settings.schedd}"
     outbox = MailOutbox(directory, settings, head=await _head(bus, subjects, shard))
@@ -176,7 +172,7 @@ async def _head(bus: Bus, subjects: Subjects, shard: str) -> int:
 def _frames(
     bus: Bus, subjects: Subjects, shard: str, after: int, *, gather: BatchingDelay | None
 ) -> AsyncGenerator[Batch, None]:
-    """What was recorded after a frame, for those who write it down for people."""
+    """The events after a frame, for the projections that write files for people."""
     return bus.consume(
         subjects.event_stream(shard),
         "",

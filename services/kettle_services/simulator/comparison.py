@@ -1,5 +1,5 @@
 """
-What was, what the replay makes of it, and what it makes of it with other rules: side by side, for people and programs.
+What happened, the replay without the change, and the replay with it: side by side, for people and programs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     group: str
-    """Of the submitter, as the changed settings have it; empty: none."""
+    """The submitter's group by the changed settings; empty: none."""
     recorded: Sums
     replayed: Sums
     changed: Sums
@@ -76,7 +76,7 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
     replayed: Played
     changed: Played
     estimated: int
-    """Jobs that never ran, of which others of the same cluster or owner tell how long they take."""
+    """Jobs that never ran, whose duration is estimated from others of the same cluster or owner."""
     endless: int
     """Jobs of which nothing tells: they end when somebody ends them."""
     guessed: int
@@ -99,7 +99,7 @@ def compare(
     """
     Play a period by its rules, and with other machines and rules.
 
-    `step` are the microseconds between cycles at least; `watch` is told how far the two replays are.
+    `step` is the minimum number of microseconds between cycles; `watch` receives the progress of the two replays.
     """
     seen = [*watch, nobody, nobody]
     real = really(period)

@@ -31,7 +31,7 @@ REPLAYED: Final = (
 )  # fmt: skip
 """The negotiator's settings that decide who gets what; the others are about how its process runs."""
 WORKLIFE: Final = 1200.0
-"""CLAIM_WORKLIFE of a schedd to which nobody has said another."""
+"""CLAIM_WORKLIFE of a schedd without another setting."""
 
 Factor = Annotated[float, msgspec.Meta(ge=1, le=1e18)]
 
@@ -136,7 +136,7 @@ class _File:
         return found
 
     def refuse(self, keys: tuple[str, ...], message: str) -> ChangeError:
-        """What is wrong with what is said there."""
+        """The error for a value in the file."""
         line = line_of(self.text, keys) if self.path.suffix.lower() != ".json" else None
         where = f":{line}" if line else ""
         return ChangeError(f"{self.path}{where}: {'.'.join(keys)}: {message}")

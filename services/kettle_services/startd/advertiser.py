@@ -27,7 +27,7 @@ _log: Final = logging.getLogger(__name__)
 _encode: Final = msgspec.msgpack.Encoder().encode
 _FLOOR_S: Final = 0.02
 CLASSAD_LIFETIME_S: Final = 900.0
-"""What the collector's default is; the bucket belongs to whoever makes it first."""
+"""The collector's default; the bucket has the settings of the first service that makes it."""
 _RETRY: Final = steady(0.5)
 _LIFETIMES: Final = 3
 """How many updates may be lost before an ad expires."""
@@ -87,12 +87,12 @@ class Advertiser:
         self._wake.set()
 
     def soon(self) -> None:
-        """Something changed that nobody waits for."""
+        """A change for which nobody waits."""
         if self._soon is None:
             self._soon = self._loop.call_later(self._delay, self._wake.set)
 
     async def run(self) -> None:
-        """Publish changes, and repeat what has not changed; for ever."""
+        """Publish changes, and repeat what has not changed; never returns."""
         while True:
             everything = self._loop.time() >= self._repeat_at
             self._calm()
@@ -137,7 +137,7 @@ class Advertiser:
 
     async def _have_buckets(self) -> None:
         """
-        An ad that is put into no bucket is lost until its next repeat; so whoever comes first makes them.
+        An ad that is put into no bucket is lost until its next repeat; so the first service makes the buckets.
         """
         for bucket in (self._subjects.ads, self._subjects.private_ads):
             await self._bus.ensure_bucket(BucketSpec(name=bucket, ttl=CLASSAD_LIFETIME_S))
@@ -171,7 +171,7 @@ class Advertiser:
 
     async def _publish_secrets(self, lifetime: float, *, everything: bool) -> None:
         """
-        Those of slots that can be matched, and of claims that a better one may have make room; what changed, or all.
+        Publish the secrets of slots that can be matched, and of claims that can be preempted; changed ones, or all.
         """
         secrets = self._secrets()
         for name in self._told_secrets.keys() - secrets.keys():

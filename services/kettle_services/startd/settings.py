@@ -17,7 +17,7 @@ TransferMethod = Literal[
     "dav", "davs", "file", "gs", "http", "https", "root", "roots", "s3", "xroot", "xroots"
 ]
 Expression = str | float | bool
-"""An expression as text; a number or truth value stands for itself."""
+"""An expression as text; a number or truth value is a literal."""
 
 
 class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -34,21 +34,21 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     start: Expression = "true"
     """START: whether the slot (MY) takes the job (TARGET)."""
     rank: Expression = "0.0"
-    """RANK: how much the slot likes the job."""
+    """RANK: how much the slot prefers the job."""
     is_owner: Expression = "false"
-    """IS_OWNER: whether the machine's owner has the slot for himself; then it takes no jobs."""
+    """IS_OWNER: whether the machine's owner has the slot to themselves; then it takes no jobs."""
     want_suspend: Expression = "false"
-    """WANT_SUSPEND: whether SUSPEND is asked about the job, and PREEMPT only when it is suspended."""
+    """WANT_SUSPEND: whether SUSPEND is evaluated for the job, and PREEMPT only when it is suspended."""
     suspend: Expression = "false"
-    """SUSPEND: whether the job's processes are to stand still."""
+    """SUSPEND: whether the job is suspended."""
     continue_: Expression = msgspec.field(default="true", name="continue")
-    """CONTINUE: whether a suspended job goes on."""
+    """CONTINUE: whether a suspended job continues."""
     preempt: Expression = "false"
     """PREEMPT: whether the job is to leave the slot, after its retirement time."""
     want_vacate: Expression = "true"
     """WANT_VACATE: whether a job that has to leave is asked to end, and not killed at once."""
     kill: Expression = "false"
-    """KILL: whether a job that was asked to end is to be killed before its time is over."""
+    """KILL: whether a job that was asked to end is killed before its time is over."""
     want_hold: Expression = "false"
     """WANT_HOLD: whether a job that PREEMPT ends is held, and does not run again elsewhere."""
     want_hold_reason: Expression = "undefined"
@@ -70,10 +70,12 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     evict_backfill: Expression = "false"
     """EVICT_BACKFILL: whether what runs is ended; a claim, the owner and a drain end it too."""
     user_preemption: bool = False
-    """Jobs make room for those of submitters with a better priority, where the negotiator's `preemption_requirements` say so;
-    RANK has to like these as much."""
+    """
+    Jobs are preempted by those of submitters with a better priority, where the negotiator's `preemption_requirements`
+    permit it; RANK must not prefer the running job.
+    """
     polling_interval: Seconds = 5.0
-    """Between two looks at what the expressions above say of the slots (POLLING_INTERVAL)."""
+    """Seconds between two evaluations of the expressions above (POLLING_INTERVAL)."""
     console_devices: tuple[str, ...] = ("tty[0-9]*", "console", "input/*")
     """Devices below `/dev`, as patterns, whose use counts as use of the console (CONSOLE_DEVICES)."""
     administrators: tuple[str, ...] = ()
@@ -97,7 +99,7 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     discover_gpus: bool = True
     """Look for GPUs at the start, unless `machine_resources` or the `discovery` names them."""
     discovery: list[str] = []
-    """Program with arguments that tells what else the machine has, as condor_gpu_discovery does."""
+    """Program with arguments that prints what else the machine has, as condor_gpu_discovery does."""
     attributes: dict[str, Scalar] = {}
     """More attributes of every slot (STARTD_ATTRS)."""
     local_jobs: bool = True
@@ -114,7 +116,7 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """
     job_account: Literal["auto", "slot", "own"] = "auto"
     """
-    Whom jobs run as: an account per slot, which takes root, or the startd's own; auto: slot if the startd is root.
+    The account of jobs: one per slot, which needs root, or the startd's own; auto: slot if the startd is root.
     """
     slot_uid_base: Annotated[int, msgspec.Meta(gt=0, lt=2**32 - 100_000)] = 1_900_000_000
     """
@@ -127,7 +129,7 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     shutdown_kill_timeout: Annotated[float, msgspec.Meta(ge=0)] = 3.0
     """The most that `machine_max_vacate_time` is when the startd is being stopped."""
     max_lease: Seconds = 604800.0
-    """The most that a job may run without word from its schedd, whatever lease it asks for."""
+    """The longest time that a job may run without contact to its schedd, no matter what lease it asks for."""
     monitor_interval: Seconds = 5.0
     """Between two measurements of a job by its starter."""
     measure_interval: Seconds = 300.0
@@ -184,19 +186,24 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     job_hooks: dict[str, JobHooks] = {}
     """Programs that are run around jobs, by keyword: as HTCondor's `<KEYWORD>_HOOK_PREPARE_JOB` and so on."""
     job_hook_keyword: str = ""
-    """The keyword of all jobs (STARTER_JOB_HOOK_KEYWORD); empty: each job says its own (HookKeyword)."""
+    """The keyword of all jobs (STARTER_JOB_HOOK_KEYWORD); empty: each job chooses its own (HookKeyword)."""
     default_job_hook_keyword: str = ""
-    """The keyword of jobs that say none, or one that is not here (STARTER_DEFAULT_JOB_HOOK_KEYWORD)."""
+    """
+    The keyword of jobs that choose none, or one that does not exist here (STARTER_DEFAULT_JOB_HOOK_KEYWORD).
+    """
     enable_chirp: bool = True
     """Whether programs of jobs may ask their submit side anything (ENABLE_CHIRP)."""
     enable_chirp_io: bool = True
-    """Those of jobs with `want_io_proxy`: for files of the submitter (ENABLE_CHIRP_IO)."""
+    """Chirp requests of jobs with `want_io_proxy` for files of the submitter (ENABLE_CHIRP_IO)."""
     enable_chirp_updates: bool = True
-    """The same: for attributes of the job's ad, and lines in its log (ENABLE_CHIRP_UPDATES)."""
+    """
+    Chirp requests of jobs with `want_io_proxy` for attributes of the job's ad, and lines in its log
+    (ENABLE_CHIRP_UPDATES).
+    """
     enable_chirp_delayed: bool = True
-    """Those of all jobs: for attributes that are set without hurry (ENABLE_CHIRP_DELAYED)."""
+    """Chirp requests of all jobs for delayed updates of attributes (ENABLE_CHIRP_DELAYED)."""
     enable_pool_access: bool = True
-    """Those of jobs with `want_pool_access`: to submit jobs and to act on those of their owner."""
+    """Requests of jobs with `want_pool_access` to submit jobs and to act on those of their owner."""
     chirp_delayed_update_prefix: tuple[str, ...] = ("Chirp*",)
     """What those attributes are called (CHIRP_DELAYED_UPDATE_PREFIX)."""
     report_repeat: Seconds = 5.0
@@ -237,5 +244,5 @@ def _text(said: Expression) -> str:
 
 
 def setting_of(name: str) -> str:
-    """The setting that holds an expression of the policy, as people write it."""
+    """The setting that holds an expression of the policy, by the name that people write."""
     return _POLICY_FIELDS.get(name, name.lower()).removesuffix("_")

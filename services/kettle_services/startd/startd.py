@@ -70,7 +70,7 @@ def moment() -> Now:
 
 
 class Startd:
-    """The machine with its hands and feet.  `record` is the only way to change it."""
+    """The machine with everything that acts on it.  `record` is the only way to change it."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class Startd:
         self.overseer.wake()
 
     async def advertised(self) -> None:
-        """Wait until the pool has been told of the machine: from then on it can be seen and matched."""
+        """Wait until the ads of the machine are published: from then on it can be seen and matched."""
         await self._advertiser.told.wait()
 
     # -- deciding, recording, acting ---------------------------------------------------------------------------------
@@ -253,10 +253,11 @@ class Startd:
         """Ask the starter of an attempt; None: it is not there, or not any more."""
         return await self._starters.ask(attempt, verb, body)
 
-    # -- what the starters tell ---------------------------------------------------------------------------------------
+    # -- messages of the starters
+    # ---------------------------------------------------------------------------------------
 
     def starter_connected(self, attempt: AttemptId, pid: int, started: int) -> None:
-        """A starter has said hello."""
+        """A starter has registered."""
         self.record([StarterConnected(attempt.claim, pid, started)])
 
     def record_report(self, report: Report) -> None:
@@ -306,7 +307,7 @@ class Startd:
             )
 
     def starter_lost(self, attempt: AttemptId, *, ran: bool) -> None:
-        """A starter is gone: perhaps it was done, else we clean up after it."""
+        """A starter has ended: either it was done, or we clean up after it."""
         stored = self.reporter.on_disk(attempt)
         if stored is not None:
             self.record_exit(stored)
@@ -372,7 +373,7 @@ class Startd:
         await self._evictions.leftovers(known)
 
     async def watch_leases(self) -> None:
-        """End claims whose lease has ended; for ever."""
+        """End claims whose lease has ended; never returns."""
         while True:
             self._deadlines.clear()
             deadline = self.machine.next_deadline()
@@ -383,7 +384,7 @@ class Startd:
                 self.record(claims.expire(self.machine, moment()))
 
     async def watch_disk(self) -> None:
-        """Accept nothing while there is no room, and again when there is; for ever."""
+        """Accept nothing while there is no room, and accept again when there is; never returns."""
         await self._recorder.watch(self._advertiser.now)
 
     async def finish(self, hurried: asyncio.Event) -> None:
@@ -415,7 +416,7 @@ class Startd:
         await self.reporter.sent()
 
     def close(self) -> None:
-        """Let go of everything; jobs that still run go on."""
+        """Release everything; running jobs continue."""
         self._questions.close()
         for task in self._fetching.values():
             task.cancel()
@@ -427,7 +428,7 @@ class Startd:
 
 
 def _closing(stored: StoredReport, changes: Sequence[Change]) -> StoredReport:
-    """The report as it is told: with the word that its claim is over too, if it is."""
+    """The report as it is sent, with the mark that its claim is over too, if it is."""
     if not any(isinstance(change, ClaimRemoved) for change in changes):
         return stored
     return msgspec.structs.replace(stored, report=msgspec.structs.replace(stored.report, closing=True))

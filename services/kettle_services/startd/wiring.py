@@ -168,7 +168,7 @@ async def running(
                 await bus.serve("startd", machine.facts.name, handlers.served(), version=VERSION)
                 name = machine.facts.name
                 _offer_local_slot(machine, settings)
-                # Whoever waits for the answer of our predecessor need not wait longer.
+                # Clients that wait for the answer of the previous process do not need to wait longer.
                 await bus.publish(subjects.notice("startd", name), name.encode())
                 loops = (
                     tidy_containers(containers, execute),

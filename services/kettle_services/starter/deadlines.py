@@ -18,7 +18,7 @@ _FIRST_MEASURE_S: Final = 8.0
 
 
 class Deadlines:
-    """Those of one attempt."""
+    """The deadlines of one attempt."""
 
     def __init__(self, spec: JobSpec, job: JobAd) -> None:
         self._spec = spec
@@ -82,7 +82,7 @@ class Deadlines:
         self._look_at = boottime() + self._spec.monitor_interval
 
     def is_measurement_due(self) -> bool:
-        """Whether it is time to tell what it uses; true once."""
+        """Whether it is time to report the usage; true once."""
         due = boottime() >= self._measure_at
         if due:
             self._measure_at = boottime() + self._spec.measure_interval

@@ -77,12 +77,12 @@ class HookRun:
             return HookResult(trouble="the process that runs it died")
 
     def close(self) -> None:
-        """Hear no more of it."""
+        """Stop reading its output."""
         self._helper.close()
 
 
 class Updates:
-    """The hook that is told now and then how a job is; one at a time, and nobody waits for it."""
+    """The hook that gets periodic updates about a job; one run at a time, and nothing waits for it."""
 
     def __init__(self, spec: JobSpec, job: JobAd, cgroup: Cgroup | None) -> None:
         self._spec = spec
@@ -107,7 +107,7 @@ class Updates:
             tree.visitors[self._running.pid] = None
 
     def close(self) -> None:
-        """Hear no more of the last one; called after its end."""
+        """Stop reading the output of the last run; called after its end."""
         if self._running is not None:
             self._running.close()
             self._running = None
@@ -146,7 +146,7 @@ def exit_attributes(code: int, usage: Usage) -> Ad:
 
 
 def word(ending: Ending | None) -> str:
-    """What the hook of a job's end is told about it."""
+    """The argument for the hook of a job's end."""
     if ending is None:
         return "exit"
     if ending.holds:

@@ -1,5 +1,5 @@
 """
-What is done around the job by other processes, while orders are heard: files are moved by URL, hooks are run.
+Work around the job by other processes, during which requests are handled: file transfers by URL, and hooks.
 """
 
 import sys
@@ -23,18 +23,18 @@ class EndedError(Exception):
 
 
 class Orders(msgspec.Struct, frozen=True):
-    """How what is ordered is heard meanwhile."""
+    """How requests are received meanwhile."""
 
     watch: Callable[[ProcessTree], object]
     """Returns when a process has ended."""
     wait: Callable[[int], object]
-    """Returns when so many milliseconds have passed, or something was said to us."""
+    """Returns when so many milliseconds have passed, or a message has arrived."""
     ending: Callable[[], Ending | None]
     """Whether the job was ordered to end."""
 
 
 class HooksAndTransfers:
-    """Those of one attempt."""
+    """The hooks and transfers of one attempt."""
 
     def __init__(
         self, spec: JobSpec, job: JobAd, cgroup: Cgroup | None, transfers: Transfers, orders: Orders

@@ -1,8 +1,8 @@
 """
-Self-checkpoints of one job: it ends with a code of its own, what it left is saved, and it is started again.
+Self-checkpoints of one job: it ends with a special code, its files are saved, and it is started again.
 
-While a checkpoint is being fetched nothing of the job runs, so that the files stay what they are.  The report is said
-again and again until somebody has it: the starter asks nobody whether there is a startd.
+While a checkpoint is being fetched no process of the job runs, so that the files do not change.  The report is repeated
+until it is confirmed: the starter does not need to know whether there is a startd.
 """
 
 import os
@@ -33,7 +33,7 @@ _IDLE_CPU_S: Final = 1.0
 
 class SelfCheckpoint:
     """
-    The newest checkpoint of a job.  `report` makes a report of what it is told.
+    The newest checkpoint of a job.  `report` makes a report of its arguments.
 
     Between two starts of the program are at least `pause` seconds, and more as long as it uses no CPU.
     """
@@ -104,7 +104,7 @@ class SelfCheckpoint:
         self._next_at = self._started + self._between
 
     def say(self, line: StartdConnection) -> None:
-        """Tell the startd, if it is time to do so (again)."""
+        """Send the report to the startd, if it is time to do so (again)."""
         if self.report is not None and boottime() >= self._repeat_at:
             self._repeat_at = boottime() + _REPEATS.length(self._repeats)
             self._repeats += 1

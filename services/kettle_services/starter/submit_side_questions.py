@@ -7,7 +7,7 @@ from kettle_wire.commands import questions
 
 
 class SubmitSideQuestions:
-    """Those of one attempt."""
+    """The requests of one attempt."""
 
     def __init__(self, shadow: str, say: Callable[[Question], object]) -> None:
         self._shadow = shadow
@@ -21,5 +21,5 @@ class SubmitSideQuestions:
         return self._number
 
     def again(self, number: int, asks: questions.Question) -> None:
-        """Ask what had this number again: the startd that heard it may be gone."""
+        """Send the request with this number again: the startd that received it may have ended."""
         self._say(Question(number, self._shadow, asks))

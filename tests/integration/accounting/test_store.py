@@ -76,7 +76,7 @@ async def acknowledged(backend: Backend) -> int:
 
 
 async def noted(backend: Backend, frame: int) -> None:
-    """Until then what was taken may be sent again, by whoever comes next."""
+    """Until then accepted records may be sent again by the next process."""
 
     async def all_noted() -> bool:
         query = "SELECT min(frame) FROM accounting.taken"
@@ -186,7 +186,7 @@ async def test_a_record_that_is_refused(
 
 
 async def test_an_answer_in_parts() -> None:
-    """That of many records does not come at once."""
+    """An answer for many records does not come at once."""
     records = [Record(f"job {number}", {"Owner": "ada"}) for number in range(20_000)]
     async with bulk_server() as server, BulkStore.open(server.url) as store:
         assert records == (await store.send("jobs", records)).taken

@@ -72,7 +72,7 @@ async def test_the_report_says_what_went_and_what_stays(log: PgLog, directory: P
 
 
 async def test_the_newest_piece_stays_although_it_is_full(log: PgLog, directory: Path) -> None:
-    """Whoever takes the shard over reads its last frame."""
+    """The next owner of the shard reads its last frame."""
     await put(log, frames("s", [SMALL - 1]))
     report = await archive(log.database, directory, older_than=LATER)
     assert ("newest", []) == (report.shards[0].kept, report.shards[0].archived)
@@ -235,7 +235,7 @@ async def test_the_archive_of_another_database_is_refused(dsn: str, log: PgLog, 
 
 
 async def test_a_log_with_a_hole_is_not_archived_and_not_read(log: PgLog, directory: Path) -> None:
-    """Whoever deleted rows by hand is found out: positions have no gaps."""
+    """Rows that were deleted by hand are noticed, because positions have no gaps."""
     await put(log, ALL)
     await log.database.run(lambda c: c.execute("DELETE FROM log.event WHERE pos = 70"))
     with pytest.raises(ArchiveError, match="63 of the 64 events of piece 1"):

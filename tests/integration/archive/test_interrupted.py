@@ -87,7 +87,7 @@ async def test_a_full_disk_leaves_everything_in_place(log: PgLog, small_disk: Pa
 async def test_a_limit_of_file_sizes_leaves_everything_in_place(
     dsn: str, log: PgLog, directory: Path
 ) -> None:
-    """The same where a file cannot grow."""
+    """Everything is also left in place where a file cannot grow."""
     await put(log, ALL)
     before = await tables(log)
     done = archiver(dsn, directory, limit=2_000)

@@ -343,12 +343,12 @@ async def test_projections_and_their_repair(pool: Backend, kettle: Kettle) -> No
     assert "usage: first in schedd.ap1 at position 6: ada has used" in said.out
     assert "kettle log rebuild jobs" in said.out
     said = await kettle("rebuild", "jobs")
-    assert said.out.startswith("jobs is made anew as version ")
+    assert said.out.startswith("jobs is rebuilt as version ")
     assert 0 == (await kettle("check")).status
 
 
 async def test_a_stopped_projection(pool: Backend, kettle: Kettle) -> None:
-    """That one stands still is said with its reason and by the exit status."""
+    """A stopped projection is reported with its reason and by the exit status."""
     for make in PROJECTIONS.values():
         await prepare(make(), pool.log.database, [pool.log])
     await pool.log.database.run(

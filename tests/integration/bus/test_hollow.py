@@ -89,8 +89,7 @@ async def on_the_bus(bus: NatsBus, frame: int) -> None:
 
 async def test_a_frame_too_large_for_the_bus_goes_there_hollow(nats: EmbeddedNats, tmp_path: Path) -> None:
     """
-    The stream's sequences stay the frames' numbers, whoever wants the entries gets them from the owner, and the audit
-    agrees.
+    The stream's sequences stay the frames' numbers, readers get the entries from the owner, and the audit agrees.
     """
     log = MemoryLog()
     async with connected(nats) as bus, owned(log, bus) as shard:

@@ -23,8 +23,7 @@ MESSAGES, BATCH = 1_000, 64
 @pytest.mark.parametrize("durable", ["d", ""])
 async def test_all_is_read_by_one_consumer(directory: Path, durable: str) -> None:
     """
-    A pull that has brought what it was to bring is no reason to make the consumer anew: that takes as long as hundreds of
-    messages.
+    A complete pull is not a reason to recreate the consumer, which takes as long as hundreds of messages.
     """
     async with EmbeddedNats(
         directory / "nats", credentials=directory / "keys", permissions=EVERYTHING

@@ -1,4 +1,6 @@
-"""Whoever does not keep up hurts himself alone, notices it, and loses nothing that can be had again."""
+"""
+A reader that does not keep up affects only itself, notices it, and loses nothing that can be read again.
+"""
 
 import asyncio
 import os
@@ -223,7 +225,7 @@ async def test_reconnecting_leaves_no_consumer_behind(nats: EmbeddedNats) -> Non
 
 
 class Line:
-    """The way to a server, which can be cut; whoever dials again gets through."""
+    """The connection to a server, which can be cut; new connections get through."""
 
     def __init__(self, port: int) -> None:
         self._port = port

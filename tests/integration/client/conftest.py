@@ -107,7 +107,7 @@ async def bare(nats: EmbeddedNats, tmp_path: Path) -> AsyncIterator[World]:
 
 @pytest_asyncio.fixture
 async def world(bare: World) -> World:
-    """The same, and all of it answers."""
+    """The world with all its services answering."""
     await bare.pool.serve()
     return bare
 

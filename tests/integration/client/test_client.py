@@ -225,7 +225,7 @@ async def test_waiting_stops_where_nothing_can_happen(world: World, client: Clie
 
 
 async def test_waiting_for_jobs_that_do_not_exist(world: World, client: Client) -> None:
-    """Nobody waits for ever for a slip of the fingers."""
+    """Nobody waits endlessly because of a typing error."""
     await client.submit(SLEEP)
     with pytest.raises(CommandRefusedError, match="there is no cluster 7"):
         await client.wait(select(7))
@@ -254,7 +254,7 @@ def _verdict(report: object) -> Rejection | None:
 
 
 async def test_the_synchronous_client(world: World) -> None:
-    """The same without an event loop of one's own."""
+    """The client works without an event loop of one's own."""
 
     def work() -> list[str]:
         with SyncClient.connect(environ=world.environ, patience=10) as pool:

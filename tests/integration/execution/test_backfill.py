@@ -71,8 +71,8 @@ async def test_a_slot_works_for_its_owner_until_it_is_wanted(pool: WorkerPool) -
 
 async def test_a_successor_ends_what_it_does_not_know(pool: WorkerPool) -> None:
     """
-    Given a startd that is gone without a drain, when the next one begins, then what the former ran is ended, and runs anew
-    once.
+    Given a startd that ended without a drain, when the next one begins, then the program of the former is ended, and
+    runs again once.
     """
     async with pool.startd():
         await pool.until(lambda: len(ours(pool)) == 2)

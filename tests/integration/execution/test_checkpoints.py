@@ -1,6 +1,4 @@
-"""
-Checkpoints on the machine: evictions between two of them, startds that are started anew while one waits.
-"""
+"""Checkpoints on the machine: evictions between two of them, and restarts of the startd while one waits."""
 
 import asyncio
 import os

@@ -102,7 +102,7 @@ async def test_a_machine_goes_on_draining_after_a_restart(pool: WorkerPool) -> N
 
 
 async def test_a_suspended_job_goes_on_after_a_restart(pool: WorkerPool) -> None:
-    """The next startd knows that it stands still, and lets it go on when the policy says so."""
+    """The next startd knows that it is suspended, and continues it when the policy says so."""
     submitter = pool.submitter
     async with pool.startd():
         activation = await submitter.start(script("sleep 0.3; exit 5", Pause=True))
@@ -117,7 +117,7 @@ async def test_a_suspended_job_goes_on_after_a_restart(pool: WorkerPool) -> None
 
 
 async def test_a_fast_drain_kills(pool: WorkerPool, submitter: SubmitSide, tmp_path: Path) -> None:
-    """Without asking, also a job that stands still."""
+    """A fast drain also kills a suspended job."""
     activation = await submitter.start(script("trap '' TERM; while :; do sleep 0.05; done", Pause=True))
     await told(submitter, activation, Suspended)
 

@@ -47,7 +47,7 @@ async def test_a_starter_runs_the_next_job_too(submitter: SubmitSide) -> None:
 
 
 async def test_what_one_job_used_is_not_told_of_the_next(submitter: SubmitSide) -> None:
-    """Processor time and memory begin anew."""
+    """Processor time and memory are counted from zero."""
     work = 'x=$(head -c 60000000 /dev/zero | tr "\\0" x); i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'
     large = await submitter.start(script(f"echo $PPID; {work}"))
     before = await submitter.final(large)

@@ -123,5 +123,5 @@ def test_a_directory_that_was_exchanged_is_noticed(
 
 
 def test_what_was_looked_at_is_remembered(box: ContainerSpec) -> None:
-    """For every directory of the image, and for nothing that is ours."""
+    """It is for every directory of the image, and for nothing of Kettle's own."""
     assert {"/bin", "/etc", "/tmp", "/usr"} == {each.destination for each in box.mounts if each.identity}

@@ -83,7 +83,7 @@ async def test_a_restart_repeats_nothing_and_leaves_nothing_out(backend: Backend
 
 
 async def test_the_stream_itself_remembers_what_was_told(backend: Backend) -> None:
-    """A gateway that begins anew, after any time, stores nothing twice."""
+    """A new session of a gateway, after any time, stores nothing twice."""
     async with schedd(backend) as ap, backend.bus() as bus:
         await ap.record(submitted(1), submitted(2))
         async with hosted("gateway", settings(backend), serve), asyncio.timeout(WITHIN_S):

@@ -73,7 +73,7 @@ async def _last(backend: Backend) -> int | None:
 
 
 async def test_a_paused_gateway_delays_nobody(backend: Backend, tmp_path: Path) -> None:
-    """While it stands still, commits go on; when it goes on, it tells everything once."""
+    """While it is stopped, commits continue; when it continues, it publishes everything once."""
     process = await gateway(backend, tmp_path)
     try:
         async with schedd(backend) as ap, asyncio.timeout(WITHIN_S):

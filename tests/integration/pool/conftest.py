@@ -148,7 +148,7 @@ def switched(dummies: DummyPool) -> DummyPool:
 
 @pytest.fixture
 def worker(tmp_path: Path) -> Iterator[DummyPool]:
-    """The same with a dummy in the place of the startd, too."""
+    """The pool with a dummy in place of the startd, too."""
     with dummy_pool(tmp_path, ["startd", "second"]) as dummy:
         del dummy.environ["KETTLE_NATS_URL"]
         # The settings that a personal pool starts with are those of the real services.

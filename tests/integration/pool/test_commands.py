@@ -203,7 +203,7 @@ def test_a_host_that_is_not_there_is_told(switched: DummyPool) -> None:
 
 
 def test_a_master_has_a_name_of_its_own(switched: DummyPool) -> None:
-    """The same command reaches any host by its master's name."""
+    """A command reaches any host by its master's name."""
     switched.up(MASTER_NAME="node17.example.org")
     assert switched.kettle("restart", "--daemon", "first", "node17.example.org").returncode == 0
     assert switched.daemon("first").starts == 2

@@ -180,7 +180,7 @@ def test_a_misspelt_setting_of_the_master_is_named(dummies: DummyPool) -> None:
 
 
 def test_a_start_that_takes_too_long_fails(dummies: DummyPool) -> None:
-    """`up` does not wait for ever, and what it had started is gone."""
+    """`up` has a time limit, and stops what it had started."""
     with pytest.raises(pool.StartFailedError, match="not ready after"):
         dummies.up(deadline_s=0.05)
     assert [] == dummies.processes()

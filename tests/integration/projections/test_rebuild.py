@@ -1,4 +1,4 @@
-"""Tables made anew from the log, beside those in use."""
+"""Tables that are rebuilt from the log, beside those in use."""
 
 import asyncio
 import os
@@ -119,7 +119,7 @@ async def test_two_rebuilds_at_once(backend: Backend) -> None:
 
 async def test_tables_of_another_release(backend: Backend) -> None:
     """
-    Tables that an older release made are made anew before they are used; those of a newer one are left alone.
+    Tables that an older release made are rebuilt before they are used; those of a newer one are not touched.
     """
     database = backend.log.database
     async with owned(backend, SHARD) as ap:

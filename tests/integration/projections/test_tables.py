@@ -276,7 +276,9 @@ async def test_many_jobs_that_leave_at_once(backend: Backend) -> None:
 
 
 async def test_what_was_rolled_back_is_not_remembered(backend: Backend) -> None:
-    """Frames that were folded in vain, in part or as a whole, are folded again as if nothing had been."""
+    """
+    Frames that were folded and rolled back, in part or as a whole, are folded again without any difference.
+    """
     await recorded(backend, SHARD, [(i, changes) for i, changes in enumerate(day(1, jobs=10))])
     await rebuild(PROJECTIONS["jobs"](), backend.log.database, [backend.log])
     read = [decoded_events(frame) async for frame in backend.log.read(SHARD)]

@@ -96,7 +96,7 @@ def day(cluster: int, *, jobs: int = 5, owner: str = "alice") -> Iterator[Change
 
 
 def late_day(cluster: int, *, jobs: int = 5, unmade: int = 3, owner: str = "alice") -> Iterator[Changes]:
-    """The same where the jobs come into the queue little by little, and some never do."""
+    """The late day with jobs that enter the queue gradually, some of them never."""
     size = jobs + unmade
     event = FactorySubmitted(
         cluster=cluster, owner=owner, ad={"RequestCpus": 2, "Cmd": "/bin/true"}, columns=[], rows=[[]] * size

@@ -73,7 +73,9 @@ async def test_the_next_one_is_elected_as_soon_as_the_first_has_gone(settings: O
 
 
 async def test_the_death_of_a_process_is_seen_at_once() -> None:
-    """Whoever knows how a process describes itself is told when that process has ended, and not before."""
+    """
+    A process that knows how another describes itself learns of its end when it has ended, and not before.
+    """
     code = "from kettle.runtime.process_identity import presence; print(presence(), flush=True); input()"
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -107,7 +109,7 @@ async def test_nothing_is_proven_of_a_process_elsewhere(changed: dict[str, str |
 
 
 async def test_a_number_that_was_given_again_is_another_process() -> None:
-    """The same process id with another start time: the one that is meant is over."""
+    """A process with this id but another start time means that the described process has ended."""
     other = msgspec.json.encode({**msgspec.json.decode(presence()), "started": 1}).decode()
     async with asyncio.timeout(PATIENCE_S):
         await gone(other)

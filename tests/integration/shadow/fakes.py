@@ -252,7 +252,7 @@ class Side:
         return self.job(attributes, proc)
 
     def job(self, attributes: Ad, proc: int = 0) -> Assignment:
-        """The same, with any attribute."""
+        """A job with any attribute."""
         ad: Ad = {
             "Owner": account(),
             "Iwd": str(self.work),

@@ -142,7 +142,7 @@ async def test_pieces_that_are_gone_are_read_from_the_shadow(tmp_path: Path) -> 
 
 
 async def test_wrong_bytes_in_the_store_are_not_used(tmp_path: Path) -> None:
-    """Whoever put them there: the file's sum decides, and the shadow is asked for all of it."""
+    """No matter who put them there, the file's hash decides, and the shadow is asked for all of it."""
     async with way(tmp_path, object_store="always") as one:
         await one.offer("m")
         await one.bus.append(SUBJECTS.object_piece(one.digest, 0), b"x" * module.PIECE)

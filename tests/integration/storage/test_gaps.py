@@ -245,7 +245,7 @@ async def test_an_open_append_hides_nothing_of_other_shards_and_is_not_skipped(d
 @pytest.mark.parametrize("committed", [True, False], ids=["committed", "lost"])
 async def test_of_two_writers_the_second_waits_for_an_open_append(dsn: str, committed: bool) -> None:
     """
-    Whoever takes over while the old owner's append is open waits for its outcome and goes on after it; the old owner
+    A takeover while the old owner's append is open waits for its outcome and continues after it; the old owner
     is fenced, and readers see one sequence.
     """
     server = MemoryServer()
@@ -304,9 +304,7 @@ async def test_an_append_that_meets_an_open_takeover_is_fenced(dsn: str) -> None
 
 
 async def test_an_append_that_is_cancelled_is_not_taken_for_done(dsn: str) -> None:
-    """
-    Whoever gives an append up learns nothing of its outcome; here there was none, and the same frame goes in after it.
-    """
+    """A cancelled append reports no outcome; here it had none, and the same frame is stored after it."""
     async with (
         PgLog.connect(dsn, patience=PATIENCE_S) as log,
         Holding.connect(dsn) as database,
@@ -349,8 +347,8 @@ def frame_of(shard: str, epoch: int, number: int, position: int, mark: str, coun
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_owners_that_take_turns_at_random_leave_one_sequence(dsn: str, seed: int) -> None:
     """
-    Whoever takes over when, and however many events they append: what was acknowledged is there, with its writer's
-    epoch, nothing else is, and readers that follow all the while see just that.
+    For any order of takeovers and any number of events: acknowledged events are there, with their writer's epoch,
+    nothing else is, and readers that follow meanwhile see exactly that.
     """
     chance = random.Random(seed)
     written: dict[int, tuple[int, str, int]] = {}

@@ -162,7 +162,7 @@ async def test_the_log_goes_over_from_one_piece_to_the_next(dsn: str) -> None:
 
 
 async def test_a_running_owner_makes_the_next_piece_in_time(dsn: str) -> None:
-    """Also without taking the shard anew."""
+    """It also does so without taking the shard over again."""
     async with PgLog.connect(dsn, patience=PATIENCE_S) as log:
         await log.take("s", owner="me")
         await log.database.run(lambda c: c.execute("UPDATE log.shard SET head = $1", PIECE - AHEAD - 2))

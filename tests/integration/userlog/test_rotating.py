@@ -86,7 +86,7 @@ def test_full_files_are_put_aside(tmp_path: Path, options: str) -> None:
 
 
 def test_one_old_file_is_called_old(tmp_path: Path) -> None:
-    """As HTCondor calls it; with none kept, a full file is begun anew."""
+    """It has HTCondor's name; if none is kept, a full file is started again."""
     for rotations, names in ((1, ["EventLog", "EventLog.old"]), (0, ["EventLog"])):
         (tmp_path / str(rotations)).mkdir()
         log = opened(tmp_path / str(rotations) / "EventLog", rotations=rotations)

@@ -10,7 +10,7 @@ MADE = proof("secret", claim="c#1", job=JOB, attempt=2, person="anna")
 
 
 def test_a_proof_is_good_for_what_it_was_made_for() -> None:
-    """The same person, job and attempt, and the same secret."""
+    """A proof is valid for one person, job and attempt, and for one secret."""
     assert proves(MADE, "secret", claim="c#1", job=JOB, attempt=2, person="anna")
 
 

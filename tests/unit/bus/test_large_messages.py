@@ -155,7 +155,7 @@ async def test_there_is_a_bound_for_each_and_for_all() -> None:
 
 @pytest.mark.parametrize("second", [b"", b"0123456789abc"], ids=["an empty part", "more than was announced"])
 async def test_a_service_that_answers_nonsense_is_found_out(second: bytes) -> None:
-    """The caller neither asks for ever nor takes more than it was told."""
+    """The caller neither asks endlessly nor takes more than was announced."""
     answers = iter([Parcel(b"0123456789", {SIZE: "12", PLACE: "there 1"}), Parcel(second)])
 
     async def carry(_place: str, _data: bytes, _headers: object) -> Parcel:

@@ -45,7 +45,7 @@ async def test_a_lost_bucket_on_a_bus_that_comes_and_goes_does_not_end_the_renew
 
 
 async def test_a_renewal_that_fails_for_good_loses_the_lease() -> None:
-    """Whoever holds it is told, and may give it back without harm."""
+    """The holder is notified, and may give it back without harm."""
     lease = held(Trouble(BusError("no space left")))
     async with asyncio.timeout(PATIENCE_S):
         await lease.lost

@@ -161,7 +161,7 @@ async def test_a_slow_line_delays(server: Server, broken: tuple[Proxy, int]) -> 
 
 
 async def test_a_server_that_is_not_there(tmp_path: Path) -> None:
-    """Whoever connects while nobody listens behind the proxy is reset."""
+    """A client that connects while nothing listens behind the proxy is reset."""
     proxy = Proxy(tmp_path / "nobody")
     port = await proxy.listen()
     client = await asyncio.open_connection("127.0.0.1", port)

@@ -18,7 +18,7 @@ from kettle_wire.ads.types import Ad, Expr
 
 
 def test_names_are_compared_without_case_and_keep_their_spelling() -> None:
-    """The first spelling stays, whoever writes later."""
+    """The first spelling stays, no matter what is written later."""
     ad = ClassAd({"OpSys": "LINUX"})
     ad["OPSYS"] = "WINDOWS"
     assert (["OpSys"], Literal("WINDOWS")) == (list(ad), ad["opsys"])

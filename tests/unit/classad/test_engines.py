@@ -205,7 +205,7 @@ def test_all_levels_fit_a_caller_who_is_deep_down_himself(engine: Engine, form: 
 def test_a_stack_that_is_used_up_is_a_failure_of_the_evaluation(
     engine_of_name: Callable[[str, ClassAd], Value],
 ) -> None:
-    """Whoever calls from the end of Python's stack gets the error that all evaluations may raise."""
+    """A caller near the end of Python's stack gets the error that all evaluations may raise."""
     chain = ClassAd.parse("[" + ";".join(f"a{n}=-a{n - 1}" for n in range(1, 180)) + ";a0=1]")
     with pytest.raises(EvaluationFailed, match="too deeply"):
         called_deep_down(800, lambda: engine_of_name("a179", chain))
@@ -301,7 +301,7 @@ def test_trees_deeper_than_pythons_stack_are_no_danger(engine: Engine) -> None:
 
 def test_a_list_can_be_read_when_the_evaluation_is_over(engine: Engine) -> None:
     """
-    Whoever holds a list asks for its members in both ads of the match, also within an ad of the evaluation.
+    A list that was kept evaluates its members in both ads of the match, also within an ad of the evaluation.
     """
     values = value_of(engine, "n.l", "[n=[l={x, y, TARGET.y, MY.x}; x=1]]", "[y=2]")
     assert isinstance(values, List)

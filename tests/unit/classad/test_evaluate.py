@@ -103,7 +103,7 @@ def test_steps_are_limited() -> None:
 
 
 def test_text_that_does_not_parse_is_an_error_not_an_exception() -> None:
-    """One bad ad must not stop whoever looks at thousands."""
+    """One bad ad must not stop code that processes thousands."""
     assert ERROR is evaluate_attribute("Rank", ClassAd.from_wire({"Rank": Expr("1 +")}))
 
 

@@ -294,7 +294,7 @@ def test_the_result_means_what_the_expression_meant(text: str, expected: str) ->
 
 @pytest.mark.parametrize("text", ["rec", "c1", "c1.x", "rec + x", 'eval("x")', "debug(x)", 'userHome("str")'])
 def test_what_cannot_be_known_stays(text: str) -> None:
-    """Circles, and functions that find out nothing here, are left for whoever knows more."""
+    """Circles, and functions that have no result here, are left for a later evaluation."""
     assert text == flat(text)
 
 

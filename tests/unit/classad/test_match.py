@@ -63,7 +63,7 @@ def test_a_rank_is_a_number() -> None:
 
 
 def test_references_go_through_the_ads_own_attributes() -> None:
-    """What an attribute needs, whoever mentions it needs."""
+    """Everything that an attribute needs is needed by expressions that mention it."""
     ad = ClassAd.parse("[Big = Memory > Limit; Limit = TARGET.Disk + MY.Extra; Loop = Loop]")
     found = references(parse("Big && Loop && Arch == TARGET.arch"), ad)
     assert {"Big", "Limit", "Loop"} == found.internal

@@ -81,7 +81,7 @@ def test_the_indented_form_gives_members_lines_of_their_own() -> None:
 
 
 def test_a_tree_deeper_than_pythons_stack_is_written() -> None:
-    """Whoever holds a tree can write it, however it came about."""
+    """Any tree can be written, no matter how it was made."""
     deep: Node = parse("a")
     for _ in range(5000):
         deep = Parentheses(deep)

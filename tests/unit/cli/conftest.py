@@ -36,7 +36,7 @@ class Typed(Protocol):
 
 @pytest.fixture
 def typed(capsys: pytest.CaptureFixture[str]) -> Typed:
-    """The same without a process of its own, and without standard input."""
+    """The output of a command that runs in this process, without standard input."""
 
     def run(*words: str | Path) -> Said:
         try:

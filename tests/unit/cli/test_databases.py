@@ -28,7 +28,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_what_the_services_were_told_in_their_file(home: Path) -> None:
-    """Whoever reads the log looks where `kettle.toml` has the services write it."""
+    """Readers of the log look where `kettle.toml` makes the services write it."""
     (home / "kettle.toml").write_text(FILE)
     assert ["postgresql://db/pool", "postgresql://db/ap1"] == databases(home)
     assert Path("/srv/archive") == archive_directory(home)

@@ -53,13 +53,15 @@ def test_well() -> None:
 
 
 def test_ads_and_events_agree() -> None:
-    """The same job gives the same state from its ad."""
+    """The ad of a job gives the same state as its events."""
     ad: Ad = {"JobStatus": 4, "ExitCode": 3}
     assert state_after(JobState("running"), JobCompleted(attempt=1, exit=ExitRecord(code=3))) == state_of(ad)
 
 
 def test_counts_follow() -> None:
-    """Counts are those of the jobs at any moment; what is put twice is new once; strangers do not join."""
+    """
+    Counts are those of the jobs at any moment; a job that is added twice is new once; unknown jobs are not added.
+    """
     progress = Progress(dict.fromkeys((A, B, C), JobState()))
     assert progress.put(A, JobState("completed", 0))
     assert not progress.put(A, JobState("completed", 0))

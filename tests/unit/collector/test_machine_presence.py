@@ -84,7 +84,7 @@ def test_a_lost_bus_makes_nobody_leave() -> None:
 
 
 def test_a_slot_that_moved() -> None:
-    """A key that speaks of another machine now does not keep the first one there for ever."""
+    """A key that now names another machine does not keep the first one there permanently."""
     machines = Machines((), deadline=0)
     machines.seen("s1", A)
     machines.seen("s1", Sighting("b", 1, 1))

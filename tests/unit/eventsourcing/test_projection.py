@@ -225,7 +225,7 @@ async def test_one_that_was_overtaken_goes_on_from_there() -> None:
 
 
 async def test_a_log_that_was_restored_from_an_older_copy_stops_the_projection() -> None:
-    """What is recorded anew under numbers that it knows would be left out for ever."""
+    """New events under known numbers would otherwise never be applied."""
     world = World()
     world.cursors.frame = 9
     async with world.shard(relayed=False) as shard:

@@ -71,7 +71,9 @@ async def test_events_are_numbered_without_gaps() -> None:
 
 
 async def test_what_comes_during_a_commit_is_the_next_frame() -> None:
-    """One commit at a time, and whoever waits shares the next one; nothing is answered before its commit."""
+    """
+    There is one commit at a time, and all waiting callers share the next one; nothing is answered before its commit.
+    """
     log = GatedLog()
     async with running(log) as shard:
         log.gate.clear()

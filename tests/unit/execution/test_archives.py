@@ -1,4 +1,4 @@
-"""Archives become root file systems, and nothing of a stranger's archive gets anywhere else."""
+"""Archives become root file systems, and no part of an untrusted archive gets anywhere else."""
 
 import io
 import os
@@ -170,7 +170,7 @@ def test_there_are_not_endlessly_many_layers(tmp_path: Path) -> None:
 
 def test_layers_cover_each_other(tmp_path: Path) -> None:
     """
-    A later layer replaces, a whiteout removes, an opaque directory begins anew; variables and entry point are read.
+    A later layer replaces, a whiteout removes, an opaque directory starts empty; variables and entry point are read.
     """
     base = tar_with(member("a"), member("b"), member("d/old"), member("lib", tarfile.SYMTYPE, "usr/lib"))
     upper = tar_with(member("a"), member(".wh.b"), member("d/.wh..wh..opq"), member("lib/new"), data=b"2")
@@ -258,7 +258,7 @@ def test_a_part_that_is_another_one_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_part_that_changes_after_it_was_counted_is_not_what_is_unpacked(tmp_path: Path) -> None:
-    """A file of a layout may be in a stranger's hands: it is read once."""
+    """A file of a layout may be changed by others: it is read once."""
     honest, poison = tar_with(member("a"), data=b"honest"), tar_with(member("a"), data=b"poison")
     layout = oci_layout(tmp_path / "oci", honest)
 

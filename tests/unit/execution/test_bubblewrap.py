@@ -54,7 +54,7 @@ def test_it_has_none_of_the_jobs_environment(tmp_path: Path) -> None:
 
 
 def test_a_process_that_is_not_its_child_is_not_taken_for_the_job(tmp_path: Path) -> None:
-    """Whoever is named gets the job's signals: it has to be a process of the job."""
+    """The named process gets the job's signals, so it has to be a process of the job."""
     with subprocess.Popen(["/bin/sleep", "60"]) as stranger:
         script = f"echo '{{\"child-pid\": {stranger.pid}}}' >&3; exec sleep 60"
         with pytest.raises(ContainerError, match="could not set the container up"):

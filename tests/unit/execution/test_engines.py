@@ -199,7 +199,7 @@ def test_what_is_gone_is_said_to_be_gone(tmp_path: Path, said: str, gone: bool) 
 
 
 def test_an_engine_that_is_silent_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever makes room for images does not wait for it again for each of them."""
+    """Code that makes room for images does not wait for it again for each of them."""
     monkeypatch.setattr(engine_client, "ANSWER_S", 0.2)
     found = scripted(tmp_path, f"echo asked >> {tmp_path}/asked; exec sleep 98763")
     cache = image_cache(ContainerPolicy(runtimes=[found], images=str(tmp_path / "images"), limit=0))

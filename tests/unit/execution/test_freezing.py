@@ -1,4 +1,4 @@
-"""Having a control group stand still."""
+"""Freezing a control group."""
 
 from pathlib import Path
 

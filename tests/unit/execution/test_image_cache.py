@@ -44,7 +44,7 @@ def test_an_image_is_unpacked_once(tmp_path: Path) -> None:
 
 
 def test_what_fails_leaves_nothing_and_can_be_tried_again(tmp_path: Path) -> None:
-    """The next one who wants it begins anew."""
+    """The next job that wants it starts from the beginning."""
     cache = ImageCache(str(tmp_path), 100)
 
     def fail(root: str, limit: int) -> ImageConfig:

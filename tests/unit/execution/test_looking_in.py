@@ -68,7 +68,7 @@ class FakeMasterCommands:
 
 def test_what_goes_wrong_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    Whoever asks is told: a starter that has outlived its own modules, or is asked what it does not know, goes on.
+    The caller gets an error: a starter whose modules are missing, or that gets an unknown request, continues.
     """
     monkeypatch.setitem(sys.modules, "kettle_services.starter.job_access.requests", None)
     assert "ModuleNotFoundError" in FakeMasterCommands(tmp_path).ask(PEEK.verb, b"").reason
@@ -129,7 +129,7 @@ def test_a_stream_in_proc_is_none(tmp_path: Path) -> None:
 
 
 def test_nothing_begins_beside_a_suspended_job(tmp_path: Path) -> None:
-    """It would stand still in the job's group before it had begun."""
+    """It would be frozen in the job's group before it had begun."""
     request = OpenSession(access=ACCESS, session="s", command=["true"])
     answer = FakeMasterCommands(tmp_path).ask(OPEN_SESSION.verb, encode(request), still=True)
     assert ("refused", True) == (answer.code, "suspended" in answer.reason)

@@ -67,8 +67,8 @@ def test_what_keeps_it_from_beginning_is_told(pipes: tuple[int, int]) -> None:
 
 def test_one_that_is_stopped_holds_nobody_up(pipes: tuple[int, int]) -> None:
     """
-    A job can stop the process that is to become a program as its account: whoever waits for it is told nothing, can end
-    it, and its other descriptors are not kept open by it.
+    A job can stop the process that becomes a program as its account: the starter learns nothing from it, can end it,
+    and its other descriptors are not kept open by it.
     """
     reading, writing = os.pipe()
     out, stream = pipes

@@ -1,4 +1,4 @@
-"""SIF images: told by what is in them, and unpacked like any other image of a stranger."""
+"""SIF images: recognized by their contents, and unpacked like any other untrusted image."""
 
 import io
 import shutil

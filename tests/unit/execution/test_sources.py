@@ -57,7 +57,7 @@ def test_a_layout_that_changes_while_it_is_unpacked_stays_its_owners(
     tmp_path: Path, policy: ContainerPolicy
 ) -> None:
     """
-    What is unpacked is what was counted, so another layout of the same digest is not that of whoever exchanged a file.
+    What is unpacked is what was hashed, so replacing a file cannot put another layout under the same digest.
     """
     honest, poison = (
         oci_layout(tmp_path / name, data) for name, data in (("honest", HONEST), ("poison", POISON))

@@ -1,4 +1,4 @@
-"""A job that is to stand still."""
+"""A job that is suspended."""
 
 from typing import cast
 
@@ -32,7 +32,7 @@ def said(suspension: JobSuspension) -> str:
 
 def test_nothing_stands_still_before_it_runs() -> None:
     """
-    What prepares a job goes on; the job stands still from its first moment, unless it was told to go on meanwhile.
+    The preparation of a job continues; the job is suspended from its first moment, unless it was continued meanwhile.
     """
     for continued, told in ((False, ["suspend"]), (True, [])):
         tree, suspension = FakeFamily(), JobSuspension(report)
@@ -58,7 +58,7 @@ def test_what_is_said_twice_happens_once() -> None:
 
 
 def test_a_job_that_is_to_end_goes_on_without_a_word() -> None:
-    """A signal reaches nobody who stands still."""
+    """A stopped process does not handle signals."""
     fake, suspension = FakeFamily(), JobSuspension(report)
     tree = cast("ProcessTree", fake)
     suspension.begin(tree)

@@ -174,8 +174,8 @@ def as_published(event: Recorded) -> dict[str, Any]:
 
 def test_each_of_many_jobs_has_an_event_of_its_own() -> None:
     """
-    What was recorded at once for jobs 12.0, 12.1 and 12.5 is published as three events that differ in what tells them
-    apart: id, subject, number and trace. Whoever hears of them cannot see how they were recorded.
+    What was recorded at once for jobs 12.0, 12.1 and 12.5 is published as three events that differ in id, subject,
+    number and trace. Subscribers cannot see how they were recorded.
     """
     held = JobHeld(code=1, reason="by hand", by="alice")
     many = JobsChanged(

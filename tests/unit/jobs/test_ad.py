@@ -48,7 +48,7 @@ def part(ad: Ad, *names: str) -> dict[str, object]:
 
 
 def found(ad: Ad, *names: str) -> dict[str, object]:
-    """Those of the attributes that are there."""
+    """The attributes that exist."""
     return {name: ad[name] for name in names if name in ad}
 
 
@@ -289,7 +289,7 @@ def test_jobs_of_a_cluster_share_nothing_that_changes() -> None:
 
 
 def test_a_suspended_job_has_a_status_of_its_own() -> None:
-    """JobStatus 7, and the seconds that it stood still, whatever ends the suspension."""
+    """JobStatus 7, and the seconds that it was suspended, no matter what ends the suspension."""
     suspended = JobSuspended(attempt=1, processes=2)
     still = after(ASSIGNED, STARTED, suspended)
     assert {
@@ -322,7 +322,7 @@ def test_a_disconnected_job_runs_and_says_since_when() -> None:
 
 
 def test_checkpoints_are_counted_over_all_attempts() -> None:
-    """The first has the number 0; the time that execution may take begins anew with each."""
+    """The first has the number 0; the time that execution may take starts again with each."""
     first = JobCheckpointed(attempt=1, number=1, at=77.9, usage=Usage(sent=10))
     ad = after(ASSIGNED, STARTED, first)
     names = ("NumCkpts", "CheckpointNumber", "LastCkptTime", "BytesSent", "TransferOutFinished")

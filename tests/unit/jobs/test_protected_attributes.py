@@ -21,9 +21,7 @@ ATTRIBUTE = re.compile(r"[A-Z][A-Za-z0-9]*[a-z][A-Za-z0-9]*")
 
 
 def constants() -> Iterator[str]:
-    """
-    Strings in the code of whoever acts on ads that look like an attribute and do not name a class of ours.
-    """
+    """Strings in the code that acts on ads, which look like an attribute and do not name a class of ours."""
     texts, classes = set[str](), set[str]()
     naming = {ROOT / place for place in NAMING}
     assert all(module.is_file() for module in naming)

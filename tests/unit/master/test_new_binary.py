@@ -22,7 +22,7 @@ def test_a_new_version_is_used_when_it_has_settled() -> None:
 
 
 def test_one_that_goes_on_changing_is_waited_for() -> None:
-    """Every change of any file starts the delay anew, also within one version."""
+    """Every change of any file restarts the delay, also within one version."""
     rollover, _ = look(START, NEW, now=10, delay=120)
     rollover, due = look(rollover, NEWER, now=200, delay=120)
     assert (NEWER, 200, False) == (rollover.waiting, rollover.since, due)

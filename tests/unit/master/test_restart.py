@@ -27,7 +27,7 @@ def test_each_end_lengthens_the_row() -> None:
 
 
 def test_running_long_enough_forgives() -> None:
-    """After `recover` seconds of running the row starts anew."""
+    """After `recover` seconds of running the series of delays starts over."""
     assert Again(10, 1) == after_end(HTCONDOR, failures=7, ran_s=300, status=1)
     assert Again(137, 8) == after_end(HTCONDOR, failures=7, ran_s=299.9, status=1)
 

@@ -207,7 +207,8 @@ def test_a_ceiling_keeps_no_slot_from_the_others(
     cores: int, large: int, ceiling: int, priority: float, per_core: list[float]
 ) -> None:
     """
-    Whoever may not have what it asks for, because of its ceiling, leaves its whole share to who can use it.
+    A submitter that may not have what it asks for, because of its ceiling, leaves its whole share to those who can use
+    it.
     """
     ads = [slot(cores, SlotWeight=weight * cores) for weight in per_core]
     claimants = [Claimant(name="ada", priority=priority, ceiling=float(ceiling)), Claimant(name="bob")]
@@ -224,7 +225,9 @@ def test_a_ceiling_keeps_no_slot_from_the_others(
 
 @pytest.mark.parametrize("submitters", [1, 2, 3, 4, 6, 8])
 def test_everybody_gets_an_equal_share(submitters: int) -> None:
-    """Of 24 cores, whoever asks for more gets as many as every other one, wherever the cores are."""
+    """
+    Of 24 cores, each submitter that asks for more gets as many as every other one, no matter where the cores are.
+    """
     for pool in ([24], [8, 8, 8], [1] * 24, [20, 3, 1]):
         offered = offer(*map(slot, pool))
         demands = [demand(number, f"user {number}") for number in range(submitters)]

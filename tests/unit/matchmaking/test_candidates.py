@@ -115,7 +115,7 @@ def test_a_rank_that_looks_at_slots_alone_is_worked_out_once() -> None:
 
 
 def test_only_so_many_orders_are_kept() -> None:
-    """The first of sixty-five is found anew, and is the same; nothing grows with the number of Ranks."""
+    """The first of sixty-five is computed again, and is the same; nothing grows with the number of Ranks."""
     offered = offer(slot(Speed=1), slot(Speed=2))
     ranking = Ranking(offered, NOTHING)
     wants = [ClassAd({"Rank": parse(f"TARGET.Speed * {n}")}) for n in range(1, 66)]

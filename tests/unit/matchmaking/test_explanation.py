@@ -34,7 +34,7 @@ def counts(explanation: Explanation) -> dict[tuple[str, str], int]:
 
 
 def without_amounts(explanation: Explanation) -> dict[tuple[str, str], int]:
-    """The same, with the amounts of requests that do not fit left out."""
+    """The explanation without the amounts of requests that do not fit."""
     cut = re.compile(r"^(Request\w+) = .* (does not fit)$")
     return {(side, cut.sub(r"\1 \2", text)): refuses for (side, text), refuses in counts(explanation).items()}
 

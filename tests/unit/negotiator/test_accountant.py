@@ -211,7 +211,8 @@ def test_a_standing_is_what_a_charge_would_make_of_it(uses: list[tuple[float, in
 @given(USES)
 def test_priorities_follow_from_what_was_recorded(uses: list[tuple[float, int]]) -> None:
     """
-    Folding the recorded events anew gives the very same principals, and a row of the working set comes back as it was.
+    Folding the recorded events again gives exactly the same principals, and a row of the working set comes back as it
+    was.
     """
     accountant, now, log = Accountant(), START, list[PrincipalEvent]()
     accountant.observe(now, {})

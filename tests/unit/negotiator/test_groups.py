@@ -37,8 +37,9 @@ def test_who_wants_something_is_served_within_bounded_cycles(
     cores: int, wanting: set[str], minutes: int
 ) -> None:
     """
-    On slots of one core, of which all are given anew in each cycle: whoever is in a group with a quota of a core or more, or
-    in none, has had one within three cycles for each submitter; a never has more than its quota, and all no more than there is.
+    On slots of one core, of which all are given again in each cycle: each submitter in a group with a quota of a core
+    or more, or in none, has had one within three cycles for each submitter; a never has more than its quota, and all no
+    more than there is.
     """
     accountant = Accountant(tree=TREE)
     served: Counter[str] = Counter()

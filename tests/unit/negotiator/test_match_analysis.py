@@ -39,7 +39,7 @@ async def test_the_present_state_is_told_while_jobs_wait_and_follows_the_slots()
 
 
 async def test_many_questions_at_once_are_one_look() -> None:
-    """The same slots and jobs have the same answer, which is the same object."""
+    """Equal slots and jobs have one answer, which is the same object."""
     one = pool([slot()], submitter("alice", (1, 3, job())))
     async with Shard.own(MemoryLog(), "s", owner="me") as shard:
         answering = Answering(Record(shard), one)

@@ -190,10 +190,11 @@ def test_a_preempted_job_is_always_one_that_the_rules_allow(
     held: list[tuple[str, int, int]], wants: dict[str, int], priorities: dict[str, float], free: int
 ) -> None:
     """
-    Whoever has and wants what, a slot in use is given only to another than who has it, whose priority is better as
-    PREEMPTION_REQUIREMENTS says and whom the machine likes as much, within his share; or whom the machine likes more.
+    For any use and demand, a slot in use is given only to another submitter, whose priority is better as
+    PREEMPTION_REQUIREMENTS says and whose job the machine ranks at least equally, within its share; or whose job the
+    machine prefers.
 
-    Nobody is given more than he wants, no slot twice, and the same once more is the same.
+    No submitter is given more than it wants, no slot is given twice, and a repetition gives the same result.
     """
     slots: list[Ad] = [
         {**busy(f"slot1_{n}@m", user), "CurrentRank": float(current), "Rank": float(liked)}

@@ -103,8 +103,8 @@ def test_shares_sum_to_the_pool(priorities: list[float], pie: float) -> None:
 @settings(max_examples=8, deadline=None)
 def test_nobody_starves(priorities: list[float], cores: int, seed: int) -> None:
     """
-    Everybody who asks gets a slot within bounded cycles, whoever else asks for everything: one core comes free at a time,
-    and the accountant charges what runs, a half-life for each cycle.
+    Every submitter that asks gets a slot within bounded cycles, even if others ask for everything: one core comes free
+    at a time, and the accountant charges what runs, a half-life for each cycle.
     """
     names = [f"user{number}" for number in range(len(priorities))]
     accountant = Accountant()

@@ -70,7 +70,7 @@ async def attempt_reports(log: MemoryLog) -> AsyncGenerator[Endpoints, None]:
 
 
 async def test_an_owner_says_of_a_job_that_it_never_had_that_it_is_over() -> None:
-    """Whoever repeats himself long afterwards is not kept waiting."""
+    """A client that repeats its command much later does not wait."""
     async with attempt_reports(MemoryLog()) as owner:
         assert STRAY.strays == (await owner.ask(SYNC, STRAY, SHADOW)).over
         assert KEPT.attempts == (await owner.ask(SYNC, KEPT, SHADOW)).forget

@@ -29,7 +29,7 @@ def test_the_wait_follows_from_queue_and_rate(backlog: int, rate: float | None, 
 
 
 def test_the_rate_is_that_of_late() -> None:
-    """A fast past does not promise anything when the database stands still."""
+    """A fast past does not promise anything when the database is blocked."""
     rate = CommitRate()
     for tenth in range(20):
         rate.note(1_000, tenth / 10)

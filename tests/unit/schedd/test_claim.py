@@ -64,7 +64,7 @@ def test_a_claim_is_lost_when_its_startd_says_so_twice() -> None:
 
 
 def test_a_worker_that_never_answers_is_given_up() -> None:
-    """Renewals that nobody answers do not put off the end for ever."""
+    """Renewals without an answer do not delay the end."""
     leases = ClaimLeases(margin=MARGIN)
     leases.trust("m", 0.0)
     leases.record_answer("m", 500.0, 0.0)

@@ -54,7 +54,7 @@ def test_plan(ad: Ad, expected: Wait | Move) -> None:
     "ad", [{"CronMinute": "61"}, {"CronMinute": 61}, {"CronDayOfMonth": "31", "CronMonth": "2"}]
 )
 def test_a_calendar_without_days(ad: Ad) -> None:
-    """Settings that name no time are told, and the job does not wait for ever."""
+    """Settings that name no time are reported, and the job does not wait endlessly."""
     assert isinstance(plan(ad, NOW), Senseless)
 
 
@@ -96,7 +96,8 @@ def test_an_offer_is_made_when_it_is_due_and_taken_back_when_time_moves() -> Non
 
 def test_the_next_time_of_a_job_that_cooled_down_is_not_missed() -> None:
     """
-    It failed, waited, and missed its time: it waits for the next one and is offered then, not for ever for the first wait.
+    It failed, waited, and missed its time: it waits for the next one and is offered then, and does not wait endlessly
+    for the first one.
     """
     queue = Queue("schedd")
     queue.apply(

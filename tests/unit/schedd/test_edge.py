@@ -106,7 +106,7 @@ def test_the_universe_is_looked_at_however_it_is_spelled() -> None:
 
 
 def test_what_a_worker_measured_must_be_numbers() -> None:
-    """Infinity and nonsense are nothing: what is recorded is folded for ever."""
+    """Infinity and invalid values count as nothing, because recorded values have to be folded always."""
     usage = Usage(wall=math.inf, user_cpu=math.nan, memory_kib=-1, sent=5)
     news = Ended(result=AttemptResult(exit=ExitRecord(code=0, at=math.inf), usage=usage))
     command = command_of(AttemptReport(job=JobId(1, 0), attempt=1, claim="c", news=news))

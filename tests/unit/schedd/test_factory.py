@@ -333,9 +333,7 @@ async def test_what_will_never_be_made_is_said_so() -> None:
 
 
 async def test_why_a_job_is_not_made_yet() -> None:
-    """
-    It waits for room, or for whoever has stopped its cluster; one that was never submitted is not there.
-    """
+    """It waits for room, or because its cluster was paused; one that was never submitted does not exist."""
     async with access_point() as ap:
         await ap.submit(submitted(4, JobMaterializeMaxIdle=1))
         for sentence in ("1 of the 4 jobs of cluster 1 are made; the others follow", "kettle release 1"):
@@ -407,7 +405,7 @@ async def test_not_too_many_submissions_wait_to_be_looked_at(monkeypatch: pytest
 
 @pytest.mark.parametrize("pace", [{"JobMaterializeLimit": 0}, {"JobMaterializeMaxIdle": "2"}])
 def test_a_pace_that_is_none_is_refused(pace: Ad) -> None:
-    """Before it is recorded: a factory that makes nothing would wait for ever."""
+    """It is refused before it is recorded, because a factory that makes nothing would never end."""
     with pytest.raises(Unacceptable, match="at least 1"):
         check({"Cmd": "x", **pace}, [], [[]], limit=1)
     with pytest.raises(Unacceptable, match="the same for all"):

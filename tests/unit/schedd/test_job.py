@@ -248,7 +248,7 @@ def test_a_report_ends_a_silence(said: Command, kinds: list[type]) -> None:
 
 
 def test_a_checkpoint_is_recorded_once() -> None:
-    """By its number, which begins anew with each attempt; the job runs on."""
+    """It is recorded by its number, which starts over with each attempt; the job runs on."""
     first, second = Checkpoint(1, "c", 1, 3.0, Usage()), Checkpoint(1, "c", 2, 4.0, Usage())
     running = given(assign, begin, first)
     assert ("running", []) == (running.status, decide(running, first))

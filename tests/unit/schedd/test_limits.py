@@ -117,7 +117,8 @@ def test_no_more_claims_are_asked_for_than_may_run(
 
 def test_jobs_in_an_accounting_group_are_their_owners_jobs() -> None:
     """
-    Whoever is charged: an owner's jobs that run are counted together, and so are claims that are being asked for.
+    An owner's running jobs are counted together, no matter which name is charged, and so are claims that are being
+    requested.
     """
     found = queue("anna", "eve", running=2)
     ad: Ad = {"Cmd": "x", "AccountingGroup": "birds.anna"}

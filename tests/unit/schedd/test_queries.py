@@ -131,7 +131,7 @@ async def asked(queue: Queue) -> AsyncGenerator[Queries]:
 
 
 async def answer(asks: Queries, request: QueryJobs) -> JobAds:
-    """What whoever asks gets to read."""
+    """What the caller may read."""
     data = msgspec.msgpack.encode(await asks.query_jobs(request, user("eve")))
     return msgspec.msgpack.decode(data, type=JobAds)
 

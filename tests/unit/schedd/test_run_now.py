@@ -184,7 +184,7 @@ async def test_now_is_accepted_once_per_id_and_looked_at_anew_under_another(tmp_
 
 
 async def test_the_answer_of_now_outlives_its_schedd(tmp_path: Path) -> None:
-    """It is stored as those of all commands: whoever serves the queue next has it."""
+    """It is stored like the answers of all commands: the next schedd has it."""
     async with schedd(tmp_path) as ap:
         await ap.now("one")
         ap.restart()

@@ -12,9 +12,7 @@ A, B, C = JobId(1, 0), JobId(1, 1), JobId(1, 2)
 
 
 async def test_the_next_one_waits() -> None:
-    """
-    As long as the one before says; then it is started and need not wait behind others, and the one after it waits again.
-    """
+    """It waits as long as the previous one says; then it is started, and the one after it waits again."""
     started: list[tuple[JobId, float]] = []
     done = asyncio.Event()
 

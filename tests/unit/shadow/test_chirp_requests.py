@@ -94,7 +94,7 @@ async def test_what_waits_does_not_replace_what_was_said_later(tmp_path: Path, r
 
 
 async def test_one_job_has_few_wishes_in_hand(chirping: Chirping, record: Record) -> None:
-    """Whoever asks without waiting for answers is told to try again, until there is one."""
+    """A job that sends requests without waiting for answers is told to try again, until there is one."""
     record.slow = asyncio.get_running_loop().create_future()
     told = [asyncio.ensure_future(chirping.grant(Note("x"))) for _ in range(20)]
     await asyncio.sleep(0)
@@ -119,7 +119,7 @@ async def test_a_wish_that_fails_fails_alone(chirping: Chirping, monkeypatch: py
 
 
 async def test_files_have_threads_of_their_own() -> None:
-    """As many as can hang, hang, and whoever else needs a thread has one."""
+    """As many threads as can hang, hang, and other work still gets a thread."""
     work, gate = FileWork(1), threading.Event()
     hanging = [asyncio.ensure_future(work.do(gate.wait)) for _ in range(64)]
     try:

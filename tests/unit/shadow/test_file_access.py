@@ -15,7 +15,7 @@ from kettle_services.shadow.files.access import FileAccess, OwnFileError
     [("alice", ""), ("bob", "belongs to bob"), ("", "belongs to nobody"), ("Alice", "Alice"), (7, "nobody")],
 )
 def test_only_the_accounts_own_jobs(owner: str | int, refused: str) -> None:
-    """Whoever names a file gets it with the rights of the account, so they must be theirs."""
+    """All named files are opened with the rights of the account, so they must be that account's."""
     said = stranger({"Owner": owner}, "alice")
 
     assert bool(refused) == bool(said)
@@ -56,7 +56,7 @@ def test_the_pools_directory_is_refused_however_it_is_reached(tmp_path: Path) ->
 
 
 def test_only_regular_files_are_opened(tmp_path: Path) -> None:
-    """A pipe would wait for a writer for ever, a device has no end."""
+    """A pipe would wait for a writer without end, a device has no end."""
     places = FileAccess(tmp_path / "home")
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", tmp_path, Path("/dev/zero")):

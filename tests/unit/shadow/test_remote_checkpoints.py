@@ -168,7 +168,7 @@ def test_what_is_removed_leaves_no_empty_directories(tmp_path: Path) -> None:
 async def test_a_server_that_never_comes_back_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """After so many tries it is given up, with the URL in the log for whoever cleans up there."""
+    """After so many tries it is given up, with the URL in the log for the administrator."""
     monkeypatch.setattr(checkpoint_cleanup, "_TRIES", 2)
     monkeypatch.setattr(checkpoint_cleanup, "_BACKOFF", steady(0.01))
     (tmp_path / "ckpt").write_text("not a directory")

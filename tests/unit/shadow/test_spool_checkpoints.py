@@ -141,7 +141,7 @@ def condemned(spool: Spool) -> set[str]:
 
 
 async def test_a_checkpoint_elsewhere_is_condemned_when_it_has_a_successor(tmp_path: Path) -> None:
-    """And the last one when its job is over; whoever removes them is woken."""
+    """And the last one when its job is over; the task that removes them is woken."""
     woken: list[None] = []
     spool = Spool(tmp_path / "spool", condemns=lambda: woken.append(None))
     await spool.save(JOB, 1, [*remote(0), small("out")], fetch)

@@ -44,7 +44,7 @@ def announced(files: SpooledFiles, *lists: dict[str, bytes], shares: list[Share]
 
 def test_a_file_is_there_when_all_of_it_is(files: SpooledFiles) -> None:
     """
-    Whoever asks meanwhile is told how far it is; a piece that comes twice, or out of turn, changes nothing.
+    Meanwhile the answer is how much has arrived; a piece that comes twice, or out of turn, changes nothing.
     """
     data, name = b"0123456789", digest(b"0123456789")
 

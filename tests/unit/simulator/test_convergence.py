@@ -72,7 +72,7 @@ def test_an_hour_of_fifty_users_follows_their_factors() -> None:
     whole = sum(used.values())
     assert max(abs(used[name] - part * whole) for name, part in due.items()) < 2.0
     assert whole > 0.97 * 200 * CORES
-    assert all(one.waiting for one in sums.values()), "whoever has no more jobs cannot have a share"
+    assert all(one.waiting for one in sums.values()), "a submitter without jobs cannot have a share"
 
 
 def test_with_a_short_half_life_usage_goes_from_factors_to_their_roots() -> None:

@@ -71,9 +71,7 @@ def test_who_has_the_better_factor_goes_first() -> None:
 
 
 def test_a_recorded_factor_counts_from_when_it_was_set() -> None:
-    """
-    The same, but the factor is set in the log after the first job began; one that is asked for comes before it.
-    """
+    """The factor is set in the log after the first job began; one that is asked for comes before it."""
     past = InventedHistory()
     past.machine("m", cpus=1)
     past.submit("ada", jobs=2)
@@ -122,8 +120,8 @@ def test_what_ran_when_the_period_began_goes_on() -> None:
 
 def test_people_hold_release_and_remove_when_they_did() -> None:
     """
-    One core, jobs of 60 s. The first is held while it runs, at 20 s, and loses what it has done; the second begins then. The
-    first is released at 30 s and begins anew at 80 s; the third is removed at 70 s, before it could begin.
+    One core, jobs of 60 s. The first is held while it runs, at 20 s, and loses what it has done; the second begins
+    then. The first is released at 30 s and begins again at 80 s; the third is removed at 70 s, before it could begin.
     """
     past = InventedHistory()
     past.machine("m", cpus=1)
@@ -138,9 +136,9 @@ def test_people_hold_release_and_remove_when_they_did() -> None:
 
 def test_what_is_preempted_loses_what_was_not_saved() -> None:
     """
-    Ada has two cores with two jobs of 100 s when Bob, whose share is 1.998 of them, comes at 50 s with one of 60 s. One of hers
-    begins anew when the other ends, at 100 s: she had a core for 100 + 50 + 100 s. With recorded checkpoints every 20 s on
-    average 40 s are saved, and it is 100 + 50 + 60 s.
+    Ada has two cores with two jobs of 100 s when Bob, whose share is 1.998 of them, comes at 50 s with one of 60 s. One
+    of hers begins again when the other ends, at 100 s: she had a core for 100 + 50 + 100 s. With recorded checkpoints
+    every 20 s on average 40 s are saved, and it is 100 + 50 + 60 s.
     """
     settings = NegotiatorSettings(preemption_requirements="RemoteUserPrio > TARGET.SubmitterUserPrio * 1.2")
     by = rules(settings, worklife=0.0, factors={"bob": 1.0})

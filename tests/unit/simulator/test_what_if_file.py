@@ -103,7 +103,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 def test_the_example_in_the_help_can_be_used(tmp_path: Path) -> None:
-    """Whoever copies it gets all that it says."""
+    """A copy of it is read completely."""
     example = HELP.split("any of these tables:")[1].split("examples:")[0]
     found = change(tmp_path, textwrap.dedent(example))
     assert 9 == len(found.sentences)

@@ -219,7 +219,7 @@ def test_a_card_that_failed_takes_itself_out_and_nothing_else(bare: Path, tmp_pa
 def test_without_a_driver_what_is_said_about_gpus_is_passed_over(
     tmp_path: Path, settings: StartdSettings, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The same file of settings may serve machines with and without; the log tells."""
+    """One file of settings may serve machines with and without GPUs; the log reports it."""
     assert {} == take_inventory(settings, proc=tmp_path / "none").counts
     assert "does not have" in caplog.text
 

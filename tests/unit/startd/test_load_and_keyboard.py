@@ -43,7 +43,7 @@ def test_the_last_touch_of_any_device_counts(tmp_path: Path) -> None:
 
 
 def test_terminals_of_slots_are_no_use_of_the_machine(tmp_path: Path) -> None:
-    """A shell beside a job must not suspend it: whoever types there sits elsewhere."""
+    """A shell beside a job must not suspend it, because its user sits elsewhere."""
     touched(tmp_path / "dev" / "pts" / "3", 20)
 
     seen = observer(tmp_path, range(os.getuid(), os.getuid() + 1)).observe([], NOW)
@@ -73,7 +73,7 @@ def test_nor_are_terminals_below_starters(tmp_path: Path) -> None:
 
 
 def test_a_machine_that_nobody_can_touch_is_never_in_use(tmp_path: Path) -> None:
-    """Policies that wait for idleness do not wait for ever there."""
+    """Policies that wait for idleness do not wait endlessly there."""
     seen = observer(tmp_path).observe([], NOW)
 
     assert (NEVER_USED, NEVER_USED) == (seen["KeyboardIdle"], seen["ConsoleIdle"])

@@ -98,7 +98,7 @@ def test_start_is_false_of_the_slot_only_without_the_job() -> None:
 
 
 def test_a_time_that_is_none_is_the_default() -> None:
-    """An owner's slip must not kill jobs at once, nor let them run for ever."""
+    """An owner's mistake must not kill jobs at once, nor let them run without end."""
     for text in ('"soon"', "undefined", "1 / 0"):
         about = JobEvaluation(PolicyExpressions({"MachineMaxVacateTime": text}), dict)
         assert 600.0 == about.seconds("MachineMaxVacateTime")

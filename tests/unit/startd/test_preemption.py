@@ -239,7 +239,7 @@ def test_a_claim_whose_job_is_being_ended_has_one_heir_and_is_not_used_again() -
 
 def test_of_several_heirs_the_first_has_the_slot() -> None:
     """
-    A journal in which two claims wait for one: what that had is given once, and the other does not wait for ever.
+    In a journal in which two claims wait for one, its resources are given once, and the other does not wait endlessly.
     """
     one = host()
     ask(one)

@@ -78,7 +78,8 @@ async def test_each_job_has_one_question_in_hand() -> None:
 
 async def test_what_is_said_again_is_asked_once() -> None:
     """
-    Given a question that waits, when its starter repeats it, then the shadow hears it once; answered, it may be asked anew.
+    Given a question that waits, when its starter repeats it, then the shadow gets it once; after the answer, it may be
+    asked again.
     """
     begun: list[Ask] = []
 

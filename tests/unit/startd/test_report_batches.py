@@ -58,7 +58,8 @@ def test_one_report_is_a_batch_however_large() -> None:
 )
 def test_what_is_left_of_a_report_that_does_not_fit(body: Body) -> None:
     """
-    The same report by its key: the attempt failed, the job is held with code 12 and a sentence, what it used stays.
+    The remaining report has the same key: the attempt failed, the job is held with code 12 and a sentence, and its
+    usage is kept.
     """
     full = report(4, body)
 

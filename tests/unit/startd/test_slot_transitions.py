@@ -207,7 +207,7 @@ def test_what_has_no_starter_yet_is_not_suspended() -> None:
 
 
 def test_a_suspension_is_no_run_time() -> None:
-    """A job that stood still for half of its time has run for half of it."""
+    """A job that was suspended for half of its time has run for half of it."""
     host = one(*SUSPENDED)
     attempt = host.claims["c1"].attempt
     assert attempt is not None
@@ -374,7 +374,7 @@ def test_a_restarted_startd_goes_on_draining() -> None:
 
 
 def test_a_claim_serves_its_time() -> None:
-    """CLAIM_WORKLIFE: the job that runs finishes, and no other begins; 0: one job per claim, -1: for ever."""
+    """CLAIM_WORKLIFE: the job that runs finishes, and no other begins; 0: one job per claim, -1: no limit."""
     for worklife, gone in (("1000", True), ("1001", False), ("0", True), ("-1", False)):
         host = one()
         host.facts = msgspec.structs.replace(host.facts, policy=machine(CLAIM_WORKLIFE=worklife).facts.policy)

@@ -1,4 +1,4 @@
-"""Jobs whose owner wants them to stand still, on machines that have a policy of their own."""
+"""Jobs that their owner suspends, on machines that have a policy of their own."""
 
 import msgspec
 import pytest
@@ -51,7 +51,7 @@ def test_machine_and_owner_suspend_each_for_itself(
     came: tuple[Change, ...], true: tuple[str, ...], leads: tuple[str, str], stands_still: bool
 ) -> None:
     """
-    The job goes on when neither wants it to stand still; and a machine gets rid of a job that its owner has suspended.
+    The job continues when neither suspends it; and a machine can end a job that its owner has suspended.
     """
     host = one(*came)
 
@@ -62,7 +62,7 @@ def test_machine_and_owner_suspend_each_for_itself(
 
 
 def test_the_retirement_of_a_job_that_its_owner_suspended_comes_to_an_end() -> None:
-    """It uses up its time standing still: else nobody could ever have the machine."""
+    """It uses up its time while suspended: otherwise nobody else could ever have the machine."""
     host = one(*STILL)
     asked = Says(MaxJobRetirementTime=150.0)
     assert ("Claimed", "Retiring") == after(host, retire(host.claims["c1"], DRAIN, asked, NOW))

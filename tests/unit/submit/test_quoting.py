@@ -17,7 +17,7 @@ def test_words_survive(words: list[str]) -> None:
 
 @given(WORDS)
 def test_words_survive_a_description(words: list[str]) -> None:
-    """The same with the double quotes that a description puts around."""
+    """They also do with the double quotes of a description around them."""
     text = '"' + quoting.join_v2(words).replace('"', '""') + '"'
     assert words == quoting.split_v2(quoting.unquote_v2(text))
 

@@ -91,7 +91,7 @@ def test_a_plugin_that_hangs_is_killed(tmp_path: Path) -> None:
 
 
 def test_a_plugin_that_leaves_somebody_behind_is_done_when_it_ends(tmp_path: Path) -> None:
-    """Whoever holds its streams open is not waited for."""
+    """A process that holds its streams open is not waited for."""
     assert run(tmp_path, "leave").ending is None
     os.kill(
         int((tmp_path / "source.pid").read_text()), signal.SIGKILL

@@ -169,7 +169,8 @@ TOKEN = {"Authorization": "Bearer hush"}
 
 def test_a_token_stays_with_its_server(web: Web, other_web: Web, tmp_path: Path) -> None:
     """
-    Whoever a server sends us to, on another host, port or without TLS, is not shown what was shown to that server.
+    A server to which another one redirects us, on another host, port or without TLS, does not get the token of the
+    first one.
     """
     other_web.files["f"] = b"text"
     web.elsewhere = {"there": web.url("away"), "away": other_web.url("f")}
@@ -189,7 +190,7 @@ def test_a_token_stays_with_its_server(web: Web, other_web: Web, tmp_path: Path)
     ],
 )
 def test_a_token_goes_to_no_other_scheme(onward: str, kept: bool) -> None:
-    """The same host without TLS is another server."""
+    """A host without TLS is another server."""
     asked = urllib.request.Request("https://h/a", headers=TOKEN)
     again = http.Redirects().redirect_request(asked, BytesIO(), 302, "Found", HTTPMessage(), onward)
 

@@ -29,7 +29,7 @@ def test_the_published_example() -> None:
 @pytest.mark.parametrize(("method", "operation"), [("GET", "get_object"), ("PUT", "put_object")])
 @pytest.mark.parametrize("region", ["us-east-1", "eu-central-1"])
 def test_botocore_signs_the_same(name: str, method: str, operation: str, region: str) -> None:
-    """The same address for every character that a name may have."""
+    """The address is the same for every character that a name may have."""
     session: Any = importlib.import_module("botocore.session")  # it has no types
     config: Any = importlib.import_module("botocore.config")
     client = session.get_session().create_client(

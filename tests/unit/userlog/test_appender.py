@@ -17,7 +17,7 @@ from kettle_wire.frames import Entry, Frame, Hollow, hollow
 
 
 def test_a_missing_file_is_made(tmp_path: Path) -> None:
-    """The file is readable for everybody, however strict the service's own umask is."""
+    """The file is readable for everybody, no matter how strict the service's own umask is."""
     old = os.umask(0o077)
     try:
         Appender().append(tmp_path / "l", "a\n...\n")

@@ -107,7 +107,7 @@ def test_held_while_running() -> None:
 
 def test_terminated_and_requeued() -> None:
     """
-    A job that ran to its end and stays in the queue is evicted, with how it ended; its next run is told anew.
+    A job that ran to its end and stays in the queue is evicted, with how it ended; its next run is written again.
     """
     shard = Shard()
     shard.feed(cluster(), ASSIGNED, STARTED)

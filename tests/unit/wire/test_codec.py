@@ -70,7 +70,7 @@ def test_what_is_written_is_what_is_read() -> None:
 
 
 def test_reading_is_repeatable() -> None:
-    """Whoever reads old bytes, and whenever, gets the same event, and from it the same new bytes."""
+    """Every reader of old bytes, at any time, gets the same event, and from it the same new bytes."""
     data = written(PaintedV1(wall="n", dark=True))
     assert WALLS.encode(WALLS.decode(data)) == WALLS.encode(WALLS.decode(data))
 

@@ -67,7 +67,7 @@ def test_where_to_look_for_more() -> None:
     ids=["what it says", "what it is"],
 )
 def test_what_cannot_be_read_is_found_where_it_was_recorded(broken: Entry) -> None:
-    """Whoever stops there names the position of the log."""
+    """A reader that stops there names the position of the log."""
     with pytest.raises(UnreadableError, match="position 41, stream jobs/3"):
         decoded_events(frame(Entry("job/2.0", 5, "job.held/1", DATA), broken))
 

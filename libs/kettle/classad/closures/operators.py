@@ -144,7 +144,7 @@ def chain(clauses: tuple[Code, ...], *, decisive: bool) -> Code:
     """
     ``&&`` and ``||``: the first clause that decides or is an error is the value, else undefined if one is.
 
-    After a first clause that is an error only for being no boolean, the second is evaluated all the same.
+    After a first clause that is an error only for being no boolean, the second is evaluated nevertheless.
     """
     indifferent = not decisive
     first, second = clauses[:2]

@@ -55,7 +55,7 @@ def arithmetic(op: str, left: Vector, right: Vector) -> Vector:
 
 
 def _plus_infinity(data: Any) -> Any:
-    """Where a result is an error; one look at the maximum tells nearly always that it is nowhere."""
+    """Where a result is an error; the maximum nearly always shows at once that it is nowhere."""
     if isinstance(data, np.ndarray) and data.size and np.isfinite(data.max()):
         return False
     return data == np.inf

@@ -52,9 +52,7 @@ class Cells:
         return (None, UNDEFINED, ERROR)[tag]
 
     def scalar(self, column: Column, row: int) -> Scalar:
-        """
-        The same as it travels, of a row that has something there: an expression in the text in which it came.
-        """
+        """The value of a row that has one, in its wire form: an expression as its original text."""
         tag = column.tag[row]
         if tag == Tag.EXPRESSION:
             return Expr(self.expressions.text(column.word[row]))

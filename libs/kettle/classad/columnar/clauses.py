@@ -55,7 +55,9 @@ def against_column(op: str, theirs: str, right: Node, run: Run) -> Run:
 
 
 def _compared(op: str, column: Column, value: object, rows: int, run: Run, frame: Frame) -> Vector:
-    """The same for the first time; what is not a comparison of numbers of one kind takes the long way."""
+    """
+    Evaluate a clause for the first time; anything but a comparison of numbers of one kind is evaluated the general way.
+    """
     kind = column.uniform(rows)
     if kind == Tag.INTEGER and isinstance(value, int):
         data = COMPARISONS[op](column.bits[:rows], value)

@@ -63,7 +63,7 @@ class _Few(dict[int, int]):
 
 
 class _Reals:
-    """The words of few rows as reals."""
+    """The 64-bit values of few rows as reals."""
 
     def __init__(self, words: _Few) -> None:
         self._words = words
@@ -74,13 +74,13 @@ class _Reals:
 
 class Column:
     """
-    `tags` and `bits` have room for more rows than there are; who asks says how many rows there are.
-    `tag`, `word` and `real` are the same memory for who wants one row: an array hands out single values slowly.
+    `tags` and `bits` have room for more rows than there are; callers say how many rows there are.
+    `tag`, `word` and `real` are the same memory for access to single rows: an array hands out single values slowly.
 
-    What few rows have (an attribute that one machine made up) is no array before somebody asks for one, and then only
-    for as long as he uses it: names must cost no more than what stands behind them.
+    An attribute of few rows (which one machine made up) is not stored as an array until an expression uses it, and only
+    as long as it does: names must cost no more than their values.
 
-    What is derived from them is kept until a row changes, which who changes one says by `stale`.
+    Derived values are kept until a row changes, which is reported by `stale`.
     """
 
     __slots__ = (
@@ -124,7 +124,7 @@ class Column:
             self._settle(np.resize(tags, capacity), np.resize(bits, capacity), len(tags))
 
     def make_room(self) -> None:
-        """Become arrays, for good."""
+        """Become arrays, permanently."""
         if self._tags is None:
             self._settle(self.tags, self.bits, self._capacity)
 

@@ -29,7 +29,7 @@ def dependencies(expression: Node, frame: Frame) -> frozenset[str]:
     """
     The keys of the columns that `expression`, written on the frame's side, may look at.
 
-    Raises `Everything` if that cannot be told.
+    Raises `Everything` if they cannot be determined.
     """
     search = _Search(frame)
     search.follow(expression, mine=frame.mine)
@@ -84,7 +84,7 @@ class _Search:
             self._enter(key, mine=not mine, loose=loose)
 
     def _enter(self, key: str, *, mine: bool, loose: bool) -> bool:
-        """What stands behind a name on one side; whether all ads there have it."""
+        """The expressions of a name on one side; returns whether all ads there have it."""
         shared = self._shared
         first = (key, mine, loose) not in self._seen
         self._seen.add((key, mine, loose))

@@ -42,15 +42,12 @@ class Evaluator:
     """
     Expressions in rows of a table, matched against one ad.
 
-    With `my` the expressions are written in that ad and each row is its target;
-    otherwise they are written in the rows, and `target`, if there is one, is theirs.
-    `rows` are the numbers of the rows that take part, in any order; all unless told.
-    `overlay` gives integers that stand in the place of attributes, by lower-case name, one for each row of the table, or
-    whole columns of it (`Table.with_instead`).
-    What may be taken in all rows together (`Context.max_table_steps`) is for all questions of one `spending`, this
-    evaluator's own unless told.
-    All answers have one entry for each row that takes part, in that order; arrays are to be read, while the table
-    does not change.
+    With `my` the expressions are written in that ad and each row is its target; otherwise they are written in the rows,
+    and `target`, if there is one, is theirs. `rows` are the numbers of the rows that take part, in any order; by
+    default all. `overlay` gives integers that replace attributes, by lower-case name, one for each row of the table, or
+    whole columns of it (`Table.with_instead`). The steps of all rows together (`Context.max_table_steps`) are limited
+    for all evaluations with one `spending`, by default this evaluator's own. All answers have one entry for each row
+    that takes part, in that order; arrays must not be changed, and are valid only while the table does not change.
     """
 
     def __init__(

@@ -59,7 +59,7 @@ class Frame:
             self.flipped = Frame(shared, rows, mine=not mine, flipped=self)
 
     def part(self, positions: Integers) -> Frame:
-        """The same for some of the rows."""
+        """The frame for some of the rows."""
         rows = positions if self.rows is None else self.rows[positions]
         return Frame(self.shared, rows, mine=self.mine)
 

@@ -137,7 +137,7 @@ class Expressions:
         return stored
 
     def text(self, code: int) -> str:
-        """What was taken in."""
+        """The text under which the expression was stored."""
         return self._texts[code]
 
     def take(self, text: str) -> int:

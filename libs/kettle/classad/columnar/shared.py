@@ -28,9 +28,9 @@ _ROWS: Final = 500
 
 class Spending:
     """
-    What evaluations over tables have taken, in steps of a closure: some half a microsecond each.
+    The cost of evaluations over tables, in steps of a closure: some half a microsecond each.
 
-    Who asks many things for one person counts them in one.
+    Several evaluations for one user are counted in one object.
     """
 
     __slots__ = ("steps",)

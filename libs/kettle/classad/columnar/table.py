@@ -92,10 +92,10 @@ class Table(Cells):
         """The number that the row has now; KeyError if there is no such ad."""
         return self._rows[key]
 
-    # -- what is told ------------------------------------------------------------------------------------------------
+    # -- updates ------------------------------------------------------------------------------------------------
 
     def put(self, key: str, ad: Mapping[str, Scalar]) -> None:
-        """An ad came, a new one or one in the place of another; only what differs is written."""
+        """Store an ad, a new one or in place of an earlier one; only differences are written."""
         row = self._rows.get(key)
         if row is None:
             row = self._append(key, _EMPTY)
@@ -107,7 +107,7 @@ class Table(Cells):
                 self.set(column, row, value)
 
     def put_many(self, ads: Iterable[tuple[str, Mapping[str, Scalar]]]) -> None:
-        """The same as `put` of each in turn; new ads of the same shape are written a column at a time."""
+        """Do the same as `put` for each in turn; new ads of the same shape are written a column at a time."""
         fresh: dict[str, Mapping[str, Scalar]] = {}
         for key, ad in ads:
             if key in self._rows or key in fresh:
@@ -119,7 +119,7 @@ class Table(Cells):
         self._extend(fresh)
 
     def remove(self, key: str) -> None:
-        """An ad went; the last row takes its number.  KeyError if there is none."""
+        """Remove an ad; the last row takes its number.  KeyError if there is none."""
         row, last = self._rows.pop(key), len(self.keys) - 1
         self.changed()
         for column in self._shape_of[row].columns:

@@ -106,7 +106,7 @@ _KINDS: Final[Mapping[type, int]] = {bool: Tag.BOOLEAN, int: Tag.INTEGER, float:
 
 
 def of_value(value: Stored) -> Vector:
-    """The same value in all rows."""
+    """A vector with the same value in all rows."""
     if isinstance(value, Exceptional):
         return NOTHING_UNDEFINED if value is UNDEFINED else NOTHING_ERROR
     kind = _KINDS.get(type(value))

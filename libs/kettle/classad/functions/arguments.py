@@ -93,7 +93,7 @@ def _merge_environment(arguments: Sequence[Value], _: Scope) -> Value:
 
 
 def _form(arguments: Sequence[Value]) -> Value:
-    """Which of the two forms is meant: the second unless told."""
+    """Which of the two forms is meant; by default the second."""
     form = arguments[1] if len(arguments) > 1 else 2
     return low_half(form) if type(form) is int and low_half(form) in {1, 2} else ERROR
 

@@ -49,7 +49,7 @@ def _follows(pattern: bytes, token: re.Match[bytes]) -> bool:
 
 
 def _choices(token: re.Match[bytes], length: int) -> int | None:
-    """How many ways there are to go on at a token; None for more than can be told."""
+    """How many ways there are to continue at a token; None if the number is too large or unknown."""
     if token["or"] is not None:
         return 2
     if token["reference"] is not None or token["named"] is not None:

@@ -51,7 +51,7 @@ def _time_zone_offset(_: Sequence[Value], scope: Scope) -> Value:
 
 
 def _seconds(value: Value) -> int | None:
-    """A number of seconds in 32 bits; None of what is none."""
+    """A number of seconds in 32 bits; None if the value is not a number."""
     match value:
         case bool():
             return None

@@ -35,7 +35,7 @@ def _rounding(how: Callable[[float], float]) -> Function:
 
 
 def _real_power(base: float, exponent: float) -> float:
-    """C's `pow`, which has an answer for everything."""
+    """C's `pow`, which has a result for all arguments."""
     odd = exponent % 2 == 1
     try:
         return math.pow(base, exponent)

@@ -67,7 +67,7 @@ def _regexp_member(arguments: Sequence[Value], scope: Scope) -> Value:
 
 def _substituting(forced: str) -> Function:
     """
-    `regexps` and its kin.
+    Implement `regexps`, `replace` and `replaceAll`.
 
     Option ``f`` returns the whole string with the replacement in place, ``g`` goes on after the first match.
     """

@@ -87,7 +87,7 @@ class Pattern:
 
     def search(self, text: bytes, at: int = 0, *, spend: Callable[[int], None] = _free) -> Found | None:
         """
-        The first place in `text` from `at` on; raises `TooCostly`, and tells `spend` what it takes, in steps.
+        The first match in `text` from `at` on; raises `TooCostly`, and reports its cost to `spend`, in steps.
         """
         found = self._run(text, at, spend)
         return None if found is None else Found(found.start(), found.end(), (found[0], *found.groups()))
@@ -123,9 +123,7 @@ class Pattern:
         return any(match.end > match.start if isinstance(match, Found) else match[0] for match in places)
 
     def only_empty(self, text: bytes, at: int) -> bool:
-        """
-        Whether what matches nothing at a place can match nothing else there; False if that cannot be told.
-        """
+        """Whether a match of nothing at a place excludes any other match there; False if that is unknown."""
         if self._quick is None:
             return not _CHOICE.search(_LOOK.sub(b"", self._tracking))
         longest = self._longest()

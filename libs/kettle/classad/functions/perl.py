@@ -1,9 +1,9 @@
 r"""
-Perl's patterns in the words of RE2 and of `re`.
+Perl's patterns in the syntax of RE2 and of `re`.
 
 What ads use and the three spell differently: POSIX classes, ``\h``, ``\v``, ``\s``, ``\N``, ``\e``, ``\z`` and ``\Z``,
 ``\Q..\E``, ``(?<name>``, ``{,2}``, a literal ``[`` within a class, comments, and option ``x``.
-What only PCRE takes for a mistake (a repeated assertion, a range that starts with a class) is one here, too.
+Errors of PCRE alone (a repeated assertion, a range that starts with a class) are errors here, too.
 """
 
 from __future__ import annotations

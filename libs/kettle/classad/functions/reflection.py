@@ -83,7 +83,7 @@ def _unresolved(arguments: Sequence[Node], scope: Scope) -> Value:
 
 
 def _collect(node: Node, scope: Scope, names: dict[str, str], active: set[tuple[int, str]]) -> bool:
-    """Add the names that nothing stands behind; False if that cannot be told, as in a circle."""
+    """Add the names that are not defined; False if they cannot be determined, as in a circle."""
     if not isinstance(node, Reference):
         return all(_collect(child, scope, names, active) for child in children(node))
     start = scope
@@ -109,7 +109,7 @@ def _collect(node: Node, scope: Scope, names: dict[str, str], active: set[tuple[
 def _collect_behind(
     stored: Stored, scope: Scope, key: str, names: dict[str, str], active: set[tuple[int, str]]
 ) -> bool:
-    """The same for what stands behind a name."""
+    """Collect the names of the expression that a name refers to."""
     if not isinstance(stored, Node):
         return True
     mark = (id(scope.ad), key)

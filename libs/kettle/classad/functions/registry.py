@@ -37,7 +37,7 @@ class Function(msgspec.Struct, frozen=True):
 
 
 def strict(body: Strict, least: int, most: int | None = -1) -> Function:
-    """A function of values; `most` is `least` unless said otherwise, None for any number."""
+    """A function of values; `most` is `least` by default, None for any number."""
     return Function(least, least if most == -1 else most, strict=body)
 
 
@@ -50,7 +50,7 @@ def attempted(argument: Node, scope: Scope) -> Value:
     """
     The value of `argument`, error also where the evaluation fails.
 
-    Only the budget of steps is everyone's: who has used it up is through.
+    Only the budget of steps is shared: when it is used up, the evaluation fails.
     """
     state = scope.state
     depth = state.depth

@@ -24,7 +24,7 @@ _MANY: Final = ", \t\r\n"
 _WHOLE: Final = re.compile(r"[-+0-9]*\Z")
 
 # Where the minimum and the maximum start: the largest and the smallest positive 32-bit real.
-# Hence the maximum of nothing but negative numbers is 0.
+# So the maximum of only negative numbers is 0.
 _LARGEST: Final = 3.4028234663852886e38
 _SMALLEST: Final = 1.1754943508222875e-38
 

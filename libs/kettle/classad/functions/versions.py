@@ -1,4 +1,4 @@
-"""Version numbers, in the order in which people count: 1.9 before 1.10."""
+"""Version numbers, in their natural order: 1.9 before 1.10."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class JobState(msgspec.Struct, frozen=True):
 
     @property
     def well(self) -> bool:
-        """Whether the job ran to its end and said that all is well."""
+        """Whether the job ran to its end and reported success."""
         return self.status == "completed" and self.exit_code == 0
 
 

@@ -66,11 +66,11 @@ async def read(
     bus: Bus, subjects: Subjects, wanted: Wanted, *, follow: bool
 ) -> AsyncGenerator[Published, None]:
     """
-    Events in the order in which they were stored; with `follow` also those to come, for ever.
+    Events in the order in which they were stored; with `follow` also future ones, without end.
 
     Raises:
         ClientError: nothing was ever published here.
-        CommandRefusedError: `not_permitted`, we may not read what was asked for.
+        CommandRefusedError: `not_permitted`, the caller may not read these events.
     """
     stream, subject = subjects.monitor_stream, _subject(subjects, wanted)
     last = await bus.last_sequence(stream)

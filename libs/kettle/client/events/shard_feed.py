@@ -1,8 +1,8 @@
 """
 The frames of one shard as they are committed, with the certainty that a missed one is noticed.
 
-The live feed is core NATS: a frame that comes while we are not connected is lost to us.  Frames are numbered without
-gaps, so the next one tells; and where none comes for a while, the reader is told to look by itself.
+The live feed is core NATS: a frame that comes while the connection is down is lost.  Frames are numbered without gaps,
+so the next one shows the gap; and if none comes for a while, the reader is notified to query by itself.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ class Tail:
 
     def put(self, frame: Frame | Hollow | None) -> None:
         """
-        Add a frame, or None where some may have been lost; a reader that is too slow will be told to look again.
+        Add a frame, or None where some may have been lost; a reader that is too slow is notified to query again.
         """
         events = len(frame.entries) if frame is not None else 0
         if self._frames.full() or self._events + events > _WAITING_EVENTS:

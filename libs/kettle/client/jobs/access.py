@@ -39,7 +39,9 @@ _WAIT_S: Final = 2.0
 """How long an answer waits for output: less than what a question is repeated after."""
 _CLOSING_S: Final = 5.0
 _LOOK_S: Final = 0.5
-"""Between two looks at files that have not grown: no machine tells when a file does."""
+"""
+Seconds between two checks of files that have not grown, because machines send no notifications about files.
+"""
 
 
 class AttemptAccess:
@@ -165,7 +167,7 @@ class SideProgram:
                 return
 
     async def write(self, data: bytes, *, ends: bool = False) -> None:
-        """Give it input; returns when it has taken it. `ends`: there is no more."""
+        """Give it input; returns when it has been accepted. `ends`: there is no more."""
         async with self._writing:
             while True:
                 piece = data[:LONGEST_INPUT]

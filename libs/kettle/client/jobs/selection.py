@@ -1,4 +1,4 @@
-"""Which jobs are meant, as people write it."""
+"""Which jobs a command selects, in the forms that people type."""
 
 from collections.abc import Iterable
 

@@ -61,7 +61,7 @@ async def run_beside(
 
 async def _feed(session: SideProgram, *, listens: bool) -> None:
     """Pass on our input until it ends, or the program does."""
-    with suppress(CommandRefusedError):  # whoever reads its output hears of it
+    with suppress(CommandRefusedError):  # the reader of its output gets the error
         if listens:
             async with aclosing(_input()) as pieces:
                 async for data in pieces:
@@ -113,7 +113,7 @@ def _raw() -> Generator[None]:
 
 
 def _follow_size(session: SideProgram, stack: AsyncExitStack) -> None:
-    """Tell the program when our terminal gets another size."""
+    """Pass changes of our terminal's size on to the program."""
     loop, telling = asyncio.get_running_loop(), set[asyncio.Task[None]]()
 
     def changed() -> None:

@@ -56,9 +56,9 @@ def prepare_clusters(
     tolerant: bool = False,
 ) -> "list[Submission]":
     """
-    The same of a description that may make several clusters: what is submitted for each, in order.
+    Prepare a description that may make several clusters: returns a submission for each, in order.
 
-    All of it is looked at before any of it can be sent.
+    The whole description is checked before any part can be sent.
 
     Raises:
         SubmitError: the description is refused.

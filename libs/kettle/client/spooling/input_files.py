@@ -1,5 +1,5 @@
 """
-The input files of jobs as they are sent to an access point: each known by its content, however many jobs have it.
+The input files of jobs as they are sent to an access point: each is identified by its content, for any number of jobs.
 """
 
 import hashlib
@@ -65,7 +65,7 @@ class InputFiles:
         self.digest: Final = hashlib.sha256(self.manifest).hexdigest()
 
     def batches(self, missing: Sequence[str]) -> tuple[list[list[LocalFile]], list[LocalFile]]:
-        """Those of the missing files that are sent together, and those that are sent alone."""
+        """The missing files in groups that are sent together, and the large ones that are sent alone."""
         wanted = [self.files[digest] for digest in missing if digest in self.files]
         small, size = [list[LocalFile]()], 0
         for file in (file for file in wanted if file.size <= SMALL):
@@ -114,13 +114,13 @@ def read_unchanged(files: Sequence[LocalFile]) -> list[Part]:
 
 
 def changed_file_error(path: Path) -> SpoolingError:
-    """What is said of a file that is not any more what it was when it was first looked at."""
+    """The error for a file that has changed since it was first read."""
     return SpoolingError(f"{path} changed while it was sent: submit again when nobody writes to it")
 
 
 @contextmanager
 def path_error(path: Path) -> Generator[None]:
-    """What the system says is said about a path."""
+    """The error of the system about a path."""
     try:
         yield
     except OSError as error:
@@ -147,7 +147,7 @@ def _share(shares: list[Share], proc: int, files: int) -> None:
 
 def _read(path: Path) -> tuple[str, int, int]:
     """
-    Digest, bytes and permission bits of a regular file; opening anything else may do something, or wait for ever.
+    Digest, bytes and permission bits of a regular file; opening anything else may have side effects, or block.
     """
     _refuse_special(path.stat())
     fd = os.open(path, _READ)

@@ -39,7 +39,7 @@ def with_submitter_paths(ad: Ad) -> Ad:
 
 def output_path(ad: Ad, job: JobId, name: str) -> Path | None:
     """
-    Where a result goes; None: nobody wants it here.  Raises SpoolingError for a name that leads elsewhere.
+    Where a result goes; None: it is not wanted here.  Raises SpoolingError for a name that leads elsewhere.
     """
     try:
         place = destination(ad, name)

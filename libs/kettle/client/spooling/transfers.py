@@ -1,6 +1,6 @@
 """
 Files of jobs whose access point does not see this machine's disk: read here and sent before the jobs run, fetched and
-written here after their end, with the rights of whoever calls.
+written here after their end, with the rights of the caller.
 """
 
 import asyncio
@@ -64,7 +64,7 @@ _Read = Callable[[int], Awaitable[bytes]]
 
 
 class FetchResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of the jobs that were meant."""
+    """The result for the selected jobs."""
 
     jobs: list[JobId]
     """Whose results are here."""

@@ -1,3 +1,3 @@
 """
-What startd and starter tell each other of an attempt: its description, their messages, and the final reports on disk.
+What startd and starter exchange about an attempt: its description, their messages, and the final reports on disk.
 """

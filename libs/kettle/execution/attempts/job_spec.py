@@ -1,4 +1,4 @@
-"""What a startd tells a starter, what a starter leaves behind for it, and how both call it."""
+"""What a startd sends to a starter, what a starter leaves behind for it, and the names that both use."""
 
 from typing import Annotated, Final
 
@@ -34,7 +34,7 @@ class AttemptId(msgspec.Struct, frozen=True, array_like=True):
         """The attempt as part of a file name."""
         claim = safe(self.claim)
         if len(claim) > _NAME_BYTES:
-            import hashlib  # rarely needed, and a starter pays for every page
+            import hashlib  # rarely needed, and each page costs memory
 
             claim = hashlib.sha256(claim.encode()).hexdigest()[:32]
         return f"{claim}_{self.job.cluster}.{self.job.proc}_{self.attempt}"
@@ -60,7 +60,7 @@ class Input(msgspec.Struct, frozen=True):
     data: bytes | None = None
     path: str = ""
     sha256: str = ""
-    """Of its bytes; empty: nobody has counted."""
+    """The hash of its bytes; empty: it was not computed."""
     saved: bool = False
     """An earlier run of the job left it."""
 
@@ -86,7 +86,7 @@ class JobHooks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     prepare_job_before_transfer: list[str] = []
     """Before its URLs are fetched: prints what is to be different in the job's ad; fails: the job is held."""
     prepare_job: list[str] = []
-    """The same when its input files are there."""
+    """The hook that runs when the input files are there."""
     update_job_info: list[str] = []
     """With each measurement of the job."""
     job_exit: list[str] = []
@@ -100,14 +100,14 @@ class JobHooks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a starter needs to know; it asks nobody."""
+    """Everything that a starter needs to know; it asks no other service."""
 
     key: ClaimKey
     job: JobId
     attempt: int
     schedd: str
     shadow: str = ""
-    """Who looks after the attempt on the submit side."""
+    """The shadow of the attempt on the submit side."""
     execute: str
     """Directory in which sandboxes are."""
     state: str

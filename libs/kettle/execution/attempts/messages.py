@@ -1,8 +1,8 @@
 """
-What startd and starter say to each other, as length-prefixed msgpack on a Unix stream socket.
+The messages between startd and starter, as length-prefixed msgpack on a Unix stream socket.
 
-The socket is made by the startd and handed to the zygote with the request to fork.  When a startd is gone, its starters
-connect to its successor at `SOCKET` in its state directory, and say hello again.
+The socket is made by the startd and handed to the zygote with the request to fork.  When a startd has ended, its
+starters connect to the next one at `SOCKET` in its state directory, and register again.
 """
 
 import socket
@@ -25,7 +25,7 @@ _READ_BYTES: Final = 256 * 1024
 
 
 class RunJob(msgspec.Struct, frozen=True, tag="run"):
-    """Run this; said once, first, to a new starter or to one that rests."""
+    """The request to run a job; it is sent once, as the first message, to a new or an idle starter."""
 
     spec: JobSpec
 
@@ -56,7 +56,7 @@ class EndJob(msgspec.Struct, frozen=True, tag="end"):
 
 
 class Suspend(msgspec.Struct, frozen=True, tag="suspend"):
-    """Have all processes of the job stand still."""
+    """Stop all processes of the job with a freeze."""
 
 
 class Continue(msgspec.Struct, frozen=True, tag="continue"):
@@ -71,7 +71,8 @@ class CheckpointSaved(msgspec.Struct, frozen=True, tag="saved"):
 
 class AccessRequest(msgspec.Struct, frozen=True, tag="asked"):
     """
-    Somebody who may look into the job asks: the request of an endpoint of `kettle_wire.commands.access`, as it travels.
+    A request of somebody who may look into the job: that of an endpoint of `kettle_wire.commands.access`, in its wire
+    form.
     """
 
     number: int
@@ -92,7 +93,7 @@ class Question(msgspec.Struct, frozen=True, tag="question"):
     """
     The starter, or a program of the job, asks this of the submit side, where `shadow` answers.
 
-    Said again with its number while it waits, it is asked once.
+    If it is sent again with its number while it waits, it is forwarded once.
     """
 
     number: int
@@ -123,7 +124,7 @@ class Hello(msgspec.Struct, frozen=True, tag="hello"):
     pid: int
     report: Report | None = None
     checkpoint: Report | None = None
-    """One that nobody has saved yet, as far as the starter knows: its files may be fetched."""
+    """A checkpoint that is not saved yet, as far as the starter knows: its files may be fetched."""
     visits: bool = False
     """It knows what `asked` means; to one that does not, the word would be the end of its job."""
 
@@ -139,7 +140,7 @@ class AttemptOver(msgspec.Struct, frozen=True, tag="over"):
 
     report: StoredReport
     rests: bool = False
-    """The starter waits for another job, as long as nobody hangs up."""
+    """The starter waits for another job, as long as the connection stays open."""
 
 
 ToStarter = RunJob | Renew | EndJob | Suspend | Continue | CheckpointSaved | AccessRequest | Reply
@@ -178,7 +179,7 @@ class MessageReader:
 
 
 def receive(sock: socket.socket) -> bytes | None:
-    """What can be read now: None if nothing, empty if the other side is gone."""
+    """What can be read now: None if nothing, empty if the other side has closed the connection."""
     try:
         return sock.recv(_READ_BYTES)
     except BlockingIOError:

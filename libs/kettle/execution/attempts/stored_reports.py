@@ -1,7 +1,7 @@
 """
-Final reports on disk: a starter puts one there before it says a word, and it stays until somebody has recorded it.
+Final reports on disk: a starter writes one before it sends anything, and it stays until it is recorded.
 
-A report appears whole or not at all (written aside, then renamed).  It is not forced to the disk's surface: it survives
+A report appears whole or not at all (written aside, then renamed).  It is not forced to disk: it survives
 the death of every process, not of the machine; after that the attempt counts as lost, and the job runs again.
 """
 
@@ -28,8 +28,9 @@ class Draft:
     """
     The file with which one starter writes its reports, one after the other.
 
-    A report is another name of that file.  Once it is forgotten, the file is there for the next one: that costs a name,
-    where a new file, and its end, cost a tenth of a millisecond, and more where many have come and gone.
+    A report is a hard link to that file.  When the report is deleted, the file is used for the next one: that costs
+    only a link, where creating and deleting a file costs a tenth of a millisecond, and more after many files were
+    deleted.
     """
 
     def __init__(self) -> None:

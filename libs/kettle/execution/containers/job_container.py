@@ -1,4 +1,4 @@
-"""From a job's wish to a running container: choose a runtime, get the image, put the root together, start."""
+"""From a job's request to a running container: choose a runtime, get the image, compose the root, start."""
 
 import os
 import posixpath
@@ -58,7 +58,7 @@ _DIRECTORY: Final = "a directory as an image takes bubblewrap, runc or crun"
 def runtime_of(found: FoundRuntime) -> ContainerRuntime:
     """The runtime that was found on the machine, for one container."""
     if found.is_engine:
-        from kettle.execution.containers.runtimes.engine import Engine  # a starter pays for every page
+        from kettle.execution.containers.runtimes.engine import Engine  # each page costs memory
 
         return Engine(found)
     return Bubblewrap(found.path) if found.name == "bubblewrap" else Oci(found.name, found.path)
@@ -105,10 +105,10 @@ class JobContainer:
 
     def start(self, box: ContainerSpec, cgroup: Cgroup | None, check: StartCheck) -> int:
         """
-        Run the program; the pid of the child of ours that is the job.
+        Run the program; returns the pid of the child process that is the job.
 
         Raises:
-            ContainerError: the runtime will not have it.
+            ContainerError: the runtime refuses it.
             LaunchError: a stream of the job cannot be opened.
         """
         assert box.runtime is not None, "it was chosen before anything was made for it"
@@ -123,7 +123,7 @@ class JobContainer:
         Raises:
             OSError: there can be no process for it.
         """
-        # Rarely needed, and a starter pays for every page.
+        # Rarely needed, and each page costs memory.
         from kettle.execution.containers.runtimes.namespaces import enter
 
         job = self._started
@@ -175,7 +175,7 @@ class JobContainer:
         if not found.is_engine:
             return image_of(self._spec, request, image_cache(policy), self._sandbox)
         from kettle.execution.containers.images.engine_store import (
-            EngineStore,  # a starter pays for every page
+            EngineStore,  # each page costs memory
         )
 
         store = EngineStore(found, policy, self._sandbox)

@@ -1,4 +1,6 @@
-"""What a machine's owner allows to containers, as each starter is told, and why a container cannot be had."""
+"""
+What a machine's owner allows to containers, as it is passed to each starter, and why a container cannot be made.
+"""
 
 from typing import Final, Literal
 
@@ -57,7 +59,8 @@ class ContainerPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
 class ContainerError(Exception):
     """
-    The container cannot be had.  `code` is a HoldReasonCode, or a VacateReasonCode from 1000 on; the message is for people.
+    The container cannot be made.  `code` is a HoldReasonCode, or a VacateReasonCode from 1000 on; the message is for
+    people.
     """
 
     def __init__(self, message: str, *, code: int = HoldCode.InvalidDockerImage, subcode: int = 0) -> None:

@@ -1,11 +1,11 @@
 """
 What comes before a container is started, in a process of its own that can be ended at any moment.
 
-To unpack an image takes minutes, or as long as another job unpacks it, or for ever where a file system hangs; and what a
-stranger's archive takes of memory and time is the stranger's choice.  So the starter forks a child for it, and goes on
-listening to its startd.  The child has limits of its own; it is not in the job's control group, whose counts are the
-job's, and whose memory may be less than it takes to unpack anything.  It works in the sandbox: there a startd finds it
-that has to clean up after a killed starter.
+Unpacking an image takes minutes, or as long as another job unpacks it, or never ends where a file system hangs; and an
+untrusted archive can take any amount of memory and time.  So the starter forks a child for it, and continues to listen
+to its startd.  The child has limits of its own; it is not in the job's control group, whose counts are the job's, and
+whose memory may be less than it takes to unpack anything.  It works in the sandbox, where the startd finds it when it
+has to clean up after a killed starter.
 """
 
 import os
@@ -73,7 +73,7 @@ class Builder:
         return answer.box, fds[0] if fds else -1
 
     def end(self) -> None:
-        """Have it killed if it still works."""
+        """Kill it if it is still running."""
         if self._pid in children_of(os.getpid()):
             with suppress(ProcessLookupError):  # it is ending just now
                 os.kill(self._pid, signal.SIGKILL)

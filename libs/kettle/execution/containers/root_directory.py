@@ -49,10 +49,10 @@ class Mount(msgspec.Struct, frozen=True, kw_only=True):
 
 def resolve(root: str, path: str) -> str:
     """
-    Where `path` leads for somebody whose root is `root`: a relative path without links, whether or not it exists.
+    Where `path` leads for a process whose root is `root`: a relative path without links, whether or not it exists.
 
     Raises:
-        OSError: links lead to links for ever (ELOOP).
+        OSError: there are too many links (ELOOP).
     """
     todo, done, links = path.split("/")[::-1], list[str](), 0
     while todo:
@@ -162,7 +162,7 @@ def _homeless(image: str, mount: Mount) -> bool:
 
 
 def _lay(image: str, below: str, points: Collection[str]) -> Iterator[_Place]:
-    """What the skeleton has in the place of one directory of the image."""
+    """What the skeleton contains for one directory of the image."""
     directory = posixpath.join(image, below)
     with os.scandir(directory) as entries:
         found = sorted(entries, key=lambda entry: entry.name)

@@ -99,7 +99,7 @@ class UsageError(Exception):
 
 
 def quoted(word: str | int) -> str:
-    """A word as the protocol has it."""
+    """A word as the protocol requires it."""
     return "".join("\\" + char if char in "\\ \n\t\r" else char for char in str(word))
 
 

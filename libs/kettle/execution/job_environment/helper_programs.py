@@ -13,7 +13,7 @@ _SOURCES: Final = {"condor_chirp": "condor_chirp.py"}
 
 
 INSIDE: Final = ".condor_bin"
-"""The same in a container: a directory of the sandbox, with copies."""
+"""The directory in a container: one in the sandbox, with copies."""
 
 
 def directory(execute: str) -> str:

@@ -117,7 +117,7 @@ class JobAd:
         """Whether a result that nobody has listed by its own name stays behind.  Raises ManifestError."""
         if self._excluded is None and (patterns := self.text("TransferExclude")):
             from kettle.transfer.exclusions import (
-                exclusions,  # rarely needed, and a starter pays for every page
+                exclusions,  # rarely needed, and each page costs memory
             )
 
             self._excluded = exclusions(patterns)

@@ -23,7 +23,10 @@ from kettle.execution.system.cgroup import Cgroup
 Step = Literal["group", "account", "directory", "input", "output", "error", "program"]
 _SHEBANG_BYTES: Final = 256
 SIGNALS: Final = tuple(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
-"""What whoever started the pool ignored (a shell in the background, `nohup`) is nothing to the job."""
+"""
+Signals that were ignored where the pool was started (a shell in the background, `nohup`) must not be ignored in the
+job.
+"""
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,7 +150,8 @@ def open_streams(program: Program, undo: ExitStack) -> list[int]:
 @contextmanager
 def _real_account(account: Account) -> Generator[None]:
     """
-    Be really the job's account and effectively root: a child that resets its identity is the account for good.
+    Have the job's account as real and root as effective account: a child that resets its identity has the account
+    permanently.
     """
     os.setresgid(account.gid, 0, 0)
     os.setresuid(account.uid, 0, 0)
@@ -189,7 +193,9 @@ def _sentence(program: Program, step: Step, errno: int) -> str:
 
 
 def _why_not_executable(program: Program, errno: int) -> str:
-    """The kernel says the same of a missing file and of a missing interpreter; people need to know which."""
+    """
+    The kernel reports the same error for a missing file and for a missing interpreter; people need to know which.
+    """
     try:
         with open(program.path, "rb") as file:  # noqa: PTH123 - short
             head = file.read(_SHEBANG_BYTES)

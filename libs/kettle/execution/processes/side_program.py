@@ -1,9 +1,10 @@
 """
-A program beside a job that runs: begun by a child of ours, because the job is there to disturb whoever begins it.
+A program beside a running job: it is started by a child process, because the job could interfere with the process that
+starts it.
 
-`kettle.execution.processes.launch.launch` changes its caller for a moment: its real account, by which a job could signal it, and
-its control group, in which it would stand still with the job. Here only the child has these, and whoever waits for it
-does so with a deadline.
+`kettle.execution.processes.launch.launch` changes its caller for a moment: its real account, by which a job could
+signal it, and its control group, in which it would be frozen with the job. Here only the child has these, and the
+starter waits for it with a deadline.
 """
 
 import os
@@ -26,7 +27,7 @@ class SpawnError(Exception):
 
 
 class SpawnedProgram:
-    """A child of ours that becomes a program; `told` is readable when it has become one, or has failed."""
+    """A child process that becomes a program; `told` is readable when it has become one, or has failed."""
 
     def __init__(self, pid: int, told: int, path: str) -> None:
         self.pid = pid
@@ -38,7 +39,7 @@ class SpawnedProgram:
         Call this when `told` is readable: the child is the program now.
 
         Raises:
-            BirthError: it is not, and ends; somebody has to wait for it.
+            BirthError: it is not, and ends; the caller has to wait for it.
         """
         try:
             said = os.read(self.told, _ERRNO.size)
@@ -86,14 +87,14 @@ def spawn(program: Program, cgroup: Cgroup | None, join: Callable[[], None]) -> 
 
 
 def become_account(account: Account | None) -> None:
-    """For good."""
+    """Change to the account permanently."""
     if account is not None:
         os.setresgid(account.gid, account.gid, account.gid)
         os.setresuid(account.uid, account.uid, account.uid)
 
 
 def _become(program: Program, cgroup: Cgroup | None, join: Callable[[], None], tell: int) -> NoReturn:
-    """In the child: nothing is said if all goes well, because the pipe closes itself."""
+    """In the child: nothing is written if all goes well, because the pipe closes itself."""
     try:
         os.setsid()
         _let_go(tell, *(program.streams or ()))
@@ -126,5 +127,5 @@ def _let_go(*kept: int) -> None:
     """
     for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - short
         if (fd := int(name)) > 2 and fd not in kept:
-            with suppress(OSError):  # that of the list itself
+            with suppress(OSError):  # the descriptor of the list itself
                 os.close(fd)

@@ -82,7 +82,7 @@ class Sandbox:
         return dict(self.files())
 
     def files(self) -> Iterator[tuple[str, Mark]]:
-        """The same one by one: a job may leave more than is good to hold at once."""
+        """The files one by one: a job may leave more than should be held in memory at once."""
         with os.scandir(self.path) as entries:
             for entry in entries:
                 with contextlib.suppress(OSError):  # a link that points nowhere
@@ -132,9 +132,10 @@ def acting_as(account: Account | None) -> Generator[None]:
 
 def release_execute(execute: str) -> None:
     """
-    Remove a directory for sandboxes that we made in the system's place, if it is empty; others are their pool's.
+    Remove a directory for sandboxes that Kettle made in the system's place, if it is empty; others belong to their
+    pool.
 
-    Whoever leaves last does it: the startd, or after a master's sudden death the zygote or a starter.
+    The last process does it: the startd, or after a master's sudden death the zygote or a starter.
     """
     helper_programs.remove(execute)
     if posixpath.dirname(execute) == SYSTEM_EXECUTE:
@@ -175,7 +176,7 @@ def remove_any_tree(path: str, *, where: int | None = None) -> None:
                 try:
                     for deeper in _empty(inner):
                         moved += 1
-                        # Whoever moves a directory must be allowed to write to it.
+                        # The account that moves a directory must be allowed to write to it.
                         os.close(_enter(deeper, inner))
                         os.rename(deeper, f"{prefix}{moved}", src_dir_fd=inner, dst_dir_fd=top)
                 finally:
@@ -225,7 +226,7 @@ def _walk(path: str) -> Iterator[os.stat_result]:
 
 def _new(path: str, mode: int) -> int:
     """
-    A new file in the place of whatever had its name, for writing.  Raises OSError, also if somebody else is faster.
+    Create a file for writing, in place of anything with its name.  Raises OSError, also if another process is faster.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:

@@ -123,12 +123,12 @@ class _Bounds:
 
 
 def _speakable(name: str) -> bool:
-    """Whether a name can be said on the wire, which is UTF-8; on disk it is any bytes."""
+    """Whether a name can be sent on the wire, which is UTF-8; on disk it is any bytes."""
     return not any("\ud800" <= char <= "\udfff" for char in name)
 
 
 def _spelled(name: str) -> str:
-    """A name for people, with what is no UTF-8 written as escapes."""
+    """A name for people, with bytes that are not UTF-8 written as escapes."""
     return name if _speakable(name) else os.fsencode(name).decode(errors="backslashreplace")
 
 
@@ -169,11 +169,11 @@ def _wanted(
 def _listed(
     sandbox: Sandbox, job: JobAd, items: list[str], absent: list[str], *, checkpoint: bool
 ) -> Iterator[tuple[str, str]]:
-    """The same for files and directories by name; those of a checkpoint come back to where they were."""
+    """The listed files and directories by name; those of a checkpoint come back to where they were."""
     preserve = checkpoint or job.flag("PreserveRelativePaths", default=False)
     for item in items:
         path, name = posixpath.join(sandbox.path, item), placed(item, preserve=preserve)
-        if leaves(item):  # the submit side has refused it; whoever asked us did not ask there
+        if leaves(item):  # the submit side refuses it; this caller did not go through that check
             absent.append(item)
         elif os.path.isdir(path):  # noqa: PTH112
             below = _tree(path.rstrip("/"), "" if item.endswith("/") and not checkpoint else name)

@@ -63,7 +63,7 @@ class Cgroup:
         return [pid for pid in found if pid > 0]
 
     def kill(self) -> None:
-        """SIGKILL everything in the group; not all of it need be gone when this returns."""
+        """SIGKILL everything in the group; some processes may still exist when this returns."""
         try:
             _write(f"{self._path}/cgroup.kill", "1")
         except OSError:
@@ -72,7 +72,7 @@ class Cgroup:
                     os.kill(pid, 9)
 
     def freeze(self, *, frozen: bool) -> bool:
-        """Have everything in the group stand still, or go on; false: the kernel cannot do that here."""
+        """Freeze everything in the group, or thaw it; false: the kernel cannot do that here."""
         try:
             _write(f"{self._path}/cgroup.freeze", str(int(frozen)))
         except OSError:
@@ -80,7 +80,9 @@ class Cgroup:
         return True
 
     def remove(self) -> bool:
-        """Remove the emptied group; whether it is gone.  The kernel takes a moment to forget a process."""
+        """
+        Remove the emptied group; returns whether it no longer exists.  The kernel takes a moment to forget a process.
+        """
         return _remove(self._path)
 
     def oom_kills(self) -> int:
@@ -113,7 +115,7 @@ def _write(path: str, text: str) -> None:
 
 def _table(path: str) -> dict[str, int]:
     try:
-        with open(path, "rb") as file:  # noqa: PTH123 - hot, and a codec would be loaded in each starter anew
+        with open(path, "rb") as file:  # noqa: PTH123 - hot, and a codec would be loaded again in each starter
             pairs = (line.split() for line in file)
             return {pair[0].decode(): int(pair[1]) for pair in pairs if len(pair) == 2}
     except OSError:

@@ -1,4 +1,4 @@
-"""The few system calls that Python does not have, and what Linux tells of a process."""
+"""The few system calls that Python does not have, and what Linux reports about a process."""
 
 import contextlib
 import ctypes
@@ -24,9 +24,9 @@ def become_subreaper() -> None:
 
 def forget_peak() -> None:
     """
-    Have our high-water mark of resident memory begin anew at what we have now: a process that we spawn begins with it.
+    Reset our high-water mark of resident memory to what we have now: a process that we spawn begins with it.
 
-    Where the kernel cannot do that, what such a process has used is told as no less than we ever had.
+    Where the kernel cannot do that, the peak of such a process is reported as no less than our own.
     """
     with contextlib.suppress(OSError):
         fd = os.open("/proc/self/clear_refs", os.O_WRONLY | os.O_CLOEXEC)
@@ -65,7 +65,7 @@ def parent_of(pid: int) -> int | None:
 
 
 def resident_kib(pid: int) -> int:
-    """Resident set of a process, KiB; 0 if it is gone."""
+    """Resident set of a process, KiB; 0 if it has ended."""
     fields = _stat(pid)
     return 0 if fields is None else int(fields[21]) * PAGE_KIB
 

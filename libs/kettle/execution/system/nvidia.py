@@ -1,4 +1,4 @@
-"""What NVIDIA's driver tells about the GPUs of this machine."""
+"""What NVIDIA's driver reports about the GPUs of this machine."""
 
 import logging
 import re
@@ -26,9 +26,10 @@ def cards(proc: Path = PROC) -> Iterator[dict[str, str]]:
 
 def nodes(listed: Sequence[str], assigned: Sequence[str], proc: Path = PROC) -> list[str]:
     """
-    Of the listed device files those that a job with these GPUs needs: not the nodes of other GPUs.
+    The listed device files that a job with these GPUs needs: not the nodes of other GPUs.
 
-    Where the driver does not know an assigned GPU (a part of one, say), it cannot be told which node is whose: all.
+    Where the driver does not know an assigned GPU (a part of one, say), it is not known which node belongs to which
+    GPU: then all.
     """
     if not assigned:
         return []

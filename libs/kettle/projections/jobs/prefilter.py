@@ -1,8 +1,8 @@
 """
-What of a ClassAd constraint the tables of the history can tell by themselves.
+The part of a ClassAd constraint that the tables of the history can decide by themselves.
 
-Pure. The condition that comes out is implied by the constraint: it may let too much through, never too little, so who
-evaluates the constraint on what is left finds every match. It stands on columns that have an index.
+Pure. The condition that comes out is implied by the constraint: it may let too much through, never too little, so
+evaluating the constraint on the remaining rows finds every match. It uses columns that have an index.
 """
 
 import math
@@ -49,7 +49,7 @@ def prefilter(constraint: Node, context: Context, *, first: int = 1) -> tuple[st
     """
     A condition in SQL on a row of `jobs.history`, and its arguments, the first of which is `$first`.
 
-    "true" if the tables cannot tell anything. `context` is that in which the constraint will be evaluated.
+    "true" if the tables cannot decide anything. `context` is that in which the constraint will be evaluated.
     """
     condition = _implied(constraint, context, 0)
     arguments: list[object] = []
@@ -191,7 +191,7 @@ def _equal(key: str, value: Known) -> _Condition:
 
 
 def _unsaid(key: str) -> _Leaf:
-    """Only the ad can tell what the attribute is."""
+    """Only the ad has the value of the attribute."""
     return _has(key, None)
 
 

@@ -27,7 +27,7 @@ ATTEMPT: Final = (
     "cluster", "proc", "attempt", "owner", "acct_group", "project", "machine", "slot", "begun_at", "ended_at", "until_at",
     "wall", "slot_time", "cpu", "good", "uncharged", "completed", "code", "frame",
 )  # fmt: skip
-"""Those of the table `attempt`, in the order of the statement `ended`."""
+"""The columns of the table `attempt`, in the order of the statement `ended`."""
 
 _YEAR_10000: Final = 253_402_300_800
 
@@ -192,7 +192,7 @@ def _seconds(value: Scalar | None) -> object:
 
 
 def _executing(ad: Ad) -> object:
-    """NULL also as long as the ad tells of an earlier attempt."""
+    """NULL also as long as the ad describes an earlier attempt."""
     return _seconds(ad.get("JobCurrentStartExecutingDate")) if "JobPid" in ad else None
 
 

@@ -65,7 +65,7 @@ CREATE TABLE usage (
     PRIMARY KEY (shard, owner)
 );
 
--- Attempts that ended, for ever; times in microseconds. Nothing is kept of an attempt while it runs but in `live`.
+-- All ended attempts, which are never deleted; times in microseconds. A running attempt is only in `live`.
 CREATE TABLE attempt (
     shard      text        NOT NULL,
     cluster    integer     NOT NULL,

@@ -1,8 +1,8 @@
 """
-What of an ad can be searched in the table `history`.
+The attributes of an ad that can be searched in the table `history`.
 
-What is said here of an attribute is exact or nothing: where a column or a `search` document cannot hold a value as the
-language compares it, it says null, and a search has to look at the ad.
+A stored value is exact or absent: where a column or a `search` document cannot hold a value as the language compares
+it, it is null, and a search has to read the ad.
 """
 
 from collections.abc import Iterable, Mapping

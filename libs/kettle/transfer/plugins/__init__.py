@@ -1,5 +1,5 @@
 """
-Kettle's own plugins: modules with a `main` that speaks HTCondor's protocol, so that a site's program can take their place.
+Kettle's own plugins: modules with a `main` that speaks HTCondor's protocol, so that a site's program can replace them.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ URL scheme -> module; of `s3` and `gs` it gets what the submit side has signed, 
 
 
 def own_plugins(methods: tuple[str, ...]) -> list[Plugin]:
-    """Those of them that move these schemes."""
+    """Kettle's own plugins that move these schemes."""
     modules = dict.fromkeys(MODULES[method] for method in methods)
     return [
         Plugin(path=module, methods=tuple(m for m in methods if MODULES[m] == module), ours=True)

@@ -34,8 +34,8 @@ def run(
     remove: Callable[[str], None] | None = None,
 ) -> int:
     """
-    Be a plugin; its exit code.  `refresh` does what `fetch` does, for a plugin that can tell whether a file has changed;
-    `remove` takes a URL's file away (`-delete`), or, of a URL that ends with a slash, a directory that is empty.
+    Be a plugin; returns its exit code.  `refresh` does what `fetch` does, for a plugin that can detect whether a file
+    has changed; `remove` deletes a URL's file (`-delete`), or, for a URL that ends with a slash, an empty directory.
     """
     if list(arguments) == ["-classad"]:
         sys.stdout.write(_capabilities(methods))

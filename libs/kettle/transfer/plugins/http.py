@@ -64,7 +64,7 @@ class HttpError(ValueError):
 
 
 class BrokenError(Exception):
-    """One try came to nothing; `why` for people, `status` if a server has said so."""
+    """One attempt failed; `why` is for people, `status` is set if a server has answered."""
 
     def __init__(self, why: str, status: int = 0) -> None:
         super().__init__(why)
@@ -176,7 +176,7 @@ class Download:
         self._size: int | None = None
         """Of the whole file, if the server has said so."""
         self.lasting = ""
-        """The same, if it can be asked for later."""
+        """The state of the file, if it can be asked for later."""
 
     def go_on(self) -> None:
         """One try.  Raises BrokenError or HttpError."""
@@ -210,7 +210,8 @@ class Download:
 
     def _refuse_part(self, answer: http.client.HTTPResponse, have: int) -> None:
         """
-        Raises BrokenError for a part that is not the one after what is there, of the same file; what follows begins anew.
+        Raises BrokenError unless the part is the next one of the same file; then the download starts from the
+        beginning.
         """
         found = _RANGE.fullmatch(str(answer.headers["Content-Range"]))
         if found is None or int(found["start"]) != have or int(found["end"]) < have:

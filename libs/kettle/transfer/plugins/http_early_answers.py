@@ -1,8 +1,8 @@
 """
-HTTP connections that hear a server out which has said no and does not want the rest of a body.
+HTTP connections that read the answer of a server that has refused a body before the end of it.
 
-Such a server answers and hangs up; who goes on sending finds the line broken, and without this would never learn that, say,
-the collection above the file is missing.
+Such a server answers and closes the connection; a client that continues to send gets a broken connection, and without
+this would never learn that, for example, the collection above the file is missing.
 """
 
 import http.client
@@ -12,7 +12,7 @@ from typing import Any
 
 
 class _Candid(http.client.HTTPConnection):
-    """If the line breaks while a body is sent, what the server has said before is still there to be read."""
+    """If the connection breaks while a body is sent, the earlier answer of the server can still be read."""
 
     def endheaders(self, message_body: Any = None, *, encode_chunked: bool = False) -> None:
         """Send headers and body.  If there is no answer either, `getresponse` raises what says so."""
@@ -24,7 +24,7 @@ class _Candid(http.client.HTTPConnection):
 
 
 class _CandidTls(_Candid, http.client.HTTPSConnection):
-    """The same behind TLS."""
+    """Such a connection over TLS."""
 
 
 class _Http(urllib.request.HTTPHandler):

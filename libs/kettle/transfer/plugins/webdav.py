@@ -29,7 +29,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def fetch(url: str, path: str) -> int:
-    """Fetch a file; a break in the middle is gone on from."""
+    """Fetch a file; an interrupted transfer is continued."""
     address = _address(url)
     return web.fetch(address, path, credentials(address, os.environ))
 

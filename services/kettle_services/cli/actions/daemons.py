@@ -1,5 +1,6 @@
 """
-What `on`, `off`, `restart` and `reconfig` have in common: they tell a host's master, and see what comes of it.
+What `on`, `off`, `restart` and `reconfig` have in common: they send a command to a host's master, and wait for the
+result.
 """
 
 import argparse
@@ -51,24 +52,26 @@ def control_arguments(parser: argparse.ArgumentParser, *, verb: str, ends: bool)
         how.add_argument(
             "--peaceful",
             action="store_true",
-            help="let the jobs that run end by themselves first, however long that takes",
+            help="let running jobs end by themselves first, without a time limit",
         )
         how.add_argument(
             "--fast", action="store_true", help="at once: jobs get no time to end, and run again elsewhere"
         )
-    parser.add_argument("--no-wait", action="store_true", help="do not wait until it is so")
+    parser.add_argument("--no-wait", action="store_true", help="do not wait until it is done")
     parser.add_argument(
         "--timeout",
         type=seconds,
         metavar="SECONDS",
-        help="how long to wait until it is so (default: 120; with --peaceful for ever)",
+        help="how long to wait until it is done (default: 120; with --peaceful no limit)",
     )
     json_option(parser)
     reach_options(parser)
 
 
 def control(arguments: argparse.Namespace, screen: Screen, action: ControlAction) -> int:
-    """Do it, and tell what became of each daemon; 1 if one refused, or it is not so in time."""
+    """
+    Send the command, and print the result for each daemon; returns 1 if one refused, or did not finish in time.
+    """
     peaceful, fast = getattr(arguments, "peaceful", False), getattr(arguments, "fast", False)
     how: How = "peaceful" if peaceful else "fast" if fast else "graceful"
     return asyncio.run(_control(arguments, screen, action, how))

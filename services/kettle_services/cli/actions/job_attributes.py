@@ -18,7 +18,7 @@ _ON_A_MACHINE = frozenset({"running", "suspended", "vacating"})
 def edit_jobs(
     arguments: argparse.Namespace, screen: Screen, attributes: Ad, *, add_to_priority: int = 0
 ) -> int:
-    """Do it, and tell what became of each job; 1 if it was possible for none."""
+    """Edit the jobs, and print the result for each; returns 1 if it was possible for none."""
     select = selection(arguments)
     if not (select.jobs or select.clusters or select.owners or select.constraint or arguments.all):
         raise UsageError("which jobs?  Name them by id, --jobset, --owner or --constraint, or say --all")

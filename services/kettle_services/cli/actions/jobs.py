@@ -22,8 +22,8 @@ _PAST: Final[Mapping[Action, str]] = {
     "remove_x": "removed locally (remote state unknown)",
     "vacate": "asked to leave its machine",
     "vacate_fast": "asked to leave its machine at once",
-    "suspend": "asked to stand still",
-    "continue": "asked to go on",
+    "suspend": "is being suspended",
+    "continue": "is being continued",
 }
 _WRONG_STATUS: Final[Mapping[Action, str]] = {
     "hold": "cannot be held",
@@ -47,7 +47,7 @@ def act_arguments(parser: argparse.ArgumentParser, *, verb: str) -> None:
 
 
 def act(arguments: argparse.Namespace, screen: Screen, action: Action) -> int:
-    """Do it, and tell what became of each job; 1 if it was possible for none."""
+    """Carry out the action, and print the result for each job; returns 1 if it was possible for none."""
     select = selection(arguments)
     if not (select.jobs or select.clusters or select.owners or select.constraint or arguments.all):
         raise UsageError("which jobs?  Name them by id, --jobset, --owner or --constraint, or say --all")

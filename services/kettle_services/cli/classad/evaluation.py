@@ -126,7 +126,9 @@ def _json(value: Value) -> str:
 
 
 def outcomes(cases: Iterable[Case], engine: Engine) -> Iterator[str]:
-    """The value of each case in one line, or what became of it; a case is MY, TARGET and an expression."""
+    """
+    The value of each case in one line, or the reason why there is none; a case is MY, TARGET and an expression.
+    """
     world = context(local=False)
     for my, target, expression in cases:
         try:
@@ -153,7 +155,7 @@ def _cases(lines: Iterable[str]) -> Iterator[Case]:
 
 @lru_cache(maxsize=_ADS_KEPT)
 def _ad(text: str) -> ClassAd:
-    """The same ads come in many rows, mostly."""
+    """The ad of a row, from a cache, because most rows contain the same ads."""
     return ClassAd.parse(text) if text else ClassAd()
 
 

@@ -22,8 +22,8 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "prio": "set or change the priority of jobs",
         "release": "let held jobs run again",
         "vacate": "have running jobs leave their machines",
-        "suspend": "have running jobs stand still",
-        "continue": "have jobs that stand still go on",
+        "suspend": "suspend running jobs",
+        "continue": "continue suspended jobs",
         "now": "run a job in the place of others of yours",
         "edit": "give attributes of jobs other values",
         "rm": "take jobs out of the queue",
@@ -69,7 +69,7 @@ Subcommands that another component brings along; it imports this one, so only th
 
 def module_of(name: str) -> str:
     """
-    Where a subcommand is: a hyphen is none in the name of a module, and a word of Python has an underscore.
+    The module of a subcommand: hyphens are underscores in its name, and a keyword of Python gets an underscore.
     """
     if name in _ELSEWHERE:
         return _ELSEWHERE[name]

@@ -8,7 +8,7 @@ from kettle_services.cli.options import json_option
 from kettle_services.cli.output.screen import Screen
 
 HELP: Final = """\
-Try out what you mean to write into a submit description or a policy: no pool is needed and none is asked.
+Try out what you want to write into a submit description or a policy; no pool is needed.
 
 examples:
   kettle classad eval '1 + undefined ?: 2'
@@ -25,7 +25,7 @@ Without --my it is evaluated in an empty ad: names are undefined then.
 Where there is nothing but undefined or error, a terminal also gets the reason; --explain gives it anywhere,
 and below false the clauses that are false, with the values of the names in them.
 
-Exit status: 0 a value, also if it is undefined or error; 1 the expression cannot be read; 2 a mistake in what was typed,
+Exit status: 0 a value, also if it is undefined or error; 1 the expression cannot be parsed; 2 a mistake in what was typed,
 or a file that is missing, cannot be read or does not hold exactly one ad; 3 the evaluation was given up, because it went
 too deep, took too long, or a function could not serve its argument, as random(0).
 
@@ -44,18 +44,18 @@ Exit status of --batch: 0, also if lines are PARSE_ERROR or EVAL_FAIL; 2 where a
 columns: that is the end, and what came before it has been answered.
 
 There are three engines, and they agree: "closure" is what services use for single ads, "columnar" what the negotiator
-uses for all slots at once, "interpreter" the plain one that the other two are held to.
+uses for all slots at once, "interpreter" the simple one with which the other two are compared.
 """
 
 _CONVERT: Final = """\
 Ads from one form of text to another: long (one "Name = value" per line, as -long prints it), new ([ a = 1; b = 2 ]),
 json, jsonl (one object per line) and xml.
-What a form cannot carry is refused; what came before it has been written by then.
-Reals are written with 16 significant digits, as HTCondor does; between Kettle's own services all digits travel.
-Octets that are no UTF-8 are octal escapes in JSON: "\\/Expr(\\"\\\\377\\")\\/".
+What a form cannot represent is refused; what came before it has already been written.
+Reals are written with 16 significant digits, as HTCondor does; between Kettle's own services all digits are sent.
+Octets that are not UTF-8 are octal escapes in JSON: "\\/Expr(\\"\\\\377\\")\\/".
 A line that begins with *** ends an ad of the long form, as in HTCondor's history files.
 
-Exit status: 0 all ads are written, none if there are none; 1 the wanted form cannot carry one; 2 a mistake in what was
+Exit status: 0 all ads are written, none if there are none; 1 the wanted form cannot represent one; 2 a mistake in what was
 typed, or a file that is missing or cannot be read.
 
 examples:

@@ -7,8 +7,8 @@ from kettle_services.cli.actions.jobs import act, act_arguments
 from kettle_services.cli.output.screen import Screen
 
 HELP: Final = """\
-Have jobs go on that kettle suspend made stand still.  A job that the policy of its machine has suspended goes on when that
-policy lets it.
+Continue jobs that kettle suspend has suspended.  A job that the policy of its machine has suspended continues when that
+policy permits it.
 
 examples:
   kettle continue 12.3

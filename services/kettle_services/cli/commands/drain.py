@@ -10,15 +10,15 @@ from kettle_services.cli.options import json_option, pool_options, with_pool
 from kettle_services.cli.output.screen import Screen
 
 HELP: Final = """\
-Empty a machine, so that it can be looked after: it takes no new jobs, and those that run are ended.  Who may do this are
-the account that its startd runs as, and the administrators that its settings name.
+Empty a machine, for example for maintenance: it takes no new jobs, and running jobs are ended.  The account that its
+startd runs as may do this, and the administrators that its settings name.
 
 examples:
   kettle drain node7                            jobs have their retirement time, then their time to end
   kettle drain --quick node7                    only their time to end
   kettle drain --fast node7 --reason "smoke"    killed at once
   kettle drain node7 --check 'Cpus > 0'         only if this is true of every slot
-  kettle drain node7 --start 'TARGET.IsShort'   meanwhile it takes such jobs, until the others are gone
+  kettle drain node7 --start 'TARGET.IsShort'   meanwhile it takes such jobs, until the others have ended
   kettle drain node7 --resume-on-completion     take work again when it is empty
   kettle drain --cancel node7                   take work again; jobs that were told to end do end
 """

@@ -12,18 +12,18 @@ from kettle_services.cli.output.screen import Screen
 from kettle_wire.ads.types import Ad, Scalar
 
 HELP: Final = """\
-Give attributes of jobs in the queue other values.  A job that waits is matched by them from now on; what a job that runs
-has begun with stays until its next run.
+Give attributes of jobs in the queue other values.  A waiting job is matched by them from now on; a running job
+keeps the values with which it began until its next run.
 
 examples:
   kettle edit 12.3 RequestMemory=2048         one job
   kettle edit 12 'Requirements=Memory > 4096' a value is a ClassAd expression, here in the shell's quotes
   kettle edit 12 'Arguments="-n 5"'           a string has quotes of its own
   kettle edit --constraint 'JobStatus == 5' PeriodicRelease=true
-  kettle edit 12 max_idle=200                 of a cluster whose jobs come little by little: at most 200 of them wait
+  kettle edit 12 max_idle=200                 for late materialization: at most 200 jobs of the cluster wait
   kettle edit 12 max_materialize=1000         and at most 1000 of them are in the queue
 
-Who a job is (Owner, ClusterId, ...) and what has happened to it (JobStatus, ...) nobody can set.
+Nobody can set who a job is (Owner, ClusterId, ...) or what has happened to it (JobStatus, ...).
 """
 _CHANGE: Final = re.compile(r"\s*([A-Za-z_]\w*)\s*=(?!=)\s*(.*)", re.DOTALL)
 _PACE: Final = frozenset(name.lower() for name in (*COMMANDS, *COMMANDS.values()))
@@ -38,7 +38,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """Have it changed."""
+    """Edit the jobs."""
     changes = [found.groups() for text in arguments.ids if (found := _CHANGE.fullmatch(text))]
     arguments.ids = [text for text in arguments.ids if not _CHANGE.fullmatch(text)]
     if not changes:

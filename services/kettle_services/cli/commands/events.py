@@ -27,13 +27,13 @@ up to now.
 
 examples:
   kettle events 12.3
-  kettle events 12.3 -f            go on as it happens, until the job has ended
+  kettle events 12.3 -f            follow new events, until the job has ended
   kettle events 12 --json          one JSON object per event; 12 means job 12.0
   kettle events -f                 everything that happens in the pool
   kettle events --since 10m        what happened in the last ten minutes
   kettle events -f --owner alice --type 'job.*'
   kettle events --job 12 --since 1041 --json
-                                   what was published of cluster 12 after place 1041 of the stream, as CloudEvents
+                                   what was published about cluster 12 after place 1041 of the stream, as CloudEvents
 """
 
 _POOL_WIDE: Final = ("owner", "type", "job_wanted", "since")
@@ -45,7 +45,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "job", metavar="JOB", nargs="?", default="", help="CLUSTER.PROC, as in 12.3; left out: the whole pool"
     )
     parser.add_argument(
-        "-f", "--follow", action="store_true", help="go on as it happens, until the job has ended"
+        "-f", "--follow", action="store_true", help="follow new events, until the job has ended"
     )
     group = parser.add_argument_group("without a job")
     group.add_argument("--owner", default="", metavar="NAME", help="only what happens to this person's jobs")

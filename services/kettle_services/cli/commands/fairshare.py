@@ -18,11 +18,11 @@ from kettle_services.cli.times import FORMS, TimeParser, moment_argument
 
 HELP: Final = """\
 Who may have which part of the pool, who has which part of it now, and how that was over time.
-A share is what a submitter would get if all others who are known wanted something too: it is in inverse proportion to the
+A share is what a submitter would get if all other known submitters wanted something too: it is in inverse proportion to the
 effective priority, within an accounting group if it is in one.
 
-With --since shares, usage or priorities are drawn over time from the event log, so the database has to be within reach, as
-for kettle log.  --output writes the plot as SVG, which browsers, editors and most converters read; it is all there is.
+With --since shares, usage or priorities are drawn over time from the event log, so the database has to be reachable, as
+for kettle log.  --output writes the plot as SVG, the only format, which browsers, editors and most converters read.
 
 examples:
   kettle fairshare                                 shares and usage now

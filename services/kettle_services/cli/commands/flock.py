@@ -17,11 +17,11 @@ from kettle_wire.identity import visitor
 from kettle_wire.subjects import Subjects
 
 HELP: Final = """\
-Jobs that find no place in their own pool can go to others.  The administrator of the other pool admits a schedd and makes
-a pass for it; whoever runs the schedd takes the pass in.
+Jobs that find no slot in their own pool can use others.  The administrator of the other pool admits a schedd and makes
+a pass for it; the administrator of the schedd installs the pass.
 
 examples:
-  kettle flock show                                          who sends jobs where, and what keeps pools from being reached
+  kettle flock show                                          who sends jobs where, and why pools are not reached
   kettle flock pass schedd@physics -o physics.pass           there: a pass for a schedd that flock_from admits
   kettle flock use chemistry.pass --as chemistry             here: then put "chemistry" into flock_to of [schedd]
 
@@ -34,23 +34,23 @@ are asked at the moment, and how many jobs run there; then the submitters of oth
 """
 
 _ADMIT: Final = """\
-Make the pass of a schedd that may send jobs here.  Put its name into flock_from of [master] first, and say
-`kettle reconfig`: that makes its credential.  The pass is a secret: who has it can run jobs here as any user of that
-schedd's domain.  To withdraw it, take the name out of flock_from, remove credentials/visitor-NAME@DOMAIN.nk from the
-pool's directory, and say `kettle reconfig`: it ends at once, and a later pass has another key.
+Make the pass of a schedd that may send jobs here.  Put its name into flock_from of [master] first, and run
+`kettle reconfig`: that makes its credential.  The pass is a secret: its holder can run jobs here as any user of that
+schedd's domain.  To withdraw it, remove the name from flock_from, remove credentials/visitor-NAME@DOMAIN.nk from the
+pool's directory, and run `kettle reconfig`: it ends at once, and a later pass has another key.
 
-A collector that may forward its ads here has its name in view_from instead; its pass is made in the same way, and lets
-nobody do anything else.
+A collector that may forward its ads here has its name in view_from instead; its pass is made in the same way, and permits
+nothing else.
 
 The pass says where the bus is: give --nats-url if it is reached by another address from there.
-Where the bus is a NATS server of the site's own, that server admits the visitor: make it an NKey user with what --rights
+If the bus is a NATS server of the site's own, that server has to admit the visitor: make it an NKey user with what --rights
 prints, and give the file with its seed as --key.
 """
 
 _USE: Final = """\
-Take in the pass for another pool, for the schedd and the shadow of this one.  The name is how the pool is called here:
-in flock_to of [schedd] or view_pools of [collector], in RemotePool and LastRemotePool of jobs, and in FlockTo of those that name the pools they want.
-A pass that is there already under the name is replaced; whoever uses it finds the new one within seconds of a failure.
+Install the pass for another pool, for the schedd and the shadow of this one.  The name is the pool's name here:
+in flock_to of [schedd] or view_pools of [collector], in RemotePool and LastRemotePool of jobs, and in FlockTo of those that name their pools.
+An existing pass under the name is replaced; its users find the new one within seconds of a failure.
 """
 
 

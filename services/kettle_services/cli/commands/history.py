@@ -25,7 +25,7 @@ examples:
   kettle history                     the last hundred jobs
   kettle history 12                  cluster 12
   kettle history --owner ada --limit 10
-  kettle history 12.3 --long         everything that is known of a job
+  kettle history 12.3 --long         everything that is known about a job
   kettle history --since 2d          that left the queue in the last two days
   kettle history --since 2026-11-20T08:00 --until 2026-11-20T20:00 --limit 0
   kettle history --since 2d --limit 0 --records jobs.ndjson
@@ -118,7 +118,7 @@ def _moment(text: str) -> float:
 
 @contextmanager
 def _searching(screen: Screen) -> Generator[Callable[[int, int], None] | None]:
-    """Tell a person how far a long search has come."""
+    """Show a person the progress of a long search."""
     if screen.as_json or not screen.err.isatty():
         yield None
         return

@@ -7,7 +7,7 @@ from kettle_services.cli.actions.jobs import act, act_arguments
 from kettle_services.cli.output.screen import Screen
 
 HELP: Final = """\
-Keep jobs from running until they are released.  A job that runs is stopped; what it has not written back is lost.
+Keep jobs from running until they are released.  A running job is stopped; what it has not saved is lost.
 
 examples:
   kettle hold 12.3

@@ -11,17 +11,17 @@ from kettle_services.cli.times import FORMS, TimeParser, moment_argument, span, 
 from kettle_wire.jobs import JobId
 
 HELP: Final = """\
-Read, prove and repair the event log, from which everything else that a pool knows follows.
+Read, verify and repair the event log, from which everything else that a pool knows follows.
 
 The database is the pool's own, or the one of KETTLE_DATABASE_URL.  Further ones, where a schedd has its own, are those
 that accounting has: databases under [accounting] in kettle.toml, or KETTLE_ACCOUNTING_DATABASES='["postgresql://..."]'.
 
 examples:
-  kettle log check                        prove that nothing is missing and nothing contradicts
-  kettle log show --job 12.3              what is recorded of a job
+  kettle log check                        verify that the log is complete and consistent
+  kettle log show --job 12.3              what is recorded about a job
   kettle log at '2026-11-20 14:00'        the pool as it was then
   kettle log projections                  how far history, usage and the other tables are
-  kettle log rebuild jobs                 make tables anew from the log
+  kettle log rebuild jobs                 rebuild tables from the log
   kettle log archive --older-than 90d     move old events from the database to files
 
 kettle log COMMAND --help explains each.
@@ -29,9 +29,9 @@ kettle log COMMAND --help explains each.
 
 _CHECK: Final = """\
 Audit the event log: positions and versions without gaps, attempts that do not overlap, and the log, the bus and everything
-derived from the log agreeing with each other.  It only reads, so it may run beside a living pool.
+derived from the log agreeing with each other.  It only reads, so it may run while the pool is in use.
 
-For each check: how much it looked at, how many problems it found, and the first one in each shard.
+For each check it prints how much it examined, how many problems it found, and the first one in each shard.
 
 examples:
   kettle log check                         exit status 1 if anything is wrong
@@ -74,7 +74,7 @@ examples:
 
 _PROJECTIONS: Final = """\
 How far each projection is in each shard that it follows: the last frame that it has applied, how many frames it is behind
-and for how long, and why it stands still if it does.  A schedd's and a collector's working set is one, too.
+and for how long, and why it has stopped if it has.  A schedd's and a collector's working set is one, too.
 
 Exit status: 0, or 1 if one has stopped.
 
@@ -84,8 +84,8 @@ examples:
 """
 
 _REBUILD: Final = """\
-Make the tables of a projection anew from the first frame on, beside those in use, and swap them when they are full.
-Services read and fill the old ones until then.  It can be interrupted: the next one begins again.
+Rebuild the tables of a projection from the first frame on, beside those in use, and swap them when they are complete.
+Services read and fill the old ones until then.  It can be interrupted: the next one starts over.
 
 projections:
   jobs           live jobs, history, usage, claims, queue depth
@@ -130,7 +130,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     told = add("projections", "how far the tables are", _PROJECTIONS)
     json_option(told)
     reach_options(told)
-    _rebuild_arguments(add("rebuild", "make tables anew from the log", _REBUILD))
+    _rebuild_arguments(add("rebuild", "rebuild tables from the log", _REBUILD))
     _archive_arguments(add("archive", "move old events to files", _ARCHIVE))
 
 

@@ -12,12 +12,12 @@ from kettle_services.cli.output.screen import Screen
 
 HELP: Final = """\
 Run an idle job of yours at once, in the place of running jobs of yours.  These are asked to end, go back into the queue
-and run again later; the idle job gets their slot without a negotiation, or what they have together, if they are parts of
-one machine's slot.  If the machine refuses the job, nothing happens and it says why.
+and run again later; the idle job gets their slot without a negotiation, or what they have together, if they are dynamic
+slots of one machine's slot.  If the machine refuses the job, nothing happens and it says why.
 
 examples:
   kettle now 12.3 --instead-of 11.0
-  kettle now 12.3 --instead-of 11.0 11.1 11.2       for a job that needs more than one of them has
+  kettle now 12.3 --instead-of 11.0 11.1 11.2       for a job that needs more than one slot
 """
 
 
@@ -25,7 +25,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
     parser.add_argument("job", metavar="JOB", help="the idle job, CLUSTER.PROC as in 12.3")
     parser.add_argument(
-        "--instead-of", nargs="+", required=True, metavar="JOB", help="the running jobs that make room"
+        "--instead-of", nargs="+", required=True, metavar="JOB", help="the running jobs that are preempted"
     )
     json_option(parser)
     pool_options(parser)

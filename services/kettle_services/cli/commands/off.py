@@ -7,12 +7,12 @@ from kettle_services.cli.actions.daemons import control, control_arguments
 from kettle_services.cli.output.screen import Screen
 
 HELP: Final = """\
-Switch daemons of a host off; its master stays, and hears kettle on.  What is off stays off, also when the master is
-restarted or the machine is; kettle down forgets it.  This is for the administrators of the host.
+Switch daemons of a host off; its master keeps running, and accepts kettle on.  What is off stays off, also when the
+master or the machine is restarted, until kettle down.  This is for the administrators of the host.
 
-Off in three ways: graceful (the usual one) gives daemons and jobs their time to end, and jobs run again elsewhere;
---peaceful takes no new jobs and waits until those that run have ended by themselves; --fast waits for nothing.
-A daemon that does not end in its time is made to.
+There are three ways: graceful (the usual one) gives daemons and jobs their time to end, and jobs run again elsewhere;
+--peaceful takes no new jobs and waits until those that run have ended by themselves; --fast does not wait.
+A daemon that does not end in its time is killed.
 
 examples:
   kettle off --daemon startd --peaceful         no new jobs here, and let the old ones end

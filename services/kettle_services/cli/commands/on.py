@@ -7,8 +7,8 @@ from kettle_services.cli.actions.daemons import control, control_arguments
 from kettle_services.cli.output.screen import Screen
 
 HELP: Final = """\
-Switch daemons of a host on again that were switched off, or that their master has given up.  One that waits for its
-next start is started now.  This is for the administrators of the host.
+Switch daemons of a host on again that were switched off, or that their master has given up.  A daemon that waits for
+its next start is started now.  This is for the administrators of the host.
 
 examples:
   kettle on                          everything on this host

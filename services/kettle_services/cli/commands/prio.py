@@ -10,8 +10,8 @@ from kettle_services.cli.options import job_options, json_option, pool_options
 from kettle_services.cli.output.screen import Screen
 
 HELP: Final = """\
-Set or change the priority (JobPrio) of jobs in the queue: of the jobs of one person those with more come first.  Between
-persons it decides nothing: see kettle userprio.
+Set or change the priority (JobPrio) of jobs in the queue: of the jobs of one person those with more come first.  It has no
+effect between persons: see kettle userprio.
 
 examples:
   kettle prio -p 10 12          the jobs of cluster 12 have priority 10
@@ -25,7 +25,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
     job_options(parser, verb="the jobs", then="+N or -N")
     parser.add_argument(
-        "-p", "--priority", type=int, metavar="N", help="the priority, whatever it was before"
+        "-p", "--priority", type=int, metavar="N", help="the priority, replacing the earlier one"
     )
     parser.add_argument("--all", action="store_true", help="all of your jobs")
     json_option(parser)
@@ -33,7 +33,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """Have it changed."""
+    """Change the priorities."""
     said = [text for text in arguments.ids if _PRIORITY.fullmatch(text)]
     arguments.ids = [text for text in arguments.ids if text not in said]
     if len(said) + (arguments.priority is not None) != 1 or not any(map(int, said or ["1"])):

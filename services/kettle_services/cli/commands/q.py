@@ -37,9 +37,9 @@ examples:
   kettle q --all --totals                     only how many there are
   kettle q --batch                            one line for each batch: batch_name, or the cluster
   kettle q --jobsets                          one line for each of your job sets
-  kettle q --held                             those that wait for somebody, with the reason
+  kettle q --held                             held jobs, with the reason
   kettle q --constraint 'RequestMemory > 4096'
-  kettle q 12.0 --long                        everything that is known of a job
+  kettle q 12.0 --long                        everything that is known about a job
   kettle q --attributes ClusterId,ProcId,RemoteHost
   kettle q --json | jq '.[].JobStatus'
 """

@@ -7,8 +7,8 @@ from kettle_services.cli.actions.daemons import control, control_arguments
 from kettle_services.cli.output.screen import Screen
 
 HELP: Final = """\
-Have daemons of a host read their settings again, from kettle.toml.  A daemon whose settings have changed is started
-anew at once; jobs go on meanwhile.  Settings that cannot be used are refused with the reason, and the old ones stay in
+Have daemons of a host read their settings again, from kettle.toml.  A daemon whose settings have changed is
+restarted at once; jobs continue meanwhile.  Settings that cannot be used are refused with the reason, and the old ones stay in
 use.  This is for the administrators of the host.
 
 Some settings of the master itself, such as daemon_list, are used when the host is restarted; this says which.

@@ -7,7 +7,7 @@ from kettle_services.cli.actions.jobs import act, act_arguments
 from kettle_services.cli.output.screen import Screen
 
 HELP: Final = """\
-Take jobs out of the queue for ever.  A job that runs is stopped.  What happened to it stays on record.
+Remove jobs from the queue permanently.  A job that runs is stopped.  What happened to it stays on record.
 A job whose leave_in_queue is true stays in the queue as removed (X) as long as it is; --forcex ends that.
 
 examples:
@@ -22,7 +22,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
     act_arguments(parser, verb="remove")
     parser.add_argument(
-        "--forcex", action="store_true", help="have jobs leave the queue that are removed, but stay in it"
+        "--forcex", action="store_true", help="make removed jobs leave the queue that stay in it"
     )
 
 

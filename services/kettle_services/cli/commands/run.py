@@ -10,7 +10,7 @@ from kettle_services.cli.errors import CommandError
 from kettle_services.cli.output.screen import Screen
 
 HELP: Final = """\
-Be one service of a pool, in this process, until SIGTERM.  This is what a container, systemd or a master starts; for
+Run one service of a pool, in this process, until SIGTERM.  This is what a container, systemd or a master starts; for
 a pool on this machine, kettle up starts all of them.  Settings come from the environment and from kettle.toml: a name
 that is not known is refused.
 
@@ -26,7 +26,7 @@ roles:
   gateway      events for monitoring, as JSON
 
 A schedd, a negotiator or a collector may run several times under one name, on one machine or on several: one of them does
-the work, the others stand by and take over when it is gone.
+the work, the others are standbys and take over when it ends.
 
 examples:
   kettle run schedd --name ap1

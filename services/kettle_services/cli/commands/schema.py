@@ -9,8 +9,8 @@ from kettle_services.cli.options import json_option
 from kettle_services.cli.output.screen import Screen
 
 HELP: Final = """\
-What a program needs to know that reads events or asks services: JSON Schemas (2020-12), and everything that passes on the
-bus as one AsyncAPI 3.0 document.  They are made from the code that runs here; no pool is asked.
+Schemas for programs that read events or send commands to services: JSON Schemas (2020-12), and everything on the
+bus as one AsyncAPI 3.0 document.  They are generated from the installed code; no pool is needed.
 What is msgpack on the bus is described as the JSON that it corresponds to, with bytes as base64.
 
 examples:
@@ -18,7 +18,7 @@ examples:
   kettle schema job.completed/2           a type of event, as it is recorded
   kettle schema schedd.submit.request     a command; .reply is its answer
   kettle schema monitoring/cloudevent     the envelope of published events
-  kettle schema asyncapi > asyncapi.json  all subjects, with what passes on them
+  kettle schema asyncapi > asyncapi.json  all subjects, with their messages
 """
 
 ASYNCAPI: Final = "asyncapi"

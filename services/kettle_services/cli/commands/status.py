@@ -25,7 +25,7 @@ What the pool consists of and does: the services of this machine's pool, the mac
 examples:
   kettle status
   kettle status --slots             every slot, dynamic ones too
-  kettle status --absent            the slots of machines that fell silent and are expected back
+  kettle status --absent            the slots of machines that are silent and expected back
   kettle status --master            the daemons of every host, by the ads of their masters
   kettle status --ads Scheduler     the ads of one type as they are: Machine, Scheduler, Submitter, Negotiator, ...
   kettle status --pool physics      only what the pool physics forwards here
@@ -55,7 +55,7 @@ _SLOT_STYLES: Final = {"claimed": "running", "unclaimed": "", "drained": "idle",
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
     parser.add_argument("--slots", action="store_true", help="every slot, dynamic ones too")
-    parser.add_argument("--absent", action="store_true", help="the slots of machines that fell silent")
+    parser.add_argument("--absent", action="store_true", help="the slots of machines that are silent")
     parser.add_argument("--master", action="store_true", help="the daemons of every host")
     parser.add_argument("--ads", metavar="TYPE", help="the ads of this type, whole")
     parser.add_argument("--constraint", default="", metavar="EXPR", help="only ads for which this is true")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kettle.client import Client
 
 HELP: Final = """\
-Send jobs to the pool.  What a submit file says is checked here, before anything is recorded; when the command returns,
+Send jobs to the pool.  A submit file is checked here, before anything is recorded; when the command returns,
 the jobs are on record and cannot be lost.
 
 A submit file names a program, what it needs, and how often it runs:
@@ -36,7 +36,7 @@ Instead of a number, one job for each item:  queue name in (a b c)   or   queue 
 
 examples:
   kettle submit sweep.sub
-  kettle submit sweep.sub seed=7 request_memory=2GB     macros and commands the file may use, set beforehand
+  kettle submit sweep.sub seed=7 request_memory=2GB     macros and commands that are set before the file is read
   kettle submit --dry-run sweep.sub                     show the jobs, send nothing
   generate | kettle submit -                            a submit file from standard input
 """

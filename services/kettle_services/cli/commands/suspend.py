@@ -7,8 +7,8 @@ from kettle_services.cli.actions.jobs import act, act_arguments
 from kettle_services.cli.output.screen import Screen
 
 HELP: Final = """\
-Have running jobs stand still.  They stay on their machines with all that they have, and use no processor time until
-kettle continue lets them go on.  Nobody else can use the slot meanwhile; to give it up, say kettle vacate or kettle hold.
+Suspend running jobs.  They stay on their machines with all that they have, and use no processor time until
+kettle continue.  Nobody else can use the slot meanwhile; to give it up, use kettle vacate or kettle hold.
 
 examples:
   kettle suspend 12.3
@@ -19,7 +19,7 @@ examples:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
-    act_arguments(parser, verb="have stand still")
+    act_arguments(parser, verb="suspend")
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:

@@ -25,7 +25,7 @@ or by two of them crossed.
 What an attempt has used counts in the days in which it ran; the attempt and the job that it completed count on the day
 of its end.  Hours are core hours (wall-clock time times cores), but for WALL and CPU.  EFF is CPU by CORE.  GOOD was
 used by programs that ran to their end, or up to their last checkpoint; LOST is the rest of CORE: what was evicted.
-UNCHARGED are core hours that the queue saw attempts take and no machine told of: on the way to it, or because it was lost.
+UNCHARGED are core hours that attempts took according to the queue, but that no machine reported.
 
 examples:
   kettle usage                                      by owner, the last 30 days

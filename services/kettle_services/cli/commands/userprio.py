@@ -14,22 +14,22 @@ from kettle_wire.commands.negotiator import Administered, GroupStanding, Priorit
 from kettle_wire.events.principal import Setting
 
 HELP: Final = """\
-How submitters stand with the accountant: who has the smallest effective priority is served first, and has the largest
+The priorities of submitters: the one with the smallest effective priority is served first, and has the largest
 share.  It is the real priority, which follows the use of the pool with a half-life, times the priority factor.
 Where the pool has accounting groups, their quotas come first.
-On a terminal it is a table, elsewhere JSON.  Everybody may look; only administrators of the pool may change anything.
+On a terminal it is a table, elsewhere JSON.  Everybody may read them; only administrators of the pool may change anything.
 
 examples:
   kettle userprio                             all submitters, the best first
-  kettle userprio alice physics.bob           these two; who is in an accounting group has its name before his own
+  kettle userprio alice physics.bob           these two; a name in an accounting group begins with the group
   kettle userprio '<physics>'                 the group, with all groups below it
-  kettle userprio --setfactor alice 100       ten times the share of somebody with the usual 1000
+  kettle userprio --setfactor alice 100       ten times the share of a submitter with the usual 1000
   kettle userprio --setprio alice 0.5         as if she had used nothing for long
   kettle userprio --setceiling alice 200      at most 200 cores at a time; -1: no ceiling
   kettle userprio --setfloor alice 50         served first, within her share, until she has 50 cores
   kettle userprio --setaccum alice 0          weighted usage so far, in seconds
-  kettle userprio --resetusage alice          usage to nothing; --resetall: everybody's
-  kettle userprio --delete alice              forget her: priority, usage, factor
+  kettle userprio --resetusage alice          usage to 0; --resetall: everybody's
+  kettle userprio --delete alice              remove her: priority, usage, factor
 """
 
 _SETTINGS: Final[dict[str, tuple[Setting, str]]] = {
@@ -49,9 +49,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     change = parser.add_argument_group("for administrators").add_mutually_exclusive_group()
     for option, (_, says) in _SETTINGS.items():
         change.add_argument(f"--{option}", nargs=2, metavar=("SUBMITTER", "VALUE"), help=says)
-    change.add_argument("--resetusage", metavar="SUBMITTER", help="set usage so far to nothing")
+    change.add_argument("--resetusage", metavar="SUBMITTER", help="set usage so far to 0")
     change.add_argument("--resetall", action="store_true", help="everybody's")
-    change.add_argument("--delete", metavar="SUBMITTER", help="forget a submitter")
+    change.add_argument("--delete", metavar="SUBMITTER", help="remove a submitter")
     json_option(parser)
     pool_options(parser)
 

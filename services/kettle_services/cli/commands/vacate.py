@@ -7,10 +7,10 @@ from kettle_services.cli.actions.jobs import act, act_arguments
 from kettle_services.cli.output.screen import Screen
 
 HELP: Final = """\
-Have running jobs leave their machines.  They go back into the queue and run again, from their last checkpoint if they
+Make running jobs leave their machines.  They go back into the queue and run again, from their last checkpoint if they
 make any, else from the beginning.  A job gets its soft kill signal and time to end; with --fast it is killed at once.
-The machine is given up: it is free for others.  A job that is to leave the queue, or to stay in it without running, is
-for kettle rm and kettle hold.
+The machine is given up: it is free for others.  To remove jobs from the queue, or to keep them in it
+without running, use kettle rm and kettle hold.
 
 examples:
   kettle vacate 12.3

@@ -1,4 +1,4 @@
-"""`kettle what-if`: how long people would have waited, and what they would have had, by other rules."""
+"""`kettle what-if`: waiting times and usage of submitters under other rules."""
 
 import argparse
 import asyncio
@@ -13,12 +13,12 @@ from kettle_services.cli.times import FORMS, TimeParser, micros, moment_argument
 
 HELP: Final = """\
 Play a period of the past again with other quotas, priority factors, policies or machines, and compare: how long submitters
-waited and what they had, by what is recorded, by a replay without the change, and by one with it.  The first two tell how
-far the third may be believed.
+waited and what they had, according to the log, to a replay without the change, and to one with it.  The first two show
+how far the third can be trusted.
 
-Submissions, holds, removals and machines come as they are recorded; who gets which slot when is decided anew by the
+Submissions, holds, removals and machines are those of the log; who gets which slot when is decided again by the
 negotiator's own code, on a simulated clock.  A job takes as long as it took.  Only the log is read, so the database has to
-be within reach, as for kettle log; nothing is changed anywhere.
+be reachable, as for kettle log; nothing is changed anywhere.
 
 FILE is TOML (or JSON, named *.json), with any of these tables:
 
@@ -33,7 +33,7 @@ FILE is TOML (or JSON, named *.json), with any of these tables:
 
   [machines]
   scale = 1.5                    # half as many machines more
-  user_preemption = true         # what machines say of themselves: also start and rank
+  user_preemption = true         # what machines advertise: also start and rank
   [[machines.add]]
   count = 4
   cpus = 64
@@ -62,12 +62,12 @@ def arguments(parser: TimeParser) -> None:
         help=f"when the period begins, {FORMS}",
     )
     parser.add_argument("--until", type=moment_argument, metavar="TIME", help="when it ends (default: now)")
-    parser.add_argument("--change", type=Path, required=True, metavar="FILE", help="what is to be different")
+    parser.add_argument("--change", type=Path, required=True, metavar="FILE", help="what is changed")
     parser.add_argument(
         "--settings",
         type=Path,
         metavar="FILE",
-        help="what the pool went by then (default: its kettle.toml, as it is now)",
+        help="the pool's settings then (default: its kettle.toml, as it is now)",
     )
     parser.add_argument(
         "--step",

@@ -15,9 +15,9 @@ from kettle_services.cli.output.screen import Screen
 from kettle_wire.commands.negotiator import Analysis
 
 HELP: Final = """\
-Why a job waits, is held, or runs where it runs: from the record of the queue and of the last negotiation, not guessed,
+Why a job waits, is held, or runs where it runs, according to the log of the queue and of the last negotiation,
 and what to do about it.  For a job that waits, the table shows every clause of its Requirements and of the slots', how many
-slots pass it alone, and how many would match if nothing but it was different; slots are looked at as if nothing ran there.
+slots pass it alone, and how many would match if only it was different; slots are evaluated as if nothing ran there.
 
 examples:
   kettle why 12.3

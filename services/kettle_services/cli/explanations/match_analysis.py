@@ -93,7 +93,7 @@ def next_steps(job: str, analysis: Analysis | None) -> str:
             f"Next: kettle rm {job}, and submit it again with {_command(best)} = {_plain(best.most)} or less; otherwise it "
             "waits until such a machine joins the pool."
         )
-    return "Unless such a machine joins the pool the job waits for ever: remove it, and submit one that asks for what there is."
+    return "Unless such a machine joins the pool the job never runs: remove it, and submit one that asks for what exists."
 
 
 def _remedy(remedy: Remedy, analysis: Analysis) -> str:

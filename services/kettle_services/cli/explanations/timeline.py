@@ -194,13 +194,13 @@ def _meanwhile(
     match event:
         case JobSuspended(processes=processes):
             how = f" ({counted(processes, 'process', 'processes')})" if processes else ""
-            return f"stands still on its machine{how}", "held"
+            return f"is suspended on its machine{how}", "held"
         case JobContinued():
-            return "goes on after its suspension", "running"
+            return "continues after its suspension", "running"
         case JobDisconnected(reason=reason):
             return f"its machine does not answer: {reason}", "held"
         case JobReconnected():
-            return "its machine answers again, and the job has gone on", "running"
+            return "its machine answers again, and the job has continued to run", "running"
         case JobCheckpointed(usage=usage):
             return f"saved a checkpoint{_used(usage)}", "running"
         case JobTold(attributes=attributes, notes=notes):
@@ -208,7 +208,7 @@ def _meanwhile(
                 *(f"“{note}”" for note in notes),
                 *([f"sets {', '.join(attributes)}"] if attributes else []),
             ]
-            return f"says of itself: {'; '.join(said)}", "running"
+            return f"reports: {'; '.join(said)}", "running"
         case JobOrdered(order=order, by=by, reason=reason):
             return _said(f"asked to {_ORDERS[order]}", by, reason), "held"
 
@@ -216,8 +216,8 @@ def _meanwhile(
 _ORDERS: Final[Mapping[OrderKind, str]] = {
     "vacate": "leave its machine",
     "vacate_fast": "leave its machine at once",
-    "suspend": "stand still",
-    "continue": "go on",
+    "suspend": "suspend",
+    "continue": "continue",
 }
 
 

@@ -61,7 +61,7 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     claims: list[ClaimThen]
     machines: list[MachineThen]
     owners: list[OwnerThen]
-    """By real priority, the best first; where that is equal, whoever had fewest jobs running."""
+    """By real priority, the best first; where that is equal, the owner with the fewest running jobs first."""
     cycle: CycleNegotiated | None
 
 

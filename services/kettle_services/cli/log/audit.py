@@ -20,7 +20,8 @@ async def audit(
     told: Told | None = None,
 ) -> AuditReport:
     """
-    Audit the log of the pool in `home`, see `Wanted`; raises AuditError if it cannot be read, CommandError if it is not said where.
+    Audit the log of the pool in `home`, see `Wanted`; raises AuditError if it cannot be read, CommandError if its place
+    is not known.
     """
     found = databases(home)
     wanted = AuditScope(

@@ -99,7 +99,7 @@ class _Accounting(msgspec.Struct, frozen=True):
 
 
 class _Configured(msgspec.Struct, frozen=True):
-    """What the services have been told that whoever reads their log has to know, too."""
+    """Settings of the services that readers of their log need, too."""
 
     kettle: _Shared = _Shared()
     accounting: _Accounting = _Accounting()

@@ -10,9 +10,9 @@ from kettle_wire.frames import Entry
 
 class Owners:
     """
-    Picks the events of some people: those of their clusters, jobs and claims.
+    Selects the events of some owners: those of their clusters, jobs and claims.
 
-    Who owns a cluster or a claim stands in the first event of its stream, which is looked up where it was not met.
+    The owner of a cluster or a claim is in the first event of its stream, which is looked up if it was not read yet.
     """
 
     def __init__(self, place: ShardLocation, names: Sequence[str]) -> None:

@@ -133,9 +133,7 @@ async def _from_log(
 
 
 def _singles(row: EventRow, narrow: EventFilter) -> list[EventRow]:
-    """
-    Those of the events that a row stands for that are wanted; one that cannot be read is shown as it is.
-    """
+    """The selected single events of a row; an event that cannot be decoded is shown as it is."""
     if not stands_for_many(row.entry):
         return [row] if narrow.takes(row.entry) else []
     if row.entry.stream in narrow.streams:

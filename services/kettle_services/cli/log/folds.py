@@ -250,7 +250,7 @@ class MachinesThen:
 
 
 class CyclesThen:
-    """What negotiation said last, and the accountant's principals."""
+    """The last negotiation, and the accountant's principals."""
 
     def __init__(self, shard: str) -> None:
         self.shard = shard

@@ -63,7 +63,7 @@ class Followed:
                     loop.cancel()
 
     async def news(self) -> AsyncGenerator[tuple[ShardLocation, EventFilter], None]:
-        """What is to be read next, for ever."""
+        """What has to be read next, without end."""
         while True:
             self._moved.clear()
             for index, (place, narrow) in enumerate(self._chosen):

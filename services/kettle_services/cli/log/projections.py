@@ -1,4 +1,4 @@
-"""`kettle log projections` and `kettle log rebuild`: how far the tables are, and how they are made anew."""
+"""`kettle log projections` and `kettle log rebuild`: the progress of the tables, and how they are rebuilt."""
 
 import argparse
 import asyncio
@@ -23,7 +23,7 @@ _FORGET_CURSOR: Final = "UPDATE log.projection SET frame = 0 WHERE name = 'worki
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """Tell, or make anew."""
+    """Show the projections, or rebuild one."""
     home: Path = arguments.home or home_directory()
     try:
         if arguments.what == "projections":
@@ -102,7 +102,7 @@ async def _rebuild(home: Path, arguments: argparse.Namespace, screen: Screen) ->
             await forget_working_set(place)
             screen.say(
                 f"The working set of {place.shard} is empty. Its owner stops at its next save, and the one that "
-                f"starts makes it anew from {counted(place.tenure.frame, 'frame')}."
+                f"starts rebuilds it from {counted(place.tenure.frame, 'frame')}."
             )
             return 0
         with bars(screen, "frames") as bar:
@@ -121,7 +121,7 @@ async def _rebuild(home: Path, arguments: argparse.Namespace, screen: Screen) ->
 
 async def forget_working_set(place: ShardLocation) -> None:
     """
-    Empty the working set of a shard: whoever owns the shard is fenced when it saves, and the next owner folds the log.
+    Empty the working set of a shard: the owner of the shard is fenced when it saves, and the next owner folds the log.
     """
     async with place.log.database.connection() as connection, connection.transaction():
         await connection.execute(_FORGET_CURSOR, place.shard)
@@ -131,6 +131,6 @@ async def forget_working_set(place: ShardLocation) -> None:
 def _said(done: Rebuilt) -> str:
     speed = f", {done.events / done.seconds:,.0f} a second" if done.seconds else ""
     return (
-        f"{done.projection} is made anew as version {done.version}: {counted(done.events, 'event')} in "
+        f"{done.projection} is rebuilt as version {done.version}: {counted(done.events, 'event')} in "
         f"{counted(done.frames, 'frame')} of {counted(done.shards, 'shard')} in {duration(done.seconds)}{speed}."
     )

@@ -157,7 +157,7 @@ class Printer:
         return self._left == 0
 
     async def show(self, rows: AsyncGenerator[EventRow, None]) -> None:
-        """Print them, and let go of where they come from."""
+        """Print the events, and close their source."""
         async with aclosing(rows):
             async for row in rows:
                 self._print(row)

@@ -1,3 +1,1 @@
-"""
-How anything gets out: the screen, quantities as people read them, progress bars, plots, and files for other programs.
-"""
+"""All output: the screen, quantities for people, progress bars, plots, and files for other programs."""

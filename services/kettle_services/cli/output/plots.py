@@ -14,7 +14,7 @@ _TICKS: Final = 5
 _COLOURS: Final = (
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999933", "#882255", "#44aa99",
 )  # fmt: skip
-"""Colours that people who do not see all colours can tell apart."""
+"""Colours that colour-blind people can distinguish."""
 _DAY: Final = 86_400.0
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Bar(Protocol):
-    """Is told how far one of several things has come."""
+    """Receives the progress of one of several things."""
 
     def __call__(self, name: str, done: int, total: int) -> None:
         """`done` of `total`, of the thing of this name."""
@@ -25,7 +25,7 @@ def _nowhere(name: str, done: int, total: int) -> None:
 
 @contextmanager
 def bars(screen: Screen, unit: str) -> Generator[Bar]:
-    """One bar for each name that is told of, as long as the context lasts."""
+    """One bar for each name that is updated, as long as the context lasts."""
     if screen.as_json or not screen.err.isatty():
         yield _nowhere
         return

@@ -1,4 +1,4 @@
-"""Times, durations and sizes as people read them."""
+"""Times, durations and sizes in a form for people."""
 
 import time
 

@@ -1,7 +1,7 @@
 """
-How anything gets out: tables and colours on a terminal, aligned text off it, JSON where it was asked for.
+All output: tables and colours on a terminal, aligned text elsewhere, JSON on request.
 
-What people asked for goes to standard output, everything else to standard error, so that a pipe gets only the former.
+Results go to standard output, everything else to standard error, so that a pipe gets only the results.
 """
 
 import os
@@ -78,7 +78,7 @@ class Screen:
             stream.flush()
 
     def flush(self) -> None:
-        """Whatever has been said so far is out."""
+        """Write out everything so far."""
         with writing():
             self.out.flush()
 
@@ -143,7 +143,7 @@ class Screen:
 
     @property
     def width(self) -> int:
-        """The columns of the terminal; 0 off it, where there is room for everything."""
+        """The columns of the terminal; 0 without one, where there is room for everything."""
         return columns() if self.terminal else 0
 
     def _write(self, text: str) -> None:
@@ -153,7 +153,7 @@ class Screen:
 
 @contextmanager
 def writing() -> Generator[None]:
-    """What cannot be written is an `OutputError`, but for a closed pipe, of which nobody needs to be told."""
+    """A failed write is an `OutputError`, except for a closed pipe, which is not reported."""
     try:
         yield
     except BrokenPipeError:
@@ -187,7 +187,8 @@ def _text(cell: Cell) -> str:
 
 def plain(ad: Ad) -> msgspec.Raw:
     r"""
-    An ad as JSON has it; an expression is the string ``"\/Expr(...)\/"``, whose slashes tell it from other strings.
+    An ad as JSON has it; an expression is the string ``"\/Expr(...)\/"``, whose slashes distinguish it from other
+    strings.
     """
     # Most of what is asked for in quantity is simple, and loading the language takes longer than a short command.
     if _SIMPLE.issuperset(map(type, ad.values())) and (order := _order(tuple(ad))):

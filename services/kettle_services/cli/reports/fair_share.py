@@ -132,7 +132,7 @@ def past_of(samples: Samples, now: FairShare, names: Iterable[str] = ()) -> Stan
 
 
 def with_past(found: FairShare, past: StandingHistory) -> FairShare:
-    """The same with what was before."""
+    """The report with the history added."""
     return msgspec.structs.replace(found, past=past)
 
 

@@ -1,4 +1,4 @@
-"""What a replay came to, for people: who waited how long and had how much, with the change and without it."""
+"""The result of a replay, for people: waiting times and usage, with the change and without it."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _cells(sums: Sums) -> list[Cell]:
 
 
 def _change(base: Sums, sums: Sums) -> str:
-    """What became of the mean wait."""
+    """The change of the mean wait."""
     if base.wait_mean is None or sums.wait_mean is None:
         return "-"
     if not base.wait_mean:

@@ -56,7 +56,7 @@ def change_of(asked: WhatIfQuestion) -> tuple[Change, Change]:
     """
     path = asked.settings or Path(os.environ.get("KETTLE_CONFIG") or asked.home / "kettle.toml")
     environ = {name: value for name, value in os.environ.items() if name.startswith("KETTLE_NEGOTIATOR_")}
-    environ["KETTLE_HOME"] = str(asked.home)  # else it would look into that of whoever asks
+    environ["KETTLE_HOME"] = str(asked.home)  # otherwise it would use the caller's home
     try:
         there = path.is_file() or asked.settings is not None
         base = NegotiatorSettings.load("negotiator", environ=environ, toml_path=path if there else None)
@@ -74,7 +74,8 @@ def change_of(asked: WhatIfQuestion) -> tuple[Change, Change]:
 
 async def period_of(asked: WhatIfQuestion, significant: Sequence[str], bar: Bar) -> Period:
     """
-    The period, from the log alone; `significant` are attributes by which schedds tell jobs apart besides the usual ones.
+    The period, from the log alone; `significant` are attributes by which schedds distinguish jobs besides the usual
+    ones.
 
     Raises:
         CommandError: an event of it cannot be read, or nothing was submitted.
@@ -127,6 +128,6 @@ def answer(asked: WhatIfQuestion, period: Period, base: Change, changed: Change,
 
 
 def nobody_of(found: WhatIf, factors: Sequence[str]) -> list[str]:
-    """Those of whom a factor is said and who had neither jobs nor claims."""
+    """Submitters for whom a factor is given and who had neither jobs nor claims."""
     known = {one.name for one in found.submitters}
     return [name for name in factors if name not in known and not name.startswith("<")]

@@ -47,7 +47,7 @@ class NotAnAdError(ValueError):
 
 
 class Heard(msgspec.Struct, frozen=True):
-    """When an ad was last heard of, in seconds since 1970, and how many it lives."""
+    """When an ad was last received, in seconds since 1970, and its lifetime in seconds."""
 
     name: str
     at: float
@@ -63,7 +63,7 @@ class Shelf:
         self._order: list[Place] | None = None
 
     def put(self, key: str, ad: Ad, heard: Heard) -> None:
-        """An ad came, a new one or one in the place of another."""
+        """Store an ad, a new one or in place of another."""
         before = self.heard.get(key)
         if before is None or before.name != heard.name:
             self._misplace(key, before)
@@ -106,9 +106,9 @@ class Adverts:
 
     def put(self, key: str, value: bytes, now: float) -> Mapping[str, Scalar]:
         """
-        Take in an entry of the bucket; its attributes by lower-case name.
+        Store an entry of the bucket; its attributes are by lower-case name.
 
-        Raises NotAnAdError if it is none; the last one then stays.
+        Raises NotAnAdError if it is not an ad; the last one then stays.
         """
         kind, forwarded = type_of(key), is_forwarded(key)
         try:
@@ -161,7 +161,7 @@ class Adverts:
         return [key for shelf in self._shelves.values() for key in shelf.heard]
 
     def forget(self, now: float) -> None:
-        """Forget the counts of ads that were not heard of for days."""
+        """Delete the counts of ads that were not received for days."""
         self._updates.sweep(now)
 
     def stale(self, now: float) -> list[str]:

@@ -47,11 +47,15 @@ class ForwardingQueue:
             self._now[key] = None
 
     def again(self, keys: Iterable[str]) -> None:
-        """Nobody knows what stands there: everything is to be sent, and what is gone to be taken away."""
+        """
+        The state of the other bucket is unknown: everything has to be sent, and removed ads have to be withdrawn.
+        """
         self._now = dict.fromkeys((*self._there, *keys))
 
     def take(self, now: float, most: int) -> list[str]:
-        """Ads to send now, or to take away if they are gone; say of each when it is `sent`, or `removed`."""
+        """
+        Ads to send now, or to withdraw if they were removed; call `sent` or `removed` for each when it is done.
+        """
         while self._line and self._line[0][0] <= now:
             _, key = heapq.heappop(self._line)
             due = self._due.get(key)

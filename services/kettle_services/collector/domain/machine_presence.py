@@ -1,8 +1,8 @@
 """
-Which machines are in the pool, and when one has come or gone.
+Which machines are in the pool, and when one has joined or left.
 
-A machine is there while one ad of it is: that of its startd, or one of its slots.  What left nothing but silence is
-gone after an ad's lifetime; so a collector or a bus that was away for a moment makes nobody leave.
+A machine is present while one of its ads exists: that of its startd, or of one of its slots.  A silent machine has left
+after an ad's lifetime; so a collector or a bus that was down for a moment makes no machine leave.
 """
 
 from collections.abc import Iterable, Mapping
@@ -81,9 +81,9 @@ class Machines:
         self, key: str, *, age: float, lifetime: float, expected: Ad | None = None
     ) -> list[MachineLeft]:
         """
-        The entry of an ad is gone, `age` seconds after it was last heard.
+        The entry of an ad was removed, `age` seconds after its last update.
 
-        `expected`: it is of a slot that is to come back, should it have run out.
+        `expected`: it belongs to a slot that is expected to come back, if it has expired.
         """
         machine = self._forget(key)
         if machine is None or machine not in self._joined:
@@ -95,7 +95,7 @@ class Machines:
 
     def listed(self, keys: Iterable[str], *, deadline: float) -> None:
         """
-        The bus began anew, and these are all ads there are: who has none has until `deadline` to come back.
+        The bus has restarted, and these are all existing ads: a machine without any has until `deadline` to come back.
         """
         for key in self._of.keys() - set(keys):
             self._forget(key)

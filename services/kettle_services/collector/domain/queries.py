@@ -65,7 +65,7 @@ def page(
     adverts: Adverts, query: Query, now: float, clock: Callable[[], float], *, most_bytes: int = MOST_BYTES
 ) -> Page:
     """
-    The first ads that a query selects, as of `now` (seconds since 1970); `clock` tells how many seconds it takes.
+    The first ads that a query selects, as of `now` (seconds since 1970); `clock` measures how many seconds it takes.
 
     The candidate is both MY and TARGET: tools write conditions on it either way.  Undefined and error select nothing.
     """

@@ -14,9 +14,11 @@ from kettle_wire.ads.types import Ad, Scalar
 ADDED: Final = frozenset({"updatestotal", "updatessequenced", "updateslost", "updateshistory"})
 """Attributes that the collector alone sets, in lower case."""
 HISTORY: Final = 128
-"""Updates that `UpdatesHistory` tells of (COLLECTOR_DAEMON_HISTORY_SIZE)."""
+"""The number of updates in `UpdatesHistory` (COLLECTOR_DAEMON_HISTORY_SIZE)."""
 MOST_LOST: Final = 1_000_000
-"""Whoever jumps further has begun to count anew: so many are not sent in the lifetime of an ad."""
+"""
+A larger jump means that the sender has restarted its count: so many updates are not sent in the lifetime of an ad.
+"""
 SWEEP_S: Final = 2 * 86400.0
 """Seconds after the last update when an ad's counts are forgotten (COLLECTOR_STATS_SWEEP)."""
 _SWEEPS: Final = 8
@@ -38,7 +40,7 @@ class _Count(msgspec.Struct):
         if number is None or started is None:
             self._came()
         elif self.started != started or self.number is None or not self._follows(number):
-            self._came()  # the first of a daemon: nobody knows what may have been before
+            self._came()  # the first of a daemon: earlier ones are unknown
         elif number > self.number:
             missed = number - self.number - 1
             self.lost += missed
@@ -46,7 +48,7 @@ class _Count(msgspec.Struct):
             self._note(missed, bits=1)
             self._came()
         else:
-            return  # the same one again: the whole bucket is listed when the line to the bus was broken
+            return  # a repeat: the whole bucket is listed after a reconnection
         self.started, self.number = started, number
 
     def _follows(self, number: int) -> bool:
@@ -89,7 +91,7 @@ class Updates:
         }
 
     def sweep(self, now: float) -> None:
-        """Forget ads that have not been heard of for long."""
+        """Delete ads that have not been received for long."""
         if now >= self._swept + self._keep / _SWEEPS:
             self._swept = now
             for key in [key for key, count in self._counts.items() if now > count.at + self._keep]:

@@ -1,9 +1,9 @@
 """
-How what was typed is understood: HTCondor's grammar of options.
+Parses command lines by HTCondor's grammar of options.
 
 After one dash an option may be shortened as long as no other one is meant (`-const`), after two it is written out
-(`--terse`).  Letters may follow a colon (`-af:jr`).  An option takes the words behind it that it needs, or all words up
-to the next dash.  Options are told apart in any case of letters.
+(`--terse`).  Letters may follow a colon (`-af:jr`).  An option takes the words after it that it needs, or all words up
+to the next dash.  Options are recognized in upper and lower case.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from kettle_services.condor.errors import WordsError
 
 _MOST_DIGITS: Final = 15
-"""Of a number: more is a slip, and no number that a message carries."""
+"""The most digits of a number: more is a typing error, and no number that a message can hold."""
 ALL: Final = -1
 """All words up to the next that starts with a dash."""
 
@@ -29,7 +29,7 @@ class Option(NamedTuple):
 
 
 class TypedOption(NamedTuple):
-    """One thing that was typed: an option, or, with an empty name, a word."""
+    """One element of a command line: an option, or, with an empty name, a word."""
 
     name: str
     values: tuple[str, ...]
@@ -38,9 +38,9 @@ class TypedOption(NamedTuple):
 
 def understood(words: Sequence[str], options: Mapping[str, Option]) -> list[TypedOption]:
     """
-    What was typed, in order; a dash alone is a word.
+    The parsed command line, in order; a dash alone is a word.
 
-    Raises WordsError: there is no such option, it may mean several, or a word is missing behind it.
+    Raises WordsError: there is no such option, it is ambiguous, or a word is missing after it.
     """
     found: list[TypedOption] = []
     at = 0

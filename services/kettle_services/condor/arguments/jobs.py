@@ -1,4 +1,4 @@
-"""Which jobs are meant: ids, clusters, people and a condition, as HTCondor's commands take them."""
+"""Which jobs a command selects: ids, clusters, users and a constraint, as in HTCondor's commands."""
 
 import re
 from typing import Final

@@ -29,7 +29,7 @@ class Deed(NamedTuple):
     """In `Permission denied to ...` and `Couldn't find/... all jobs`."""
     already: str
     wrong: str
-    """What is said of a job whose status does not allow it."""
+    """The message for a job whose status does not allow it."""
 
 
 DEEDS: Final = {
@@ -92,12 +92,12 @@ _MORE: Final = {
     "condor_vacate_job": "  -fast                   without time to end by themselves\n",
 }
 _WHAT: Final = {
-    "condor_rm": "Take jobs out of the queue",
+    "condor_rm": "Remove jobs from the queue",
     "condor_hold": "Stop jobs, and keep them from running until condor_release",
     "condor_release": "Let held jobs run again",
-    "condor_suspend": "Have running jobs stand still on their machines",
-    "condor_continue": "Have suspended jobs go on",
-    "condor_vacate_job": "Have running jobs leave their machines and wait for another",
+    "condor_suspend": "Suspend running jobs on their machines",
+    "condor_continue": "Continue suspended jobs",
+    "condor_vacate_job": "Make running jobs leave their machines and wait for another",
 }
 HELP: Final = {
     name: _HELP.format(name=name, What=what, more=_MORE.get(name, "")) for name, what in _WHAT.items()
@@ -117,7 +117,7 @@ class _Wanted(msgspec.Struct):
 
 
 class _Group(NamedTuple):
-    """Jobs that are spoken of together."""
+    """Jobs that are reported together."""
 
     select: Select
     called: str
@@ -125,7 +125,7 @@ class _Group(NamedTuple):
 
 
 def run(name: str, words: list[str]) -> int:
-    """Do it, and say what became of each group."""
+    """Carry out the action, and print the result for each group."""
     wanted = _Wanted(JobSelection())
     for given in understood(words, OPTIONS | _OWN.get(name, {})):
         _take(wanted, given)

@@ -82,7 +82,7 @@ class _Wanted(msgspec.Struct):
 
 
 def run(name: str, words: list[str]) -> int:
-    """Tell each master; 1 if one did not answer or refused."""
+    """Send the command to each master; returns 1 if one did not answer or refused."""
     wanted = _Wanted()
     for given in understood(words, OPTIONS | _OWN.get(name, {})):
         _take(name, wanted, given)

@@ -39,7 +39,7 @@ usage: condor_prio {-p N | +N | -N} [options] {ID|USER ... | -a}
 
 Set or change the priority of jobs in the queue: of the jobs of one person those with more come first.
 
-  -p N                   the priority, whatever it was before
+  -p N                   the priority, replacing the earlier one
   +N, -N                 so much more or less than before
   -a                     of all of your jobs
   -name SCHEDD, -pool P  whose queue
@@ -64,7 +64,7 @@ class _Wanted(msgspec.Struct):
 
 
 def run(name: str, words: list[str]) -> int:
-    """Have it changed."""
+    """Edit the jobs."""
     return _prio(words) if name == "condor_prio" else _qedit(words)
 
 

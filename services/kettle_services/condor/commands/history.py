@@ -143,9 +143,10 @@ def _missing(wanted: _Wanted, found: list[Ad]) -> list[JobId]:
 
 async def _seen(pool: Client, missing: list[JobId]) -> Position | None:
     """
-    Up to where accounting must have read: a job that has just left the queue is there already, or nowhere.
+    The frame up to which accounting must have read, so that a job that has just left the queue is in the history.
 
-    Who asks the queue and then the history takes a job that is in neither for one that never was.
+    A program that queries the queue and then the history would treat a job that is in neither as one that never
+    existed.
     """
     last: Position | None = None
     for job in missing[:_ASKED]:

@@ -84,7 +84,7 @@ class _Wanted(msgspec.Struct):
     """`analyze` or `better-analyze`."""
     batch: bool = True
     empty: bool = False
-    """Whether `-global` was said: then an empty queue has a sentence of its own."""
+    """Whether `-global` was given: then an empty queue has its own message."""
     name: str = ""
     pool: str = ""
 

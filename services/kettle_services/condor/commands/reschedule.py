@@ -1,4 +1,4 @@
-"""condor_reschedule: there is nothing to ask for, because each change is told as it happens."""
+"""condor_reschedule: there is nothing to do, because each change is published as it happens."""
 
 import os
 import sys

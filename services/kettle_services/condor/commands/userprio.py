@@ -26,7 +26,7 @@ _SETTINGS: Final[dict[str, tuple[Setting, str]]] = {
     "setfloor": ("floor", "The floor of {name} was set to {value:.0f}"),
     "setceil": ("ceiling", "The ceiling of {name} was set to {value:.0f}"),
 }
-"""What is set, and what is said of it."""
+"""What is set, and the message for it."""
 _TABLES: Final = ("all", "most", "priority", "quotas", "usage")
 OPTIONS: Final = (
     PRINTING

@@ -60,7 +60,7 @@ class _Wanted(msgspec.Struct):
 
 
 class _Jobs(msgspec.Struct):
-    """What the log has told so far."""
+    """The contents of the log so far."""
 
     begun: set[tuple[int, int]] = set()
     ended: set[tuple[int, int]] = set()
@@ -120,7 +120,7 @@ def _wait(log: LogReader, wanted: _Wanted) -> int:
             sys.stdout.write("Time expired.\n")
             return 1
         sys.stdout.flush()
-        # Logs lie on file systems that tell nobody of a change.
+        # Logs may be on file systems without notifications of changes.
         time.sleep(min(_PAUSE_S, deadline.left()))
 
 

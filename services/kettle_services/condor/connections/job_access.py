@@ -15,7 +15,7 @@ from kettle_wire.jobs import JobId
 T = TypeVar("T")
 
 _PAUSE_S: Final = 1.0
-"""Between two questions whether a job runs; nobody tells a program that only waits."""
+"""Seconds between two queries whether a job runs, because a waiting program gets no notification."""
 
 
 def visiting(

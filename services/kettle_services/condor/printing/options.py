@@ -28,7 +28,7 @@ HELP: Final = """\
 
 
 class Printing:
-    """How ads are to be printed, as far as it was said."""
+    """How ads are to be printed, as far as options say so."""
 
     def __init__(self) -> None:
         self._columns: list[Columns] = []
@@ -53,7 +53,7 @@ class Printing:
 
     @property
     def said(self) -> bool:
-        """Whether it was said; else there is a table."""
+        """Whether options say so; otherwise a table is printed."""
         return bool(self._columns or self._formats or self._whole)
 
     def show(self, fetch: Fetch) -> None:

@@ -1,4 +1,4 @@
-"""The tables of condor_q, as people and programs know them."""
+"""The tables of condor_q, in the format that people and programs know."""
 
 import re
 import socket

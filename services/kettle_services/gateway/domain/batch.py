@@ -1,5 +1,5 @@
 """
-What is stored together: messages of one or several shards, and with them how far each shard has been told.
+What is stored together: messages of one or several shards, and with them how far each shard has been published.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ BYTES: Final = 4 << 20
 
 
 class Mark(msgspec.Struct, frozen=True, array_like=True):
-    """How far a shard has been told: the last event by its position, and its frame."""
+    """How far a shard has been published: the last event by its position, and its frame."""
 
     frame: int
     position: int

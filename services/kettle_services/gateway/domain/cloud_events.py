@@ -1,4 +1,4 @@
-"""From a recorded event to the message that tells it to everybody."""
+"""From a recorded event to the published message."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final, cast
@@ -38,7 +38,7 @@ class DecodedEvent(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """What tells it from all other events of its shard."""
+        """What distinguishes it from all other events of its shard."""
         return (
             f"{self.position}.{self.job.proc}"
             if self.of_many and self.job is not None

@@ -1,8 +1,8 @@
 """
-Whose a cluster is, for as many clusters as were heard of last.
+The owners of a number of recent clusters.
 
-Events of jobs do not say it. What is not known (any more) the schedd knows, so nothing here needs to be kept: neither
-until the last job of a cluster has left, nor over a restart.
+Events of jobs do not contain the owner. The schedd knows owners that are not here (any more), so nothing here needs to
+be kept: neither until the last job of a cluster has left, nor over a restart.
 """
 
 from collections import OrderedDict

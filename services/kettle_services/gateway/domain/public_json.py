@@ -1,8 +1,8 @@
 """
-An event as JSON that everybody may read: without what could be a secret, and with numbers that JSON has.
+An event as JSON for public use: without possible secrets, and with numbers that JSON can represent.
 
-Recorded events hold no secret of Kettle's own: of a claim only the public part of its id.  But an ad is what its sender
-put into it, and people put passwords and tokens into the environments of jobs.
+Recorded events hold no secret of Kettle's own: of a claim they have only the public part of its id.  But senders choose
+the contents of ads, and people put passwords and tokens into the environments of jobs.
 """
 
 import math
@@ -41,7 +41,7 @@ def to_json(event: Recorded) -> bytes:
 
 
 def is_private(name: str) -> bool:
-    """Whether an attribute is not for everybody."""
+    """Whether an attribute must not be published."""
     lower = name.lower()
     return lower in PRIVATE or lower.startswith(_PRIVATE_PREFIX)
 

@@ -23,7 +23,7 @@ Phase = Literal["off", "waiting", "launching", "starting", "running", "standby",
 How = Literal["peaceful", "graceful", "fast"]
 Ask = Literal["peaceful", "graceful", "fast", "kill"]
 Step = Literal["start", "peaceful", "graceful", "fast", "kill", "abort", "renew"]
-"""`abort`: end it so that it leaves its stacks behind.  `renew`: have it take on changed settings."""
+"""`abort`: end it so that it writes its stacks.  `renew`: make it use changed settings."""
 
 EXIT_RENEWED: Final = 75
 """
@@ -31,7 +31,7 @@ The status of a service that has ended to be started again with other settings (
 """
 
 ALIVE: Final[frozenset[Phase]] = frozenset({"starting", "running", "standby", "stopping", "hung"})
-"""The phases with a process that can be told something."""
+"""The phases with a process that can receive a signal."""
 
 _HARSHNESS: Final[tuple[Ask, ...]] = ("peaceful", "graceful", "fast", "kill")
 
@@ -88,7 +88,7 @@ def on(child: SupervisedDaemon, *, now: float) -> Change:
     """It is to run; one that waits for its start does not wait longer."""
     if child.phase in {"off", "left", "waiting"}:
         return SupervisedDaemon(phase="waiting", due=now), ()
-    if child.phase == "launching":  # whoever wanted it to end has changed his mind in time
+    if child.phase == "launching":  # the request to end was cancelled in time
         return msgspec.structs.replace(child, wanted=True, asked=None), ()
     return msgspec.structs.replace(child, wanted=True), ()
 
@@ -108,7 +108,7 @@ def launched(child: SupervisedDaemon, *, now: float, rules: RestartRules) -> Cha
 
 
 def heard(child: SupervisedDaemon, *, now: float, ready: bool, standby: bool) -> SupervisedDaemon:
-    """It gave a sign of life, and perhaps said that it serves or stands by."""
+    """It sent a heartbeat, and perhaps that it serves or stands by."""
     child = msgspec.structs.replace(child, sign=now)
     if ready and child.phase in {"starting", "running", "standby"}:
         return msgspec.structs.replace(child, phase="standby" if standby else "running")
@@ -148,7 +148,7 @@ def tick(child: SupervisedDaemon, *, now: float, looked: float, period: float, r
         return _end(child, "fast", now=now, rules=rules)
     if child.phase not in {"starting", "running", "standby"}:
         return child, ()
-    if now - looked > 3 * period:  # we were stopped ourselves; what it said meanwhile is still to be read
+    if now - looked > 3 * period:  # this process was stopped itself: messages still have to be read
         return msgspec.structs.replace(child, sign=now), ()
     timeout = rules.start if child.phase == "starting" else rules.not_responding
     if not silent(now=now, last_sign=child.sign, timeout=timeout, looked=looked, period=period):

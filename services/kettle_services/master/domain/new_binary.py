@@ -15,7 +15,7 @@ class Installed(msgspec.Struct, frozen=True):
 
 
 class Rollover(msgspec.Struct, frozen=True, kw_only=True):
-    """What runs, and what waits to take its place."""
+    """The running version, and the version that waits to replace it."""
 
     running: Installed
     waiting: Installed | None = None

@@ -13,7 +13,7 @@ EXIT_CANNOT_LOG: Final = 44
 """HTCondor's code of a daemon that cannot write its log."""
 
 EXIT_SETTINGS: Final = 78
-"""The service was told something that it cannot use; told the same again it ends the same way."""
+"""The service got settings that it cannot use; with the same settings it ends the same way."""
 
 _REASONS: Final = {
     EXIT_DO_NOT_RESTART: "asked not to be started again",
@@ -58,9 +58,10 @@ def after_end(
 
 def silent(*, now: float, last_sign: float, timeout: float, looked: float, period: float) -> bool:
     """
-    Whether a service hangs: it has given no sign for `timeout` seconds, while we ourselves were awake to hear one.
+    Whether a service hangs: it has sent no heartbeat for `timeout` seconds, while the master was running to receive
+    one.
 
-    `looked` is when we looked last; if that is much longer ago than `period`, we were stopped, and what they said
-    meanwhile is still to be read.
+    `looked` is the time of the last check; if that is much longer ago than `period`, the master was stopped, and
+    messages from meanwhile still have to be read.
     """
     return now - last_sign > timeout and now - looked <= 3 * period

@@ -1,4 +1,6 @@
-"""Everything that one master keeps running: who is who, who is ready, and the order of the end."""
+"""
+Everything that one master keeps running: the daemons, which of them are ready, and the order of the shutdown.
+"""
 
 import asyncio
 import logging
@@ -87,7 +89,7 @@ class DaemonList:
         return supervisor
 
     async def listen(self, listener: NotifyListener) -> None:
-        """Hear what the services say of themselves; the kernel says which of them it was."""
+        """Receive the messages of the services; the kernel identifies the sender."""
         async for said in listener:
             for supervisor in self._keepers.values():
                 if supervisor.daemon.pid == said.pid:
@@ -108,13 +110,13 @@ class DaemonList:
         self.write()
 
     async def stop_services(self, how: How) -> None:
-        """End all services for good, those that others report to after those that report."""
+        """End all services permanently, in an order in which each can still report to the next."""
         services = [name for name in self._settings.daemon_list if name in self._keepers]
         for stage in stop_stages(services):
             await self._stop(stage, how)
 
     async def stop_servers(self, servers: Sequence[str]) -> None:
-        """End these servers for good."""
+        """End these servers permanently."""
         await self._stop([name for name in servers if name in self._keepers], "graceful")
 
     async def _stop(self, names: Sequence[str], how: How) -> None:

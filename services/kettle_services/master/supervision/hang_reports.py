@@ -29,7 +29,7 @@ class Hang(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def inspect_process(pid: int, log: Path) -> Hang:
-    """What there is to see from outside; what the kernel does not tell is left out."""
+    """What is visible from outside, as far as the kernel shows it."""
     lines = [
         line
         for line in _read(f"/proc/{pid}/status").splitlines()

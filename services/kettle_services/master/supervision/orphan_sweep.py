@@ -1,8 +1,8 @@
 """
-Cleaning up after everybody: what the services of an earlier or of this master left behind.
+Cleans up what the services of this or of an earlier master left behind.
 
-Services clean up after their jobs, and the master after its services.  This is the last resort: what is still there
-carries the pool's mark or works in one of its sandboxes, and nobody is responsible for it any more.
+Services clean up after their jobs, and the master after its services.  This is the last resort: the remaining processes
+carry the pool's mark or work in one of its sandboxes, and no daemon is responsible for them any more.
 """
 
 import asyncio

@@ -17,7 +17,7 @@ from kettle_services.master.supervision import hang_reports
 
 _LOG_LIMIT: Final = 16 << 20
 _ROOM: Final = 8 << 20
-"""Free bytes without which a server that could not write would be started in vain."""
+"""Free bytes without which a restart of a server that could not write would be useless."""
 
 
 Asked = Literal["peaceful", "graceful", "fast", "kill", "abort", "renew"]
@@ -156,7 +156,7 @@ class Service:
         if what == "abort":
             self._hang = hang_reports.inspect_process(self.pid, self._log)
         self._signal(_SIGNALS[what])
-        self._signal(signal.SIGCONT)  # one that somebody has stopped would not hear the first
+        self._signal(signal.SIGCONT)  # a stopped process would not handle the first signal
 
     def keep_stacks(self) -> Path | None:
         """What the service wrote when it was aborted, with what the kernel knew of it."""
@@ -200,7 +200,7 @@ class Server:
         await self._server.start()
 
     async def wait(self) -> int:
-        """Wait for the end of the server, and until it has let go of its directory."""
+        """Wait for the end of the server, and until it has released its directory."""
         status = await self._server.wait()
         if self._ending is not None:
             await self._ending

@@ -89,7 +89,7 @@ class Supervisor:
 
     async def supervise(self) -> None:
         """
-        Run the daemon, again and again.
+        Run the daemon, and start it again whenever it ends.
 
         Raises:
             StartGivenUpError: it failed too often before it was ever ready.
@@ -101,7 +101,7 @@ class Supervisor:
             await self._end_now()
 
     async def stop(self, how: How = "graceful") -> None:
-        """End the daemon for good; returns when it has ended."""
+        """End the daemon permanently; returns when it has ended."""
         self._over = True
         self.off(how)
         await self.is_off()
@@ -113,22 +113,22 @@ class Supervisor:
             await self._settled.wait()
 
     def off(self, how: How = "graceful") -> None:
-        """Have it end, and do not start it again."""
+        """Stop the daemon, and do not start it again."""
         how = manner(self.name, how)
         self._take(child.off(self._child, how, now=time.monotonic(), rules=self.settings.rules))
 
     def on(self) -> None:
-        """Have it run."""
+        """Make sure that the daemon runs."""
         self._take(child.on(self._child, now=time.monotonic()))
 
     def restart(self, how: How = "graceful") -> None:
-        """Have it end and be started again."""
+        """Stop the daemon and start it again."""
         how = manner(self.name, how)
         self._take(child.restart(self._child, how, now=time.monotonic(), rules=self.settings.rules))
 
     def renew(self) -> bool:
         """
-        Have it read its settings again; whether it is there to hear of it.  What it says is then in `state.settings`.
+        Make the daemon read its settings again; returns whether it runs.  Its answer is then in `state.settings`.
         """
         changed = child.renew(self._child)
         self.said.clear()
@@ -136,7 +136,7 @@ class Supervisor:
         return bool(changed[1])
 
     def heard(self, said: Mapping[str, str]) -> None:
-        """The daemon said something of itself."""
+        """The daemon sent a message about itself."""
         if SETTINGS_SAID in said:
             self._note(settings=said[SETTINGS_SAID])
             self.said.set()

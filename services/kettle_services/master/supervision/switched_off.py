@@ -20,7 +20,7 @@ def read_off(home: Home) -> frozenset[str]:
 
 
 def write_off(home: Home, daemons: Collection[str]) -> None:
-    """Replace the list, atomically and for good; raises OSError."""
+    """Replace the list, atomically and durably; raises OSError."""
     if not daemons:
         home.switched_off.unlink(missing_ok=True)
         return

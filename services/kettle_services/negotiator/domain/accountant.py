@@ -123,7 +123,7 @@ class Accountant:
         return charges
 
     def charge_one(self, name: str, now: float) -> list[PrincipalCharged]:
-        """The same of one alone."""
+        """Charge one principal only."""
         if self._since is None:
             return []
         self.observe(now, self._now)
@@ -170,7 +170,7 @@ class Accountant:
     # -- priorities --------------------------------------------------------------------------------------------------
 
     def standing(self, name: str, now: float) -> Standing:
-        """How somebody stands now, what was used since the last charge included."""
+        """The standing of a submitter now, including its use since the last charge."""
         principal = self.principals.get(name, Principal())
         since, spent = self._charged_until(name), self._spent.get(name)
         if since is None or now <= since or (spent is None and name not in self._now):
@@ -208,7 +208,7 @@ class Accountant:
         return itself or self.tree.groups[self.tree.number_of(name)]
 
     def recorded(self) -> set[str]:
-        """Who had slots when that was last recorded; the schedd of some may be away since."""
+        """Submitters that had slots when that was last recorded; the schedds of some may be down since."""
         return {name for name, principal in self.principals.items() if principal.slots}
 
     def standings(self, now: float, names: Iterable[str] = ()) -> dict[str, Standing]:

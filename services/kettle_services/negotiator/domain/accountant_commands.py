@@ -70,6 +70,6 @@ def deleting(accountant: Accountant, name: str, *, now: float, by: str) -> list[
 
 
 def forgetting(accountant: Accountant, *, now: float) -> list[PrincipalEvent]:
-    """Forget those of whom nothing would be lost, so that names which came once do not stay for ever."""
+    """Remove principals without any state, so that names which came once do not stay permanently."""
     names = accountant.forgettable(now)
     return [PrincipalDeleted(principal=name, at=now, by="the accountant") for name in names]

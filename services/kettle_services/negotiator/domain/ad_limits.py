@@ -28,7 +28,7 @@ def checked(ad: Ad) -> Ad:
 
 
 def checked_submitter(ad: SubmitterAd) -> SubmitterAd:
-    """The same for the jobs of a submitter, and for the submitter's name."""
+    """Check the jobs of a submitter, and the submitter's name."""
     if len(ad.name) > LONGEST_NAME:
         raise Excessive(f"the submitter's name has {len(ad.name)} characters, more than {LONGEST_NAME}")
     for request in ad.requests:

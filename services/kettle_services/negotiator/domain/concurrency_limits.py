@@ -1,5 +1,5 @@
 """
-Concurrency limits as the pool uses them: by the schedds' word, and by matches that they have not spoken of yet.
+The use of concurrency limits in the pool: as reported by the schedds, and by matches that they have not reported yet.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,14 +11,12 @@ from kettle_wire.ads.daemon import SubmitterAd
 from kettle_wire.events import Match
 
 SETTLES: Final = 30.0
-"""
-Seconds after which a schedd that has not said that it took matches has not: it asks startds for claims at once.
-"""
+"""Seconds after which matches that a schedd has not reported count as unused: it requests claims at once."""
 _EXACTLY: Final = 1e-9
 
 
 class Pending(msgspec.Struct, frozen=True):
-    """Matches of a cycle that their schedd has not spoken of; `until` is on the caller's clock."""
+    """Matches of a cycle that their schedd has not reported; `until` is on the caller's clock."""
 
     submitter: str
     schedd: str

@@ -150,9 +150,10 @@ def negotiate(
 
 def fresh(rejections: list[Rejection], before: dict[tuple[str, str, int], Rejection]) -> list[Rejection]:
     """
-    The rejections that say something other than what was said before, or of which a part was given.
+    The rejections that differ from the earlier ones, or of which a part was given.
 
-    How many jobs wait, what their submitter has and who else has slots is no news: that is different all the time.
+    Changes of how many jobs wait, what their submitter has and who else has slots are not news, because they change all
+    the time.
     """
     news: list[Rejection] = []
     for rejection in rejections:

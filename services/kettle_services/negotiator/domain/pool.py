@@ -55,7 +55,7 @@ class Pool:
         """Matches that use concurrency limits, of which their schedds have not spoken yet."""
         self.stirred = True
 
-    # -- what is told ------------------------------------------------------------------------------------------------
+    # -- updates ------------------------------------------------------------------------------------------------
 
     def slot(self, key: str, ad: Ad | None) -> None:
         """A slot's ad came, or went."""
@@ -203,7 +203,9 @@ class Pool:
         ]
 
     def submitters_at_work(self) -> set[str]:
-        """Who may be using something, by the word of a schedd or by what was matched here."""
+        """
+        Submitters that may be using something, as reported by a schedd or by matches of this negotiator.
+        """
         advertised = {ad.name for ad in self.submitters.values()}
         return advertised | {name for given in self._given.values() for name, _, _ in given.taken}
 
@@ -251,7 +253,7 @@ class Pool:
         return sorted(own, key=lambda key: (self.submitters[key].name, own[key], key))
 
     def give(self, grant: Grant, until: float) -> None:
-        """Remember a match until the ads show it, or until it is clear that nothing came of it."""
+        """Remember a match until the ads show it, or until it is clear that it had no effect."""
         given = self._given.setdefault(self.slots.keys[grant.row], Given([], until))
         given.taken.append((grant.demand.submitter, grant.amounts, grant.count))
         given.until = until

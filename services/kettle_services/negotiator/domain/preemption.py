@@ -40,14 +40,15 @@ if TYPE_CHECKING:
 
 RANK: Final = "(RemoteUserPrio * 1000000) - ifThenElse(isUndefined(TotalJobRunTime), 0, TotalJobRunTime)"
 """
-PREEMPTION_RANK: who has the worst priority makes room first, of these who has run for the shortest time.
+PREEMPTION_RANK: slots of the submitter with the worst priority are preempted first, of these the job with the shortest
+run.
 """
 
 _NEVER: Final = parse("false")
 
 
 class Preemption(msgspec.Struct, frozen=True):
-    """Who may be preempted."""
+    """The rules of preemption."""
 
     consider: bool = True
     """NEGOTIATOR_CONSIDER_PREEMPTION."""
@@ -263,7 +264,9 @@ class Preempting(msgspec.Struct, frozen=True, kw_only=True):
         return standing.effective if standing is not None else math.nan
 
     def tenants(self, pool: Pool, standings: Sequence[GroupFigures]) -> Tenants:
-        """Who has the slots, and how he stands; without a rule nobody makes room."""
+        """
+        The submitters that have the slots, and their priorities; without a rule no slot can be preempted.
+        """
         users, names = users_of(pool)
         groups = [standings[self.groups.tree.number_of(name)] for name in names]
         known = [
@@ -295,7 +298,7 @@ def _key(unmet: Unmet) -> tuple[str, int]:
 
 
 def _others(rows: npt.NDArray[np.int64], allocation: Allocation) -> npt.NDArray[np.int64]:
-    """Those of the rows of which nothing was given."""
+    """The rows of which nothing was given."""
     given = [row for grant in allocation.grants for row in (grant.row, *grant.instead)]
     return rows[~np.isin(rows, given)]
 
@@ -327,7 +330,7 @@ def _as_said(now: Unmet, before: Unmet) -> Unmet:
 
 
 def users_of(pool: Pool) -> tuple[np.ndarray[tuple[int, ...], np.dtype[np.int64]], list[str]]:
-    """By row of the table the number of who has the slot, and their names; -1: nobody says so."""
+    """By row of the table the number of the submitter that has the slot, and their names; -1: unknown."""
     table = pool.slots
     rows = len(table)
     users = np.full(rows, -1, np.int64)

@@ -1,8 +1,9 @@
 """
-What the accountant keeps of a principal, and what recorded events make of it.
+What the accountant knows about a principal, and how recorded events change it.
 
-A principal is a submitter, or an accounting group with all groups below it, as `<group>`.  Its real priority follows its use of the pool with a half-life: somebody who has used ten
-cores for long enough has 10, and who has used nothing for long enough has the least, 0.5.  Smaller is better.
+A principal is a submitter, or an accounting group with all groups below it, as `<group>`.  Its real priority follows
+its use of the pool with a half-life: a submitter who has used ten cores for long enough has 10, and one who has used
+nothing for long enough has the minimum, 0.5.  Smaller is better.
 """
 
 from collections.abc import Callable
@@ -23,7 +24,7 @@ STREAM: Final = "principal/"
 LEAST: Final = 0.5
 """The best real priority, and the first."""
 NICE: Final = "nice-user."
-"""How the names of submitters begin whose jobs are only to use what nobody else wants."""
+"""The beginning of the names of submitters whose jobs use only what others do not want."""
 
 GROUP: Final = "<"
 """How the names of groups' principals begin; no submitter's does."""
@@ -102,7 +103,7 @@ def decayed(priority: float, recent: float, seconds: float, half_life: float) ->
 
 
 def at_time(principal: Principal, now: float, half_life: float) -> Principal:
-    """The same principal later, if it has used nothing since it was charged."""
+    """The principal at a later time, if it has used nothing since it was charged."""
     seconds = now - principal.charged
     if not principal.charged or seconds <= 0:
         return principal
@@ -112,7 +113,7 @@ def at_time(principal: Principal, now: float, half_life: float) -> Principal:
 
 
 def fold(principal: Principal | None, event: PrincipalEvent) -> Principal | None:
-    """What an event makes of its principal; None: nothing is kept of it."""
+    """The principal after an event; None: it is removed."""
     match event:
         case PrincipalCharged():
             return _charged(principal or Principal(), event)
@@ -127,7 +128,7 @@ def fold(principal: Principal | None, event: PrincipalEvent) -> Principal | None
 
 
 def fold_into(principals: dict[str, Principal], event: PrincipalEvent) -> Principal | None:
-    """Change the principals as an event does; what it makes of its own."""
+    """Apply an event to the principals; returns its own principal."""
     after = fold(principals.pop(event.principal, None), event)
     if after is not None:
         principals[event.principal] = after

@@ -46,7 +46,7 @@ class PslotPreemption:
         self._willing: dict[int, list[int]] = {}
 
     def offer(self, job: ClassAd, submitter: str) -> Offer | None:
-        """What slots could give the job if whoever has to makes room; None: nowhere does anybody."""
+        """What slots could give the job after preemption; None: no slot can."""
         occupied = self._occupied
         rows, parents = self._parts, self._parents
         if not len(rows):
@@ -63,7 +63,7 @@ class PslotPreemption:
         return Offer(occupied.table, np.unique(parents), tenants=tenants, parts=(rows, parents))
 
     def _order(self, rows: Integers, job: ClassAd) -> Integers:
-        """Who is liked least makes room first, and of these who the pool says."""
+        """The least preferred slots are preempted first, and of these those that the pool ranks first."""
         keys = [self._current[rows]]
         tenants = self._occupied.tenants
         if tenants is not None and tenants.rank is not None:

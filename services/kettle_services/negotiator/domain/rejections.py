@@ -28,7 +28,9 @@ _LIMITS: Final[Mapping[Limit, str]] = {
 }
 _CLAUSES: Final = 20
 _CLAUSES_OF_ABLE: Final = 5
-"""So many clauses are told where some slots could run the job: they are not what it waits for."""
+"""
+The number of clauses that are reported when some slots could run the job, because the job does not wait for them.
+"""
 _LOOKS: Final = 1_000_000
 """So many times a cycle looks at a slot to explain something; a million takes some 20 milliseconds."""
 _MOST: Final = 100
@@ -73,9 +75,7 @@ class Reason(msgspec.Struct):
 
 
 class Reasons:
-    """
-    What was last said of each autocluster that waits; one that is never explained comes before all others.
-    """
+    """The last reasons of each waiting autocluster; one that was never explained comes before all others."""
 
     def __init__(self) -> None:
         self._said: dict[Key, Reason] = {}
@@ -91,9 +91,9 @@ class Reasons:
         withholding: Callable[[], PreemptionRefusals],
     ) -> tuple[list[Rejection], float | None]:
         """
-        The rejections that are known, and when to ask again for those that are not or that may be outdated.
+        The known rejections, and when to ask again for those that are unknown or may be outdated.
 
-        `holdings` are of all submitters that have unmet demand; `withholding` tells what protects the slots of others.
+        `holdings` are of all submitters that have unmet demand; `withholding` says what protects the slots of others.
         """
         waiting = {_key(one): one for one in unmet}
         jobs = pool.jobs()
@@ -131,7 +131,7 @@ class Reasons:
 
 
 class Unasked(Reasons):
-    """For cycles of which nobody asks why: nothing is worked out."""
+    """For cycles without explanations: nothing is computed."""
 
     def give(
         self,

@@ -1,7 +1,8 @@
 """
-Claims that are kept for a while although no job is next on them, because their last jobs want that (KeepClaimIdle).
+Claims that are kept for a while without a next job, because their last jobs ask for it (KeepClaimIdle).
 
-Whoever submits one short job after the other, each when the one before has ended, does not wait for a negotiation then.
+A user who submits one short job after the other, each when the previous one has ended, then does not wait for a
+negotiation.
 """
 
 import asyncio
@@ -64,7 +65,7 @@ class IdleClaims:
 
     async def watch_claims(self, look: Callable[[str], None]) -> None:
         """
-        Have claims looked at that wait whenever something has happened, and when one has waited long enough; for ever.
+        Check waiting claims whenever something has happened, and when one has waited long enough; never returns.
         """
         while True:
             soonest = min(self._until.values(), default=float("inf"))

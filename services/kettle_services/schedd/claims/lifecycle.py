@@ -164,9 +164,10 @@ class ClaimLifecycle:
 
     async def request_swap(self, job: JobId, claims: list[str]) -> None:
         """
-        Ask the startd of some claims to have them make room for a job.
+        Ask the startd of some claims to preempt them for a job.
 
-        Raises RefusedError: `refused` if it does not, `unknown` if it does not say. When it has accepted, their attempts are being ended there, and the job is assigned when they are gone.
+        Raises RefusedError: `refused` if it does not, `unknown` if it does not answer. When it has accepted, their
+        attempts are being ended there, and the job is assigned when they have ended.
         """
         granted = self._queue.claims[claims[0]].granted
         key = submitter, autocluster = self._queue.submitter(job), self._queue.autocluster(job)
@@ -249,9 +250,11 @@ class ClaimLifecycle:
         self, match: MatchedSlot, request: RequestClaims, decided: ClaimsDecided, until: float
     ) -> ClaimsDecided | Undecided:
         """
-        After a while: the claims have to wait for a job that makes room. If theirs are gone meanwhile, they are given back.
+        Ask again after a while: the claims wait for a job that is being preempted. If their jobs have left meanwhile,
+        they are given back.
 
-        So they are when they have waited long enough: their jobs are shown to nobody else, who might have a slot.
+        They are also given back when they have waited long enough, because meanwhile their jobs are not offered for
+        other slots.
         """
         await asyncio.sleep(min(_ROOM_S, request.lease / 4))
         key = (match.submitter, match.autocluster)
@@ -367,7 +370,7 @@ class ClaimLifecycle:
     # -- ending -------------------------------------------------------------------------------------------------------
 
     def record_end(self, claim: str, reason: str, *, release: bool = True) -> None:
-        """Record that a claim is over, and after the commit tell its startd."""
+        """Record that a claim is over, and notify its startd after the commit."""
         held = self._queue.claims.get(claim)
         if held is None:
             return
@@ -401,9 +404,9 @@ class ClaimLifecycle:
 
     async def renew_leases(self) -> None:
         """
-        Renew all claims, compare both sides' lists, and end what certainly is dead; for ever.
+        Renew all claims, compare both sides' lists, and end claims that are certainly dead; never returns.
 
-        Whoever did not answer is asked again sooner than the others.
+        A startd that did not answer is asked again sooner than the others.
         """
         while True:
             self._short.clear()
@@ -429,7 +432,7 @@ class ClaimLifecycle:
     async def _renew(self, startd: str, claims: list[str]) -> None:
         reply = await self._alive(startd, claims)
         if reply is not None and reply[0] is None:
-            # The first answer told the clock that a renewal must name.
+            # The first answer had the clock that a renewal must name.
             reply = await self._alive(startd, claims)
         if reply is None:
             times = self._leases.count_missed(startd)

@@ -1,4 +1,4 @@
-"""What machines said when they refused claims: for who asks why a job waits although it was matched."""
+"""The answers of machines that refused claims, to explain why a job waits although it was matched."""
 
 import logging
 import time
@@ -29,7 +29,7 @@ class Refusals:
         self._last: OrderedDict[tuple[str, int], ClaimRefusal] = OrderedDict()
 
     def add_refusal(self, key: tuple[str, int], slot: str, reason: str) -> None:
-        """Not all claims that were asked for were granted; nothing is noted if nobody said why."""
+        """Not all requested claims were granted; nothing is noted without a reason."""
         if not reason:
             return
         _log.info("claims refused", extra={"slot": slot, "reason": reason})
@@ -39,7 +39,7 @@ class Refusals:
             self._last.popitem(last=False)
 
     def last_refusal(self, key: tuple[str, int]) -> str:
-        """A sentence on the last refusal, empty if there was none of late."""
+        """A sentence on the last refusal, empty if there was none recently."""
         last = self._last.get(key)
         if last is None or (since := time.monotonic() - last.at) > _OLD:
             return ""

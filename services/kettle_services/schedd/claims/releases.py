@@ -1,5 +1,6 @@
 """
-Claims that are given back: their startds are told, again and again until they know or the lease has ended them anyway.
+Claims that are given back: their startds are notified repeatedly, until they confirm or the lease has ended the claims
+anyway.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 class ClaimReleases:
-    """`lease`: seconds after which a claim of which nobody hears has ended."""
+    """`lease`: seconds after which a claim without renewal has ended."""
 
     def __init__(self, bus: Asks, secrets: ClaimSecrets, tasks: asyncio.TaskGroup, *, lease: float) -> None:
         self._bus = bus
@@ -27,7 +28,7 @@ class ClaimReleases:
         """Startd -> claims that it was not told are given back -> when their lease has ended them anyway."""
 
     async def release(self, startd: str, claims: list[str], reason: str) -> None:
-        """Tell a startd; if that cannot be, `settle` does."""
+        """Notify a startd; if that fails, `settle` does it later."""
         release = Release(claims=[self._secrets.key(claim) for claim in claims], reason=reason)
         try:
             await self._bus.call(RELEASE, startd, release)
@@ -36,7 +37,7 @@ class ClaimReleases:
             self.release_later(startd, claims, self._lease)
 
     def release_later(self, startd: str, claims: Iterable[str], lease: float) -> None:
-        """Have these told later, for `lease` seconds."""
+        """Notify the startds of these claims later, for `lease` seconds."""
         until = time.monotonic() + lease
         self._owed.setdefault(startd, {}).update((claim, until) for claim in claims)
 

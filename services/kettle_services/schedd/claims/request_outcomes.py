@@ -1,4 +1,4 @@
-"""What came of a request for claims, where the startd did not decide or somebody waits to hear it."""
+"""The outcome of a request for claims, if the startd did not decide or a caller waits for it."""
 
 import asyncio
 
@@ -15,17 +15,17 @@ class Undecided(msgspec.Struct, frozen=True):
 
     reason: str
     certain: bool
-    """It was not carried out; else nobody knows whether it was."""
+    """Whether it certainly was not carried out; otherwise this is unknown."""
 
 
 class PendingSwap(msgspec.Struct, frozen=True):
-    """A job for which others make room, and who waits to hear whether they do."""
+    """A job for which others are preempted, and the caller that waits for the decision."""
 
     job: JobId
     answered: "asyncio.Future[None]"
 
     def answer(self, decided: ClaimsDecided | Undecided) -> None:
-        """Tell what the startd said."""
+        """Pass on the startd's answer."""
         if self.answered.done():
             return  # who asked waits no more
         if isinstance(decided, Undecided) and not decided.certain:

@@ -1,4 +1,6 @@
-"""Evaluating what people wrote: an expression that cannot be evaluated is not true, and never an accident."""
+"""
+Evaluates expressions of users: an expression that cannot be evaluated is not true, and never causes a failure.
+"""
 
 from typing import Final
 

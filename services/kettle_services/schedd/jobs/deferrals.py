@@ -53,7 +53,7 @@ class Deferrals:
             self._news.set()
 
     async def watch_times(self) -> None:
-        """Look whenever a job begins to wait or a time has come; for ever."""
+        """Check whenever a job begins to wait or a time has come; never returns."""
         while True:
             self._news.clear()
             soonest = await self.handle_due()
@@ -95,7 +95,7 @@ class Deferrals:
     def _look_at(self, job: JobId, now: float) -> float | None:
         match plan(self._queue.ad(job), now):
             case Move(to=to):
-                self._record(job, Defer(to))  # it begins to wait anew
+                self._record(job, Defer(to))  # it begins to wait again
             case ExitRecord() as ran:
                 ended = JobCompleted(attempt=0, exit=ran)
                 self._recorder.record([(job_stream(job), ended)])

@@ -1,6 +1,4 @@
-"""
-Makes the jobs of clusters that come into the queue little by little, and stops, resumes and ends that for people.
-"""
+"""Makes the jobs of clusters with late materialization, and pauses, resumes and ends that on request."""
 
 import asyncio
 from bisect import bisect_right
@@ -21,11 +19,11 @@ from kettle_wire.commands.schedd import Act, FactoryOutcome, Outcome, Select, Un
 from kettle_wire.events import Event, FactoryEvent, FactoryMaterialized
 
 _SLICE: Final = 500
-"""Jobs that are made before somebody else gets a turn."""
+"""Jobs that are made before other tasks run."""
 _FLOOR_S: Final = 0.01
 """Between two looks: jobs that end at about the same time are replaced by one event."""
 _EACH_S: Final = 0.0001
-"""The same for each cluster that is looked at, which takes about a tenth of it."""
+"""The time for each cluster that is checked, which takes about a tenth of it."""
 
 
 class Factories:
@@ -46,7 +44,7 @@ class Factories:
             self._news.set()
 
     async def materialize_jobs(self) -> None:
-        """Make jobs whenever there is room for some; for ever."""
+        """Make jobs whenever there is room for some; never returns."""
         while True:
             await self._news.wait()
             self._news.clear()
@@ -90,7 +88,7 @@ class Factories:
     def _owner(self, number: int) -> str:
         return self._queue.clusters[number].submitted.owner
 
-    # -- for people --------------------------------------------------------------------------------------------------
+    # -- commands of people ---------------------------------------------------------------------------------------
 
     def selected(self, select: Select, meets: Callable[[Ad], bool] | None) -> Iterator[int]:
         """

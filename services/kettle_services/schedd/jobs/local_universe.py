@@ -57,7 +57,7 @@ class LocalUniverse:
         self._wake.set()
 
     async def start_jobs(self) -> None:
-        """Start what may start, whenever something has happened, and now and then; for ever."""
+        """Start jobs that may start, whenever something has happened, and periodically; never returns."""
         while True:
             self._wake.clear()
             began = time.monotonic()

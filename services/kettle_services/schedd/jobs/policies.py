@@ -1,7 +1,7 @@
 """
-Periodic and exit policies: the jobs' own and the site's, looked at here for all jobs, wherever they run.
+Periodic and exit policies: the jobs' own and the site's, evaluated here for all jobs, no matter where they run.
 
-The schedd alone writes, so it alone decides: whoever looks after an attempt may die at any moment, and nothing changes.
+Only the schedd writes, so only the schedd decides: the shadow of an attempt may die at any moment without any effect.
 """
 
 import asyncio
@@ -40,10 +40,10 @@ class Policies:
     # -- now and then -------------------------------------------------------------------------------------------------
 
     async def evaluate_forever(self) -> None:
-        """Look at all jobs, again and again; for ever."""
+        """Evaluate all jobs repeatedly; never returns."""
         spent = 0.0
         while True:
-            # It waits first: of jobs that ran on without a schedd, their shadows tell what became of them.
+            # It waits first, because shadows report what happened to jobs that continued without a schedd.
             await asyncio.sleep(self.pause(spent))
             spent = await self.evaluate_all()
 
@@ -89,9 +89,7 @@ class Policies:
         return spent
 
     def _verdicts(self) -> Iterator[tuple[JobId, PolicyVerdict | None]]:
-        """
-        What is to become of each job; those that nothing is to be said about come too, so that time can be kept.
-        """
+        """The decision for each job; jobs without one are yielded too, so that the time can be measured."""
         by_system = self._system.concerned
         for number in list(self._queue.clusters):
             cluster = self._queue.clusters.get(number)
@@ -148,8 +146,8 @@ class Policies:
             or (end.attempt, end.claim) != (state.attempt, state.claim)
         ):
             return end
-        # A hold or a release that came while it ran does not take its exit from it; and it exited when it says so, not
-        # when we hear of it.
+        # A hold or a release that came while it ran does not cancel its exit; and the time of its exit is the reported
+        # one, not the time of the report's arrival.
         ad = (
             _as_seen(self._queue.ad(job), state)
             | in_use(end.result.usage)
@@ -182,7 +180,7 @@ def _as_seen(ad: Ad, job: Job) -> Ad:
 
 
 def _between(start: Scalar | None, told: float, now: float) -> float:
-    """A worker's time, as far as it can be true; now if it told none."""
+    """A worker's time, as far as it can be true; now if there is none."""
     begun = start if isinstance(start, int | float) else 0.0
     return min(max(told, begun), now) if told else now
 

@@ -1,3 +1,3 @@
 """
-What is said to the negotiator, ours and those of other pools: the ads, the resource requests and flocking.
+What the negotiators, of this pool and of other pools, receive: the ads, the resource requests and flocking.
 """

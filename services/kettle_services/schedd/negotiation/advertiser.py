@@ -1,7 +1,7 @@
 """
-What the pool is told of this schedd: an ad for each submitter with its demand, and one for the schedd.
+The ads of this schedd: one for each submitter with its demand, and one for the schedd.
 
-New work is told at once; that there is less to do can wait, because the negotiator's matches are advice anyway.
+New demand is published at once; less demand can wait, because the negotiator's matches are advice anyway.
 """
 
 import asyncio
@@ -97,7 +97,7 @@ class ScheddAdvertiser:
         self._urgent.set()
 
     async def publish_ads(self) -> None:
-        """Publish what has changed, and everything again each interval; for ever."""
+        """Publish what has changed, and everything again each interval; never returns."""
         while True:
             now = time.monotonic()
             everything = now - self._refreshed >= self._settings.ad_interval
@@ -141,7 +141,7 @@ class ScheddAdvertiser:
             self._numbers[key] += 1
             try:
                 await self._bus.put(self._subjects.ads, key, _encode(self._numbered(key, ad)))
-            except BusError as error:  # too large, for example: the others are told all the same
+            except BusError as error:  # too large, for example: the others are published nevertheless
                 _log.warning("ad not published", extra={"key": key, "cause": str(error)})
 
     def _numbered(self, key: str, ad: Ad | SubmitterAd) -> Ad | SubmitterAd:

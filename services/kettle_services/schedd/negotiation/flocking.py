@@ -1,9 +1,9 @@
 """
-Jobs that go to other pools: what is asked there, of which pool, and what comes of it.
+Jobs that go to other pools: the requests there, the choice of the pool, and the results.
 
-Each pool has a visit of its own (`kettle.flocking`), which may fail or hang alone: nothing here waits for it, and the home
-pool is asked as if there was no other. What a pool gives is a claim like all others, on a startd with the pool's name
-before its own.
+Each pool has a visit of its own (`kettle.flocking`), which may fail or hang alone: nothing here waits for it, and the
+home pool is asked as if there was no other. What a pool gives is a claim like all others, on a startd with the pool's
+name before its own.
 """
 
 import asyncio
@@ -89,7 +89,7 @@ class Flock:
     # -- how far -----------------------------------------------------------------------------------------------------
 
     async def watch_demand(self) -> None:
-        """Look who waits, and let the pools know; for ever."""
+        """Check which jobs wait, and notify the pools; never returns."""
         while self._settings.flock_to or self._queue.abroad:
             self._stir.clear()
             self._look(time.monotonic())
@@ -148,7 +148,7 @@ class Flock:
             return False
         return may_flock(self._queue.ad(job), pool, by_default=self._settings.flock_by_default)
 
-    # -- what is told ------------------------------------------------------------------------------------------------
+    # -- updates ------------------------------------------------------------------------------------------------
 
     def ad(self) -> Ad:
         """What the schedd's ad says of other pools."""
@@ -162,7 +162,7 @@ class Flock:
         }
 
     def explain(self, job: JobId) -> str:
-        """What other pools are to an idle job, as a sentence; empty if there are none."""
+        """The state of other pools for an idle job, as a sentence; empty if there are none."""
         pools = self._settings.flock_to
         if not pools:
             return ""
@@ -205,7 +205,7 @@ class Flock:
 
     @property
     def queue(self) -> Queue:
-        """The queue at home."""
+        """The queue of this schedd."""
         return self._queue
 
     @property
@@ -230,7 +230,7 @@ class Flock:
 
 
 class _VisitedPool:
-    """What we say in one pool, and hear."""
+    """Our messages in one pool, in both directions."""
 
     def __init__(self, flock: Flock, visit: PoolConnection, bus: NatsBus) -> None:
         self._flock = flock
@@ -251,7 +251,7 @@ class _VisitedPool:
         self.stir.set()
 
     async def advertise(self) -> None:
-        """Say what is asked there, when it changes and now and then; for ever."""
+        """Publish the demand there, when it changes and periodically; never returns."""
         bucket = self._bus.subjects.ads
         try:
             while True:
@@ -300,7 +300,7 @@ class _VisitedPool:
         )
 
     async def matched(self, request: Matched, caller: Identity) -> Done:
-        """That pool's negotiator offers slots: advice, as that of our own."""
+        """That pool's negotiator offers slots: this is advice, as from our own."""
         if caller != daemon("negotiator"):
             raise RefusedError(RefusalCode.DENIED, f"only a negotiator may say this, not {caller.name}")
         for match in request.matches:

@@ -16,7 +16,7 @@ BACKLOG_BYTES: Final = 64 * 1024 * 1024
 
 
 class Backlog:
-    """The one rule by which commands of people are refused because there is too much to record."""
+    """The one rule by which users' commands are refused because there is too much to record."""
 
     def __init__(self, shard: Shard, *, limit: int) -> None:
         self._shard = shard

@@ -1,4 +1,6 @@
-"""What one command records of very many jobs: piece by piece, so that others get a word in between."""
+"""
+Records the changes of one command on very many jobs piece by piece, so that other commands are handled in between.
+"""
 
 import asyncio
 from collections.abc import Sequence
@@ -12,7 +14,7 @@ from kettle_wire.events import Event, JobEvent
 from kettle_wire.jobs import JobId
 
 SLICE: Final = 500
-"""Jobs that are looked at before somebody else gets a turn."""
+"""Jobs that are processed before other tasks run."""
 UNCOMMITTED: Final = 20 * SLICE
 """
 Jobs after which the command waits until those before them are committed: what is on its way must not become too much.
@@ -21,9 +23,9 @@ Jobs after which the command waits until those before them are committed: what i
 
 class ChunkedRecording:
     """
-    Jobs that wait together are recorded together, as they are many, the others one by one.
+    Jobs that wait are recorded together, because they are many, the others one by one.
 
-    `most` events may wait for their commit, whoever recorded them.
+    `most` events may wait for their commit, including those of others.
     """
 
     def __init__(self, recorder: QueueRecorder, *, most: int) -> None:

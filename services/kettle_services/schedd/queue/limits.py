@@ -12,7 +12,8 @@ from kettle_wire.jobs import JobId
 _UNBOUNDED: Final = 1 << 62
 _HEAD_ROOM: Final = 10
 """
-One in so many places in the queue is not for jobs that come little by little, which would take them all for ever.
+One in so many places in the queue is not for jobs with late materialization, which would otherwise take all of them
+permanently.
 """
 
 
@@ -43,7 +44,7 @@ class QueueLimits:
         return ""
 
     def refusal_of_factory(self, owner: str, jobs: int) -> str:
-        """The same of jobs that come into the queue little by little."""
+        """Why a submission with late materialization is refused."""
         theirs = [
             cluster.factory.unmade
             for cluster in map(self._queue.clusters.__getitem__, self._queue.unmade)
@@ -83,7 +84,9 @@ class QueueLimits:
         return max(min(rooms), 0)
 
     def room_for(self, job: JobId | None, asked: Mapping[tuple[str, int], int]) -> int:
-        """The same for jobs like this one; those that run where they were submitted are bounded elsewhere."""
+        """
+        How many jobs like this one may run; those that run where they were submitted are limited elsewhere.
+        """
         if job is None or at_home(self._queue.universe(job)):
             return _UNBOUNDED
         return self.room_to_run(self._queue.submitter(job), asked)

@@ -38,7 +38,7 @@ class QueueRecorder:
         shard.on_commit(self._committed)
 
     def on_change(self, listener: Callable[[Event], None]) -> None:
-        """Call `listener` for every event as it is folded, before its commit: for waking, not for acting."""
+        """Call `listener` for every event as it is folded, before its commit: to wake tasks, not to act."""
         self._listeners.append(listener)
 
     def on_cooldown_over(self, waker: Callable[[], None]) -> None:
@@ -46,7 +46,7 @@ class QueueRecorder:
         self._wakers.append(waker)
 
     def start_cooldown(self, job: JobId) -> None:
-        """Let a job that failed again and again wait for its time."""
+        """Make a job that failed repeatedly wait for its time."""
         asyncio.get_running_loop().call_later(self.queue.jobs[job].job.cooling, self._cooldown_over, job)
 
     def _cooldown_over(self, job: JobId) -> None:

@@ -21,9 +21,7 @@ LOOK: Final = 32
 
 
 async def selected_jobs(queue: Queue, select: Select) -> list[JobId]:
-    """
-    Jobs of a selection, in their order; whoever asks about very many lets the others have a word in between.
-    """
+    """Jobs of a selection, in their order; for very many jobs, other tasks run in between."""
     meets = condition(select.constraint)
     jobs = list(listed(queue, jobs=select.jobs, clusters=select.clusters, owners=select.owners))
     if meets is None:
@@ -60,7 +58,7 @@ def listed(
 
 def condition(text: str) -> Callable[[Ad], bool] | None:
     """What a job's ad has to meet; None: nothing. Raises RefusedError for what cannot be read."""
-    if text.strip().lower() in {"", "true"}:  # who asks for all jobs often says so
+    if text.strip().lower() in {"", "true"}:  # clients that want all jobs often send this
         return None
     try:
         expression = parse(text)

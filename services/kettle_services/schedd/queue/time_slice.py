@@ -5,7 +5,7 @@ import time
 from typing import Final
 
 SLICE_S: Final = 0.005
-"""Seconds of work before somebody else gets a turn."""
+"""Seconds of work before other tasks run."""
 
 
 class TimeSlice:

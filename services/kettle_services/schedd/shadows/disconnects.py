@@ -12,13 +12,11 @@ from kettle_services.schedd.domain.queue.fold import job_stream
 from kettle_services.schedd.queue.recorder import QueueRecorder
 
 MISSED: Final = 2
-"""
-Unanswered questions after which a machine counts as disconnected: a startd that is started anew misses one.
-"""
+"""Unanswered renewals after which a machine counts as disconnected: a startd that restarts misses one."""
 
 
 class Disconnects:
-    """What is told of the attempts on machines that do not answer."""
+    """Records disconnections of attempts on machines that do not answer."""
 
     def __init__(self, recorder: QueueRecorder) -> None:
         self._recorder = recorder

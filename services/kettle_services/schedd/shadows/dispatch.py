@@ -1,5 +1,5 @@
 """
-Who looks after which attempt: hands recorded assignments to shadows and keeps both sides' lists equal.
+Hands recorded assignments to shadows and keeps both sides' lists equal.
 
 Handing over is a message that may be lost; the full exchange that each shadow asks for (`sync`) repairs it.
 A shadow that has not asked for three intervals has lost its jobs to the next one that does.
@@ -47,7 +47,7 @@ def fitting(assignments: Sequence[Assignment]) -> list[Assignment]:
 
 
 class ShadowOutbox:
-    """What one shadow is still to be told."""
+    """The messages that one shadow still has to get."""
 
     def __init__(self) -> None:
         self.start: list[Assignment] = []
@@ -84,7 +84,7 @@ class ShadowDispatch:
         """
         What policies want ended, and with what subcode.
 
-        It is not recorded before it has happened: whoever comes after us decides anew.
+        It is not recorded before it has happened: the next schedd decides again.
         """
         self._on_their_way: defaultdict[str, set[Attempt]] = defaultdict(set)
         """
@@ -244,7 +244,7 @@ class ShadowDispatch:
         return seen is not None and time.monotonic() - seen < 3 * self._interval
 
     def any_alive(self) -> str:
-        """A shadow that was heard of lately; empty if there is none."""
+        """A shadow that sent a message recently; empty if there is none."""
         return next((shadow for shadow in self._seen if self._alive(shadow)), "")
 
     def _kept_elsewhere(self, job: JobId, shadow: str) -> bool:
@@ -261,7 +261,7 @@ class ShadowDispatch:
         return outbox
 
     def close(self) -> None:
-        """Tell the shadows nothing more."""
+        """Send nothing more to the shadows."""
         self._pace.close()
         for delivery in self._deliveries:
             delivery.cancel()

@@ -33,7 +33,7 @@ class Commanding:
     """Asks for the jobs of one schedd."""
 
     def __init__(self, bus: Asks, schedd: str, served: Sequence[Served[Any, Any]]) -> None:
-        """`served`: what people ask a shadow, and jobs as well."""
+        """`served`: the requests of people to a shadow, which jobs may send as well."""
         self._bus = bus
         self._schedd = schedd
         self._served = {each.endpoint.verb: each for each in served}

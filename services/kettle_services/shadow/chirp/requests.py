@@ -1,7 +1,8 @@
 """
-What the program of one attempt wants of its submit side: its ad and its log by way of the schedd, its owner's files here.
+Requests of the program of one attempt to its submit side: its ad and its log through the schedd, its owner's files
+here.
 
-What it says of itself is recorded for ever, so it has an allowance; while one record is under way the next collects.
+Its updates are recorded permanently, so they are limited; while one record is being committed the next collects.
 """
 
 import asyncio
@@ -47,7 +48,7 @@ Record = Callable[[Told], "asyncio.Future[None]"]
 _log: Final = logging.getLogger(__name__)
 _ID_BYTES: Final = 8
 _MOST_IN_HAND: Final = 4
-"""Wishes of one job; its machine waits for each answer, and asks again only after it has waited long."""
+"""Requests of one job at once; its machine waits for each answer, and asks again only after a long wait."""
 _UNDEFINED: Final = b"UNDEFINED"
 _KIB: Final = 1024
 
@@ -86,9 +87,7 @@ class Chirping:
         self._telling: asyncio.Task[None] | None = None
 
     async def grant(self, wish: Wish) -> Chirped:
-        """
-        The answer to a wish; nothing that a job says makes it fail, nor ends what looks after others' jobs.
-        """
+        """The answer to a request; no input of a job makes it fail, or ends the handling of other jobs."""
         if not self._wants_proxy:
             return Chirped(Trouble.NOT_AUTHORIZED)
         if self._in_hand >= _MOST_IN_HAND:
@@ -158,7 +157,7 @@ class Chirping:
             message = 0.0
 
     async def settled(self) -> None:
-        """Wait until all that was said is recorded."""
+        """Wait until all updates are recorded."""
         while self._telling is not None and not self._telling.done():
             await asyncio.shield(self._telling)
 

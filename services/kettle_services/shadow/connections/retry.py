@@ -1,4 +1,4 @@
-"""Saying something until it is heard: every message of a shadow is harmless to repeat."""
+"""Repeats a message until it is confirmed: every message of a shadow is harmless to repeat."""
 
 import asyncio
 import logging
@@ -18,14 +18,14 @@ T = TypeVar("T")
 
 
 class Peer:
-    """Somebody who answers, and may have to be asked again because he died over the question."""
+    """A peer that answers, and may have to be asked again because it died before the answer."""
 
     def __init__(self, settings: ShadowSettings) -> None:
         self._backoff = Backoff(first=settings.retry, longest=settings.retry_ceiling)
         self._back = asyncio.Event()
 
     def came_back(self) -> None:
-        """He has started anew: what he was asked before is forgotten."""
+        """The peer has restarted: earlier requests are lost."""
         self._back.set()
 
     async def ask(self, what: str, question: Callable[[], Awaitable[T]]) -> T:
@@ -55,7 +55,7 @@ class Peer:
             await asyncio.wait({asking, back}, return_when=asyncio.FIRST_COMPLETED)
             if asking.done():
                 return asking.result()
-            raise BusError("it was started anew before it answered")
+            raise BusError("it was restarted before it answered")
         finally:
             asking.cancel()
             back.cancel()

@@ -41,7 +41,7 @@ class ScheddReporter:
         return future
 
     async def send_reports(self) -> None:
-        """Send what collects; for ever."""
+        """Send collected reports; never returns."""
         while True:
             await self._filled.wait()
             batch = [self._waiting.popleft() for _ in range(min(self._most, len(self._waiting)))]

@@ -101,7 +101,7 @@ class StartdMessages:
         return not (self.users or self._activations or self._recorded)
 
     async def run(self) -> None:
-        """Send what collects; returns when nobody is left who could have something to say."""
+        """Send collected messages; returns when there can be no more."""
         while not self._idle:
             await self._filled.wait()
             if not self._urgent.is_set():
@@ -153,7 +153,7 @@ class StartdMessages:
                 each.result.set_result(result)
 
     async def _ask(self, message: Activate, batch: list[Waiting]) -> Activated | None:
-        """The answer; None if nobody waits for it any more."""
+        """The answer; None if it is no longer needed."""
         ask = partial(self._bus.call, ACTIVATE, self._startd, message, deadline=self._settings.call_deadline)
         asking = asyncio.ensure_future(self.peer.ask(f"activation on {self._startd}", ask))
         deserted = asyncio.ensure_future(asyncio.wait([each.result for each in batch]))
@@ -171,7 +171,7 @@ class StartdMessages:
         return reply
 
     async def _refused(self, batch: list[Waiting], recorded: list[ReportKey], refusal: RefusedError) -> None:
-        """One of them may have spoilt it for the others: each is said alone."""
+        """One of them may have made the others fail: each is sent alone."""
         self._say_again(recorded)
         if len(batch) > 1:
             for each in batch:
@@ -188,5 +188,5 @@ class StartdMessages:
         try:
             deadline = self._settings.call_deadline
             await self._bus.call(CONFIRM, self._startd, Confirm(recorded=recorded), deadline=deadline)
-        except BusError as error:  # the worker will repeat its reports, and is told again then
+        except BusError as error:  # the worker will repeat its reports, and is notified again then
             _log.info("not confirmed", extra={"startd": self._startd, "cause": str(error)})

@@ -71,7 +71,7 @@ class StartdRegistry:
             worker.leave()
 
     def came_back(self, startd: str) -> None:
-        """A startd has started anew: what it was asked and has not answered is asked again at once."""
+        """A startd has restarted: unanswered requests are sent again at once."""
         if startd in self._workers:
             self._workers[startd][0].peer.came_back()
 
@@ -82,7 +82,7 @@ class StartdRegistry:
 
     async def deactivate(self, assignment: Assignment, ending: Ending, *, hard: bool = False) -> None:
         """
-        Have an attempt ended, with `hard` without a soft signal; its final report tells when it is. Raises RefusedError.
+        End an attempt, with `hard` without a soft signal; its final report says when it has ended. Raises RefusedError.
         """
         order = Deactivation(
             key=assignment.key,
@@ -98,7 +98,7 @@ class StartdRegistry:
             await worker.peer.ask(f"end of {assignment.job} on {assignment.startd}", ask)
 
     async def suspend(self, assignment: Assignment, *, suspended: bool, number: int) -> None:
-        """Have an attempt stand still, or go on; its reports tell when it does. Raises RefusedError."""
+        """Suspend an attempt, or continue it; its reports say when that is done. Raises RefusedError."""
         order = Suspension(
             key=assignment.key,
             job=assignment.job,

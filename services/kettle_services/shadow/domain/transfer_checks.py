@@ -24,7 +24,7 @@ def check_inputs(ad: Ad) -> None:
 
 
 def check_outputs(ad: Ad) -> None:
-    """The same for what comes back.  Raises ManifestError."""
+    """Check the files that come back.  Raises ManifestError."""
     remaps(text(ad, "TransferOutputRemaps"))
     for item in items(text(ad, "TransferOutput")):
         if leaves(item):
@@ -62,9 +62,9 @@ def is_graceful(ad: Ad, *, default: bool) -> bool:
 
 def stranger(ad: Ad, account: str) -> str:
     """
-    Why a job of this owner cannot be looked after by a shadow that acts as `account`; empty if it can.
+    Why a shadow that acts as `account` cannot handle a job of this owner; empty if it can.
 
-    Whoever names a file gets it read and written with the rights of the account.
+    All files that a job names are read and written with the rights of the account.
     """
     owner = text(ad, "Owner")
     if owner == account:

@@ -1,5 +1,6 @@
 """
-Who may move files now, when not everybody may at once: users in turn, the jobs of one user in the order in which they came.
+Which jobs may move files now, when not all may at once: users in turn, the jobs of one user in the order in which they
+came.
 """
 
 from collections import OrderedDict

@@ -45,7 +45,7 @@ Known = tuple[str, bytes | None]
 
 class InputError(Exception):
     """
-    An input file cannot be read; `code` is the HoldReasonCode, `errno` says why as far as the system said.
+    An input file cannot be read; `code` is the HoldReasonCode, `errno` the system's error, if there is one.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class InputError(Exception):
 
 
 class Source(msgspec.Struct, frozen=True):
-    """An input file as the worker is told of it, and where it is read from."""
+    """An input file as described to the worker, and the place from which it is read."""
 
     file: InputFile
     path: Path
@@ -273,7 +273,7 @@ class _Reading:
 
 @contextmanager
 def _named(path: Path) -> Generator[None]:
-    """What the system says is said about a path."""
+    """The system's error about a path."""
     try:
         yield
     except OSError as error:

@@ -1,8 +1,9 @@
 """
-Input files in the pool's object store: a file that several machines want is read and sent once, however many they are.
+Input files in the pool's object store: a file that several machines want is read and sent once, for any number of
+machines.
 
-The store is no more than a shorter way.  What is not in it, or not any more, machines read from the shadow; and they
-believe neither, but the file's SHA-256.
+The store is only a shortcut.  Machines read what is not in it from the shadow; they trust neither, but compare the
+file's SHA-256.
 """
 
 import asyncio
@@ -29,7 +30,7 @@ WINDOW: Final = 8
 _HEADERS: Final = 4096
 """Bytes that a message needs beside a piece."""
 _PATIENCE_S: Final = 4.0
-"""How long a question waits for a file that is being sent; whoever asked has to ask again then."""
+"""How long a request waits for a file that is being sent; then the caller has to ask again."""
 _AGAIN_S: Final = 60.0
 """How long a store that had no room, or was away, is left alone."""
 _PIECE_DEADLINE_S: Final = 10.0
@@ -54,8 +55,8 @@ class _Known(msgspec.Struct):
 
 class Objects:
     """
-    What this shadow has put into the store.  Everything in it ends by itself, `object_lifetime` seconds after it was put
-    there: whoever put it need not be there any more to take it away.
+    What this shadow has put into the store.  Everything in it expires `object_lifetime` seconds after it was put there,
+    so that no process has to remove it.
     """
 
     def __init__(
@@ -112,7 +113,7 @@ class Objects:
         try:
             await self._have_stream()
             await self._send(digest, path, piece)
-            # Whoever begins to read a file must be able to finish.
+            # A reader that begins to read a file must be able to finish.
             known.piece, lives = piece, self._settings.object_lifetime / 2 - (loop.time() - began)
         except (BusError, OSError, ValueError, _ChangedError) as error:
             _log.info("not put into the object store: %s", path, extra={"cause": str(error)})

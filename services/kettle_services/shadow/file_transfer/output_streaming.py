@@ -26,9 +26,7 @@ class Streaming:
         self._work = work
 
     async def take(self, piece: StreamPiece) -> Chirped:
-        """
-        Write a piece; the first one begins the file anew.  How much was written, or what kept it from being done.
-        """
+        """Write a piece; the first one starts the file again.  Returns how much was written, or the error."""
         target = destination(self._ad, _FILES[piece.stream])
         if target is None or self._ad.get(f"Stream{piece.stream}") is not True:
             return Chirped(Trouble.NOT_AUTHORIZED)

@@ -40,9 +40,9 @@ class TransferTurn:
 
 class TransferQueue:
     """
-    Input files are read by machines, piece by piece: who asks before his turn is told to ask again.
+    Machines read input files piece by piece: requests before a job's turn are told to try again.
 
-    Results are read by us: who brings them home waits here.
+    The shadow fetches results itself, and waits here for the job's turn.
     """
 
     def __init__(self, *, uploads: int, downloads: int) -> None:

@@ -44,7 +44,9 @@ class FileAccess:
         self._own = f"{os.path.realpath(own)}/" if own is not None else None
 
     def of_job(self, own: Path, readable: Path) -> "FileAccess":
-        """Those of a job that has a directory of its own there, and something that may be read beside it."""
+        """
+        Access for a job that has a directory of its own there, and something that may be read beside it.
+        """
         return FileAccess(Path(self._home), spools=[*map(Path, self._spools), readable], own=own)
 
     def refuse_own(self, path: Path, *, but_spool: bool = False) -> None:
@@ -60,7 +62,7 @@ class FileAccess:
         self._refuse(real)
 
     def refuse_own_place(self, place: int) -> None:
-        """The same for an open file, wherever its name leads meanwhile."""
+        """Check an open file in the same way, no matter where its name leads meanwhile."""
         self._refuse(str(Path(f"/proc/self/fd/{place}").readlink()))
 
     def _refuse(self, real: str) -> None:
@@ -75,10 +77,10 @@ class FileAccess:
 
     def open_input(self, path: Path) -> int:
         """
-        A descriptor of a regular file; raises OSError or, for what is no path at all, ValueError.
+        A descriptor of a regular file; raises OSError or, if it is not a path at all, ValueError.
 
-        It is looked at before it is opened, because opening a device may do something, and again afterwards, because
-        it may have been replaced meanwhile; a pipe without a writer would stop us for ever.
+        The file is checked before it is opened, because opening a device may have side effects, and again afterwards,
+        because it may have been replaced meanwhile; a pipe without a writer would block without end.
         """
         _refuse_special(path.stat())
         fd = os.open(path, _FLAGS)

@@ -1,3 +1,3 @@
 """
-What is written for people from the schedd's events: job event logs, the event log of the access point and mail.
+Files for people that follow from the schedd's events: job event logs, the event log of the access point and mail.
 """

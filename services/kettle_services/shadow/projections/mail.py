@@ -167,7 +167,7 @@ class MailProjector:
 
 
 def _needed(ad: Ad) -> Ad:
-    """What later mails of the job say, and what tells how they come to say it."""
+    """The attributes that later mails of the job contain, and those from which they are computed."""
     asked = {name.lower() for name in items(_text(ad, "EmailAttributes"))}
     kept = (_KEPT | LATER | {"RequestCpus"}) if asked else _KEPT  # some are worked out from others
     return {name: value for name, value in ad.items() if name in kept or name.lower() in asked}

@@ -43,9 +43,9 @@ class MailOutbox:
     """
     Mails that wait, one file each, below `directory`; a sink for `kettle.userlog.follow`.
 
-    Frames up to `head` are older than this outbox: nobody is told of them.
-    Of the mails about one owner's jobs `settings.mail_hourly` are kept in an hour, and of all so many that the disk bears it;
-    how many were dropped is said once in an hour.
+    Frames up to `head` are older than this outbox: no mails are made for them. Of the mails about one owner's jobs
+    `settings.mail_hourly` are kept in an hour, and a limited number in all; the number of dropped mails is logged once
+    in an hour.
     """
 
     def __init__(self, directory: Path, settings: ShadowSettings, *, head: int) -> None:
@@ -112,7 +112,7 @@ class MailOutbox:
     def _made(self, mail: Mail, name: str) -> bytes | None:
         try:
             return bytes(self._message(mail, name))
-        except Exception as error:  # noqa: BLE001 - what submitters wrote meets a parser of which nobody knows all
+        except Exception as error:  # noqa: BLE001 - the parser may raise anything for submitters' input
             # errors; the frame would come again after each restart, and no job would be looked after for this mail.
             _log.warning("no mail can be sent to %r: %s: %s", mail.to, type(error).__name__, error)
             return None
@@ -159,7 +159,7 @@ class Postman:
         self._deferred: dict[Path, Deferred] = {}
 
     async def run(self) -> None:
-        """For ever."""
+        """Deliver mails; never returns."""
         waits = Waits(self._backoff)
         while True:
             self._outbox.filled.clear()

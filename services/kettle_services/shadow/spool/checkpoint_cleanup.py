@@ -1,7 +1,8 @@
 """
-Removing checkpoints at URLs that nobody goes on from any more: a newer one was saved, or the job has left the queue.
+Removes checkpoints at URLs that are no longer needed: a newer one was saved, or the job has left the queue.
 
-Which they are is on disk, in the directory of `Spool.condemned`, until they are gone: a server that is away is asked again.
+The list of them is on disk, in the directory of `Spool.condemned`, until they are removed: an unreachable server is
+asked again.
 """
 
 import asyncio
@@ -26,7 +27,7 @@ _log: Final = logging.getLogger(__name__)
 _BACKOFF: Final = Backoff(first=60.0, longest=3600.0, spread=0.0)
 _TRIES: Final = 180
 """
-With these pauses about a week: whoever keeps a server away for longer than that removes what is there himself.
+With these pauses this takes about a week: after that, files on an unreachable server have to be removed by hand.
 """
 _PATIENCE_S: Final = 600.0
 """How long the removal of one checkpoint may take."""
@@ -51,7 +52,7 @@ class Cleaner:
         self._there_are.set()
 
     async def run(self) -> None:
-        """Remove what there is, and what there will be; for ever."""
+        """Remove listed checkpoints, now and in future; never returns."""
         while True:
             self._there_are.clear()
             await self._round()

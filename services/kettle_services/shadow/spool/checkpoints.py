@@ -67,9 +67,9 @@ class Spool:
 
     async def save(self, job: JobId, attempt: int, files: Iterable[OutputFile], fetch: Fetch) -> None:
         """
-        Keep what an attempt left, in place of what an earlier one did; all of it or none.
+        Keep the files of an attempt, in place of those of an earlier one; all of them or none.
 
-        When it returns it outlives a failure of power: the job goes on, and what was there before is gone.
+        When it returns, they survive a power failure: the job continues, and the earlier files are deleted.
         Raises OSError, or what `fetch` raises, or ValueError for a name that leads elsewhere.
         """
         place = await asyncio.to_thread(self._prepare, job, attempt)

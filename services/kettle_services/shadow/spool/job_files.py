@@ -1,11 +1,12 @@
 """
-Files of jobs that were sent to the access point, on its disk: one directory for each cluster, for our eyes only.
+Files of jobs that were sent to the access point, on its disk: one directory for each cluster, which only the shadow can
+read.
 
-    <cluster>/objects/<sha256>      an input file, complete, known by its content: many jobs may have it
-    <cluster>/objects/<sha256>.part the same while it arrives; nobody reads it
+    <cluster>/objects/<sha256>      an input file, complete, named by its content: many jobs may share it
+    <cluster>/objects/<sha256>.part the file while it arrives; nothing reads it
     <cluster>/inputs                which input files each job has; it is there before the first of them may run
     <cluster>/log.<...>             job event logs
-    <cluster>/<proc>/               the Iwd of a job: what it left, until that is fetched
+    <cluster>/<proc>/               the Iwd of a job: its results, until they are fetched
 
 Everything here blocks on the disk; for one cluster, one call at a time.
 """
@@ -39,7 +40,7 @@ _INLINE_TOTAL: Final = 256 * 1024
 _LISTED: Final = 1000
 """Results in one answer."""
 _ARRIVING: Final = 1000
-"""Files whose sums are remembered while they arrive; one that is forgotten arrives anew."""
+"""Files whose hashes are kept while they arrive; a file that is dropped here arrives again."""
 _KNOWN: Final = 16
 """Clusters whose lists of files are remembered."""
 _MISSING: Final = 10_000
@@ -103,7 +104,7 @@ class SpooledFiles:
             return size
         draft = path.with_name(f"{path.name}.part")
         total, have = self._sums.get(draft, (hashlib.sha256(), 0))
-        if have and _size(draft) != have:  # it is not any more what was counted: it arrives anew
+        if have and _size(draft) != have:  # it is not what was hashed any more: it arrives again
             total, have = hashlib.sha256(), 0
             self._sums.pop(draft, None)
         if part.offset != have or not (part.data or not part.size):
@@ -118,13 +119,13 @@ class SpooledFiles:
                 if total.hexdigest() != path.name:
                     draft.unlink()
                     raise SpoolError(
-                        RefusalCode.CHANGED, "a file is not what it was when it was announced: send it anew"
+                        RefusalCode.CHANGED, "a file is not what it was when it was announced: send it again"
                     )
                 os.fsync(fd)
                 draft.rename(path)
                 return have
         except OSError:
-            self._sums.pop(draft, None)  # nobody knows how much of it is there: it arrives anew
+            self._sums.pop(draft, None)  # it is unknown how much of it is there: it arrives again
             raise
         finally:
             os.close(fd)
@@ -346,7 +347,7 @@ def _among(said: Manifest, waiting: Sequence[Procs]) -> Iterator[Share]:
 
 
 def _below(directory: Path) -> Iterator[str]:
-    """The names of regular files; links are not followed, and not told."""
+    """The names of regular files; links are neither followed nor listed."""
     for place, branches, names in os.walk(directory):
         branches.sort()
         for name in names:

@@ -71,7 +71,7 @@ class Spooling:
         self._asked_about: tuple[JobId, int] = JobId(0, 0), 0
 
     def served(self) -> list[Served[Any, Any]]:
-        """What people ask."""
+        """The requests of people."""
         return [
             Served(SPOOL_PARTS, self.parts),
             Served(SPOOL_JOBS, self.jobs),
@@ -152,7 +152,7 @@ class Spooling:
             self._trusted.popitem(last=False)
 
     async def _ask(self, cluster: int, caller: Identity, *, waiting: bool = False) -> SpoolFound:
-        """Raises RefusedError: the caller may not have to do with the cluster, or nobody knows."""
+        """Raises RefusedError: the caller may not use the cluster, or the schedd does not answer."""
         return await self._call(FIND_SPOOL, FindSpool(cluster=cluster, person=caller.name, waiting=waiting))
 
     async def _call(self, endpoint: Endpoint[Req, Rep], request: Req) -> Rep:

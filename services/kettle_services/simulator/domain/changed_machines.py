@@ -1,4 +1,4 @@
-"""The same period with other machines."""
+"""A period with other machines."""
 
 from collections.abc import Sequence
 from math import floor
@@ -26,7 +26,8 @@ def with_machines(
     period: Period, *, scale: float = 1.0, said: Ad | None = None, add: Sequence[Addition] = ()
 ) -> Period:
     """
-    `scale` times as many machines, spread evenly over their names, all of which say what is `said`, and some more.
+    `scale` times as many machines, spread evenly over their names, all with the attributes in `said`, and some more
+    machines.
 
     Of 4 machines and a scale of 1.5 the 2nd and the 4th are there twice; with 0.5 only these two are there.
     """

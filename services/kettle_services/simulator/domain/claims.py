@@ -36,7 +36,7 @@ _ALLOWED: Final[Mapping[type[Event], tuple[str, ...]]] = {
 
 
 class Running:
-    """All schedds with their claims; `stir` is told whenever a cycle may be of use."""
+    """All schedds with their claims; `stir` is called whenever a cycle may be useful."""
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class Running:
         queue.unplanned.clear()
 
     def changed(self, shard: str, submitter: str) -> None:
-        """Its demand is not what was last said."""
+        """Its demand differs from the published one."""
         self.dirty[shard, submitter] = None
 
     def lost(self, claim: str, code: int, reason: str) -> None:

@@ -24,7 +24,7 @@ _OF_CLAIMS: Final = frozenset({
     "preemptingowner", "preemptingrank", "preemptinguser", "publicclaimid", "remoteowner", "remotescheddname", "remoteuser",
     "startdname", "state", "totaljobsuspendtime",
 })  # fmt: skip
-"""Attributes in lower case of a slot's ad that are of its claim, or written anew."""
+"""Attributes (in lower case) of a slot's ad that belong to its claim, or are written again."""
 
 
 class Slot(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,7 +52,7 @@ def bare(name: str, cpus: int, memory: int, like: Machine | None = None) -> Mach
     """
     A machine of which only cores and memory (MiB) are known: one partitionable slot.
 
-    What else it says of itself is what another one says, `like` which it is said to be; without one it takes every job.
+    Its other attributes are those of the machine `like`; without one it accepts every job.
     """
     ad: Ad = {
         "Arch": "X86_64",
@@ -121,7 +121,7 @@ def _whole(value: Scalar) -> int:
 
 
 def changed(machine: Machine, said: Ad) -> Machine:
-    """The machine if all its slots said this too."""
+    """The machine if all its slots had these attributes too."""
     return msgspec.structs.replace(
         machine,
         slots=tuple(msgspec.structs.replace(slot, ad={**slot.ad, **said}) for slot in machine.slots),

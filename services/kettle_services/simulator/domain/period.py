@@ -22,7 +22,7 @@ class Happening(msgspec.Struct, frozen=True):
 
 
 class Period(msgspec.Struct, frozen=True, kw_only=True):
-    """Times in microseconds since the epoch. Whoever plays it changes nothing in it."""
+    """Times in microseconds since the epoch. A replay changes nothing in it."""
 
     since: int
     until: int
@@ -39,7 +39,7 @@ class Period(msgspec.Struct, frozen=True, kw_only=True):
     happenings: Sequence[Happening]
     """All that is recorded, in the order of time."""
     significant: tuple[str, ...] = ()
-    """Attributes by which schedds tell jobs apart besides those that always count."""
+    """Attributes by which schedds distinguish jobs besides those that always count."""
     latency: int = 0
     """How long it takes from when a match has become possible until the slot is claimed."""
 
@@ -70,7 +70,7 @@ def latency(happenings: Iterable[Happening], arrivals: Mapping[str, Arrivals]) -
 
 
 def really(period: Period) -> Tally:
-    """What became of all who had jobs, by what is recorded."""
+    """The results of all submitters with jobs, according to the log."""
     tally, queues = Tally(period.since, period.until), period.queues()
     for queue in queues.values():
         for claim in queue.claims.values():

@@ -1,4 +1,4 @@
-"""What a simulated pool goes by: all that settings say of it, and what is said of single submitters."""
+"""The rules of a simulated pool: its settings, and those of single submitters."""
 
 import msgspec
 

@@ -36,7 +36,7 @@ class Recording:
     """Fed with frames; `shards` are the names of all that will be fed, each from its first frame on."""
 
     def __init__(self, since: int, until: int, shards: list[str], *, significant: Sequence[str] = ()) -> None:
-        """`significant` are attributes by which schedds tell jobs apart besides those that always count."""
+        """`significant` are attributes by which schedds distinguish jobs besides those that always count."""
         self.since, self.until = since, until
         schedds = [shard for shard in shards if shard.partition(".")[0] == "schedd"]
         self._replays = {shard: Replay(shard.partition(".")[2], significant=significant) for shard in schedds}
@@ -120,7 +120,7 @@ class Recording:
             entry.type.partition("/")[0] in {"cycle.negotiated", "principal.charged"}
             and frame.at > self.since
         ):
-            return  # what negotiators decided is what is worked out anew
+            return  # decisions of negotiators are computed again
         event = decode(entry.data)
         if frame.at > self.since:
             if isinstance(event, MachineJoined):
@@ -150,7 +150,7 @@ class Recording:
         for replay in self._replays.values():
             for claim in replay.queue().claims.values():
                 if claim.granted.startd in machines and not claim.at_home:
-                    there[claim.granted.startd] = None  # a collector may hear of it later than a schedd
+                    there[claim.granted.startd] = None  # a collector may learn of it later than a schedd
         for name, joined in self._joined.items():
             if name not in machines:
                 machines[name] = bare(name, joined.cpus, joined.memory, _like(joined, machines))

@@ -15,7 +15,9 @@ from kettle_wire.jobs import JobId
 
 _ASKED: Final = ("AllowedExecuteDuration", "AllowedJobDuration")
 _SAMPLE: Final = 999
-"""So many of the newest attempts of a cluster or of an owner tell how long others of it may take."""
+"""
+The number of the newest attempts of a cluster or of an owner from which the duration of others is estimated.
+"""
 
 
 class RunTimes:
@@ -31,11 +33,11 @@ class RunTimes:
         self._of_cluster: dict[int, deque[int]] = {}
         self._of_owner: dict[str, deque[int]] = {}
         self.estimated: set[str] = set()
-        """Those of whom somebody asked that never ran, so that others told how long they take."""
+        """Jobs that never ran, whose duration was estimated from others on request."""
         self.endless: set[str] = set()
-        """Those of whom nothing tells."""
+        """Jobs without any estimate of their duration."""
 
-    # -- what is told ------------------------------------------------------------------------------------------------
+    # -- updates ------------------------------------------------------------------------------------------------
 
     def owned(self, cluster: int, owner: str) -> None:
         """A cluster was submitted."""

@@ -1,8 +1,8 @@
 """
-A schedd without its wires: its queue, fed with what is recorded and with what is simulated, and what it tells and asks.
+A schedd without connections: its queue, with recorded and simulated events, its ads and its requests.
 
-The queue is the schedd's own, and so is what decides when a claim is used again; what is said to negotiators follows
-`schedd/adverts.py`, which says it over the bus.
+The queue is the schedd's own code, and so is the decision when a claim is reused; the ads for negotiators follow
+`schedd/negotiation/advertiser.py`, which publishes them on the bus.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,8 +1,8 @@
 """
 A pool on a clock of its own.
 
-What people and machines did comes as it is recorded; what negotiator, schedds and startds made of it is worked out anew, by
-the negotiator's own cycle and accountant and the schedds' own queues.
+Actions of people and machines are taken from the log; the reactions of negotiator, schedds and startds are computed
+again, by the negotiator's own cycle and accountant and the schedds' own queues.
 """
 
 from collections.abc import Callable, Sequence
@@ -45,10 +45,10 @@ _TRUST: Final = 2.0
 """Seconds for which a match that came to nothing is believed, as a negotiator's."""
 _ACCOUNTANT: Final = "the accountant"
 _LOOKS: Final = 200
-"""So often it is told how far a simulation is."""
+"""How often the progress of a simulation is reported."""
 
 Watch = Callable[[int], None]
-"""Is told the simulated time."""
+"""Receives the simulated time."""
 
 
 def nobody(now: int) -> None:
@@ -89,12 +89,12 @@ class Simulation:
         """When there is a cycle whether or not something has changed."""
 
     def _random(self) -> float:
-        """The same numbers in each run: what is to be compared must not differ by chance."""
+        """Random numbers that are the same in each run: compared runs must not differ by chance."""
         self._chance = (self._chance * 1_103_515_245 + 12_345) % 2**31
         return self._chance / 2**31
 
     def run(self) -> Tally:
-        """Play the period; what became of all who had jobs."""
+        """Play the period; returns the results of all submitters with jobs."""
         period, now = self.period, self.clock.seconds
         self.accountant.restore(period.principals)
         for name, factor in self.rules.prio_factors.items():

@@ -72,7 +72,7 @@ class Startds:
     # -- machines ----------------------------------------------------------------------------------------------------
 
     def join(self, machine: Machine) -> None:
-        """A machine has come; nobody has anything of it."""
+        """A machine has joined; nothing of it is in use."""
         if machine.name in self._of:
             return
         self._of[machine.name] = []
@@ -105,7 +105,7 @@ class Startds:
         return list(self._parts.values())
 
     def left(self, slot: str) -> dict[str, int]:
-        """What nobody has of a slot."""
+        """The unused part of a slot."""
         return dict(self._slots[slot].left)
 
     # -- claims ------------------------------------------------------------------------------------------------------
@@ -122,9 +122,9 @@ class Startds:
         self, slot: str, job: ClassAd, *, claim: str, submitter: str, schedd: str, context: Context
     ) -> Ad | None:
         """
-        Carve a part for a job out of a slot, or give it the slot; the ad of what it has.
+        Make a dynamic slot for a job, or give it the slot; returns the ad of the claimed slot.
 
-        None: it is gone or too small by now, or job and slot do not suit each other.
+        None: the slot has left or is too small by now, or job and slot do not match.
         """
         found = self._slots.get(slot)
         if found is None or (not found.slot.partitionable and found.parts):
@@ -260,7 +260,8 @@ def _named(part: Part, found: _Slot) -> Part:
 
 def _ranks(ad: Ad) -> bool:
     """
-    Whether the slot has a Rank that tells jobs apart, or lets priorities count: then its claim may be matched to others.
+    Whether the slot has a Rank that distinguishes jobs, or permits preemption by priorities: then its claim may be
+    matched to others.
     """
     says = ad.get("Rank", 0.0)
     return ad.get("UserPreemption") is True or not isinstance(says, int | float)

@@ -1,8 +1,8 @@
 """
-What became of submitters in a period: the same sums over what is recorded and over what is simulated.
+Results of submitters in a period: the same sums over recorded and over simulated events.
 
 Times are in microseconds.  A job has waited from when it came into the queue until its first attempt was given a claim.
-What a submitter has is what its claims have, whether a job runs on them or not: so the accountant charges it.
+A submitter's use is what its claims hold, whether a job runs on them or not, because the accountant charges that.
 """
 
 from bisect import bisect_right
@@ -47,7 +47,7 @@ class Arrivals:
                 pass
 
     def of(self, job: JobId) -> int:
-        """When a job came; 0 for one of which nobody knows."""
+        """When a job came; 0 if that is unknown."""
         if job.cluster not in self._made:
             return 0
         firsts, times = self._made[job.cluster]
@@ -88,7 +88,7 @@ class _Account:
 
 
 class Tally:
-    """The sums of a period; `note` is told each event before the queue is."""
+    """The sums of a period; `note` receives each event before the queue does."""
 
     def __init__(self, since: int, until: int) -> None:
         self.since, self.until = since, until

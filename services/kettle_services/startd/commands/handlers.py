@@ -124,7 +124,7 @@ class Handlers:
 
     def _remembered(self, activation: Activation) -> ActivationResult | None:
         """
-        The answer to a probe for an attempt whose claim is gone, but whose final report still waits here.
+        The answer to a query about an attempt whose claim has ended, but whose final report still waits here.
         """
         claim, job, attempt = activation.key.claim, activation.job, activation.attempt
         if activation.probe and self._startd.reporter.knows(claim, job, attempt, activation.key.secret):
@@ -138,7 +138,7 @@ class Handlers:
         return Done()
 
     async def suspend(self, command: Suspend, caller: Identity) -> Done:
-        """Have attempts stand still, or go on."""
+        """Suspend attempts, or continue them."""
         for order in command.orders:
             self._startd.record(attempts.suspend(self._machine, order, moment()))
         return Done()
@@ -196,7 +196,7 @@ class Handlers:
 
 def _read(path: str, name: str, offset: int, length: int) -> bytes:
     """
-    The job is gone, so what a path leads to does not change; but what it had made may lead out of its sandbox.
+    The job has ended, so what a path leads to does not change; but a link that it made may lead out of its sandbox.
     """
     inside = os.path.realpath(path.removesuffix(name))
     if offset < 0 or os.path.realpath(path) != f"{inside}/{name}":

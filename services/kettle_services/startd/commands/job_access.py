@@ -1,4 +1,4 @@
-"""People who look into jobs that run here: who may, and the way to the job's starter, which answers them."""
+"""Access to running jobs: who has it, and the way to the job's starter, which answers the requests."""
 
 import asyncio
 import logging
@@ -28,7 +28,7 @@ from kettle_wire.identity import Identity
 
 _log: Final = logging.getLogger(__name__)
 _MOST_ASKED: Final = 128
-"""Questions of one person that are in hand."""
+"""The number of requests of one person that are handled at once."""
 _BUSY_MS: Final = 500
 _PATIENCE_S: Final = LONGEST_WAIT + 5.0
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -44,7 +44,7 @@ class _Entitled(Protocol):
 
 
 class JobAccess:
-    """Admits people, and passes on what they ask."""
+    """Checks the caller's permission, and passes requests on."""
 
     def __init__(self, startd: Startd) -> None:
         self._startd = startd

@@ -249,7 +249,7 @@ def _pieces(tag: str, ids: Sequence[str]) -> Expr:
 
 
 def _children(facts: Facts, claims: Sequence[Claim]) -> Ad:
-    """The dynamic slots rolled up, so that one ad tells about the whole machine."""
+    """The dynamic slots rolled up, so that one ad describes the whole machine."""
     texts: dict[str, list[str]] = {
         "ChildName": [facts.name_of(claim) for claim in claims],
         "ChildState": [state_of(claim)[0] for claim in claims],
@@ -264,7 +264,7 @@ def _children(facts: Facts, claims: Sequence[Claim]) -> Ad:
 
 @lru_cache(maxsize=4096)
 def _quoted(text: str) -> str:
-    return unparse(text)  # the same few names again and again, in every ad
+    return unparse(text)  # the same few names repeat in every ad
 
 
 def _list(items: Iterable[str]) -> Expr:

@@ -14,7 +14,7 @@ _SWAPPED: Final = {**dict.fromkeys(OWN, "TARGET"), **dict.fromkeys(OTHER, "MY")}
 
 
 class CannotTurn(Exception):  # noqa: N818 - no error: there is another way
-    """It looks at a whole ad, or makes one: what its names mean there cannot be said from the other side."""
+    """It uses a whole ad, or makes one, so that its names cannot be rewritten for the other side."""
 
 
 @lru_cache(maxsize=256)

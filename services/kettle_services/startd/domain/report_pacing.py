@@ -1,8 +1,8 @@
 """
-Whether reports come so thick that to wait a few milliseconds makes one message of several.
+Whether reports come so frequently that waiting a few milliseconds makes one message of several.
 
-What is told together costs the bus, the shadow, the schedd and the database little more than one report alone; and what they
-answer, the next jobs, comes together too.  A machine on which something happens now and then waits for nothing.
+Several reports in one message cost the bus, the shadow, the schedd and the database little more than one report; and
+the answers, the next jobs, come together too.  On a machine with few events, reports do not wait.
 """
 
 from typing import Final

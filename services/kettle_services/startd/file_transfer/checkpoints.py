@@ -1,8 +1,8 @@
 """
-Checkpoints of jobs on this machine that somebody is fetching: which files may be read, and who waits for the word that
-they are saved.
+Checkpoints of jobs on this machine that are being fetched: which files may be read, and which starters wait for the
+confirmation.
 
-Nothing is kept on disk: a starter says its checkpoint again and again until it hears that it is saved.
+Nothing is kept on disk: a starter repeats its checkpoint until it is confirmed.
 """
 
 import hmac

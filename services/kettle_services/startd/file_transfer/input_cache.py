@@ -97,7 +97,7 @@ class InputCache:
             raise _first(group) from None
 
     def input(self, file: InputFile) -> Input:
-        """A file as a starter is told of it."""
+        """A file as described to a starter."""
         path = "" if file.data is not None else str(self._directory / file.sha256)
         return Input(
             name=file.name, mode=file.mode, data=file.data, path=path, sha256=file.sha256, saved=file.saved

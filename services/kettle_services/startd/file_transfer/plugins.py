@@ -1,5 +1,5 @@
 """
-The plugins of this machine: each program is asked at the start what it moves; what answers is told to starters, and
+The plugins of this machine: at the start each program is asked what it moves; the answers are passed to starters, and
 advertised.
 """
 

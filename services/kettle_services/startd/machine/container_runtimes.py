@@ -1,5 +1,5 @@
 """
-Containers on this machine: what works is found out at the start, told to jobs' starters, and advertised.
+Containers on this machine: the working runtimes are found at the start, passed to jobs' starters, and advertised.
 """
 
 import asyncio
@@ -96,8 +96,8 @@ async def tidy_containers(
     policy: ContainerPolicy | None, execute: Path, *, every: float = _TIDYING_S
 ) -> None:
     """
-    Remove what nobody needs, now and then again: unfinished images that starters left, images for which there is no room,
-    and engines' containers and images of ours that nothing here belongs to; for ever, where there are engines.
+    Remove leftovers, and repeat that periodically: unfinished images of starters, images for which there is no room,
+    and Kettle's containers and images in engines that belong to no job here; where there are engines, it never returns.
     """
     stopped = threading.Event()
     try:
@@ -168,7 +168,7 @@ async def _probe(settings: StartdSettings, execute: Path) -> list[ProbeResult]:
             process.stdin.write(msgspec.json.encode(order))
             process.stdin.close()
             async for line in process.stdout:
-                tried.append(msgspec.json.decode(line, type=ProbeResult))  # noqa: PERF401 - what was said before it hung counts
+                tried.append(msgspec.json.decode(line, type=ProbeResult))  # noqa: PERF401 - output before a hang counts
     except (TimeoutError, ConnectionError, msgspec.MsgspecError) as error:
         _log.warning(
             "containers cannot be tried any further", extra={"cause": str(error) or "it takes too long"}

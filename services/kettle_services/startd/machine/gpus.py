@@ -54,7 +54,7 @@ def find_gpus(proc: Path = PROC) -> dict[str, Ad] | None:
 
 def _runtime(program: str) -> Ad:
     """
-    Up to which version of CUDA the driver runs programs, as CUDA counts them: 12040 is 12.4; it is told in the heading only.
+    Up to which version of CUDA the driver runs programs, as CUDA counts them: 12040 is 12.4; only the heading has it.
     """
     try:
         told = ask([program])

@@ -45,7 +45,8 @@ def accounts(settings: StartdSettings) -> range:
 
 def administrators(settings: StartdSettings) -> frozenset[str]:
     """
-    Names of the people who may drain this machine: whoever could stop the startd anyway, and who is named.
+    Names of the users who may drain this machine: the account that could stop the startd anyway, and the configured
+    ones.
     """
     try:
         own = pwd.getpwuid(os.geteuid()).pw_name
@@ -107,9 +108,9 @@ def _install(execute: Path) -> None:
 
 def _leave_word(settings: StartdSettings, execute: Path) -> None:
     """
-    Tell the master where the sandboxes are, if not in the home: it removes what a startd leaves.
+    Write down for the master where the sandboxes are, if not in the home: it removes what a startd leaves.
 
-    What is right already is not touched: on a full disk it could not be made again.
+    A correct file is not touched, because on a full disk it could not be written again.
     """
     word = settings.state_path / EXECUTE_LINK
     elsewhere = execute != (settings.home_path / "execute").resolve()
@@ -125,7 +126,7 @@ def _leave_word(settings: StartdSettings, execute: Path) -> None:
 
 
 def _reachable(path: Path) -> bool:
-    """Whether every existing directory on the way lets strangers through."""
+    """Whether every existing directory on the path is open to all accounts."""
     existing = [each for each in (path.absolute(), *path.absolute().parents) if each.exists()]
     return all(stat.S_IMODE(each.stat().st_mode) & stat.S_IXOTH for each in existing)
 

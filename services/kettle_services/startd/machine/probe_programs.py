@@ -1,4 +1,4 @@
-"""Programs that tell what the machine has."""
+"""Programs that report what the machine has."""
 
 import contextlib
 import os
@@ -16,7 +16,7 @@ _FAREWELL_S: Final = 1.0
 
 
 class ProgramResult(msgspec.Struct, frozen=True):
-    """How a program ended, and what it said."""
+    """How a program ended, and its output."""
 
     status: int
     out: str
@@ -24,13 +24,7 @@ class ProgramResult(msgspec.Struct, frozen=True):
 
 
 def ask(command: Sequence[str]) -> ProgramResult:
-    """
-    Run a program to its end, but not for ever.
-
-    Raises:
-        OSError: it cannot be started.
-        subprocess.TimeoutExpired: it does not end.
-    """
+    """Run a program to its end, with a time limit."""
     with contextlib.ExitStack() as pipes:
         process = subprocess.Popen(
             command,

@@ -1,4 +1,4 @@
-"""What a program of the administrator's tells about custom resources, as condor_gpu_discovery prints it."""
+"""Custom resources from the output of an administrator's program, in the format of condor_gpu_discovery."""
 
 import re
 import subprocess

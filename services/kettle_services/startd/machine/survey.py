@@ -115,7 +115,7 @@ def _policy(settings: StartdSettings) -> PolicyExpressions:
 
 def _disk(execute: Path) -> int:
     """
-    KiB that jobs have or could have: what is free, and what those already wrote that run while the startd is begun anew.
+    KiB that jobs have or could have: what is free, and what running jobs have already written when the startd starts.
     """
     written = sum(Sandbox(str(path)).size_kib() for path in execute.glob("dir_*"))
     usage = shutil.disk_usage(execute)

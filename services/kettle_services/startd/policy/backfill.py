@@ -44,7 +44,7 @@ _EVICTED: Final = StopOrder(
 
 class Backfilling:
     """
-    `look` after each change of the machine, and now and then; `told` is called when a slot's state has changed.
+    Call `look` after each change of the machine, and periodically; `told` is called when a slot's state has changed.
     """
 
     def __init__(
@@ -104,12 +104,12 @@ class Backfilling:
             self._look(slot)  # what may begin begins at once
 
     def is_leaving(self, slot: int) -> bool:
-        """Whether what runs in a slot has been told to go, and is there yet."""
+        """Whether the program in a slot has been told to end, and still runs."""
         known = self._machine.backfill.get(slot)
         return known is not None and known.activity == "Killing"
 
     async def left(self, slot: int) -> None:
-        """Wait until it is gone."""
+        """Wait until it has ended."""
         while self.is_leaving(slot):
             await self._gone[slot].wait()
 
@@ -118,7 +118,7 @@ class Backfilling:
         await self._starters.emptied()
 
     def close(self) -> None:
-        """Let go of it: what runs is for a successor to end, or ends with its lease."""
+        """Stop following it: the program is ended by the next startd, or ends with its lease."""
         self._starters.close()
 
     # -- one slot ----------------------------------------------------------------------------------------------------
@@ -192,15 +192,16 @@ class Backfilling:
         self._gone.pop(slot).set()
         self._told()
 
-    # -- what the starters tell ---------------------------------------------------------------------------------------
+    # -- messages of the starters
+    # ---------------------------------------------------------------------------------------
 
     def starter_connected(self, attempt: AttemptId, pid: int, started: int) -> None:
-        """A starter has said hello."""
+        """A starter has registered."""
         del started
         self.pids[attempt] = pid
 
     def record_report(self, report: Report) -> None:
-        """It runs, or uses so much: nobody is told."""
+        """It runs, or reports its usage, which is ignored."""
 
     def forward_question(self, attempt: AttemptId, question: Question) -> None:
         """It has no submit side that could answer."""
@@ -213,7 +214,7 @@ class Backfilling:
             self._end(stored.id)
 
     def starter_lost(self, attempt: AttemptId, *, ran: bool) -> None:
-        """Its starter is gone: perhaps it was done, else we clean up after it."""
+        """Its starter has ended: either it was done, or we clean up after it."""
         stored_reports.forget(str(self._state / "reports"), attempt)
         if ran:
             account = host.account(self._settings, _ACCOUNTS + attempt.job.proc)

@@ -1,6 +1,4 @@
-"""
-The one who asks the owner's policy about every slot again and again, and sees to the emptying of the machine.
-"""
+"""Evaluates the owner's policy for every slot repeatedly, and carries out the draining of the machine."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -39,7 +37,7 @@ class PolicyEvaluator:
         self._wake = asyncio.Event()
 
     async def evaluate_forever(self) -> None:
-        """Look again and again; for ever."""
+        """Evaluate the policy repeatedly; never returns."""
         while True:
             self._wake.clear()
             self.evaluate_policy()

@@ -1,7 +1,7 @@
 """
-The names of the ads that a startd has published, for its successor: what died without a word cannot take them back.
+The names of the ads that a startd has published, for the next one: a killed process cannot withdraw them.
 
-Nobody but those who match may read the pool's ads, and so they cannot be looked for in the bucket.
+Only services that match may read the pool's ads, so the names cannot be found in the bucket.
 """
 
 import logging

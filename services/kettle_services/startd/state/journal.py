@@ -48,10 +48,10 @@ class Journal:
 
     def restart(self, changes: Iterable[Change]) -> None:
         """
-        Begin anew with these changes, which stand for all before.
+        Start a new journal with these changes, which replace all earlier ones.
 
         Raises:
-            OSError: there is no room; the journal is what it was.
+            OSError: there is no room; the journal is unchanged.
         """
         draft = self._path.with_suffix(".draft")
         data = _packed([self._boot, *(_encode(change) for change in changes)])
@@ -69,7 +69,7 @@ class Journal:
 
     def append(self, changes: Sequence[Change]) -> bool:
         """
-        Record changes; whether the file has become so long that it should be begun anew.
+        Record changes; returns whether the file has become so long that a new one should be started.
 
         Raises:
             OSError: there is no room; nothing was recorded.

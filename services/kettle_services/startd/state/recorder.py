@@ -1,9 +1,9 @@
 """
-The books: the machine and the journal that remembers it, kept together; also on a disk that is full.
+The recorder: keeps the machine and its journal consistent, also on a full disk.
 
-While the journal cannot be written, nothing new is accepted.  What goes on is true in memory only, and none of it needs
-the journal to be safe: a startd that died then would find older leases, claims that are gone and attempts that are over,
-and would end all of these, never begin one again.  When there is room, the journal is begun anew from memory.
+While the journal cannot be written, nothing new is accepted.  Other changes are in memory only, and none of them needs
+the journal for safety: a startd that died then would find older leases, claims and attempts that have already ended,
+and would end all of these, but never begin one again.  When there is room, a new journal is written from memory.
 """
 
 import asyncio
@@ -75,7 +75,7 @@ class Recorder:
             self._journal.restart([*self._machine.snapshot(), *changes])
             self._behind = False
         elif self._journal.append(changes):
-            self._behind = True  # too long: the next change begins it anew
+            self._behind = True  # too long: the next change starts a new one
 
     def check_disk(self) -> bool:
         """See whether there is room, and catch up if there is; whether that changed."""
@@ -101,7 +101,7 @@ class Recorder:
         self._machine.trouble = trouble
 
     async def watch(self, changed: Callable[[], None]) -> None:
-        """Look again and again, for ever; `changed` is called when the answer to newcomers changes."""
+        """Check repeatedly, without end; `changed` is called when the answer to new requests changes."""
         while True:
             await asyncio.sleep(_LOOK_S)
             if self.check_disk():

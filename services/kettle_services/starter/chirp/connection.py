@@ -23,7 +23,7 @@ from kettle_wire.commands.questions import Command
 
 _READ: Final = 64 * 1024
 _MUCH: Final = 2 * PIECE
-"""Bytes that the other side has not taken: it is told nothing more before it does."""
+"""Bytes that the other side has not read: nothing more is sent before it reads them."""
 
 
 class Connection:
@@ -72,11 +72,13 @@ class Connection:
 
     @property
     def _listens(self) -> bool:
-        """Whether it is to be heard: who does not take its answers is not asked for more questions."""
+        """
+        Whether requests are read: a client that does not read its answers is not asked for more requests.
+        """
         return isinstance(self._wait, ReadLine | ReadBytes) and len(self._unsaid) < _MUCH
 
     def go_on(self) -> None:
-        """Hear and say what can be now."""
+        """Read and write as much as is possible now."""
         try:
             if self._unsaid:
                 del self._unsaid[: self._socket.send(self._unsaid, socket.MSG_NOSIGNAL)]
@@ -107,7 +109,7 @@ class Connection:
         self._socket.close()
 
     def _pump(self) -> None:
-        """Give the dialogue what it waits for, as long as we have it."""
+        """Give the dialogue the input that it waits for, as far as it has arrived."""
         while not self.over and (found := self._found()) is not None:
             self._advance(found[0])
         if self._ended and not self._unsaid:

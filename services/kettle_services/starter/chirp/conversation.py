@@ -43,7 +43,7 @@ _IDENTITY: Final = b"CONDOR"
 
 
 class HangUpError(Exception):
-    """The connection is to be ended: it cannot be gone on with."""
+    """The connection has to be closed, because it cannot continue."""
 
 
 class ReadLine(msgspec.Struct, frozen=True):
@@ -63,7 +63,7 @@ class AskSubmitSide(msgspec.Struct, frozen=True):
 
 
 class WaitForRoom(msgspec.Struct, frozen=True):
-    """The other side has taken most of what was said."""
+    """The other side has read most of the output."""
 
 
 Wait = ReadLine | ReadBytes | AskSubmitSide | WaitForRoom
@@ -95,7 +95,7 @@ class Delayed:
 
     def set(self, name: str, expression: str) -> Trouble | None:
         """Why it cannot be set; None if it is."""
-        from kettle.classad import ClassAdError, parse  # rarely needed, and a starter pays for every page
+        from kettle.classad import ClassAdError, parse  # rarely needed, and each page costs memory
 
         if not any(fnmatchcase(name.lower(), prefix) for prefix in self._prefixes):
             return Trouble.NOT_AUTHORIZED
@@ -112,7 +112,7 @@ class Delayed:
         return None
 
     def get(self, name: str) -> str | None:
-        """What was set last, or else what the job's ad said when the job began."""
+        """The value that was set last, or else the value in the job's ad when the job began."""
         known = self._known(name)
         if known is not None:
             return self.told[known]
@@ -139,10 +139,10 @@ class Dialogue:
 
     def talk(self) -> Talk:
         """
-        All of it; it ends when nothing more is to be heard.
+        The whole conversation; it ends when no more requests come.
 
         Raises:
-            HangUpError: it cannot be gone on with.
+            HangUpError: it cannot continue.
         """
         while (line := (yield ReadLine())) is not None:
             said = words(line) if "\ufffd" not in line else []  # it was no text
@@ -206,7 +206,7 @@ class Dialogue:
     def _on_pool(self, role: str, name: str, verb: str, length: int) -> Talk:
         """A request of Kettle's own beside the protocol: see `kettle.bus.job_connection`."""
         if length > questions.COMMAND:
-            raise HangUpError  # it is on its way, and not to be taken in
+            raise HangUpError  # its data is on the way, and cannot be accepted
         body: bytes = yield ReadBytes(length)
         said = {"type": "command", "role": role, "name": name, "verb": verb, "body": body}
         self._data((yield AskSubmitSide(msgspec.convert(said, Command))))
@@ -278,7 +278,7 @@ class Dialogue:
         offset, stride = _place(where)
         written, trouble = 0, 0
         if stride is not None and length > PIECE:
-            raise NoSuchRequestError  # which of it goes where can only be said of the whole
+            raise NoSuchRequestError  # where its parts go is known only when it is complete
         while length > 0:
             data: bytes = yield ReadBytes(min(length, PIECE))
             length -= len(data)

@@ -1,7 +1,7 @@
 """
-Where the programs of a job ask for what only the submit side has: a socket that only they can talk through.
+The socket for requests of a job's programs to the submit side, which only they can use.
 
-It listens on the loopback device; who does not know the cookie, which lies in a file of the job's account, hears nothing.
+It listens on the loopback device; a client without the cookie, which is in a file of the job's account, gets no answer.
 """
 
 import os
@@ -33,7 +33,7 @@ _HOST: Final = "127.0.0.1"
 _MOST: Final = 16
 """Connections of one job at once, with those that went away before they were answered."""
 _UNANSWERED_S: Final = 300.0
-"""After that long a question is not answered any more: the startd that heard it is gone."""
+"""After that time a request is not answered any more, because the startd that received it has ended."""
 _COOKIE_BYTES: Final = 16
 _OFFER_S: Final = 5.0
 """How long a connection may take to show its cookie: anybody on the machine can make one."""
@@ -77,7 +77,7 @@ class Proxy:
         return dict(self._delayed.told) if self._delayed is not None else {}
 
     def furnish(self, sandbox: Sandbox, *, contained: bool) -> None:
-        """Listen, and tell in the sandbox where. Raises OSError."""
+        """Listen, and write the address into the sandbox. Raises OSError."""
         if self._policy == ChirpPolicy():
             return
         self._cookie = os.urandom(_COOKIE_BYTES).hex()
@@ -88,9 +88,9 @@ class Proxy:
 
     def move_into(self, pid: int, sandbox: Sandbox) -> None:
         """
-        Be where the job's programs are: in the network of this process of its container, if that is another one.
+        Listen where the job's programs are: in the network of this process of its container, if that is another one.
 
-        A job whose network cannot be joined runs all the same; it is not heard.
+        A job whose network cannot be joined runs nevertheless, without chirp.
         """
         if self._listener is None or _network(pid) == _network(os.getpid()):
             return
@@ -129,7 +129,7 @@ class Proxy:
         return min(strangers, default=float("inf"))
 
     def register(self, poll: "select.poll") -> None:
-        """Have a poll watch who calls, and who has something to say or to hear."""
+        """Add the sockets to a poll, for new clients, requests and answers."""
         if self._listener is not None:
             poll.register(self._listener, 1)  # POLLIN
         for connection in self._connections.values():
@@ -170,7 +170,7 @@ class Proxy:
             self._drop(connection)
 
     def close(self) -> None:
-        """Hear nobody any more."""
+        """Close all connections."""
         for connection in list(self._connections.values()):
             self._drop(connection)
         if self._listener is not None:
@@ -179,14 +179,14 @@ class Proxy:
 
     def _accept(self, listener: socket.socket) -> None:
         from kettle_services.starter.chirp.connection import (
-            Connection,  # rarely needed: a starter pays for every page
+            Connection,  # rarely needed: each page costs memory
         )
         from kettle_services.starter.chirp.conversation import Delayed
 
         try:
             sock, _ = listener.accept()
         except OSError:
-            return  # it is gone again, or there is no room for it: it will try again
+            return  # it has disconnected again, or there is no room for it: it will try again
         if len(self._connections) + self._abandoned() >= _MOST:
             strangers = [each for each in self._connections.values() if not each.trusted]
             if not strangers:
@@ -199,7 +199,7 @@ class Proxy:
         self._connections[connection.fileno()] = connection
 
     def _abandoned(self) -> int:
-        """Questions in hand whose connection is over: each may have a piece of a file in it."""
+        """Open requests of closed connections: each may hold a piece of a file."""
         late = boottime() - _UNANSWERED_S
         for number in [number for number, asked in self._asked.items() if asked.at < late]:
             del self._asked[number]

@@ -9,7 +9,7 @@ _BLANKS: Final = frozenset(" \t\r\n\v\f")
 
 
 class NoSuchRequestError(Exception):
-    """What was said is no request of the protocol."""
+    """The line is not a request of the protocol."""
 
 
 def words(line: str) -> list[str]:

@@ -14,7 +14,7 @@ from kettle.execution.sandbox.directory import Mark, Sandbox
 from kettle_wire.jobs import JobId
 
 _NAME: Final = re.compile(r"core(\.[0-9]+)?")
-"""What the kernel calls it where nobody has told it otherwise."""
+"""The kernel's default name for it."""
 
 
 @contextmanager

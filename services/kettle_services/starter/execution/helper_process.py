@@ -46,7 +46,7 @@ class HelperProcess:
         os.close(theirs)
 
     def close(self) -> None:
-        """Hear no more of it."""
+        """Stop reading its output."""
         os.close(self._said)
 
     def outcome(self) -> bytes:

@@ -15,9 +15,7 @@ from kettle.execution.system.cgroup import Cgroup
 from kettle.execution.system.linux import cpu_seconds, descendants_of, resident_kib
 
 _MOST_LOOKS: Final = 100
-"""
-How often we look for processes that were made meanwhile: a set-user-id program may go on making them for ever.
-"""
+"""How often we look for new processes: a set-user-id program may create them without end."""
 
 
 class ProcessTree:
@@ -52,11 +50,11 @@ class ProcessTree:
 
     def suspend(self) -> int:
         """
-        Have every process stand still, and return how many there are.
+        Suspend every process, and return how many there are.
 
-        Without a group that can be frozen each is stopped: one that stands still makes no new ones, so it is enough to
-        look until there is none that runs.  A second look has to find none either: one whose parent ended just then may
-        have been passed over by the first.  Those with rights beyond ours go on.
+        Without a group that can be frozen, each process is stopped: a stopped process makes no new ones, so it is
+        enough to look until no running one is left.  A second look must find none either: the first may have missed one
+        whose parent ended just then.  Processes with more rights than ours continue.
         """
         if self._cgroup is not None and self._cgroup.freeze(frozen=True):
             return len(self._cgroup.pids())
@@ -127,7 +125,7 @@ class ProcessTree:
         return max(self._used[0], user), max(self._used[1], system)
 
     def running_cpu_seconds(self) -> tuple[float, float]:
-        """The same while the job runs: of those that have ended, and of those that live."""
+        """CPU seconds while the job runs: of processes that have ended, and of live ones."""
         group = self._cgroup.cpu_seconds() if self._cgroup is not None else (0.0, 0.0)
         if any(group):
             return group

@@ -35,7 +35,7 @@ def container_of(spec: JobSpec, job: JobAd, sandbox: str) -> "tuple[ContainerReq
         raise ContainerError(
             "a container does not see the file system that the job shares", code=HoldCode.IwdError
         )
-    # Only now: most jobs want none, and a starter pays for every page.
+    # Imported only now: most jobs want none, and each page costs memory.
     from kettle.execution.containers.job_container import JobContainer
     from kettle.execution.containers.request import container_request
 

@@ -1,6 +1,4 @@
-"""
-Whether a job's processes stand still, because the policy of the machine or the owner of the job wants it.
-"""
+"""Whether a job's processes are suspended, by the policy of the machine or by the owner of the job."""
 
 import time
 from collections.abc import Callable
@@ -10,7 +8,7 @@ from kettle_wire.worker_reports import Body, Continued, Report, Suspended
 
 
 class JobSuspension:
-    """Of one job, from before its start.  `report` makes a report of what it is told."""
+    """The suspension of one job, from before its start.  `report` makes a report of its arguments."""
 
     def __init__(self, report: Callable[[Body], Report]) -> None:
         self._report = report
@@ -18,16 +16,16 @@ class JobSuspension:
         self._still = False
         self._at_once = False
         self._told = False
-        """It was said that it stands still, and it will when it is started again."""
+        """The suspension was reported, and takes effect when the job is started again."""
         """
-        What prepares the job would stand still with a group that is frozen already: it does when the job runs.
+        The preparation of the job would be frozen with its group: the group is frozen when the job runs.
         """
         self.said: Report | None = None
         """What was last said: to be said again and again, because a report that is not final may be lost."""
 
     @property
     def wanted(self) -> bool:
-        """Whether it stands still, or will as soon as it runs."""
+        """Whether it is suspended, or will be as soon as it runs."""
         return self._still or self._at_once
 
     def begin(self, tree: ProcessTree) -> None:
@@ -44,7 +42,7 @@ class JobSuspension:
             self._at_once = self._told = True
 
     def suspend(self, tree: ProcessTree) -> None:
-        """Have everything stand still; said twice is said once."""
+        """Suspend everything; a repeat changes nothing."""
         self._at_once = not self._begun
         if self._begun and not self._still:
             self._still = True
@@ -60,7 +58,7 @@ class JobSuspension:
             self.said = self._report(Continued(at=time.time()))
 
     def lift(self, tree: ProcessTree) -> None:
-        """The same without a word, for a job that is to hear of its end."""
+        """End the suspension without a report, for a job that has to receive its end."""
         if self._still:
             self._still = False
             tree.resume()

@@ -23,7 +23,7 @@ from kettle_wire.commands.questions import STREAM_PIECE, Question, Stream, Strea
 LOOK_S: Final = 1.0
 """How often it is looked at what the job has printed."""
 _ANSWER_S: Final = 30.0
-"""After so long an answer is not expected any more: the startd may have been started anew."""
+"""After that time an answer is not expected any more: the startd may have been restarted."""
 _REST_S: Final = 2.0
 _LATER: Final = frozenset({Trouble.TRY_AGAIN, Trouble.OFFLINE, Trouble.BUSY, Trouble.TOO_MANY_OPEN})
 _FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -98,7 +98,7 @@ class Streams:
                 self._look_at = boottime() if self._new(copy) else self._look_at
                 self._copies.sort(key=lambda each: each is copy)  # the other one's turn
             case Chirped(result=result) if result not in _LATER:
-                self._copies.remove(copy)  # the end of the job tells its owner why it cannot be written
+                self._copies.remove(copy)  # the end of the job reports to its owner why it cannot be written
             case Unanswered(why="refused"):
                 self._copies.remove(copy)
             case _:

@@ -64,7 +64,7 @@ class PluginProcess:
         self.pid: Final = self._helper.pid
 
     def close(self) -> None:
-        """Hear no more of it."""
+        """Stop reading its output."""
         self._helper.close()
 
     def outcome(self) -> None:
@@ -119,7 +119,8 @@ def _brought(job: JobAd, sandbox: str) -> list[Plugin]:
 
 def _load(order: Order) -> None:
     """In that process, while it may read our modules."""
-    # Only now: most jobs move nothing by URL, and a starter pays for every page as long as its job runs.
+    # Imported only now: most jobs move nothing by URL, and every page costs a starter memory for as long as its job
+    # runs.
     importlib.import_module("kettle.transfer.plugin_runs")
     for plugin in order.plugins:
         if plugin.ours:

@@ -1,3 +1,3 @@
 """
-People who look into a running job (condor_ssh_to_job, condor_tail): their requests and the sessions they have open.
+Access to a running job (condor_ssh_to_job, condor_tail): the requests of people and their open sessions.
 """

@@ -1,5 +1,5 @@
 """
-Where people who look into the job come in. Nothing that they ask may harm the job, or keep its starter from its orders.
+The queue of requests of people who look into the job. No request may harm the job, or keep its starter from its orders.
 """
 
 import sys
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 class AccessRequestQueue:
     """
-    Takes questions in, and has one of them answered at a time: between two of them orders are heard and limits looked at.
+    Accepts requests, and has one of them answered at a time: in between, orders are handled and limits checked.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class AccessRequestQueue:
 
     def answer(self, tree: ProcessTree | None, container: "JobContainer | None", *, still: bool) -> None:
         """
-        Answer the next question, if there is one, about a job of these processes; `still`: they are to stand still.
+        Answer the next request, if there is one, about a job of these processes; `still`: they are suspended.
         """
         if not self._asked:
             return
@@ -98,7 +98,7 @@ class AccessRequestQueue:
                 _log(error)
 
     def _visited(self) -> "AccessRequests":
-        """Who knows the answers; most jobs have no such visit, and a starter pays for every page."""
+        """The object that answers; most jobs have no such request, and each page costs memory."""
         if self._visits is None:
             from kettle_services.starter.job_access.requests import AccessRequests
 

@@ -1,4 +1,4 @@
-"""People who look into the job: what they ask is answered here, with the job's own rights."""
+"""Answers the requests of people who look into the job, with the job's own rights."""
 
 import os
 import posixpath
@@ -48,7 +48,7 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 
 
 class AccessRequests:
-    """Everything that people ask of one job."""
+    """All requests of people about one job."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class AccessRequests:
         self._sessions = Sessions(self._answer, self._refuse)
 
     def meet(self, tree: ProcessTree | None, container: "JobContainer | None", *, still: bool) -> None:
-        """The job's processes, as far as there are any; `still`: they are to stand still."""
+        """The job's processes, as far as there are any; `still`: they are suspended."""
         self._tree, self._container, self._still = tree, container, still
 
     @property

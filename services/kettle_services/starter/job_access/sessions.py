@@ -1,8 +1,8 @@
 """
 Programs that people run beside the job.
 
-A program's output waits in its pipe, or terminal, until it is asked for: nothing is kept here but the last piece, for a
-repeat. Its process is a child of the starter and a member of the job's group: it ends with the job, whatever it does.
+A program's output waits in its pipe, or terminal, until it is requested: only the last piece is kept here, for a
+repeat. Its process is a child of the starter and a member of the job's group: it ends with the job in any case.
 """
 
 import fcntl
@@ -36,7 +36,7 @@ from kettle_wire.commands.access import (
 _MOST: Final = 16
 """Sessions of one job at once."""
 _IDLE_S: Final = 30.0
-"""A session whose asker is not heard of for so long is ended; askers ask again every few seconds."""
+"""A session without requests for that long is ended; clients ask again every few seconds."""
 _BIRTH_S: Final = 5.0
 """How long a program may take to be executed: the job may stop the process that is to become it."""
 _ABOVE: Final = 10
@@ -72,7 +72,7 @@ class Sessions:
         self, number: int, request: OpenSession, program: Program, tree: ProcessTree, start: Start
     ) -> Opened | None:
         """
-        Start a program, which is told when it runs; None until then.
+        Start a program; its session reports when it runs, and returns None until then.
 
         Raises:
             SessionError: there are too many.
@@ -333,7 +333,7 @@ class Session:
             raise SpawnError("the program did not begin in time: the job, or who suspended it, stopped it")
 
     def end(self) -> None:
-        """End the program, and all that it made as far as it can be told from the job's."""
+        """End the program, and all its processes as far as they can be distinguished from the job's."""
         self._hang_up()
         if self._birth is not None:
             self._birth.abandon()
@@ -406,7 +406,7 @@ def _is_in(pid: int, session: int) -> bool:
 
 
 def _raised(fd: int) -> int:
-    """The same above the numbers that a program is given; no other program gets it."""
+    """A descriptor above the numbers that a program gets; no other program gets it."""
     high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _ABOVE)
     os.close(fd)
     return high

@@ -88,7 +88,7 @@ def after_waiting(job: JobAd, now: float) -> Ending | None:
         )
     if now <= at + window:
         return None
-    from kettle.jobs.crontab import FIELDS  # rarely needed, and a starter pays for every page
+    from kettle.jobs.crontab import FIELDS  # rarely needed, and each page costs memory
 
     reason = f"Job missed deferred execution time: it was ready {now - at:.0f} s after it, and may be {window:.0f} s late"
     if any(job.given(name) for name in FIELDS):
@@ -117,7 +117,7 @@ def after_collecting(error: Exception) -> Ending:
 
 
 def _why(error: Exception) -> str:
-    """A sentence that can be said on the wire: names of files on disk may be any bytes."""
+    """A sentence that can be sent on the wire: names of files on disk may be any bytes."""
     match error:
         case TooManyResultsError() | ContainerError():
             text = str(error)

@@ -1,6 +1,6 @@
 """
-The end of a starter: its final report goes to the disk before anybody is told of it, however long the disk is full; or
-nobody is left to be told.
+The end of a starter: its final report is written to disk before it is sent, no matter how long the disk is full; or
+there is no receiver left.
 """
 
 import os
@@ -68,7 +68,7 @@ class StarterProcess:
 def end_without_master(
     tree: ProcessTree, cgroup: Cgroup | None, container: "JobContainer | None", sandbox: Sandbox, execute: str
 ) -> NoReturn:
-    """The master is gone: so is everything that it was answerable for."""
+    """The master has ended, and with it everything for which it was responsible."""
     tree.kill_all()
     if container is not None:
         container.finish()

@@ -31,8 +31,8 @@ _SEND_TIMEOUT_S: Final = 10.0
 
 class StartdConnection:
     """
-    A connection that is made again, with back-off, when it broke.  What is said while it is broken is not kept: the
-    hello of the next connection says what matters, and a final report lies on disk.
+    A connection that is made again, with back-off, after it broke.  Messages during the break are not kept: the
+    registration on the next connection has the current state, and a final report is on disk.
     """
 
     def __init__(self, sock: socket.socket) -> None:
@@ -47,7 +47,7 @@ class StartdConnection:
 
     def order(self, lifeline_fd: int) -> RunJob | None:
         """
-        Wait for the order to run; None if it never comes.  What is said to us before is about a job that is over.
+        Wait for the request to run a job; None if it never comes.  Earlier messages are about a job that is over.
         """
         poll = select.poll()
         self.register(poll)
@@ -77,7 +77,7 @@ class StartdConnection:
         return -1 if self._socket is None else self._socket.fileno()
 
     def send(self, message: ToStartd) -> bool:
-        """Tell the startd; whether there was one to tell."""
+        """Send to the startd; returns whether there was one."""
         if self._socket is None:
             return False
         try:
@@ -88,9 +88,7 @@ class StartdConnection:
         return True
 
     def receive(self) -> Iterator[ToStarter]:
-        """
-        What has arrived, as it is taken; called when there is something in `heard`, or `fileno` is readable.
-        """
+        """Received messages; called when there is something in `heard`, or `fileno` is readable."""
         if not self.heard:
             self._read()
         while self.heard:
@@ -107,7 +105,7 @@ class StartdConnection:
             try:
                 message = decode_to_starter(body)
             except msgspec.ValidationError as error:
-                # A word of a later startd: the job does not pay for it that its starter is older.
+                # A message of a newer startd: it must not harm the job that its starter is older.
                 sys.excepthook(type(error), error, error.__traceback__)
             else:
                 self.heard.append(message)
@@ -130,7 +128,7 @@ class StartdConnection:
         self.send(hello)
 
     def close(self) -> None:
-        """Say goodbye: what was said is still delivered."""
+        """Close the connection; messages that were sent are still delivered."""
         if self._socket is not None:
             with contextlib.suppress(OSError):
                 self._socket.shutdown(socket.SHUT_WR)

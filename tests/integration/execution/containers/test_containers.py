@@ -79,10 +79,12 @@ async def test_a_job_that_ignores_the_soft_signal_is_killed(submitter: SubmitSid
 
 
 async def test_a_job_stands_still_and_goes_on(submitter: SubmitSide, pool: WorkerPool, image: Path) -> None:
-    """When its machine's policy says so: its processes are found, whoever made the container."""
+    """
+    It does so when its machine's policy says so: its processes are found, no matter what made the container.
+    """
     await submitter.run(
         inside(image, "true")
-    )  # the image is there: what stands still before it runs is not told
+    )  # the image is there: a suspension before the job runs is not reported
     text = "while [ ! -e go ]; do sleep 0.05; done; exit 5"
     activation = await submitter.start(inside(image, text, Pause=True))
     report = await submitter.hear(activation, lambda report: isinstance(report.body, Suspended))

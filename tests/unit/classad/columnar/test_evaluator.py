@@ -155,7 +155,7 @@ def test_one_evaluation_sees_one_instant() -> None:
 
 
 def test_a_comparison_is_not_remembered_beyond_a_change() -> None:
-    """The same question has another answer after one cell has changed, moved or gone."""
+    """An evaluation gives another answer after one cell has changed, moved or been removed."""
     table = column(1, 2, 3)
     enough = parse("a >= 2")
 
@@ -210,7 +210,7 @@ def test_an_attribute_is_not_remembered_for_an_ad_that_says_more(text: str) -> N
 
 
 def test_a_rank_is_not_remembered_for_a_job_that_says_more() -> None:
-    """The same for an expression of the ad, whose tree several jobs share."""
+    """The rule also holds for an expression of the ad, whose tree several jobs share."""
     table = table_of({"Speed": 2}, {"Speed": 3})
     rank = parse("TARGET.Speed * (Factor ?: 1)")
     jobs = [ClassAd({"Rank": rank, **more}) for more in ({}, {"Factor": 10}, {}, {"Factor": 0})]
@@ -267,7 +267,7 @@ def test_what_is_remembered_knows_what_stood_in_the_place_of_an_attribute() -> N
 
 @pytest.mark.parametrize("values", [(1, 2, 3), (1.0, 2.0, 3.0), (True, False, True)])
 def test_an_answer_is_not_the_table(values: tuple[Scalar, ...]) -> None:
-    """Whoever writes to what was answered is refused, or changes nothing but the answer."""
+    """Writing to an answer is refused, or changes nothing but the answer."""
     table = column(*values)
     for asked in ("a", parse("a"), parse("a == 1")):
         before = Evaluator(table).numbers(asked).tolist(), Evaluator(table).holds(asked).tolist()

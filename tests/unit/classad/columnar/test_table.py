@@ -121,7 +121,7 @@ def test_a_key_that_is_not_there_cannot_be_removed_or_found() -> None:
 @pytest.mark.parametrize("count", [63, 64, 65, 1000])
 @pytest.mark.parametrize("many", [True, False])
 def test_a_table_grows_as_ads_come(count: int, many: bool) -> None:
-    """Columns have room for every row, also those that came late, whichever way the ads came."""
+    """Columns have room for every row, also for late ones, no matter in which order the ads came."""
     ads: dict[str, Ad] = {str(number): {"n": number, "s": f"{number % 7}"} for number in range(count)}
     ads["late"] = {"n": count, "fresh": True}
     table = Table()
@@ -173,7 +173,7 @@ def test_names_may_come_in_any_order() -> None:
 
 
 def test_what_does_not_change_is_no_change() -> None:
-    """The same ad again leaves both versions as they are; another value, name or ad changes both."""
+    """An equal ad leaves both versions as they are; another value, name or ad changes both."""
     table = table_of(EVERYTHING)
     before = table.version, table.news
     table.put("key 0", dict(EVERYTHING))
@@ -303,7 +303,7 @@ def test_values_by_row_and_name() -> None:
 
 
 def test_numbers_of_an_attribute() -> None:
-    """Integers and reals as they are; not a number for everything else, booleans among it."""
+    """Integers and reals are numbers; everything else is not a number, also booleans."""
     values: list[Scalar] = [1, 2.5, -0.0, True, "3", Expr("4"), Expr("2+3"), Expr("undefined")]
     table = table_of(*({"a": value} for value in values), {})
     np.testing.assert_array_equal([1, 2.5, 0, *[math.nan] * 2, 4, *[math.nan] * 3], table.numbers("A"))

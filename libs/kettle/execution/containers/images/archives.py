@@ -63,7 +63,7 @@ class ImageConfig(msgspec.Struct, frozen=True):
 
 
 class RunConfig(msgspec.Struct, frozen=True):
-    """What images say about how they are run, in the words of their format."""
+    """The image's settings for running it, with the names of its format."""
 
     Env: list[str] | None = None
     Entrypoint: list[str] | None = None
@@ -239,7 +239,7 @@ def _finished(tree: RootFileSystem, run: RunConfig | None) -> ImageConfig:
 
 
 def configured(run: RunConfig, size: int) -> ImageConfig:
-    """The same in our words, of an image of so many bytes."""
+    """The image's settings with Kettle's names, for an image of so many bytes."""
     return ImageConfig(run.Env or [], run.Entrypoint or [], run.Cmd or [], size)
 
 
@@ -295,10 +295,10 @@ def _check_compression(kind: str) -> None:
 @contextmanager
 def _blob(opener: Opener, described: _Descriptor, beside: str, most: int) -> Generator[IO[bytes]]:
     """
-    A part of an OCI image, which must be what its name says.
+    A part of an OCI image, whose contents must match its name.
 
-    What is read later is what was counted: a copy of ours, in the directory of `beside`.  The part itself may be in a
-    stranger's hands, and what is unpacked here is everybody's who names the same digest.
+    What is read later is what was hashed: a copy, in the directory of `beside`.  The original may be changed by others,
+    and the unpacked image is used by all jobs that name the same digest.
     """
     kind, _, digest = described.digest.partition(":")
     if kind != "sha256" or not _SHA256.fullmatch(digest):

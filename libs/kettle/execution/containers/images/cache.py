@@ -1,9 +1,9 @@
 """
 Unpacked images of this machine, each once, for all jobs that want it.
 
-Who uses an image has a shared lock on it, who unpacks or removes it an exclusive one; the kernel gives locks back when
-a process dies.  So nothing is recorded, nothing can be recorded wrongly, and what an unfinished life left is found by the
-next one: a draft without an owner.
+A user of an image has a shared lock on it, a process that unpacks or removes it an exclusive one; the kernel releases
+locks when a process dies.  So nothing is recorded, nothing can be recorded wrongly, and the next process finds what a
+killed one left: a draft without an owner.
 """
 
 import fcntl
@@ -76,7 +76,7 @@ class ImageCache:
         """The image `key` if it is there."""
         self._directory.parent.mkdir(parents=True, exist_ok=True)
         self._directory.mkdir(mode=0o700, exist_ok=True)
-        self._directory.chmod(0o700)  # an image is for those who have it, not for all who know its digest
+        self._directory.chmod(0o700)  # an image is for jobs that have it, not for all who know its digest
         entry = self._directory / key
         lock = self._lock(key, fcntl.LOCK_SH)
         assert lock is not None
@@ -169,7 +169,9 @@ class ImageCache:
 
 
 def key_of(*parts: object) -> str:
-    """The name of an image that is not known by the digest of an archive: what tells it from any other."""
+    """
+    The name of an image that is not identified by the digest of an archive: it distinguishes it from any other image.
+    """
     return hashlib.sha256("\0".join(map(repr, parts)).encode()).hexdigest()
 
 

@@ -81,8 +81,8 @@ def full_name(name: str) -> str:
 
 def refusal(name: str, said: str) -> ContainerError:
     """
-    Why an image was not pulled, from what the engine says: nobody has it or we may not have it, which is so everywhere,
-    or the registry cannot be reached from here.
+    Why an image was not pulled, from the engine's message: either it does not exist or we may not have it, on any
+    machine, or the registry cannot be reached from here.
     """
     words = said.replace(name, "").lower()
     if not any(word in words for word in _REFUSED):
@@ -130,7 +130,7 @@ class EngineStore:
         An image of a registry; `always`: the one that has this name now, not one that was pulled before.
 
         Raises:
-            ContainerError: it is not to be had.
+            ContainerError: the image is not available.
         """
         reference = full_name(name)
         for _ in range(_LOST):
@@ -165,7 +165,7 @@ class EngineStore:
             )
         if error is not None:
             if ours:
-                with suppress(SilentError):  # it stays, and what is wrong with it is said
+                with suppress(SilentError):  # the image stays, and the error is reported
                     self._client.remove_image(facts.id)
             raise error
         config = configured(msgspec.convert(facts.run, RunConfig), facts.size)
@@ -193,9 +193,9 @@ class EngineStore:
 
 def bounded(free: Callable[[], int], limit: int) -> Callable[[], None]:
     """
-    A watch over a pull: `free` tells the bytes that an engine's disk has left, `limit` those of an image.
+    A watch over a pull: `free` returns the bytes that are left on an engine's disk, `limit` the maximum of an image.
 
-    What is on its way is there twice, packed and unpacked. How large it will be, a registry need not say truly.
+    During a pull an image takes space twice, packed and unpacked. The size that a registry announces may be wrong.
     """
     first = free()
 

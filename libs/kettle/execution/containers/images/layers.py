@@ -1,9 +1,9 @@
 """
 A root file system that grows layer by layer, out of tar files.
 
-An archive is a stranger's work.  Each name is followed inside the new root only, links of earlier members included; what
-is no file, directory or link is left out; files keep no more rights than their owner's, and nobody else may write them.
-What it costs is counted as it comes: not only bytes, but every name as a block, because a disk does so.
+An archive is not trusted.  Each name is resolved only inside the new root, including links of earlier members; anything
+but files, directories and links is left out; files keep no more rights than their owner's, and nobody else may write
+them. Its size is counted during unpacking: not only bytes, but every name as a block, as on disk.
 """
 
 import os
@@ -24,7 +24,7 @@ _MOST_MEMBERS: Final = 2_000_000
 _MOST_NAME: Final = 2048
 _MOST_DEPTH: Final = 256
 _MOST_HEADER: Final = 1 << 20
-"""Bytes of what is said about one member; the reader holds them in memory."""
+"""Maximum bytes of the headers of one member, which the reader holds in memory."""
 _BLOCK: Final = 4096
 _HEADERS: Final = frozenset(
     {
@@ -88,7 +88,7 @@ class RootFileSystem:
                 self._add(tar, member)
 
     def add_stream(self, file: IO[bytes]) -> None:
-        """The same with an archive that can be read only once."""
+        """Add an archive that can be read only once."""
         with tarfile.open(fileobj=file, mode="r|", tarinfo=_Bounded) as tar:
             for member in members_of(tar):
                 self._add(tar, member)

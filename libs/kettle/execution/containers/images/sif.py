@@ -1,8 +1,8 @@
 """
 SIF files, as Apptainer and Singularity make them: the file system in one of their partitions.
 
-It is a squashfs, which a program turns into a tar stream (`sqfs2tar`): as an account without rights, because what it reads
-is a stranger's, and into `Tree`, which takes a stranger's archives.
+It is a squashfs, which a program turns into a tar stream (`sqfs2tar`): as an account without rights, because its input
+is not trusted, and into `Tree`, which accepts untrusted archives.
 """
 
 import os

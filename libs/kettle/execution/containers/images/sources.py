@@ -29,7 +29,7 @@ def image_cache(policy: ContainerPolicy) -> ImageCache:
     """Engines that did not answer: others wait for the image's lock meanwhile."""
 
     def discard(config: ImageConfig) -> bool:
-        # A starter pays for every page.
+        # Each page costs a starter memory.
         from kettle.execution.containers.runtimes.engine_client import SilentError, discard_image
 
         if config.engine in silent:
@@ -88,7 +88,7 @@ def image_of(spec: JobSpec, request: ContainerRequest, cache: Images, sandbox: s
 
 
 def of_image(request: ContainerRequest, error: ContainerError) -> ContainerError:
-    """The same, with the image's name."""
+    """The source of an image by its name."""
     return ContainerError(f"the image {request.image}: {error}", code=error.code, subcode=error.subcode)
 
 

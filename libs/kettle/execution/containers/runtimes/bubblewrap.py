@@ -1,12 +1,12 @@
 """
 Bubblewrap: a container for any account, made of a user namespace and mounts.
 
-Its own process would stay as the job's parent, die of the job's soft kill signal and turn a signal into an exit code.  So
-it is ended as soon as the job's program runs, and the job becomes a child of the starter, its subreaper.  To miss
-nothing of a job that ends at once, bubblewrap is stopped before the job is let go.
+Its own process would stay as the job's parent, die of the job's soft kill signal and turn a signal into an exit code.
+So it is ended as soon as the job's program runs, and the job becomes a child of the starter, its subreaper.  So that
+nothing is missed of a job that ends at once, bubblewrap is stopped before the job is released.
 
-It runs outside of the container, so it has none of the job's environment: a loader that is told by variables what to
-load would let the job out.  The variables are among its options, which come through a descriptor.
+It runs outside of the container, so it has none of the job's environment: variables that tell the loader what to load
+would let the job out.  The variables are among its options, which come through a descriptor.
 """
 
 import fcntl
@@ -136,10 +136,10 @@ def _pipe(closing: ExitStack) -> tuple[int, int]:
 
 def _told(words: list[str], closing: ExitStack) -> int:
     """
-    A descriptor from which bubblewrap reads its options; what ends one of them must not be in it.
+    A descriptor from which bubblewrap reads its options; they must not contain the separator.
 
     Raises:
-        ContainerError: the job's variables cannot be said like that.
+        ContainerError: the job's variables cannot be passed like that.
     """
     if len(words) > _MOST_WORDS:
         raise ContainerError(
@@ -226,14 +226,16 @@ class _Birth:
         return bool(piece)
 
     def _looks(self) -> Iterator[None]:
-        """There is no event to wait for: a process that executes a program tells nobody."""
+        """There is no event to wait for: the execution of a program causes no notification."""
         while not self._deadline.passed:
             yield
             time.sleep(_PAUSE_S)
         raise machine_error(f"bubblewrap did not set the container up within {STARTING_S:g} s")
 
     def _ran(self) -> bool:
-        """Whether a program that ended with 1 was the job's: bubblewrap tells an exit code only then."""
+        """
+        Whether a program that ended with 1 was the job's: only then does bubblewrap report an exit code.
+        """
         os.kill(self._outer, signal.SIGCONT)
         while self._read():
             pass

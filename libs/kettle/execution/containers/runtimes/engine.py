@@ -1,13 +1,13 @@
 """
-docker and podman: the engine makes the container, and the job is our child in it.
+docker and podman: the engine makes the container, and the job in it is a child of the starter.
 
-The processes of an engine are children of its own, in control groups of its own, and their ends are told in its own way.
-So nothing of a job is started by it: what it starts is a holder, which does nothing (see `holder`), in a container with
-the job's image, mounts and network.  The job joins the namespaces of that container as a child of the starter, in the
-starter's control group, as the account of its slot: what holds for any other job holds for it.
+The processes of an engine are children of its own, in control groups of its own, and their ends are reported in its own
+way. So it starts nothing of a job: it starts a holder, which does nothing (see `holder`), in a container
+with the job's image, mounts and network.  The job joins the namespaces of that container as a child of the starter, in
+the starter's control group, as the account of its slot: it is treated like any other job.
 
-A container ends with its starter: the holder reads from a pipe that the starter has.  What an engine still knows of it
-then is found by its name, which is made of the sandbox's.
+A container ends with its starter: the holder reads from a pipe that the starter has.  Its remains in an engine are
+found by its name, which is derived from the sandbox's.
 """
 
 import hashlib
@@ -61,7 +61,7 @@ def container_name(sandbox: str) -> str:
 
 
 def label(execute: str) -> str:
-    """By which the containers of an execute directory are told from those of others."""
+    """The label that distinguishes the containers of an execute directory from others."""
     return f"{_LABEL}={hashlib.sha256(os.path.realpath(execute).encode()).hexdigest()[:24]}"
 
 
@@ -79,7 +79,7 @@ def arguments(name: str, box: ContainerSpec, place: str, *, root: bool) -> list[
     machine's.
 
     Raises:
-        ContainerError: something cannot be said to it.
+        ContainerError: something cannot be passed to the engine.
     """
     sandbox = posixpath.dirname(box.area)
     users = _OWN[name] if name == "docker" else (*_OWN[name], "--userns=host" if root else "--userns=keep-id")
@@ -182,7 +182,7 @@ class Engine:
             os.fchmod(file.fileno(), 0o755)
             about = os.fstat(file.fileno())
         os.mkfifo(f"{place}/line", 0o600)
-        # Open to both sides: whoever opens one side alone would wait for the other.
+        # Open for both directions: opening only one would block until the other side opens.
         self._line = os.open(f"{place}/line", os.O_RDWR | os.O_CLOEXEC)
         sandbox = posixpath.dirname(box.area)
         client = EngineClient(self._found, sandbox, check)
@@ -212,8 +212,9 @@ class Engine:
 
     def _dismiss(self, held: int) -> None:
         """
-        End a holder that is our child, as podman's is when its monitor is gone: the job keeps its namespaces now, and what
-        it took to make them is not to be counted as the job's.  Docker would take the container apart.
+        End a holder that is our child, as podman's is when its monitor has ended: the job now keeps its namespaces, and
+        the resources that were used to make them must not be counted as the job's.  Docker would remove the container's
+        mounts.
         """
         if parent_of(held) == os.getpid():
             os.kill(held, signal.SIGKILL)

@@ -1,8 +1,8 @@
 """
-What an engine for containers is asked, by its own command.
+Requests to an engine for containers, by its own command.
 
-Nothing that a job says becomes a word here before it was looked at: what makes an option of a value, or two values of
-one, is refused.  Neither does a job's environment get here, nor what it may not read.
+No value of a job becomes an argument here before it was checked: values that would become an option, or several values,
+are refused.  Neither a job's environment nor files that it may not read are passed to an engine.
 """
 
 import os
@@ -47,15 +47,15 @@ class ImageFacts(msgspec.Struct, frozen=True):
 
 
 class EngineError(Exception):
-    """The command failed; the message is the last thing that it said."""
+    """The command failed; the message is its last output."""
 
 
 class SilentError(EngineError):
-    """It did not end in time: whoever asks again waits as long again."""
+    """The command did not end in time: another attempt takes as long again."""
 
 
 class StoppedError(SilentError):
-    """Nobody waits for its answer any more."""
+    """The answer is no longer needed."""
 
 
 class _Inspected(msgspec.Struct, frozen=True, rename="pascal"):
@@ -69,7 +69,7 @@ class EngineClient:
     """
     The command of an engine; `mark` is the sandbox for which it works, so that its processes are found.
 
-    `watch` is called again and again while a command works, and ends it by raising something.
+    `watch` is called repeatedly while a command works, and ends it by raising an exception.
     """
 
     def __init__(self, found: FoundRuntime, mark: str = "", watch: Callable[[], None] = lambda: None) -> None:
@@ -140,7 +140,7 @@ class EngineClient:
 
     def remove_image(self, reference: str) -> bool:
         """
-        Whether an image is gone; one that a container uses stays.
+        Remove an image; returns whether it no longer exists; one that a container uses stays.
 
         Raises:
             SilentError: the engine does not answer.
@@ -155,7 +155,8 @@ class EngineClient:
 
     def remove(self, container: str, *, patience: float = REMOVING_S) -> bool:
         """
-        Whether a container is gone, with all that the engine kept for it.  Blocks while it goes, for `patience` seconds.
+        Remove a container, with all its data in the engine; returns whether it no longer exists.  Blocks for `patience`
+        seconds at most.
         """
         deadline = Deadline(patience)
         while True:
@@ -167,12 +168,12 @@ class EngineClient:
                     return True
                 if not _says(error, "in progress") or deadline.passed:
                     return False
-                time.sleep(_PAUSE_S)  # and nobody tells when that is done
+                time.sleep(_PAUSE_S)  # and there is no notification when that is done
             else:
                 return True
 
     def free_bytes(self) -> Callable[[], int]:
-        """What tells how much room there is for images. Raises EngineError, OSError."""
+        """A function that returns how much room there is for images. Raises EngineError, OSError."""
         asked = "{{.DockerRootDir}}" if self.name == "docker" else "{{.Store.GraphRoot}}"
         root = self.run("info", f"--format={asked}", timeout=ANSWER_S)
 
@@ -196,7 +197,8 @@ class EngineClient:
 
 def discard_image(engines: Sequence[FoundRuntime], name: str, reference: str) -> bool:
     """
-    Have the engine of that name remove an image; whether it is gone, or of an engine that is not used any more.
+    Make the engine of that name remove an image; returns whether it no longer exists, or belongs to an engine that is
+    not used any more.
 
     Raises:
         SilentError: the engine does not answer.
@@ -229,7 +231,8 @@ def _limited() -> bool:
 
 def _unlimit() -> None:
     """
-    What unpacks strangers' archives may have only so much memory; an engine's command reserves more than it uses.
+    Raise the memory limit: unpacking untrusted archives has only so much memory, but an engine's command reserves more
+    than it uses.
     """
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
     resource.setrlimit(resource.RLIMIT_AS, (hard, hard))

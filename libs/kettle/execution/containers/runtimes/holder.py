@@ -1,8 +1,8 @@
 """
-The program that keeps an engine's container open while we run the job in it.
+The program that keeps an engine's container open while the job runs in it.
 
-An image need not hold any program that would do nothing, so we bring one: two hundred bytes that need no library.  It
-opens the file that it is told (a pipe whose other end its starter holds), blocks all signals, and ends when the pipe does:
+An image may not contain a program that only waits, so Kettle has one: two hundred bytes that need no library.  It opens
+the file in its argument (a pipe whose other end its starter holds), blocks all signals, and ends when the pipe does:
 with its starter, however that ends.
 
 The machine code is this, as `as` makes it; a test assembles it again:

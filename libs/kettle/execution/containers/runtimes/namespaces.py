@@ -48,7 +48,8 @@ _libc: Final = ctypes.CDLL(None, use_errno=True)
 
 class HolderIdentity(msgspec.Struct, frozen=True):
     """
-    What tells the holder of an engine's container from a process that has got its pid, and what the job may use there.
+    Facts that distinguish the holder of an engine's container from another process with its pid, and what the job may
+    use there.
     """
 
     program: tuple[int, int]
@@ -83,7 +84,7 @@ def identified(pid: int, held: HolderIdentity, closing: ExitStack) -> int:
     A pidfd of a holder: as long as it lives (see `lives`), everything below `/proc/PID` is its own.
 
     Raises:
-        OSError: the process is another one, or gone.
+        OSError: the process is another one, or has ended.
     """
     fd = os.pidfd_open(pid)
     closing.callback(os.close, fd)

@@ -98,9 +98,9 @@ def _compare(box: ContainerSpec, pid: int) -> None:
 
 def _options(mount: Mount) -> list[str]:
     """
-    What holds for a mount holds for all that is mounted below it (Linux 5.12, runc 1.1, crun 1.8 or later).
+    The options of a mount apply to everything that is mounted below it (Linux 5.12, runc 1.1, crun 1.8 or later).
 
-    Below a file is nothing, and crun fails when it is told to look.
+    Nothing is below a file, and crun fails with this option there.
     """
     each = "r" if not mount.alone and os.path.isdir(mount.source) else ""  # noqa: PTH112
     flags = ["nosuid", *([] if mount.device else ["nodev"]), *([] if mount.writable else ["ro"])]

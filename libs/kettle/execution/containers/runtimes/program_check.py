@@ -1,5 +1,5 @@
 """
-What a container's program is, seen from outside: whether it is there is found out before the job is said to run.
+A check of a container's program from outside, which finds out whether it exists before the job is reported to run.
 """
 
 import errno
@@ -98,7 +98,7 @@ def _check_modes(outside: str, image: str) -> None:
 
 
 def _beginning(outside: str) -> bytes:
-    """Nothing but a file is opened: what a device does when it is opened nobody knows."""
+    """Open only files, because opening a device may have any effect."""
     place = os.open(outside, os.O_PATH | os.O_CLOEXEC)
     try:
         mode = os.fstat(place).st_mode

@@ -21,9 +21,7 @@ _LOOKING_S: Final = 0.5
 
 
 class StartCheck(Protocol):
-    """
-    Raises whatever should keep the job from being started; called again and again while a runtime takes its time.
-    """
+    """Raises an exception if the job must not be started; it is called repeatedly while a runtime works."""
 
     def __call__(self, pid: int = 0) -> None:
         """`pid`: a process of the container, which is ready; 0: it is not."""

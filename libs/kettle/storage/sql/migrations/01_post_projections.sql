@@ -1,5 +1,5 @@
 -- Cursors are of shards by name, keep why a projection stopped, and belong to tables of one version.
--- The tables of accounting are made anew from the log, as the schemas of the projections.
+-- The tables of accounting are rebuilt from the log, as the schemas of the projections.
 
 ALTER TABLE log.projection DROP CONSTRAINT projection_pkey;
 ALTER TABLE log.projection ALTER shard TYPE text USING shard::text;

@@ -1,10 +1,11 @@
 """
-Claims: what a schedd holds of other people's machines, and for how long it may trust it.
+Claims: the slots of machines that a schedd holds, and for how long it may rely on them.
 
-A lease is counted on the worker's clock. Each answer of a startd carries that clock; a renewal names the moment, on that
-clock, up to which the claim lives: the last clock seen, plus the time that has passed here since it was seen, plus the lease.
-What passed here since then is never more than what passed there since the clock was read, so the worker's deadline is never
-later than `sent + lease` here, however late the renewal arrives. Until then, and a margin for killing, the attempt may live.
+A lease is counted on the worker's clock. Each answer of a startd carries that clock; a renewal names the moment, on
+that clock, up to which the claim lives: the last clock seen, plus the time that has passed here since it was seen, plus
+the lease. What passed here since then is never more than what passed there since the clock was read, so the worker's
+deadline is never later than `sent + lease` here, no matter how late the renewal arrives. Until then, and a margin for
+killing, the attempt may live.
 """
 
 from collections.abc import Iterable
@@ -20,7 +21,7 @@ class LeaseTerms(msgspec.Struct, frozen=True):
     """For how long claims are asked, in seconds."""
 
     lease: float
-    """For jobs without a wish of their own."""
+    """The lease of jobs without one of their own."""
     shortest: float
     longest: float
 
@@ -93,11 +94,11 @@ class ClaimLeases:
 
     def renew(self, startd: str, now: float, shortest: float) -> float | None:
         """
-        The moment on the worker's clock of a renewal that is sent now, from which leases count, the shortest of which is
-        given; None: ask for the clock only, and renew when that is known.
+        The moment on the worker's clock of a renewal that is sent now, from which leases count, the shortest of which
+        is given; None: ask for the clock only, and renew when that is known.
 
         What is not answered may have been delivered, so each renewal puts off the moment at which the claims are
-        certainly dead. Who has not answered for half a lease is therefore only asked whether he is there.
+        certainly dead. A startd that has not answered for half a lease is therefore only asked for its clock.
         """
         contact = self._contacts.setdefault(startd, Contact())
         if contact.clock is None or now - contact.seen > shortest / 2:
@@ -116,7 +117,7 @@ class ClaimLeases:
         contact.sent = contact.sent_before = max(contact.sent, now)
 
     def record_answer(self, startd: str, clock: float, now: float) -> None:
-        """The startd answered and told its clock."""
+        """The startd answered, with its clock."""
         self._contacts.setdefault(startd, Contact()).record_answer(clock, now)
 
     def is_over(self, startd: str, lease: float, now: float) -> bool:

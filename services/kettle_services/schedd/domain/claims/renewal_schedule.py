@@ -17,7 +17,7 @@ class RenewalSchedule:
 
     def due(self, shortest: Mapping[str, float], now: float) -> set[str]:
         """
-        Who is asked now, of the startds with their shortest leases; who is asked now is not asked again before its time.
+        The startds that are asked now, with their shortest leases; they are not asked again before their time.
         """
         quick = {
             startd: self._interval * lease / self._lease

@@ -1,10 +1,10 @@
 """
 Which job comes next on a claim that a job has left.
 
-A claim is used again without negotiation by whoever is next in its submitter's order and matches its slot, of whatever
-autocluster. A dynamic slot was carved for another job, though: one that would leave cores or devices of it idle, or most
-of its memory, does not get it. Then the claim ends, so that all of the slot is free for the next cycle, which
-carves it anew, a moment later.
+A claim is reused without negotiation by the next matching job in its submitter's order, of any autocluster. But a
+dynamic slot was made for another job: a job that would leave cores or devices of it idle, or most of its memory, does
+not get it. Then the claim ends, so that the whole slot is free for the next cycle, which divides it again a moment
+later.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,8 +1,8 @@
 """
-Jobs that start at a time of their own: when they are offered, and when those that run by the calendar run next.
+Jobs with a deferral time: when they are offered, and when those with a calendar run next.
 
-Pure. A job is offered as HTCondor's clause in its Requirements would have it: DeferralPrepTime and ScheddInterval before
-its time, so that its files are in place by then. The starter waits for the time itself, and knows the window.
+Pure. A job is offered at the time of HTCondor's clause in its Requirements: DeferralPrepTime and ScheddInterval
+before its time, so that its files are in place by then. The starter waits for the time itself, and knows the window.
 """
 
 from collections.abc import Iterable

@@ -48,7 +48,7 @@ class Factory(msgspec.Struct, frozen=True):
 
     @property
     def attributes(self) -> Ad:
-        """As HTCondor's job ads tell it."""
+        """The attributes of HTCondor's job ads for it."""
         ad: Ad = {
             "JobMaterializeNextProcId": self.made,
             "JobMaterializeNextRow": self.made,

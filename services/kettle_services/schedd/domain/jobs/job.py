@@ -70,7 +70,7 @@ class Job(msgspec.Struct, frozen=True, gc=False):
     hold_code: int = 0
     """HoldReasonCode while it is held."""
     suspended: bool = False
-    """Its newest attempt stands still; the job counts as running."""
+    """Its newest attempt is suspended; the job counts as running."""
     disconnected: bool = False
     """The machine of its newest attempt does not answer."""
     checkpoint: int = 0
@@ -78,7 +78,7 @@ class Job(msgspec.Struct, frozen=True, gc=False):
     cooling: float = 0.0
     """Seconds that the job waits before its next attempt, because the last one failed around its start."""
     told: str = ""
-    """Id of what the newest attempt last said of itself."""
+    """Id of the last update of the newest attempt."""
     orders: Orders = NONE
     """What its owner has ordered of its newest attempt."""
     kept: bool = False
@@ -93,7 +93,7 @@ class Job(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def shown(self) -> str:
-        """Its status in a word, as people are told it."""
+        """Its status as a word for people."""
         if self.status != "running":
             return self.status
         return "vacating" if self.orders.vacating else "suspended" if self.suspended else "running"
@@ -134,7 +134,7 @@ class Begin(msgspec.Struct, frozen=True):
 
 
 class Suspend(msgspec.Struct, frozen=True):
-    """The worker says: the job's processes stand still."""
+    """The worker reports that the job's processes are stopped."""
 
     attempt: int
     claim: str
@@ -273,7 +273,7 @@ def _assign(job: Job, command: Assign) -> list[JobEvent]:
 
 def _hear(job: Job, command: _Heard) -> list[JobEvent]:
     if not job.claim or command.attempt != job.attempt or command.claim != job.claim:
-        return []  # of an attempt that is over: said twice is said once
+        return []  # of an attempt that is over: a repeat changes nothing
     match command:
         case Begin(attempt=attempt, pid=pid, at=at):
             started = JobStarted(attempt=attempt, pid=pid, at=at, input=command.input)

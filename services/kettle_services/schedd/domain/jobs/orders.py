@@ -1,7 +1,8 @@
 """
-What the owner of a job has ordered of its live attempt: to leave its machine, to stand still, to go on.
+The orders of a job's owner for its live attempt: to leave its machine, to suspend, to continue.
 
-An order is recorded before anybody carries it out, so whoever dies meanwhile, the next one does.  It ends with its attempt.
+An order is recorded before it is carried out, so that the next process carries it out if one dies meanwhile.  It ends
+with its attempt.
 """
 
 from typing import Final, Literal, assert_never
@@ -36,13 +37,13 @@ class Orders(msgspec.Struct, frozen=True, gc=False):
     reason: str = ""
     """Why it is to leave."""
     still: bool = False
-    """It is to stand still, whatever its machine thinks of that."""
+    """The owner has suspended it, independently of its machine's policy."""
     count: int = 0
     """How many there were: a later one replaces an earlier one, in whatever order they arrive."""
 
     @property
     def standing(self) -> Literal["", "vacate", "vacate_fast", "suspend"]:
-        """In a word, what is to happen to it or goes on happening."""
+        """A word for what will happen to it or is happening."""
         if self.vacating:
             return "vacate_fast" if self.fast else "vacate"
         return "suspend" if self.still else ""

@@ -36,7 +36,7 @@ from kettle_wire.attempts import SUBCODES, Ending
 from kettle_wire.codes import HoldCode, JobStatus, VacateCode
 
 _REASON_CHARS: Final = 1000
-"""Of a reason: it is recorded for ever."""
+"""The maximum length of a reason, because it is recorded permanently."""
 
 Action = Literal["hold", "release", "remove", "vacate", "requeue"]
 Periodic = Literal["Hold", "Release", "Remove", "Vacate"]
@@ -63,7 +63,7 @@ _FALSE_COUNTS: Final = frozenset({"onexitremove", "timerremove"})
 
 
 class PolicyVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to become of a job."""
+    """The decision about a job."""
 
     action: Action
     ending: Ending
@@ -158,7 +158,7 @@ def decide(
     ad: Ad, status: JobStatus, now: int, system: SystemPolicy, *, exited: bool = False
 ) -> PolicyVerdict | None:
     """
-    What is to become of a job with this ad and status at `now`, seconds since 1970; None: let it be.
+    The decision about a job with this ad and status at `now`, seconds since 1970; None: do nothing.
 
     `exited`: its program has just run to its end, and the ad says how. None means then that it leaves the queue, and so
     does the verdict to remove it.
@@ -187,7 +187,7 @@ class _Case:
 
     @property
     def exempt(self) -> bool:
-        """Whether it waits for its input: whoever sends that looks after it."""
+        """Whether it waits for its input: the client that sends that handles it."""
         return self.status == JobStatus.HELD and self.integer("HoldReasonCode") == HoldCode.SpoolingInput
 
     def value(self, name: str) -> Value | None:

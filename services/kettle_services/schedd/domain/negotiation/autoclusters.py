@@ -1,9 +1,9 @@
 """
 Autoclusters: jobs that no machine policy can tell apart.
 
-Two jobs share one if all significant attributes have the same text (HTCondor's rule: text, not value). Significant are
-the basic attributes below, all that the job asks of custom resources, and whatever attribute of the job these mention,
-also by way of others.
+Two jobs share one if all significant attributes have the same text (HTCondor's rule: text, not value). The significant
+attributes are the basic ones below, all requests for custom resources, and all attributes of the job that these
+mention, also indirectly.
 """
 
 from collections.abc import Iterable, Mapping
@@ -99,7 +99,7 @@ class Autoclusters:
 
     def edited(self, attributes: Ad) -> "Autoclusters":
         """
-        Those of the jobs of the cluster that were given these attributes afterwards, whatever they had before.
+        The autoclusters of the cluster's jobs that were given these attributes by an edit, whatever they had before.
         """
         if not attributes:
             return self

@@ -1,4 +1,4 @@
-"""Concurrency limits that claims use: as the matches said which led to them."""
+"""Concurrency limits that claims use, according to the matches from which they came."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping

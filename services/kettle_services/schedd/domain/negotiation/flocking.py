@@ -24,7 +24,7 @@ def may_flock(ad: Ad, pool: str, *, by_default: bool) -> bool:
     """
     Whether a job may run in another pool: by its WantFlocking, and by its FlockTo, a list of pools with commas between.
 
-    What cannot be evaluated keeps a job at home; undefined is the site's default.
+    A value that cannot be evaluated keeps a job in its own pool; undefined means the site's default.
     """
     folded = {name.lower(): value for name, value in ad.items()}
     if WANTED.lower() not in folded and TO.lower() not in folded:

@@ -27,7 +27,7 @@ def retry_after_ms(backlog: int, limit: int, rate: float | None) -> int:
 
 
 class CommitRate:
-    """Events committed per second, of late."""
+    """Events committed per second, recently."""
 
     def __init__(self) -> None:
         self._since: float | None = None

@@ -15,7 +15,7 @@ class QueuedJob(msgspec.Struct, frozen=True, gc=False):
     job: Job = Job()
     changed: Ad = {}
     by_hand: tuple[str, ...] = ()
-    """Those of them that somebody has set."""
+    """The attributes among them that a user has set."""
 
     @property
     def edited(self) -> Ad:

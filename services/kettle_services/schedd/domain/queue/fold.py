@@ -1,8 +1,8 @@
 """
 The queue of one schedd: the fold of everything recorded in its shard, indexed for the questions asked of it.
 
-`apply` is the only way to change it. It is total: what is recorded has happened. For each event it tells which rows of the
-working set changed, so that start-up reads those rows instead of history; finished jobs have none.
+`apply` is the only way to change it. It is total: what is recorded has happened. For each event it returns which rows
+of the working set changed, so that start-up reads those rows instead of history; finished jobs have none.
 """
 
 from collections import Counter, defaultdict
@@ -52,7 +52,7 @@ _ENDS_OR_BEGINS: Final = frozenset({JobAssigned, JobVacated, JobCompleted})
 
 
 class Change(msgspec.Struct, frozen=True, gc=False):
-    """A row of the working set after an event; `state` None: the row is gone."""
+    """A row of the working set after an event; `state` None: the row is deleted."""
 
     stream: str
     state: bytes | None
@@ -67,10 +67,10 @@ class Unfit(Exception):  # noqa: N818 - says that the log and this code disagree
 _NOTHING: Final[Mapping[JobId, QueuedJob]] = {}
 NEWEST: Final = "cluster#newest"
 """
-The row of the working set with the number of the newest cluster: numbers are not given again when all jobs are gone.
+The row of the working set with the number of the newest cluster: numbers are not used again when all jobs have left.
 """
 LEFT: Final = "#left"
-"""In the names of rows that tell which jobs of a cluster have left."""
+"""Part of the names of rows that record which jobs of a cluster have left."""
 _encode = msgspec.msgpack.Encoder().encode
 _WAITING: Final = frozenset({"idle", "held"})
 """The statuses that a factory's `max_idle` counts."""
@@ -109,7 +109,7 @@ class Queue:
         self.demand: dict[str, dict[int, Runnable]] = {}
         """Submitter -> autocluster -> jobs that may run now, on machines that are matched."""
         self.at_home: dict[str, dict[int, Runnable]] = {}
-        """The same of jobs that run on the machine of their schedd."""
+        """Submitter -> autocluster -> jobs that may run now, on the machine of the schedd."""
         self._owned: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self.owners: Final[dict[str, str]] = {}
         """Submitter -> whose jobs are charged to it."""
@@ -121,7 +121,7 @@ class Queue:
         """Jobs that could run but for the time; whether `due` has said that it has come."""
         self.unplanned: set[JobId] = set()
         """
-        Those of them that have just become so, and some that are gone again: whoever plans their times empties it.
+        Those that have just become deferred, and some that are no longer: the code that plans their times empties it.
         """
         self.tally: dict[str, dict[str, int]] = {}
         """Submitter -> status -> number of jobs."""
@@ -156,7 +156,7 @@ class Queue:
         return charged if isinstance(charged, str) else charged(cluster.submitted.rows[job.proc])
 
     def owned(self, owner: str) -> Counter[str]:
-        """Status -> how many jobs somebody has in the queue, whoever is charged for them."""
+        """Status -> how many jobs an owner has in the queue, no matter which name is charged."""
         return self._owned.get(owner, Counter())
 
     def limited(self, job: JobId) -> bool:
@@ -253,9 +253,7 @@ class Queue:
         known: Mapping[JobId, QueuedJob] = _NOTHING,
         factory: Factory | None = None,
     ) -> None:
-        """
-        Take a submission in; the jobs in `gone` have left the queue already, those in `known` have a past.
-        """
+        """Add a submission; the jobs in `gone` have left the queue already, those in `known` have a past."""
         cluster = cluster_of(event, at, gone or DepartedJobs(), factory, self._significant)
         self.clusters[event.cluster] = cluster
         self.newest_cluster = max(self.newest_cluster, event.cluster)

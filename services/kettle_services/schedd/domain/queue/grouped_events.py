@@ -14,7 +14,7 @@ from kettle_wire.events import Event, JobEvent, JobsChanged, Procs, encode, tag_
 from kettle_wire.jobs import JobId
 
 FEWEST: Final = 8
-"""Jobs of which it is worth it; fewer have an event each, in their own streams, where people look first."""
+"""The number of jobs from which it is worth it; fewer have an event each, in their own streams."""
 MOST: Final = 500
 """Jobs of one event: who reads single events gets as many at once."""
 MOST_BYTES: Final = 1 << 20

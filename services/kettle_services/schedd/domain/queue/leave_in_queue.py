@@ -44,9 +44,9 @@ def keeps(ad: Ad, now: float) -> bool:
 
 def settled(queue: Queue, changes: Sequence[tuple[str, Event]], at: int) -> list[tuple[str, Event]]:
     """
-    The same changes, recorded at `at` microseconds, with what they mean for jobs that want to stay.
+    The changes, recorded at `at` microseconds, with the events that they cause for jobs that stay in the queue.
 
-    Those of one job stand together.  Of many jobs at once nothing is said here: `apart`.
+    Events of one job are next to each other.  Changes of many jobs at once are not handled here, but by `apart`.
     """
     found: list[tuple[str, Event]] = []
     for stream, group in groupby(changes, key=lambda change: change[0]):

@@ -40,7 +40,7 @@ class Runnable:
         """Take jobs out that were put in with this priority; one that is not in changes nothing."""
         self._live.difference_update(order(job, priority) for job in jobs)
         if 2 * len(self._live) < len(self._heap):
-            # Most places are empty: to skip them one by one would take longer than to begin anew.
+            # Most places are empty: skipping them one by one would take longer than starting over.
             self._heap = list(self._live)
             heapify(self._heap)
 

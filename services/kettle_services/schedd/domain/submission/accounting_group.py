@@ -1,8 +1,8 @@
 """
 Who is charged for a job: its owner, or its owner within an accounting group, as `group.owner`.
 
-The owner is who proved to be it, so the name of whoever is charged always ends with it; the group is the job's to say, as
-far as this access point lets its owner.
+The owner is the authenticated user, so the name that is charged always ends with it; the job chooses the group, as far
+as this access point permits it to its owner.
 """
 
 import re
@@ -13,7 +13,7 @@ from kettle_services.schedd.domain.submission.validation import Unacceptable
 from kettle_wire.ads import Ad, Expr, Scalar
 
 NICE: Final = "nice-user"
-"""The group of jobs that are only to use what nobody else wants; everybody may use it."""
+"""The group of jobs that use only what others do not want; everybody may use it."""
 EVERYBODY: Final = "*"
 _GROUP: Final = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _LONGEST: Final = 128

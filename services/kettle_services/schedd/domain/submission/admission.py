@@ -54,7 +54,7 @@ class SubmitRequirement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     reason: str = ""
     """A string: why it is refused, instead of a sentence that shows the expression."""
     is_warning: str = "false"
-    """True: the submission is accepted, and the submitter is told the reason."""
+    """True: the submission is accepted, and the submitter gets the reason as a warning."""
 
     def __post_init__(self) -> None:
         for text in (self.expression, self.reason or "true", self.is_warning):
@@ -157,7 +157,7 @@ class Admission:
 
 
 class _Sentences:
-    """What is told of very many jobs: the first ones, and how many more there are."""
+    """The messages about very many jobs: the first ones, and the number of the others."""
 
     def __init__(self) -> None:
         self._first: dict[str, None] = {}

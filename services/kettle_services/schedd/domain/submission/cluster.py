@@ -52,7 +52,7 @@ class Cluster(msgspec.Struct):
     limited: bool = False
     """Whether one of them says that it uses something of which the pool has only so many."""
     wishes: frozenset[str] = frozenset()
-    """What its jobs say about their starts, of `WISHES`."""
+    """The settings of its jobs' starts, of `WISHES`."""
     together: bool = False
     """Whether something was recorded of many of its jobs at once."""
 

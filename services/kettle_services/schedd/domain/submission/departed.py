@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 PAGE: Final = 1024
-"""Jobs of which one row of the working set tells: it is written anew for each of them that leaves."""
+"""The number of jobs in one row of the working set, which is written again for each of them that leaves."""
 _BYTES: Final = PAGE // 8
 _FULL: Final = (1 << PAGE) - 1
 

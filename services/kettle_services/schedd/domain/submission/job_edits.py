@@ -1,4 +1,4 @@
-"""What people set in the ads of jobs in the queue: whether it can be, and what is recorded of it."""
+"""Edits of jobs' ads in the queue: whether they are allowed, and what is recorded."""
 
 from collections.abc import Mapping
 from typing import Final

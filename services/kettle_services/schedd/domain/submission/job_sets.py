@@ -1,8 +1,8 @@
 """
-Job sets: clusters of one person that go by one name, JobSetName, in as many submissions as it takes.
+Job sets: clusters of one owner with one name, JobSetName, from any number of submissions.
 
-A set has a number of its own, JobSetId: that of its first cluster. It is there as long as a job of it is in the queue; the
-same name is a new set after that, so what has ended can be told apart in the history.
+A set has a number of its own, JobSetId: that of its first cluster. It exists as long as one of its jobs is in the
+queue; after that the same name is a new set, so that the history can distinguish them.
 """
 
 from collections.abc import Iterable, Sequence

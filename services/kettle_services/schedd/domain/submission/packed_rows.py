@@ -52,7 +52,5 @@ class PackedRows(Sequence[list[Scalar]]):
         return self._open[1][place]
 
     def as_list(self) -> list[list[Scalar]]:
-        """
-        Itself, for structs whose rows are lists on the wire: whoever only reads them sees no difference.
-        """
+        """The rows themselves, for structs whose rows are lists on the wire: readers see no difference."""
         return cast("list[list[Scalar]]", self)

@@ -74,7 +74,8 @@ def _columns(
     said: Ad, indices: Mapping[str, int], rows: list[list[Scalar]], root: Path
 ) -> dict[str, list[Scalar]]:
     """
-    The new value of each place for each job; `said` are the old ones that all have, `indices` where the others are.
+    The new value of each place for each job; `said` are the old ones that all jobs share, `indices` where the others
+    are.
     """
     known: dict[tuple[Scalar, ...], Ad] = {}
     base = f"{root}/{CLUSTER_MACRO}"
@@ -139,9 +140,7 @@ def _check(ad: Ad, columns: list[str], rows: list[list[Scalar]]) -> None:
 
 
 def _says_staying(ad: Ad, columns: list[str]) -> bool:
-    """
-    Whether something is said of staying in the queue; a false that stands in every submission says nothing.
-    """
+    """Whether the job asks to stay in the queue; a false that is in every submission does not count."""
     said = (name for name, value in ad.items() if value is not False)
     return any(name.lower() == ATTRIBUTE.lower() for name in (*said, *columns))
 

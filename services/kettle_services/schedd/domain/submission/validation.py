@@ -137,7 +137,9 @@ def _largest(rows: Sequence[list[Scalar]], room: int) -> int:
 
 
 def _all_expressions(rows: Sequence[list[Scalar]]) -> None:
-    """The same as `_expressions` of each row, in fewer steps: there may be a million of them."""
+    """
+    All expressions of the rows, in fewer steps than by `_expressions` of each: there may be a million of them.
+    """
     kinds = set(map(type, chain.from_iterable(rows)))
     if kinds <= {bool, int}:
         return

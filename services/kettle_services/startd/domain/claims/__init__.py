@@ -1,1 +1,3 @@
-"""The answers about claims: who gets one, what may be activated on it, and who has to make room."""
+"""
+The answers about claims: which requests are granted, what may be activated on a claim, and which claims are preempted.
+"""

@@ -22,7 +22,7 @@ from kettle_wire.commands.startd import NOT_KNOWN, Activation, ActivationResult,
 from kettle_wire.worker_reports import FinalReport, Report
 
 STRIDE = 1 << 32
-"""How far beyond the last known report the startd numbers one that it writes for a starter that is gone."""
+"""How far beyond the last known report the startd numbers one that it writes for a dead starter."""
 
 
 def activate(machine: Machine, activation: Activation, now: Now) -> tuple[ActivationResult, list[Change]]:

@@ -1,5 +1,5 @@
 """
-Claims that wait for slots which others have: a job that RANK likes better, or one that its owner wants to run at once.
+Claims that wait for slots of other claims: a job that RANK prefers, or one that its owner wants to run at once.
 
     Claimed/Busy --better job--> Claimed/Retiring --time over--> Preempting --gone--> Claimed/Idle of the waiting claim
                                       |
@@ -7,8 +7,8 @@ Claims that wait for slots which others have: a job that RANK likes better, or o
 
     Claimed/Busy --swapped--> Preempting --all gone--> Claimed/Idle of the waiting claim, with all that they had
 
-A match names the claim that is to make room: whoever saw the slot before that claim was made, or free, preempts nobody.
-A swap is proved by the secrets of the claims that make room.
+A match names the claim to be preempted: a match for the slot before that claim existed, or for the free slot, preempts
+nothing. A swap is proved by the secrets of the preempted claims.
 """
 
 import hmac
@@ -59,7 +59,9 @@ def occupant(machine: Machine, slot: str) -> Claim | None:
 
 
 def others(machine: Machine, command: RequestClaims) -> list[Claim]:
-    """The other claims that are to make room; what one had that is gone meanwhile is free."""
+    """
+    The other claims that are to be preempted; the resources of those that have ended meanwhile are free.
+    """
     found = [occupant(machine, each.slot) for each in command.also]
     return [claim for claim in found if claim is not None]
 
@@ -147,9 +149,9 @@ def _heir(
     with_free: bool = False,
 ) -> Claim | str:
     """
-    The claim that will have what these claims have when they are gone, or why there is none.
+    The claim that will inherit the resources of these claims when they end, or why there is none.
 
-    `with_free`: what lacks it has now, of what is free of their slot.
+    `with_free`: it gets at once what it still lacks, from the free part of their slot.
     """
     if shut := machine.turns_away(currents[0].parent, command.lease):
         return shut
@@ -212,7 +214,8 @@ def _with_more(machine: Machine, heir: Claim, given: Claim, job: ClassAd, now: N
 
 def withdraw(machine: Machine, heir: Claim, now: Now, *, ended: Sequence[Claim] = ()) -> list[Change]:
     """
-    A waiting claim goes away: the job that it waits for goes on, unless it was told to end, or is `ended` at the same time.
+    A waiting claim is given up: the job for which it waits continues, unless it was told to end, or has `ended` at the
+    same time.
     """
     gone = {claim.key.claim for claim in ended}
     currents = [

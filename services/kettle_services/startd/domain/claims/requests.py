@@ -33,7 +33,7 @@ def request_claims(machine: Machine, command: RequestClaims, now: Now) -> tuple[
     """
     Give each claim that the machine accepts its slot.  A claim that exists is granted again as it is.
 
-    One that is to have the slot of another waits until that is gone; to ask again is to renew it.
+    A claim for the slot of another waits until that has ended; a repeated request renews it.
     """
     granted: list[GrantedClaim] = []
     waiting: list[str] = []
@@ -213,7 +213,8 @@ def release(machine: Machine, keys: list[ClaimKey], reason: str, now: Now) -> li
 
 def expire(machine: Machine, now: Now) -> list[Change]:
     """
-    End what was not renewed in time.  Hard: the submit side counts on it that the job is gone shortly after.
+    End claims that were not renewed in time.  The end is hard, because the submit side relies on the job ending shortly
+    after.
     """
     late = [
         claim for claim in machine.claims.values() if not claim.preempting and claim.deadline <= now.clock

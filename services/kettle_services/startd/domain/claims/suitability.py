@@ -54,9 +54,9 @@ def suits(slot: ClassAd, job: ClassAd, claim: Claim, context: Context) -> bool:
 
 def misfit(claim: Claim, carving: Carving, ad: Ad, slot: Callable[[], Ad], context: Context) -> str:
     """
-    Why a claim has not what the job of this ad asks for; empty: it has.  `slot` makes the claim's ad.
+    Why a claim lacks what the job of this ad requests; empty: it lacks nothing.  `slot` makes the claim's ad.
 
-    Whoever made the claim asked for the first job on it; the schedd alone chooses those that follow.
+    The claim was requested for the first job on it; later jobs are chosen by the schedd alone.
     """
     if _plainly_fits(claim, ad):
         return ""

@@ -1,12 +1,12 @@
 """
-Backfill: what a slot does for its owner while it does nothing for the pool.
+Backfill: a program that a slot runs for its owner while it does nothing for the pool.
 
     Unclaimed --START_BACKFILL--> Backfill: Idle --due--> Busy --slot is wanted, EVICT_BACKFILL--> Killing --> gone
                                              ^            |
                                              +-- it ends -+
 
-It is no claim: the slot goes on being offered, and whoever claims it has what runs there killed before a job begins.
-Nothing of it is in the journal: a startd that starts anew ends what its predecessor has run.
+It is not a claim: the slot is still offered, and when it is claimed the program is killed before a job begins. It is
+not in the journal: a restarted startd ends the program of the previous one.
 
 Pure: `look` and `ended` say what follows; time comes in.
 """
@@ -33,7 +33,7 @@ class BackfillEvaluation(msgspec.Struct, frozen=True):
     """What a machine says of one of its slots now."""
 
     room: bool
-    """Nobody else wants the slot: neither its owner, nor a schedd, nor whoever has the machine emptied."""
+    """Nothing else wants the slot: neither its owner, nor a schedd, nor a drain."""
     start: bool
     evict: bool
     beside: frozenset[str]
@@ -43,7 +43,7 @@ class BackfillEvaluation(msgspec.Struct, frozen=True):
 def evaluate(
     known: Backfill | None, says: BackfillEvaluation, now: Now
 ) -> tuple[Backfill | None, Order | None]:
-    """What becomes of the backfill of a slot now, and what is to be done for it."""
+    """The next state of the backfill of a slot, and what has to be done for it."""
     unwanted = says.evict or not says.room
     if known is None:
         return (None, None) if unwanted or not says.start else (Backfill("Idle", now.time), None)
@@ -60,7 +60,7 @@ def evaluate(
 
 
 def ended(known: Backfill, now: Now) -> Backfill | None:
-    """What was run is gone with all that came of it."""
+    """The program and all its processes have ended."""
     if known.activity != "Busy":
         return None
     failed = known.failed + 1 if now.clock - known.due < _SHORT_S else 0

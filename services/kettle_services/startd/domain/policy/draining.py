@@ -1,12 +1,12 @@
 """
-Emptying the machine at somebody's wish, so that it can be looked after, and taking it into use again.
+Draining: empties the machine on request, for example for maintenance, and takes it into use again.
 
     graceful   jobs have their retirement time, then their vacate time
     quick      jobs have their vacate time
     fast       jobs are killed
 
-Claims that come while the machine drains, by the START that the wish brings along, are no hindrance: they stay until
-those are gone that were there before, and are then ended in the same way.
+Claims that come while the machine drains, by the START of the request, do not delay the drain: they stay until the
+earlier claims have ended, and are then ended in the same way.
 """
 
 from collections.abc import Iterable
@@ -32,12 +32,12 @@ _ORDER: Final[tuple[Speed, ...]] = ("graceful", "quick", "fast")
 
 
 class DrainRefused(Exception):  # noqa: N818 - a refusal is an answer, not an error
-    """A wish that is not granted; nothing has changed."""
+    """A request that is refused; nothing has changed."""
 
 
 def begin(machine: Machine, wish: DrainInForce, check: str, now: Now) -> list[Change]:
     """
-    Begin to empty the machine, or hurry.  The same wish again changes nothing.
+    Begin to empty the machine, or hurry.  A repeat changes nothing.
 
     `check` is an expression that has to be true of every slot, empty: there is none.
 
@@ -72,7 +72,7 @@ def _unfit(machine: Machine, check: str, now: Now) -> str:
 
 def proceed(machine: Machine, now: Now) -> list[Change]:
     """
-    What follows from claims that are gone since: those that came later are ended, and the machine is taken into use again.
+    The consequences of claims that have ended since: later claims are ended, and the machine is taken into use again.
     """
     drain = machine.drain
     if drain is None or _present(machine, drain):
@@ -85,10 +85,10 @@ def proceed(machine: Machine, now: Now) -> list[Change]:
 
 def cancel(machine: Machine, request: str, now: Now) -> list[Change]:
     """
-    Take the machine into use again.  Jobs in their retirement go on, those that were told to end do end.
+    Take the machine into use again.  Jobs in their retirement time continue, those that were told to end do end.
 
     Raises:
-        DrainRefused: it is not being drained, or by another request than the one that is named.
+        DrainRefused: it is not being drained, or by another request than the named one.
     """
     drain = machine.drain
     if drain is None:

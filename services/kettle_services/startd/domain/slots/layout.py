@@ -21,7 +21,7 @@ _FRACTION: Final = re.compile(r"(\d+)\s*/\s*([1-9]\d*)")
 
 _NONE: Final = (0, "0", "auto")
 """
-What may be said of a resource that the machine does not have: one file of settings can serve many machines.
+Allowed values for a resource that the machine does not have, so that one file of settings can serve many machines.
 """
 
 
@@ -70,7 +70,7 @@ def lay_out(
         for name, whole in (("memory", total.memory), ("disk", total.disk)):
             if (
                 whole >= len(kinds) and not amounts[name.title()][slot]
-            ):  # else there is none, whoever shares it
+            ):  # otherwise there is none, no matter who shares it
                 raise LayoutError(f"slot type {kinds[slot]} gets no {name}, which every job needs.")
     given = dict.fromkeys(devices, 0)
     slots: list[Slot] = []

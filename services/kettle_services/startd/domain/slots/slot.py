@@ -28,7 +28,7 @@ class Device(msgspec.Struct, frozen=True):
 
 
 def device(name: str, properties: Ad) -> Device:
-    """A device with these properties, whose nested ad tells its id too."""
+    """A device with these properties, whose nested ad has its id too."""
     known = {key: value for key, value in properties.items() if key.lower() != "id"}
     return Device(name, known, Expr(unparse(ClassAd.from_wire({"Id": name, **known}))))
 
@@ -38,7 +38,7 @@ Devices = Mapping[str, Mapping[str, Device]]
 
 
 def attribute_of(tag: str, name: str) -> str:
-    """The attribute in which a slot tells about a device."""
+    """The attribute of a slot that describes a device."""
     return f"{tag}_{_NOT_NAME.sub('_', name)}"
 
 

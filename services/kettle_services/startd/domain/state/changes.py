@@ -33,7 +33,7 @@ class AttemptAccepted(msgspec.Struct, frozen=True, tag="begun"):
 
 
 class StarterConnected(msgspec.Struct, frozen=True, tag="met"):
-    """The attempt's starter has said hello."""
+    """The attempt's starter has registered."""
 
     claim: str
     pid: int
@@ -41,7 +41,7 @@ class StarterConnected(msgspec.Struct, frozen=True, tag="met"):
 
 
 class AttemptSuspended(msgspec.Struct, frozen=True, tag="suspended"):
-    """The attempt's processes are to stand still."""
+    """The attempt's processes have to be suspended."""
 
     claim: str
     clock: float
@@ -61,7 +61,7 @@ class AttemptContinued(msgspec.Struct, frozen=True, tag="continued"):
 
 
 class OwnerOrderChanged(msgspec.Struct, frozen=True, tag="ordered"):
-    """The job's owner wants its processes to stand still, or does not want it any more."""
+    """The job's owner has suspended its processes, or has continued them."""
 
     claim: str
     still: bool
@@ -77,7 +77,7 @@ class AttemptStopped(msgspec.Struct, frozen=True, tag="stopped"):
     claim: str
     stop: StopOrder
     at: float = 0.0
-    """Seconds since the epoch; 0: nobody has looked."""
+    """Seconds since the epoch; 0: unknown."""
 
 
 class AttemptFinished(msgspec.Struct, frozen=True, tag="over"):
@@ -106,11 +106,11 @@ class ClaimClosing(msgspec.Struct, frozen=True, tag="closing"):
     then: StopOrder | None = None
     """How the attempt is ended when its retirement is over; None: another change ends it now."""
     at: float = 0.0
-    """Seconds since the epoch; 0: nobody has looked."""
+    """Seconds since the epoch; 0: unknown."""
 
 
 class Reopened(msgspec.Struct, frozen=True, tag="reopened"):
-    """The claim goes on after its attempt: what was to end it has gone away."""
+    """The claim continues after its attempt, because the reason to end it no longer exists."""
 
     claim: str
     at: float
@@ -118,7 +118,7 @@ class Reopened(msgspec.Struct, frozen=True, tag="reopened"):
 
 
 class ClaimWaiting(msgspec.Struct, frozen=True, tag="waiting"):
-    """A claim is to have what others have as soon as they are gone."""
+    """A claim will inherit the resources of others as soon as they end."""
 
     claim: Claim
 
@@ -130,7 +130,7 @@ class ClaimRemoved(msgspec.Struct, frozen=True, tag="gone"):
 
 
 class Draining(msgspec.Struct, frozen=True, tag="draining"):
-    """The machine is to be emptied; a wish before it counts no more."""
+    """The machine has to be emptied; earlier requests no longer count."""
 
     drain: DrainInForce
 

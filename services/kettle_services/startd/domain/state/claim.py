@@ -1,4 +1,4 @@
-"""Claims and attempts of one machine, and the wish to have it empty."""
+"""Claims and attempts of one machine, and the request to drain it."""
 
 import hmac
 from typing import Literal
@@ -21,7 +21,7 @@ class Now(msgspec.Struct, frozen=True):
     clock: float
     """Seconds since boot: leases."""
     time: float
-    """Seconds since the epoch: what people read."""
+    """Seconds since the epoch, for display."""
 
     @property
     def context(self) -> Context:
@@ -51,7 +51,7 @@ class RunningAttempt(msgspec.Struct, frozen=True, kw_only=True):
     began: float = 0.0
     """Seconds since the epoch."""
     clock: float = 0.0
-    """The same on the machine's clock since boot."""
+    """That moment on the machine's clock since boot."""
     ad: Ad = {}
     """What the machine's policy may ask of the job."""
     suspended: float | None = None
@@ -60,12 +60,12 @@ class RunningAttempt(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds of suspensions that are over."""
     still: bool = False
     """
-    Its owner wants it to stand still, whatever the policy of the machine says; its time goes on meanwhile.
+    Its owner has suspended it, independently of the policy of the machine; its time limits continue meanwhile.
     """
     ordered: int = 0
     """Number of the last order of its owner, 0 before the first."""
     pid: int = 0
-    """The starter's; 0: it has not said hello yet."""
+    """The starter's process id; 0: it has not registered yet."""
     start_time: int = 0
     stop: StopOrder | None = None
 
@@ -151,10 +151,10 @@ Speed = Literal["graceful", "quick", "fast"]
 
 
 class DrainInForce(msgspec.Struct, frozen=True, kw_only=True):
-    """The machine is being emptied at somebody's wish."""
+    """The machine is being emptied on request."""
 
     id: str
-    """Of the request; said again it changes nothing."""
+    """The id of the request; a repeat changes nothing."""
     speed: Speed
     at: float
     """When it began, seconds since the epoch."""
@@ -165,4 +165,4 @@ class DrainInForce(msgspec.Struct, frozen=True, kw_only=True):
     resume: bool = False
     """It is over when the machine is empty."""
     staying: list[str] = []
-    """Claims that were there when it began; others came by `start` and stay until these are gone."""
+    """Claims that were there when it began; later ones came by `start` and stay until these have ended."""

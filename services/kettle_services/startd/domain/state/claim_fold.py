@@ -85,7 +85,7 @@ def _attempt(
 
 
 def _running(attempt: RunningAttempt, clock: float) -> RunningAttempt:
-    """The attempt without its suspension: it ends when the job goes on, and when it is told to end."""
+    """The attempt without its suspension, which ends when the job continues, and when it is told to end."""
     if attempt.suspended is None:
         return attempt
     spent = max(0.0, clock - attempt.suspended)

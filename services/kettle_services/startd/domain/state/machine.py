@@ -325,7 +325,7 @@ class Machine:
             self._remember(change.claim, [(change.job, change.attempt)])
 
     def _remember(self, claim: str, done: Iterable[tuple[JobId, int]]) -> None:
-        if claim in self.claims:  # of one that is gone nobody can ask again, and nobody would ever clean up
+        if claim in self.claims:  # for an ended one nobody can ask again, and nothing would ever clean up
             self._done.setdefault(claim, set()).update(done)
 
     def snapshot(self) -> list[Change]:

@@ -72,8 +72,8 @@ class PolicyExpressions:
     def __init__(self, texts: Mapping[str, str] = DEFAULTS) -> None:
         """
         Raises:
-            PolicyError: a text is no expression.
-            KeyError: nobody knows the name of one.
+            PolicyError: a text is not an expression.
+            KeyError: the name of one is not known.
         """
         if unknown := set(texts) - set(DEFAULTS):
             raise KeyError(", ".join(sorted(unknown)))

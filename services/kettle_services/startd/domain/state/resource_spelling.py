@@ -1,5 +1,5 @@
 """
-Names of resources: case tells nothing apart, and settings may change how they spell one while claims have it.
+Names of resources: they do not depend on case, and settings may change their spelling while claims have them.
 """
 
 from collections.abc import Mapping

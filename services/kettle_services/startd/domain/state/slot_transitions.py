@@ -1,5 +1,5 @@
 """
-The states of a slot and what leads from one to the next, as HTCondor draws them.
+The states of a slot and the transitions between them, as in HTCondor.
 
     Owner <-> Unclaimed --> Claimed: Idle --> Busy <-> Suspended
                                       ^        |          |
@@ -11,13 +11,13 @@ The states of a slot and what leads from one to the next, as HTCondor draws them
     Drained: Retiring --> Idle
 
 The state of a claimed slot is not stored beside its claim: it follows from it.  A claim that ends with its attempt is
-retiring until the attempt is told to stop.  There is no Matched: a match is advice to a schedd, and no slot waits for it.
-Backfill is no state of a claim either (see `backfill`).
-A slot is suspended, too, while only the owner of its job wants that: PREEMPT is asked, the policy may suspend the job as
-well, and its CONTINUE lifts only what it has wanted itself.
-A Cleaning slot has a job that is being ended by its submit side, or has ended, and whose starter is not done.
+retiring until the attempt is told to stop.  There is no Matched state: a match is advice to a schedd, and no slot waits
+for it. Backfill is not a state of a claim either (see `backfill`). A slot is also suspended while only the owner of its
+job wants that: PREEMPT is evaluated, the policy may suspend the job as well, and its CONTINUE ends only its own
+suspension. A Cleaning slot has a job that is being ended by its submit side, or has ended, and whose starter has not
+finished.
 
-Pure: `step` says what changes now; time comes in, and the policy is asked.
+Pure: `step` returns what changes now; the time and the policy are arguments.
 """
 
 from typing import Final, Literal
@@ -97,7 +97,7 @@ def _retiring(claim: Claim, asked: SlotEvaluation, now: Now) -> list[Change]:
 
 
 def _suspend(claim: Claim, asked: SlotEvaluation, now: Now) -> list[Change]:
-    """What has no starter yet has no process that could stand still."""
+    """An attempt without a starter has no process that could be stopped."""
     there = claim.attempt is not None and claim.attempt.pid
     return (
         [AttemptSuspended(claim.key.claim, now.clock, now.time)] if there and asked.holds("SUSPEND") else []
