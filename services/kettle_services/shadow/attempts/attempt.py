@@ -245,7 +245,7 @@ class AttemptFollower:
                 result = await worker.activate(probe)
             except RefusedError as refusal:
                 _log.warning("probe refused", extra={"job": str(assignment.job), "cause": str(refusal)})
-                await worker.peer.refused()
+                await worker.peer.wait_after_refusal()
                 continue
             if not result.code:
                 return None

@@ -44,8 +44,8 @@ class Peer:
 
         return await retry(ask, self._backoff, retryable=unless_refused, wake=self._back, failed=failed)
 
-    async def refused(self) -> None:
-        """Wait as long as before the latest of repeats, or until he has started anew."""
+    async def wait_after_refusal(self) -> None:
+        """Wait for about the longest pause between repeats, or until he has started anew."""
         await slept(steady(self._backoff.longest).delay(0, random.random()), self._back)  # noqa: S311 - spreads load
 
     async def _unless_back(self, question: Callable[[], Awaitable[T]]) -> T:

@@ -71,7 +71,7 @@ class ScheddReporter:
             self._most = max(1, len(batch) // 2)
             return
         self._waiting.extend(batch)
-        await self.schedd.refused()
+        await self.schedd.wait_after_refusal()
 
     async def _send(self, reports: list[AttemptReport]) -> AttemptsRecorded:
         settings = self._settings
