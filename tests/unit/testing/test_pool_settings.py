@@ -1,12 +1,13 @@
 """What a throw-away pool is told."""
 
+from kettle.pool.personal_settings import Tables
 from kettle.testing.throwaway_pool import SHORT, merged
 
 
 def test_the_last_word_counts() -> None:
     """For each setting alone, whatever else its table has; what was given stays as it was."""
-    usual = {"schedd": {"lease": 60.0, "ad_interval": 2.0}, "startd": {"num_cpus": 2}}
-    wanted = {"schedd": {"lease": 3.0}, "master": {"throwaway": True}}
+    usual: Tables = {"schedd": {"lease": 60.0, "ad_interval": 2.0}, "startd": {"num_cpus": 2}}
+    wanted: Tables = {"schedd": {"lease": 3.0}, "master": {"throwaway": True}}
     found = merged(usual, wanted)
     assert {"lease": 3.0, "ad_interval": 2.0} == found["schedd"]
     assert {"num_cpus": 2} == found["startd"]
