@@ -46,6 +46,7 @@ EXPLANATION: Final = TOP / "docs" / "explanation"
 SCHEMAS: Final = TOP / "schemas" / "json"
 _DRAWING: Final = TOP / "docs" / "draw_imports.py"
 _PACKAGES: Final = TOP / "docs" / "list_packages.py"
+_REQUESTS: Final = TOP / "docs" / "list_requests.py"
 
 _MADE: Final = (
     "<!-- Made by docs/generate.py from the code.  Do not edit: change the code and run it again. -->\n"
@@ -533,6 +534,7 @@ def pages() -> dict[str, str]:
         "condor-commands.md": condor_page(),
         "events.md": events_page(),
         "packages.md": _MADE + "\n" + runpy.run_path(str(_PACKAGES))["packages_page"](TOP),
+        "requests.md": _MADE + "\n" + runpy.run_path(str(_REQUESTS))["requests_page"](),
     }
 
 

@@ -18,7 +18,7 @@ from kettle.bus.ports import (
 )
 from kettle.testing.bus_adapters import World
 from kettle.testing.services import eventually
-from kettle_wire.endpoint import Endpoint
+from kettle_wire.endpoint import Caller, Endpoint, Repeat
 from kettle_wire.identity import Identity, daemon, user
 
 
@@ -34,9 +34,10 @@ class Loose(msgspec.Struct, frozen=True):
     number: str
 
 
-ASK = Endpoint("test", "ask", Ask, Told)
-WAIT = Endpoint("test", "wait", Ask, Told)
-LOOSE = Endpoint("test", "ask", Loose, Told)
+CALLERS = tuple(Caller)
+ASK = Endpoint("test", "ask", Ask, Told, callers=CALLERS, repeat=Repeat.HARMLESS)
+WAIT = Endpoint("test", "wait", Ask, Told, callers=CALLERS, repeat=Repeat.HARMLESS)
+LOOSE = Endpoint("test", "ask", Loose, Told, callers=CALLERS, repeat=Repeat.HARMLESS)
 PATIENCE_S = 10.0
 
 
@@ -62,7 +63,7 @@ async def test_a_command_is_answered_and_its_caller_is_known(world: World) -> No
     await service.serve("test", "näme with.dots", [Served(ASK, tell)], version="1.0.0")
     await known(person, "näme with.dots")
     assert Told("7 for user jöe.x@site*") == await person.call(ASK, "näme with.dots", Ask(7))
-    assert Told("8 for daemon test") == await service.call(ASK, "näme with.dots", Ask(8))
+    assert Told("8 for daemon gateway") == await service.call(ASK, "näme with.dots", Ask(8))
 
 
 async def test_a_refusal_arrives_with_its_code_and_sentence(world: World) -> None:
@@ -137,7 +138,7 @@ async def test_an_owner_that_stands_still_gets_no_command_from_its_successor(wor
     await eventually(answered)
     for number in range(20):
         told = await caller.call(ASK, "a", Ask(number), deadline=PATIENCE_S)
-        assert f"{number} for daemon test" == told.text
+        assert f"{number} for daemon gateway" == told.text
 
 
 async def test_those_who_share_a_name_share_the_work(world: World) -> None:
@@ -193,6 +194,6 @@ async def test_a_service_can_be_asked_as_a_daemon_and_as_a_person(world: World) 
     await service.serve("test", "a", [Served(ASK, tell)], version="1.0.0")
     told = [
         (await (await world.connect(who)).call(ASK, "a", Ask(1))).text
-        for who in (daemon("alice"), user("alice"))
+        for who in (daemon("startd"), user("startd"))
     ]
-    assert ["1 for daemon alice", "1 for user alice"] == told
+    assert ["1 for daemon startd", "1 for user startd"] == told

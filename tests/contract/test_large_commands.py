@@ -17,7 +17,7 @@ from kettle.bus.ports import Bus, RefusedError, Served
 from kettle.embedded import EmbeddedNats
 from kettle.embedded import Limits as ServerLimits
 from kettle.testing.servers.embedded import EVERYTHING, server_directory
-from kettle_wire.endpoint import Endpoint
+from kettle_wire.endpoint import Caller, Endpoint, Repeat
 from kettle_wire.identity import Identity, daemon, user
 from kettle_wire.subjects import Subjects
 
@@ -30,7 +30,8 @@ class Text(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     data: bytes
 
 
-ECHO = Endpoint("test", "echo", Text, Text)
+CALLERS = tuple(Caller)
+ECHO = Endpoint("test", "echo", Text, Text, callers=CALLERS, repeat=Repeat.HARMLESS)
 Connect = Callable[..., Awaitable[Bus]]
 
 
@@ -57,7 +58,7 @@ async def connect(request: pytest.FixtureRequest, small: EmbeddedNats) -> AsyncI
     memory = MemoryServer(payload_limit=MESSAGE)
     async with AsyncExitStack() as stack:
 
-        async def connected(who: Identity = daemon("test"), limits: PartLimits | None = None) -> Bus:  # noqa: B008 - frozen
+        async def connected(who: Identity = daemon("gateway"), limits: PartLimits | None = None) -> Bus:  # noqa: B008 - frozen
             if request.param == "memory":
                 bus = MemoryBus(memory, subjects=SUBJECTS, identity=who, limits=limits)
                 stack.callback(bus.close)
@@ -125,7 +126,7 @@ async def test_a_refusal_of_a_large_command_arrives(connect: Connect) -> None:
     with pytest.raises(RefusedError, match="later") as refused:
         await caller.call(ECHO, "a", Text(content(3 * MESSAGE)), deadline=PATIENCE_S)
     assert ("not_now", 70) == (refused.value.code, refused.value.retry_after_ms)
-    wrong = Endpoint("test", "echo", Wrong, Text)
+    wrong = Endpoint("test", "echo", Wrong, Text, callers=CALLERS, repeat=Repeat.HARMLESS)
     with pytest.raises(RefusedError, match="Expected `bytes`") as malformed:
         await caller.call(wrong, "a", Wrong([1] * 3 * MESSAGE), deadline=PATIENCE_S)
     assert "malformed" == malformed.value.code

@@ -145,7 +145,9 @@ async def test_a_role_may_ask_what_it_needs(
         raise RefusedError("heard", "a refusal is an answer")
 
     service = await connect(endpoint.role)
-    await service.serve(endpoint.role, "x", [Served(endpoint, refuse)], version="1.0.0")
+    await service.serve(
+        endpoint.role, "x", [Served(endpoint, refuse, lambda: [WHO["administrator"].name])], version="1.0.0"
+    )
     with pytest.raises(RefusedError) as answer:
         await (await connect(asker)).call(endpoint, "x", request, deadline=PATIENCE_S)
     assert "heard" == answer.value.code

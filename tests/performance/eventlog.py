@@ -102,7 +102,7 @@ class Timed(Progress):
 async def connected(url: str, credentials: str) -> AsyncGenerator[NatsBus]:
     """A connection to the bus."""
     async with NatsBus.connect(
-        url, subjects=SUBJECTS, identity=daemon("test"), credentials=credentials
+        url, subjects=SUBJECTS, identity=daemon("gateway"), credentials=credentials
     ) as bus:
         yield bus
 

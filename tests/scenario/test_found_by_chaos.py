@@ -91,6 +91,6 @@ async def until_stored(bus: NatsBus, subject: str) -> None:
 @asynccontextmanager
 async def connected(nats: EmbeddedNats, subjects: Subjects) -> AsyncGenerator[NatsBus]:
     async with NatsBus.connect(
-        nats.url, subjects=subjects, identity=daemon("test"), credentials=str(nats.credentials("test"))
+        nats.url, subjects=subjects, identity=daemon("gateway"), credentials=str(nats.credentials("test"))
     ) as bus:
         yield bus

@@ -4,7 +4,7 @@ What a pool does with messages that no client of ours would send, and with a per
 
 import random
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
@@ -25,50 +25,14 @@ from kettle.storage import PgLog
 from kettle.testing.servers import selection
 from kettle.testing.services import eventually
 from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
-from kettle_wire.commands import accounting, collector, log, negotiator, schedd, shadow, spooling, startd
-from kettle_wire.endpoint import Endpoint
+from kettle_wire.commands import collector, schedd, shadow
+from kettle_wire.commands.catalogue import ENDPOINTS, open_to
+from kettle_wire.endpoint import Caller, Endpoint
 from kettle_wire.identity import Identity, daemon, user
 from kettle_wire.subjects import Subjects
 
-ENDPOINTS: Final[list[Endpoint[Any, Any]]] = [
-    *schedd.ENDPOINTS,
-    *shadow.ENDPOINTS,
-    *spooling.ENDPOINTS,
-    *startd.ENDPOINTS,
-    *collector.ENDPOINTS,
-    *negotiator.ENDPOINTS,
-    *accounting.ENDPOINTS,
-    *log.ENDPOINTS,
-]
-FOR_PEOPLE: Final = (
-    *schedd.FOR_USERS,
-    *spooling.ENDPOINTS,
-    *collector.ENDPOINTS,
-    *negotiator.ENDPOINTS,
-    *accounting.ENDPOINTS,
-)
-"""What anybody may ask."""
-ASKED_BY: Final[Mapping[str, str]] = {
-    "schedd.matched": "negotiator",
-    "schedd.sync": "shadow",
-    "schedd.report": "shadow",
-    "schedd.job_command": "shadow",
-    "schedd.release_spooled": "shadow",
-    "shadow.look_after": "schedd",
-    "shadow.fetch_input": "startd",
-    "shadow.offer_input": "startd",
-    "shadow.answer": "startd",
-    "startd.request_claims": "schedd",
-    "startd.alive": "schedd",
-    "startd.release": "schedd",
-    "startd.activate": "shadow",
-    "startd.deactivate": "shadow",
-    "startd.suspend": "shadow",
-    "startd.confirm": "shadow",
-    "startd.fetch_output": "shadow",
-    "log.frames": "accounting",
-}
-"""Who may send what a person may not."""
+FOR_PEOPLE: Final = open_to(Caller.USER, Caller.ADMINISTRATOR)
+"""What the pool's owner may ask, who is its administrator."""
 WITHIN_S: Final = 20.0
 
 
@@ -116,8 +80,9 @@ class Sender:
 
     async def send(self, endpoint: Endpoint[Any, Any], data: bytes, name: str = "") -> str:
         """The code of the refusal; empty if it was not refused."""
-        command = f"{endpoint.role}.{endpoint.verb}"
-        who, connection = await self._connected(ASKED_BY.get(command, "user"))
+        who, connection = await self._connected(
+            "user" if endpoint in FOR_PEOPLE else min(endpoint.callers - {Caller.VISITOR, Caller.AUDIT})
+        )
         subject = self.subjects.command(
             endpoint.role, name or self.name(endpoint.role), endpoint.verb, who.token
         )
@@ -126,7 +91,7 @@ class Sender:
         if refusal is None:
             endpoint.decode_reply(answer.data)
             return ""
-        assert str(refusal), f"{command} refuses without a sentence"
+        assert str(refusal), f"{endpoint} refuses without a sentence"
         return refusal.code
 
     def name(self, role: str) -> str:
@@ -215,15 +180,14 @@ def malformed(endpoint: Endpoint[Any, Any]) -> dict[str, bytes]:
     whole = message(endpoint)
     endpoint.decode_request(whole)  # or the truncated one would prove nothing
     noise = random.Random(f"{endpoint.role}.{endpoint.verb}").randbytes(200)
+    wrong = {field.encode_name: {"a": [1, 2]} for field in msgspec.structs.fields(endpoint.request)}
     return {
         "noise": b"\xc1" + noise,
         "empty": b"",
         "text": b"hello, are you there?",
         "a number": msgspec.msgpack.encode(42),
         "a list": msgspec.msgpack.encode([[], None, 1.5]),
-        "fields of the wrong type": msgspec.msgpack.encode(
-            {field.encode_name: {"a": [1, 2]} for field in msgspec.structs.fields(endpoint.request)}
-        ),
+        "fields of the wrong type": msgspec.msgpack.encode(wrong or {"a": 1}),
         "truncated": whole[:-1],
         "half": whole[: len(whole) // 2],
         "more than one": whole + whole,
@@ -233,13 +197,18 @@ def malformed(endpoint: Endpoint[Any, Any]) -> dict[str, bytes]:
     }
 
 
+def refused(endpoint: Endpoint[Any, Any], data: bytes) -> str:
+    """The code for nonsense, which is not even read if there is more of it than the endpoint takes."""
+    return "too_large" if len(data) > endpoint.largest else "malformed"
+
+
 async def test_a_malformed_message_is_refused(pool: ThrowawayPool, sender: Sender) -> None:
     """Every endpoint answers it with an error, nothing of it gets into the log, and no service ends."""
     before, running = await heads(pool), pids(pool)
     for endpoint in ENDPOINTS:
         for what, data in malformed(endpoint).items():
             code = await sender.send(endpoint, data)
-            assert "malformed" == code, f"{endpoint}: {what}"
+            assert refused(endpoint, data) == code, f"{endpoint}: {what}"
     assert before == await heads(pool)
     assert running == pids(pool)
 
@@ -253,7 +222,7 @@ async def test_extra_elements_nested_without_end_end_nothing(pool: ThrowawayPool
         assert "malformed" == await sender.send(endpoint, data)
     for endpoint in ENDPOINTS:
         data = b"\x81" + msgspec.msgpack.encode("unknown") + deep
-        assert "malformed" == await sender.send(endpoint, data), endpoint
+        assert refused(endpoint, data) == await sender.send(endpoint, data), endpoint
     assert "malformed" == await sender.send(schedd.EXPLAIN, b"")
     assert running == pids(pool)
 
@@ -393,7 +362,7 @@ async def test_a_person_speaks_for_nobody_else(pool: ThrowawayPool, intruder: In
         *(
             subjects.command(endpoint.role, "schedd", endpoint.verb, myself)
             for endpoint in ENDPOINTS
-            if endpoint not in (*FOR_PEOPLE, *startd.FOR_ADMINISTRATORS)  # the pool's owner is both
+            if endpoint not in FOR_PEOPLE
         ),
         *(
             f"$KV.{bucket}.{key}"

@@ -51,9 +51,8 @@ class Sums:
             case ClusterSubmitted():
                 self._clusters[event.cluster] = _cluster(event)
             case JobRemoved():
-                self._removed.add(
-                    stream
-                )  # also of one that has completed and stays: nothing is added of it any more
+                # Also of one that has completed and stays: nothing is added of it any more.
+                self._removed.add(stream)
             case JobVacated(usage=usage):
                 return self._add(stream, usage, completed=False)
             case JobCompleted(usage=usage):

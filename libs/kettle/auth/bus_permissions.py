@@ -9,17 +9,9 @@ JetStream's interface is opened call by call, for the streams and buckets that t
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from kettle_wire.commands import (
-    access,
-    accounting,
-    collector,
-    log,
-    master,
-    negotiator,
-    schedd,
-    spooling,
-    startd,
-)
+from kettle_wire.commands.catalogue import open_to
+from kettle_wire.commands.log import READ_FRAMES
+from kettle_wire.endpoint import Caller
 from kettle_wire.identity import Identity
 from kettle_wire.subjects import Subjects, forwarded_key, visitors_key
 
@@ -46,64 +38,17 @@ _FOLLOWS_EVENTS_OF: Final[Mapping[str, Sequence[str]]] = {
     "gateway": ("schedd", "collector", "negotiator", "accounting"),
 }
 _FOLLOWS_ADS: Final = ("collector", "negotiator")
-_USERS_ASK: Final = tuple(
-    (endpoint.role, endpoint.verb)
-    for endpoint in (
-        *schedd.FOR_USERS,
-        *access.ENDPOINTS,
-        *spooling.ENDPOINTS,
-        *collector.ENDPOINTS,
-        *negotiator.FOR_USERS,
-        *accounting.ENDPOINTS,
-    )
-)
-_ADMINISTRATORS_ASK: Final = tuple(
-    (endpoint.role, endpoint.verb)
-    for endpoint in (*master.ENDPOINTS, *startd.FOR_ADMINISTRATORS, *negotiator.FOR_ADMINISTRATORS)
-)
-_ASKS: Final[Mapping[str, Sequence[tuple[str, str]]]] = {
-    "schedd": (("startd", "*"), ("shadow", "look_after")),
-    "shadow": (
-        ("startd", "*"),
-        ("schedd", "sync"),
-        ("schedd", "report"),
-        ("schedd", "job_command"),
-        ("accounting", "query_history"),
-        ("collector", "query_ads"),
-        ("schedd", "find_spool"),
-        ("schedd", "release_spooled"),
-    ),
-    "startd": (
-        ("shadow", "fetch_input"),
-        ("shadow", "offer_input"),
-        ("shadow", "answer"),
-    ),
-    "negotiator": (("schedd", "matched"),),
-    "gateway": (("schedd", "query_jobs"), ("schedd", "query_events")),
-    "user": _USERS_ASK,
-    "administrator": (*_USERS_ASK, *_ADMINISTRATORS_ASK),
-}
+_CALLERS: Final = frozenset(caller.value for caller in Caller)
 _API: Final = "$JS.API"
 
-ADMINISTRATOR: Final = "administrator"
+ADMINISTRATOR: Final = Caller.ADMINISTRATOR.value
 """The role of a person who may also switch the daemons of every host."""
 
-VISITOR: Final = "visitor"
+VISITOR: Final = Caller.VISITOR.value
 """The role of a schedd of another pool, with its shadow, that sends jobs here."""
 
 FORWARDER: Final = "forwarder"
 """The role of a collector of another pool that forwards its ads here."""
-
-_VISITORS_ASK: Final = (
-    startd.REQUEST_CLAIMS,
-    startd.ALIVE,
-    startd.RELEASE,
-    startd.ACTIVATE,
-    startd.DEACTIVATE,
-    startd.SUSPEND,
-    startd.CONFIRM,
-    startd.FETCH_OUTPUT,
-)
 
 MONITOR: Final = "monitor"
 """The role of a program outside of the pool that may read the published events of everybody."""
@@ -122,7 +67,7 @@ def permissions(
         return _visitors(subjects, identity)
     if role == FORWARDER:  # puts ads under its own name, and takes them away; it reads and asks nothing
         return [f"$KV.{subjects.ads}.{forwarded_key(identity.name, '>')}"], [f"_INBOX_{identity.token}.>"]
-    publish = [subjects.commands_by(identity.token, asked, verb) for asked, verb in _ASKS.get(role, ())]
+    publish = _asks(role, subjects, identity)
     subscribe = [f"_INBOX_{identity.token}.>"]
     if role == MONITOR:
         stream = subjects.monitor_stream
@@ -140,8 +85,6 @@ def permissions(
         *_moves_objects(role, subjects),
         *_publishes_events(role, subjects),
     ]
-    if role in _FOLLOWS_EVENTS_OF:  # what the bus left out is asked for; people have the live frames alone
-        publish.append(subjects.commands_by(identity.token, log.READ_FRAMES.role, log.READ_FRAMES.verb))
     for owner in _FOLLOWS_EVENTS_OF.get(role, ()):
         for shard in shards.get(owner, ()):
             publish += _reads(subjects.event_stream(shard), subjects.events(shard))
@@ -150,9 +93,20 @@ def permissions(
     publish.append(_notices(subjects, role))
     subscribe.append(_notices(subjects, "*"))
     subscribe.append("$SRV.*")
-    for served in (role, log.READ_FRAMES.role) if shards.get(role) else (role,):
+    for served in (role, READ_FRAMES.role) if shards.get(role) else (role,):
         subscribe += [subjects.commands_to(served), f"$SRV.*.{served}", f"$SRV.*.{served}.*"]
     return publish, subscribe
+
+
+def _asks(role: str, subjects: Subjects, identity: Identity) -> list[str]:
+    """The commands that declare this role among their callers; an administrator is a user, too."""
+    if role not in _CALLERS:
+        return []
+    caller = Caller(role)
+    callers = (caller, Caller.USER) if caller is Caller.ADMINISTRATOR else (caller,)
+    return [
+        subjects.commands_by(identity.token, endpoint.role, endpoint.verb) for endpoint in open_to(*callers)
+    ]
 
 
 def _visitors(subjects: Subjects, identity: Identity) -> tuple[list[str], list[str]]:
@@ -164,7 +118,7 @@ def _visitors(subjects: Subjects, identity: Identity) -> tuple[list[str], list[s
     stream, reader = subjects.work_stream, subjects.work_reader(identity.name)
     advertised = visitors_key(identity.name, "x").removesuffix("x")
     publish = [
-        *(subjects.commands_by(identity.token, asked.role, asked.verb) for asked in _VISITORS_ASK),
+        *_asks(VISITOR, subjects, identity),
         f"$KV.{subjects.ads}.{advertised}*",
         f"{_API}.STREAM.INFO.{stream}",
         f"{_API}.CONSUMER.CREATE.{stream}.{reader}.{subjects.work_of(identity.name)}",

@@ -16,6 +16,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from kettle.bus.callers import require_caller
 from kettle.bus.large_messages import CompleteRequest, PartLimits, PartStore, too_large
 from kettle.bus.large_requests import PLACE, Parcel
 from kettle.bus.nats_connection import NatsConnection
@@ -34,8 +35,8 @@ IN_HAND_BYTES: Final = 256 * 1024 * 1024
 COLLECTED: Final = 256 * 1024
 """Bytes of a request from which on it is read without the collector."""
 
-ASIDE: Final = 512
-"""How many of them may be of endpoints that are for anybody."""
+MOST_LIMITED: Final = 512
+"""How many of them may be of endpoints that are declared `limited`."""
 
 BUSY_MS: Final = 200
 """When to try again then."""
@@ -69,7 +70,7 @@ class CommandService:
         self._places: dict[str, asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._in_hand = 0
-        self._aside = 0
+        self._limited = 0
 
     async def add(
         self, role: str, name: str, served: Sequence[Served[Any, Any]], *, version: str, shared: bool
@@ -118,14 +119,14 @@ class CommandService:
         Begin to answer a message that has come, or refuse it: one that a service is asked, or a part of one.
         """
         size = len(parcel.data)
-        aside = served is not None and served.aside
-        if served is not None and size > served.largest:
+        limited = served is not None and served.endpoint.limited
+        if served is not None and size > served.endpoint.largest:
             await _send(respond, _refused(too_large(served, size)))
             return
         if (
             len(self._tasks) >= CONCURRENT
             or self._in_hand + size > IN_HAND_BYTES
-            or (aside and self._aside >= ASIDE)
+            or (limited and self._limited >= MOST_LIMITED)
         ):
             refusal = RefusedError(
                 RefusalCode.BUSY,
@@ -138,13 +139,13 @@ class CommandService:
         task = asyncio.create_task(self._answer(role, subject, parcel, served, respond), name=name)
         self._tasks.add(task)
         self._in_hand += size
-        self._aside += aside
-        task.add_done_callback(partial(self._done, size, aside))
+        self._limited += limited
+        task.add_done_callback(partial(self._done, size, limited))
 
-    def _done(self, size: int, aside: bool, task: asyncio.Task[None]) -> None:  # noqa: FBT001 - a callback's
+    def _done(self, size: int, limited: bool, task: asyncio.Task[None]) -> None:  # noqa: FBT001 - a callback's
         self._tasks.discard(task)
         self._in_hand -= size
-        self._aside -= aside
+        self._limited -= limited
         if not task.cancelled() and (error := task.exception()) is not None:
             _logger.error("%s failed", task.get_name(), exc_info=error)
             self._connection.fail(error)
@@ -154,6 +155,8 @@ class CommandService:
     ) -> None:
         try:
             caller = _caller(subject)
+            if served is not None:
+                require_caller(served, caller)
             received = self._depot.receive(caller.token, parcel, served)
             if isinstance(received, CompleteRequest):
                 try:

@@ -63,9 +63,10 @@ class _Held(msgspec.Struct):
 
 def too_large(served: Served[Any, Any], size: int) -> RefusedError:
     """The refusal of a request that is larger than those of its endpoint are."""
-    verb = served.endpoint.verb
+    endpoint = served.endpoint
     return RefusedError(
-        RefusalCode.TOO_LARGE, f"a {verb} of {size:,} bytes; at most {served.largest:,} are taken"
+        RefusalCode.TOO_LARGE,
+        f"a {endpoint.verb} of {size:,} bytes; at most {endpoint.largest:,} are taken",
     )
 
 
@@ -109,7 +110,7 @@ class PartStore:
         if SIZE not in headers:
             return CompleteRequest(served, parcel.data)
         size = whole_number(headers[SIZE])
-        if size > served.largest:
+        if size > served.endpoint.largest:
             raise too_large(served, size)
         number, held = self._keep(caller, size)
         held.served = served

@@ -10,6 +10,7 @@ import msgspec
 
 from kettle.bus.atomic_batch import check_count
 from kettle.bus.batching import BatchingDelay
+from kettle.bus.callers import require_caller
 from kettle.bus.large_messages import CompleteRequest, PartLimits, PartStore
 from kettle.bus.large_requests import Parcel, call_in_parts
 from kettle.bus.memory_server import MemoryServer, matches
@@ -230,9 +231,8 @@ class MemoryBus:
                 await self._server.made.wait()
                 continue
             if now is not reading:
-                position = (
-                    after if reading is None else 0
-                )  # another stream of the same name: from its beginning
+                # Another stream of the same name: from its beginning.
+                position = after if reading is None else 0
                 position = max(position, now.before(since)) if since and reading is None else position
                 position = position if ephemeral else now.acked.get(durable, position)
                 reading = now
@@ -302,6 +302,8 @@ class MemoryBus:
             raise RefusedError(RefusalCode.TOO_LARGE, f"a message of {len(data)} bytes for {subject}")
 
     async def _handle(self, served: Served[Any, Any] | None, caller: Identity, parcel: Parcel) -> Parcel:
+        if served is not None:
+            require_caller(served, caller)
         received = self._depot.receive(caller.token, parcel, served)
         if not isinstance(received, CompleteRequest):
             return received

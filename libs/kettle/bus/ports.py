@@ -11,8 +11,7 @@ Errors:
     └── WrongSequenceError   a guarded append or update found another sequence than it expected
 """
 
-import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
@@ -73,10 +72,8 @@ class Served(msgspec.Struct, Generic[Req, Rep], frozen=True):
 
     endpoint: Endpoint[Req, Rep]
     handler: Handler[Req, Rep]
-    aside: bool = False
-    """It is for anybody: however many ask it, what is asked of the service's other endpoints finds room."""
-    largest: int = sys.maxsize
-    """Bytes of a request; larger ones are refused before they are taken in."""
+    administrators: Callable[[], Collection[str]] = tuple
+    """Who the service's administrators are now, by login name, where the endpoint is for administrators."""
 
 
 class StreamSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -158,48 +155,8 @@ class Asks(Protocol):
 
     @property
     def payload_limit(self) -> int:
-        """See `Bus.payload_limit`."""
-        ...
-
-    async def call(
-        self, endpoint: Endpoint[Req, Rep], name: str, request: Req, *, deadline: float = 5.0
-    ) -> Rep:
-        """See `Bus.call`."""
-        ...
-
-
-class Bus(Protocol):
-    """
-    A connection to the bus. Every adapter passes `tests/contract/test_bus.py`.
-
-    Lost connections are retried for ever with jittered back-off; watches and consumers resume by themselves, and the
-    buckets and streams that this connection ensured are made again if the server lost them.
-    """
-
-    @property
-    def connected(self) -> bool:
-        """Whether there is a server at the moment: a readiness check."""
-        ...
-
-    @property
-    def payload_limit(self) -> int:
         """
         The most bytes that one message may have beside its headers. Commands and their answers may have more.
-        """
-        ...
-
-    async def failure(self) -> None:
-        """
-        Wait for what no retry mends, and raise it: a handler that failed, a connection that was closed for good.
-
-        A service awaits it beside its own loops, so that it stops instead of going on half alive.
-        """
-        ...
-
-    def on_return(self, listener: Callable[[], None]) -> None:
-        """
-        Call `listener` after something may have been missed: the connection came back, a lost bucket was made again, or
-        messages came faster than we took them. Send anew what only the bus had; look for what passed by.
         """
         ...
 
@@ -213,6 +170,10 @@ class Bus(Protocol):
         seconds, is then that of each part. Code `too_large`: it is larger than that; nothing happened, or the answer is.
         """
         ...
+
+
+class Commands(Asks, Protocol):
+    """Requests and replies: whoever can be asked to ask, and answers as well."""
 
     async def serve(
         self,
@@ -232,6 +193,10 @@ class Bus(Protocol):
         """
         ...
 
+
+class Notices(Protocol):
+    """Messages that are gone when nobody listens."""
+
     async def publish(self, subject: str, data: bytes) -> None:
         """Tell whoever listens now; nothing is stored or confirmed."""
         ...
@@ -243,6 +208,10 @@ class Bus(Protocol):
         Messages that come while we are not connected, or faster than we take them, are lost to us: `on_return` says so.
         """
         ...
+
+
+class Streams(Protocol):
+    """Messages that are stored in order."""
 
     async def ensure_stream(self, spec: StreamSpec) -> int:
         """Make the stream if it is not there; returns its last sequence."""
@@ -328,6 +297,10 @@ class Bus(Protocol):
         """What a stream has now of `subject`, in order, from where `consume` would begin; then it ends."""
         ...
 
+
+class Buckets(Protocol):
+    """Entries with keys: the newest value of each, for as long as it lives."""
+
     async def ensure_bucket(self, spec: BucketSpec) -> None:
         """Make the bucket if it is not there."""
         ...
@@ -363,6 +336,35 @@ class Bus(Protocol):
 
         After a lost bucket, all over again (with its None): entries that nobody sends again within the bucket's
         time to live are then reported as deleted.
+        """
+        ...
+
+
+class Bus(Commands, Notices, Streams, Buckets, Protocol):
+    """
+    A connection to the bus. Every adapter passes `tests/contract/test_bus.py`.
+
+    Lost connections are retried without end, with jittered back-off; watches and consumers resume by themselves, and the
+    buckets and streams that this connection ensured are made again if the server lost them.
+    """
+
+    @property
+    def connected(self) -> bool:
+        """Whether there is a server at the moment: a readiness check."""
+        ...
+
+    async def failure(self) -> None:
+        """
+        Wait for what no retry mends, and raise it: a handler that failed, a connection that was closed for good.
+
+        A service awaits it beside its own loops, so that it stops instead of going on half alive.
+        """
+        ...
+
+    def on_return(self, listener: Callable[[], None]) -> None:
+        """
+        Call `listener` after something may have been missed: the connection came back, a lost bucket was made again, or
+        messages came faster than we took them. Send anew what only the bus had; look for what passed by.
         """
         ...
 

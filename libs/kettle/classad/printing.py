@@ -45,9 +45,8 @@ if TYPE_CHECKING:
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _QUOTED: Final = RESERVED | {"parent"}
 _NAMED: Final = {7: "a", 8: "b", 12: "f", 10: "n", 13: "r", 9: "t", 11: "v", 92: "\\"}
-_SPECIAL: Final = re.compile(
-    rb"[^ !#-&(-\[\]-~]"
-)  # all but printable characters, both quotes and the backslash
+# All but printable characters, both quotes and the backslash.
+_SPECIAL: Final = re.compile(rb"[^ !#-&(-\[\]-~]")
 _IDENTITY_WORDS: Final = {"=?=": "is", "=!=": "isnt"}
 
 

@@ -162,15 +162,15 @@ class Shard:
 
         The future is the number of that frame, after the commit. `command` is the id under which `reply(frame)` is
         stored with them; without changes only the answer is stored, and the number is that of the frame before.
-        Without changes and command it is a barrier: done when everything recorded so far is committed.
+        Without both it is `committed`.
         `meta(stream)` is kept beside each event: its trace context.
         A frame is one message on the bus: whoever records very many events at once splits them over several calls.
         """
+        if not changes and not command:
+            return self.committed()
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         if self._failure is not None:
             return _failed(future, self._failure)
-        if not changes and not command:
-            return self._barrier(future)
         if command in self._answers:
             raise ValueError(f"the command {command} was answered already: ask `answer` before deciding")
         self._join(*self._entries(changes, meta), now_us)
@@ -179,6 +179,25 @@ class Shard:
             self._answers[command] = None
             self._open.commands.append((command, reply))
         self._work.set()
+        return future
+
+    def committed(self) -> asyncio.Future[int]:
+        """
+        Done when everything recorded so far is committed, with the number of the last frame that was.
+
+        Awaited before anybody is told of what may still be on its way to the log.
+        """
+        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        if self._failure is not None:
+            return _failed(future, self._failure)
+        if self._open.recorded:
+            self._open.recorded.append(future)
+        elif self._closed:
+            self._closed[-1].recorded.append(future)
+        elif self._in_flight is not None:
+            self._in_flight.recorded.append(future)
+        else:
+            future.set_result(self.frame)
         return future
 
     def answer(self, command: str) -> asyncio.Future[bytes] | None:
@@ -267,17 +286,6 @@ class Shard:
             )
             return now_us
         return max(now_us, self._at)
-
-    def _barrier(self, future: asyncio.Future[int]) -> asyncio.Future[int]:
-        if self._open.recorded:
-            self._open.recorded.append(future)
-        elif self._closed:
-            self._closed[-1].recorded.append(future)
-        elif self._in_flight is not None:
-            self._in_flight.recorded.append(future)
-        else:
-            future.set_result(self.frame)
-        return future
 
     def _next(self) -> _Batch:
         if self._closed:

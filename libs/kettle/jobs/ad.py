@@ -397,9 +397,8 @@ def _number(ad: Ad, name: str) -> float:
 
 def _add(ad: Ad, name: str, amount: float) -> None:
     value = ad.get(name)
-    plain = (
-        type(value) is int or type(value) is float
-    )  # ten times for each job: a look at the union takes longer
+    # Ten times for each job: a look at the union takes longer.
+    plain = type(value) is int or type(value) is float
     if plain:
         ad[name] = cast("float", value) + amount
     else:

@@ -228,9 +228,8 @@ class JobHistory:
         minute = frame.at // MINUTE
         for owner in moved:
             key = owner, minute
-            self.changes.depth.pop(
-                key, None
-            )  # to the end: what was recorded last counts, whatever the clock said
+            # To the end: what was recorded last counts, whatever the clock said.
+            self.changes.depth.pop(key, None)
             self.changes.depth[key] = copy(self._depth[owner])
 
     def _materialized(self, event: FactoryMaterialized) -> None:

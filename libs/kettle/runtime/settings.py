@@ -19,8 +19,7 @@ import msgspec
 from kettle.runtime.toml_lines import line_of
 
 ROLES: Final = frozenset({
-    "accounting", "ce", "cli", "collector", "dagman", "gateway", "iam", "master",
-    "negotiator", "scaler", "schedd", "shadow", "startd", "starter",
+    "accounting", "cli", "collector", "gateway", "master", "negotiator", "schedd", "shadow", "startd", "starter",
 })  # fmt: skip
 
 RESERVED: Final[Mapping[str, str]] = {

@@ -8,10 +8,10 @@ as the JSON that it corresponds to: bytes are base64 there.
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from kettle.schema_generation.catalogue import endpoints
 from kettle.schema_generation.json_schema import Document, definitions, is_array, is_object
 from kettle_wire import cloud_events
 from kettle_wire.ads.daemon import SubmitterAd
+from kettle_wire.commands.catalogue import ENDPOINTS
 from kettle_wire.endpoint import Endpoint, Refusal
 from kettle_wire.events.codec import CODEC
 from kettle_wire.frames import Frame, Hollow
@@ -82,7 +82,7 @@ _TYPED: Final = {"tail": True, "tailPool": False, "monitor": True}
 def asyncapi() -> Document:
     """The document."""
     channels, operations, messages = _events()
-    for endpoint in endpoints():
+    for endpoint in ENDPOINTS:
         _command(endpoint, channels, operations, messages)
     return {
         "asyncapi": "3.0.0",
@@ -198,6 +198,7 @@ def _command(
         "action": "receive",
         "channel": _to("channels", name),
         "summary": about,
+        "description": f"For: {', '.join(sorted(endpoint.callers))}. A repeat: {endpoint.repeat}.",
         "tags": [{"name": endpoint.role}],
         "reply": {"channel": _to("channels", f"{name}.replies")},
     }
@@ -231,7 +232,7 @@ def _ref(kind: Any) -> Document:
 def _schemas() -> Document:
     kinds: list[Any] = [Frame, Hollow, Reports, Refusal, SubmitterAd, cloud_events.CloudEvent]
     kinds += [*CODEC.written.values(), *CODEC.superseded.values()]
-    kinds += [kind for endpoint in endpoints() for kind in (endpoint.request, endpoint.reply)]
+    kinds += [kind for endpoint in ENDPOINTS for kind in (endpoint.request, endpoint.reply)]
     _, found = definitions(list(dict.fromkeys(kinds)), "#/components/schemas/{name}")
     return {name: _draft_7(schema) for name, schema in found.items()}
 

@@ -1,15 +1,13 @@
 """Which documents there are, and what they are called."""
 
-import importlib
-import pkgutil
-from functools import cache
 from typing import Any, Final
 
 from kettle.schema_generation.json_schema import Document, schema
-from kettle_wire import cloud_events, commands
+from kettle_wire import cloud_events
 from kettle_wire.ads import Ad
 from kettle_wire.ads.daemon import SlotSecret, SubmitterAd
-from kettle_wire.endpoint import Endpoint, Refusal
+from kettle_wire.commands.catalogue import ENDPOINTS
+from kettle_wire.endpoint import Refusal
 from kettle_wire.events.codec import CODEC, Codec
 from kettle_wire.frames import Frame, Hollow
 from kettle_wire.worker_reports import Reports
@@ -31,19 +29,11 @@ Documents of what is kept for ever, or read by programs that we do not know: see
 """
 
 
-@cache
-def endpoints() -> tuple[Endpoint[Any, Any], ...]:
-    """Every command of every role, in the order of their names."""
-    names = sorted(info.name for info in pkgutil.iter_modules(commands.__path__))
-    modules = [importlib.import_module(f"{commands.__name__}.{name}") for name in names]
-    return tuple(endpoint for module in modules for endpoint in module.ENDPOINTS)
-
-
 def documents() -> dict[str, Document]:
     """Path -> JSON Schema, for all that is ever recorded, published, asked or answered."""
     found = event_schemas(CODEC)
     found |= {path: schema(kind, id_=_id(path), title=title) for path, (title, kind) in _OTHERS.items()}
-    for endpoint in endpoints():
+    for endpoint in ENDPOINTS:
         for part, kind in (("request", endpoint.request), ("reply", endpoint.reply)):
             path = f"commands/{endpoint.role}.{endpoint.verb}.{part}.json"
             title = f"{part} of {endpoint.role} {endpoint.verb}"

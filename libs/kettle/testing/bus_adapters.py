@@ -60,7 +60,7 @@ class MemoryWorld:
         self._now = 0.0
         self._server = MemoryServer(lambda: self._now)
 
-    async def connect(self, identity: Identity = daemon("test")) -> Bus:  # noqa: B008 - frozen
+    async def connect(self, identity: Identity = daemon("gateway")) -> Bus:  # noqa: B008 - frozen
         """See `World.connect`."""
         return MemoryBus(self._server, subjects=self.subjects, identity=identity)
 
@@ -99,7 +99,7 @@ class NatsWorld:
         self._stack = stack
         self._exits: dict[Bus, AsyncExitStack] = {}
 
-    async def connect(self, identity: Identity = daemon("test")) -> Bus:  # noqa: B008 - frozen
+    async def connect(self, identity: Identity = daemon("gateway")) -> Bus:  # noqa: B008 - frozen
         """See `World.connect`."""
         own = await self._stack.enter_async_context(AsyncExitStack())
         bus = await own.enter_async_context(

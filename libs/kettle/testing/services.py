@@ -61,7 +61,7 @@ class Backend(msgspec.Struct, frozen=True):
         async with NatsBus.connect(
             shared.nats_url,
             subjects=self.subjects,
-            identity=identity or daemon("test"),
+            identity=identity or daemon("gateway"),
             credentials=shared.nats_credentials,
             replicas=shared.nats_replicas,
         ) as bus:

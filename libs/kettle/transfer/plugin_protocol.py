@@ -107,9 +107,8 @@ def answer(text: str) -> list[Result]:
 
 def _ads(text: str) -> Sequence[ClassAd]:
     try:
-        return list(
-            read_ads(text.strip("\0"), Form.NEW)
-        )  # the answer's file may have been made longer before
+        # The answer's file may have been made longer before.
+        return list(read_ads(text.strip("\0"), Form.NEW))
     except ClassAdParseError as error:
         raise ProtocolError(str(error)) from error
 

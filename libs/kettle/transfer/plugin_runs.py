@@ -214,9 +214,8 @@ def _become(
     try:
         os.setsid()
         for number in (signal.SIGPIPE, signal.SIGXFSZ):
-            signal.signal(
-                number, signal.SIG_IGN
-            )  # as every Python program has it: a broken connection is an error to tell
+            # As every Python program has it: a broken connection is an error to tell.
+            signal.signal(number, signal.SIG_IGN)
         os.chdir(directory)
         os.dup2(errors, 2)
         os.environ.clear()

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from kettle_wire.endpoint import Endpoint
+from kettle_wire.endpoint import Caller, Endpoint, Repeat
 from kettle_wire.jobs import JobId
 
 LONGEST_LOOK = 256 * 1024
@@ -157,9 +157,43 @@ class Closed(msgspec.Struct, frozen=True):
     """There is no such session (any more)."""
 
 
-PEEK = Endpoint("startd", "peek", Peek, Peeked)
-OPEN_SESSION = Endpoint("startd", "open_session", OpenSession, Opened)
-EXCHANGE = Endpoint("startd", "exchange", Exchange, Exchanged)
-CLOSE_SESSION = Endpoint("startd", "close_session", CloseSession, Closed)
-
-ENDPOINTS = (PEEK, OPEN_SESSION, EXCHANGE, CLOSE_SESSION)
+PEEK = Endpoint(
+    "startd",
+    "peek",
+    Peek,
+    Peeked,
+    callers=(Caller.USER,),
+    repeat=Repeat.QUERY,
+    limited=True,
+    largest=LARGEST_QUESTION,
+)
+OPEN_SESSION = Endpoint(
+    "startd",
+    "open_session",
+    OpenSession,
+    Opened,
+    callers=(Caller.USER,),
+    repeat=Repeat.HARMLESS,
+    limited=True,
+    largest=LARGEST_QUESTION,
+)
+EXCHANGE = Endpoint(
+    "startd",
+    "exchange",
+    Exchange,
+    Exchanged,
+    callers=(Caller.USER,),
+    repeat=Repeat.HARMLESS,
+    limited=True,
+    largest=LARGEST_QUESTION,
+)
+CLOSE_SESSION = Endpoint(
+    "startd",
+    "close_session",
+    CloseSession,
+    Closed,
+    callers=(Caller.USER,),
+    repeat=Repeat.HARMLESS,
+    limited=True,
+    largest=LARGEST_QUESTION,
+)

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 
 from kettle_wire.ads.types import Ad
-from kettle_wire.endpoint import Endpoint, Position
+from kettle_wire.endpoint import Caller, Endpoint, Position, Repeat
 from kettle_wire.jobs import JobId, Name, Number
 
 Constraint = Annotated[str, msgspec.Meta(max_length=65_536)]
@@ -138,8 +138,17 @@ class ReportedUsage(msgspec.Struct, frozen=True, kw_only=True):
     rows: list[UsageRow]
 
 
-QUERY_HISTORY = Endpoint("accounting", "query_history", QueryHistory, History)
-QUERY_USAGE = Endpoint("accounting", "query_usage", QueryUsage, UsageReport)
-REPORT_USAGE = Endpoint("accounting", "report_usage", ReportUsage, ReportedUsage)
-
-ENDPOINTS = (QUERY_HISTORY, QUERY_USAGE, REPORT_USAGE)
+QUERY_HISTORY = Endpoint(
+    "accounting",
+    "query_history",
+    QueryHistory,
+    History,
+    callers=(Caller.USER, Caller.JOB, Caller.SHADOW),
+    repeat=Repeat.QUERY,
+)
+QUERY_USAGE = Endpoint(
+    "accounting", "query_usage", QueryUsage, UsageReport, callers=(Caller.USER,), repeat=Repeat.QUERY
+)
+REPORT_USAGE = Endpoint(
+    "accounting", "report_usage", ReportUsage, ReportedUsage, callers=(Caller.USER,), repeat=Repeat.QUERY
+)

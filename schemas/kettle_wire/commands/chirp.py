@@ -143,7 +143,3 @@ class Chirped(msgspec.Struct, frozen=True, tag="chirped"):
 
     result: int = 0
     data: bytes = b""
-
-
-ENDPOINTS: tuple[()] = ()
-"""It is asked by way of `kettle_wire.commands.questions`."""

@@ -3,7 +3,7 @@
 import msgspec
 
 from kettle_wire.ads.types import Ad
-from kettle_wire.endpoint import Endpoint
+from kettle_wire.endpoint import Caller, Endpoint, Repeat
 from kettle_wire.jobs import Number
 
 
@@ -28,6 +28,11 @@ class Ads(msgspec.Struct, frozen=True, kw_only=True):
     """Ask again from here on, there may be more; None: there are no more."""
 
 
-QUERY_ADS = Endpoint("collector", "query_ads", QueryAds, Ads)
-
-ENDPOINTS = (QUERY_ADS,)
+QUERY_ADS = Endpoint(
+    "collector",
+    "query_ads",
+    QueryAds,
+    Ads,
+    callers=(Caller.USER, Caller.JOB, Caller.SHADOW),
+    repeat=Repeat.QUERY,
+)

@@ -4,7 +4,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from kettle_wire.endpoint import Endpoint
+from kettle_wire.endpoint import Caller, Endpoint, Repeat
 
 MOST_BYTES: Final = 16 * 1024 * 1024
 """The most that one answer is asked to hold."""
@@ -34,6 +34,11 @@ class Frames(msgspec.Struct, frozen=True, kw_only=True):
     """The number of the shard's last frame."""
 
 
-READ_FRAMES = Endpoint("log", "frames", ReadFrames, Frames)
-
-ENDPOINTS = (READ_FRAMES,)
+READ_FRAMES = Endpoint(
+    "log",
+    "frames",
+    ReadFrames,
+    Frames,
+    callers=(Caller.SHADOW, Caller.ACCOUNTING, Caller.AUDIT, Caller.GATEWAY),
+    repeat=Repeat.QUERY,
+)

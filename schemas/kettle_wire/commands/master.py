@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from kettle_wire.endpoint import Endpoint
+from kettle_wire.endpoint import Caller, CommandId, Endpoint, Repeat
 from kettle_wire.jobs import Name
 
 ControlAction = Literal["on", "off", "restart", "reconfig"]
@@ -20,7 +20,7 @@ Outcome = Literal["done", "begun", "nothing", "refused"]
 class Control(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Switch some daemons of the host, or all of them; the same `id` again gets the first answer."""
 
-    id: Name
+    id: CommandId
     action: ControlAction
     daemons: list[Name] = []
     """Entries of the daemon list, or roles; empty: the whole host."""
@@ -68,7 +68,9 @@ class Daemons(msgspec.Struct, frozen=True, kw_only=True):
     daemons: list[DaemonReport]
 
 
-CONTROL = Endpoint("master", "control", Control, Controlled)
-QUERY_DAEMONS = Endpoint("master", "query_daemons", QueryDaemons, Daemons)
-
-ENDPOINTS = (CONTROL, QUERY_DAEMONS)
+CONTROL = Endpoint(
+    "master", "control", Control, Controlled, callers=(Caller.ADMINISTRATOR,), repeat=Repeat.FIRST_ANSWER
+)
+QUERY_DAEMONS = Endpoint(
+    "master", "query_daemons", QueryDaemons, Daemons, callers=(Caller.ADMINISTRATOR,), repeat=Repeat.QUERY
+)

@@ -4,12 +4,11 @@ from typing import Annotated
 
 import msgspec
 
-from kettle_wire.endpoint import Endpoint, Position
+from kettle_wire.endpoint import Caller, CommandId, Endpoint, Position, Repeat
 from kettle_wire.events.cycle import Match, Rejection
 from kettle_wire.events.principal import Setting
 
 PrincipalName = Annotated[str, msgspec.Meta(min_length=1, max_length=256, pattern=r"^[!-~]+$")]
-CommandId = Annotated[str, msgspec.Meta(min_length=1, max_length=64, pattern=r"^[!-~]+$")]
 
 
 class Why(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -200,12 +199,31 @@ class Administered(msgspec.Struct, frozen=True, kw_only=True):
     position: Position
 
 
-WHY = Endpoint("negotiator", "why", Why, Verdict)
-QUERY_PRIORITIES = Endpoint("negotiator", "query_priorities", QueryPriorities, Priorities)
-SET_PRINCIPAL = Endpoint("negotiator", "set_principal", SetPrincipal, Administered)
-RESET_USAGE = Endpoint("negotiator", "reset_usage", ResetUsage, Administered)
-DELETE_PRINCIPAL = Endpoint("negotiator", "delete_principal", DeletePrincipal, Administered)
-
-FOR_USERS = (WHY, QUERY_PRIORITIES)
-FOR_ADMINISTRATORS = (SET_PRINCIPAL, RESET_USAGE, DELETE_PRINCIPAL)
-ENDPOINTS = (*FOR_USERS, *FOR_ADMINISTRATORS)
+WHY = Endpoint("negotiator", "why", Why, Verdict, callers=(Caller.USER,), repeat=Repeat.QUERY)
+QUERY_PRIORITIES = Endpoint(
+    "negotiator", "query_priorities", QueryPriorities, Priorities, callers=(Caller.USER,), repeat=Repeat.QUERY
+)
+SET_PRINCIPAL = Endpoint(
+    "negotiator",
+    "set_principal",
+    SetPrincipal,
+    Administered,
+    callers=(Caller.ADMINISTRATOR,),
+    repeat=Repeat.FIRST_ANSWER,
+)
+RESET_USAGE = Endpoint(
+    "negotiator",
+    "reset_usage",
+    ResetUsage,
+    Administered,
+    callers=(Caller.ADMINISTRATOR,),
+    repeat=Repeat.FIRST_ANSWER,
+)
+DELETE_PRINCIPAL = Endpoint(
+    "negotiator",
+    "delete_principal",
+    DeletePrincipal,
+    Administered,
+    callers=(Caller.ADMINISTRATOR,),
+    repeat=Repeat.FIRST_ANSWER,
+)

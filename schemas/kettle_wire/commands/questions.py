@@ -93,7 +93,3 @@ class Answered(msgspec.Struct, frozen=True):
     """What the shadow says to it."""
 
     answer: Answer
-
-
-ENDPOINTS: tuple[()] = ()
-"""It is asked of shadows (`kettle_wire.commands.shadow`)."""

@@ -10,14 +10,14 @@ from typing import Annotated, Literal
 import msgspec
 
 from kettle_wire.ads.types import Ad, Scalar
-from kettle_wire.endpoint import Endpoint, Position
+from kettle_wire.endpoint import Caller, CommandId, Endpoint, Position, Repeat
 from kettle_wire.jobs import JobId, Name, Number
 
 
 class Submit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """One cluster: job `p` is `ad` plus `columns[i] = rows[p][i]`. `id` makes a repeat harmless."""
 
-    id: str
+    id: CommandId
     ad: Ad
     columns: list[str]
     rows: list[list[Scalar]]
@@ -56,7 +56,7 @@ class Select(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class Act(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """Do one thing to some jobs."""
 
-    id: str
+    id: CommandId
     action: Action
     select: Select
     reason: str = ""
@@ -97,7 +97,7 @@ class Acted(msgspec.Struct, frozen=True, kw_only=True):
 class Edit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Set attributes of a cluster. `id` makes a repeat harmless."""
 
-    id: str
+    id: CommandId
     cluster: Number
     attributes: Ad
     """JobMaterializeLimit and JobMaterializeMaxIdle: no others can be set."""
@@ -108,7 +108,7 @@ class EditJobs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     Set attributes of jobs, or change their priority; `Acted` is the answer. `id` makes a repeat harmless.
     """
 
-    id: str
+    id: CommandId
     select: Select
     attributes: Ad = {}
     add_to_priority: int = 0
@@ -160,11 +160,19 @@ class JobAds(msgspec.Struct, frozen=True, kw_only=True):
     """With `totals`: idle, running, held, suspended, removed, completed -> how many, where there are any."""
 
 
-SUBMIT = Endpoint("schedd", "submit", Submit, Submitted)
-ACT = Endpoint("schedd", "act", Act, Acted)
-EDIT = Endpoint("schedd", "edit", Edit, Edited)
-EDIT_JOBS = Endpoint("schedd", "edit_jobs", EditJobs, Acted)
-QUERY_JOBS = Endpoint("schedd", "query_jobs", QueryJobs, JobAds)
-
-ENDPOINTS: tuple[()] = ()
-"""They are among those of `kettle_wire.commands.schedd`."""
+SUBMIT = Endpoint(
+    "schedd", "submit", Submit, Submitted, callers=(Caller.USER, Caller.JOB), repeat=Repeat.FIRST_ANSWER
+)
+ACT = Endpoint("schedd", "act", Act, Acted, callers=(Caller.USER, Caller.JOB), repeat=Repeat.FIRST_ANSWER)
+EDIT = Endpoint("schedd", "edit", Edit, Edited, callers=(Caller.USER, Caller.JOB), repeat=Repeat.FIRST_ANSWER)
+EDIT_JOBS = Endpoint(
+    "schedd", "edit_jobs", EditJobs, Acted, callers=(Caller.USER, Caller.JOB), repeat=Repeat.FIRST_ANSWER
+)
+QUERY_JOBS = Endpoint(
+    "schedd",
+    "query_jobs",
+    QueryJobs,
+    JobAds,
+    callers=(Caller.USER, Caller.JOB, Caller.GATEWAY),
+    repeat=Repeat.QUERY,
+)

@@ -31,7 +31,7 @@ from kettle_wire.commands.queue import (
 )
 from kettle_wire.commands.shadow import Assignment, Still, Stop
 from kettle_wire.commands.startd import Done, Occupied
-from kettle_wire.endpoint import Endpoint, Position
+from kettle_wire.endpoint import Caller, CommandId, Endpoint, Position, Repeat
 from kettle_wire.jobs import JobId, Name, Number
 from kettle_wire.spooling import Procs
 
@@ -65,7 +65,7 @@ class RunNow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     Run an idle job at once in the place of running jobs of the same owner, who asks for it. `id` makes a repeat harmless.
     """
 
-    id: str
+    id: CommandId
     job: JobId
     instead_of: list[JobId]
     """On one machine; they are asked to end, and go back into the queue."""
@@ -334,18 +334,42 @@ class SpooledReleased(msgspec.Struct, frozen=True, kw_only=True):
     position: Position
 
 
-RUN_NOW = Endpoint("schedd", "run_now", RunNow, RunningNow)
-QUERY_EVENTS = Endpoint("schedd", "query_events", QueryEvents, JobEvents)
-EXPLAIN = Endpoint("schedd", "explain", Explain, Explanation)
-ACCESS = Endpoint("schedd", "access", AskAccess, AccessGiven)
-MATCHED = Endpoint("schedd", "matched", Matched, Done)
-SYNC = Endpoint("schedd", "sync", ShadowSync, ShadowOrders)
-REPORT = Endpoint("schedd", "report", ReportAttempts, AttemptsRecorded)
-JOB_COMMAND = Endpoint("schedd", "job_command", JobCommand, JobAnswer)
-FIND_SPOOL = Endpoint("schedd", "find_spool", FindSpool, SpoolFound)
-RELEASE_SPOOLED = Endpoint("schedd", "release_spooled", ReleaseSpooled, SpooledReleased)
-
-FOR_USERS = (SUBMIT, ACT, EDIT, EDIT_JOBS, RUN_NOW, QUERY_JOBS, QUERY_EVENTS, EXPLAIN, ACCESS, FIND_SPOOL)
-FOR_JOBS = (SUBMIT, ACT, EDIT, EDIT_JOBS, QUERY_JOBS, QUERY_EVENTS, EXPLAIN, FIND_SPOOL)
-"""What a running job may do in its owner's name: not look into others, nor put jobs in their place."""
-ENDPOINTS = (*FOR_USERS, MATCHED, SYNC, REPORT, JOB_COMMAND, RELEASE_SPOOLED)
+RUN_NOW = Endpoint(
+    "schedd", "run_now", RunNow, RunningNow, callers=(Caller.USER,), repeat=Repeat.FIRST_ANSWER
+)
+QUERY_EVENTS = Endpoint(
+    "schedd",
+    "query_events",
+    QueryEvents,
+    JobEvents,
+    callers=(Caller.USER, Caller.JOB, Caller.GATEWAY),
+    repeat=Repeat.QUERY,
+)
+EXPLAIN = Endpoint(
+    "schedd", "explain", Explain, Explanation, callers=(Caller.USER, Caller.JOB), repeat=Repeat.QUERY
+)
+ACCESS = Endpoint("schedd", "access", AskAccess, AccessGiven, callers=(Caller.USER,), repeat=Repeat.QUERY)
+MATCHED = Endpoint("schedd", "matched", Matched, Done, callers=(Caller.NEGOTIATOR,), repeat=Repeat.HARMLESS)
+SYNC = Endpoint("schedd", "sync", ShadowSync, ShadowOrders, callers=(Caller.SHADOW,), repeat=Repeat.HARMLESS)
+REPORT = Endpoint(
+    "schedd", "report", ReportAttempts, AttemptsRecorded, callers=(Caller.SHADOW,), repeat=Repeat.HARMLESS
+)
+JOB_COMMAND = Endpoint(
+    "schedd", "job_command", JobCommand, JobAnswer, callers=(Caller.SHADOW,), repeat=Repeat.HARMLESS
+)
+FIND_SPOOL = Endpoint(
+    "schedd",
+    "find_spool",
+    FindSpool,
+    SpoolFound,
+    callers=(Caller.USER, Caller.JOB, Caller.SHADOW),
+    repeat=Repeat.QUERY,
+)
+RELEASE_SPOOLED = Endpoint(
+    "schedd",
+    "release_spooled",
+    ReleaseSpooled,
+    SpooledReleased,
+    callers=(Caller.SHADOW,),
+    repeat=Repeat.HARMLESS,
+)

@@ -8,7 +8,7 @@ from kettle_wire.ads.types import Ad
 from kettle_wire.attempts import Ending
 from kettle_wire.commands.questions import Answered, Ask
 from kettle_wire.commands.startd import ClaimKey, Done, Piece
-from kettle_wire.endpoint import Endpoint
+from kettle_wire.endpoint import Caller, Endpoint, Repeat
 from kettle_wire.jobs import JobId, Number
 
 
@@ -82,9 +82,15 @@ class Offered(msgspec.Struct, frozen=True, kw_only=True):
     """
 
 
-LOOK_AFTER = Endpoint("shadow", "look_after", LookAfter, Done)
-FETCH_INPUT = Endpoint("shadow", "fetch_input", FetchInput, Piece)
-OFFER_INPUT = Endpoint("shadow", "offer_input", OfferInput, Offered)
-ANSWER = Endpoint("shadow", "answer", Ask, Answered)
-
-ENDPOINTS = (LOOK_AFTER, FETCH_INPUT, OFFER_INPUT, ANSWER)
+LOOK_AFTER = Endpoint(
+    "shadow", "look_after", LookAfter, Done, callers=(Caller.SCHEDD,), repeat=Repeat.HARMLESS
+)
+FETCH_INPUT = Endpoint(
+    "shadow", "fetch_input", FetchInput, Piece, callers=(Caller.STARTD,), repeat=Repeat.QUERY
+)
+OFFER_INPUT = Endpoint(
+    "shadow", "offer_input", OfferInput, Offered, callers=(Caller.STARTD,), repeat=Repeat.HARMLESS
+)
+ANSWER = Endpoint(
+    "shadow", "answer", Ask, Answered, callers=(Caller.STARTD,), repeat=Repeat.HARMLESS, limited=True
+)

@@ -7,12 +7,14 @@ from typing import Annotated
 import msgspec
 
 from kettle_wire.commands.startd import Piece
-from kettle_wire.endpoint import Endpoint
+from kettle_wire.endpoint import Caller, Endpoint, Repeat
 from kettle_wire.jobs import JobId, Number
 from kettle_wire.spooling import PIECE, Digest, Size
 
 MOST_PARTS = 1000
 """Files of which one message has something."""
+LARGEST_REQUEST = 8 * PIECE
+"""Bytes of a request."""
 
 LargestPiece = Annotated[int, msgspec.Meta(ge=0, le=4 * PIECE)]
 FileName = Annotated[str, msgspec.Meta(min_length=1, max_length=4096)]
@@ -97,9 +99,43 @@ class FetchSpooled(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     log: bool = False
 
 
-SPOOL_PARTS = Endpoint("shadow", "spool_parts", SpoolParts, PartsSpooled)
-SPOOL_JOBS = Endpoint("shadow", "spool_jobs", SpoolJobs, JobsSpooled)
-LIST_SPOOLED = Endpoint("shadow", "list_spooled", ListSpooled, SpooledResults)
-FETCH_SPOOLED = Endpoint("shadow", "fetch_spooled", FetchSpooled, Piece)
-
-ENDPOINTS = (SPOOL_PARTS, SPOOL_JOBS, LIST_SPOOLED, FETCH_SPOOLED)
+SPOOL_PARTS = Endpoint(
+    "shadow",
+    "spool_parts",
+    SpoolParts,
+    PartsSpooled,
+    callers=(Caller.USER, Caller.JOB),
+    repeat=Repeat.HARMLESS,
+    limited=True,
+    largest=LARGEST_REQUEST,
+)
+SPOOL_JOBS = Endpoint(
+    "shadow",
+    "spool_jobs",
+    SpoolJobs,
+    JobsSpooled,
+    callers=(Caller.USER, Caller.JOB),
+    repeat=Repeat.HARMLESS,
+    limited=True,
+    largest=LARGEST_REQUEST,
+)
+LIST_SPOOLED = Endpoint(
+    "shadow",
+    "list_spooled",
+    ListSpooled,
+    SpooledResults,
+    callers=(Caller.USER, Caller.JOB),
+    repeat=Repeat.QUERY,
+    limited=True,
+    largest=LARGEST_REQUEST,
+)
+FETCH_SPOOLED = Endpoint(
+    "shadow",
+    "fetch_spooled",
+    FetchSpooled,
+    Piece,
+    callers=(Caller.USER, Caller.JOB),
+    repeat=Repeat.QUERY,
+    limited=True,
+    largest=LARGEST_REQUEST,
+)

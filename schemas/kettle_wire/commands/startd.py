@@ -6,7 +6,7 @@ import msgspec
 
 from kettle_wire.ads.types import Ad
 from kettle_wire.attempts import Ending
-from kettle_wire.endpoint import Endpoint
+from kettle_wire.endpoint import Caller, CommandId, Endpoint, Repeat
 from kettle_wire.jobs import JobId, Number
 from kettle_wire.worker_reports import ReportKey
 
@@ -218,7 +218,7 @@ class Drain(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     Empty the machine: nothing new begins, and what runs is ended in the given way. Said again it changes nothing.
     """
 
-    id: Annotated[str, msgspec.Meta(min_length=1, max_length=64, pattern=r"^[!-~]+$")]
+    id: CommandId
     """Made by the asker: names the request from now on."""
     speed: Literal["graceful", "quick", "fast"] = "graceful"
     """After retirement and vacate time, after vacate time, or at once."""
@@ -237,27 +237,37 @@ class CancelDrain(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     request: str = ""
 
 
-REQUEST_CLAIMS = Endpoint("startd", "request_claims", RequestClaims, ClaimsDecided)
-ALIVE = Endpoint("startd", "alive", Alive, AliveReply)
-ACTIVATE = Endpoint("startd", "activate", Activate, Activated)
-DEACTIVATE = Endpoint("startd", "deactivate", Deactivate, Done)
-SUSPEND = Endpoint("startd", "suspend", Suspend, Done)
-RELEASE = Endpoint("startd", "release", Release, Done)
-CONFIRM = Endpoint("startd", "confirm", Confirm, Done)
-FETCH_OUTPUT = Endpoint("startd", "fetch_output", FetchOutput, Piece)
+REQUEST_CLAIMS = Endpoint(
+    "startd",
+    "request_claims",
+    RequestClaims,
+    ClaimsDecided,
+    callers=(Caller.SCHEDD, Caller.VISITOR),
+    repeat=Repeat.HARMLESS,
+)
+ALIVE = Endpoint(
+    "startd", "alive", Alive, AliveReply, callers=(Caller.SCHEDD, Caller.VISITOR), repeat=Repeat.HARMLESS
+)
+ACTIVATE = Endpoint(
+    "startd", "activate", Activate, Activated, callers=(Caller.SHADOW, Caller.VISITOR), repeat=Repeat.HARMLESS
+)
+DEACTIVATE = Endpoint(
+    "startd", "deactivate", Deactivate, Done, callers=(Caller.SHADOW, Caller.VISITOR), repeat=Repeat.HARMLESS
+)
+SUSPEND = Endpoint(
+    "startd", "suspend", Suspend, Done, callers=(Caller.SHADOW, Caller.VISITOR), repeat=Repeat.HARMLESS
+)
+RELEASE = Endpoint(
+    "startd", "release", Release, Done, callers=(Caller.SCHEDD, Caller.VISITOR), repeat=Repeat.HARMLESS
+)
+CONFIRM = Endpoint(
+    "startd", "confirm", Confirm, Done, callers=(Caller.SHADOW, Caller.VISITOR), repeat=Repeat.HARMLESS
+)
+FETCH_OUTPUT = Endpoint(
+    "startd", "fetch_output", FetchOutput, Piece, callers=(Caller.SHADOW, Caller.VISITOR), repeat=Repeat.QUERY
+)
 
-DRAIN = Endpoint("startd", "drain", Drain, Done)
-CANCEL_DRAIN = Endpoint("startd", "cancel_drain", CancelDrain, Done)
-
-FOR_ADMINISTRATORS = (DRAIN, CANCEL_DRAIN)
-ENDPOINTS = (
-    REQUEST_CLAIMS,
-    ALIVE,
-    ACTIVATE,
-    DEACTIVATE,
-    SUSPEND,
-    RELEASE,
-    CONFIRM,
-    FETCH_OUTPUT,
-    *FOR_ADMINISTRATORS,
+DRAIN = Endpoint("startd", "drain", Drain, Done, callers=(Caller.ADMINISTRATOR,), repeat=Repeat.HARMLESS)
+CANCEL_DRAIN = Endpoint(
+    "startd", "cancel_drain", CancelDrain, Done, callers=(Caller.ADMINISTRATOR,), repeat=Repeat.HARMLESS
 )

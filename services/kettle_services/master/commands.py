@@ -5,7 +5,7 @@ import contextlib
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -14,7 +14,7 @@ from kettle.bus.ports import RefusedError, Served
 from kettle.pool.daemon_states import DaemonState
 from kettle.runtime import SettingsError
 from kettle_services.master.bus_users import login_name
-from kettle_services.master.domain.command_rules import chosen, denied, needs_restart
+from kettle_services.master.domain.command_rules import chosen, needs_restart
 from kettle_services.master.domain.daemon import How
 from kettle_services.master.domain.start_order import stop_stages
 from kettle_services.master.settings import MasterSettings
@@ -68,12 +68,17 @@ class MasterCommands:
 
     def served(self) -> list[Served[Any, Any]]:
         """The endpoints, with who answers them."""
-        return [Served(CONTROL, self.control), Served(QUERY_DAEMONS, self.query)]
+        return [
+            Served(CONTROL, self.control, self._administrators),
+            Served(QUERY_DAEMONS, self.query, self._administrators),
+        ]
+
+    def _administrators(self) -> Collection[str]:
+        return self.settings.administrators or (login_name(),)
 
     async def query(self, request: QueryDaemons, caller: Identity) -> wire.Daemons:
         """How the daemons are."""
-        del request
-        self._authorise(caller)
+        del request, caller
         state = self._daemons.state
         return wire.Daemons(
             started=state.started,
@@ -84,7 +89,6 @@ class MasterCommands:
 
     async def control(self, request: Control, caller: Identity) -> Controlled:
         """Switch daemons; who repeats a command gets the first answer."""
-        self._authorise(caller)
         place = (caller.token, request.id)
         answer = self._answers.get(place)
         if answer is None:
@@ -103,10 +107,6 @@ class MasterCommands:
             task.cancel()
 
     # -- deciding ----------------------------------------------------------------------------------------------------
-
-    def _authorise(self, caller: Identity) -> None:
-        if why := denied(caller, self.settings.administrators or (login_name(),)):
-            raise RefusedError(RefusalCode.DENIED, why)
 
     async def _carry_out(self, request: Control, caller: Identity) -> Controlled:
         listed = self.settings.daemon_list

@@ -6,13 +6,14 @@ One owner writes both the matches and the usage that they lead to, so priorities
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager
-from typing import Any, Final, TypeVar
+from collections.abc import AsyncGenerator, Callable, Collection, Generator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, Final
 
 import msgspec
 
 from kettle.bus.ports import RefusedError, Served
+from kettle.eventsourcing.command_pipeline import CommandPipeline, Decision, Recording
 from kettle.eventsourcing.log import Log, WorkingSet
 from kettle.eventsourcing.shard import Shard
 from kettle.eventsourcing.working_set import Checkpointer
@@ -45,17 +46,12 @@ from kettle_wire.commands.negotiator import (
     ResetUsage,
     SetPrincipal,
 )
-from kettle_wire.endpoint import Position
 from kettle_wire.events import PrincipalCharged, PrincipalEvent, decode
 from kettle_wire.frames import Frame
 from kettle_wire.identity import Identity
 
 _FRAME: Final = 1_000
 """So many charges are in one frame at most."""
-
-_encode: Final = msgspec.msgpack.Encoder().encode
-_decode_answer: Final = msgspec.msgpack.Decoder(Administered).decode
-_Command = TypeVar("_Command", SetPrincipal, ResetUsage, DeletePrincipal)
 
 
 class Accounts:
@@ -73,7 +69,7 @@ class Accounts:
         self.accountant = accountant
         self.shares: list[GroupShare] = []
         """How accounting groups stood after the last cycle."""
-        self._shard = shard
+        self.shard = shard
         self._checkpointer = checkpointer
         self._pool = pool
         self._administrators = administrators
@@ -82,11 +78,12 @@ class Accounts:
 
     def served(self) -> list[Served[Any, Any]]:
         """All endpoints with their handlers."""
+        pipeline = CommandPipeline(self, around=self._settled, administrators=lambda: self._administrators)
         return [
-            Served(QUERY_PRIORITIES, self.query),
-            Served(SET_PRINCIPAL, self.set),
-            Served(RESET_USAGE, self.reset),
-            Served(DELETE_PRINCIPAL, self.delete),
+            pipeline.query(QUERY_PRIORITIES, self.query),
+            pipeline.command(SET_PRINCIPAL, self.set),
+            pipeline.command(RESET_USAGE, self.reset),
+            pipeline.command(DELETE_PRINCIPAL, self.delete),
         ]
 
     # -- usage -------------------------------------------------------------------------------------------------------
@@ -99,7 +96,7 @@ class Accounts:
         So nobody is told, matched or charged by what might still be lost; the lock is fair, so nobody waits for long.
         """
         async with self._deciding:
-            await self._shard.record([], now_us=time.time_ns() // 1000)
+            await self.shard.committed()
             yield
 
     async def standings(self, now: float, names: Collection[str] = ()) -> dict[str, Standing]:
@@ -118,32 +115,20 @@ class Accounts:
             async with self._settled():
                 self.observe()
                 now = time.time()
-                gone = accountant_commands.forgetting(
-                    self.accountant, now=now
-                )  # who was seen since is not among them
-                await self._record([*gone, *self.accountant.charge(now)])
+                # Who was seen since is not among them.
+                gone = accountant_commands.forgetting(self.accountant, now=now)
+                await self.record(_changes([*gone, *self.accountant.charge(now)]))
             await asyncio.sleep(interval)
 
-    async def _record(self, events: Sequence[PrincipalEvent], command: str = "") -> int:
-        """Commit, which folds; the number of the last frame. The answer of a command is stored with it."""
-        *earlier, last = [events[start : start + _FRAME] for start in range(0, len(events) or 1, _FRAME)]
-        for piece in earlier:
-            self._put(piece)
-        if not command:
-            return await self._put(last)
-        return await self._put(
-            last, command=command, reply=lambda frame: _encode(self._answer(events, frame))
-        )
-
-    def _put(
-        self,
-        events: Sequence[PrincipalEvent],
-        *,
-        command: str = "",
-        reply: Callable[[int], bytes] | None = None,
+    def record(
+        self, changes: Recording, *, command: str = "", reply: Callable[[int], bytes] | None = None
     ) -> "asyncio.Future[int]":
-        changes = [(f"{STREAM}{event.principal}", event) for event in events]
-        return self._shard.record(changes, now_us=time.time_ns() // 1000, command=command, reply=reply)
+        """Commit, which folds; the number of the last frame, with which the answer of a command is stored."""
+        *earlier, last = [changes[start : start + _FRAME] for start in range(0, len(changes) or 1, _FRAME)]
+        now_us = time.time_ns() // 1000
+        for piece in earlier:
+            self.shard.record(piece, now_us=now_us)
+        return self.shard.record(last, now_us=now_us, command=command, reply=reply)
 
     def _committed(self, frame: Frame) -> None:
         self._checkpointer.mark(frame.number, fold_frame(self.accountant.principals, frame))
@@ -168,44 +153,36 @@ class Accounts:
         group = self.accountant.group_of(name).name
         return _shown(name, standing, "" if group == ROOT or name.startswith(GROUP) else group)
 
-    async def set(self, request: SetPrincipal, caller: Identity) -> Administered:
-        """Set something of a submitter; `denied` to who is no administrator."""
-
-        def events(now: float) -> list[PrincipalEvent]:
-            return accountant_commands.setting(
-                self.accountant, request.name, request.setting, request.value, now=now, by=caller.name
+    async def set(self, request: SetPrincipal, caller: Identity) -> Decision[Administered]:
+        """Set something of a submitter."""
+        with _refusing():
+            return _administered(
+                accountant_commands.setting(
+                    self.accountant,
+                    request.name,
+                    request.setting,
+                    request.value,
+                    now=time.time(),
+                    by=caller.name,
+                )
             )
 
-        return await self._carry_out(events, request, caller)
-
-    async def reset(self, request: ResetUsage, caller: Identity) -> Administered:
-        """Set accumulated usage to nothing; `denied`, or `not_found`."""
-
-        def events(now: float) -> list[PrincipalEvent]:
-            everybody = sorted(self.accountant.principals)
-            names = everybody if request.name is None else [self._known(request.name)]
-            return accountant_commands.resetting(self.accountant, names, now=now, by=caller.name)
-
-        return await self._carry_out(events, request, caller)
-
-    async def delete(self, request: DeletePrincipal, caller: Identity) -> Administered:
-        """Forget a submitter; `denied`, or `not_found`."""
-
-        def events(now: float) -> list[PrincipalEvent]:
-            name = self._known(request.name)
-            return accountant_commands.deleting(self.accountant, name, now=now, by=caller.name)
-
-        return await self._carry_out(events, request, caller)
-
-    def _first(self, request: _Command, caller: Identity) -> "asyncio.Future[bytes] | None":
-        """The first answer to a command that is repeated; refuses who may not command."""
-        if caller.kind != "user" or caller.name not in self._administrators:
-            raise RefusedError(
-                RefusalCode.DENIED,
-                f"{caller.name} is no administrator of the accountant; those are: "
-                f"{', '.join(sorted(self._administrators))} ([negotiator] administrators)",
+    async def reset(self, request: ResetUsage, caller: Identity) -> Decision[Administered]:
+        """Set accumulated usage to nothing; `not_found`."""
+        everybody = sorted(self.accountant.principals)
+        names = everybody if request.name is None else [self._known(request.name)]
+        with _refusing():
+            return _administered(
+                accountant_commands.resetting(self.accountant, names, now=time.time(), by=caller.name)
             )
-        return self._shard.answer(_command(request, caller))
+
+    async def delete(self, request: DeletePrincipal, caller: Identity) -> Decision[Administered]:
+        """Forget a submitter; `not_found`."""
+        name = self._known(request.name)
+        with _refusing():
+            return _administered(
+                accountant_commands.deleting(self.accountant, name, now=time.time(), by=caller.name)
+            )
 
     def _known(self, name: str) -> str:
         if name in self.accountant.principals:
@@ -214,29 +191,23 @@ class Accounts:
             RefusalCode.NOT_FOUND, f"the accountant knows no {name}; see whom with: kettle userprio"
         )
 
-    async def _carry_out(
-        self, decide: Callable[[float], list[PrincipalEvent]], request: _Command, caller: Identity
-    ) -> Administered:
-        """Decide by what is committed, and commit that; the first answer to a command that is repeated."""
-        if (first := self._first(request, caller)) is not None:
-            return _decode_answer(await first)
-        async with self._settled():
-            if (first := self._first(request, caller)) is not None:
-                return _decode_answer(await first)
-            try:
-                events = decide(time.time())
-            except Unacceptable as refusal:
-                raise RefusedError(RefusalCode.UNACCEPTABLE, str(refusal)) from refusal
-            frame = await self._record(events, _command(request, caller))
-        return self._answer(events, frame)
 
-    def _answer(self, events: Sequence[PrincipalEvent], frame: int) -> Administered:
-        ordered = sum(not isinstance(event, PrincipalCharged) for event in events)
-        return Administered(submitters=ordered, position=Position(self._shard.name, frame))
+def _changes(events: Sequence[PrincipalEvent]) -> Recording:
+    return [(f"{STREAM}{event.principal}", event) for event in events]
 
 
-def _command(request: _Command, caller: Identity) -> str:
-    return f"{caller.token}:{type(request).__name__}:{request.id}"
+def _administered(events: Sequence[PrincipalEvent]) -> Decision[Administered]:
+    """Those whom an administrator's command concerns are counted; what they are charged on the way is not."""
+    commanded = sum(not isinstance(event, PrincipalCharged) for event in events)
+    return Decision(lambda position: Administered(submitters=commanded, position=position), _changes(events))
+
+
+@contextmanager
+def _refusing() -> Generator[None]:
+    try:
+        yield
+    except Unacceptable as refusal:
+        raise RefusedError(RefusalCode.UNACCEPTABLE, str(refusal)) from refusal
 
 
 def _group(share: GroupShare, standings: Mapping[str, Priority]) -> GroupStanding:

@@ -5,8 +5,9 @@ from functools import partial
 from typing import Any
 
 from kettle import VERSION
-from kettle.bus.ports import Handler, RefusedError, Rep, Req, Served
-from kettle.eventsourcing.log import Log, LogError
+from kettle.bus.ports import Served
+from kettle.eventsourcing.command_pipeline import CommandPipeline
+from kettle.eventsourcing.log import Log
 from kettle.faults import fault_point
 from kettle.runtime import Runtime
 from kettle.runtime.pool_connections import join_bus, join_log
@@ -17,12 +18,13 @@ from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
 from kettle_services.schedd.commands.attempt_reports import AttemptReports
 from kettle_services.schedd.commands.factory_edits import FactoryEdits
 from kettle_services.schedd.commands.job_access import AccessCommands
+from kettle_services.schedd.commands.job_actions import JobActions
 from kettle_services.schedd.commands.job_edits import JobEdits
 from kettle_services.schedd.commands.pool_access import JobCommands
 from kettle_services.schedd.commands.queries import Queries
-from kettle_services.schedd.commands.queue_management import UserCommands
-from kettle_services.schedd.commands.run_now import RunNowCommands
+from kettle_services.schedd.commands.run_now import REMEMBERED_S, RunNowCommands
 from kettle_services.schedd.commands.spooling import SpoolCommands
+from kettle_services.schedd.commands.submissions import Submissions
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.jobs.deferrals import Deferrals
 from kettle_services.schedd.jobs.factories import Factories
@@ -35,9 +37,7 @@ from kettle_services.schedd.queue.limits import QueueLimits
 from kettle_services.schedd.queue.recorder import QueueRecorder, restore
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_services.schedd.shadows.dispatch import ShadowDispatch
-from kettle_wire.codes import RefusalCode
 from kettle_wire.commands import schedd as commands
-from kettle_wire.identity import Identity
 from kettle_wire.subjects import Subjects
 
 
@@ -158,7 +158,6 @@ def _answers(
 ) -> list[Served[Any, Any]]:
     limits = QueueLimits(recorder.queue, settings)
     backlog = Backlog(recorder.shard, limit=settings.max_backlog)
-    people = UserCommands(recorder, shadows, factories, limits, backlog, settings)
     questions = Queries(
         log,
         recorder,
@@ -171,37 +170,23 @@ def _answers(
     )
     attempt_reports = AttemptReports(recorder, claims, shadows, policies, settings)
     spooling = SpoolCommands(recorder, shadows, settings)
+    pipeline = CommandPipeline(recorder, require_room=backlog.require_room)
+    command, query = pipeline.command, pipeline.query
     served: list[Served[Any, Any]] = [
-        Served(commands.SUBMIT, _as_owner(people.submit)),
-        Served(commands.ACT, _as_owner(people.act)),
-        Served(commands.EDIT, _as_owner(FactoryEdits(recorder, backlog, settings).edit)),
-        Served(commands.EDIT_JOBS, _as_owner(JobEdits(recorder, backlog, settings).edit)),
-        Served(commands.RUN_NOW, _as_owner(RunNowCommands(recorder, claims).run_now)),
-        Served(commands.QUERY_JOBS, _as_owner(questions.query_jobs)),
-        Served(commands.QUERY_EVENTS, _as_owner(questions.query_events)),
-        Served(commands.EXPLAIN, _as_owner(questions.explain)),
-        Served(commands.ACCESS, _as_owner(AccessCommands(recorder, shadows, settings).access)),
-        Served(commands.FIND_SPOOL, _as_owner(spooling.find)),
-        Served(commands.RELEASE_SPOOLED, _as_owner(spooling.release)),
-        Served(commands.MATCHED, _as_owner(attempt_reports.accept_matches)),
-        Served(commands.SYNC, _as_owner(attempt_reports.sync_shadow)),
-        Served(commands.REPORT, _as_owner(attempt_reports.record_reports)),
+        command(commands.SUBMIT, Submissions(recorder, limits, backlog, settings).submit),
+        command(commands.ACT, JobActions(recorder, shadows, factories, settings).act),
+        command(commands.EDIT, FactoryEdits(recorder, settings).edit),
+        command(commands.EDIT_JOBS, JobEdits(recorder, settings).edit),
+        command(commands.RUN_NOW, RunNowCommands(recorder, claims).run_now, remember=REMEMBERED_S),
+        query(commands.QUERY_JOBS, questions.query_jobs),
+        query(commands.QUERY_EVENTS, questions.query_events),
+        query(commands.EXPLAIN, questions.explain),
+        query(commands.ACCESS, AccessCommands(recorder, shadows, settings).access),
+        query(commands.FIND_SPOOL, spooling.find),
+        command(commands.RELEASE_SPOOLED, spooling.release),
+        command(commands.MATCHED, attempt_reports.accept_matches),
+        command(commands.SYNC, attempt_reports.sync_shadow),
+        command(commands.REPORT, attempt_reports.record_reports),
     ]
     from_jobs = JobCommands(recorder, settings, served)
     return [*served, Served(commands.JOB_COMMAND, from_jobs.command)]
-
-
-def _as_owner(answer: Handler[Req, Rep]) -> Handler[Req, Rep]:
-    """
-    Whoever asks a schedd that has just lost its queue asks the next one: the command's id makes a repeat harmless.
-    """
-
-    async def answered(request: Req, caller: Identity) -> Rep:
-        try:
-            return await answer(request, caller)
-        except LogError as error:
-            raise RefusedError(
-                RefusalCode.UNAVAILABLE, f"this schedd does not own its queue any more: {error}"
-            ) from error
-
-    return answered

@@ -178,8 +178,6 @@ class Shadow:
 
     async def look_after(self, request: LookAfter, caller: Identity) -> Done:
         """The schedd hands over, or takes back."""
-        if (caller.kind, caller.name) != ("daemon", "schedd"):
-            raise RefusedError(RefusalCode.DENIED, f"only a schedd may say this, not {caller.name}")
         if self._closed:
             raise RefusedError(RefusalCode.STOPPING, f"the shadow {self._settings.name} is asked to stop")
         for assignment in request.start:
@@ -278,7 +276,7 @@ class Shadow:
 
     async def fetch_input(self, request: FetchInput, caller: Identity) -> Piece:
         """A worker reads an input file."""
-        _, source = self._source(request, caller)
+        _, source = self._source(request)
         path = source.path
         try:
             data = await asyncio.to_thread(self._inputs.piece, path, request.offset, request.length)
@@ -291,7 +289,7 @@ class Shadow:
 
     async def offer_input(self, request: OfferInput, caller: Identity) -> Offered:
         """A worker asks whether an input file is in the object store, which is for those of our own pool."""
-        assignment, source = self._source(request, caller)
+        assignment, source = self._source(request)
         if pool_of(assignment.startd):
             return Offered()
         file = source.file
@@ -300,10 +298,8 @@ class Shadow:
             raise RefusedError(RefusalCode.BUSY, f"{source.path} is on its way into the object store")
         return Offered(piece=piece)
 
-    def _source(self, request: FetchInput | OfferInput, caller: Identity) -> tuple[Assignment, Source]:
+    def _source(self, request: FetchInput | OfferInput) -> tuple[Assignment, Source]:
         """The input file that a worker wants, if it may have it now."""
-        if (caller.kind, caller.name) != ("daemon", "startd"):
-            raise RefusedError(RefusalCode.DENIED, f"only a startd may say this, not {caller.name}")
         known = self._known(request.job, request.attempt)
         source = known.attempt.source(request.key.secret, request.name) if known is not None else None
         if known is None or source is None:
@@ -320,8 +316,6 @@ class Shadow:
 
     async def answer(self, request: Ask, caller: Identity) -> Answered:
         """What a starter asks, for itself or for a program of its job."""
-        if (caller.kind, caller.name) != ("daemon", "startd"):
-            raise RefusedError(RefusalCode.DENIED, f"only a startd may say this, not {caller.name}")
         known = self._known(request.job, request.attempt)
         if known is None or not known.attempt.trusts(request.key.secret):
             raise RefusedError(RefusalCode.NOT_FOUND, f"job {request.job} is not looked after here for you")
@@ -356,7 +350,7 @@ class Shadow:
         return [
             Served(FETCH_INPUT, self.fetch_input),
             Served(OFFER_INPUT, self.offer_input),
-            Served(ANSWER, self.answer, aside=True),
+            Served(ANSWER, self.answer),
         ]
 
     async def _visit(self, visit: PoolConnection, bus: Bus) -> None:

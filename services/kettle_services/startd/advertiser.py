@@ -100,9 +100,8 @@ class Advertiser:
                 if everything:
                     self._repeat_at = self._loop.time() + self._interval * random.uniform(0.8, 1.0)  # noqa: S311 - jitter
                 if not self.told.is_set():
-                    await (
-                        self._have_buckets()
-                    )  # its answer comes after the ads, which have none, have arrived
+                    # Its answer comes after the ads, which have none, have arrived.
+                    await self._have_buckets()
                     self.told.set()
             except BusError as error:
                 _log.info("ads wait", extra={"cause": str(error)})

@@ -27,6 +27,7 @@ from kettle_wire.events import (
     JobVacated,
     Usage,
 )
+from kettle_wire.identity import user
 from kettle_wire.jobs import JobId
 
 USAGE = Usage(wall=2.0, user_cpu=0.5, system_cpu=0.25)
@@ -92,7 +93,7 @@ async def test_history_and_usage(backend: Backend) -> None:
     async with (
         owned(backend, "schedd.ap") as ap,
         hosted("accounting", settings(backend), serve),
-        backend.bus() as bus,
+        backend.bus(user("test")) as bus,
     ):
         await ap.record(submitted(1, count=3), submitted(2, owner="bob"), at_us=AT)
         await run_job(ap, "1.0", at=1, tries=2)
@@ -117,7 +118,7 @@ async def test_history_and_usage(backend: Backend) -> None:
 
 async def test_what_is_not_there_yet(backend: Backend) -> None:
     """A query for what has not been recorded waits for a while and is then refused."""
-    async with hosted("accounting", settings(backend, patience=0.5), serve), backend.bus() as bus:
+    async with hosted("accounting", settings(backend, patience=0.5), serve), backend.bus(user("test")) as bus:
         with pytest.raises(RefusedError, match=r"seen frame 0 of schedd\.ap and not yet 5") as refused:
             await history(bus, ("schedd.ap", 5))
         assert "behind" == refused.value.code
@@ -127,7 +128,7 @@ async def test_a_restart_counts_nothing_twice(backend: Backend) -> None:
     """
     What was applied before a restart is not applied again; what was recorded meanwhile is; jobs go on in between.
     """
-    async with owned(backend, "schedd.ap") as ap, backend.bus() as bus:
+    async with owned(backend, "schedd.ap") as ap, backend.bus(user("test")) as bus:
         await ap.record(submitted(1, count=2), at_us=AT)
         async with hosted("accounting", settings(backend), serve):
             seen = await run_job(ap, "1.0")
@@ -153,7 +154,7 @@ async def test_servers_that_restart(backend: Backend, server: str) -> None:
     async with (
         owned(backend, "schedd.ap") as ap,
         hosted("accounting", settings(backend), serve),
-        backend.bus() as bus,
+        backend.bus(user("test")) as bus,
     ):
         await ap.record(submitted(1, count=40), at_us=AT)
         last = 0

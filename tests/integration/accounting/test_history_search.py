@@ -26,6 +26,7 @@ from kettle_wire.events import (
     JobStarted,
     Usage,
 )
+from kettle_wire.identity import user
 from kettle_wire.jobs import JobId
 
 AT = 1_790_000_000_000_000
@@ -148,7 +149,7 @@ async def test_pages_and_spans(backend: Backend) -> None:
     Pages follow on each other without a gap or a double, and a span of time has its first moment and not its last.
     """
     last = await recorded(backend, 30, random.Random(1))
-    async with hosted("accounting", settings(backend), serve), backend.bus() as bus:
+    async with hosted("accounting", settings(backend), serve), backend.bus(user("test")) as bus:
 
         async def ask(**asked: object) -> History:
             return await bus.call(

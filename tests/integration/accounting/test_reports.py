@@ -22,6 +22,7 @@ from kettle_wire.attempts import Ending, ExitRecord
 from kettle_wire.commands.accounting import REPORT_USAGE, Axis, ReportUsage, UsageRow
 from kettle_wire.endpoint import Position
 from kettle_wire.events import ClusterSubmitted, JobAssigned, JobCompleted, JobVacated, Usage
+from kettle_wire.identity import user
 
 AT = 1_790_000_000_000_000
 H = 3_600_000_000
@@ -162,7 +163,7 @@ async def test_worked_figures(backend: Backend) -> None:
 
     It worked on one core for all of the 2 hours: 0.5 and 1.5 hours of CPU. The same after a rebuild from the log.
     """
-    async with owned(backend, "schedd.ap") as ap, backend.bus() as bus:
+    async with owned(backend, "schedd.ap") as ap, backend.bus(user("test")) as bus:
         job = "job/1.0"
         lost = JobVacated(attempt=1, ending=Ending(code=1004, reason="v"), usage=Usage(wall=3600.0))
         done = JobCompleted(attempt=2, exit=ExitRecord(code=0), usage=Usage(wall=7200.0, user_cpu=7200.0))

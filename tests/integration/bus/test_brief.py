@@ -13,7 +13,7 @@ from kettle.bus.single_request import UnusualError, ask_once
 from kettle.embedded import EmbeddedNats
 from kettle.embedded import Limits as ServerLimits
 from kettle.testing.servers.embedded import EVERYTHING, server_directory
-from kettle_wire.endpoint import Endpoint
+from kettle_wire.endpoint import Caller, Endpoint, Repeat
 from kettle_wire.identity import Identity, daemon, user
 from kettle_wire.subjects import Subjects
 
@@ -26,7 +26,8 @@ class Text(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     times: int = 1
 
 
-ECHO = Endpoint("test", "echo", Text, Text)
+CALLERS = tuple(Caller)
+ECHO = Endpoint("test", "echo", Text, Text, callers=CALLERS, repeat=Repeat.HARMLESS)
 
 
 async def echo(request: Text, caller: Identity) -> Text:
@@ -53,7 +54,11 @@ async def serving(server: EmbeddedNats) -> AsyncIterator[EmbeddedNats]:
     """Somebody answers there."""
     credentials = str(server.credentials("test"))
     async with NatsBus.connect(
-        server.url, subjects=SUBJECTS, identity=daemon("test"), credentials=credentials, patience=PATIENCE_S
+        server.url,
+        subjects=SUBJECTS,
+        identity=daemon("gateway"),
+        credentials=credentials,
+        patience=PATIENCE_S,
     ) as bus:
         await bus.serve("test", "one", [Served(ECHO, echo)], version="1.0.0")
         yield server

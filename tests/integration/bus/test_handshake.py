@@ -49,7 +49,7 @@ async def test_no_socket_of_a_broken_greeting_is_left() -> None:
     async with await asyncio.start_server(greeter.meet, "127.0.0.1") as server:
         port = server.sockets[0].getsockname()[1]
         async with NatsBus.connect(
-            f"nats://127.0.0.1:{port}", subjects=Subjects("test"), identity=daemon("test"), patience=5.0
+            f"nats://127.0.0.1:{port}", subjects=Subjects("test"), identity=daemon("gateway"), patience=5.0
         ):
             greeter.drop.set()
             await greeter.refused.wait()

@@ -56,7 +56,7 @@ async def connected(nats: EmbeddedNats) -> AsyncGenerator[NatsBus, None]:
     async with NatsBus.connect(
         nats.url,
         subjects=SUBJECTS,
-        identity=daemon("test"),
+        identity=daemon("gateway"),
         credentials=str(nats.credentials("test")),
         patience=PATIENCE_S,
     ) as bus:

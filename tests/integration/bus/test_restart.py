@@ -32,7 +32,7 @@ from kettle.eventsourcing.relay import BusAheadError, not_ahead, relay
 from kettle.eventsourcing.shard import Shard
 from kettle.testing.servers.embedded import EVERYTHING
 from kettle_wire import frames
-from kettle_wire.endpoint import Endpoint
+from kettle_wire.endpoint import Caller, Endpoint, Repeat
 from kettle_wire.events import JobRemoved
 from kettle_wire.identity import Identity, daemon
 from kettle_wire.subjects import Subjects
@@ -45,9 +45,10 @@ class Echo(msgspec.Struct, frozen=True):
     text: str
 
 
-ECHO = Endpoint("test", "echo", Echo, Echo)
+CALLERS = tuple(Caller)
+ECHO = Endpoint("test", "echo", Echo, Echo, callers=CALLERS, repeat=Repeat.HARMLESS)
 
-WAIT = Endpoint("test", "wait", Echo, Echo)
+WAIT = Endpoint("test", "wait", Echo, Echo, callers=CALLERS, repeat=Repeat.HARMLESS)
 
 
 async def wait(request: Echo, _caller: Identity) -> Echo:
@@ -72,7 +73,7 @@ async def connected(nats: EmbeddedNats) -> AsyncGenerator[NatsBus, None]:
     async with NatsBus.connect(
         nats.url,
         subjects=SUBJECTS,
-        identity=daemon("test"),
+        identity=daemon("gateway"),
         credentials=str(nats.credentials("test")),
         patience=PATIENCE_S,
     ) as bus:
@@ -296,7 +297,7 @@ async def test_wrong_credentials_are_told_at_once(nats: EmbeddedNats, directory:
         async with NatsBus.connect(
             nats.url,
             subjects=SUBJECTS,
-            identity=daemon("test"),
+            identity=daemon("gateway"),
             credentials=str(stranger),
             patience=PATIENCE_S,
         ):
@@ -308,5 +309,5 @@ async def test_a_server_that_is_not_there_is_waited_for(nats: EmbeddedNats) -> N
     """As long as the caller has patience."""
     await kill(nats)
     with pytest.raises(BusUnavailableError, match=r"within 0\.5 seconds"):
-        async with NatsBus.connect(nats.url, subjects=SUBJECTS, identity=daemon("test"), patience=0.5):
+        async with NatsBus.connect(nats.url, subjects=SUBJECTS, identity=daemon("gateway"), patience=0.5):
             pass

@@ -57,7 +57,7 @@ async def connected(nats: EmbeddedNats, url: str = "") -> AsyncGenerator[NatsBus
     async with NatsBus.connect(
         url or nats.url,
         subjects=SUBJECTS,
-        identity=daemon("test"),
+        identity=daemon("gateway"),
         credentials=str(nats.credentials("test")),
         patience=PATIENCE_S,
     ) as bus:

@@ -18,6 +18,7 @@ from kettle_wire.ads.daemon import SubmitterAd
 from kettle_wire.ads.types import Ad
 from kettle_wire.commands.collector import QUERY_ADS, Ads, QueryAds
 from kettle_wire.events import MachineJoined, MachineLeft, decode
+from kettle_wire.identity import user
 from kettle_wire.subjects import ad_key
 
 encode = msgspec.msgpack.encode
@@ -55,12 +56,12 @@ async def recorded(backend: Backend) -> list[object]:
 
 async def test_ads_are_found(backend: Backend) -> None:
     """Ads that were there before the collector and ads that come later are answered, cut down as asked."""
-    async with hosted("collector", settings(backend), serve), backend.bus() as bus:
+    async with hosted("collector", settings(backend), serve), backend.bus(user("test")) as bus:
         await put_slot(backend, bus, "slot1@a", "a", 2048)
         demand = SubmitterAd(name="alice", schedd="ap", idle=3, running=0, held=0, requests=[])
         await bus.put(backend.subjects.ads, ad_key("Submitter", "alice"), encode(demand))
         await eventually(lambda: _found(bus, "Submitter", 1))
-    async with hosted("collector", settings(backend), serve), backend.bus() as bus:
+    async with hosted("collector", settings(backend), serve), backend.bus(user("test")) as bus:
         await put_slot(backend, bus, "slot1@b", "b")
         await eventually(lambda: _found(bus, "Machine", 2))
         assert ["slot1@a"] == await names(bus, constraint="Memory > 1024")
@@ -97,7 +98,7 @@ async def test_several_collectors_answer(backend: Backend) -> None:
                 found.add(await told(bus))
                 assert found <= counts
 
-    async with hosted("collector", settings(backend), serve), backend.bus() as bus:
+    async with hosted("collector", settings(backend), serve), backend.bus(user("test")) as bus:
         await update(bus, 1)
         await eventually(lambda: _found(bus, "Machine", 1))
         await update(bus, 2)
@@ -126,7 +127,7 @@ async def test_updates_that_never_came_are_counted(backend: Backend) -> None:
             [ad[f"Updates{name}"] for name in ("Total", "Sequenced", "Lost")] for ad in ads
         ]
 
-    async with hosted("collector", settings(backend), serve), backend.bus() as bus:
+    async with hosted("collector", settings(backend), serve), backend.bus(user("test")) as bus:
         await update(bus, 5)
         await eventually(lambda: counted(bus, 1, 0, 0))
         await update(bus, 8)
@@ -145,7 +146,7 @@ async def _found(bus: NatsBus, kind: str, count: int) -> bool:
 
 async def test_a_bad_constraint(backend: Backend) -> None:
     """What is no expression is refused with a sentence."""
-    async with hosted("collector", settings(backend), serve), backend.bus() as bus:
+    async with hosted("collector", settings(backend), serve), backend.bus(user("test")) as bus:
         with pytest.raises(RefusedError, match="the constraint is not an expression") as refused:
             await ask(bus, "Machine", "Memory >")
         assert "bad_constraint" == refused.value.code
@@ -155,13 +156,13 @@ async def test_machines_come_and_go(backend: Backend) -> None:
     """
     A machine joins with its first ad, leaves with its last one, and a restarted collector says nothing again.
     """
-    async with hosted("collector", settings(backend), serve), backend.bus() as bus:
+    async with hosted("collector", settings(backend), serve), backend.bus(user("test")) as bus:
         await put_slot(backend, bus, "slot1@a", "a")
         await put_slot(backend, bus, "slot2@a", "a")
         await eventually(lambda: _found(bus, "Machine", 2))
         await eventually(lambda: _count(backend, 1))
     joined = MachineJoined(machine="a", cpus=4, memory=1024)
-    async with hosted("collector", settings(backend), serve), backend.bus() as bus:
+    async with hosted("collector", settings(backend), serve), backend.bus(user("test")) as bus:
         await eventually(lambda: _found(bus, "Machine", 2))
         assert [joined] == await recorded(backend)
         for name in ("slot1@a", "slot2@a"):
@@ -180,7 +181,7 @@ async def _count(backend: Backend, count: int) -> bool:
 
 async def test_a_collector_that_stands_by_answers_and_writes_when_it_is_its_turn(backend: Backend) -> None:
     """What it saw while it stood by neither joins again nor is lost."""
-    async with backend.bus() as bus, AsyncExitStack() as first:
+    async with backend.bus(user("test")) as bus, AsyncExitStack() as first:
         await first.enter_async_context(hosted("collector", settings(backend), serve))
         await put_slot(backend, bus, "slot1@a", "a")
         await eventually(lambda: _count(backend, 1))
@@ -203,7 +204,7 @@ async def test_a_collector_that_stands_by_answers_and_writes_when_it_is_its_turn
 async def test_many_ads_come_in_pages(backend: Backend) -> None:
     """A page says from where to go on; all of them together are all ads."""
     wide: Ad = {f"Attribute{number}": "x" * 100 for number in range(1_000)}
-    async with hosted("collector", settings(backend), serve), backend.bus() as bus:
+    async with hosted("collector", settings(backend), serve), backend.bus(user("test")) as bus:
         for number in range(20):
             key = ad_key("Generic", f"g{number:02}")
             await bus.put(backend.subjects.ads, key, encode({**wide, "Name": f"g{number:02}"}))
@@ -231,7 +232,7 @@ async def test_a_long_answer_keeps_no_other_waiting(backend: Backend) -> None:
         assert ["g07"] == [ad["Name"] for ad in (await ask(bus, constraint='Name == "g07"')).ads]
         answered.append("one")
 
-    async with hosted("collector", settings(backend), serve), backend.bus() as bus:
+    async with hosted("collector", settings(backend), serve), backend.bus(user("test")) as bus:
         for number in range(20):
             key = ad_key("Generic", f"g{number:02}")
             await bus.put(backend.subjects.ads, key, encode({**wide, "Name": f"g{number:02}"}))
@@ -248,7 +249,7 @@ async def _complete(bus: NatsBus) -> bool:
 
 async def test_an_ad_that_is_not_updated(backend: Backend) -> None:
     """It is not answered any more after its lifetime, and its machine has left."""
-    async with hosted("collector", settings(backend, lifetime=1.0), serve), backend.bus() as bus:
+    async with hosted("collector", settings(backend, lifetime=1.0), serve), backend.bus(user("test")) as bus:
         await put_slot(backend, bus, "slot1@a", "a")
         await eventually(lambda: _count(backend, 2))
         assert [] == await names(bus)
@@ -264,13 +265,13 @@ async def test_an_absent_machine_is_seen_until_it_is_back(backend: Backend) -> N
     async def seen(bus: NatsBus, *expected: tuple[str, bool]) -> bool:
         return list(expected) == [(ad["Name"], "Absent" in ad) for ad in (await ask(bus, "Machine")).ads]
 
-    async with hosted("collector", absent, serve), backend.bus() as bus:
+    async with hosted("collector", absent, serve), backend.bus(user("test")) as bus:
         await put_slot(backend, bus, "slot1@a", "a", 2048)
         await put_slot(backend, bus, "slot2@a", "a", 1024)
         await eventually(lambda: seen(bus, ("slot1@a", True)))
     (left,) = [event for event in await recorded(backend) if isinstance(event, MachineLeft)]
     assert ["slot1@a"] == [slot["Name"] for slot in left.slots]
-    async with hosted("collector", absent, serve), backend.bus() as bus:
+    async with hosted("collector", absent, serve), backend.bus(user("test")) as bus:
         await bus.delete(backend.subjects.ads, ad_key("Absent", "slot1@a"))
         await eventually(lambda: seen(bus, ("slot1@a", True)))
         await put_slot(backend, bus, "slot1@a", "a", 2048)
@@ -291,7 +292,7 @@ async def test_requirements_that_are_no_expression(backend: Backend) -> None:
 @pytest.mark.parametrize("server", ["nats", "postgres"])
 async def test_servers_that_restart(backend: Backend, server: str) -> None:
     """The collector goes on answering and recording after either server was killed and came back."""
-    async with hosted("collector", settings(backend), serve), backend.bus() as bus:
+    async with hosted("collector", settings(backend), serve), backend.bus(user("test")) as bus:
         await put_slot(backend, bus, "slot1@a", "a")
         await eventually(lambda: _count(backend, 1))
         victim = backend.servers.nats if server == "nats" else backend.servers.postgres

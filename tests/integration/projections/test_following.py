@@ -22,6 +22,7 @@ from kettle_wire.attempts import ExitRecord
 from kettle_wire.commands.accounting import QUERY_HISTORY, QUERY_USAGE, QueryHistory, QueryUsage
 from kettle_wire.endpoint import Position
 from kettle_wire.events import JobCompleted, MachineJoined
+from kettle_wire.identity import user
 
 from .workload import AT, SHARD, USAGE, assigned, count, day, differing, submitted
 
@@ -74,7 +75,7 @@ async def test_one_that_stops_and_goes_on(backend: Backend, caplog: pytest.LogCa
         owned(backend, "schedd.other") as other,
         owned(backend, "collector") as collector,
         hosted("accounting", settings(backend), serve) as rt,
-        backend.bus() as bus,
+        backend.bus(user("test")) as bus,
     ):
         await ap.record(submitted(1, count=2), at_us=AT)
         await caught_up(backend, "jobs", SHARD)
@@ -117,7 +118,7 @@ async def test_tables_that_cannot_be_made(backend: Backend) -> None:
     async with (
         owned(backend, "collector") as collector,
         hosted("accounting", settings(backend), serve) as rt,
-        backend.bus() as bus,
+        backend.bus(user("test")) as bus,
     ):
         with pytest.raises(RefusedError, match="of version 99, this release has 2") as refused:
             await bus.call(QUERY_USAGE, "accounting", QueryUsage())

@@ -112,9 +112,9 @@ async def test_names_are_not_roles(side: Side, caller: Identity) -> None:
     job = side.assignment()
     request = FetchInput(key=job.key, job=job.job, attempt=1, name="f", offset=0, length=1)
     async with side.shadow():
-        with pytest.raises(RefusedError, match="only a schedd"):
+        with pytest.raises(RefusedError, match="is for: schedd"):
             await bus.call(LOOK_AFTER, "shadow", LookAfter())
-        with pytest.raises(RefusedError, match="only a startd"):
+        with pytest.raises(RefusedError, match="is for: startd"):
             await bus.call(FETCH_INPUT, "shadow", request)
     bus.close()
 

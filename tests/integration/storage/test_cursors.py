@@ -105,7 +105,7 @@ class Removed:
 async def test_a_projection_sees_every_event_once(log: PgLog) -> None:
     """Over several runs of the projection, with frames from the log and from the bus."""
     subjects = Subjects("test")
-    bus = MemoryBus(MemoryServer(), subjects=subjects, identity=daemon("test"))
+    bus = MemoryBus(MemoryServer(), subjects=subjects, identity=daemon("gateway"))
     async with Shard.own(log, "s", owner="me") as shard:
         tasks = [asyncio.create_task(shard.run()), asyncio.create_task(relay(bus, log, shard, subjects))]
         for _ in range(3):

@@ -8,7 +8,7 @@ import pytest
 from kettle.bus.large_messages import CompleteRequest, PartLimits, PartStore
 from kettle.bus.large_requests import FETCH, LARGEST, PART_OF, PLACE, SIZE, Parcel, call_in_parts
 from kettle.bus.ports import BusError, RefusedError, Served
-from kettle_wire.endpoint import Endpoint
+from kettle_wire.endpoint import Caller, Endpoint, Repeat
 from kettle_wire.identity import Identity
 
 PATIENCE_S = 10.0
@@ -23,7 +23,8 @@ async def echo(request: Text, _caller: Identity) -> Text:
     return request
 
 
-ECHO = Served(Endpoint("test", "echo", Text, Text), echo)
+CALLERS = tuple(Caller)
+ECHO = Served(Endpoint("test", "echo", Text, Text, callers=CALLERS, repeat=Repeat.HARMLESS), echo)
 
 
 def depot(**limits: float) -> PartStore:
@@ -197,7 +198,9 @@ async def test_the_room_of_a_request_is_taken_until_it_is_answered(more: dict[st
 
 async def test_an_endpoint_may_take_less() -> None:
     """What is announced for it and is larger is refused before there is room for it."""
-    small = Served(ECHO.endpoint, ECHO.handler, largest=11)
+    small = Served(
+        Endpoint("test", "echo", Text, Text, callers=CALLERS, repeat=Repeat.HARMLESS, largest=11), echo
+    )
     here = depot()
     with pytest.raises(RefusedError, match="11") as refused:
         here.receive("u-ada", Parcel(b"", {SIZE: "12"}), small)

@@ -10,7 +10,7 @@ from kettle.bus.command_service import CommandService, refusal_of
 from kettle.bus.large_requests import Parcel
 from kettle.bus.nats_connection import NatsConnection
 from kettle.bus.ports import Served
-from kettle_wire.endpoint import Endpoint
+from kettle_wire.endpoint import Caller, Endpoint, Repeat
 from kettle_wire.identity import Identity, user
 from kettle_wire.subjects import Subjects
 
@@ -20,8 +20,9 @@ class Text(msgspec.Struct, frozen=True):
 
 
 SUBJECTS = Subjects("test")
-ASK = Endpoint("test", "ask", Text, Text)
-ORDER = Endpoint("test", "order", Text, Text)
+CALLERS = tuple(Caller)
+ASK = Endpoint("test", "ask", Text, Text, callers=CALLERS, repeat=Repeat.HARMLESS, limited=True, largest=10)
+ORDER = Endpoint("test", "order", Text, Text, callers=CALLERS, repeat=Repeat.HARMLESS)
 BODY = msgspec.msgpack.encode(Text(b"x"))
 
 
@@ -59,8 +60,8 @@ async def test_what_is_for_anybody_leaves_room() -> None:
         return request
 
     asker = Asker()
-    for _ in range(command_service.ASIDE + 1):
-        await asker.send(Served(ASK, hang, aside=True))
+    for _ in range(command_service.MOST_LIMITED + 1):
+        await asker.send(Served(ASK, hang))
     assert ["busy"] == asker.codes
     await asker.send(Served(ORDER, obey))
     while len(asker.codes) < 2:
@@ -76,6 +77,6 @@ async def test_a_request_that_is_too_large_is_not_taken_in() -> None:
         raise AssertionError
 
     asker = Asker()
-    await asker.send(Served(ASK, never, largest=10), bytes(11))
+    await asker.send(Served(ASK, never), bytes(11))
     assert ["too_large"] == asker.codes
     await asker.close()

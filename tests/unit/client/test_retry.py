@@ -11,7 +11,7 @@ from kettle.bus.memory_server import MemoryServer
 from kettle.bus.ports import RefusedError, Served
 from kettle.client.connections.retry import ask_with_retry, pause_for
 from kettle.client.errors import PoolUnreachableError
-from kettle_wire.endpoint import Endpoint
+from kettle_wire.endpoint import Caller, Endpoint, Repeat
 from kettle_wire.identity import Identity, user
 from kettle_wire.subjects import Subjects
 
@@ -20,7 +20,8 @@ class Request(msgspec.Struct, frozen=True):
     id: str
 
 
-ASK = Endpoint("test", "ask", Request, Request)
+CALLERS = tuple(Caller)
+ASK = Endpoint("test", "ask", Request, Request, callers=CALLERS, repeat=Repeat.HARMLESS)
 
 
 class Busy:

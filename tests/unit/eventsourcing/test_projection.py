@@ -101,7 +101,7 @@ class World:
     def __init__(self) -> None:
         self.server = MemoryServer()
         self.log = MemoryLog()
-        self.bus = MemoryBus(self.server, subjects=SUBJECTS, identity=daemon("test"))
+        self.bus = MemoryBus(self.server, subjects=SUBJECTS, identity=daemon("gateway"))
         self.cursors = MemoryCursors()
         self.projection = Numbers(self.cursors)
         self.progress = Progress()

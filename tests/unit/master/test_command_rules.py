@@ -3,10 +3,9 @@
 import msgspec
 import pytest
 
-from kettle_services.master.domain.command_rules import AT_RESTART, chosen, denied, needs_restart
+from kettle_services.master.domain.command_rules import AT_RESTART, chosen, needs_restart
 from kettle_services.master.domain.start_order import manner
 from kettle_services.master.settings import MasterSettings
-from kettle_wire.identity import daemon, user
 
 LISTED = ("collector", "schedd", "schedd.ap1", "schedd.ap1#2", "startd")
 
@@ -25,17 +24,6 @@ LISTED = ("collector", "schedd", "schedd.ap1", "schedd.ap1#2", "startd")
 def test_a_name_is_an_entry_or_a_role(names: list[str], found: list[str], unknown: list[str]) -> None:
     """A role means all of its entries, the list's order is kept, and what means nothing is told."""
     assert (found, unknown) == chosen(names, LISTED)
-
-
-def test_only_administrators_may() -> None:
-    """
-    Neither other people nor services of the same name may switch daemons; the sentence says who may and where that is set.
-    """
-    assert denied(user("ada"), ["ada"]) == ""
-    for caller in (user("eve"), daemon("ada"), daemon("startd")):
-        sentence = denied(caller, ["grace", "ada"])
-        assert "ada, grace" in sentence
-        assert "[master] administrators" in sentence
 
 
 def test_what_needs_a_restart_is_named() -> None:

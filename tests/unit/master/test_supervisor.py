@@ -10,6 +10,7 @@ import pytest
 from kettle.bus.ports import RefusedError
 from kettle.pool.home import open_home
 from kettle.runtime import SettingsError
+from kettle.testing.served import Endpoints
 from kettle_services.master.commands import MasterCommands
 from kettle_services.master.domain.daemon import How
 from kettle_services.master.settings import MasterSettings
@@ -17,7 +18,7 @@ from kettle_services.master.supervision.daemon_list import DaemonList
 from kettle_services.master.supervision.processes import Asked
 from kettle_services.master.supervision.supervisor import StartGivenUpError, Supervisor
 from kettle_services.master.supervision.switched_off import read_off
-from kettle_wire.commands.master import Control, ControlAction, QueryDaemons
+from kettle_wire.commands.master import CONTROL, QUERY_DAEMONS, Control, ControlAction, QueryDaemons
 from kettle_wire.identity import user
 
 SETTINGS = MasterSettings(
@@ -261,9 +262,11 @@ async def test_whoever_is_no_administrator_changes_nothing(tmp_path: Path) -> No
     """Neither may others switch, nor look."""
     async with office(tmp_path) as it:
         with pytest.raises(RefusedError, match="eve is no administrator"):
-            await it.master_commands.control(Control(id="1", action="off"), user("eve"))
+            await Endpoints(it.master_commands.served()).ask(
+                CONTROL, Control(id="1", action="off"), user("eve")
+            )
         with pytest.raises(RefusedError, match="eve is no administrator"):
-            await it.master_commands.query(QueryDaemons(), user("eve"))
+            await Endpoints(it.master_commands.served()).ask(QUERY_DAEMONS, QueryDaemons(), user("eve"))
         assert frozenset() == read_off(it.home)
 
 

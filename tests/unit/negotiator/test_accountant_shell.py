@@ -9,12 +9,13 @@ from kettle.eventsourcing.log import Answered
 from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.eventsourcing.shard import Shard
 from kettle.eventsourcing.working_set import Checkpointer
+from kettle.testing.served import Endpoints
 from kettle_services.negotiator.accountant import Accounts
 from kettle_services.negotiator.domain.accountant import Accountant
 from kettle_services.negotiator.domain.pool import Pool
 from kettle_services.negotiator.domain.principals import Principal
 from kettle_wire.ads.daemon import SubmitterAd
-from kettle_wire.commands.negotiator import QueryPriorities, SetPrincipal
+from kettle_wire.commands.negotiator import QUERY_PRIORITIES, SET_PRINCIPAL, QueryPriorities, SetPrincipal
 from kettle_wire.frames import Frame
 from kettle_wire.identity import Identity
 
@@ -43,6 +44,7 @@ class Office:
         self.log, self.pool, self.accountant = log, Pool(), Accountant()
         checkpointer = Checkpointer(MemoryWorkingSet(log), "s", epoch=shard.tenure.epoch, frame=0)
         self.accounts = Accounts(shard, checkpointer, self.accountant, self.pool, administrators=["root"])
+        self.asked = Endpoints(self.accounts.served())
 
 
 @pytest_asyncio.fixture
@@ -68,9 +70,9 @@ async def test_nobody_sees_what_is_not_committed(office: Office) -> None:
     Neither a query nor a cycle is answered by a command that might still be lost: both wait for its commit.
     """
     office.log.gate.clear()
-    setting = asyncio.create_task(office.accounts.set(factor(10.0), ROOT))
+    setting = asyncio.create_task(office.asked.ask(SET_PRINCIPAL, factor(10.0), ROOT))
     await turns()
-    asked = asyncio.create_task(office.accounts.query(QueryPriorities(names=["ada"]), ROOT))
+    asked = asyncio.create_task(office.asked.ask(QUERY_PRIORITIES, QueryPriorities(names=["ada"]), ROOT))
     cycle = asyncio.create_task(office.accounts.standings(1.0, ["ada"]))
     await turns()
     assert [False, False, False] == [task.done() for task in (setting, asked, cycle)]
@@ -85,11 +87,11 @@ async def test_nobody_sees_what_is_not_committed(office: Office) -> None:
 async def test_a_command_whose_caller_went_away_is_carried_out_once(office: Office) -> None:
     """Its repeat gets the first answer, and the next command is decided by what it has changed."""
     office.log.gate.clear()
-    setting = asyncio.create_task(office.accounts.set(factor(10.0), ROOT))
+    setting = asyncio.create_task(office.asked.ask(SET_PRINCIPAL, factor(10.0), ROOT))
     await turns()
     setting.cancel()
     office.log.gate.set()
-    assert 1 == (await office.accounts.set(factor(10.0), ROOT)).submitters
+    assert 1 == (await office.asked.ask(SET_PRINCIPAL, factor(10.0), ROOT)).submitters
     assert Principal(factor=10.0) == office.accountant.principals["ada"]
     assert [1] == [len(frame.entries) async for frame in office.log.read("s")]
 

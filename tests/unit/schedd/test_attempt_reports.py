@@ -7,11 +7,13 @@ from contextlib import asynccontextmanager
 import msgspec
 import pytest
 
-from kettle.eventsourcing.log import FencedError
+from kettle.bus.ports import RefusedError
+from kettle.eventsourcing.command_pipeline import CommandPipeline
 from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.eventsourcing.shard import Shard
 from kettle.runtime import Telemetry
 from kettle.testing.bus_adapters import MemoryWorld
+from kettle.testing.served import Endpoints
 from kettle_services.schedd.claim_secrets import ClaimSecrets
 from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
 from kettle_services.schedd.commands.attempt_reports import AttemptReports
@@ -21,7 +23,8 @@ from kettle_services.schedd.queue.recorder import QueueRecorder, restore
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_services.schedd.shadows.dispatch import ShadowDispatch
 from kettle_wire.attempts import AttemptResult, ExitRecord
-from kettle_wire.commands.schedd import Attempt, AttemptReport, Ended, ReportAttempts, ShadowSync
+from kettle_wire.commands.schedd import REPORT as REPORT_ATTEMPTS
+from kettle_wire.commands.schedd import SYNC, Attempt, AttemptReport, Ended, ReportAttempts, ShadowSync
 from kettle_wire.identity import daemon
 from kettle_wire.jobs import JobId
 
@@ -41,7 +44,7 @@ KEPT = ShadowSync(shadow="s", attempts=[Attempt(JOB, 1)])
 
 
 @asynccontextmanager
-async def attempt_reports(log: MemoryLog) -> AsyncGenerator[AttemptReports, None]:
+async def attempt_reports(log: MemoryLog) -> AsyncGenerator[Endpoints, None]:
     """Of a schedd whose queue is empty."""
     bus, settings = await MemoryWorld().connect(), ScheddSettings(name="ap")
     async with Shard.own(log, NAME, owner="first") as shard, asyncio.TaskGroup() as tasks:
@@ -52,21 +55,26 @@ async def attempt_reports(log: MemoryLog) -> AsyncGenerator[AttemptReports, None
         secrets = ClaimSecrets(bytes(32))
         shadows = ShadowDispatch(bus, queue, secrets, tasks, Telemetry(), interval=1.0)
         claims = ClaimLifecycle(bus, recorder, shadows, secrets, tasks, settings)
-        yield AttemptReports(
+        reports = AttemptReports(
             recorder,
             claims,
             shadows,
             Policies(recorder, shadows, settings),
             msgspec.structs.replace(settings, max_failures=1),
         )
+        pipeline = CommandPipeline(recorder)
+        yield Endpoints([
+            pipeline.command(SYNC, reports.sync_shadow),
+            pipeline.command(REPORT_ATTEMPTS, reports.record_reports),
+        ])  # fmt: skip
 
 
 async def test_an_owner_says_of_a_job_that_it_never_had_that_it_is_over() -> None:
     """Whoever repeats himself long afterwards is not kept waiting."""
     async with attempt_reports(MemoryLog()) as owner:
-        assert STRAY.strays == (await owner.sync_shadow(STRAY, SHADOW)).over
-        assert KEPT.attempts == (await owner.sync_shadow(KEPT, SHADOW)).forget
-        assert [] == (await owner.record_reports(REPORT, SHADOW)).start
+        assert STRAY.strays == (await owner.ask(SYNC, STRAY, SHADOW)).over
+        assert KEPT.attempts == (await owner.ask(SYNC, KEPT, SHADOW)).forget
+        assert [] == (await owner.ask(REPORT_ATTEMPTS, REPORT, SHADOW)).start
 
 
 async def test_who_was_overtaken_lets_nobody_throw_anything_away() -> None:
@@ -77,9 +85,10 @@ async def test_who_was_overtaken_lets_nobody_throw_anything_away() -> None:
     async with attempt_reports(log) as overtaken:
         await log.take(NAME, owner="second")
         for said in (
-            overtaken.sync_shadow(STRAY, SHADOW),
-            overtaken.sync_shadow(KEPT, SHADOW),
-            overtaken.record_reports(REPORT, SHADOW),
+            overtaken.ask(SYNC, STRAY, SHADOW),
+            overtaken.ask(SYNC, KEPT, SHADOW),
+            overtaken.ask(REPORT_ATTEMPTS, REPORT, SHADOW),
         ):
-            with pytest.raises(FencedError, match="belongs to second"):
+            with pytest.raises(RefusedError, match="belongs to second") as refused:
                 await said
+            assert "unavailable" == refused.value.code

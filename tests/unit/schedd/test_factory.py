@@ -10,13 +10,15 @@ import msgspec
 import pytest
 
 from kettle.bus.ports import RefusedError
+from kettle.eventsourcing.command_pipeline import CommandPipeline
 from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.eventsourcing.shard import Shard
+from kettle.testing.served import Endpoints
 from kettle.transforms import Transform
 from kettle_services.schedd.claims.refusals import Refusals
 from kettle_services.schedd.commands.factory_edits import FactoryEdits
 from kettle_services.schedd.commands.queries import Queries
-from kettle_services.schedd.commands.queue_management import LONG, UserCommands
+from kettle_services.schedd.commands.submissions import LONG, Submissions
 from kettle_services.schedd.domain.jobs.factory import Factory
 from kettle_services.schedd.domain.jobs.job import Assign, End, Hold, Remove, decide
 from kettle_services.schedd.domain.queue.fold import Queue, factory_stream, job_stream
@@ -32,6 +34,11 @@ from kettle_services.schedd.settings import ScheddSettings
 from kettle_wire.ads import Ad, Scalar
 from kettle_wire.attempts import AttemptResult, ExitRecord
 from kettle_wire.commands.schedd import (
+    EDIT,
+    EXPLAIN,
+    QUERY_EVENTS,
+    QUERY_JOBS,
+    SUBMIT,
     Act,
     Action,
     Edit,
@@ -143,9 +150,15 @@ class AccessPoint:
         nobody: Any = None  # runs jobs here
         limits = QueueLimits(recorder.queue, settings)
         backlog = Backlog(recorder.shard, limit=settings.max_backlog)
-        self.people = UserCommands(recorder, nobody, self.factories, limits, backlog, settings)
-        self.questions = Queries(log, recorder, nobody, self.factories, limits, Refusals())
-        self.edits = FactoryEdits(recorder, backlog, settings)
+        pipeline = CommandPipeline(recorder, require_room=backlog.require_room)
+        queries = Queries(log, recorder, nobody, self.factories, limits, Refusals())
+        self.asked = Endpoints([
+            pipeline.command(SUBMIT, Submissions(recorder, limits, backlog, settings).submit),
+            pipeline.command(EDIT, FactoryEdits(recorder, settings).edit),
+            pipeline.query(QUERY_JOBS, queries.query_jobs),
+            pipeline.query(QUERY_EVENTS, queries.query_events),
+            pipeline.query(EXPLAIN, queries.explain),
+        ])  # fmt: skip
 
     async def submit(self, event: ClusterSubmitted) -> None:
         await self.recorder.record([(f"cluster/{event.cluster}", event)])
@@ -157,7 +170,7 @@ class AccessPoint:
         return self.factories.act(number, request, person=person, reason="r")
 
     async def edit(self, attributes: Ad, *, person: str = "anna", id_: str = "1") -> None:
-        await self.edits.edit(Edit(id=id_, cluster=1, attributes=attributes), user(person))
+        await self.asked.ask(EDIT, Edit(id=id_, cluster=1, attributes=attributes), user(person))
         await self.factories.materialize_now()
 
     async def run(self, proc: int) -> None:
@@ -305,7 +318,7 @@ async def test_what_will_never_be_made_is_said_so() -> None:
 
         async def never() -> list[bool]:
             asked = [QueryEvents(job=JobId(1, proc)) for proc in range(4)]
-            return [(await ap.questions.query_events(one, user("eve"))).never_made for one in asked]
+            return [(await ap.asked.ask(QUERY_EVENTS, one, user("eve"))).never_made for one in asked]
 
         assert [False] * 4 == await never()
         await ap.run(0)
@@ -315,7 +328,7 @@ async def test_what_will_never_be_made_is_said_so() -> None:
         await ap.run(1)
         assert {} == ap.queue.clusters
         assert [False, False, True, True] == await never()
-        recorded = await ap.questions.query_events(QueryEvents(job=JobId(1, 0)), user("eve"))
+        recorded = await ap.asked.ask(QUERY_EVENTS, QueryEvents(job=JobId(1, 0)), user("eve"))
         assert {"cluster/1", "job/1.0"} == {event.stream for event in recorded.events}
 
 
@@ -327,11 +340,11 @@ async def test_why_a_job_is_not_made_yet() -> None:
         await ap.submit(submitted(4, JobMaterializeMaxIdle=1))
         for sentence in ("1 of the 4 jobs of cluster 1 are made; the others follow", "kettle release 1"):
             with pytest.raises(RefusedError, match=sentence) as refusal:
-                await ap.questions.explain(Explain(job=JobId(1, 3)), user("anna"))
+                await ap.asked.ask(EXPLAIN, Explain(job=JobId(1, 3)), user("anna"))
             assert "refused" == refusal.value.code
             ap.act("hold")
         with pytest.raises(RefusedError, match="not in the queue"):
-            await ap.questions.explain(Explain(job=JobId(1, 4)), user("anna"))
+            await ap.asked.ask(EXPLAIN, Explain(job=JobId(1, 4)), user("anna"))
 
 
 async def test_who_knows_no_factories_does_not_take_their_jobs_for_jobs_in_the_queue() -> None:
@@ -340,7 +353,7 @@ async def test_who_knows_no_factories_does_not_take_their_jobs_for_jobs_in_the_q
         rows: list[list[Scalar]] = [[], []]
         for number, pace in enumerate(({}, {"JobMaterializeMaxIdle": 1}), start=1):
             said = Submit(id=f"{number}", ad={"Cmd": "x", **pace}, columns=[], rows=rows)
-            assert 2 == (await ap.people.submit(said, user("anna"))).count
+            assert 2 == (await ap.asked.ask(SUBMIT, said, user("anna"))).count
         types = [(await ap.log.stream("schedd.ap", f"cluster/{i}"))[0][0].entries[0].type for i in (1, 2)]
         assert ["cluster.submitted/1", "factory.submitted/1"] == types
         assert 2 == len(ap.queue.jobs)
@@ -359,7 +372,7 @@ async def test_a_submission_with_a_factory_is_bounded(settings: dict[str, int], 
     async with access_point(**settings) as ap:
         said = Submit(id="1", ad={"Cmd": "x", "JobMaterializeLimit": 1}, columns=[], rows=[[], []])
         with pytest.raises(RefusedError, match=name):
-            await ap.people.submit(said, user("anna"))
+            await ap.asked.ask(SUBMIT, said, user("anna"))
         assert {} == ap.queue.clusters
 
 
@@ -374,19 +387,19 @@ async def test_a_transform_that_fails_refuses_that_submission_alone(monkeypatch:
         with monkeypatch.context() as patch:
             patch.setattr(Transform, "apply", broken)
             with pytest.raises(RefusedError, match="RecursionError") as refusal:
-                await ap.people.submit(said, user("anna"))
+                await ap.asked.ask(SUBMIT, said, user("anna"))
             assert ("unacceptable", {}) == (refusal.value.code, ap.queue.clusters)
-        await ap.people.submit(said, user("anna"))
+        await ap.asked.ask(SUBMIT, said, user("anna"))
         assert 1 == ap.queue.ad(JobId(1, 0))["A"]
 
 
 async def test_not_too_many_submissions_wait_to_be_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each may be large, and one is looked at at a time: those that are too many are told to come again."""
-    monkeypatch.setattr("kettle_services.schedd.commands.queue_management._MOST_ADMITTED", 2)
+    monkeypatch.setattr("kettle_services.schedd.commands.submissions._MOST_EXAMINED", 2)
     async with access_point(job_transforms=[{"name": "t", "transform": "SET A 1"}]) as ap:
         asked = [Submit(id=f"{i}", ad={"Cmd": "x"}, columns=[], rows=[[]]) for i in range(5)]
         found = await asyncio.gather(
-            *(ap.people.submit(one, user("anna")) for one in asked), return_exceptions=True
+            *(ap.asked.ask(SUBMIT, one, user("anna")) for one in asked), return_exceptions=True
         )
         codes = [one.code if isinstance(one, RefusedError) else "" for one in found]
         assert ["", "", "busy", "busy", "busy"] == codes
@@ -427,14 +440,16 @@ async def test_others_are_answered_while_a_long_submission_is_looked_at(
         assert len(rows) < LONG or seen.wait(60)
         check(ad, columns, rows, limit=limit)
 
-    monkeypatch.setattr("kettle_services.schedd.commands.queue_management.check", patient)
+    monkeypatch.setattr("kettle_services.schedd.commands.submissions.check", patient)
     rows: list[list[Scalar]] = [[number] for number in range(LONG)]
     many = Submit(id="1", ad={"Cmd": "x", "JobMaterializeLimit": 1}, columns=["N"], rows=rows)
     async with access_point() as ap, asyncio.timeout(60):
-        long = [asyncio.create_task(ap.people.submit(many, user("anna"))) for _ in range(2)]
+        long = [asyncio.create_task(ap.asked.ask(SUBMIT, many, user("anna"))) for _ in range(2)]
         await asyncio.sleep(0)  # they begin
-        short = await ap.people.submit(Submit(id="1", ad={"Cmd": "x"}, columns=[], rows=[[]]), user("eve"))
-        shown = await ap.questions.query_jobs(QueryJobs(select=Select(), projection=[]), user("eve"))
+        short = await ap.asked.ask(
+            SUBMIT, Submit(id="1", ad={"Cmd": "x"}, columns=[], rows=[[]]), user("eve")
+        )
+        shown = await ap.asked.ask(QUERY_JOBS, QueryJobs(select=Select(), projection=[]), user("eve"))
         assert [False, False] == [task.done() for task in long]
         seen.set()
         answers = await asyncio.gather(*long)

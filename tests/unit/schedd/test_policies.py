@@ -9,11 +9,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from kettle.eventsourcing.command_pipeline import CommandPipeline
 from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.eventsourcing.shard import Shard
 from kettle.runtime import Telemetry
 from kettle.runtime.settings import SettingsError
 from kettle.testing.bus_adapters import MemoryWorld
+from kettle.testing.served import Endpoints
 from kettle.testing.services import eventually
 from kettle_services.schedd.claim_secrets import ClaimSecrets
 from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
@@ -26,7 +28,16 @@ from kettle_services.schedd.settings import ScheddSettings
 from kettle_services.schedd.shadows.dispatch import ShadowDispatch
 from kettle_wire.ads import Ad, Expr, Scalar
 from kettle_wire.attempts import AttemptResult, Ending, ExitRecord
-from kettle_wire.commands.schedd import Attempt, AttemptReport, Ended, ReportAttempts, ShadowSync, Used
+from kettle_wire.commands.schedd import (
+    REPORT,
+    SYNC,
+    Attempt,
+    AttemptReport,
+    Ended,
+    ReportAttempts,
+    ShadowSync,
+    Used,
+)
 from kettle_wire.commands.shadow import Stop
 from kettle_wire.events import (
     ClaimGranted,
@@ -52,7 +63,11 @@ class Schedd:
         self.recorder = recorder
         self.queue = recorder.queue
         self.policies = policies
-        self.attempt_reports = attempt_reports
+        pipeline = CommandPipeline(recorder)
+        self.asked = Endpoints([
+            pipeline.command(SYNC, attempt_reports.sync_shadow),
+            pipeline.command(REPORT, attempt_reports.record_reports),
+        ])  # fmt: skip
 
     async def submit(self, ad: Ad, *, count: int = 1) -> None:
         number = self.queue.newest_cluster + 1
@@ -79,12 +94,12 @@ class Schedd:
 
     async def told(self, news: Ended | Used) -> None:
         report = AttemptReport(job=JOB, attempt=1, claim=CLAIM, news=news)
-        await self.attempt_reports.record_reports(ReportAttempts(shadow="s", reports=[report]), SHADOW)
+        await self.asked.ask(REPORT, ReportAttempts(shadow="s", reports=[report]), SHADOW)
 
     async def stops(self) -> list[Stop]:
         """What a shadow that looks after job 1.0 is told to end."""
         request = ShadowSync(shadow="s", attempts=[Attempt(JOB, self.queue.jobs[JOB].job.attempt)])
-        return (await self.attempt_reports.sync_shadow(request, SHADOW)).stop
+        return (await self.asked.ask(SYNC, request, SHADOW)).stop
 
 
 @asynccontextmanager

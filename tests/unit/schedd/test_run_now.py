@@ -12,22 +12,24 @@ import msgspec
 import pytest
 
 from kettle.bus.ports import RefusedError, Served
+from kettle.eventsourcing.command_pipeline import CommandPipeline
 from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.eventsourcing.shard import Shard
 from kettle.runtime import Telemetry
 from kettle.runtime.local_startd import LocalStartd, leave_word
 from kettle.testing.bus_adapters import MemoryWorld
+from kettle.testing.served import Endpoints
 from kettle.testing.services import eventually
 from kettle_services.schedd.claim_secrets import ClaimSecrets
 from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
-from kettle_services.schedd.commands.run_now import RunNowCommands
+from kettle_services.schedd.commands.run_now import REMEMBERED_S, RunNowCommands
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.jobs.local_universe import LocalUniverse
 from kettle_services.schedd.queue.recorder import QueueRecorder, restore
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_services.schedd.shadows.dispatch import ShadowDispatch
 from kettle_wire.ads import Ad, Scalar
-from kettle_wire.commands.schedd import MatchedSlot, RunNow
+from kettle_wire.commands.schedd import RUN_NOW, MatchedSlot, RunNow
 from kettle_wire.commands.startd import (
     RELEASE,
     REQUEST_CLAIMS,
@@ -91,12 +93,19 @@ class Schedd:
         self, recorder: QueueRecorder, claims: ClaimLifecycle, home_jobs: LocalUniverse, startd: Startd
     ) -> None:
         self.recorder, self.claims, self.home_jobs, self.startd = recorder, claims, home_jobs, startd
-        self.swaps = RunNowCommands(recorder, claims)
+        self.restart()
+
+    def restart(self) -> None:
+        """Remember nothing but what is recorded."""
+        run_now = RunNowCommands(self.recorder, self.claims).run_now
+        self.asked = Endpoints(
+            [CommandPipeline(self.recorder).command(RUN_NOW, run_now, remember=REMEMBERED_S)]
+        )
 
     async def now(self, command: str) -> JobId:
         """What `kettle now` asks, under an id."""
         request = RunNow(id=command, job=URGENT, instead_of=[RUNS])
-        return (await self.swaps.run_now(request, EVE)).job
+        return (await self.asked.ask(RUN_NOW, request, EVE)).job
 
     async def refused(self, command: str) -> tuple[str, str]:
         with pytest.raises(RefusedError) as refusal:
@@ -178,7 +187,7 @@ async def test_the_answer_of_now_outlives_its_schedd(tmp_path: Path) -> None:
     """It is stored as those of all commands: whoever serves the queue next has it."""
     async with schedd(tmp_path) as ap:
         await ap.now("one")
-        ap.swaps = RunNowCommands(ap.recorder, ap.claims)
+        ap.restart()
 
         assert URGENT == await ap.now("one")
         assert 1 == len(ap.startd.claims)
@@ -207,7 +216,7 @@ async def test_who_gave_a_wrong_id_or_another_ones_job_is_refused(tmp_path: Path
         assert "malformed" == (await ap.refused(""))[0]
         assert "malformed" == (await ap.refused("x" * 65))[0]
         with pytest.raises(RefusedError, match="not yours"):
-            await ap.swaps.run_now(RunNow(id="one", job=URGENT, instead_of=[RUNS]), user("bob"))
+            await ap.asked.ask(RUN_NOW, RunNow(id="one", job=URGENT, instead_of=[RUNS]), user("bob"))
 
 
 @pytest.mark.parametrize(("limits", "ad"), [({}, {"ConcurrencyLimits": "x"}), ({"x": 1.0}, {})])
@@ -226,7 +235,7 @@ async def test_limits_are_not_swapped(tmp_path: Path, limits: dict[str, float], 
         ])  # fmt: skip
 
         with pytest.raises(RefusedError, match="concurrency limits") as refusal:
-            await ap.swaps.run_now(RunNow(id="x", job=JobId(3, 0), instead_of=[JobId(2, 0)]), EVE)
+            await ap.asked.ask(RUN_NOW, RunNow(id="x", job=JobId(3, 0), instead_of=[JobId(2, 0)]), EVE)
 
         assert "refused" == refusal.value.code
         assert [] == ap.startd.asked

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kettle.schema_generation import asyncapi
-from kettle.schema_generation.catalogue import endpoints
 from kettle_wire import cloud_events
+from kettle_wire.commands.catalogue import ENDPOINTS
 from kettle_wire.identity import user
 from kettle_wire.subjects import Subjects
 
@@ -48,7 +48,7 @@ def test_the_addresses_are_the_subjects(document: dict[str, Any]) -> None:
         "startdNotice": SUBJECTS.notice("startd", "ap1"),
     }
     commands = {
-        f"{e.role}.{e.verb}": SUBJECTS.command(e.role, "ap1", e.verb, user("ann").token) for e in endpoints()
+        f"{e.role}.{e.verb}": SUBJECTS.command(e.role, "ap1", e.verb, user("ann").token) for e in ENDPOINTS
     }
     replies = {f"{name}.replies" for name in commands}
     assert set(expected | commands) | replies == set(document["channels"])

@@ -4,15 +4,24 @@ from typing import Any
 
 import pytest
 
-from kettle.bus.ports import RefusedError
+from kettle.bus.callers import require_caller
+from kettle.bus.ports import RefusedError, Served
 from kettle_services.startd.commands.authorization import (
     may_activate,
     may_confirm,
     may_renew,
     may_request,
-    only,
 )
-from kettle_wire.commands.startd import Activate, Activation, Alive, ClaimKey, Confirm, RequestClaims
+from kettle_wire.commands.startd import (
+    REQUEST_CLAIMS,
+    Activate,
+    Activation,
+    Alive,
+    ClaimKey,
+    ClaimsDecided,
+    Confirm,
+    RequestClaims,
+)
 from kettle_wire.identity import Identity, daemon, user, visitor
 from kettle_wire.jobs import JobId
 from kettle_wire.worker_reports import ReportKey
@@ -43,7 +52,6 @@ def test_a_visitor_does_what_is_its_own() -> None:
     may_renew(Alive(schedd=US, claims=[], deadline=None), VISITOR)
     may_activate(activate(), VISITOR)
     may_confirm(Confirm(recorded=[ReportKey(OWN, JobId(1, 0), 1, 1)]), VISITOR)
-    only("schedd", VISITOR)
 
 
 @pytest.mark.parametrize(
@@ -77,11 +85,16 @@ def test_a_visitor_has_no_part_in_others_claims() -> None:
         )
 
 
+async def never(_request: RequestClaims, _caller: Identity) -> ClaimsDecided:
+    raise AssertionError
+
+
 @pytest.mark.parametrize(
     "caller", [daemon("shadow"), daemon("startd"), user("alice"), user("schedd")], ids=str
 )
 def test_the_pools_own_are_held_to_their_roles(caller: Identity) -> None:
     """And a schedd of the pool may name what it likes."""
-    with pytest.raises(RefusedError, match="only a schedd"):
-        may_request(request(), caller)
+    with pytest.raises(RefusedError, match="request_claims, which is for: schedd, visitor"):
+        require_caller(Served(REQUEST_CLAIMS, never), caller)
+    require_caller(Served(REQUEST_CLAIMS, never), daemon("schedd"))
     may_request(request(schedd="schedd", submitter="alice", claims=[ClaimKey(OTHER, "s")]), daemon("schedd"))

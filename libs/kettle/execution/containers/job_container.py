@@ -123,9 +123,8 @@ class JobContainer:
         Raises:
             OSError: there can be no process for it.
         """
-        from kettle.execution.containers.runtimes.namespaces import (
-            enter,
-        )  # rarely needed, and a starter pays for every page
+        # Rarely needed, and a starter pays for every page.
+        from kettle.execution.containers.runtimes.namespaces import enter
 
         job = self._started
         assert job is not None, "the job runs"

@@ -121,9 +121,8 @@ def open_streams(program: Program, undo: ExitStack) -> list[int]:
         LaunchError: one of them cannot be opened.
     """
     if program.stdin == program.stdout == program.stderr == os.devnull:
-        nothing = os.open(
-            os.devnull, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC
-        )  # for all three, and for anybody
+        # For all three, and for anybody.
+        nothing = os.open(os.devnull, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
         undo.callback(os.close, nothing)
         return [nothing] * 3
     create = os.O_WRONLY | os.O_CREAT | os.O_APPEND  # both may be one file

@@ -175,9 +175,8 @@ def remove_any_tree(path: str, *, where: int | None = None) -> None:
                 try:
                     for deeper in _empty(inner):
                         moved += 1
-                        os.close(
-                            _enter(deeper, inner)
-                        )  # whoever moves a directory must be allowed to write to it
+                        # Whoever moves a directory must be allowed to write to it.
+                        os.close(_enter(deeper, inner))
                         os.rename(deeper, f"{prefix}{moved}", src_dir_fd=inner, dst_dir_fd=top)
                 finally:
                     os.close(inner)

@@ -1,10 +1,9 @@
-"""Which daemons a command is about, who may give it, and what a change of the settings can do at once."""
+"""Which daemons a command is about, and what a change of the settings can do at once."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kettle_services.master.domain.start_order import role_of
-from kettle_wire.identity import Identity
 
 AT_RESTART: Final = frozenset({
     "nats_url", "database_url", "pool", "home", "name", "daemon_list", "environment", "throwaway", "postgres_template",
@@ -27,17 +26,6 @@ def chosen(names: Sequence[str], daemons: Sequence[str]) -> tuple[list[str], lis
     found = [daemon for daemon in daemons if daemon.lower() in wanted or role_of(daemon).lower() in wanted]
     known = {name.lower() for daemon in daemons for name in (daemon, role_of(daemon))}
     return found, [name for folded, name in wanted.items() if folded not in known]
-
-
-def denied(caller: Identity, administrators: Collection[str]) -> str:
-    """Why the caller may not switch the daemons of this host; empty: it may."""
-    if caller.kind == "user" and caller.name in administrators:
-        return ""
-    who = f"the service {caller.name}" if caller.kind == "daemon" else caller.name
-    return (
-        f"{who} is no administrator of this host; those are: {', '.join(sorted(administrators))} "
-        f"([master] administrators)"
-    )
 
 
 def needs_restart(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

@@ -281,9 +281,8 @@ class ClaimLifecycle:
                 break  # but a try before may have been carried out
             except BusError as error:
                 _log.warning("no answer about claims", extra={"startd": startd, "cause": str(error)})
-        self._returns.release_later(
-            startd, [key.claim for key in request.claims], request.lease
-        )  # perhaps it granted them
+        # Perhaps it granted them.
+        self._returns.release_later(startd, [key.claim for key in request.claims], request.lease)
         return Undecided(reason, certain=False)
 
     async def _record_granted(
@@ -320,7 +319,7 @@ class ClaimLifecycle:
         if jobs:
             if lease < self._settings.lease:
                 self._short.set()
-            await self._recorder.record([])
+            await self._recorder.shard.committed()
             for job in jobs:
                 self._shadows.hand_over(job)
         if unused:
@@ -362,7 +361,7 @@ class ClaimLifecycle:
             self._tasks.create_task(self._hand_over(job))
 
     async def _hand_over(self, job: JobId) -> None:
-        await self._recorder.record([])
+        await self._recorder.shard.committed()
         self._shadows.hand_over(job)
 
     # -- ending -------------------------------------------------------------------------------------------------------
@@ -430,9 +429,8 @@ class ClaimLifecycle:
     async def _renew(self, startd: str, claims: list[str]) -> None:
         reply = await self._alive(startd, claims)
         if reply is not None and reply[0] is None:
-            reply = await self._alive(
-                startd, claims
-            )  # the first answer told the clock that a renewal must name
+            # The first answer told the clock that a renewal must name.
+            reply = await self._alive(startd, claims)
         if reply is None:
             times = self._leases.count_missed(startd)
             self._silence.record_missed(claims, times, f"the startd {startd} does not answer")

@@ -6,7 +6,7 @@ from typing import Final, assert_never
 
 import msgspec
 
-from kettle.bus.ports import RefusedError
+from kettle.eventsourcing.command_pipeline import Decision
 from kettle.jobs import chirp_updates
 from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
 from kettle_services.schedd.domain.jobs.job import (
@@ -29,7 +29,7 @@ from kettle_services.schedd.settings import ScheddSettings
 from kettle_services.schedd.shadows.dispatch import ShadowDispatch, fitting
 from kettle_wire.ads import Ad
 from kettle_wire.attempts import AttemptResult, Ending
-from kettle_wire.codes import REFUSED_ACTIVATIONS, HoldCode, RefusalCode, VacateCode
+from kettle_wire.codes import REFUSED_ACTIVATIONS, HoldCode, VacateCode
 from kettle_wire.commands.schedd import (
     AttemptReport,
     AttemptsRecorded,
@@ -74,31 +74,30 @@ class AttemptReports:
         self._shadows = shadows
         self._policies = policies
 
-    async def accept_matches(self, request: Matched, caller: Identity) -> Done:
+    async def accept_matches(self, request: Matched, caller: Identity) -> Decision[Done]:
         """Advice: which slots to ask for claims."""
-        _only("negotiator", caller)
+        del caller
         self._claims.cycles |= {match.submitter: request.cycle for match in request.matches}
         for claim in self._claims.idle.waiting:  # what was kept for a job is used before there is more
             self._claims.reuse_idle(claim)
         for match in request.matches:
             self._claims.request_matched(match)
-        return Done()
+        return Decision(lambda _: Done())
 
-    async def sync_shadow(self, request: ShadowSync, caller: Identity) -> ShadowOrders:
+    async def sync_shadow(self, request: ShadowSync, caller: Identity) -> Decision[ShadowOrders]:
         """Bring a shadow's list up to what is recorded."""
-        _only("shadow", caller)
+        del caller
         live = [held.job for held in self._queue.claims.values() if held.job is not None]
         orders = self._shadows.sync(request, live)
-        await self._recorder.record([])  # an assignment is an effect: it leaves after its commit
         given_up = (orders.forget, orders.over, orders.drop, orders.spooled, orders.spools)
-        if orders.start or orders.stop or any(given_up):
-            await self._recorder.shard.look()  # what is given up on the word of a stale owner is lost
-        return orders
+        changing = bool(orders.start or orders.stop or any(given_up))
+        # What is given up on the word of a stale owner is lost.
+        return Decision(lambda _: orders, confirm_owner=changing)
 
-    async def record_reports(self, request: ReportAttempts, caller: Identity) -> AttemptsRecorded:
+    async def record_reports(self, request: ReportAttempts, caller: Identity) -> Decision[AttemptsRecorded]:
         """Record what happened to attempts, and give the freed claims their next jobs in the same frame."""
-        _only("shadow", caller)
         next_jobs: list[JobId] = []
+        del caller
         known, turn = True, TimeSlice()
         for report in request.reports:
             await turn.yield_if_over()
@@ -109,18 +108,17 @@ class AttemptReports:
             if isinstance(report.news, Ended):
                 job = self._reuse_claim(report, report.news)
                 next_jobs += [job] if job is not None else []
-        frame = await self._recorder.record([])
-        if not known:
-            await self._recorder.shard.look()  # what we have not heard of, a successor of ours may have
-        start: list[Assignment] = []
-        for job in next_jobs:
-            assignment = self._shadows.hand_over(job, request.shadow)
-            if assignment is not None:
-                start.append(assignment)
-        first = fitting(start)
-        if len(first) < len(start):
-            self._shadows.push(request.shadow, start[len(first) :])
-        return AttemptsRecorded(start=first, position=Position(self._recorder.shard.name, frame))
+
+        def reply(position: Position) -> AttemptsRecorded:
+            handed_over = (self._shadows.hand_over(job, request.shadow) for job in next_jobs)
+            start: list[Assignment] = [assignment for assignment in handed_over if assignment is not None]
+            first = fitting(start)
+            if len(first) < len(start):
+                self._shadows.push(request.shadow, start[len(first) :])
+            return AttemptsRecorded(start=first, position=position)
+
+        # What we have not heard of, a successor of ours may have recorded.
+        return Decision(reply, confirm_owner=not known)
 
     def _record_report(self, report: AttemptReport) -> bool:
         """Record what is new; False: nothing is, because it was said before, or to somebody else."""
@@ -250,8 +248,3 @@ def _sane_transfer(moved: Transfer | None) -> Transfer | None:
     if moved is None:
         return None
     return Transfer(began=_sane(moved.began), ended=_sane(moved.ended), queued=_sane(moved.queued))
-
-
-def _only(role: str, caller: Identity) -> None:
-    if caller.kind != "daemon" or caller.name != role:
-        raise RefusedError(RefusalCode.DENIED, f"only a {role} may say this, not {caller.name}")

@@ -16,7 +16,8 @@ from kettle.jobs.pool_access import wants_access
 from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_wire.codes import RefusalCode
-from kettle_wire.commands.schedd import FOR_JOBS, JobAnswer, JobCommand
+from kettle_wire.commands.schedd import JobAnswer, JobCommand
+from kettle_wire.endpoint import Caller
 from kettle_wire.identity import Identity, user
 
 _log: Final = logging.getLogger(__name__)
@@ -31,14 +32,12 @@ class JobCommands:
     ) -> None:
         self._queue = recorder.queue
         self._settings = settings
-        self._served = {each.endpoint.verb: each for each in served if each.endpoint in FOR_JOBS}
+        self._served = {each.endpoint.verb: each for each in served if Caller.JOB in each.endpoint.callers}
 
     async def command(self, request: JobCommand, caller: Identity) -> JobAnswer:
         """
         What the verb answers to the job's owner; `denied`, `not_running`, `malformed`, and what the verb refuses.
         """
-        if (caller.kind, caller.name) != ("daemon", "shadow"):
-            raise RefusedError(RefusalCode.DENIED, f"only a shadow may say this, not {caller.name}")
         owner = self._owner(request)
         asked = self._served.get(request.verb)
         if asked is None:

@@ -78,8 +78,6 @@ class Queries:
         jobs = await selected_jobs(self._queue, request.select)
         shown = jobs[: request.limit] if request.limit else jobs
         ads = await self._encoded(shown, request.projection, caller)
-        # What was read may be on its way to the log: it is told when it is there.
-        await self._recorder.record([])
         return JobAds(jobs=ads, total=len(jobs), unmade=self._factories.unmade(request.select))
 
     async def _totals(self, request: QueryJobs) -> JobAds:
@@ -106,7 +104,6 @@ class Queries:
             queue.jobs[job].job.status == "running" and queue.jobs[job].job.suspended for job in attended
         )
         counts.update(running=-still, suspended=still)
-        await self._recorder.record([])
         return JobAds(
             jobs=[],
             total=counts.total(),
@@ -146,8 +143,8 @@ class Queries:
         """Everything recorded of a job."""
         del caller
         expected = self._expected(request.job)
-        # What has become of it may be on its way to the log: it is told when it is there.
-        await self._recorder.record([])
+        # What has become of it may be on its way to the log, which is read here.
+        await self._recorder.shard.committed()
         events: list[RecordedEvent] = []
         types: list[str] = []
         for stream in (f"cluster/{request.job.cluster}", job_stream(request.job)):
@@ -182,7 +179,7 @@ class Queries:
             )
         ad = self._queue.ad(request.job)
         own = self._sees_all(caller) or self._queue.owner(request.job) == caller.name
-        explanation = Explanation(
+        return Explanation(
             job=request.job,
             status=entry.job.status,
             reason=self._reason(request.job, ad),
@@ -191,8 +188,6 @@ class Queries:
             ad=ad if own else for_others(ad),
             ordered=entry.job.orders.standing,
         )
-        await self._recorder.record([])
-        return explanation
 
     def _reason(self, job: JobId, ad: Ad) -> str:
         state = self._queue.jobs[job].job

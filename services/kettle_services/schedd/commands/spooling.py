@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kettle.bus.ports import RefusedError
+from kettle.eventsourcing.command_pipeline import Decision
 from kettle_services.schedd.domain.authorization import may_manage
 from kettle_services.schedd.domain.submission.spooling import released
 from kettle_services.schedd.queue.chunked_recording import ChunkedRecording
@@ -16,7 +17,6 @@ from kettle_services.schedd.settings import ScheddSettings
 from kettle_services.schedd.shadows.dispatch import ShadowDispatch
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.schedd import FindSpool, ReleaseSpooled, SpooledReleased, SpoolFound
-from kettle_wire.endpoint import Position
 from kettle_wire.identity import Identity
 from kettle_wire.jobs import JobId
 from kettle_wire.spooling import Procs
@@ -36,11 +36,7 @@ class SpoolCommands:
 
     async def find(self, request: FindSpool, caller: Identity) -> SpoolFound:
         """Which shadow has the files of a cluster's jobs; `not_found`, `denied` or `unavailable`."""
-        for_others = (caller.kind, caller.name) == ("daemon", "shadow")
-        if not for_others and caller.kind != "user":
-            raise RefusedError(
-                RefusalCode.DENIED, f"{caller.name} is a service of the pool; only people own jobs"
-            )
+        for_others = caller.kind == "daemon"
         person, cluster = request.person if for_others else caller.name, request.cluster
         if cluster not in self._queue.clusters:
             raise RefusedError(
@@ -51,7 +47,6 @@ class SpoolCommands:
             raise RefusedError(
                 RefusalCode.DENIED, f"cluster {cluster} is {owner}'s, and so are its files, not {person}'s"
             )
-        await self._recorder.record([])  # it is told when the cluster is there
         if for_others:
             return SpoolFound(shadow="", waiting=self._waiting(cluster) if request.waiting else [])
         shadow = self._shadows.any_alive()
@@ -63,12 +58,10 @@ class SpoolCommands:
             )
         return SpoolFound(shadow=shadow)
 
-    async def release(self, request: ReleaseSpooled, caller: Identity) -> SpooledReleased:
+    async def release(self, request: ReleaseSpooled, caller: Identity) -> Decision[SpooledReleased]:
         """
         Release jobs whose input files are all there; others stay as they are. Piece by piece: a repeat does the rest.
         """
-        if (caller.kind, caller.name) != ("daemon", "shadow"):
-            raise RefusedError(RefusalCode.DENIED, f"only a shadow may say this, not {caller.name}")
         pieces = ChunkedRecording(self._recorder, most=self._settings.max_backlog // 2)
         for procs in request.jobs:
             for job in self._jobs(request.cluster, procs):
@@ -77,8 +70,7 @@ class SpoolCommands:
                 entry = self._queue.jobs.get(job)
                 if entry is not None and (event := released(entry.job)) is not None:
                     pieces.add(job, entry.job, [event])
-        frame = await self._recorder.record(pieces.take_rest())
-        return SpooledReleased(position=Position(self._recorder.shard.name, frame))
+        return Decision(lambda position: SpooledReleased(position=position), pieces.take_rest())
 
     def _jobs(self, cluster: int, procs: Procs) -> Iterator[JobId]:
         """Those of some numbers that were submitted, whether they are still there or not."""

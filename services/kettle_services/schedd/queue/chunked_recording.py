@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
+from kettle.eventsourcing.command_pipeline import Recording
 from kettle_services.schedd.domain.jobs.job import Job
 from kettle_services.schedd.domain.queue.fold import job_stream
-from kettle_services.schedd.queue.recorder import QueueRecorder, Recording
+from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_wire.events import Event, JobEvent
 from kettle_wire.jobs import JobId
 

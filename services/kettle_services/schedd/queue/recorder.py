@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from kettle.eventsourcing.command_pipeline import Recording
 from kettle.eventsourcing.log import Log, WorkingSet
 from kettle.eventsourcing.shard import Shard
 from kettle.eventsourcing.working_set import Checkpointer
@@ -18,8 +19,6 @@ from kettle_wire import events
 from kettle_wire.events import Event, JobEvent, JobVacated
 from kettle_wire.frames import Frame
 from kettle_wire.jobs import JobId
-
-Recording = Sequence[tuple[str, Event]]
 
 
 class QueueRecorder:
@@ -58,9 +57,7 @@ class QueueRecorder:
     def record(
         self, changes: Recording, *, command: str = "", reply: Callable[[int], bytes] | None = None
     ) -> "asyncio.Future[int]":
-        """
-        Fold and commit; the future is the frame's number. With no changes: everything recorded so far is committed.
-        """
+        """Fold and commit; the future is the frame's number."""
         now_us = time.time_ns() // 1000
         if self.queue.staying.clusters:
             changes = settled(self.queue, changes, now_us)

@@ -13,9 +13,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final, TypeVar
 
-import msgspec
-
-from kettle.bus.ports import Bus, BusError, RefusedError, Served
+from kettle.bus.ports import Bus, BusError, RefusedError, Rep, Req, Served
 from kettle_services.shadow.settings import ShadowSettings
 from kettle_services.shadow.spool.job_files import SpooledFiles, SpoolError
 from kettle_wire.codes import RefusalCode
@@ -45,11 +43,8 @@ from kettle_wire.commands.startd import Piece
 from kettle_wire.endpoint import Endpoint
 from kettle_wire.identity import Identity
 from kettle_wire.jobs import JobId
-from kettle_wire.spooling import PIECE
 
 T = TypeVar("T")
-Req = TypeVar("Req", bound=msgspec.Struct)
-Rep = TypeVar("Rep", bound=msgspec.Struct)
 
 _THREADS: Final = 4
 _TRUSTED_S: Final = 60.0
@@ -58,8 +53,6 @@ _TRUSTED: Final = 10_000
 _PATIENCE_S: Final = 20.0
 """For an answer of the schedd: a hundred thousand jobs are not released at once."""
 _AGAIN_MS: Final = 500
-_LARGEST: Final = 8 * PIECE
-"""Bytes of a request."""
 _ASKED: Final = 1000
 """Jobs, and clusters, about which the schedd is asked at once whether they are still in the queue."""
 
@@ -80,10 +73,10 @@ class Spooling:
     def served(self) -> list[Served[Any, Any]]:
         """What people ask."""
         return [
-            Served(SPOOL_PARTS, self.parts, aside=True, largest=_LARGEST),
-            Served(SPOOL_JOBS, self.jobs, aside=True, largest=_LARGEST),
-            Served(LIST_SPOOLED, self.results, aside=True, largest=_LARGEST),
-            Served(FETCH_SPOOLED, self.piece, aside=True, largest=_LARGEST),
+            Served(SPOOL_PARTS, self.parts),
+            Served(SPOOL_JOBS, self.jobs),
+            Served(LIST_SPOOLED, self.results),
+            Served(FETCH_SPOOLED, self.piece),
         ]
 
     async def parts(self, request: SpoolParts, caller: Identity) -> PartsSpooled:
@@ -150,7 +143,7 @@ class Spooling:
     async def _authorise(self, cluster: int, caller: Identity) -> None:
         now = asyncio.get_running_loop().time()
         key = cluster, caller.name
-        if caller.kind == "user" and self._trusted.get(key, 0.0) > now:
+        if self._trusted.get(key, 0.0) > now:
             return
         await self._ask(cluster, caller)
         self._trusted.pop(key, None)
@@ -160,10 +153,6 @@ class Spooling:
 
     async def _ask(self, cluster: int, caller: Identity, *, waiting: bool = False) -> SpoolFound:
         """Raises RefusedError: the caller may not have to do with the cluster, or nobody knows."""
-        if caller.kind != "user":
-            raise RefusedError(
-                RefusalCode.DENIED, f"{caller.name} is a service of the pool; only people own jobs"
-            )
         return await self._call(FIND_SPOOL, FindSpool(cluster=cluster, person=caller.name, waiting=waiting))
 
     async def _call(self, endpoint: Endpoint[Req, Rep], request: Req) -> Rep:

@@ -17,7 +17,6 @@ from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.access import (
     CLOSE_SESSION,
     EXCHANGE,
-    LARGEST_QUESTION,
     LONGEST_WAIT,
     OPEN_SESSION,
     PEEK,
@@ -55,10 +54,7 @@ class JobAccess:
     def served(self) -> list[Served[Any, Any]]:
         """All endpoints with their handlers."""
         endpoints: tuple[Endpoint[Any, Any], ...] = (PEEK, OPEN_SESSION, EXCHANGE, CLOSE_SESSION)
-        return [
-            Served(endpoint, self._answers(endpoint), aside=True, largest=LARGEST_QUESTION)
-            for endpoint in endpoints
-        ]
+        return [Served(endpoint, self._answers(endpoint)) for endpoint in endpoints]
 
     def _answers(self, endpoint: Endpoint[Any, Any]) -> Callable[[Any, Identity], Awaitable[msgspec.Struct]]:
         async def answer(request: Any, caller: Identity) -> msgspec.Struct:
@@ -106,7 +102,7 @@ class JobAccess:
         claim = self._startd.machine.claims.get(access.claim)
         if claim is None or claim.attempt_id() != attempt:
             raise _gone(attempt)
-        if caller.kind != "user" or not proves(
+        if not proves(
             access.proof,
             claim.key.secret,
             claim=access.claim,

@@ -73,11 +73,12 @@ def _gpus_of_table(text: str, fields: Sequence[str]) -> dict[str, Ad]:
         if failed or len(row) != len(fields):
             _log.warning("a line of nvidia-smi is not understood", extra={"line": ", ".join(row)[:200]})
             continue
+        # "[N/A]", "[Not Supported]".
         gpus[said["uuid"]] = {
             _FIELDS[field]: _scalar(value)
             for field, value in said.items()
             if field != "uuid" and value[:1] != "["
-        }  # "[N/A]", "[Not Supported]"
+        }
     return gpus
 
 

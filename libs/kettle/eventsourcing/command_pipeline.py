@@ -1,0 +1,188 @@
+"""
+What happens to every command of a service that owns a shard, between its arrival and its reply.
+
+1. The bus has decoded it and admitted its caller, both by the command's declaration (`kettle.bus.callers`).
+2. A repeat of a command with an id gets the first answer, or joins the one that is under way.
+3. A command with an id is refused as `busy` while too much waits for its commit.  What daemons report is never refused.
+4. Its handler decides, and returns a `Decision`: what is to be recorded, and the reply.
+5. That is committed, together with the answer under the command's id.
+6. Its effects begin, and the reply leaves.
+
+A handler raises RefusedError to refuse; nothing of its own has been recorded then, unless it says otherwise.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from typing import Any, Final, Generic, Protocol
+
+import msgspec
+
+from kettle.bus.ports import Handler, RefusedError, Rep, Req, Served
+from kettle.eventsourcing.log import LogError
+from kettle.eventsourcing.shard import Shard
+from kettle_wire.codes import RefusalCode
+from kettle_wire.endpoint import Endpoint, Position, Repeat
+from kettle_wire.events import Event
+from kettle_wire.identity import Identity
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+
+Recording = Sequence[tuple[str, Event]]
+"""Events to be recorded, each with its stream."""
+
+
+class Recorder(Protocol):
+    """A shard together with what is folded from it."""
+
+    @property
+    def shard(self) -> Shard:
+        """The shard."""
+        ...
+
+    def record(
+        self, changes: Recording, *, command: str = "", reply: Callable[[int], bytes] | None = None
+    ) -> "asyncio.Future[int]":
+        """Fold, record and commit, as `Shard.record` does."""
+        ...
+
+
+class Decision(msgspec.Struct, Generic[Rep], frozen=True):
+    """What a command comes to."""
+
+    reply: Callable[[Position], Rep]
+    """
+    The answer, given where the changes are recorded. It is called after the commit; that of a command with an id just
+    before, so that it can be stored with the changes: it does nothing then but make the answer.
+    """
+    changes: Recording = ()
+    effect: Callable[[], None] | None = None
+    """What begins after the commit."""
+    confirm_owner: bool = False
+    """
+    Look whether the shard is still ours, even if there was nothing to commit, before anything leaves: for an answer on whose word
+    the caller gives something up.
+    """
+
+
+Decide = Callable[[Req, Identity], Awaitable[Decision[Rep]]]
+"""Decides one command of one caller; raises RefusedError to refuse it."""
+
+
+class CommandPipeline:
+    """Makes the commands that one owner of a shard serves out of what decides them."""
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        *,
+        require_room: Callable[[], None] = lambda: None,
+        around: Callable[[], AbstractAsyncContextManager[object]] = nullcontext,
+        administrators: Callable[[], Collection[str]] = tuple,
+    ) -> None:
+        """
+        `require_room` raises RefusedError (`busy`) while too much waits for its commit. `around` is entered around deciding and
+        committing, for an owner that decides one command after the other.
+        """
+        self._recorder = recorder
+        self._require_room = require_room
+        self._around = around
+        self._administrators = administrators
+        self._under_way: dict[str, asyncio.Task[Any]] = {}
+
+    def command(
+        self, endpoint: Endpoint[Req, Rep], decide: Decide[Req, Rep], *, remember: float = 0.0
+    ) -> Served[Req, Rep]:
+        """
+        A command and how it is decided.
+
+        `remember`: seconds for which a repeat is told of a refusal, too, because the refused command may have had effects.
+        """
+        if endpoint.repeat is Repeat.QUERY:
+            raise TypeError(f"{endpoint} is declared to change nothing: serve it as a query")
+
+        async def once(request: Req, caller: Identity) -> Rep:
+            return await self._first_answer(endpoint, decide, request, caller, remember)
+
+        async def each(request: Req, caller: Identity) -> Rep:
+            async with self._owning():
+                return await self._carry_out(decide, request, caller, "")
+
+        handler = once if endpoint.repeat is Repeat.FIRST_ANSWER else each
+        return Served(endpoint, handler, self._administrators)
+
+    def query(self, endpoint: Endpoint[Req, Rep], answer: Handler[Req, Rep]) -> Served[Req, Rep]:
+        """A query and what answers it; the answer leaves when all that it was made of is committed."""
+        if endpoint.repeat is not Repeat.QUERY:
+            raise TypeError(f"{endpoint} is declared to change something: serve it as a command")
+
+        async def answered(request: Req, caller: Identity) -> Rep:
+            async with self._owning():
+                reply = await answer(request, caller)
+                await self._recorder.shard.committed()
+                return reply
+
+        return Served(endpoint, answered, self._administrators)
+
+    async def _first_answer(
+        self,
+        endpoint: Endpoint[Req, Rep],
+        decide: Decide[Req, Rep],
+        request: Req,
+        caller: Identity,
+        remember: float,
+    ) -> Rep:
+        id_: str = request.id  # type: ignore[attr-defined]  # the declaration of such an endpoint demands it
+        command = f"{caller.token}:{endpoint.verb}:{id_}"
+        async with self._owning():
+            if (first := self._recorder.shard.answer(command)) is not None:
+                return endpoint.decode_reply(await first)
+            if command not in self._under_way:
+                self._require_room()
+                work = asyncio.create_task(self._carry_out(decide, request, caller, command))
+                self._under_way[command] = work
+                work.add_done_callback(lambda _: self._forget(command, remember))
+            # Whoever goes away meanwhile does not stop it, and repeats what was not answered.
+            reply: Rep = await asyncio.shield(self._under_way[command])
+            return reply
+
+    async def _carry_out(self, decide: Decide[Req, Rep], request: Req, caller: Identity, command: str) -> Rep:
+        """Decide, record, act."""
+        async with self._around():
+            return await self._act_on(await decide(request, caller), command)
+
+    async def _act_on(self, decision: Decision[Rep], command: str) -> Rep:
+        shard = self._recorder.shard
+        stored: list[Rep] = []
+
+        def reply(frame: int) -> bytes:
+            stored.append(decision.reply(Position(shard.name, frame)))
+            return _encode(stored[-1])
+
+        frame = await self._recorder.record(
+            decision.changes, command=command, reply=reply if command else None
+        )
+        if decision.confirm_owner:
+            await shard.look()
+        if decision.effect is not None:
+            decision.effect()
+        return stored[-1] if stored else decision.reply(Position(shard.name, frame))
+
+    def _forget(self, command: str, remember: float) -> None:
+        if remember:
+            asyncio.get_running_loop().call_later(remember, self._under_way.pop, command)
+            return
+        task = self._under_way.pop(command)
+        if not task.cancelled():
+            task.exception()  # its callers have it, if they are still there
+
+    @asynccontextmanager
+    async def _owning(self) -> AsyncGenerator[None]:
+        """Whoever asks an owner that has just lost its shard asks the next one: a repeat does no harm."""
+        try:
+            yield
+        except LogError as error:
+            name = self._recorder.shard.name
+            raise RefusedError(
+                RefusalCode.UNAVAILABLE, f"this service does not own {name} any more: {error}"
+            ) from error

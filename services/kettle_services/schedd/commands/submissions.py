@@ -1,0 +1,160 @@
+"""Submissions: what is submitted is examined, and recorded as one event for each cluster of jobs."""
+
+import asyncio
+import logging
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+import msgspec
+
+from kettle.bus.ports import RefusedError
+from kettle.eventsourcing.command_pipeline import Decision, Recording
+from kettle.jobs.submitted_on_hold import REASON, on_hold
+from kettle_services.schedd.domain.jobs.factory import asked, begun, paused
+from kettle_services.schedd.domain.jobs.job import Hold, Job, decide
+from kettle_services.schedd.domain.queue.fold import factory_stream
+from kettle_services.schedd.domain.submission import job_sets, spooling
+from kettle_services.schedd.domain.submission.accounting_group import completed
+from kettle_services.schedd.domain.submission.admission import Admission, Admitted
+from kettle_services.schedd.domain.submission.validation import Unacceptable, check
+from kettle_services.schedd.queue.backlog import Backlog
+from kettle_services.schedd.queue.limits import QueueLimits
+from kettle_services.schedd.queue.recorder import QueueRecorder
+from kettle_services.schedd.settings import ScheddSettings
+from kettle_wire.codes import HoldCode, RefusalCode
+from kettle_wire.commands.schedd import Submit, Submitted
+from kettle_wire.endpoint import Position
+from kettle_wire.events import ClusterSubmitted, FactorySubmitted, encode
+from kettle_wire.identity import Identity
+from kettle_wire.jobs import JobId
+
+_log: Final = logging.getLogger(__name__)
+
+SUBMISSION_BYTES: Final = 16 * 1024 * 1024
+"""
+A submission is one event, which is decided, committed and read as a whole: while that lasts, others wait.
+"""
+_MOST_EXAMINED: Final = 32
+"""Submissions that may be examined or wait for it, each of which may be large."""
+_EXAMINED_MS: Final = 1_000
+LONG: Final = 20_000
+"""Jobs of a submission at which others no longer wait while it is examined."""
+
+
+class Submissions:
+    """Decides `submit`."""
+
+    def __init__(
+        self, recorder: QueueRecorder, limits: QueueLimits, backlog: Backlog, settings: ScheddSettings
+    ) -> None:
+        self._recorder = recorder
+        self._backlog = backlog
+        self._queue = recorder.queue
+        self._settings = settings
+        self._admission = Admission(settings.job_transforms, settings.submit_requirements)
+        self._examined = 0
+        """Submissions in the hands of the thread."""
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="admission")
+        self._limits = limits
+
+    async def submit(self, request: Submit, caller: Identity) -> Decision[Submitted]:
+        """A cluster of jobs; `unacceptable` if it cannot be, or `busy`."""
+        owner = caller.name
+        admitted = await self._admitted(request, owner)
+        late = asked(admitted.ad)
+        self._make_room(owner, len(admitted.rows), late=late)
+        number = self._queue.newest_cluster + 1
+        try:
+            ad = job_sets.numbered(
+                admitted.ad, admitted.columns, self._queue.clusters.values(), owner=owner, number=number
+            )
+        except Unacceptable as refusal:
+            raise RefusedError(RefusalCode.UNACCEPTABLE, str(refusal)) from refusal
+        kind = FactorySubmitted if late else ClusterSubmitted
+        event = kind(cluster=number, owner=owner, ad=ad, columns=admitted.columns, rows=admitted.rows)
+        if (size := len(encode(event))) > SUBMISSION_BYTES:
+            raise RefusedError(
+                RefusalCode.UNACCEPTABLE,
+                f"the submission takes {size:,} bytes, and at most {SUBMISSION_BYTES:,} may be submitted at once; "
+                "submit it as several clusters",
+            )
+
+        def reply(position: Position) -> Submitted:
+            count = len(admitted.rows)
+            return Submitted(cluster=number, count=count, position=position, warnings=admitted.warnings)
+
+        held = self._spooling(event) if request.spool else self._on_hold(event)
+        return Decision(reply, [(f"cluster/{number}", event), *held])
+
+    def _spooling(self, submitted: ClusterSubmitted) -> Recording:
+        """What is to be recorded of jobs whose files are to be sent."""
+        procs = range(len(submitted.rows))
+        return self._recorder.record_grouped(
+            [(JobId(submitted.cluster, proc), spooling.held()) for proc in procs]
+        )
+
+    def _on_hold(self, submitted: ClusterSubmitted) -> Recording:
+        """
+        What is to be recorded of jobs that are submitted on hold; of those still to be made, that none is made.
+        """
+        number, by = submitted.cluster, submitted.owner
+        procs = list(on_hold(submitted.ad, submitted.columns, submitted.rows))
+        if submitted.late and procs:
+            stopped = paused(number, begun(submitted), reason=REASON, by=by)
+            return [(factory_stream(number), event) for event in stopped]
+        (event,) = decide(Job(), Hold(reason=REASON, by=by, code=HoldCode.SubmittedOnHold))
+        return self._recorder.record_grouped([(JobId(number, proc), event) for proc in procs])
+
+    async def _admitted(self, request: Submit, owner: str) -> Admitted:
+        """What is to be recorded of a submission; examined in a thread of its own if that takes long."""
+        if not self._admission.needed and len(request.rows) < LONG:
+            try:
+                return self._admit(request, owner)
+            except Unacceptable as refusal:
+                raise RefusedError(RefusalCode.UNACCEPTABLE, str(refusal)) from refusal
+        if self._examined >= _MOST_EXAMINED:
+            raise RefusedError(
+                RefusalCode.BUSY,
+                f"{self._examined} submissions are being examined; try again in {_EXAMINED_MS // 1000} s",
+                retry_after_ms=_EXAMINED_MS,
+            )
+        self._examined += 1
+        try:
+            admitted = await asyncio.get_running_loop().run_in_executor(
+                self._thread, self._admit, request, owner
+            )
+        except Unacceptable as refusal:
+            if refusal.__cause__ is not None:
+                _log.error("a job transform or submit requirement has failed", exc_info=refusal.__cause__)
+            raise RefusedError(RefusalCode.UNACCEPTABLE, str(refusal)) from refusal
+        finally:
+            self._examined -= 1
+        for complaint in admitted.complaints:
+            _log.warning("a statement of a job transform was skipped", extra={"cause": complaint})
+        return admitted
+
+    def _admit(self, request: Submit, owner: str) -> Admitted:
+        settings = self._settings
+        admitted = Admitted(
+            ad=request.ad, columns=request.columns, rows=request.rows, warnings=[], complaints=[]
+        )
+        if self._admission.needed:
+            check(request.ad, request.columns, request.rows, limit=settings.max_jobs_per_factory)
+            admitted = self._admission.admit(
+                owner, request.ad, request.columns, request.rows, now=time.time()
+            )
+        late = asked(admitted.ad)
+        limit = settings.max_jobs_per_factory if late else settings.max_jobs_per_submission
+        check(admitted.ad, admitted.columns, admitted.rows, limit=limit)
+        ad, columns, rows = admitted.ad, admitted.columns, admitted.rows
+        if request.spool:
+            ad, columns, rows = spooling.placed((ad, columns, rows), settings.spool_path)
+        ad, columns, rows = completed(ad, columns, rows, owner=owner, members=settings.accounting_groups)
+        return msgspec.structs.replace(admitted, ad=ad, columns=columns, rows=rows)
+
+    def _make_room(self, owner: str, jobs: int, *, late: bool) -> None:
+        self._backlog.require_room()
+        refused = self._limits.refusal_of_factory if late else self._limits.refusal
+        if refusal := refused(owner, jobs):
+            raise RefusedError(RefusalCode.UNACCEPTABLE, refusal)

@@ -1,0 +1,206 @@
+"""From a command's arrival to its reply, over a log in memory whose commits are let through by the test."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+
+import msgspec
+import pytest
+import pytest_asyncio
+
+from kettle.bus.ports import RefusedError
+from kettle.eventsourcing.command_pipeline import CommandPipeline, Decision, Recording
+from kettle.eventsourcing.log import Answered
+from kettle.eventsourcing.memory import MemoryLog
+from kettle.eventsourcing.shard import Shard
+from kettle.testing.served import Endpoints
+from kettle_wire.endpoint import Caller, CommandId, Endpoint, Position, Repeat
+from kettle_wire.events import JobReleased
+from kettle_wire.frames import Frame
+from kettle_wire.identity import Identity, user
+
+ADA, EVE = user("ada"), user("eve")
+
+
+class Name(msgspec.Struct, frozen=True):
+    id: CommandId
+    text: str = ""
+
+
+class Named(msgspec.Struct, frozen=True):
+    text: str
+    position: Position
+
+
+NAME = Endpoint("test", "name", Name, Named, callers=(Caller.USER,), repeat=Repeat.FIRST_ANSWER)
+OTHER = Endpoint("test", "other", Name, Named, callers=(Caller.USER,), repeat=Repeat.FIRST_ANSWER)
+STATE = Endpoint("test", "state", Name, Named, callers=(Caller.USER,), repeat=Repeat.HARMLESS)
+ASK = Endpoint("test", "ask", Name, Named, callers=(Caller.USER,), repeat=Repeat.QUERY)
+
+
+class GatedLog(MemoryLog):
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def append(self, frame: Frame, answers: Sequence[Answered] = ()) -> None:
+        await self.gate.wait()
+        await super().append(frame, answers)
+
+
+class Recorder:
+    def __init__(self, shard: Shard) -> None:
+        self.shard = shard
+
+    def record(
+        self, changes: Recording, *, command: str = "", reply: Callable[[int], bytes] | None = None
+    ) -> "asyncio.Future[int]":
+        return self.shard.record(changes, now_us=1, command=command, reply=reply)
+
+
+class Service:
+    """Commands that record what they are told, or do what a test has them do."""
+
+    def __init__(self, log: GatedLog, shard: Shard) -> None:
+        self.log, self.shard = log, shard
+        self.decided: list[str] = []
+        self.effects: list[str] = []
+        self.refusal: RefusedError | None = None
+        self.full = False
+        self.hold = asyncio.Event()
+        self.hold.set()
+        pipeline = CommandPipeline(Recorder(shard), require_room=self._require_room)
+        self.asked = Endpoints([
+            pipeline.command(NAME, self.name),
+            pipeline.command(OTHER, self.name, remember=60.0),
+            pipeline.command(STATE, self.name),
+            pipeline.query(ASK, self.ask),
+        ])  # fmt: skip
+
+    def _require_room(self) -> None:
+        if self.full:
+            raise RefusedError("busy", "not now")
+
+    async def name(self, request: Name, caller: Identity) -> Decision[Named]:
+        self.decided.append(request.text)
+        await self.hold.wait()
+        if self.refusal is not None:
+            raise self.refusal
+        return Decision(
+            lambda position: Named(f"{request.text} of {caller.name}", position),
+            [("job/1.0", JobReleased(reason=request.text))],
+            effect=lambda: self.effects.append(request.text),
+        )
+
+    async def ask(self, request: Name, caller: Identity) -> Named:
+        return Named(request.text, Position("s", self.shard.frame))
+
+    async def frames(self) -> int:
+        return len([frame async for frame in self.log.read("s")])
+
+
+@pytest_asyncio.fixture
+async def service() -> AsyncIterator[Service]:
+    log = GatedLog()
+    async with Shard.own(log, "s", owner="me") as shard:
+        committer = asyncio.create_task(shard.run())
+        yield Service(log, shard)
+        committer.cancel()
+
+
+async def turns() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def test_nothing_leaves_before_the_commit(service: Service) -> None:
+    """
+    Neither the reply, nor an effect, nor the answer to a query that may have seen what is not committed.
+    """
+    service.log.gate.clear()
+    command = asyncio.create_task(service.asked.ask(NAME, Name("1", "x"), ADA))
+    await turns()
+    query = asyncio.create_task(service.asked.ask(ASK, Name("2"), ADA))
+    await turns()
+    assert ([False, False], []) == ([command.done(), query.done()], service.effects)
+    service.log.gate.set()
+    assert Named("x of ada", Position("s", 1)) == await command
+    await query
+    assert ["x"] == service.effects
+
+
+async def test_a_repeat_gets_the_first_answer(service: Service) -> None:
+    """
+    While the first is decided, while it is committed, and afterwards; another caller's id is another command.
+    """
+    service.hold.clear()
+    first = [asyncio.create_task(service.asked.ask(NAME, Name("1", text), ADA)) for text in ("x", "y")]
+    await turns()
+    service.log.gate.clear()
+    service.hold.set()
+    await turns()
+    first.append(asyncio.create_task(service.asked.ask(NAME, Name("1", "z"), ADA)))
+    await turns()
+    service.log.gate.set()
+    assert {"x of ada"} == {(await task).text for task in first}
+    assert "x of ada" == (await service.asked.ask(NAME, Name("1", "late"), ADA)).text
+    assert (["x"], ["x"], 1) == (service.decided, service.effects, await service.frames())
+    assert "e of eve" == (await service.asked.ask(NAME, Name("1", "e"), EVE)).text
+    assert "o of ada" == (await service.asked.ask(OTHER, Name("1", "o"), ADA)).text
+    assert 3 == await service.frames()
+
+
+async def test_a_caller_that_goes_away_stops_nothing(service: Service) -> None:
+    """What it asked is carried out once, and answered when it asks again."""
+    service.log.gate.clear()
+    gone = asyncio.create_task(service.asked.ask(NAME, Name("1", "x"), ADA))
+    await turns()
+    gone.cancel()
+    await turns()
+    service.log.gate.set()
+    assert "x of ada" == (await service.asked.ask(NAME, Name("1", "x"), ADA)).text
+    assert (["x"], 1) == (service.decided, await service.frames())
+
+
+async def test_a_refusal_is_forgotten_unless_it_is_to_be_remembered(service: Service) -> None:
+    """A repeat is decided again; where the refused command may have had effects, it is told the same."""
+    service.refusal = RefusedError("refused", "no")
+    for endpoint in (NAME, OTHER):
+        with pytest.raises(RefusedError, match="no"):
+            await service.asked.ask(endpoint, Name("1", "x"), ADA)
+    service.refusal = None
+    assert "x of ada" == (await service.asked.ask(NAME, Name("1", "x"), ADA)).text
+    with pytest.raises(RefusedError, match="no"):
+        await service.asked.ask(OTHER, Name("1", "x"), ADA)
+    assert 1 == await service.frames()
+
+
+async def test_only_commands_with_an_id_are_refused_for_want_of_room(service: Service) -> None:
+    """What daemons report has to be recorded, and repeats of what is answered need no room."""
+    await service.asked.ask(NAME, Name("1", "x"), ADA)
+    service.full = True
+    with pytest.raises(RefusedError, match="not now"):
+        await service.asked.ask(NAME, Name("2", "y"), ADA)
+    assert "x of ada" == (await service.asked.ask(NAME, Name("1", "x"), ADA)).text
+    await service.asked.ask(STATE, Name("3", "z"), ADA)
+    await service.asked.ask(ASK, Name("4"), ADA)
+    assert ["x", "z"] == service.decided
+
+
+async def test_who_has_lost_its_shard_is_not_there_any_more(service: Service) -> None:
+    """The caller asks again, and finds the successor."""
+    await service.log.take("s", owner="other")
+    for endpoint in (NAME, STATE):
+        with pytest.raises(RefusedError) as refused:
+            await service.asked.ask(endpoint, Name("1", "x"), ADA)
+        assert "unavailable" == refused.value.code
+    assert [] == service.effects
+
+
+async def test_a_command_is_served_as_it_is_declared(service: Service) -> None:
+    """What changes something is no query, and the other way round."""
+    pipeline = CommandPipeline(Recorder(service.shard))
+    with pytest.raises(TypeError, match="query"):
+        pipeline.command(ASK, service.name)
+    with pytest.raises(TypeError, match="command"):
+        pipeline.query(NAME, service.ask)
