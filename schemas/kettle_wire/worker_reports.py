@@ -33,7 +33,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True, tag="measured"):
 
 
 class Suspended(msgspec.Struct, frozen=True, kw_only=True, tag="suspended"):
-    """All processes of the job stand still."""
+    """All processes of the job are suspended."""
 
     at: float
     processes: int = 0

@@ -285,7 +285,7 @@ async def test_a_server_may_want_encryption(tmp_path: Path) -> None:
 
 
 def test_our_transport_is_all_that_nats_py_asks_of_one() -> None:
-    """The same methods with the same parameters, and no further one."""
+    """Our transport has the methods of theirs with their parameters, and no further one."""
     for name in Transport.__abstractmethods__:
         theirs, ours = getattr(Transport, name), getattr(TcpTransport, name)
         assert list(inspect.signature(theirs).parameters) == list(inspect.signature(ours).parameters), name

@@ -29,7 +29,7 @@ def missing(module: str, symbol: str) -> bool:
 
 @pytest.mark.parametrize(("page", "least"), [("where-is.md", 40), ("end-of-a-job.md", 20)])
 def test_each_behaviour_is_where_the_page_says(top: Path, page: str, least: int) -> None:
-    """A reader who follows a name arrives; whoever renames what is named mends the page."""
+    """A reader who follows a name finds it; a developer who renames it corrects the page."""
     found = named(top / "docs/explanation" / page)
     assert len(found) >= least
     assert [] == [f"{module}:{symbol}" for module, symbol in found if missing(module, symbol)]

@@ -122,7 +122,7 @@ async def verified(pool: ThrowawayPool, evidence: Evidence, cluster: int, jobs: 
 
 
 async def true_to_record(pool: ThrowawayPool, evidence: Evidence, cluster: int, jobs: int) -> None:
-    """The same of these jobs, without a look at the whole log."""
+    """The evidence of these jobs, without a look at the whole log."""
     assert {} == evidence.overlaps()
     assert [] == evidence.wrong_results(jobs)
     assert set(range(jobs)) == set(evidence.runs())

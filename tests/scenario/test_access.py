@@ -125,7 +125,7 @@ async def test_nothing_else_is_seen(visit: AttemptAccess, name: str, says: str) 
 
 async def test_a_program_runs_beside_the_job(visit: AttemptAccess) -> None:
     """
-    It has the job's directory, environment and account, the streams of whoever asks, and an exit status.
+    It has the job's directory, environment and account, the streams of the person who asks, and an exit status.
     """
     code, out, err = await ran(
         visit, "sh", "-c", "cat note; echo $COLOUR; id -u; cat; echo e >&2; exit 7", given=b"in\n"
@@ -180,7 +180,9 @@ async def test_a_terminal(visit: AttemptAccess) -> None:
 
 
 async def test_a_session_leaves_nothing(pool: ThrowawayPool, visit: AttemptAccess) -> None:
-    """What runs beside the job ends when whoever asked for it goes away, and with the job at the latest."""
+    """
+    What runs beside the job ends when the person who asked for it goes away, and with the job at the latest.
+    """
     async with asyncio.timeout(WITHIN_S):
         async with visit.running(["sh", "-c", "sleep 987 & exec sleep 987"]):
             while len(sleeping(pool)) < 2:

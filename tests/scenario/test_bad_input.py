@@ -295,7 +295,7 @@ async def test_an_interrupt_ends_a_command_and_nothing_else(
     """Exit status 130, no traceback, and the job goes on."""
     job = await submitted(pool, "executable = /bin/sleep\narguments = 600\nqueue\n", tmp_path)
     process = await asyncio.create_subprocess_exec(
-        # Whoever runs the tests in the background may have had them ignore interrupts, and the command would too.
+        # A shell that runs the tests in the background may have had them ignore interrupts, and the command would too.
         "env", "--default-signal=INT", sys.executable, "-P", "-m", "kettle_services.cli", *words, job,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,

@@ -118,7 +118,7 @@ async def test_a_bad_executable_is_held_with_the_reason(pool: ThrowawayPool, tmp
 
 async def test_hold_release_remove(pool: ThrowawayPool, tmp_path: Path) -> None:
     """
-    A running job that is held stops, runs anew when it is released, and stops for ever when it is removed.
+    A running job that is held stops, runs again when it is released, and never runs again when it is removed.
     """
     submitted = await pool.client.submit("executable = /bin/sleep\narguments = 600\nqueue\n", cwd=tmp_path)
     cluster = select(submitted.cluster)

@@ -45,7 +45,7 @@ async def test_usage_follows_the_factors() -> None:
     """
     found = await simulated("--users=5", "--jobs=1200", "--machines=10", "--seconds=1800", "--pace=90")
 
-    assert found["least_waiting"] > 0, "whoever has no more jobs cannot have a share"
+    assert found["least_waiting"] > 0, "an owner without jobs cannot have a share"
     assert found["cores_used"] > 0.9 * 80
     assert found["second_half"]["most_cores_over"] < 2.0
     assert found["second_half"]["most_cores_under"] < 4.0

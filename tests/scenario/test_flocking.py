@@ -216,7 +216,7 @@ async def test_a_pool_that_hangs_slows_nothing_at_home(
     home: ThrowawayPool, host: ThrowawayPool, tmp_path: Path
 ) -> None:
     """
-    Its bus stands still while jobs are offered to it; jobs at home start, run and end, and what is asked is answered.
+    Its bus is suspended while jobs are offered to it; jobs at home start, run and end, and what is asked is answered.
     """
     away = await home.client.submit("executable = /bin/true\nqueue 2\n", cwd=tmp_path)
     await ended(home, away.cluster)

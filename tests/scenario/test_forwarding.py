@@ -138,7 +138,7 @@ async def test_a_pool_that_hangs_slows_nothing_and_is_told_all_when_it_goes_on(
     physics: ThrowawayPool, central: ThrowawayPool, tmp_path: Path
 ) -> None:
     """
-    Its bus stands still: at home jobs start, run and end, and afterwards the other pool sees what has changed. Then it is
+    Its bus is suspended: at home jobs start, run and end, and afterwards the other pool sees what has changed. Then it is
     killed and forgets all ads: they are sent again long before their interval is over.
     """
     await seen(theirs(central, "Machine"), lambda _: True)

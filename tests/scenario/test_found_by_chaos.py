@@ -51,7 +51,7 @@ async def test_a_server_that_could_not_write_for_a_moment(small: Path) -> None:
     """
     NATS tells of a store that takes nothing any more, and is well again after it was started again.
 
-    It refuses for ever what it failed to store once: reports of workers went nowhere, and no job ended any more. The
+    It refuses without end what it failed to store once: reports of workers went nowhere, and no job ended any more. The
     master starts it again when it tells so.
     """
     nats = EmbeddedNats(small, credentials=small / "credentials", permissions=EVERYTHING, name="test")

@@ -1,6 +1,6 @@
 """
 Jobs that stay in the queue after their end, as long as their LeaveJobInQueue is true: they are in the queue or in the
-history, whoever dies meanwhile, and never in both.
+history, whichever process dies meanwhile, and never in both.
 """
 
 import asyncio

@@ -98,7 +98,7 @@ async def kettle(pool: ThrowawayPool, *words: str) -> tuple[int, str, str]:
 
 
 async def test_a_job_is_suspended_and_goes_on(pool: ThrowawayPool, evidence: Evidence) -> None:
-    """All of its processes stand still, a daemon among them; the queue and the log tell; it ends well."""
+    """All of its processes are suspended, a daemon among them; the queue and the log tell; it ends well."""
     ticks, heir = evidence.directory / "ticks", evidence.directory / "heir"
     job = await submit(
         pool,
@@ -130,7 +130,7 @@ async def test_a_job_is_suspended_and_goes_on(pool: ThrowawayPool, evidence: Evi
 
 
 async def test_a_job_that_is_suspended_can_be_removed(pool: ThrowawayPool, evidence: Evidence) -> None:
-    """It hears the signal although it stands still."""
+    """It hears the signal although it is suspended."""
     heard = evidence.directory / "heard"
     job = await submit(
         pool,
@@ -149,7 +149,7 @@ async def test_a_job_that_is_suspended_can_be_removed(pool: ThrowawayPool, evide
 
 async def test_a_preempted_job_that_does_not_go_is_killed(pool: ThrowawayPool, evidence: Evidence) -> None:
     """
-    It is asked to end, has its vacate time, is killed, and runs anew; the retirement time that it does not want it has not.
+    It is asked to end, has its vacate time, is killed, and runs again; the retirement time that it does not want it has not.
     """
     heard = evidence.directory / "heard"
     job = await submit(
@@ -224,7 +224,7 @@ async def test_a_quick_drain_vacates_and_the_machine_comes_back(
     pool: ThrowawayPool, evidence: Evidence
 ) -> None:
     """
-    The job has no retirement, runs anew when the machine takes work again by itself, and its claim was not used twice.
+    The job has no retirement, runs again when the machine takes work again by itself, and its claim was not used twice.
     """
     mark = evidence.directory / "mark"
     job = await submit(pool, f"[ -e {mark} ] && exit 0\ntouch {mark}\nexec sleep 600\n", evidence.work)

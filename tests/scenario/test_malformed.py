@@ -229,7 +229,7 @@ async def test_a_message_of_the_right_shape_ends_nothing(
     Numbers, names and expressions at the edge of what can be said are answered, by services that live on.
     """
     running = pids(pool)
-    for _ in range(2):  # the second time shows that whoever answered the first is still there
+    for _ in range(2):  # the second time shows that the service that answered the first is still there
         for endpoint in (*FOR_PEOPLE, shadow.FETCH_INPUT):
             await sender.send(endpoint, message(endpoint, number=number, text=text))
     assert running == pids(pool)

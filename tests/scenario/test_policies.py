@@ -52,7 +52,7 @@ async def queued(client: Client, job: str) -> Ad:
 async def test_a_running_job_is_held_by_its_policy_and_released_by_it(
     pool: ThrowawayPool, tmp_path: Path
 ) -> None:
-    """The hold ends the attempt and says why, in the owner's words; the release runs the job anew."""
+    """The hold ends the attempt and says why, in the owner's words; the release lets the job run again."""
     job = await submit(
         pool,
         SLEEP
@@ -79,7 +79,7 @@ async def test_a_running_job_is_held_by_its_policy_and_released_by_it(
 
 async def test_what_a_running_job_uses_decides(pool: ThrowawayPool, tmp_path: Path) -> None:
     """
-    A policy sees the memory that the worker measures, while the job runs; when it fires, the job is vacated and runs anew.
+    A policy sees the memory that the worker measures, while the job runs; when it fires, the job is vacated and runs again.
     """
     job = await submit(pool, SLEEP + "periodic_vacate = MemoryUsage > 0 && NumJobStarts < 2\n", tmp_path)
     vacated = await happened(pool.client, job, JobVacated)
@@ -90,7 +90,7 @@ async def test_what_a_running_job_uses_decides(pool: ThrowawayPool, tmp_path: Pa
 
 
 async def test_an_idle_job_is_removed_by_its_policy(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """A job that waits in vain leaves the queue."""
+    """A job that waits too long leaves the queue."""
     job = await submit(
         pool,
         SLEEP + "requirements = false\nperiodic_remove = JobStatus == 1 && time() - QDate >= 1\n",

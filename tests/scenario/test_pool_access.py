@@ -123,7 +123,7 @@ async def test_a_job_sends_files_of_its_sandbox_along(
 async def test_a_job_that_did_not_ask_for_it_is_not_in_the_pool(
     pool: ThrowawayPool, place: Path, tmp_path: Path
 ) -> None:
-    """Its commands find no pool, and its starter takes no command from whoever speaks to it."""
+    """Its commands find no pool, and its starter takes no command from others."""
     script = (
         "#!/bin/sh\nenv | grep KETTLE_NATS_URL && exit 1\n"
         "HOME=$PWD KETTLE_HOME=$PWD/none condor_q && exit 2\n"

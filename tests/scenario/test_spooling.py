@@ -171,7 +171,7 @@ queue
 async def sending(
     condor: Condor, pool: ThrowawayPool, description: str
 ) -> AsyncGenerator[tuple[Process, int]]:
-    """A condor_submit that stands still while it sends a large file, and the cluster that it has made."""
+    """A condor_submit that is suspended while it sends a large file, and the cluster that it has made."""
     with (condor.work / "large").open("wb") as file:
         file.truncate(256 << 20)
     (condor.work / "job.sub").write_text(description)

@@ -1,5 +1,5 @@
 """
-A schedd, a negotiator and a collector each run twice: whoever dies, is paused or is cut off, the other one goes on.
+A schedd, a negotiator and a collector each run twice: when one dies, is suspended or is cut off, the other one continues.
 """
 
 import asyncio
@@ -55,7 +55,7 @@ async def test_an_owner_that_was_paused_finds_that_it_was_overtaken(
     tmp_path: Path, template: Path, evidence: Evidence
 ) -> None:
     """
-    A schedd that stands still loses its queue to the one that stands by, and when it goes on it writes nothing and ends.
+    A schedd that is suspended loses its queue to the one that stands by, and when it goes on it writes nothing and ends.
     """
     settings = {"master": {"daemon_list": TWICE}}
     async with throwaway_pool(tmp_path, cpus=8, template=template, settings=settings) as pool:

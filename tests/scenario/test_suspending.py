@@ -1,4 +1,4 @@
-"""Jobs that their owner wants to stand still for a while, in a real pool."""
+"""Jobs that their owner suspends for a while, in a real pool."""
 
 import asyncio
 import signal
@@ -132,7 +132,7 @@ async def test_what_the_machine_suspended_only_the_machine_continues(
     pool: ThrowawayPool, evidence: Evidence
 ) -> None:
     """
-    Its owner is told so; what she has suspended as well, she may continue, and it stands still all the same.
+    Its owner is told so; what she has suspended as well, she may continue, and it stays suspended all the same.
     """
     job, ticks, go = await submit(pool, evidence, "+Pausing = true\n")
     await happened(pool.client, job, JobSuspended)
@@ -144,7 +144,7 @@ async def test_what_the_machine_suspended_only_the_machine_continues(
     vacated = (await pool.client.act("vacate", select(job))).outcomes[0]
     await happened(pool.client, job, JobVacated)
     await happened(pool.client, job, JobAssigned, times=2)
-    await ticking(ticks)  # one that stood still before its first tick has begun anew
+    await ticking(ticks)  # one that was suspended before its first tick has begun again
     go.touch()
     await happened(pool.client, job, JobCompleted)
 
@@ -162,7 +162,7 @@ async def test_what_the_machine_suspended_only_the_machine_continues(
 async def test_the_machine_may_preempt_what_its_owner_has_suspended(
     pool: ThrowawayPool, evidence: Evidence
 ) -> None:
-    """A job that stands still is no reason to keep a machine; the next run knows nothing of the order."""
+    """A suspended job is no reason to keep a machine; the next run knows nothing of the order."""
     job, ticks, go = await submit(pool, evidence, "+Unwanted = true\n")
     await ticking(ticks)
     await pool.client.act("suspend", select(job))

@@ -26,7 +26,7 @@ SETTINGS: Final[dict[str, dict[str, Any]]] = {
         "periodic_expr_interval": 0.5,
     },
 }
-"""A machine that takes no job of the pool: whoever runs runs because it was submitted here."""
+"""A machine that takes no job of the pool: what runs was submitted here."""
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,5 @@
 """
-One connection to NATS: retried for ever, with its own inbox, and requests that tell apart how they failed.
+One connection to NATS: retried without end, with its own inbox, and requests that tell apart how they failed.
 
 Replies share one subscription. A publication that the server does not permit fails the request at once.
 """
@@ -127,7 +127,7 @@ class NatsConnection:
                 listeners.remove(listener)
 
     def fail(self, error: BaseException) -> None:
-        """Something broke that no retry mends: whoever awaits `failed` stops the process."""
+        """Something broke that no retry mends: the service that awaits `failed` stops its process."""
         if not self.failed.done():
             self.failed.set_exception(error)
 
@@ -255,7 +255,7 @@ class NatsConnection:
             refused = BusUnavailableError("NATS does not accept our credentials")
             if not self._replies:
                 raise refused from error
-            self.fail(refused)  # it did before: whoever goes on as if nothing was would wait for ever
+            self.fail(refused)  # it had failed before: a caller that continued would wait without end
         elif isinstance(error, errors.SlowConsumerError):
             self._overrun(error)
         elif isinstance(error, (errors.Error, OSError, TimeoutError)):

@@ -2,7 +2,7 @@
 nats-py, the driver of the bus, without the web client that it would load for its transport over WebSockets.
 
 To nats-py aiohttp is optional, and our own web pages need it, so it is always installed: loading it would take half as
-long again as all else that a service loads, and 10 MiB in each. We speak TCP. Whoever wants aiohttp for itself gets it as
+long again as all else that a service loads, and 10 MiB in each. We speak TCP. A module that wants aiohttp for itself gets it as
 ever; `docs/decisions/0070` has the figures.
 """
 

@@ -84,7 +84,7 @@ class Client(JobQueue):
             yield client
 
     def at(self, schedd: str) -> "Client":
-        """The same for the queue of another access point."""
+        """A client for the queue of another access point, over the same connection."""
         return type(self)(self.requests.transport, self.pool.at(schedd))
 
     @property
@@ -140,7 +140,7 @@ class Client(JobQueue):
 
     async def published(self, wanted: "Wanted", *, follow: bool = True) -> "AsyncGenerator[Published, None]":
         """
-        Events of the whole pool as the gateway publishes them; with `follow` also those to come, for ever.
+        Events of the whole pool as the gateway publishes them; with `follow` also those to come, without end.
         """
         from kettle.client.events import published
 

@@ -27,7 +27,9 @@ AT_ONCE: Final = 4
 PART_BYTES: Final = 4 * 1024 * 1024
 DEADLINE_S: Final = 10.0
 BACKOFF: Final = Backoff(first=0.05, longest=0.5)
-"""The waits before a missing owner is asked again; they are short, because readers are often started before owners."""
+"""
+The waits before a missing owner is asked again; they are short, because readers are often started before owners.
+"""
 
 _logger = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ class Backoff(msgspec.Struct, frozen=True, kw_only=True):
     """
     Waits that grow from failure to failure: `constant + first * factor^n` seconds after failure n, `longest` at most.
 
-    Each is cut by up to the share `spread`, so that a crowd that failed together comes back spread out. Whoever is alone,
+    Each is cut by up to the share `spread`, so that a crowd that failed together comes back spread out. A process that is alone,
     as with its own disk or its own children, has nobody to be spread from: 0.
     """
 
@@ -27,7 +27,7 @@ class Backoff(msgspec.Struct, frozen=True, kw_only=True):
         return min(self.constant + self.first * self.factor ** min(failures, _EXPONENT), self.longest)
 
     def delay(self, failures: int, entropy: float) -> float:
-        """The same, cut by chance: `entropy` is from 0 to 1."""
+        """The wait, cut by chance: `entropy` is from 0 to 1."""
         return self.length(failures) * (1.0 - self.spread * (1.0 - entropy))
 
 

@@ -12,7 +12,9 @@ from kettle.retry.deadline import Deadline
 T = TypeVar("T")
 
 HINT_SPREAD: Final = 0.5
-"""Whoever says when to come back is asked no sooner, and up to this share later: he said the same to a crowd."""
+"""
+A service that says when to come back is asked no sooner, and up to this share later: it said the same to a crowd.
+"""
 
 DEFAULT: Final = Backoff(first=0.05, longest=5.0)
 """For a server that is away for a moment, or for a while."""
@@ -118,7 +120,7 @@ async def attempt(work: Coroutine[Any, Any, T]) -> T:
     What `work` returns or raises. For loops that go on after a failure of work that has a task group.
 
     Before Python 3.13 a task group forgets that it was cancelled when one of its tasks fails at the same moment: who
-    catches that failure and goes on would never end. Here the work has a task of its own, and whoever awaits it ends.
+    catches that failure and goes on would never end. Here the work has a task of its own, and its caller ends.
     """
     task = asyncio.ensure_future(work)
     try:

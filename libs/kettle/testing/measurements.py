@@ -62,7 +62,7 @@ def below(pid: int) -> list[int]:
 
 
 def busy_seconds() -> float:
-    """Processor time of the whole computer so far, whoever has used it."""
+    """Processor time of the whole computer so far, used by all processes."""
     fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()
     user, nice, system, _, _, irq, softirq = map(int, fields[1:8])
     return (user + nice + system + irq + softirq) / _TICKS

@@ -1,7 +1,7 @@
 """
 Skips that count as failures: where all that tests look at can be installed, a skip hides a test that nobody runs.
 
-KETTLE_TEST_ALLOWED_SKIPS names a file of patterns, one a line; whoever is skipped for another reason has failed.
+KETTLE_TEST_ALLOWED_SKIPS names a file of patterns, one a line; a test that is skipped for another reason has failed.
 """
 
 import os

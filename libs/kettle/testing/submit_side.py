@@ -97,7 +97,7 @@ class SubmitSide:
         await self.shadow.serve("shadow", SHADOW, [Served(FETCH_INPUT, self.fetch_input)], version=VERSION)
 
     async def listen(self) -> None:
-        """Keep all reports; for ever."""
+        """Keep all reports; never returns."""
         subject = self.subjects.work_of(SCHEDD)
         async for batch in self.shadow.consume(self.subjects.work_stream, "test", subject=subject):
             for message in batch.messages:

@@ -272,7 +272,9 @@ async def unconnected_pool(
     environ: Mapping[str, str] | None = None,
     home: Path | None = None,
 ) -> AsyncGenerator[ThrowawayPool]:
-    """The same without its client, which belongs to the event loop that it was connected in."""
+    """
+    A `throwaway_pool` without a client, since a client belongs to the event loop that it was connected in.
+    """
     inherited = dict(os.environ if environ is None else environ)
     clean = {k: v for k, v in inherited.items() if not k.startswith("KETTLE_") or k.endswith("_BIN")}
     home = home or directory / f"pool-{secrets.token_hex(3)}"

@@ -90,7 +90,7 @@ class ReadFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="rea
 
 
 class WriteFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="write"):
-    """The same for writing."""
+    """Write bytes of a file."""
 
     fd: Natural
     data: Annotated[bytes, msgspec.Meta(max_length=PIECE)]

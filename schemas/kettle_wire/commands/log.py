@@ -26,7 +26,7 @@ class Frames(msgspec.Struct, frozen=True, kw_only=True):
     """
     Frames from the first one asked for, in order, without a gap; none if there are none after it.
 
-    Each is encoded as `kettle_wire.frames` says, with its entries; whoever gets fewer than it wants asks again.
+    Each is encoded as `kettle_wire.frames` says, with its entries; a reader that gets fewer than it wants asks again.
     """
 
     frames: list[bytes]

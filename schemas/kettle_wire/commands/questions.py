@@ -40,7 +40,7 @@ class StreamPiece(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="
     """
     Have what a job has printed where its owner reads it; the answer is `Chirped`, with the number of bytes written.
 
-    The piece with offset 0 begins the file anew.
+    The piece with offset 0 truncates the file first.
     """
 
     stream: Stream

@@ -174,13 +174,13 @@ class ShadowOrders(msgspec.Struct, frozen=True, kw_only=True):
     still: list[Still] = []
     forget: list[Attempt] = []
     over: list[Attempt] = []
-    """Those of the strays that are over in the record: their reports may be confirmed."""
+    """The `strays` that are over in the record: their reports may be confirmed."""
     drop: list[JobId] = []
-    """Those of the kept that will not run again."""
+    """The jobs of `kept` that will not run again."""
     spooled: list[JobId] = []
-    """Those of the spooled that have left the queue."""
+    """The jobs of `spooled` that have left the queue."""
     spools: list[int] = []
-    """Those of the clusters that have."""
+    """The clusters of `spools` that have left the queue."""
     more: bool = False
     """There is more to start than fits into one message: ask again at once."""
     sync_interval: float = 5.0
@@ -196,7 +196,7 @@ class Began(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 class Suspended(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="suspended"):
-    """The job's processes stand still."""
+    """The job's processes are suspended."""
 
     processes: int = 0
     at: float = 0.0

@@ -35,7 +35,7 @@ class Stop(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 
 class Still(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Have an attempt stand still, or go on; the one with the largest `number` counts."""
+    """Suspend an attempt, or continue it; the one with the largest `number` counts."""
 
     job: JobId
     attempt: int

@@ -160,7 +160,7 @@ class Deactivate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
 class Suspension(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """
-    What the owner of a job wants of an attempt: that it stands still, or that it goes on as far as the machine lets it.
+    What the owner of a job wants of an attempt: that it is suspended, or that it continues as far as the machine lets it.
     """
 
     key: ClaimKey
@@ -172,9 +172,7 @@ class Suspension(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
 
 class Suspend(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """
-    Have attempts stand still, or go on; of one that is over or is being ended nothing is wanted any more.
-    """
+    """Suspend attempts, or continue them; one that is over or is being ended stays as it is."""
 
     orders: list[Suspension]
 

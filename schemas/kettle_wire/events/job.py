@@ -31,7 +31,7 @@ class JobStarted(Event, frozen=True, tag="job.started/1"):
 
 class JobSuspended(Event, frozen=True, tag="job.suspended/1"):
     """
-    All processes of this attempt stand still, because the machine's policy or its owner wants it; it keeps its slot.
+    All processes of this attempt are suspended, because the machine's policy or its owner wants it; it keeps its slot.
     """
 
     attempt: int
@@ -89,7 +89,9 @@ class JobVacated(Event, frozen=True, tag="job.vacated/2"):
     attempt: int
     ending: Ending
     exit: ExitRecord | None = None
-    """How its program had run to its end, if a policy of the job did not let it leave the queue; None: it had not."""
+    """
+    How its program had run to its end, if a policy of the job did not let it leave the queue; None: it had not.
+    """
     usage: Usage = Usage()
     cool_down: float = 0.0
     """Seconds that the job is not to be started again, because its start failed."""
@@ -258,7 +260,7 @@ OrderKind = Literal["vacate", "vacate_fast", "suspend", "continue"]
 
 class JobOrdered(Event, frozen=True, tag="job.ordered/1"):
     """
-    Somebody wants this attempt to leave its machine (`vacate_fast`: without time to end), to stand still, or to go on.
+    Somebody wants this attempt to leave its machine (`vacate_fast`: without time to end), to be suspended, or to continue.
 
     Other events say what came of it.
     """

@@ -455,7 +455,7 @@ class Starter:
 
     def _evicted(self, ending: Ending, usage: Usage, *, ran: bool) -> tuple[FinalReport, bool]:
         """
-        The same for a job that was ended: what it has made is sent for its next run, if it wants that and has one.
+        Results of a job that was ended: what it has made is sent for its next run, if it wants that and has one.
         """
         ended = _ended(ending, usage)
         results = self._checkpoint.unsaved

@@ -31,7 +31,7 @@ def _run(program: str) -> tuple[int, str]:
 
 
 def test_the_driver_does_without_the_web_client() -> None:
-    """To nats-py it is optional; whoever imports it after us gets it, and all of nats-py is there."""
+    """To nats-py it is optional; a module that imports it after us gets it, and all of nats-py is there."""
     assert (0, "") == _run(_AFTERWARDS)
 
 

@@ -18,7 +18,7 @@ NO = RefusedError("not_permitted", "never")
 
 @pytest.mark.parametrize("error", [BusUnavailableError("-"), NoResponderError("-"), ReplyTimeoutError("-")])
 def test_silence_may_pass(error: Exception) -> None:
-    """Whoever was silent may answer, or has answered and was not heard."""
+    """A silent service may answer, or has answered and was not heard."""
     assert unheard(error)
     assert retryable(error)
     assert unless_refused(error)
@@ -38,5 +38,5 @@ def test_what_else_goes_wrong_is_repeated_only_by_whoever_has_to_be_heard() -> N
 
 
 def test_a_service_may_say_when_to_come_back() -> None:
-    """In seconds; whoever does not is 0."""
+    """In seconds; 0 if it does not say."""
     assert [0.25, 0.0, 0.0] == [retry_after(each) for each in (BUSY, NO, NoResponderError("-"))]

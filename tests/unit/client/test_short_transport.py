@@ -96,7 +96,7 @@ def test_questions_need_no_event_loop(
 
 def test_what_is_unusual_is_asked_again_in_an_event_loop(pool: Pool, asked: Callable[..., list[str]]) -> None:
     """
-    The same request, for a repeat is known by its id; over one connection, as is all that comes after it, and that ends.
+    It is the first request again, since a repeat is known by its id; over one connection, as is all that comes after it, and that ends.
     """
     pool.unusual = {"y"}
     assert ["x", "y", "z"] == asked("x", "y", "z")
@@ -120,7 +120,7 @@ def test_a_refusal_is_raised_where_it_was_asked(pool: Pool, transport: ShortTran
 
 
 def test_a_pool_out_of_reach_is_told_each_time_it_is_asked(pool: Pool, transport: ShortTransport) -> None:
-    """Whoever can do without an answer goes on."""
+    """A caller that can do without an answer continues."""
     pool.reachable, pool.unusual = False, {"x", "y"}
 
     async def work() -> list[str]:

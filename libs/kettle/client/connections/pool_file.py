@@ -58,7 +58,7 @@ class PoolFile(msgspec.Struct, frozen=True, kw_only=True):
                 raise ValueError(f"a {role} is asked by its name")
 
     def at(self, schedd: str) -> "PoolFile":
-        """The same pool with the queue of another access point, if one is named."""
+        """The pool with the queue of another access point, if one is named."""
         return msgspec.structs.replace(self, schedd=schedd) if schedd else self
 
     def save(self, home: Path) -> Path:
@@ -88,7 +88,7 @@ class PoolFile(msgspec.Struct, frozen=True, kw_only=True):
         except OSError as error:
             raise PoolNotFoundError(f"{path} cannot be read: {error.strerror}") from error
         except msgspec.MsgspecError as error:
-            raise PoolNotFoundError(f"{path} is damaged ({error}); write it anew with: kettle up") from error
+            raise PoolNotFoundError(f"{path} is damaged ({error}); write it again with: kettle up") from error
 
 
 def home_directory(environ: Mapping[str, str] | None = None) -> Path:

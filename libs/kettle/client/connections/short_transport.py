@@ -64,7 +64,7 @@ class ShortTransport:
             try:
                 return self._ask_once(endpoint, name, request, min(deadline, patience or self._patience))
             except UnusualError:
-                pass  # whoever asks over a connection is told what there is to say about it
+                pass  # asked again over a connection, which says what there is to say about it
         ordinary = await self._ordinary()
         ordinary.waiting = self.waiting
         return await ordinary.call(endpoint, name, request, patience=patience, deadline=deadline)

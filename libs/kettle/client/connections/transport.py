@@ -28,7 +28,7 @@ class Transport(Protocol):
     """
     A way to the services of a pool that is patient: it repeats a request until there is an answer, or its patience is over.
 
-    That is right for commands too, because each has an id, and whoever gets it twice carries it out once.
+    That is right for commands too, because each has an id, and a service that gets it twice carries it out once.
     """
 
     waiting: "Waiting | None"

@@ -107,7 +107,7 @@ class JobQueue:
         return await self.act("release", select, reason)
 
     async def remove(self, select: Select, reason: str = "") -> Acted:
-        """Take jobs out of the queue for ever."""
+        """Take jobs out of the queue."""
         return await self.act("remove", select, reason)
 
     async def act(self, action: Action, select: Select, reason: str = "", *, subcode: int = 0) -> Acted:
@@ -157,7 +157,7 @@ class JobQueue:
         self, select: Select | None = None, *, projection: Sequence[str] = (), limit: int = 0
     ) -> JobAds:
         """
-        The same, with how far those clusters of the selection are whose jobs come into the queue little by little.
+        Ads of jobs as `jobs` returns them, with how far those clusters of the selection are whose jobs come into the queue little by little.
         """
         request = self._question(select, projection=list(projection), limit=limit)
         try:
@@ -170,7 +170,7 @@ class JobQueue:
         return await query_in_parts(self._query, request)
 
     async def totals(self, select: Select | None = None) -> JobAds:
-        """The same without any ads, but with how many jobs there are of each status."""
+        """No ads, but how many jobs there are of each status."""
         return await self._query(self._question(select, totals=True))
 
     async def unmade(self, select: Select) -> list[Unmade]:
@@ -229,7 +229,7 @@ class JobQueue:
 
     async def recorded(self, job: JobId, *, patience: float | None = None) -> "JobEvents":
         """
-        The same as it travels; `patience`: another one than for other questions, seconds.
+        Ads of jobs as they travel; `patience`: another one than for other questions, seconds.
 
         Raises CommandRefusedError: there never was such a job.
         """

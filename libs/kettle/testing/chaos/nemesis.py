@@ -132,7 +132,7 @@ class Nemesis:
         number = _SIGNALS[fault.kind]
         handles = self._handles(fault)
         if fault.kind == "wipe" and handles and handles[0].send(signal.SIGSTOP):
-            # Stopped, it cannot write anew what is being deleted, and nobody has started another one yet.
+            # Stopped, it cannot write again what is being deleted, and nobody has started another one yet.
             shutil.rmtree(self._pool.home / "nats" / "data" / "jetstream", ignore_errors=True)
             outcome.done = "JetStream's files deleted, "
         if not handles or not handles[0].send(number):

@@ -67,7 +67,7 @@ async def postgres_template(directory: Path) -> Path:
 @asynccontextmanager
 async def fresh_database(url: str) -> AsyncGenerator[str]:
     """
-    The URL of a new, empty database on the server of another one; dropped at the end whoever is still connected.
+    The URL of a new, empty database on the server of another one; dropped at the end, even if somebody is still connected.
     """
     import asyncpg  # not everybody who imports this module has a database
 

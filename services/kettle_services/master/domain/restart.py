@@ -23,7 +23,9 @@ _REASONS: Final = {
 
 
 HTCONDOR: Final = Backoff(constant=9.0, first=1.0, longest=3600.0, spread=0.0)
-"""HTCondor's rule of how long to wait before start n+1 of a row of failures: `9 + 2^n` seconds, an hour at most."""
+"""
+HTCondor's rule of how long to wait before start n+1 of a row of failures: `9 + 2^n` seconds, an hour at most.
+"""
 
 RECOVER_S: Final = 300.0
 """Seconds of running after which the row is over."""

@@ -215,7 +215,7 @@ def command_of(report: AttemptReport) -> Command:
 
 def _sane(value: float) -> float:
     """
-    A number that a worker measured; what cannot be one is nothing, because what is recorded must fold for ever.
+    A number that a worker measured; what cannot be one counts as 0, because what is recorded has to fold in all later releases.
     """
     return value if math.isfinite(value) and 0 <= value < _LARGEST else 0.0
 

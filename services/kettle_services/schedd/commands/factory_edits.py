@@ -74,7 +74,7 @@ def _limits(attributes: Ad) -> dict[str, int]:
             raise RefusedError(
                 RefusalCode.DENIED,
                 f"the attribute {name} cannot be edited; those that can are {factory.LIMIT} and {factory.MAX_IDLE}: "
-                "remove the jobs and submit them anew",
+                "remove the jobs and submit them again",
             )
         if type(value) is not int or value < 1:
             raise RefusedError(RefusalCode.MALFORMED, f"{name} is a number of jobs, at least 1")

@@ -73,7 +73,7 @@ class SpoolCommands:
         return Decision(lambda position: SpooledReleased(position=position), pieces.take_rest())
 
     def _jobs(self, cluster: int, procs: Procs) -> Iterator[JobId]:
-        """Those of some numbers that were submitted, whether they are still there or not."""
+        """The jobs with these numbers that were submitted, whether they are still in the queue or not."""
         known = self._queue.clusters.get(cluster)
         end = 0 if known is None else min(procs.first + procs.count, len(known.submitted.rows))
         return (JobId(cluster, proc) for proc in range(procs.first, end))

@@ -51,7 +51,7 @@ _HEARD: Final = 100
 """Reports that wait to be looked at; what does not fit, the worker says again."""
 _OUTPUT: Final = "Transfer output files failure at the access point:"
 _REASON: Final = 4000
-"""Characters of a reason: it is recorded for ever, and many of them share a message."""
+"""Characters of a reason: it is recorded permanently, and many of them share a message."""
 
 T = TypeVar("T")
 
@@ -294,7 +294,7 @@ class AttemptFollower:
         """
         Save a checkpoint, have it recorded, and let the job go on; if it cannot be saved, hold the job.
 
-        A worker that does not hand it out may have been started anew and not know of it yet: its starter says it again.
+        A worker that does not hand it out may have been restarted and not know of it yet: its starter says it again.
         """
         try:
             trouble = await self._trouble_with(made)

@@ -45,7 +45,7 @@ class Peer:
         return await retry(ask, self._backoff, retryable=unless_refused, wake=self._back, failed=failed)
 
     async def wait_after_refusal(self) -> None:
-        """Wait for about the longest pause between repeats, or until he has started anew."""
+        """Wait for about the longest pause between repeats, or until the peer has restarted."""
         await slept(steady(self._backoff.longest).delay(0, random.random()), self._back)  # noqa: S311 - spreads load
 
     async def _unless_back(self, question: Callable[[], Awaitable[T]]) -> T:

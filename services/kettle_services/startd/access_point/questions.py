@@ -25,7 +25,7 @@ _PATIENCE_S: Final = 15.0
 """How long a shadow may not know the job: it may just have been restarted, or have too much in hand."""
 _BACKOFF: Final = steady(0.5)
 _PASSING: Final = NOT_NOW | {RefusalCode.NOT_FOUND}
-"""Refusals that another try may change: a shadow that starts anew does not know its jobs at once."""
+"""Refusals that another try may change: a shadow that was restarted does not know its jobs at once."""
 _MOST_WAITING: Final = 64
 """Questions of one job; its starter has fewer in hand."""
 _BUSY: Final = Unanswered("later", "too many questions of the job wait for an answer")

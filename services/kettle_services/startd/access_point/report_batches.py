@@ -40,7 +40,7 @@ def encoded(startd: str, batch: list[msgspec.Raw]) -> bytes:
 
 
 def shortened(report: Report, size: int) -> Report | None:
-    """The same report without what makes it large; None if that is not possible, or was done before."""
+    """The report without what makes it large; None if that is not possible, or was done before."""
     body = report.body
     reason = f"{_TOO_LARGE} {size} bytes, more than one message holds"
     match body:

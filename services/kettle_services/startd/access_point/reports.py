@@ -35,7 +35,7 @@ _APPEND_DEADLINE_S: Final = 5.0
 _LAST_REPEAT_S: Final = 60.0
 WORK_AGE_S: Final = 7 * 86400.0
 WORK_BYTES: Final = 1 << 30
-"""As the shadow makes the stream; it belongs to whoever comes first."""
+"""As the shadow makes the stream; it has the settings of the first service that makes it."""
 _BACKOFF: Final = Backoff(first=0.2, longest=5.0)
 
 
@@ -109,7 +109,7 @@ class ReportDelivery:
             self.send_once(stored.schedd, stored.report)
 
     def store_and_send(self, stored: StoredReport) -> None:
-        """The same for a report of our own, which is not on disk yet."""
+        """Keep a report of our own, which is not on disk yet."""
         self.send_until_confirmed(stored)
         self._store(self._unconfirmed[stored.key])
 
@@ -197,7 +197,7 @@ class ReportDelivery:
         await self._quiet.wait()
 
     async def repeat(self) -> None:
-        """Say again what nobody confirms; for ever."""
+        """Repeat what nobody has confirmed; never returns."""
         while True:
             await asyncio.sleep(min(1.0, self._repeat / 2))
             now = self._loop.time()

@@ -48,7 +48,7 @@ class SupervisedAttempt:
         self.watch = -1
         self.stop: StopOrder | None = None
         self.suspended: bool | None = None
-        """Whether the job is to stand still; None: nobody has ever said."""
+        """Whether the job is to be suspended; None: nobody has asked for either."""
         self.enforcement: asyncio.TimerHandle | None = None
         self.settled = asyncio.Event()
         self.rests = False

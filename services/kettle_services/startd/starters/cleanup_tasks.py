@@ -103,7 +103,7 @@ class CleanupTasks:
     ) -> bool:
         """
         In a thread, because it looks through all processes.  Who cancels this waits for the thread, which ends at its
-        next look: a successor, or whoever removes the directory of a pool, finds nobody at work there.
+        next look: a successor, or a program that removes the directory of a pool, finds nothing at work there.
         """
         cgroup = Cgroup(self._cgroups, name) if self._cgroups is not None else None
         sandbox = str(self._execute / f"dir_{name}")

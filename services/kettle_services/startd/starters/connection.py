@@ -70,9 +70,7 @@ class StarterConnection:
             sock.close()
 
     def detach(self) -> socket.socket | None:
-        """
-        The line itself, for whoever speaks on it next; None if it is broken, or not all that was said went out.
-        """
+        """The line itself, for its next user; None if it is broken, or not all that was said went out."""
         whole = not self._unsent
         sock = self._let_go()
         if sock is not None and not whole:

@@ -96,7 +96,7 @@ def _removed(engines: Sequence[FoundRuntime], sandbox: str, leaving: Callable[[]
 
 
 def leftovers(execute: Path, layout: CgroupLayout | None) -> list[str]:
-    """Names of sandboxes and groups that exist, whoever made them."""
+    """Names of sandboxes and groups that exist, also those that others made."""
     found = {path.name for path in execute.glob("dir_*")}
     if layout is not None:
         with contextlib.suppress(OSError):

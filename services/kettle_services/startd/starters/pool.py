@@ -46,7 +46,7 @@ class StarterPool(Protocol):
         ...
 
     async def keep(self) -> None:
-        """Have starters to give, for ever."""
+        """Keep starters ready; never returns."""
         ...
 
     def close(self) -> None:
@@ -163,7 +163,7 @@ class ZygoteStarterPool:
         self._loop.add_reader(listener, accept)
 
     async def keep(self) -> None:
-        """Have a zygote, for ever."""
+        """Keep a zygote running; never returns."""
         waits = Waits(_BACKOFF)
         while True:
             await self._died.wait()

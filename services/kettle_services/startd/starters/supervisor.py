@@ -118,7 +118,7 @@ class StarterSupervisor:
             )
 
     def set_suspended(self, attempt: AttemptId, *, suspended: bool) -> None:
-        """Have the job's processes stand still, or go on."""
+        """Suspend the job's processes, or continue them."""
         supervised = self._supervised.get(attempt)
         if supervised is None:
             return
@@ -127,7 +127,9 @@ class StarterSupervisor:
             supervised.channel.send(Suspend() if suspended else Continue())
 
     def confirm_checkpoint(self, attempt: AttemptId, number: int) -> None:
-        """The checkpoint of this number is saved.  Whoever does not hear it says the checkpoint again."""
+        """
+        The checkpoint of this number is saved.  A starter that does not hear this reports the checkpoint again.
+        """
         supervised = self._supervised.get(attempt)
         if supervised is not None and supervised.channel is not None:
             supervised.channel.send(CheckpointSaved(number))
