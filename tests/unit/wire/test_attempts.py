@@ -98,7 +98,7 @@ OLD: list[tuple[dict[str, Any], FinalReport]] = [
 
 @pytest.mark.parametrize(("told", "meant"), OLD)
 def test_final_reports_of_earlier_versions_are_read(told: dict[str, Any], meant: FinalReport) -> None:
-    """Wherever they are: on the bus, on a worker's disk, and in the last words of a starter that an older startd made."""
+    """Wherever they are: on the bus, on a worker's disk, in the last words of an older starter."""
     report = {"claim": "c", "attempt": 1, "sequence": 2, "job": [1, 0], "body": told}
     stored = {"schedd": "s", "secret": "x", "report": report}
     pack = msgspec.msgpack.encode
@@ -123,7 +123,7 @@ def test_a_starter_of_an_earlier_version_hears_the_order_to_end() -> None:
 
 
 def test_ends_of_jobs_that_were_recorded_before_are_read() -> None:
-    """Exits and codes become values of their own; what neither exit nor signal said always counted as the code 0."""
+    """Exits and codes become values of their own; neither code nor signal always counted as the code 0."""
     pack = msgspec.msgpack.encode
     moved = Transfer(began=1.0, ended=2.0)
     vacated = {"event": "job.vacated/1", "attempt": 2, "code": 1005, "reason": "again", "usage": USAGE}
