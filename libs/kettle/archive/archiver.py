@@ -29,7 +29,7 @@ _LOCK: Final = "SET LOCAL lock_timeout = '100ms'"
 _LONG_S: Final = 24 * 3600.0
 """For queries that look at every event of a piece."""
 
-_logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 async def archive(
@@ -221,7 +221,7 @@ class _Archiver:
             return kept
         fault_point("archive.dropped")
         self._note(wanted, piece.last_frame, piece.last_at, piece.events.bytes + piece.streams.bytes)
-        _logger.info("%s is in the archive alone", piece)
+        _log.info("%s is in the archive alone", piece)
         return None
 
     async def _drop(self, wanted: Range, piece: Piece) -> tuple[Why, str] | None:

@@ -15,7 +15,7 @@ from kettle.storage.database import Database
 
 INTERVAL_S: Final = 3600.0
 
-_logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 async def keep_archived(
@@ -45,10 +45,10 @@ async def _archive_what_is_old(
     try:
         report = await archive(database, directory, older_than=limit, cursors=cursors)
     except ArchiverBusyError as error:
-        _logger.info("not archived: %s", error)
+        _log.info("not archived: %s", error)
     except LogError as error:
-        _logger.error("not archived: %s", error)  # noqa: TRY400 - the sentence says it all
+        _log.error("not archived: %s", error)
     else:
         for shard in report.shards:
             if shard.kept in {"needed", "read"}:
-                _logger.warning("%s: %s", shard.shard, shard.because)
+                _log.warning("%s: %s", shard.shard, shard.because)

@@ -48,7 +48,7 @@ Respond = Callable[[Parcel], Awaitable[None]]
 Around = Callable[[str, Mapping[str, str]], AbstractContextManager[object]]
 """Entered around the handling of a request, with the endpoint's verb and the headers: a span, for example."""
 
-_logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -147,7 +147,7 @@ class CommandService:
         self._in_hand -= size
         self._limited -= limited
         if not task.cancelled() and (error := task.exception()) is not None:
-            _logger.error("%s failed", task.get_name(), exc_info=error)
+            _log.error("%s failed", task.get_name(), exc_info=error)
             self._connection.fail(error)
 
     async def _answer(

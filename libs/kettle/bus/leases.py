@@ -23,7 +23,7 @@ SHORTEST_S: Final = 1.0
 Gone = Callable[[str], Awaitable[None]]
 """Waits until it is proven that a holder has ended; where nothing can be proven, it never returns."""
 
-_logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 class HeldLease:
@@ -65,7 +65,7 @@ class HeldLease:
                     await self._once_more()
                 held_until = asked + self._ttl
         except (TimeoutError, BusError) as error:
-            _logger.warning("the lease of %s is lost: %s", self._key, str(error) or "not renewed in time")
+            _log.warning("the lease of %s is lost: %s", self._key, str(error) or "not renewed in time")
             self._lost.set_result(None)
         except Exception as error:  # noqa: BLE001 - handed to the task that awaits `lost`, so it does not go unnoticed
             self._lost.set_exception(error)
@@ -163,7 +163,7 @@ class KeyLeases:
         await gone(holder.decode(errors="replace"))
         now = await _entry(self._bus, self._bucket, key)
         if now is not None and now.value == holder:
-            _logger.info("the holder of %s is no more: its lease is withdrawn", key)
+            _log.info("the holder of %s is no more: its lease is withdrawn", key)
             await self._bus.delete(self._bucket, key, expect=now.revision)
 
     async def _try(self, key: str, holder: bytes, expect: int, ttl: float) -> HeldLease:

@@ -145,7 +145,7 @@ class MemoryBus:
         """
         return next((pattern for pattern in self._services if matches(pattern, subject)), "")
 
-    def answer(self, subject: str, parcel: Parcel) -> "asyncio.Future[Parcel] | None":
+    def answer(self, subject: str, parcel: Parcel) -> asyncio.Future[Parcel] | None:
         """What this connection answers to a command or to a part of one; None if it does not serve it."""
         served = self._services.get(self.pattern(subject))
         if served is None and not matches(self.subjects.command("*", self._depot.place, "*", "*"), subject):
@@ -317,7 +317,7 @@ class MemoryBus:
             self._depot.answered(received)
         return self._depot.reply(caller.token, data)
 
-    def _answered(self, reply: "asyncio.Future[Parcel]", task: "asyncio.Task[Parcel]") -> None:
+    def _answered(self, reply: asyncio.Future[Parcel], task: asyncio.Task[Parcel]) -> None:
         self._tasks.discard(task)
         if task.cancelled() or reply.done():
             return

@@ -174,7 +174,7 @@ class Connection(Protocol):
         """Under which pattern this one answers a command; empty if it does not."""
         ...
 
-    def answer(self, subject: str, parcel: Parcel) -> "asyncio.Future[Parcel] | None":
+    def answer(self, subject: str, parcel: Parcel) -> asyncio.Future[Parcel] | None:
         """The reply to come; None: it is not for this one."""
         ...
 

@@ -36,7 +36,7 @@ OVERRUN_S: Final = 0.5
 """After messages were dropped, listeners are told once it may be over."""
 NO_RESPONDERS: Final = "503"
 
-_logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 def inbox_of(identity: Identity) -> str:
@@ -259,12 +259,12 @@ class NatsConnection:
         elif isinstance(error, errors.SlowConsumerError):
             self._overrun(error)
         elif isinstance(error, (errors.Error, OSError, TimeoutError)):
-            _logger.warning("NATS: %s", str(error) or type(error).__name__)
+            _log.warning("NATS: %s", str(error) or type(error).__name__)
         else:
             self.fail(error)
 
     def _not_permitted(self, text: str) -> None:
-        _logger.error("NATS: %s", text)
+        _log.error("NATS: %s", text)
         for subject, future in self._waiting.values():
             if f'"{subject.lower()}"' in text and not future.done():
                 future.set_exception(
@@ -281,7 +281,7 @@ class NatsConnection:
             return
         if self._overrun_told is not None:
             return
-        _logger.warning("NATS: messages on %s come faster than they are taken; some are lost", error.subject)
+        _log.warning("NATS: messages on %s come faster than they are taken; some are lost", error.subject)
         self._overrun_told = asyncio.get_running_loop().call_later(OVERRUN_S, self._after_overrun)
 
     def _after_overrun(self) -> None:
@@ -293,7 +293,7 @@ class NatsConnection:
         if self._closing:
             return
         self._connected.clear()
-        _logger.warning("NATS: the connection is lost")
+        _log.warning("NATS: the connection is lost")
         for subject, future in self._waiting.values():
             if not future.done():
                 future.set_exception(
@@ -305,7 +305,7 @@ class NatsConnection:
     async def _on_reconnected(self) -> None:
         self._waits.reset()
         self._connected.set()
-        _logger.warning("NATS: connected again")
+        _log.warning("NATS: connected again")
         for listener in list(self._on_return):
             listener()
 

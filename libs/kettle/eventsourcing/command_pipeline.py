@@ -42,7 +42,7 @@ class Recorder(Protocol):
 
     def record(
         self, changes: Recording, *, command: str = "", reply: Callable[[int], bytes] | None = None
-    ) -> "asyncio.Future[int]":
+    ) -> asyncio.Future[int]:
         """Fold, record and commit, as `Shard.record` does."""
         ...
 

@@ -40,7 +40,7 @@ EVENTS: Final = 10_000
 GATHER_S: Final = 0.05
 """How long a frame may wait for the next, which then share a transaction, unless somebody waits for it."""
 
-_logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 Decoded: TypeAlias = tuple[Frame, list[Event]]
 """A frame, expanded, and its events."""
@@ -215,7 +215,7 @@ async def _fetch(
     shard: str,
     after: int,
     gather: BatchingDelay,
-    arrived: "asyncio.Queue[Batch]",
+    arrived: asyncio.Queue[Batch],
 ) -> None:
     # Without a name: the cursor beside the rows is the only position, and the server need not write down another.
     batches = bus.consume(
@@ -278,7 +278,7 @@ class _Runner:
             return
         numbers = [frame.number for frame in new]
         if numbers != list(range(self.frame + 1, self.frame + 1 + len(new))):
-            _logger.warning(
+            _log.warning(
                 "%s: the bus left a gap after frame %s of %s", self._projection.name, self.frame, self._shard
             )
             await self.look()
@@ -315,7 +315,7 @@ class _Runner:
             except OvertakenError:
                 self.frame = await self._cursors.cursor(name, version, self._shard)
             except LogUnavailableError as error:
-                _logger.warning("%s waits for the database: %s", name, error)
+                _log.warning("%s waits for the database: %s", name, error)
                 await waits.wait()
                 self.frame = await self._cursors.cursor(name, version, self._shard)
             except Exception as error:

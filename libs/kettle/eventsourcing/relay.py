@@ -41,7 +41,7 @@ LOOK_S: Final = 10.0
 """A stream on which nothing happens is looked at so often."""
 STREAM_BYTES: Final = 1 << 30
 
-_logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 class BusAheadError(LogError):
@@ -100,9 +100,9 @@ async def relay(bus: Bus, log: Log, shard: Shard, subjects: Subjects, *, refill:
                 waits.reset()
             continue
         except (BusUnavailableError, ReplyTimeoutError) as error:
-            _logger.warning("frames of %s wait for the bus: %s", shard.name, error)
+            _log.warning("frames of %s wait for the bus: %s", shard.name, error)
         except (WrongSequenceError, NoResponderError) as error:
-            _logger.warning("the stream of %s is not what it was: %s", shard.name, error)
+            _log.warning("the stream of %s is not what it was: %s", shard.name, error)
         except RefusedError as error:
             raise LogError(
                 f"the bus does not take a frame of {shard.name}: {error}. "

@@ -31,7 +31,7 @@ BACKOFF: Final = Backoff(first=0.05, longest=0.5)
 The waits before a missing owner is asked again; they are short, because readers are often started before owners.
 """
 
-_logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 def served_frames(log: Log, shard: str) -> Served[Any, Any]:
@@ -98,7 +98,7 @@ async def head_frame(bus: Bus, shard: str) -> int:
 async def _asked(bus: Bus, shard: str, request: ReadFrames) -> Frames:
     def failed(error: Exception, pause: float) -> None:
         del pause
-        _logger.info("frames of %s are missing here and cannot be had yet: %s", shard, error)
+        _log.info("frames of %s are missing here and cannot be had yet: %s", shard, error)
 
     return await retry(
         lambda: bus.call(READ_FRAMES, shard, request, deadline=DEADLINE_S),

@@ -30,7 +30,7 @@ BACKWARDS_US: Final = 3_600_000_000
 Time in a shard does not go backwards, unless it was ahead by more than this: then the clock had been wrong.
 """
 
-_logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -283,9 +283,7 @@ class Shard:
     def _later(self, now_us: int) -> int:
         """The owner before us may have had a clock that was ahead: what is recorded later is not earlier."""
         if self._at - now_us > BACKWARDS_US:
-            _logger.warning(
-                "%s: its last frame is %d s in the future", self.name, (self._at - now_us) // 10**6
-            )
+            _log.warning("%s: its last frame is %d s in the future", self.name, (self._at - now_us) // 10**6)
             return now_us
         return max(now_us, self._at)
 

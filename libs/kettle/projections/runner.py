@@ -19,7 +19,7 @@ from kettle_wire.subjects import Subjects
 REPAIRED_S: Final = 2.0
 """A projection that stopped is looked at so often: whether it was rebuilt, or its error taken away."""
 
-_logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 class ProjectionFailure:
@@ -36,13 +36,13 @@ class ProjectionFailure:
         Report a failure, once for each cause; shard "": the projection has no tables that this release can use.
         """
         if self._stopped.get((projection, shard)) != why:
-            _logger.critical("%s", why, extra={"projection": projection, "shard": shard})
+            _log.critical("%s", why, extra={"projection": projection, "shard": shard})
         self._stopped[projection, shard] = why
 
     def over(self, projection: str, shard: str) -> None:
         """It goes on."""
         if self._stopped.pop((projection, shard), None) is not None:
-            _logger.warning("the projection goes on", extra={"projection": projection, "shard": shard})
+            _log.warning("the projection goes on", extra={"projection": projection, "shard": shard})
 
     def of(self, projection: str, shard: str = "") -> str | None:
         """Why a projection has stopped; None: it has not."""
@@ -62,7 +62,7 @@ async def prepared(
         return False
     trouble.over(projection.name, "")
     if done is not None and done.events:
-        _logger.info(
+        _log.info(
             "made the tables of %s from %d events in %.1f s", done.projection, done.events, done.seconds
         )
     return True
@@ -98,7 +98,7 @@ async def follow(
             )
         except* LogUnavailableError as away:
             # Whether the last frames were committed is unknown: the cursor, read again, knows.
-            _logger.warning("%s waits for the database of %s: %s", projection.name, shard, away.exceptions[0])
+            _log.warning("%s waits for the database of %s: %s", projection.name, shard, away.exceptions[0])
         except* StoppedError as group:
             stopped.extend(group.exceptions)
         for error in stopped:

@@ -35,7 +35,7 @@ SESSION: Final = {
     "synchronous_commit": "on",
 }
 
-_logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 # Classes of SQLSTATE: connection, transaction rollback, insufficient resources, operator intervention, system error;
 # and a write that met a standby in the middle of a fail-over.
@@ -111,7 +111,7 @@ class Database:
 
         def failed(error: Exception, pause: float) -> None:
             del pause
-            _logger.warning("PostgreSQL is away: %s", error)
+            _log.warning("PostgreSQL is away: %s", error)
 
         try:
             async with asyncio.timeout(patience):

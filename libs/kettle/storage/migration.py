@@ -13,7 +13,7 @@ from kettle.storage.queries import SQL
 
 Stage = Literal["pre", "post"]
 
-_logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 _BOOKS: Final = """
 CREATE SCHEMA IF NOT EXISTS log;
@@ -55,5 +55,5 @@ async def migrate(
             [(component, name) for name in noted],
         )
     for name in ran:
-        _logger.info("migrated %s: %s", component, name)
+        _log.info("migrated %s: %s", component, name)
     return ran

@@ -45,7 +45,7 @@ BACKOFF: Final = Backoff(first=0.5, longest=60.0)
 
 _REMEMBERED: Final = 10_000
 _decode_ad: Final = msgspec.msgpack.Decoder(Ad).decode
-_logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 _Make: TypeAlias = Callable[[asyncpg.Record], Record]
 
@@ -81,9 +81,7 @@ class Feed:
                         followed.add(shard)
                         tasks.create_task(self._follow(shard), name=f"store {shard}")
                 except LogUnavailableError as error:
-                    _logger.warning(
-                        "the accounting store waits for the database", extra={"cause": str(error)}
-                    )
+                    _log.warning("the accounting store waits for the database", extra={"cause": str(error)})
                 await asyncio.sleep(self._settings.shard_poll)
 
     async def _follow(self, shard: str) -> None:
@@ -125,7 +123,7 @@ class Feed:
 
         def failed(error: Exception, pause: float) -> None:
             del pause
-            _logger.warning("the accounting store waits for the database", extra={"cause": str(error)})
+            _log.warning("the accounting store waits for the database", extra={"cause": str(error)})
 
         await retry(
             send, BACKOFF, retryable=lambda error: isinstance(error, LogUnavailableError), failed=failed
@@ -168,12 +166,12 @@ class Feed:
             except NotNowError as error:
                 if str(error) != last:
                     last = str(error)
-                    _logger.warning("the accounting store takes nothing now", extra={"why": last})
+                    _log.warning("the accounting store takes nothing now", extra={"why": last})
                 await asyncio.sleep(max(pause, error.after))
                 continue
             left = [*found.later, *await self._refused(index, found)]
             if found.later:
-                _logger.warning("the accounting store is busy", extra={"records": len(found.later)})
+                _log.warning("the accounting store is busy", extra={"records": len(found.later)})
             if found.taken:
                 waits.reset()
             if left:
@@ -187,9 +185,7 @@ class Feed:
         for record, why in found.refused:
             if record.id not in self._told:
                 self._told.add(record.id)
-                _logger.error(
-                    "the accounting store refuses a record", extra={"record": record.id, "why": why}
-                )
+                _log.error("the accounting store refuses a record", extra={"record": record.id, "why": why})
         if len(self._told) > _REMEMBERED:
             self._told.clear()
         records = [record for record, _ in found.refused]
@@ -198,7 +194,7 @@ class Feed:
         try:
             await asyncio.to_thread(_append, Path(self._settings.store_refused), bulk(index, records))
         except OSError as error:
-            _logger.error("refused records cannot be put aside", extra={"cause": str(error)})  # noqa: TRY400 - it has the cause
+            _log.error("refused records cannot be put aside", extra={"cause": str(error)})
             return records
         return []
 

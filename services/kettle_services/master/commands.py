@@ -219,7 +219,7 @@ class MasterCommands:
             daemon=MASTER, outcome="done" if changed else "nothing", why="" if changed else "unchanged"
         )
 
-    def _start(self, work: Coroutine[Any, Any, object], name: str) -> "asyncio.Task[Any]":
+    def _start(self, work: Coroutine[Any, Any, object], name: str) -> asyncio.Task[Any]:
         return self._tasks.create_task(work, name=name)
 
 

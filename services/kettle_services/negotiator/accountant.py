@@ -122,7 +122,7 @@ class Accounts:
 
     def record(
         self, changes: Recording, *, command: str = "", reply: Callable[[int], bytes] | None = None
-    ) -> "asyncio.Future[int]":
+    ) -> asyncio.Future[int]:
         """Commit, which folds; the number of the last frame, with which the answer of a command is stored."""
         *earlier, last = [changes[start : start + _FRAME] for start in range(0, len(changes) or 1, _FRAME)]
         now_us = time.time_ns() // 1000

@@ -58,7 +58,7 @@ class Said(NamedTuple):
         return [json.loads(line) for line in self.out.splitlines()]
 
 
-Kettle = Callable[..., "asyncio.Future[Said]"]
+Kettle = Callable[..., asyncio.Future[Said]]
 
 
 def submitted(cluster: int, owner: str, jobs: int) -> tuple[str, Event]:

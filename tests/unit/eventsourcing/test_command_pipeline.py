@@ -54,7 +54,7 @@ class Recorder:
 
     def record(
         self, changes: Recording, *, command: str = "", reply: Callable[[int], bytes] | None = None
-    ) -> "asyncio.Future[int]":
+    ) -> asyncio.Future[int]:
         return self.shard.record(changes, now_us=1, command=command, reply=reply)
 
 

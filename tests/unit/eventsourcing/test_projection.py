@@ -107,7 +107,7 @@ class World:
         self.progress = Progress()
         self._tasks: list[asyncio.Task[None]] = []
 
-    def project(self) -> "asyncio.Task[None]":
+    def project(self) -> asyncio.Task[None]:
         task = asyncio.create_task(
             run_projection(
                 self.projection,

@@ -27,7 +27,7 @@ class Record:
         self.told: list[Told] = []
         self.slow: asyncio.Future[None] | None = None
 
-    def __call__(self, told: Told) -> "asyncio.Future[None]":
+    def __call__(self, told: Told) -> asyncio.Future[None]:
         self.told.append(told)
         done = asyncio.get_running_loop().create_future()
         done.set_result(None)

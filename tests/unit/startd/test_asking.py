@@ -56,7 +56,7 @@ class Machine:
     def say(self, message: ToStartd) -> None:
         self.starter.sendall(frame(message))
 
-    def ask(self, body: bytes = b"") -> "asyncio.Task[AccessReply | None]":
+    def ask(self, body: bytes = b"") -> asyncio.Task[AccessReply | None]:
         return asyncio.create_task(self.starters.ask(ATTEMPT, "peek", body))
 
     def close(self) -> None:

@@ -380,7 +380,7 @@ class ClaimLifecycle:
         if release:
             self._tasks.create_task(self._release(recorded, held.granted.startd, claim, reason))
 
-    async def _release(self, recorded: "asyncio.Future[int]", startd: str, claim: str, reason: str) -> None:
+    async def _release(self, recorded: asyncio.Future[int], startd: str, claim: str, reason: str) -> None:
         await recorded
         await self._returns.release(startd, [claim], reason)
 

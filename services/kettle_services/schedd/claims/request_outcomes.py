@@ -22,7 +22,7 @@ class PendingSwap(msgspec.Struct, frozen=True):
     """A job for which others are preempted, and the caller that waits for the decision."""
 
     job: JobId
-    answered: "asyncio.Future[None]"
+    answered: asyncio.Future[None]
 
     def answer(self, decided: ClaimsDecided | Undecided) -> None:
         """Pass on the startd's answer."""

@@ -56,7 +56,7 @@ class QueueRecorder:
 
     def record(
         self, changes: Recording, *, command: str = "", reply: Callable[[int], bytes] | None = None
-    ) -> "asyncio.Future[int]":
+    ) -> asyncio.Future[int]:
         """Fold and commit; the future is the frame's number."""
         now_us = time.time_ns() // 1000
         if self.queue.staying.clusters:

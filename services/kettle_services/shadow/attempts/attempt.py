@@ -154,7 +154,7 @@ class AttemptFollower:
             )
         return self._chirping
 
-    def _record(self, told: Told) -> "asyncio.Future[None]":
+    def _record(self, told: Told) -> asyncio.Future[None]:
         return self._side.reporter.queue_report(self._report(told))
 
     def _collect(self, told: dict[str, str], *, last: bool = False) -> None:

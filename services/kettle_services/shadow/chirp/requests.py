@@ -42,7 +42,7 @@ from kettle_wire.commands.chirp import (
 )
 from kettle_wire.commands.schedd import Told
 
-Record = Callable[[Told], "asyncio.Future[None]"]
+Record = Callable[[Told], asyncio.Future[None]]
 """Has it recorded; done when it is."""
 
 _log: Final = logging.getLogger(__name__)

@@ -33,7 +33,7 @@ class ScheddReporter:
         self._most = _BATCH
         self.schedd: Final = Peer(settings)
 
-    def queue_report(self, report: AttemptReport) -> "asyncio.Future[None]":
+    def queue_report(self, report: AttemptReport) -> asyncio.Future[None]:
         """Queue a report; the future is done when it is recorded."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((report, future))

@@ -48,7 +48,7 @@ class Waiting(msgspec.Struct, frozen=True, eq=False):
 
     activation: Activation
     size: int
-    result: "asyncio.Future[ActivationResult]"
+    result: asyncio.Future[ActivationResult]
 
 
 class StartdMessages:
