@@ -1,7 +1,5 @@
 """parseOne, parseNext, parseAds: ads from texts and files."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from enum import IntEnum

@@ -2,8 +2,6 @@
 What was different in version 1 of the ClassAd module: expressions with operators, which know where they stand.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, NoReturn, Self
 

@@ -1,7 +1,5 @@
 """JobEventLog: a job event log is read and followed."""
 
-from __future__ import annotations
-
 import math
 import threading
 import time

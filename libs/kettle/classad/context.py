@@ -5,8 +5,6 @@ The library itself reads no clock, draws no number and knows no users: the calle
 is missing here is undefined in expressions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Final
 

@@ -1,7 +1,5 @@
 """From one type to another, as ``int() real() string() bool()`` do it."""
 
-from __future__ import annotations
-
 import math
 import re
 from typing import Final

@@ -4,8 +4,6 @@ What everything within one top-level evaluation shares.
 A match begins an evaluation for each pair of ads that it looks at, so nothing is built here before it is needed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Final, TypeAlias
 

@@ -5,8 +5,6 @@ A name that the ad does not define stays a name; it is not taken for undefined, 
 Constants of an associative operator come first and become one.  Nested ads stay as they are.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from kettle.classad.ad import OWN, ClassAd

@@ -8,8 +8,6 @@ They distinguish an expression from a string with the same characters, which no 
 A string of octets that are not UTF-8 is an expression too: JSON is text.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from typing import Final, NoReturn

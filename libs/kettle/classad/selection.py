@@ -4,8 +4,6 @@ What is taken out of a list or an ad: members by index, attributes by a computed
 Both engines share this; they evaluate what they are given here.
 """
 
-from __future__ import annotations
-
 from typing import TypeGuard
 
 from kettle.classad.ad import ClassAd

@@ -4,8 +4,6 @@ Calendar arithmetic and the text forms of times: pure, without a clock and witho
 Out-of-range fields roll over (day 0 is the last day of the month before), as C's `mktime` does.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from typing import Final, NamedTuple

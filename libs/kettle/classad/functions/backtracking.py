@@ -1,7 +1,5 @@
 """How many ways a matcher that goes back on its choices can be made to try a pattern."""
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

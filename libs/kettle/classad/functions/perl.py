@@ -6,8 +6,6 @@ What ads use and the three spell differently: POSIX classes, ``\h``, ``\v``, ``\
 Errors of PCRE alone (a repeated assertion, a range that starts with a class) are errors here, too.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

@@ -1,7 +1,5 @@
 """What a function is: how many arguments it takes, and whether it evaluates them itself."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 

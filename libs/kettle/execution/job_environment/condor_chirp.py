@@ -6,8 +6,6 @@ A copy of this file lies on each machine that runs jobs, in the directory $_COND
 the machine, or of the container, on which the job runs, and nothing else.
 """
 
-from __future__ import annotations
-
 import os
 import socket
 import stat

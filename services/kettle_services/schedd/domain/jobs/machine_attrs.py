@@ -5,8 +5,6 @@ Pure.  JobMachineAttrs asks for MachineAttr<name>0, the one before is MachineAtt
 JobMachineAttrsHistoryLength says; LastMatchListLength asks for LastMatchName0 and so on.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Final
