@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from kettle.client import Client, select
-from kettle.pool.personal_settings import Value
+from kettle.pool.personal_settings import Tables, Value
 from kettle.storage import PgLog
 from kettle.testing.servers.embedded import fresh_database, server_directory, servers
-from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import SHORT_LEASE, ThrowawayPool, throwaway_pool
 
 from .evidence import Evidence, verified
 
@@ -57,7 +57,7 @@ async def test_an_owner_that_was_paused_finds_that_it_was_overtaken(
     """
     A schedd that is suspended loses its queue to the one that stands by, and when it goes on it writes nothing and ends.
     """
-    settings = {"master": {"daemon_list": TWICE}}
+    settings: Tables = {"master": {"daemon_list": TWICE}, "schedd": SHORT_LEASE}
     async with throwaway_pool(tmp_path, cpus=8, template=template, settings=settings) as pool:
         serving, standing = await stands_by(pool, "schedd", "schedd#2")
         submitted = await pool.client.submit(evidence.sweep([0.3] * JOBS), cwd=evidence.work)
