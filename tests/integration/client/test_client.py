@@ -136,6 +136,13 @@ async def test_a_refusal_has_its_code(world: World, client: Client) -> None:
     assert "not_found" == caught.value.code
 
 
+async def _known(names: list[str], count: int) -> None:
+    """Wait until the past is read: the client listens by then."""
+    async with asyncio.timeout(10):
+        while len(names) < count:
+            await asyncio.sleep(0.01)
+
+
 async def _collect(client: Client, job: JobId, names: list[str]) -> None:
     async for event in client.follow(job):
         names.append(type(event.event).__name__)  # noqa: PERF401 - the test looks while it grows
@@ -148,7 +155,7 @@ async def test_following(world: World, client: Client) -> None:
     names: list[str] = []
 
     following = asyncio.create_task(_collect(client, JobId(1, 0), names))
-    await settle()
+    await _known(names, 2)
     assert ["ClusterSubmitted", "JobAssigned"] == names
     await world.pool.record(("job/1.1", ASSIGNED), ("job/1.0", JobStarted(attempt=1)))
     await world.pool.record(("job/1.0", JobHeld(code=1, reason="x")), ("job/1.0", JobReleased()))
@@ -163,7 +170,7 @@ async def test_following_notices_a_gap(world: World, client: Client) -> None:
     names: list[str] = []
 
     following = asyncio.create_task(_collect(client, JobId(1, 0), names))
-    await settle()
+    await _known(names, 1)
     await world.pool.record(("job/1.1", ASSIGNED))
     world.pool.silent = True
     await world.pool.record(("job/1.0", ASSIGNED))

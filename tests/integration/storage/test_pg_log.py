@@ -98,10 +98,12 @@ async def test_nothing_is_lost_or_doubled_when_the_server_is_killed(
                 acknowledged.append(await shard.record([(f"job/{i}.0", JobRemoved())], now_us=1))
 
         callers = [asyncio.create_task(call(i)) for i in range(16)]
+        before = 0
         for _ in range(3):
-            await asyncio.sleep(0.2)
+            async with asyncio.timeout(PATIENCE_S):
+                while len(acknowledged) == before:
+                    await asyncio.sleep(0.01)
             before = len(acknowledged)
-            assert before
             os.kill(server.pid, how)
             await server.wait()
             await server.start()

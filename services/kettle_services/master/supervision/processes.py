@@ -81,7 +81,7 @@ class Daemon(Protocol):
 
 class Service:
     """
-    `python -m kettle.<role>` as a child process, in a session of its own, its output in a file of its own.
+    `python -m kettle_services.<role>` as a child process, in a session of its own, its output in a file of its own.
     """
 
     notifies = True
