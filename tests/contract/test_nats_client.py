@@ -24,6 +24,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from kettle.bus.nats import NatsBus
+from kettle.bus.nats_connection import NatsConnection
 from kettle.bus.nats_driver import Client, Msg, Server, Transport
 from kettle.bus.nats_transport import NatsClient, TcpTransport
 from kettle.embedded.binaries import nats_server
@@ -211,6 +212,28 @@ async def test_who_gives_up_at_the_moment_of_the_connection_has_it_to_close(
     await transport.wait_closed()
     assert [True] == [writer.is_closing() for writer in writers]
     gc.collect()  # as above
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 5])
+async def test_a_wait_that_is_given_up_leaves_a_connection_that_hears(real: Place, steps: int) -> None:
+    """
+    At whichever step a caller stops waiting for the server to know its subscriptions: later answers still come.
+    """
+    async with NatsConnection.open(
+        _url(real),
+        identity=daemon("test"),
+        credentials=real.addresses.nats_credentials,
+        name="test",
+        patience=WITHIN_S,
+    ) as connection:
+        waiting = asyncio.ensure_future(connection.settle())
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        waiting.cancel()
+        with suppress(asyncio.CancelledError):
+            await waiting
+        await connection.settle()
+        assert b"heard" == await _echoed(connection.client, b"heard")
 
 
 async def test_a_credential_that_cannot_be_read_is_what_is_told(real: Place, tmp_path: Path) -> None:

@@ -30,6 +30,8 @@ PENDING_BYTES: Final = 32 * 1024 * 1024
 """What may wait for the connection to come back; beyond it, unconfirmed messages are dropped."""
 CONNECT_S: Final = 5
 PING_S: Final = 20
+ANSWERED_S: Final = 3 * PING_S
+"""A ping without an answer for so long belongs to a connection that the client has given up."""
 FIRST_RETRY_S: Final = 0.2
 LONGEST_RETRY_S: Final = 2.0
 OVERRUN_S: Final = 0.5
@@ -68,6 +70,7 @@ class NatsConnection:
         self._waiting: dict[str, tuple[str, asyncio.Future[Msg]]] = {}
         self._waits = Waits(Backoff(first=0.02, longest=LONGEST_RETRY_S))
         self._closing = False
+        self._flushes: set[asyncio.Task[None]] = set()
         self._overruns: WeakKeyDictionary[Subscription, Callable[[], None]] = WeakKeyDictionary()
         self._overrun_told: asyncio.TimerHandle | None = None
 
@@ -97,6 +100,8 @@ class NatsConnection:
                 # The server went first: there is nothing left to flush, and uvloop says so by a RuntimeError.
                 with suppress(ConnectionError, RuntimeError):
                     await connection.client.close()
+            for flushes in connection._flushes:
+                flushes.cancel()
             connection.failed.cancel()
 
     @property
@@ -161,13 +166,27 @@ class NatsConnection:
         """
         Wait until the server knows our subscriptions.
 
-        Twice, because the client's flush overtakes what still waits to be written when it is called.
+        The flushes go on when their caller gives up: nats-py stops reading when a pong comes for a flush that was cancelled
+        or ran out of its time.
         """
+        flushes = asyncio.create_task(self._flush(), name="flush")
+        self._flushes.add(flushes)
+        flushes.add_done_callback(self._flushed)
         try:
-            await self.client.flush(CONNECT_S)
-            await self.client.flush(CONNECT_S)
-        except errors.Error as error:
-            raise BusUnavailableError(f"the connection to NATS is lost: {error}") from error
+            async with asyncio.timeout(2 * CONNECT_S):
+                await asyncio.shield(flushes)
+        except (errors.Error, TimeoutError) as error:
+            raise BusUnavailableError(f"the connection to NATS is lost: {error or 'no answer'}") from error
+
+    async def _flush(self) -> None:
+        """Twice, because the client's flush overtakes what still waits to be written when it is called."""
+        await self.client.flush(ANSWERED_S)
+        await self.client.flush(ANSWERED_S)
+
+    def _flushed(self, flushes: asyncio.Task[None]) -> None:
+        self._flushes.discard(flushes)
+        if not flushes.cancelled():
+            flushes.exception()  # its caller has it, if it still waits
 
     async def publish(
         self, subject: str, data: bytes, *, reply: str = "", headers: Mapping[str, str] | None = None
