@@ -169,12 +169,13 @@ class CommandPipeline:
         return stored[-1] if stored else decision.reply(Position(shard.name, frame))
 
     def _forget(self, command: str, remember: float) -> None:
-        if remember:
-            asyncio.get_running_loop().call_later(remember, self._under_way.pop, command)
-            return
-        task = self._under_way.pop(command)
+        task = self._under_way[command]
         if not task.cancelled():
             task.exception()  # its callers have it, if they are still there
+        if remember:
+            asyncio.get_running_loop().call_later(remember, self._under_way.pop, command)
+        else:
+            del self._under_way[command]
 
     @asynccontextmanager
     async def _owning(self) -> AsyncGenerator[None]:

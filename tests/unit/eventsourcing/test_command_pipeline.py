@@ -1,7 +1,7 @@
 """From a command's arrival to its reply, over a log in memory whose commits are let through by the test."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 
 import msgspec
 import pytest
@@ -9,13 +9,11 @@ import pytest_asyncio
 
 from kettle.bus.ports import RefusedError
 from kettle.eventsourcing.command_pipeline import CommandPipeline, Decision, Recording
-from kettle.eventsourcing.log import Answered
-from kettle.eventsourcing.memory import MemoryLog
 from kettle.eventsourcing.shard import Shard
+from kettle.testing.gated_log import GatedLog
 from kettle.testing.served import Endpoints
 from kettle_wire.endpoint import Caller, CommandId, Endpoint, Position, Repeat
 from kettle_wire.events import JobReleased
-from kettle_wire.frames import Frame
 from kettle_wire.identity import Identity, user
 
 ADA, EVE = user("ada"), user("eve")
@@ -35,17 +33,6 @@ NAME = Endpoint("test", "name", Name, Named, callers=(Caller.USER,), repeat=Repe
 OTHER = Endpoint("test", "other", Name, Named, callers=(Caller.USER,), repeat=Repeat.FIRST_ANSWER)
 STATE = Endpoint("test", "state", Name, Named, callers=(Caller.USER,), repeat=Repeat.HARMLESS)
 ASK = Endpoint("test", "ask", Name, Named, callers=(Caller.USER,), repeat=Repeat.QUERY)
-
-
-class GatedLog(MemoryLog):
-    def __init__(self) -> None:
-        super().__init__()
-        self.gate = asyncio.Event()
-        self.gate.set()
-
-    async def append(self, frame: Frame, answers: Sequence[Answered] = ()) -> None:
-        await self.gate.wait()
-        await super().append(frame, answers)
 
 
 class Recorder:

@@ -1,14 +1,14 @@
 """The accountant's record: what is visible of it, and when."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 
 import pytest_asyncio
 
-from kettle.eventsourcing.log import Answered
-from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
+from kettle.eventsourcing.memory import MemoryWorkingSet
 from kettle.eventsourcing.shard import Shard
 from kettle.eventsourcing.working_set import Checkpointer
+from kettle.testing.gated_log import GatedLog
 from kettle.testing.served import Endpoints
 from kettle_services.negotiator.accountant import Accounts
 from kettle_services.negotiator.domain.accountant import Accountant
@@ -16,25 +16,11 @@ from kettle_services.negotiator.domain.pool import Pool
 from kettle_services.negotiator.domain.principals import Principal
 from kettle_wire.ads.daemon import SubmitterAd
 from kettle_wire.commands.negotiator import QUERY_PRIORITIES, SET_PRINCIPAL, QueryPriorities, SetPrincipal
-from kettle_wire.frames import Frame
 from kettle_wire.identity import Identity
 
 from .test_cycle import slot
 
 ROOT = Identity("user", "root")
-
-
-class GatedLog(MemoryLog):
-    """Commits when it is let."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.gate = asyncio.Event()
-        self.gate.set()
-
-    async def append(self, frame: Frame, answers: Sequence[Answered] = ()) -> None:
-        await self.gate.wait()
-        await super().append(frame, answers)
 
 
 class Office:

@@ -12,6 +12,7 @@ import msgspec
 
 from kettle.bus.ports import Asks, RefusedError
 from kettle.bus.retryable import UNHEARD, retry_after, retryable
+from kettle.client.connections.transport import PATIENCE_S, TRY_S
 from kettle.client.errors import CommandRefusedError, PoolUnreachableError
 from kettle.retry.backoff import Backoff
 from kettle.retry.deadline import Deadline
@@ -19,10 +20,6 @@ from kettle.retry.loop import retry
 from kettle_wire.codes import NOT_NOW
 from kettle_wire.endpoint import Endpoint
 
-PATIENCE_S: Final = 30.0
-"""How long a command is repeated before we give up."""
-
-_TRY_S: Final = 5.0
 _BACKOFF: Final = Backoff(first=0.02, longest=0.5)
 """Nobody tells that a service is back, so we look again."""
 _NOTED_S: Final = 1.0
@@ -43,7 +40,7 @@ async def ask_with_retry(
     request: Req,
     *,
     patience: float = PATIENCE_S,
-    deadline: float = _TRY_S,
+    deadline: float = TRY_S,
     waiting: Waiting | None = None,
 ) -> Rep:
     """

@@ -62,7 +62,8 @@ class ShortTransport:
         """See `Transport.call`."""
         if self._connected is None:
             try:
-                return self._ask_once(endpoint, name, request, min(deadline, patience or self._patience))
+                within = self._patience if patience is None else patience
+                return self._ask_once(endpoint, name, request, min(deadline, within))
             except UnusualError:
                 pass  # asked again over a connection, which says what there is to say about it
         ordinary = await self._ordinary()
