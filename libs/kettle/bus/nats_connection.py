@@ -175,8 +175,10 @@ class NatsConnection:
         try:
             async with asyncio.timeout(2 * CONNECT_S):
                 await asyncio.shield(flushes)
-        except (errors.Error, TimeoutError) as error:
-            raise BusUnavailableError(f"the connection to NATS is lost: {error or 'no answer'}") from error
+        except errors.Error as error:
+            raise BusUnavailableError(f"the connection to NATS is lost: {error}") from error
+        except TimeoutError as error:
+            raise BusUnavailableError(f"NATS did not answer within {2 * CONNECT_S} seconds") from error
 
     async def _flush(self) -> None:
         """Twice, because the client's flush overtakes what still waits to be written when it is called."""

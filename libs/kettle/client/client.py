@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from kettle.client.connections.pool_file import PoolFile, locate
-from kettle.client.connections.transport import PATIENCE_S, Requests, Transport
+from kettle.client.connections.transport import PATIENCE_S, Requests, Transport, Waiting
 from kettle.client.jobs.queue import JobQueue
 from kettle_wire.ads.types import Ad
 from kettle_wire.commands.queue import Select
@@ -25,7 +25,6 @@ from kettle_wire.subjects import Subjects
 
 if TYPE_CHECKING:
     from kettle.client.accountant import Accountant
-    from kettle.client.connections.retry import Waiting
     from kettle.client.events.following import JobSource
     from kettle.client.events.progress import Progress
     from kettle.client.events.published import Published, Wanted

@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 
 from kettle.bus.ports import FROM_JOB, Asks, Bus, BusUnavailableError, Rep, Req
 from kettle.client.connections.pool_file import PoolFile
-from kettle.client.connections.retry import Waiting, ask_with_retry
-from kettle.client.connections.transport import PATIENCE_S, TRY_S
+from kettle.client.connections.retry import ask_with_retry
+from kettle.client.connections.transport import PATIENCE_S, TRY_S, Waiting
 from kettle.client.errors import PoolUnreachableError
 from kettle_wire.endpoint import Endpoint
 from kettle_wire.identity import user

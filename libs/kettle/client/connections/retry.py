@@ -5,14 +5,13 @@ Every command carries an id and every query changes nothing, so the same request
 busy says when that is worth while.
 """
 
-from collections.abc import Callable
 from typing import Final, TypeVar
 
 import msgspec
 
 from kettle.bus.ports import Asks, RefusedError
 from kettle.bus.retryable import UNHEARD, retry_after, retryable
-from kettle.client.connections.transport import PATIENCE_S, TRY_S
+from kettle.client.connections.transport import PATIENCE_S, TRY_S, Waiting
 from kettle.client.errors import CommandRefusedError, PoolUnreachableError
 from kettle.retry.backoff import Backoff
 from kettle.retry.deadline import Deadline
@@ -27,10 +26,6 @@ _NOTED_S: Final = 1.0
 
 Req = TypeVar("Req", bound=msgspec.Struct)
 Rep = TypeVar("Rep", bound=msgspec.Struct)
-
-
-Waiting = Callable[[str], None]
-"""Told, once, that an answer takes longer than one notices, and why."""
 
 
 async def ask_with_retry(

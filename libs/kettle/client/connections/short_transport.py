@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from kettle.bus.ports import Rep, Req
 from kettle.bus.single_request import UnusualError, ask_once
 from kettle.client.connections.pool_file import PoolFile
-from kettle.client.connections.transport import TRY_S
+from kettle.client.connections.transport import TRY_S, Waiting
 from kettle_wire.endpoint import Endpoint
 from kettle_wire.identity import user
 from kettle_wire.subjects import Subjects
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from kettle.bus.ports import Bus
     from kettle.client.connections.pool_connection import ConnectedTransport
-    from kettle.client.connections.retry import Waiting
 
 T = TypeVar("T")
 

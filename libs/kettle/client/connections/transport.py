@@ -6,6 +6,7 @@ There are two transports: `kettle.client.connections.pool_connection` has the on
 """
 
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
 from kettle.bus.ports import Rep, Req
@@ -14,7 +15,6 @@ from kettle_wire.endpoint import Endpoint
 
 if TYPE_CHECKING:
     from kettle.bus.ports import Bus
-    from kettle.client.connections.retry import Waiting
 
 PATIENCE_S: Final = 30.0
 """How long a request is repeated before we give up."""
@@ -22,6 +22,9 @@ TRY_S: Final = 5.0
 """After how long an answer is believed to be lost."""
 SIDE_QUESTION_S: Final = 3.0
 """Patience for an answer that we can do without."""
+
+Waiting = Callable[[str], None]
+"""Told, once, that an answer takes longer than one notices, and why."""
 
 
 class Transport(Protocol):
@@ -31,7 +34,7 @@ class Transport(Protocol):
     That is right for commands too, because each has an id, and a service that gets it twice carries it out once.
     """
 
-    waiting: "Waiting | None"
+    waiting: Waiting | None
     """Told when an answer takes longer than one notices, and why: for a person at a terminal."""
 
     @property
