@@ -1,5 +1,6 @@
 """The part of the JetStream API that is used here: streams, and consumers that are pulled."""
 
+from contextlib import suppress
 from typing import Any, Final, NoReturn
 
 import msgspec
@@ -200,6 +201,8 @@ class JetStream:
     async def make_stream(self, config: dict[str, Any]) -> tuple[StreamInfo, bool]:
         """
         Make a stream if there is none of that name, and say whether; an existing one stays as its operator configured it.
+
+        What is put into a new bucket afterwards over this connection arrives, although nobody confirms it.
         """
         name = str(config["name"])
         try:
@@ -207,9 +210,30 @@ class JetStream:
         except NotFoundError:
             pass
         try:
-            return _stream.decode((await self._call(f"STREAM.CREATE.{name}", _encode(config))).data), True
+            made = _stream.decode((await self._call(f"STREAM.CREATE.{name}", _encode(config))).data)
         except _ExistsError:
             return await self.stream(name), False
+        if config["num_replicas"] > 1 and name.startswith(bucket_stream("")):
+            await self._until_reached(config["subjects"][0])
+        return made, True
+
+    async def _until_reached(self, subject: str) -> None:
+        """
+        Wait until the server to which we are connected knows where the stream of `subject` is: the others of a cluster learn it a
+        moment after the answer that the stream is made, and drop until then what nobody is known to want.
+
+        A message for another stream is refused, and never stored. Who may not send there need not wait.
+        """
+        headers = {"Nats-Expected-Stream": "none"}
+        with suppress(RefusedError):
+            await retry(
+                lambda: self._connection.request(
+                    subject.replace(">", "reached"), b"", deadline=LOOK_S, headers=headers
+                ),
+                _ELECTION,
+                retryable=lambda error: isinstance(error, NoResponderError | ReplyTimeoutError),
+                deadline=Deadline(API_S),
+            )
 
     async def streams(self, subject: str) -> list[dict[str, Any]]:
         """The configurations of the streams that take anything of a subject."""
