@@ -45,12 +45,12 @@ async def tell(request: Ask, caller: Identity) -> Told:
     return Told(f"{request.number} for {caller.kind} {caller.name}")
 
 
-async def known(caller: Bus, name: str) -> None:
+async def known(caller: Bus, name: str, endpoint: Endpoint[Ask, Told] = ASK) -> None:
     """Until somebody answers to a name: in a cluster not every server knows of a new service at once."""
     async with asyncio.timeout(PATIENCE_S):
         while True:
             try:
-                await caller.call(ASK, name, Ask(0))
+                await caller.call(endpoint, name, Ask(0))
             except NoResponderError:
                 await asyncio.sleep(0.02)
             else:
@@ -112,7 +112,8 @@ async def test_commands_are_handled_side_by_side(world: World) -> None:
         return Told(str(request.number))
 
     bus, caller = await world.connect(), await world.connect()
-    await bus.serve("test", "a", [Served(ASK, meet)], version="1.0.0")
+    await bus.serve("test", "a", [Served(ASK, meet), Served(WAIT, tell)], version="1.0.0")
+    await known(caller, "a", WAIT)
     told = await asyncio.gather(*(caller.call(ASK, "a", Ask(i), deadline=PATIENCE_S) for i in range(20)))
     assert [str(i) for i in range(20)] == [t.text for t in told]
 
@@ -164,7 +165,8 @@ async def test_a_handler_that_breaks_is_a_failure(world: World) -> None:
         raise KeyError("bug")
 
     bus, caller = await world.connect(), await world.connect()
-    await bus.serve("test", "a", [Served(ASK, broken)], version="1.0.0")
+    await bus.serve("test", "a", [Served(ASK, broken), Served(WAIT, tell)], version="1.0.0")
+    await known(caller, "a", WAIT)
     with pytest.raises(ReplyTimeoutError):
         await caller.call(ASK, "a", Ask(1), deadline=0.2)
     with pytest.raises(KeyError, match="bug"):
@@ -192,8 +194,9 @@ async def test_a_service_can_be_asked_as_a_daemon_and_as_a_person(world: World) 
     """One name as daemon and as person gives two identities."""
     service = await world.connect()
     await service.serve("test", "a", [Served(ASK, tell)], version="1.0.0")
-    told = [
-        (await (await world.connect(who)).call(ASK, "a", Ask(1))).text
-        for who in (daemon("startd"), user("startd"))
-    ]
+    told: list[str] = []
+    for who in (daemon("startd"), user("startd")):
+        caller = await world.connect(who)
+        await known(caller, "a")
+        told.append((await caller.call(ASK, "a", Ask(1))).text)
     assert ["1 for daemon startd", "1 for user startd"] == told

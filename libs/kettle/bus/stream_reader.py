@@ -19,9 +19,9 @@ from kettle.bus.batching import BatchingDelay
 from kettle.bus.jetstream import API, NANOSECONDS, JetStream, NotFoundError, StreamInfo, pull_request
 from kettle.bus.nats_connection import NatsConnection, status_of
 from kettle.bus.nats_driver import Msg, Subscription, errors
-from kettle.bus.ports import BusError, BusUnavailableError, ReplyTimeoutError
-from kettle.retry.backoff import Backoff
-from kettle.retry.loop import Waits
+from kettle.bus.ports import BusError, BusUnavailableError, NoResponderError, ReplyTimeoutError
+from kettle.retry.backoff import Backoff, steady
+from kettle.retry.loop import Waits, retry
 
 PULL_S: Final = 30.0
 PULL_BYTES: Final = 8 * 1024 * 1024
@@ -38,6 +38,10 @@ The longest wait before a missing stream is looked for again: who reads is often
 ACK_WAIT_S: Final = 24 * 3600.0
 """Never reached: redelivery is the reader's own business, see above."""
 
+CONFIRM_S: Final = 0.5
+"""For the answer to the last acknowledgement of a reader that ends; without it the same may come again."""
+
+_ELECTION: Final = steady(0.02, spread=0.0)
 _HEARTBEAT: Final = "100"
 _EXPIRED: Final = "408"
 _OVER: Final = ("Message Size Exceeds MaxBytes", "Batch Completed")
@@ -76,6 +80,10 @@ class _DoubtError(Exception):
     """The consumer must be recreated."""
 
 
+class _UnrecordedError(BusError):
+    """An acknowledgement is not recorded yet."""
+
+
 class StreamReader:
     """One reading of one source. `began` is what the stream was when the present consumer was made."""
 
@@ -101,6 +109,8 @@ class StreamReader:
         self._buffer: list[Delivery] = []
         self._wake = asyncio.Event()
         self._doubtful = False
+        self._last_ack = ""
+        """Subject of the newest acknowledgement."""
         self._name = source.durable
         self._inbox = ""
         self._subscription: Subscription | None = None
@@ -140,12 +150,37 @@ class StreamReader:
                 await waits.wait()
         finally:
             self._connection.unwatch(self._doubt)
+            await self._confirm()
 
     async def ack(self, delivery: Delivery) -> None:
         """Acknowledge everything up to a message."""
         self._floor = max(self._floor, delivery.sequence)
+        self._last_ack = delivery.message.reply
         with suppress(BusError):
-            await self._connection.publish(delivery.message.reply, b"+ACK")
+            await self._connection.publish(self._last_ack, b"+ACK")
+
+    async def _confirm(self) -> None:
+        """
+        Wait until the newest acknowledgement is recorded, so that the next reader does not get the same once more.
+
+        While a reader lives it knows itself what it acknowledged. In a cluster an acknowledgement is recorded a moment after it
+        was received, and may be lost before our server knows where a new consumer is.
+        """
+        if not self._last_ack or not self._connection.connected:
+            return
+
+        async def confirm() -> None:
+            await self._connection.request(self._last_ack, b"+ACK", deadline=CONFIRM_S)
+            if (await self._jetstream.consumer(self._source.stream, self._name)).floor < self._floor:
+                raise _UnrecordedError
+
+        with suppress(BusError, TimeoutError):
+            async with asyncio.timeout(CONFIRM_S):
+                await retry(
+                    confirm,
+                    _ELECTION,
+                    retryable=lambda error: isinstance(error, NoResponderError | _UnrecordedError),
+                )
 
     def _doubt(self) -> None:
         self._doubtful = True
