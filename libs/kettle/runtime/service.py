@@ -29,7 +29,8 @@ from typing import Any, Final, Literal, TypeVar, cast
 from kettle.eventsourcing.log import FencedError
 from kettle.runtime import health, lifeline, logs, telemetry
 from kettle.runtime.exporting import telemetry_of
-from kettle.runtime.settings import Settings, SettingsError
+from kettle.runtime.settings import Settings
+from kettle.runtime.settings_problems import SettingsError
 from kettle.runtime.systemd_notify import Notifier
 
 EXIT_CLEAN: Final = 0

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, cast
 import msgspec
 
 from kettle.classad import ClassAdParseError, parse
-from kettle.runtime.settings import SettingRefused
+from kettle.runtime.settings_problems import SettingRefused
 from kettle.runtime.toml_lines import line_of
 from kettle_services.negotiator.domain.principals import GROUP
 from kettle_services.negotiator.settings import NegotiatorSettings
