@@ -9,7 +9,8 @@ in the file that has to be changed.
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final, Generic, Literal, Self, TypeVar, cast, get_args, get_origin
+from types import UnionType
+from typing import Annotated, Any, Final, Generic, Literal, Self, TypeVar, Union, cast, get_args, get_origin
 
 import msgspec
 
@@ -303,7 +304,7 @@ class Reading(Generic[S]):
 def _is_text(kind: Any) -> bool:
     """Whether a setting takes a text as it is."""
     plain = get_args(kind)[0] if get_origin(kind) is Annotated else kind
-    return plain is str or str in get_args(plain)
+    return plain is str or (get_origin(plain) in {Union, UnionType} and str in get_args(plain))
 
 
 def _checked(field: msgspec.structs.FieldInfo, value: object, *, strict: bool) -> object:
