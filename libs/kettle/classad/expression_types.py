@@ -6,7 +6,7 @@ not exist and a constant of another type are complaints. Attributes are another 
 only its site knows, so `unknown_attributes` is for warnings.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Annotated, Any, Final, Literal, TypeVar, cast, get_args, get_origin
 
 import msgspec
@@ -111,7 +111,7 @@ def complaint(expression: Expression) -> str:
     return ""
 
 
-def unknown_attributes(text: str, known: Collection[str]) -> list[str]:
+def unknown_attributes(text: str, known: Container[str]) -> list[str]:
     """
     The attributes that an expression names and that are not among the known ones, which are in lower case.
 

@@ -23,6 +23,8 @@ ROLES: Final = frozenset({
     "accounting", "cli", "collector", "gateway", "master", "negotiator", "schedd", "shadow", "startd", "starter",
 })  # fmt: skip
 
+IN_USE: Final = "KETTLE_SETTINGS_IN_USE"
+
 RESERVED: Final[Mapping[str, str]] = {
     "KETTLE_CONFIG": "path of the TOML file that settings are read from",
     "KETTLE_PG_BIN": "directory of the PostgreSQL programs to use instead of the embedded ones",
@@ -30,6 +32,7 @@ RESERVED: Final[Mapping[str, str]] = {
     "KETTLE_FAULT_POINTS": "for tests: where a process is to die or stop",
     "KETTLE_FAULT_ONCE": "for tests: directory that remembers which of these has happened",
     "KETTLE_LIFELINE_FD": "set by the master: end of a pipe that breaks when the master dies",
+    IN_USE: "set by the master: file of the settings with which the service last did its work",
     "KETTLE_COLOR": "always or never; otherwise colours are used on a terminal",
 }
 """Variables that are no service's setting, with their meaning."""
@@ -104,7 +107,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         """
         environ = os.environ if environ is None else environ
         path = toml_path or config_path(environ)
-        file = None if path is None else SettingsFile(path)
+        return cls.read_from(role, environ, None if path is None else SettingsFile(path))
+
+    @classmethod
+    def read_from(cls, role: str, environ: Mapping[str, str], file: SettingsFile | None) -> "Reading[Self]":
+        """The same from a file that has been read, if there is one."""
         return Reading(cls, role, environ, file)
 
     def __repr__(self) -> str:

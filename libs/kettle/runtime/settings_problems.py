@@ -3,12 +3,13 @@
 import re
 import tomllib
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from kettle.runtime.toml_lines import line_of
+from kettle.runtime.toml_lines import TomlLines
 
 _PLACE: Final = re.compile(r" \(at line (\d+), (column \d+)\)$")
 _MOST: Final = 20
@@ -74,9 +75,13 @@ class SettingsFile:
         except tomllib.TOMLDecodeError as error:
             raise SettingsError.of([_broken(path, self._text, str(error))]) from error
 
+    @cached_property
+    def _lines(self) -> TomlLines:
+        return TomlLines(self._text)
+
     def place(self, keys: Sequence[str]) -> str:
         """The file, with the line of a setting or of what is nearest to it."""
-        line = line_of(self._text, keys)
+        line = self._lines.line_of(keys)
         return f"{self.path}:{line}" if line else str(self.path)
 
     def where(self, table: str, *names: str) -> str:

@@ -3,24 +3,31 @@
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import cast
+from typing import Final, cast
 
 Keys = tuple[str, ...]
 
 
-def line_of(text: str, keys: Sequence[str]) -> int | None:
-    """
-    The number of the line in which a key, or the table of it, is given; that of the nearest table around it, else None.
+class TomlLines:
+    """The places of a text's keys."""
 
-    A number among the keys is the place in a list of tables, from 0 on. It looks at the lines as they begin: what stands in
-    a text of several lines may mislead it.
-    """
-    best: tuple[int, int] | None = None
-    for number, found in _lines(text):
-        depth = len(found)
-        if 0 < depth <= len(keys) and tuple(keys[:depth]) == found and (best is None or depth > best[0]):
-            best = depth, number
-    return best[1] if best else None
+    def __init__(self, text: str) -> None:
+        self._first: Final[dict[Keys, int]] = {}
+        for number, keys in _lines(text):
+            if keys:
+                self._first.setdefault(keys, number)
+
+    def line_of(self, keys: Sequence[str]) -> int | None:
+        """
+        The number of the line in which a key, or the table of it, is given; that of the nearest table around it, else None.
+
+        A number among the keys is the place in a list of tables, from 0 on. It looks at the lines as they begin: what stands
+        in a text of several lines may mislead it.
+        """
+        for depth in range(len(keys), 0, -1):
+            if (line := self._first.get(tuple(keys[:depth]))) is not None:
+                return line
+        return None
 
 
 def _lines(text: str) -> Iterator[tuple[int, Keys]]:
