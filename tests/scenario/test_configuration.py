@@ -1,6 +1,7 @@
 """The configuration of a running pool: a mistake in it is refused as a whole, and running jobs notice nothing."""
 
 import asyncio
+import json
 import os
 import signal
 import time
@@ -88,6 +89,36 @@ async def test_a_typing_error_is_refused_as_a_whole(
             assert all(any(line.startswith(each) for line in lines) for each in sentences), trouble
             assert time.monotonic() - began < WITHIN_S / 2
         assert pids == {each.name: each.pid for each in pool.state.daemons}
+
+
+async def test_what_a_reconfiguration_would_change(pool: ThrowawayPool, file: Path) -> None:
+    """
+    `kettle config diff` names each setting that would change, from what to what, where it is given and what it takes; after
+    the reconfiguration there is nothing left but what waits for a restart.
+    """
+    status, said, _ = await pool.kettle("config", "diff", within_s=WITHIN_S)
+    assert (0, []) == (status, json.loads(said))
+    before = file.read_text()
+    text = before.replace("[startd]\n", "[startd]\npolling_interval = 7.0\n")
+    file.write_text(text.replace("[master]\n", "[master]\nname = 'other'\ndisk_interval = 9.0\n"))
+
+    status, said, _ = await pool.kettle("config", "diff", within_s=WITHIN_S)
+
+    changes = {f"{each['daemon']}.{each['setting']}": each for each in json.loads(said)}
+    assert {
+        "master.name": ("", "other", "kettle restart"),
+        "master.disk_interval": (10.0, 9.0, "at once"),
+        "startd.polling_interval": (5.0, 7.0, "the daemon starts again; its jobs go on"),
+    } == {name: (each["now"], each["new"], each["effect"]) for name, each in changes.items()}
+    line = file.read_text().splitlines().index("polling_interval = 7.0") + 1
+    assert f"{file}:{line}" == changes["startd.polling_interval"]["origin"]
+    status, _, trouble = await pool.kettle("reconfig", within_s=WITHIN_S)
+    assert 0 == status, trouble
+    _, said, _ = await pool.kettle("config", "diff", within_s=WITHIN_S)
+    assert ["name"] == [each["setting"] for each in json.loads(said)]
+    file.write_text(before)
+    status, _, trouble = await pool.kettle("reconfig", within_s=WITHIN_S)
+    assert 0 == status, trouble
 
 
 async def test_a_startd_that_dies_beside_a_mistake_goes_on_with_what_it_had(

@@ -129,8 +129,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return {
             f"KETTLE_{name.upper()}" if name in shared else f"{_prefix(role)}{name.upper()}": text
             for name, field in fields_of(type(self)).items()
-            if (value := getattr(self, field.name)) != _default(field)
-            for text in (_text(value),)
+            if (value := getattr(self, field.name)) != default_of(field)
+            for text in (text_of(value),)
         }
 
 
@@ -141,11 +141,15 @@ class OwnerSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Seconds that the owner may be silent on the bus before a standby takes over."""
 
 
-def _default(field: msgspec.structs.FieldInfo) -> object:
+def default_of(field: msgspec.structs.FieldInfo) -> object:
+    """The value of a setting that nobody has given; one that has to be given has none."""
+    if field.required:
+        return None
     return field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
 
 
-def _text(value: object) -> str:
+def text_of(value: object) -> str:
+    """A value as a variable has it."""
     return value if isinstance(value, str) else msgspec.json.encode(value, enc_hook=repr).decode()
 
 
@@ -189,6 +193,8 @@ class Reading(Generic[S]):
         self.kind: Final = kind
         self.given: Final[dict[str, Given]] = {}
         """By the name that people write; what is not here has its default."""
+        self.shared: Final[dict[str, Given]] = {}
+        """What is given to all services, whatever this one has in its place."""
         self.problems: Final[list[Problem]] = []
         """What makes these settings unusable."""
         self._file = file
@@ -270,6 +276,11 @@ class Reading(Generic[S]):
                         self._refuse(where, f"unknown setting{self._nearest(name, known)}")
                     else:
                         self._take(name, value, file.place((table, name)), where, strict=True)
+                        self._share(name, shared=table == "kettle")
+
+    def _share(self, name: str, *, shared: bool) -> None:
+        if shared and name in self.given:
+            self.shared[name] = self.given[name]
 
     def _nearest(self, name: str, known: Mapping[str, object]) -> str:
         if name in self._fields:
@@ -285,6 +296,7 @@ class Reading(Generic[S]):
             for variable, name in names.items():
                 if variable in environ:
                     self._take(name, environ[variable], variable, variable, strict=False)
+                    self._share(name, shared=names is shared_names)
         others = tuple(_prefix(other) for other in ROLES if other != self.role)
         known = {*own_names, *shared_names, *RESERVED}
         for variable in environ:

@@ -9,6 +9,7 @@ from kettle.classad import ClassAdParseError, Node, parse
 from kettle.classad.expression_types import ConditionText
 from kettle.runtime import OwnerSettings
 from kettle.runtime.setting_types import Pause, Seconds
+from kettle.runtime.settings_problems import SettingRefused
 from kettle.transfer import spooled_jobs
 from kettle_services.schedd.domain.jobs.policy import SystemPolicy, SystemRule
 from kettle_services.schedd.domain.jobs.universes import Starting
@@ -152,6 +153,10 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
         if twice := {name for name in self.flock_to if self.flock_to.count(name) > 1}:
             raise ValueError(
                 f"flock_to: {', '.join(sorted(twice))} is there more than once; name each pool once"
+            )
+        if self.shortest_job_lease > self.longest_job_lease:
+            raise SettingRefused(
+                ("shortest_job_lease",), f"it is longer than longest_job_lease ({self.longest_job_lease:g} s)"
             )
         self.starting  # noqa: B018 - raises ValueError for what is no expression
 

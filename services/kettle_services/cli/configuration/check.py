@@ -1,5 +1,6 @@
 """One check of the whole configuration: all services, the file, the variables, each expression, what must fit together."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -7,10 +8,10 @@ from typing import Final
 from kettle.classad.expression_types import unknown_attributes
 from kettle.classad.nearest_names import did_you_mean
 from kettle.runtime import Settings, SettingsError
-from kettle.runtime.settings import config_path
-from kettle.runtime.settings_problems import Problem, SettingsFile
+from kettle.runtime.settings_problems import Problem
 from kettle_services.cli.configuration.known_attributes import KnownAttributes, made_by
-from kettle_services.cli.configuration.services import DaemonReading, readings
+from kettle_services.cli.configuration.services import DaemonReading, of_host
+from kettle_services.schedd.settings import ScheddSettings
 
 _ADS: Final[Mapping[str, str]] = {
     "startd": "update_interval",
@@ -29,12 +30,10 @@ def check(environ: Mapping[str, str], path: Path | None = None) -> list[Problem]
 
     Without a path the file is the one that the environment leads to.
     """
-    path = path or config_path(environ)
     try:
-        file = None if path is None else SettingsFile(path)
+        found = of_host(environ, path)
     except SettingsError as error:
         return list(error.problems)
-    found = list(readings(environ, file))
     problems = [problem for each in found for problem in each.reading.problems]
     whole = {each.daemon: each.reading.settings() for each in found if not each.reading.problems}
     problems += _warnings(found, whole)
@@ -49,7 +48,7 @@ def _warnings(found: Sequence[DaemonReading], whole: Mapping[str, Settings]) -> 
         if not each.reading.problems:
             yield from _strangers(each, known)
             yield from _missing_files(each, whole[each.daemon])
-    yield from _silences(found, whole)
+    yield from _too_seldom(found, whole)
 
 
 def _strangers(daemon: DaemonReading, known: KnownAttributes) -> Iterator[Problem]:
@@ -78,15 +77,20 @@ def _missing_files(daemon: DaemonReading, settings: Settings) -> Iterator[Proble
                 yield Problem(given.where, f"there is no {path} on this machine", warning=True)
 
 
-def _silences(found: Sequence[DaemonReading], whole: Mapping[str, Settings]) -> Iterator[Problem]:
-    """An ad that is repeated more seldom than the collector forgets it comes and goes."""
-    lifetime = getattr(whole.get("collector"), "classad_lifetime", None)
+def _too_seldom(found: Sequence[DaemonReading], whole: Mapping[str, Settings]) -> Iterator[Problem]:
+    """What is repeated more seldom than the other side forgets it comes and goes: ads, and the leases of claims."""
+    lifetime = getattr(whole.get("collector"), "classad_lifetime", math.inf)
     for each in found:
-        name = _ADS.get(each.reading.role)
-        every = getattr(whole.get(each.daemon), name, None) if name else None
-        if name is None or lifetime is None or every is None or every < lifetime:
-            continue
-        given = each.reading.given.get(name)
-        where = given.where if given else f"[{each.reading.role}] {name}"
-        sentence = f"ads are repeated after {every:g} s, and the collector forgets them after {lifetime:g} s (its classad_lifetime)"
-        yield Problem(where, sentence, warning=True)
+        settings, role = whole.get(each.daemon), each.reading.role
+        every = getattr(settings, _ADS.get(role, ""), 0.0)
+        if every >= lifetime:
+            sentence = f"ads are repeated after {every:g} s, and the collector forgets them after {lifetime:g} s (its classad_lifetime)"
+            yield Problem(_where(each, _ADS[role]), sentence, warning=True)
+        if isinstance(settings, ScheddSettings) and settings.lease <= settings.alive_interval:
+            sentence = f"claims are renewed after {settings.alive_interval:g} s (alive_interval), and end before that"
+            yield Problem(_where(each, "lease"), sentence, warning=True)
+
+
+def _where(daemon: DaemonReading, name: str) -> str:
+    given = daemon.reading.given.get(name)
+    return given.where if given else f"[{daemon.reading.role}] {name}"

@@ -7,14 +7,15 @@ from importlib.resources import files
 from typing import Final, cast
 
 from kettle.jobs.ad import KEPT
+from kettle.submit.commands import NAMES as SUBMIT
 
 _IN_POLICIES: Final = frozenset({
     "SubmitterUserPrio", "SubmitterUserResourcesInUse", "SubmitterGroup", "SubmitterGroupQuota",
     "SubmitterGroupResourcesInUse", "RemoteUserPrio", "RemoteUserResourcesInUse", "RemoteUserFloor", "RemoteGroupQuota",
     "RemoteGroupResourcesInUse", "AccountingGroup", "GroupQuota", "GroupResourcesInUse", "GroupResourcesAllocated",
-    "CurrentTime",
+    "CurrentTime", "GPUs", "Request<resource>", "Require<resource>",
 })  # fmt: skip
-"""What ads have only while the negotiator looks at them."""
+"""What ads have only while the negotiator looks at them, and what they have of any resource."""
 _SET: Final = re.compile(
     r"^\s*(?:EVAL)?(?:SET|DEFAULT|COPY\s+\w+|RENAME\s+\w+)\s+(\w+)", re.IGNORECASE | re.MULTILINE
 )
@@ -60,3 +61,5 @@ def _documented() -> Iterator[str]:
     text = files("kettle_wire.ads").joinpath("attributes.toml").read_text(encoding="utf-8")
     for part in tomllib.loads(text).values():
         yield from part["attributes"]
+    for names in SUBMIT.values():
+        yield from names

@@ -1,12 +1,13 @@
 """What all services can be told, and which services a host runs with which environment."""
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from kettle.runtime import Settings, SettingsError
-from kettle.runtime.settings import Reading
+from kettle.runtime.settings import Reading, config_path
 from kettle.runtime.settings_problems import SettingsFile
 from kettle_services.accounting.settings import AccountingSettings
 from kettle_services.collector.settings import CollectorSettings
@@ -58,6 +59,17 @@ def readings(environ: Mapping[str, str], file: SettingsFile | None) -> Iterator[
         yield _read(daemon, instance.role, variables, file)
     for role in sorted(SETTINGS.keys() - roles):
         yield _read(role, role, environ, file)
+
+
+def of_host(environ: Mapping[str, str], path: Path | None) -> list[DaemonReading]:
+    """
+    What the daemons of this host read from a file, or from the one that the environment leads to.
+
+    Raises:
+        SettingsError: the file cannot be read at all.
+    """
+    path = path or config_path(environ)
+    return list(readings(environ, None if path is None else SettingsFile(path)))
 
 
 def kind_of(role: str) -> type[Settings]:
