@@ -416,8 +416,10 @@ class AttributesOf(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def attributes() -> dict[str, AttributesOf]:
-    """Type of ad -> its attributes, from `docs/attributes.toml`."""
-    return msgspec.toml.decode((TOP / "docs/attributes.toml").read_bytes(), type=dict[str, AttributesOf])
+    """Type of ad -> its attributes, from `schemas/kettle_wire/ads/attributes.toml`."""
+    return msgspec.toml.decode(
+        (TOP / "schemas/kettle_wire/ads/attributes.toml").read_bytes(), type=dict[str, AttributesOf]
+    )
 
 
 def attributes_page() -> str:

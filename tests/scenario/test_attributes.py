@@ -42,7 +42,7 @@ def strange(pytestconfig: pytest.Config) -> Known:
     What of an ad is not in the reference, or is of another type there, by the parts of the reference that tell of it.
     """
     parts: dict[str, Any] = msgspec.toml.decode(
-        (pytestconfig.rootpath / "docs" / "attributes.toml").read_bytes()
+        (pytestconfig.rootpath / "schemas/kettle_wire/ads/attributes.toml").read_bytes()
     )
 
     def strange(of: str, ad: Ad) -> list[str]:

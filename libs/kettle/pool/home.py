@@ -66,6 +66,11 @@ class Home(msgspec.Struct, frozen=True):
         return self.path / "credentials"
 
     @property
+    def in_use(self) -> Path:
+        """The settings that each daemon works with, written by it."""
+        return self.path / "in-use"
+
+    @property
     def execute(self) -> Path:
         """The sandboxes of running jobs."""
         return self.path / "execute"

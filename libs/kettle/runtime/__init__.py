@@ -26,7 +26,9 @@ from kettle.runtime.service import (
     leaves,
     run,
 )
-from kettle.runtime.settings import ROLES, Hidden, OwnerSettings, Secret, Settings, SettingsError, redact
+from kettle.runtime.setting_types import Hidden, Secret, redact
+from kettle.runtime.settings import ROLES, OwnerSettings, Settings
+from kettle.runtime.settings_problems import SettingsError
 from kettle.runtime.systemd_notify import Notification, Notifier, NotifyListener
 from kettle.runtime.telemetry import Span, Telemetry
 

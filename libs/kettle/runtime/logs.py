@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, TextIO
 
 import msgspec
 
-from kettle.runtime.settings import redact
+from kettle.runtime.setting_types import redact
 
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _SECRET_NAME: Final = re.compile(

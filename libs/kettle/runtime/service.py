@@ -7,7 +7,8 @@ failure in any of them stops all of them, is logged once, and is exit status 1. 
 SIGQUIT drains too, in a hurry; SIGUSR1 lets the jobs that run come to their own end first, however long that takes.
 
 SIGHUP reads the settings again.  A service whose settings have changed ends without draining, with a status that asks
-for a new start: what it does goes on as after a crash, so no service has to know how to change under way.
+for a new start: what it does goes on as after a crash, so no service has to know how to change under way.  Settings that
+cannot be used change nothing: neither now nor at a new start, which goes on with those that were last in use.
 
 SIGABRT, which a master sends to a service that hangs, writes the stacks of all threads to standard error.
 """
@@ -29,7 +30,9 @@ from typing import Any, Final, Literal, TypeVar, cast
 from kettle.eventsourcing.log import FencedError
 from kettle.runtime import health, lifeline, logs, telemetry
 from kettle.runtime.exporting import telemetry_of
-from kettle.runtime.settings import Settings, SettingsError
+from kettle.runtime.settings import Settings
+from kettle.runtime.settings_in_use import SettingsInUse
+from kettle.runtime.settings_problems import SettingsError
 from kettle.runtime.systemd_notify import Notifier
 
 EXIT_CLEAN: Final = 0
@@ -64,7 +67,15 @@ Serve = Callable[["Runtime", S], Coroutine[Any, Any, None]]
 class Runtime:
     """What a service has for the time it runs."""
 
-    def __init__(self, role: str, *, drain: float = DRAIN_S, notifier: Notifier | None = None) -> None:
+    def __init__(
+        self,
+        role: str,
+        *,
+        drain: float = DRAIN_S,
+        notifier: Notifier | None = None,
+        works: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`works` is called when the service does its work, or is ready to take it over."""
         self.role = role
         self.stopping = asyncio.Event()
         """Set when the process has been asked to stop: begin nothing new, finish what has begun, return."""
@@ -77,6 +88,7 @@ class Runtime:
         self.telemetry = telemetry.Telemetry()
         self._drain = drain
         self._notifier = notifier or Notifier()
+        self._works = works
         self._checks: dict[str, health.Check] = {}
         self._stack = AsyncExitStack()
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -105,11 +117,13 @@ class Runtime:
     def ready(self) -> None:
         """Notify the parent process that the service does its work from now on."""
         self._ready = True
+        self._works()
         self._notifier.ready()
         _log.info("ready", extra={"pid": os.getpid()})
 
     def standby(self) -> None:
         """Notify the parent process that this process is well, and waits until it is needed."""
+        self._works()
         self._notifier.standby()
 
     def readiness(self, name: str, check: health.Check) -> None:
@@ -152,7 +166,7 @@ class Runtime:
             changed = load() != settings
         except (SettingsError, ValueError) as error:
             _log.error("goes on with the settings as they were: %s", error)
-            self._notifier.send(f"{SETTINGS_SAID}=refused: {' '.join(str(error).split())}")
+            self._notifier.send(_refusal(str(error)))
             return
         if not changed:
             self._notifier.send(f"{SETTINGS_SAID}=unchanged")
@@ -227,8 +241,9 @@ def run(
     `uvloop` is used where it is installed; a service that starts processes as another account cannot have it.
     """
     environ = os.environ if environ is None else environ
+    in_use = SettingsInUse.from_environ(environ)
     try:
-        settings = settings_type.load(role, environ=environ)
+        settings, refused = in_use.load(settings_type, role, environ)
         lifeline_fd = lifeline.inherited(environ)
     except (SettingsError, ValueError) as error:
         sys.stderr.write(f"kettle {role}: {error}\n")
@@ -237,19 +252,29 @@ def run(
     faulthandler.enable(_STDERR)  # not sys.stderr: what hangs or breaks may be what stands before it
     gc.freeze()  # the modules stay: no collection has to look at them again, not even those at the end
     notifier = Notifier.from_environ(environ)
-    rt = Runtime(role, drain=drain, notifier=notifier)
+    if refused:
+        _log.error("goes on with the settings that it had: %s", refused)
+        notifier.send(_refusal(refused))
+    rt = Runtime(role, drain=drain, notifier=notifier, works=partial(in_use.keep, role, settings))
     try:
         with asyncio.Runner(loop_factory=_loop_factory(wanted=uvloop)) as runner:
             load = partial(settings_type.load, role, environ=environ)
             runner.run(_main(rt, settings, serve, lifeline_fd, load))
     except Exception as error:  # noqa: BLE001 - the one place that may: it ends the process and says why
-        for failure in leaves(error):
+        failures = leaves(error)
+        for failure in failures:
             _tell(failure)
-        return EXIT_FAILED
+        unusable = [str(failure) for failure in failures if isinstance(failure, SettingsError)]
+        return EXIT_RENEWED if unusable and in_use.refuse(role, settings, unusable[0]) else EXIT_FAILED
     finally:
         notifier.close()
     _log.info("stopped", extra={"pid": os.getpid()})
     return EXIT_RENEWED if rt.renewed else EXIT_CLEAN
+
+
+def _refusal(why: str) -> str:
+    """The notification that other settings are not used."""
+    return f"{SETTINGS_SAID}=refused: {' '.join(why.split())}"
 
 
 def _tell(failure: BaseException) -> None:

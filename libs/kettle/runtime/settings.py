@@ -6,21 +6,24 @@ overrides the file, a service's own setting overrides the shared one, and every 
 in the file that has to be changed.
 """
 
-import difflib
 import os
-import re
-import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self, TypeVar, cast, get_args, get_origin
+from types import UnionType
+from typing import Annotated, Any, Final, Generic, Literal, Self, TypeVar, Union, cast, get_args, get_origin
 
 import msgspec
 
-from kettle.runtime.toml_lines import line_of
+from kettle.classad import expression_types
+from kettle.classad.nearest_names import did_you_mean
+from kettle.runtime.setting_types import Secret, shown, without_unit
+from kettle.runtime.settings_problems import Problem, SettingRefused, SettingsError, SettingsFile
 
 ROLES: Final = frozenset({
     "accounting", "cli", "collector", "gateway", "master", "negotiator", "schedd", "shadow", "startd", "starter",
 })  # fmt: skip
+
+IN_USE: Final = "KETTLE_SETTINGS_IN_USE"
 
 RESERVED: Final[Mapping[str, str]] = {
     "KETTLE_CONFIG": "path of the TOML file that settings are read from",
@@ -29,6 +32,7 @@ RESERVED: Final[Mapping[str, str]] = {
     "KETTLE_FAULT_POINTS": "for tests: where a process is to die or stop",
     "KETTLE_FAULT_ONCE": "for tests: directory that remembers which of these has happened",
     "KETTLE_LIFELINE_FD": "set by the master: end of a pipe that breaks when the master dies",
+    IN_USE: "set by the master: file of the settings with which the service last did its work",
     "KETTLE_COLOR": "always or never; otherwise colours are used on a terminal",
 }
 """Variables that are no service's setting, with their meaning."""
@@ -37,34 +41,6 @@ RESERVED_PREFIXES: Final = ("KETTLE_JOB_", "KETTLE_TEST_")
 """
 Variables that a starter gives its job, and those that steer the test suite: no service's setting either.
 """
-
-_HIDDEN: Final = "kettle:hidden"
-T = TypeVar("T")
-Hidden = Annotated[T, msgspec.Meta(extra={_HIDDEN: True})]
-"""A value that is never shown."""
-Secret = Hidden[str]
-"""A string that is never shown; of a URL only the password is hidden."""
-
-_URL_PASSWORD: Final = re.compile(r"(?<=://)([^/@:\s]*):[^/@\s]*(?=@)")
-
-
-class SettingsError(Exception):
-    """The settings cannot be used; the message is a sentence for the person who wrote them."""
-
-
-class SettingRefused(ValueError):  # noqa: N818 - what is refused is the setting
-    """
-    A value has the right type and makes no sense: `keys` lead to it from its service's table, the message says what is wrong.
-    """
-
-    def __init__(self, keys: Sequence[str], message: str) -> None:
-        super().__init__(message)
-        self.keys = tuple(keys)
-
-
-def redact(text: str) -> str:
-    """Hide the passwords of the URLs in a text."""
-    return _URL_PASSWORD.sub(r"\1:***", text) if "://" in text else text
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -116,25 +92,31 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Raises:
             SettingsError: a name is unknown, a value has the wrong type, or the file cannot be read.
         """
+        return cls.read(role, environ=environ, toml_path=toml_path).settings()
+
+    @classmethod
+    def read(
+        cls, role: str, *, environ: Mapping[str, str] | None = None, toml_path: Path | None = None
+    ) -> "Reading[Self]":
+        """
+        What file and environment say about the settings of one service, with the place of each, and everything that is
+        wrong with it.
+
+        Raises:
+            SettingsError: the file cannot be read at all.
+        """
         environ = os.environ if environ is None else environ
-        path = toml_path or _config_path(environ)
-        values = dict(_from_file(cls, role, path))
-        values.update(_from_environment(cls, role, environ))
-        fields = _fields(cls)
-        for name, field in fields.items():
-            if field.required and name not in values:
-                raise SettingsError(f"{_prefix(role)}{name.upper()}: this setting has no default, give it.")
-        try:
-            # each value has been checked where its origin was known
-            return cls(**{fields[name].name: value for name, value in values.items()})
-        except SettingRefused as error:
-            raise SettingsError(f"{_place(role, environ, path, error.keys)}: {error}") from error
-        except ValueError as error:
-            raise SettingsError(f"{role}: {error}") from error
+        path = toml_path or config_path(environ)
+        return cls.read_from(role, environ, None if path is None else SettingsFile(path))
+
+    @classmethod
+    def read_from(cls, role: str, environ: Mapping[str, str], file: SettingsFile | None) -> "Reading[Self]":
+        """The same from a file that has been read, if there is one."""
+        return Reading(cls, role, environ, file)
 
     def __repr__(self) -> str:
-        shown = (f"{f.name}={_show(f.type, getattr(self, f.name))}" for f in msgspec.structs.fields(self))
-        return f"{type(self).__name__}({', '.join(shown)})"
+        pairs = (f"{f.name}={shown(f.type, getattr(self, f.name))!r}" for f in msgspec.structs.fields(self))
+        return f"{type(self).__name__}({', '.join(pairs)})"
 
     def environ(self, role: str) -> dict[str, str]:
         """
@@ -143,12 +125,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         It is how one service starts another: an environment is visible only to the account and to root,
         a command line to everyone.
         """
-        shared = _fields(Settings)
+        shared = fields_of(Settings)
         return {
             f"KETTLE_{name.upper()}" if name in shared else f"{_prefix(role)}{name.upper()}": text
-            for name, field in _fields(type(self)).items()
-            if (value := getattr(self, field.name)) != _default(field)
-            for text in (_text(value),)
+            for name, field in fields_of(type(self)).items()
+            if (value := getattr(self, field.name)) != default_of(field)
+            for text in (text_of(value),)
         }
 
 
@@ -159,27 +141,19 @@ class OwnerSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Seconds that the owner may be silent on the bus before a standby takes over."""
 
 
-def _default(field: msgspec.structs.FieldInfo) -> object:
+def default_of(field: msgspec.structs.FieldInfo) -> object:
+    """The value of a setting that nobody has given; one that has to be given has none."""
+    if field.required:
+        return None
     return field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
 
 
-def _text(value: object) -> str:
+def text_of(value: object) -> str:
+    """A value as a variable has it."""
     return value if isinstance(value, str) else msgspec.json.encode(value, enc_hook=repr).decode()
 
 
-def _show(kind: Any, value: object) -> str:
-    if not _is_secret(kind) or not value:
-        return repr(value)
-    return repr(redact(value)) if isinstance(value, str) and "://" in value else "'***'"
-
-
-def _is_secret(kind: Any) -> bool:
-    return get_origin(kind) is Annotated and any(
-        isinstance(meta, msgspec.Meta) and (meta.extra or {}).get(_HIDDEN) for meta in get_args(kind)[1:]
-    )
-
-
-def _fields(kind: type[Settings]) -> dict[str, msgspec.structs.FieldInfo]:
+def fields_of(kind: type[Settings]) -> dict[str, msgspec.structs.FieldInfo]:
     """The fields by the name that people write: the field's name, unless that is a keyword of Python."""
     return {field.encode_name: field for field in msgspec.structs.fields(kind)}
 
@@ -188,80 +162,176 @@ def _prefix(role: str) -> str:
     return f"KETTLE_{role.upper().replace('-', '_')}_"
 
 
-def _closest(name: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return f"; did you mean {close[0]}?" if close else ""
-
-
-def _config_path(environ: Mapping[str, str]) -> Path | None:
+def config_path(environ: Mapping[str, str]) -> Path | None:
+    """The file of settings that an environment leads to; None if there is none."""
     if named := environ.get("KETTLE_CONFIG"):
         return Path(named)
     usual = Path(environ.get("KETTLE_HOME") or "~/.kettle").expanduser() / "kettle.toml"
     return usual if usual.is_file() else None
 
 
-def _place(role: str, environ: Mapping[str, str], path: Path | None, keys: Sequence[str]) -> str:
-    variable = f"{_prefix(role)}{keys[0].upper()}"
-    if variable in environ or path is None:
-        return variable
-    line = line_of(path.read_text(encoding="utf-8"), (role, *keys))
-    return f"{path}:{line}" if line else f"{path}: [{role}] {'.'.join(keys)}"
+class Given(msgspec.Struct, frozen=True):
+    """A value that somebody gave to a setting."""
+
+    value: Any
+    origin: str
+    """A variable, or the line of a file."""
+    where: str
+    """The same, as a refusal names it: of a file with table and name."""
 
 
-def _from_file(kind: type[Settings], role: str, path: Path | None) -> Iterator[tuple[str, Any]]:
-    if path is None:
-        return
-    try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SettingsError(f"{path}: cannot read the settings: {error.strerror}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path}: {error}.") from error
-    for table in tables:
-        if table != "kettle" and table not in ROLES and table != role:
-            raise SettingsError(
-                f"{path}: [{table}] is neither [kettle] nor a service{_closest(table, {'kettle', *ROLES})}"
-            )
-    fields, shared = _fields(kind), _fields(Settings)
-    for table, known in (("kettle", shared), (role, fields)):
-        content = tables.get(table, {})
-        if not isinstance(content, dict):
-            raise SettingsError(f"{path}: {table} must be a table, [{table}].")
-        for name, value in cast("dict[str, Any]", content).items():
-            where = f"{path}: [{table}] {name}"
-            if name not in known:
-                raise SettingsError(f"{where}: unknown setting{_closest(name, known)}")
-            yield name, _checked(fields[name], value, where, strict=True)
+S = TypeVar("S", bound=Settings)
 
 
-def _from_environment(
-    kind: type[Settings], role: str, environ: Mapping[str, str]
-) -> Iterator[tuple[str, Any]]:
-    fields, shared = _fields(kind), _fields(Settings)
-    own_names = {f"{_prefix(role)}{name.upper()}": name for name in fields}
-    shared_names = {f"KETTLE_{name.upper()}": name for name in shared}
-    # Shared first: what follows for this role in particular replaces it.
-    for names in (shared_names, own_names):
-        for variable, name in names.items():
-            if variable in environ:
-                yield name, _checked(fields[name], environ[variable], variable, strict=False)
-    others = tuple(_prefix(other) for other in ROLES if other != role)
-    known = {*own_names, *shared_names, *RESERVED}
-    for variable in environ:
-        if not variable.startswith("KETTLE_") or variable in known:
-            continue
-        if variable.startswith((*others, *RESERVED_PREFIXES)):
-            continue
-        raise SettingsError(f"{variable}: unknown setting{_closest(variable, known)}")
+class Reading(Generic[S]):
+    """The settings of one service as file and environment give them."""
 
+    def __init__(
+        self, kind: type[S], role: str, environ: Mapping[str, str], file: SettingsFile | None
+    ) -> None:
+        self.role: Final = role
+        self.kind: Final = kind
+        self.given: Final[dict[str, Given]] = {}
+        """By the name that people write; what is not here has its default."""
+        self.shared: Final[dict[str, Given]] = {}
+        """What is given to all services, whatever this one has in its place."""
+        self.problems: Final[list[Problem]] = []
+        """What makes these settings unusable."""
+        self._file = file
+        self._environ = environ
+        self._fields = fields_of(kind)
+        if file is not None:
+            self._read_file(file)
+        self._read_environment()
+        for name, field in self._fields.items():
+            if field.required and name not in self.given:
+                self._refuse(f"{_prefix(role)}{name.upper()}", "this setting has no default, give it.")
+        self._made = self._make()
 
-def _checked(field: msgspec.structs.FieldInfo, value: Any, where: str, *, strict: bool) -> Any:
-    if not strict and isinstance(value, str) and value.lstrip()[:1] in {"[", "{"} and field.type is not str:
+    def settings(self) -> S:
+        """
+        The settings.
+
+        Raises:
+            SettingsError: something is wrong with them.
+        """
+        if self._made is None or self.problems:
+            raise SettingsError.of(self.problems)
+        return self._made
+
+    def expressions(self) -> Iterator[tuple[Given, expression_types.Expression]]:
+        """All expressions that were given, with their places."""
+        for name, given in self.given.items():
+            for each in expression_types.expressions(self._fields[name].type, given.value, (name,)):
+                yield self._at(given, each.keys), each
+
+    def _refuse(self, where: str, sentence: str) -> None:
+        self.problems.append(Problem(where, sentence))
+
+    def _at(self, given: Given, keys: Sequence[str]) -> Given:
+        """The place of something within a value."""
+        if self._file is None or not given.where.startswith(str(self._file.path)):
+            return given
+        table = given.where.partition("[")[2].partition("]")[0]
+        where = self._file.where(table, *keys)
+        return Given(given.value, self._file.place((table, *keys)), where)
+
+    def _make(self) -> S | None:
+        values = {self._fields[name].name: each.value for name, each in self.given.items()}
+        if any(field.required and field.name not in values for field in self._fields.values()):
+            return None
         try:
-            value = msgspec.json.decode(value)  # a list or a table in a variable is written as JSON
-        except msgspec.DecodeError as error:
-            raise SettingsError(f"{where}: {error}") from error
-    try:
-        return msgspec.convert(value, field.type, strict=strict)
-    except msgspec.ValidationError as error:
-        raise SettingsError(f"{where}: {error}") from error
+            # each value has been checked where its origin was known
+            return self.kind(**values)
+        except SettingRefused as error:
+            keys, sentence = error.keys, str(error)
+        except ValueError as error:
+            # by custom the sentence of a check begins with the name of the setting that it is about
+            name, colon, rest = str(error).partition(": ")
+            known = bool(colon) and name in self._fields
+            keys, sentence = ((name,), rest) if known else ((), str(error))
+        given = self.given.get(keys[0]) if keys else None
+        if given is not None:
+            self._refuse(self._at(given, keys).where, sentence)
+        elif not self.problems:  # else it may be wrong only because of what was left out above
+            self._refuse(f"{_prefix(self.role)}{keys[0].upper()}" if keys else self.role, sentence)
+        return None
+
+    def _read_file(self, file: SettingsFile) -> None:
+        for table, content in file.tables.items():
+            if table != "kettle" and table not in ROLES and table != self.role:
+                self._refuse(
+                    file.place((table,)),
+                    f"[{table}] is neither [kettle] nor a service{did_you_mean(table, {'kettle', *ROLES})}",
+                )
+            elif not isinstance(content, dict):
+                self._refuse(file.place((table,)), f"{table} must be a table, [{table}].")
+        shared = fields_of(Settings)
+        for table, known in (("kettle", shared), (self.role, self._fields)):
+            content = file.tables.get(table, {})
+            if isinstance(content, dict):
+                for name, value in cast("dict[str, Any]", content).items():
+                    where = file.where(table, name)
+                    if name not in known:
+                        self._refuse(where, f"unknown setting{self._nearest(name, known)}")
+                    else:
+                        self._take(name, value, file.place((table, name)), where, strict=True)
+                        self._share(name, shared=table == "kettle")
+
+    def _share(self, name: str, *, shared: bool) -> None:
+        if shared and name in self.given:
+            self.shared[name] = self.given[name]
+
+    def _nearest(self, name: str, known: Mapping[str, object]) -> str:
+        if name in self._fields:
+            return f" of all services; it is one of the table [{self.role}]"
+        return did_you_mean(name, known)
+
+    def _read_environment(self) -> None:
+        shared, environ = fields_of(Settings), self._environ
+        own_names = {f"{_prefix(self.role)}{name.upper()}": name for name in self._fields}
+        shared_names = {f"KETTLE_{name.upper()}": name for name in shared}
+        # Shared first: what follows for this role in particular replaces it.
+        for names in (shared_names, own_names):
+            for variable, name in names.items():
+                if variable in environ:
+                    self._take(name, environ[variable], variable, variable, strict=False)
+                    self._share(name, shared=names is shared_names)
+        others = tuple(_prefix(other) for other in ROLES if other != self.role)
+        known = {*own_names, *shared_names, *RESERVED}
+        for variable in environ:
+            if not variable.startswith("KETTLE_") or variable in known:
+                continue
+            if not variable.startswith((*others, *RESERVED_PREFIXES)):
+                self._refuse(variable, f"unknown setting{did_you_mean(variable, known)}")
+
+    def _take(self, name: str, value: object, origin: str, where: str, *, strict: bool) -> None:
+        field = self._fields[name]
+        try:
+            said = _checked(field, value, strict=strict)
+        except msgspec.MsgspecError as error:
+            self._refuse(where, f"{error}{without_unit(field.type, value)}")
+            return
+        given = Given(said, origin, where)
+        for each in expression_types.expressions(field.type, said, (name,)):
+            if why := expression_types.complaint(each):
+                self._refuse(self._at(given, each.keys).where, why)
+                return
+        self.given[name] = given
+
+
+def _is_text(kind: Any) -> bool:
+    """Whether a setting takes a text as it is."""
+    plain = get_args(kind)[0] if get_origin(kind) is Annotated else kind
+    return plain is str or (get_origin(plain) in {Union, UnionType} and str in get_args(plain))
+
+
+def _checked(field: msgspec.structs.FieldInfo, value: object, *, strict: bool) -> object:
+    if (
+        not strict
+        and isinstance(value, str)
+        and value.lstrip()[:1] in {"[", "{"}
+        and not _is_text(field.type)
+    ):
+        value = msgspec.json.decode(value)  # a list or a table in a variable is written as JSON
+    return msgspec.convert(value, field.type, strict=strict)

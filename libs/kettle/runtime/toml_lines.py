@@ -1,33 +1,55 @@
 """Where in a TOML file something stands, so that a refusal can name the line."""
 
 import tomllib
-from collections.abc import Sequence
-from typing import cast
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Final, cast
+
+Keys = tuple[str, ...]
 
 
-def line_of(text: str, keys: Sequence[str]) -> int | None:
-    """
-    The number of the line in which a key, or the table of it, is given; that of the nearest table around it, else None.
+class TomlLines:
+    """The places of a text's keys."""
 
-    It looks at the lines as they begin: what stands in a text of several lines may mislead it.
-    """
-    table: tuple[str, ...] = ()
-    best: tuple[int, int] | None = None
+    def __init__(self, text: str) -> None:
+        self._first: Final[dict[Keys, int]] = {}
+        for number, keys in _lines(text):
+            if keys:
+                self._first.setdefault(keys, number)
+
+    def line_of(self, keys: Sequence[str]) -> int | None:
+        """
+        The number of the line in which a key, or the table of it, is given; that of the nearest table around it, else None.
+
+        A number among the keys is the place in a list of tables, from 0 on. It looks at the lines as they begin: what stands
+        in a text of several lines may mislead it.
+        """
+        for depth in range(len(keys), 0, -1):
+            if (line := self._first.get(tuple(keys[:depth]))) is not None:
+                return line
+        return None
+
+
+def _lines(text: str) -> Iterator[tuple[int, Keys]]:
+    """What each line gives; the head of a table in a list gives the list and the table."""
+    table: Keys = ()
+    seen: Counter[Keys] = Counter()
     for number, line in enumerate(text.splitlines(), 1):
         bare = line.strip()
-        if bare.startswith("["):
-            table = found = _keys(bare)
+        if bare.startswith("[["):
+            of = _keys(bare)
+            yield number, of
+            table = (*of, str(seen[of]))
+            seen[of] += 1
+            yield number, table
+        elif bare.startswith("["):
+            table = _keys(bare)
+            yield number, table
         elif "=" in bare and not bare.startswith("#"):
-            found = (*table, *_keys(f"{bare.partition('=')[0]} = 0"))
-        else:
-            continue
-        depth = len(found)
-        if 0 < depth <= len(keys) and tuple(keys[:depth]) == found and (best is None or depth > best[0]):
-            best = depth, number
-    return best[1] if best else None
+            yield number, (*table, *_keys(f"{bare.partition('=')[0]} = 0"))
 
 
-def _keys(line: str) -> tuple[str, ...]:
+def _keys(line: str) -> Keys:
     try:
         value: object = tomllib.loads(line)
     except tomllib.TOMLDecodeError:

@@ -39,6 +39,8 @@ class Controlled(msgspec.Struct, frozen=True, kw_only=True):
     """One answer per daemon, in the order of the daemon list."""
 
     switched: list[Switched]
+    warnings: list[str] = []
+    """What looks wrong in the configuration and is used all the same."""
 
 
 class QueryDaemons(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

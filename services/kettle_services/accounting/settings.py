@@ -4,8 +4,8 @@ from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
-from kettle.runtime import Hidden, Settings
-from kettle.runtime.settings import Secret
+from kettle.runtime import Hidden, Secret, Settings
+from kettle.runtime.setting_types import Pause, Seconds
 from kettle_services.accounting.store_addresses import check
 
 _Index: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9._-]{0,254}$")]
@@ -15,17 +15,17 @@ class AccountingSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fie
     """`KETTLE_ACCOUNTING_<FIELD>` or the table `[accounting]`."""
 
     name: str = "accounting"
-    shard_poll: float = 2.0
+    shard_poll: Seconds = 2.0
     """Seconds between checks for new queues."""
     databases: Hidden[tuple[str, ...]] = ()
     """Further databases with the event logs of some queues."""
     retention_days: Annotated[float, msgspec.Meta(ge=0)] = 0
     """After so many days events move from the database to files below `archive_directory`; 0: never."""
-    patience: float = 4.0
+    patience: Pause = 4.0
     """Seconds that a query waits for what its caller has recorded."""
-    search_time: float = 2.0
+    search_time: Seconds = 2.0
     """Seconds after which a search in the history answers what it has found so far, and where to go on."""
-    report_time: float = 60.0
+    report_time: Seconds = 60.0
     """Seconds that a report of usage may take."""
     store_url: Secret = ""
     """

@@ -4,7 +4,9 @@ from typing import Annotated
 
 import msgspec
 
+from kettle.classad.expression_types import ConditionText
 from kettle.runtime import OwnerSettings
+from kettle.runtime.setting_types import Seconds
 from kettle_wire.flocking import POOL
 
 
@@ -12,20 +14,20 @@ class CollectorSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown
     """`KETTLE_COLLECTOR_<FIELD>` or the table `[collector]`."""
 
     name: str = "collector"
-    classad_lifetime: float = 900.0
+    classad_lifetime: Seconds = 900.0
     """
     Seconds that an ad lives without an update (CLASSAD_LIFETIME); also how long a lost bus may hide a machine.
     """
-    housekeeping: float = 1.0
+    housekeeping: Seconds = 1.0
     """Seconds between checks for absent machines."""
-    ad_interval: float = 300.0
+    ad_interval: Seconds = 300.0
     """Seconds between repeats of the collector's own ad."""
-    absent_requirements: str = ""
+    absent_requirements: ConditionText = ""
     """
     Which slots are kept as absent when their machine falls silent (ABSENT_REQUIREMENTS): an expression in their ads,
     `true` for all; empty: none.
     """
-    absent_expire: float = 30 * 86400.0
+    absent_expire: Seconds = 30 * 86400.0
     """Seconds after the last update of an absent slot when it is deleted (ABSENT_EXPIRE_ADS_AFTER)."""
     view_pools: tuple[Annotated[str, msgspec.Meta(pattern=POOL)], ...] = ()
     """
@@ -34,7 +36,7 @@ class CollectorSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown
     """
     forward_types: tuple[str, ...] = ()
     """Of which types ads are forwarded, such as `Machine` and `Scheduler`; none: of all."""
-    forward_interval: Annotated[float, msgspec.Meta(gt=0)] = 300.0
+    forward_interval: Seconds = 300.0
     """
     Seconds after which an ad is forwarded again although nothing that is watched has changed
     (COLLECTOR_FORWARD_INTERVAL); shorter than the other pool's `classad_lifetime`.

@@ -5,9 +5,9 @@ from typing import Annotated
 import msgspec
 
 from kettle.runtime import Settings
+from kettle.runtime.setting_types import Seconds
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
-Seconds = Annotated[float, msgspec.Meta(gt=0)]
 
 
 class GatewaySettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):

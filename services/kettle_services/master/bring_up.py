@@ -4,6 +4,7 @@ Bringing a pool up: servers, schema, credentials, services, side by side whereve
 
 import asyncio
 import os
+import shutil
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -13,6 +14,8 @@ from kettle.embedded import EmbeddedNats, EmbeddedPostgres, Permissions
 from kettle.pool import processes
 from kettle.pool.home import Home
 from kettle.runtime import Lifeline, Notifier
+from kettle.runtime.settings import IN_USE
+from kettle.runtime.settings_in_use import SettingsInUse
 from kettle_services.master.bus_users import PERSON, bus_users, login_name
 from kettle_services.master.domain.start_order import NEEDS_DATABASE, Instance, role_of
 from kettle_services.master.settings import MasterSettings
@@ -63,6 +66,9 @@ class BringUp:
     async def run(self, group: asyncio.TaskGroup) -> None:
         """Start everything; returns when all of it is ready."""
         self._say(f"starting {' and '.join(self.servers)}" if self.servers else "starting the services")
+        # what an earlier master ran with is no reason to accept a mistake now
+        shutil.rmtree(self._home.in_use, ignore_errors=True)
+        SettingsInUse(self._home.in_use / "master.json").keep("master", self._settings)
         names = self._settings.daemon_list
         with_database = [name for name in names if role_of(name) in NEEDS_DATABASE]
         nats = self._nats(group)
@@ -152,6 +158,7 @@ class BringUp:
             "KETTLE_HOME": str(self._home.path),
             "KETTLE_NATS_URL": self.nats_url,
             "KETTLE_NATS_CREDENTIALS": self.credentials(instance.role),
+            IN_USE: str(self._home.in_use / f"{name}.json"),
         }
         if instance.role in NEEDS_DATABASE:
             variables["KETTLE_DATABASE_URL"] = self.database_url

@@ -13,6 +13,7 @@ import msgspec
 from kettle.bus.ports import RefusedError, Served
 from kettle.pool.daemon_states import DaemonState
 from kettle.runtime import SettingsError
+from kettle.runtime.settings_problems import Problem
 from kettle_services.master.bus_users import login_name
 from kettle_services.master.domain.command_rules import chosen, needs_restart
 from kettle_services.master.domain.daemon import How
@@ -27,6 +28,8 @@ from kettle_wire.identity import Identity
 MASTER: Final = "master"
 """What the master itself is called among its daemons."""
 
+_READ_SETTINGS: Final = frozenset({"restart", "reconfig"})
+"""Commands after which services read their settings again."""
 _REMEMBERED: Final = 256
 """Answers that are kept for those who ask again."""
 _HEARD_S: Final = 3.0
@@ -47,11 +50,16 @@ class MasterCommands:
         succeed: Callable[[How], None],
         tasks: asyncio.TaskGroup,
         admit: Callable[[MasterSettings], None] = lambda _settings: None,
+        check: Callable[[], Awaitable[Sequence[Problem]]],
+        keep: Callable[[MasterSettings], None] = lambda _settings: None,
     ) -> None:
         """
         `load` reads the master's settings again; `succeed` makes the master end and restart itself; `admit` receives
-        the visitors from other pools that the settings admit, when that has changed.
+        the visitors from other pools that the settings admit, when that has changed; `check` looks at the configuration of
+        all services before anything is changed; `keep` writes down which settings the master goes by.
         """
+        self._keep = keep
+        self._check = check
         self._admit = admit
         self._daemons = daemons
         self.settings = settings
@@ -99,12 +107,26 @@ class MasterCommands:
 
     def reconfigure(self) -> None:
         """SIGHUP: the settings of the whole host may have changed."""
-        self._start(self._reconfig((), "graceful"), "reconfigure")
+        self._start(self._reconfig_checked(), "reconfigure")
 
     def close(self) -> None:
         """Switch nothing any more: the host goes down."""
         for task in self._ending:
             task.cancel()
+
+    async def _checked(self) -> tuple[list[Switched], list[str]]:
+        """Why the configuration cannot be used, and what looks wrong in it."""
+        problems = await self._check()
+        refused = [str(each) for each in problems if not each.warning]
+        for why in refused:
+            _log.error("everything goes on with the settings as they were: %s", why)
+        answers = [Switched(daemon=MASTER, outcome="refused", why=why) for why in refused]
+        return answers, [str(each) for each in problems if each.warning]
+
+    async def _reconfig_checked(self) -> None:
+        refused, _ = await self._checked()
+        if not refused:
+            await self._reconfig((), "graceful")
 
     # -- deciding ----------------------------------------------------------------------------------------------------
 
@@ -120,9 +142,15 @@ class MasterCommands:
             "%s: %s %s of %s", caller.name, request.action, request.how, ", ".join(names) or "everything"
         )
         whole = not request.daemons or any(name.lower() == MASTER for name in request.daemons)
+        warnings: list[str] = []
+        if request.action in _READ_SETTINGS:
+            refused, warnings = await self._checked()
+            if refused:
+                return Controlled(switched=refused, warnings=warnings)
         try:
             return Controlled(
-                switched=await self._actions[request.action](() if whole else names, request.how)
+                switched=await self._actions[request.action](() if whole else names, request.how),
+                warnings=warnings,
             )
         except OSError as error:
             raise RefusedError(
@@ -211,6 +239,7 @@ class MasterCommands:
         if others:
             self._admit(merged)
         self._daemons.use(merged)
+        self._keep(merged)
         self.reconfigured = time.time()
         if late:
             why = f"used when the host is restarted (kettle restart): {', '.join(late)}"

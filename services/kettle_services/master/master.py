@@ -13,6 +13,8 @@ from typing import Final
 
 from kettle.pool.home import Home, make_run
 from kettle.runtime import NotifyListener, Runtime, make_lifeline
+from kettle.runtime.settings_in_use import SettingsInUse
+from kettle_services.master import configuration_check
 from kettle_services.master.bring_up import BringUp
 from kettle_services.master.bus_connection import BusConnection
 from kettle_services.master.bus_users import MASTER
@@ -97,6 +99,8 @@ class _Host:
             succeed=self._succeed,
             tasks=group,
             admit=self._admit,
+            check=configuration_check.problems,
+            keep=partial(SettingsInUse(home.in_use / "master.json").keep, "master"),
         )
         self._line = BusConnection(
             name=settings.own_name,

@@ -7,11 +7,10 @@ import msgspec
 
 from kettle.retry.backoff import Backoff
 from kettle.runtime import Hidden, Secret, Settings
+from kettle.runtime.setting_types import Pause, Seconds
 from kettle_services.master.domain.daemon import RestartRules
 from kettle_services.master.domain.start_order import DAEMON_LIST, Instance
 from kettle_wire.flocking import is_visitor
-
-Seconds = Annotated[float, msgspec.Meta(gt=0)]
 
 
 class MasterSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -33,8 +32,8 @@ class MasterSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     needs. A change is used at once, by `kettle reconfig`."""
     environment: Hidden[dict[str, dict[str, str]]] = {}
     """Variables for single entries of the daemon list, as in `[master.environment."schedd.ap1"]`."""
-    backoff_constant: Annotated[float, msgspec.Meta(ge=0)] = 9.0
-    backoff_unit: Annotated[float, msgspec.Meta(ge=0)] = 1.0
+    backoff_constant: Pause = 9.0
+    backoff_unit: Pause = 1.0
     backoff_factor: Annotated[float, msgspec.Meta(ge=1)] = 2.0
     backoff_ceiling: Seconds = 3600.0
     recover_factor: Seconds = 300.0
@@ -69,7 +68,7 @@ class MasterSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """
     check_new_exec_interval: Seconds = 300.0
     """Seconds between two checks for one (MASTER_CHECK_NEW_EXEC_INTERVAL)."""
-    new_binary_delay: Annotated[float, msgspec.Meta(ge=0)] = 120.0
+    new_binary_delay: Pause = 120.0
     """Seconds for which an installation must not have changed before it is used (MASTER_NEW_BINARY_DELAY)."""
     minimum_disk_mib: Annotated[int, msgspec.Meta(ge=0)] = 128
     """Free space below which the master stops."""

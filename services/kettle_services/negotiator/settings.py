@@ -6,10 +6,12 @@ from typing import Annotated
 import msgspec
 
 from kettle.classad import ClassAdParseError, Node, parse
+from kettle.classad.expression_types import ConditionText, NumberText
 from kettle.jobs.concurrency_limits import is_name, is_prefix
 from kettle.matchmaking import SORT, GroupError, GroupRule, LimitRules, Policy, Ranks, Tree
 from kettle.runtime import OwnerSettings
-from kettle.runtime.settings import SettingRefused
+from kettle.runtime.setting_types import Pause, Seconds
+from kettle.runtime.settings_problems import SettingRefused
 from kettle_services.negotiator.domain.preemption import RANK, Preemption
 from kettle_services.negotiator.domain.principals import Factors
 
@@ -21,21 +23,21 @@ class NegotiatorSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknow
     """`KETTLE_NEGOTIATOR_<FIELD>` or the table `[negotiator]`."""
 
     name: str = "negotiator"
-    interval: float = 60.0
+    interval: Seconds = 60.0
     """Seconds after which a cycle starts even if nothing is known to have changed (NEGOTIATOR_INTERVAL)."""
-    min_interval: float = 0.02
+    min_interval: Pause = 0.02
     """Seconds from the start of a cycle to the start of the next."""
-    trust: float = 2.0
+    trust: Pause = 2.0
     """Seconds for which a match counts as used before the slot's own ad shows it."""
-    match_deadline: float = 5.0
+    match_deadline: Seconds = 5.0
     """Seconds for a schedd to accept its matches."""
     remembered: int = 500
     """Frames of the record that are read at start, to answer `why`."""
-    ad_interval: float = 300.0
+    ad_interval: Seconds = 300.0
     """Seconds between repeats of the negotiator's ad."""
     administrators: tuple[str, ...] = ()
     """Users who may set priorities and reset usage, besides the account that this service runs as."""
-    priority_halflife: Annotated[float, msgspec.Meta(gt=0)] = 86_400.0
+    priority_halflife: Seconds = 86_400.0
     """Seconds in which half of what somebody has used is forgotten (PRIORITY_HALFLIFE)."""
     default_prio_factor: _Factor = 1000.0
     """Priority factor of those for whom none was set (DEFAULT_PRIO_FACTOR)."""
@@ -53,7 +55,7 @@ class NegotiatorSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknow
     """Groups that do not say may use what others leave (GROUP_ACCEPT_SURPLUS)."""
     group_autoregroup: bool = False
     """Their submitters are served once more among those without a group (GROUP_AUTOREGROUP)."""
-    group_sort_expr: str = SORT
+    group_sort_expr: NumberText = SORT
     """Which group is served first: the one with the smallest number (GROUP_SORT_EXPR)."""
     group_quota_max_allocation_rounds: Annotated[int, msgspec.Meta(ge=1, le=100)] = 3
     """How often in a cycle it is shared out among groups what others could not use."""
@@ -69,23 +71,23 @@ class NegotiatorSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknow
     concurrency_limit_default: Count = 2_308_032.0
     """How much there is of what has no limit otherwise (CONCURRENCY_LIMIT_DEFAULT)."""
 
-    pre_job_rank: str = ""
+    pre_job_rank: NumberText = ""
     """
     Which slots come first, before the job's own rank: an expression of the slot (MY) and the job (TARGET), the
     largest number first (NEGOTIATOR_PRE_JOB_RANK); empty: all are alike.
     """
-    post_job_rank: str = ""
+    post_job_rank: NumberText = ""
     """The rank of slots that pre_job_rank and the job rank alike (NEGOTIATOR_POST_JOB_RANK)."""
 
     consider_preemption: bool = True
     """Look at slots that are in use for jobs that find no free one (NEGOTIATOR_CONSIDER_PREEMPTION)."""
-    preemption_requirements: str = ""
+    preemption_requirements: ConditionText = ""
     """
     When a slot's (MY) job is preempted by one (TARGET) of a submitter with a better priority, as `RemoteUserPrio >
     TARGET.SubmitterUserPrio * 1.2` (PREEMPTION_REQUIREMENTS); empty: never. Machines have to permit it:
     `user_preemption` of startds.
     """
-    preemption_rank: str = RANK
+    preemption_rank: NumberText = RANK
     """Which slot is preempted first: the one with the largest number (PREEMPTION_RANK)."""
     allow_pslot_preemption: bool = False
     """Several jobs on one machine may be preempted together for a larger one (ALLOW_PSLOT_PREEMPTION)."""

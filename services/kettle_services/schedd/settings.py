@@ -6,7 +6,10 @@ from typing import Annotated
 import msgspec
 
 from kettle.classad import ClassAdParseError, Node, parse
+from kettle.classad.expression_types import ConditionText
 from kettle.runtime import OwnerSettings
+from kettle.runtime.setting_types import Pause, Seconds
+from kettle.runtime.settings_problems import SettingRefused
 from kettle.transfer import spooled_jobs
 from kettle_services.schedd.domain.jobs.policy import SystemPolicy, SystemRule
 from kettle_services.schedd.domain.jobs.universes import Starting
@@ -23,51 +26,51 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
     """
     File of the key from which the secrets of claims are made; default `$KETTLE_HOME/credentials/<name>.claims`.
     """
-    alive_interval: float = 300.0
+    alive_interval: Seconds = 300.0
     """Seconds between renewals of claims (ALIVE_INTERVAL)."""
-    lease: float = 1800.0
+    lease: Seconds = 1800.0
     """Seconds that a claim outlives its last renewal: MAX_CLAIM_ALIVES_MISSED (6) intervals."""
-    shortest_job_lease: Annotated[float, msgspec.Meta(gt=0)] = 300.0
+    shortest_job_lease: Seconds = 300.0
     """
     The shortest lease that a job can have of its own (`job_lease_duration`): its machine is asked six times as often.
     """
-    longest_job_lease: Annotated[float, msgspec.Meta(gt=0)] = 604800.0
+    longest_job_lease: Seconds = 604800.0
     """
     The longest lease: a job on a machine that was lost permanently keeps its place in the queue for that long.
     """
-    lease_margin: float = 60.0
+    lease_margin: Pause = 60.0
     """Seconds more that we wait before a job may run again, for the worker to kill what it runs."""
-    reconnect_interval: Annotated[float, msgspec.Meta(gt=0)] = 20.0
+    reconnect_interval: Seconds = 20.0
     """Seconds between tries to reach a startd that did not answer; never more than `alive_interval`."""
     claim_worklife: float = 1200.0
     """Seconds after which a claim takes no further job (CLAIM_WORKLIFE), so that others get their turn."""
-    max_failures: int = 20
+    max_failures: Annotated[int, msgspec.Meta(ge=1)] = 20
     """Attempts that may fail one after the other for reasons around the job before it is held."""
-    cooldown_duration: Annotated[float, msgspec.Meta(ge=0)] = 20.0
+    cooldown_duration: Pause = 20.0
     """Seconds that a job whose start failed is not started again (SYSTEM_COOLDOWN_DURATION); doubled with each further
     failure in a row, up to 300."""
-    claim_deadline: float = 10.0
+    claim_deadline: Seconds = 10.0
     """Seconds for a startd to answer a request for claims."""
-    request_claim_timeout: Annotated[float, msgspec.Meta(gt=0)] = 1800.0
+    request_claim_timeout: Seconds = 1800.0
     """
     Seconds that a job waits for a slot whose job is being preempted (REQUEST_CLAIM_TIMEOUT); then it is matched again.
     """
-    sync_interval: float = 5.0
+    sync_interval: Seconds = 5.0
     """Seconds between full exchanges with each shadow."""
-    checkpoint_interval: float = 1.0
+    checkpoint_interval: Seconds = 1.0
     """Seconds between saves of the working set."""
-    ad_interval: float = 300.0
+    ad_interval: Seconds = 300.0
     """Seconds between repeats of an unchanged ad."""
-    ad_floor: float = 0.01
+    ad_floor: Pause = 0.01
     """Seconds between two versions of an ad that show new work."""
-    max_jobs_per_submission: int = 100_000
-    max_jobs_per_factory: int = 1_000_000
+    max_jobs_per_submission: Annotated[int, msgspec.Meta(ge=0)] = 100_000
+    max_jobs_per_factory: Annotated[int, msgspec.Meta(ge=0)] = 1_000_000
     """In one submission whose jobs come into the queue little by little (max_materialize, max_idle)."""
-    max_unmade_jobs_per_owner: int = 2_000_000
+    max_unmade_jobs_per_owner: Annotated[int, msgspec.Meta(ge=0)] = 2_000_000
     """Jobs of such submissions that are still to come into the queue."""
-    max_factories_per_owner: int = 100
+    max_factories_per_owner: Annotated[int, msgspec.Meta(ge=0)] = 100
     """Submissions of which jobs are still to come into the queue."""
-    max_jobs_per_owner: int = 1_000_000
+    max_jobs_per_owner: Annotated[int, msgspec.Meta(ge=0)] = 1_000_000
     max_jobs_submitted: Annotated[int, msgspec.Meta(ge=0)] = 0
     """
     Jobs in the queue, of all owners together (MAX_JOBS_SUBMITTED); 0: no limit. Late materialization leaves a tenth
@@ -77,7 +80,7 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
     """On machines at a time (MAX_JOBS_RUNNING); 0: as many as get one."""
     max_running_jobs_per_owner: Annotated[int, msgspec.Meta(ge=0)] = 0
     """Running jobs of each owner, no matter which name is charged."""
-    max_backlog: int = 50_000
+    max_backlog: Annotated[int, msgspec.Meta(ge=1)] = 50_000
     """Events that may wait for their commit before new commands are refused with `busy`."""
     jobs_may_command: bool = True
     """Whether running jobs with `want_pool_access` may submit jobs and act on those of their owner."""
@@ -102,32 +105,32 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
     Other pools to which idle jobs may go, the first ones first (FLOCK_TO), by the names under which their passes were
     installed with `kettle flock use`.
     """
-    flock_patience: Annotated[float, msgspec.Meta(ge=0)] = 60.0
+    flock_patience: Pause = 60.0
     """Seconds for which jobs of a submitter wait without a slot before one more of these pools is asked."""
     flock_by_default: bool = True
     """Whether jobs may go there that do not say so with `WantFlocking` (FLOCK_BY_DEFAULT)."""
 
-    start_local_universe: str = "TotalLocalJobsRunning < 200"
+    start_local_universe: ConditionText = "TotalLocalJobsRunning < 200"
     """
     START_LOCAL_UNIVERSE: whether one more job (TARGET) of the local universe may start; MY is the schedd's ad.
     """
-    start_scheduler_universe: str = "TotalSchedulerJobsRunning < 500"
+    start_scheduler_universe: ConditionText = "TotalSchedulerJobsRunning < 500"
     """START_SCHEDULER_UNIVERSE: the same for the scheduler universe."""
-    local_jobs_interval: Annotated[float, msgspec.Meta(gt=0)] = 5.0
+    local_jobs_interval: Seconds = 5.0
     """
     Seconds after which these are evaluated again, and after which a refusal of the machine's startd is tried again.
     """
 
-    max_next_job_start_delay: Annotated[float, msgspec.Meta(ge=0)] = 600.0
+    max_next_job_start_delay: Pause = 600.0
     """Seconds that a job may have the next one of its owner wait (MAX_NEXT_JOB_START_DELAY)."""
     system_job_machine_attrs: tuple[str, ...] = ()
     """Attributes of slots that each job's ad keeps, as `MachineAttr<name>0` (SYSTEM_JOB_MACHINE_ATTRS)."""
     system_job_machine_attrs_history_length: Annotated[int, msgspec.Meta(ge=0)] = 1
     """For how many slots (SYSTEM_JOB_MACHINE_ATTRS_HISTORY_LENGTH), by default."""
 
-    periodic_expr_interval: Annotated[float, msgspec.Meta(gt=0)] = 60.0
+    periodic_expr_interval: Seconds = 60.0
     """Seconds between two evaluations of the jobs' periodic policies (PERIODIC_EXPR_INTERVAL)."""
-    max_periodic_expr_interval: float = 1200.0
+    max_periodic_expr_interval: Seconds = 1200.0
     """
     Seconds, the maximum of this interval when it is extended so that the evaluation takes only its share of the time.
     """
@@ -150,6 +153,10 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
         if twice := {name for name in self.flock_to if self.flock_to.count(name) > 1}:
             raise ValueError(
                 f"flock_to: {', '.join(sorted(twice))} is there more than once; name each pool once"
+            )
+        if self.shortest_job_lease > self.longest_job_lease:
+            raise SettingRefused(
+                ("shortest_job_lease",), f"it is longer than longest_job_lease ({self.longest_job_lease:g} s)"
             )
         self.starting  # noqa: B018 - raises ValueError for what is no expression
 

@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 import msgspec
 
 from kettle.runtime import Settings
-from kettle.runtime.settings import SettingRefused
+from kettle.runtime.setting_types import Bytes, MiB, Pause, Seconds
+from kettle.runtime.settings_problems import SettingRefused
 from kettle.transfer import spooled_jobs
 from kettle.userlog import format_of
 
@@ -17,13 +18,13 @@ class ShadowSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     name: str = "shadow"
     schedd: str = "schedd"
     """The schedd whose jobs it handles."""
-    inline_bytes: int = 4096
+    inline_bytes: Bytes = 4096
     """Input files up to this size travel inside the activation; larger ones are fetched once per machine."""
-    inline_total_bytes: int = 64 * 1024
+    inline_total_bytes: Bytes = 64 * 1024
     """Input files of one job that travel inside its activation, together; the others are fetched too."""
-    max_input_mib: int = 102_400
+    max_input_mib: MiB = 102_400
     """MiB that the input files of one job may have together; a job with more is held with code 32."""
-    max_output_mib: int = 102_400
+    max_output_mib: MiB = 102_400
     """MiB that the results of one job may have together; a job with more is held with code 33."""
     object_store: Literal["shared", "always", "never"] = "shared"
     """
@@ -51,9 +52,9 @@ class ShadowSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """
     gracefully_remove_jobs: bool = True
     """Whether jobs that say nothing about it are given time to end when they are removed, held or vacated."""
-    cache_bytes: int = 64 * 1024 * 1024
+    cache_bytes: Bytes = 64 * 1024 * 1024
     """Memory for input files that many jobs share."""
-    confirm_delay: float = 0.05
+    confirm_delay: Pause = 0.05
     """Seconds that a confirmation waits for an activation to travel with."""
     chirp_at_once: Annotated[int, msgspec.Meta(ge=1)] = 60
     """
@@ -73,7 +74,7 @@ class ShadowSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """Who sends it; default `kettle@` and the domain."""
     mail_domain: str = ""
     """The domain that is added to names without one (EMAIL_DOMAIN); default the name of this machine."""
-    mail_retry: Annotated[float, msgspec.Meta(gt=0)] = 60.0
+    mail_retry: Seconds = 60.0
     """
     Seconds to the first repeat of a mail that the mail server did not accept; doubled up to an hour, for five days.
     """
@@ -96,12 +97,12 @@ class ShadowSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """Its format, with the options of `default_userlog_format_options`."""
     event_log_job_ad_information_attrs: str = ""
     """Attributes of jobs that it contains with each event, as event 028."""
-    event_log_retry: Annotated[float, msgspec.Meta(gt=0)] = 10.0
+    event_log_retry: Seconds = 10.0
     """Seconds until it is tried again to write it; nothing is lost meanwhile."""
-    retry: float = 0.25
+    retry: Seconds = 0.25
     """Seconds to the first repeat of a message that was not answered; doubles up to `retry_ceiling`."""
-    retry_ceiling: float = 5.0
-    call_deadline: float = 5.0
+    retry_ceiling: Seconds = 5.0
+    call_deadline: Seconds = 5.0
     """Seconds for an answer."""
 
     def __post_init__(self) -> None:

@@ -13,8 +13,8 @@ from typing import Annotated, Any, Final, cast
 import msgspec
 
 from kettle.classad import ClassAdParseError, parse
-from kettle.runtime.settings import SettingRefused
-from kettle.runtime.toml_lines import line_of
+from kettle.runtime.settings_problems import SettingRefused
+from kettle.runtime.toml_lines import TomlLines
 from kettle_services.negotiator.domain.principals import GROUP
 from kettle_services.negotiator.settings import NegotiatorSettings
 from kettle_services.simulator.domain.changed_machines import Addition, with_machines
@@ -137,7 +137,7 @@ class _File:
 
     def refuse(self, keys: tuple[str, ...], message: str) -> ChangeError:
         """The error for a value in the file."""
-        line = line_of(self.text, keys) if self.path.suffix.lower() != ".json" else None
+        line = TomlLines(self.text).line_of(keys) if self.path.suffix.lower() != ".json" else None
         where = f":{line}" if line else ""
         return ChangeError(f"{self.path}{where}: {'.'.join(keys)}: {message}")
 

@@ -5,19 +5,18 @@ from typing import Annotated, Final, Literal, get_args
 
 import msgspec
 
+from kettle.classad.expression_types import Condition, NumberExpression, NumberText, TextExpression
 from kettle.execution.attempts.job_spec import JobHooks
 from kettle.runtime import Settings
+from kettle.runtime.setting_types import KiB, MiB, Pause, Seconds
 from kettle_services.startd.domain.slots.layout import SlotType
 from kettle_services.startd.domain.state import policy_expressions as policy
 from kettle_wire.ads import Scalar
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
-Seconds = Annotated[float, msgspec.Meta(gt=0)]
 TransferMethod = Literal[
     "dav", "davs", "file", "gs", "http", "https", "root", "roots", "s3", "xroot", "xroots"
 ]
-Expression = str | float | bool
-"""An expression as text; a number or truth value is a literal."""
 
 
 class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -27,47 +26,47 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """The machine's name in the pool, without `/`; empty: its host name."""
     num_cpus: Count = 0
     """Cores to give away; 0: all that this process may use."""
-    memory: Count = 0
+    memory: MiB = 0
     """MiB to give away; 0: all that the machine has."""
-    disk: Count = 0
+    disk: KiB = 0
     """KiB to give away; 0: what is free below `execute`."""
-    start: Expression = "true"
+    start: Condition = "true"
     """START: whether the slot (MY) takes the job (TARGET)."""
-    rank: Expression = "0.0"
+    rank: NumberExpression = "0.0"
     """RANK: how much the slot prefers the job."""
-    is_owner: Expression = "false"
+    is_owner: Condition = "false"
     """IS_OWNER: whether the machine's owner has the slot to themselves; then it takes no jobs."""
-    want_suspend: Expression = "false"
+    want_suspend: Condition = "false"
     """WANT_SUSPEND: whether SUSPEND is evaluated for the job, and PREEMPT only when it is suspended."""
-    suspend: Expression = "false"
+    suspend: Condition = "false"
     """SUSPEND: whether the job is suspended."""
-    continue_: Expression = msgspec.field(default="true", name="continue")
+    continue_: Condition = msgspec.field(default="true", name="continue")
     """CONTINUE: whether a suspended job continues."""
-    preempt: Expression = "false"
+    preempt: Condition = "false"
     """PREEMPT: whether the job is to leave the slot, after its retirement time."""
-    want_vacate: Expression = "true"
+    want_vacate: Condition = "true"
     """WANT_VACATE: whether a job that has to leave is asked to end, and not killed at once."""
-    kill: Expression = "false"
+    kill: Condition = "false"
     """KILL: whether a job that was asked to end is killed before its time is over."""
-    want_hold: Expression = "false"
+    want_hold: Condition = "false"
     """WANT_HOLD: whether a job that PREEMPT ends is held, and does not run again elsewhere."""
-    want_hold_reason: Expression = "undefined"
+    want_hold_reason: TextExpression = "undefined"
     """WANT_HOLD_REASON: why, a string."""
-    want_hold_subcode: Expression = "0"
+    want_hold_subcode: NumberExpression = "0"
     """WANT_HOLD_SUBCODE: HoldReasonSubCode, an integer."""
-    max_job_retirement_time: Expression = "0"
+    max_job_retirement_time: NumberExpression = "0"
     """MaxJobRetirementTime: seconds that a job may run undisturbed; one may ask for fewer."""
-    machine_max_vacate_time: Expression = "600"
+    machine_max_vacate_time: NumberExpression = "600"
     """MachineMaxVacateTime: seconds from the soft kill signal to SIGKILL; a job may ask for fewer."""
-    claim_worklife: Expression = "1200"
+    claim_worklife: NumberExpression = "1200"
     """CLAIM_WORKLIFE: seconds after which a claim takes no further job; -1: never, 0: one job per claim."""
     backfill_command: list[str] = []
     """
     Program with arguments that slots run while they do nothing for the pool (BACKFILL_SYSTEM); none: they do nothing.
     """
-    start_backfill: Expression = "false"
+    start_backfill: Condition = "false"
     """START_BACKFILL: whether the slot begins to run it."""
-    evict_backfill: Expression = "false"
+    evict_backfill: Condition = "false"
     """EVICT_BACKFILL: whether what runs is ended; a claim, the owner and a drain end it too."""
     user_preemption: bool = False
     """
@@ -82,9 +81,9 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """Who may drain this machine, beside the account that the startd runs as."""
     slot_types: list[SlotType] = []
     """How the machine is divided into slots (SLOT_TYPE_N); none: one partitionable slot with everything."""
-    slot_weight: str = "Cpus"
+    slot_weight: NumberText = "Cpus"
     """SLOT_WEIGHT: what a slot counts for, an expression over its ad; fair shares and usage count it."""
-    modify_request_expr: dict[str, str] = {}
+    modify_request_expr: dict[str, NumberText] = {}
     """
     Size of dynamic slots by resource, expressions of the job (MODIFY_REQUEST_EXPR_...); else up to 1 core, 128 MiB, 1 MiB.
     """
@@ -126,7 +125,7 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """Between repeats of an ad that has not changed."""
     activity_delay: Seconds = 1.0
     """How long the beginning or end of a job may wait to be seen in its slot's ad; resources never wait."""
-    shutdown_kill_timeout: Annotated[float, msgspec.Meta(ge=0)] = 3.0
+    shutdown_kill_timeout: Pause = 3.0
     """The most that `machine_max_vacate_time` is when the startd is being stopped."""
     max_lease: Seconds = 604800.0
     """The longest time that a job may run without contact to its schedd, no matter what lease it asks for."""
@@ -169,7 +168,7 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """
     container_images: str = ""
     """Directory of unpacked images; empty: `images` beside the sandboxes."""
-    container_images_mib: Count = 20480
+    container_images_mib: MiB = 20480
     """How much of it is kept when no job uses it, and the most that one image may have."""
     container_pull_timeout: Seconds = 1200.0
     """The longest that docker or podman may take to get an image; the job runs elsewhere then."""
@@ -208,9 +207,9 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """What those attributes are called (CHIRP_DELAYED_UPDATE_PREFIX)."""
     report_repeat: Seconds = 5.0
     """To the first repeat of a final report that nobody confirmed; later ones wait longer."""
-    input_cache_mib: Count = 1024
+    input_cache_mib: MiB = 1024
     """Size of the cache of input files."""
-    url_cache_mib: Count = 1024
+    url_cache_mib: MiB = 1024
     """
     Size of the cache of what jobs fetch by http and https, if the server can say that it is the same; 0: no cache.
     """
@@ -239,10 +238,5 @@ _POLICY_FIELDS: Final = {
 }
 
 
-def _text(said: Expression) -> str:
+def _text(said: str | float) -> str:
     return str(said).lower() if isinstance(said, bool) else str(said)
-
-
-def setting_of(name: str) -> str:
-    """The setting that holds an expression of the policy, by the name that people write."""
-    return _POLICY_FIELDS.get(name, name.lower()).removesuffix("_")

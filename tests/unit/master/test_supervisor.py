@@ -10,6 +10,7 @@ import pytest
 from kettle.bus.ports import RefusedError
 from kettle.pool.home import open_home
 from kettle.runtime import SettingsError
+from kettle.runtime.settings_problems import Problem
 from kettle.testing.served import Endpoints
 from kettle_services.master.commands import MasterCommands
 from kettle_services.master.domain.daemon import How
@@ -169,11 +170,20 @@ class Office:
         self.actors = {name: Actor(name) for name in SETTINGS.daemon_list}
         self.successions: list[How] = []
         self.loaded = SETTINGS
+        self.problems: list[Problem] = []
         self.master_commands = MasterCommands(
-            self.daemons, SETTINGS, load=self._load, succeed=self.successions.append, tasks=group
+            self.daemons,
+            SETTINGS,
+            load=self._load,
+            succeed=self.successions.append,
+            tasks=group,
+            check=self._checked,
         )
         for actor in self.actors.values():
             self.daemons.keep(actor, group)
+
+    async def _checked(self) -> list[Problem]:
+        return self.problems
 
     def _load(self) -> MasterSettings:
         if self.loaded is SETTINGS:
@@ -277,6 +287,30 @@ async def test_a_host_is_restarted_by_its_master(tmp_path: Path) -> None:
         assert {"master": "begun"} == await it.ask("restart", "master")
         assert ["peaceful", "graceful"] == it.successions
         assert [] == it.actors["schedd"].told
+
+
+async def test_a_mistake_in_the_configuration_changes_nothing(tmp_path: Path) -> None:
+    """
+    All mistakes are answered, no daemon hears of it, and the master itself stays as it is; a warning stops nothing.
+    """
+    async with office(tmp_path) as it:
+        it.problems = [
+            Problem("kettle.toml:3: [startd] start", "is no expression"),
+            Problem("KETTLE_X", "unknown"),
+        ]
+        it.problems.append(Problem("kettle.toml:9", "is odd", warning=True))
+        for action in ("reconfig", "restart"):
+            asked = it.master_commands.control(Control(id=action, action=action), user("ada"))
+            answer = await asked
+            assert [
+                ("master", "refused", "kettle.toml:3: [startd] start: is no expression"),
+                ("master", "refused", "KETTLE_X: unknown"),
+            ] == [(one.daemon, one.outcome, one.why) for one in answer.switched]
+            assert ["kettle.toml:9: is odd"] == answer.warnings
+        assert [[], []] == [actor.told for actor in it.actors.values()]
+        assert ([], 0.0) == (it.successions, it.master_commands.reconfigured)
+        it.problems = it.problems[2:]
+        assert {"startd": "begun"} == await it.ask("restart", "startd")
 
 
 async def test_what_each_makes_of_its_settings_is_told(tmp_path: Path) -> None:

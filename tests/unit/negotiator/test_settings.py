@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kettle.runtime.settings import SettingsError
+from kettle.runtime.settings_problems import SettingsError
 from kettle_services.negotiator.settings import NegotiatorSettings
 
 HEAD = "[kettle]\npool = 'p'\n\n[negotiator]\ninterval = 60.0\n"
@@ -15,8 +15,8 @@ HEAD = "[kettle]\npool = 'p'\n\n[negotiator]\ninterval = 60.0\n"
     [
         ('[negotiator.groups."physics.higgs"]\nquota = 5\n', 6, "no group physics"),
         ("groups.a.quota = 3\n[negotiator.groups.'a.b']\nquota = 4\n", 7, "4 together, more than its own 3"),
-        ('preemption_requirements = "RemoteUserPrio >"\n', 6, "preemption_requirements is no expression"),
-        ('group_sort_expr = "1 +"\n', 6, "group_sort_expr is no expression"),
+        ('preemption_requirements = "RemoteUserPrio >"\n', 6, "preemption_requirements: is no expression"),
+        ('group_sort_expr = "1 +"\n', 6, "group_sort_expr: is no expression"),
         ("concurrency_limits.Matlab = 20\nconcurrency_limits.matlab = 5\n", 7, "matlab is there twice"),
         ("concurrency_limits.my-licence = 5\n", 6, "no job can name 'my-licence'"),
         ('concurrency_limits."a.b.c" = 5\n', 6, "no job can name 'a.b.c'"),

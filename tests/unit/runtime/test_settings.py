@@ -91,12 +91,15 @@ def test_other_roles_and_reserved_variables_are_left_alone() -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("[schedd]\nlese=1", "[schedd] lese: unknown setting; did you mean lease?"),
-        ("[kettle]\nlease=1", "[kettle] lease: unknown setting"),
-        ('[schedd]\nlease="1"', "[schedd] lease: Expected `float`, got `str`"),
-        ("[shedd]\n", "[shedd] is neither [kettle] nor a service; did you mean schedd?"),
-        ("schedd=1", "schedd must be a table, [schedd]."),
-        ("[schedd", "Expected ']'"),
+        ("[schedd]\nlese=1", ":2: [schedd] lese: unknown setting; did you mean lease?"),
+        (
+            "[kettle]\nlease=1",
+            ":2: [kettle] lease: unknown setting of all services; it is one of the table [schedd]",
+        ),
+        ('[schedd]\nlease="1"', ":2: [schedd] lease: Expected `float`, got `str`"),
+        ("[shedd]\n", ":1: [shedd] is neither [kettle] nor a service; did you mean schedd?"),
+        ("schedd=1", ":1: schedd must be a table, [schedd]."),
+        ("\n[schedd", ":2: Expected ']'"),
     ],
 )
 def test_bad_file_is_named(config: Path, text: str, sentence: str) -> None:
@@ -104,7 +107,31 @@ def test_bad_file_is_named(config: Path, text: str, sentence: str) -> None:
     config.write_text(text)
     with pytest.raises(SettingsError) as refusal:
         load(config)
-    assert str(refusal.value).startswith(f"{config}: {sentence}")
+    assert str(refusal.value).startswith(f"{config}{sentence}")
+
+
+def test_all_that_is_wrong_is_told_at_once(config: Path) -> None:
+    """One reading names every mistake, of the file and of the environment, each in a line with its place."""
+    config.write_text("[kettle]\nlog_levle = 1\npool = 3\n[schedd]\nlease = true\nshard = 1\n")
+    with pytest.raises(SettingsError) as refusal:
+        load(config, KETTLE_SCHEDD_SHARD="x", KETTLE_HOM="y")
+    assert [
+        f"{config}:2: [kettle] log_levle: unknown setting; did you mean log_level?",
+        f"{config}:3: [kettle] pool: Expected `str`, got `int`",
+        f"{config}:5: [schedd] lease: Expected `float`, got `bool`",
+        "KETTLE_SCHEDD_SHARD: Expected `int`, got `str`",
+        "KETTLE_HOM: unknown setting; did you mean KETTLE_HOME?",
+    ] == str(refusal.value).splitlines()
+    assert 5 == len(refusal.value.problems)
+
+
+def test_each_value_has_an_origin(config: Path) -> None:
+    """A reading knows where each value that is not the default was given, the strongest place of several."""
+    config.write_text("[kettle]\npool = 'a'\n\n[schedd]\nshard = 1\nlease = 5\n")
+    reading = ScheddSettings.read("schedd", environ={"KETTLE_SCHEDD_LEASE": "6"}, toml_path=config)
+    assert {"pool": f"{config}:2", "shard": f"{config}:5", "lease": "KETTLE_SCHEDD_LEASE"} == {
+        name: given.origin for name, given in reading.given.items()
+    }
 
 
 def test_missing_file_that_was_asked_for_is_an_error(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from kettle.eventsourcing.command_pipeline import CommandPipeline
 from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.eventsourcing.shard import Shard
 from kettle.runtime import Telemetry
-from kettle.runtime.settings import SettingsError
+from kettle.runtime.settings_problems import SettingsError
 from kettle.testing.bus_adapters import MemoryWorld
 from kettle.testing.served import Endpoints
 from kettle.testing.services import eventually
@@ -396,7 +396,7 @@ def test_a_rule_that_cannot_be_read_stops_the_service(tmp_path: Path) -> None:
     path.write_text('[[schedd.system_periodic_remove]]\nexpression = "NumHolds >"\n')
     with pytest.raises(SettingsError) as refusal:
         ScheddSettings.load("schedd", environ={}, toml_path=path)
-    assert f"{path}: [schedd] system_periodic_remove: the expression 'NumHolds >' cannot be read" in str(
+    assert f"{path}:1: [schedd] system_periodic_remove: the expression 'NumHolds >' cannot be read" in str(
         refusal.value
     )
 

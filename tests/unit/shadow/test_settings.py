@@ -2,7 +2,7 @@
 
 import pytest
 
-from kettle.runtime.settings import SettingsError
+from kettle.runtime.settings_problems import SettingsError
 from kettle_services.shadow.settings import ShadowSettings
 
 

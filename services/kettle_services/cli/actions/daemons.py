@@ -26,6 +26,7 @@ from kettle_wire.commands.master import (
 
 _LOOK_S: Final = 0.2
 _LOOK_PATIENCE_S: Final = 2.0
+_REFUSED: Final = "refused: "
 _MASTER: Final = "master"
 _DONE: Final = {
     "on": "on",
@@ -82,6 +83,8 @@ async def _control(arguments: argparse.Namespace, screen: Screen, action: Contro
         pool.waiting = screen.note
         before = await pool.hosts.daemons(host=arguments.host)
         answer = await pool.hosts.control(action, host=arguments.host, daemons=arguments.daemon, how=how)
+    for why in answer.warnings:
+        screen.note(f"warning: {why}")
     for one in answer.switched:
         _tell(one, screen)
     begun = {one.daemon for one in answer.switched if one.outcome == "begun"}
@@ -159,7 +162,13 @@ def _so(action: ControlAction, was: DaemonReport | None, now: DaemonReport) -> b
             f"then: kettle on --daemon {now.name}"
         )
     anew = action == "on" or was is None or now.starts > was.starts
-    return anew and now.status in {"running", "standby"}
+    if not anew or now.status not in {"running", "standby"}:
+        return False
+    if action == "reconfig" and now.settings.startswith(_REFUSED):
+        raise CommandError(
+            f"the {now.name} goes on with the settings that it had: {now.settings.removeprefix(_REFUSED)}"
+        )
+    return True
 
 
 def _serves(daemon: DaemonReport) -> bool:
@@ -169,7 +178,8 @@ def _serves(daemon: DaemonReport) -> bool:
 def _tell(one: Switched, screen: Screen) -> None:
     name = _shown(one.daemon)
     if one.outcome == "refused":
-        screen.trouble(f"{name}: {one.why}")
+        # a mistake in the configuration is not about the master, which has found it
+        screen.trouble(one.why if one.daemon == _MASTER else f"{name}: {one.why}")
     elif screen.as_json:
         return
     elif one.outcome == "done":

@@ -44,6 +44,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "on": "switch daemons of a host on",
         "off": "switch them off",
         "restart": "end them and start them again",
+        "config": "check, show and compare the settings",
         "reconfig": "have them read their settings again",
         "run": "be one service of a pool",
         "drain": "empty a machine, or have it take work again",

@@ -4,6 +4,7 @@ import argparse
 from typing import Final
 
 from kettle.client import PoolFile, home_directory
+from kettle_services.cli.configuration.outcome import check_first
 from kettle_services.cli.errors import CommandError
 from kettle_services.cli.options import home_option, json_option, seconds
 from kettle_services.cli.output.screen import Screen
@@ -31,7 +32,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
     """Start it and say where it is."""
-    from kettle.pool import PoolError, up
+    from kettle.pool import PoolError, state, up
 
     def progress(text: str) -> None:
         if screen.err.isatty():
@@ -39,6 +40,8 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
 
     home = arguments.home or home_directory()
     try:
+        if state(home) is None:
+            check_first(home, screen)
         started = up(home, progress=progress, deadline_s=arguments.timeout)
     except PoolError as error:
         raise CommandError(str(error)) from error

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from kettle.runtime.settings import SettingsError
+from kettle.runtime.settings_problems import SettingsError
 from kettle_services.cli.errors import CommandError, UsageError
 from kettle_services.cli.log.databases import places
 from kettle_services.cli.output.progress_bars import Bar

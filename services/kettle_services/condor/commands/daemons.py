@@ -93,11 +93,14 @@ def run(name: str, words: list[str]) -> int:
     status = 0
     for host, called in _meant(client, wanted):
         try:
-            refused = _refusals(_controlled(client, host, action, wanted))
+            answer = _controlled(client, host, action, wanted)
+            refused = _refusals(answer)
         except ClientError as error:
             refused = [str(error)]
         else:
             sys.stdout.write(f'Sent "{sent}" command{whom} to {called}\n')
+            for why in answer.warnings:
+                sys.stderr.write(f"WARNING: {called}: {why}\n")
         for why in refused:
             sys.stderr.write(f"{name}: {called}: {why}\n")
             status = 1

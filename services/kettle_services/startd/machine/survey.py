@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from kettle.classad import ClassAd, ClassAdParseError, Node, parse
+from kettle.classad import ClassAd, Node, parse
 from kettle.execution.sandbox.directory import Sandbox
 from kettle.runtime import SettingsError
 from kettle_services.startd.domain.ads import slot_ad, startd_ad, weight_of
@@ -15,11 +15,11 @@ from kettle_services.startd.domain.slots.layout import LayoutError, lay_out
 from kettle_services.startd.domain.slots.resources import STANDARD, Carving, Resources
 from kettle_services.startd.domain.slots.slot import local_slot, whole_machine
 from kettle_services.startd.domain.state.machine import Facts, Machine
-from kettle_services.startd.domain.state.policy_expressions import PolicyError, PolicyExpressions
+from kettle_services.startd.domain.state.policy_expressions import PolicyExpressions
 from kettle_services.startd.machine import host
 from kettle_services.startd.machine.custom_resources import Inventory, take_inventory
 from kettle_services.startd.machine.detected_limits import usable_cpus, usable_memory
-from kettle_services.startd.settings import StartdSettings, setting_of
+from kettle_services.startd.settings import StartdSettings
 
 _PARTS: Final = ("", "Total", "TotalSlot", "TotalSlotAvailable", "Assigned", "Available", "Offline", "Child")
 """What stands before a resource's name in ads."""
@@ -61,7 +61,6 @@ def survey(settings: StartdSettings, execute: Path) -> Facts:
     Raises:
         SettingsError: a setting cannot be: an expression that is none, slots that the machine has no room for.
     """
-    policy = _policy(settings)
     inventory = take_inventory(settings)
     detected = Resources(
         cpus=usable_cpus(),
@@ -88,7 +87,7 @@ def survey(settings: StartdSettings, execute: Path) -> Facts:
         devices=inventory.devices,
         offline=inventory.offline,
         carving=_carving(settings, inventory),
-        policy=policy,
+        policy=PolicyExpressions(settings.policy),
         user_preemption=settings.user_preemption,
         local=local_slot(total) if settings.local_jobs else None,
         local_overcommit=settings.local_overcommit,
@@ -103,16 +102,6 @@ def survey(settings: StartdSettings, execute: Path) -> Facts:
     return facts
 
 
-def _policy(settings: StartdSettings) -> PolicyExpressions:
-    try:
-        return PolicyExpressions(settings.policy)
-    except PolicyError as error:
-        name = setting_of(error.name)
-        raise SettingsError(
-            f"KETTLE_STARTD_{name.upper()}, or {name} in the table [startd] ({error.name}): {error}"
-        ) from error
-
-
 def _disk(execute: Path) -> int:
     """
     KiB that jobs have or could have: what is free, and what running jobs have already written when the startd starts.
@@ -120,13 +109,6 @@ def _disk(execute: Path) -> int:
     written = sum(Sandbox(str(path)).size_kib() for path in execute.glob("dir_*"))
     usage = shutil.disk_usage(execute)
     return min(usage.total, usage.free + (written << 10)) >> 10
-
-
-def _expression(setting: str, text: str) -> Node:
-    try:
-        return parse(text)
-    except ClassAdParseError as error:
-        raise SettingsError(f"KETTLE_STARTD_{setting}: {error}") from error
 
 
 def _carving(settings: StartdSettings, inventory: Inventory) -> Carving:
@@ -137,7 +119,7 @@ def _carving(settings: StartdSettings, inventory: Inventory) -> Carving:
             raise SettingsError(
                 f"KETTLE_STARTD_MODIFY_REQUEST_EXPR: the machine has no {name}; it has {', '.join(spelt.values())}."
             )
-        modify[spelt[name.lower()]] = _expression(f"MODIFY_REQUEST_EXPR: {name}", text)
+        modify[spelt[name.lower()]] = parse(text)
     return Carving(modify=modify, must=settings.must_modify_request_exprs)
 
 
@@ -160,7 +142,7 @@ def _check_tags(facts: Facts) -> None:
 
 
 def _check_weight(facts: Facts) -> None:
-    weight = _expression("SLOT_WEIGHT", facts.weight)
+    weight = parse(facts.weight)
     empty = Machine(facts, capability="")
     for slot in facts.slots:
         ad = ClassAd.from_wire(slot_ad(empty, slot, now=0.0))

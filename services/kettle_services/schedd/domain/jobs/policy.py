@@ -29,6 +29,7 @@ from kettle.classad import (
     parse,
     unparse,
 )
+from kettle.classad.expression_types import ConditionText, NumberText, ReasonText
 from kettle.jobs.durations import exceeded
 from kettle_services.schedd.domain import evaluation
 from kettle_wire.ads import Ad, Expr, Scalar
@@ -75,12 +76,12 @@ class SystemRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     One SYSTEM_PERIODIC_... macro; all texts are expressions over the job's ad. Raises ValueError for what is none.
     """
 
-    expression: str
+    expression: ConditionText
     name: str = ""
     """Rules with a name come in their order, before the one without."""
-    reason: str = ""
+    reason: ReasonText = ""
     """A string: why, instead of the sentence that shows the expression."""
-    subcode: str = ""
+    subcode: NumberText = ""
     """An integer: HoldReasonSubCode or VacateReasonSubCode."""
 
     def __post_init__(self) -> None:

@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from kettle.classad import ClassAd, ClassAdError, Node, conceals, evaluate, parse, references
+from kettle.classad.expression_types import ConditionText, ReasonText
 from kettle.jobs.ad import KEPT
 from kettle.transforms import TooDifferentError, Transform, transformed
 from kettle.transforms import parse as parse_transform
@@ -49,11 +50,11 @@ class SubmitRequirement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     """
 
     name: str
-    expression: str
+    expression: ConditionText
     """It must be true of each job as the transforms have left it."""
-    reason: str = ""
+    reason: ReasonText = ""
     """A string: why it is refused, instead of a sentence that shows the expression."""
-    is_warning: str = "false"
+    is_warning: ConditionText = "false"
     """True: the submission is accepted, and the submitter gets the reason as a warning."""
 
     def __post_init__(self) -> None:
