@@ -13,8 +13,9 @@ from kettle.bindings.enumerations import JobEventType
 from kettle.bindings.errors import HTCondorException, HTCondorIOError
 from kettle.classad import ClassAd as WrittenAd
 from kettle.retry.deadline import Deadline
-from kettle.userlog import Format, LogReader, UserLogFormatError, attributes, event_of, render
+from kettle.userlog import Format, LogReader, UserLogFormatError, attributes, event_of, number_of, render
 
+_KINDS: Final = frozenset(JobEventType)
 _LOOK_S: Final = 0.1
 """
 Seconds between two checks of a file: there is no notification that it has grown, because it may be on another machine.
@@ -156,6 +157,10 @@ class JobEventLog:
                 ) from error
         if event is None:
             return None
+        if number_of(event) not in _KINDS:
+            raise HTCondorException(
+                f"the log {self._path} has an event of kind {number_of(event):03d}, which is not known"
+            )
         shown = Format(sub_second=event.at % 1 > 0)
         data = self.ads.around(WrittenAd.from_wire(attributes(event, shown)))
         return JobEvent.at(int(event.at), data, render(event, None, shown).removesuffix("...\n"))

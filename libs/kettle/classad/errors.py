@@ -3,13 +3,19 @@ What can go wrong with a ClassAd.
 
     ClassAdError
     ├── ClassAdParseError     the text is no expression, or no ad
-    ├── EvaluationFailed      the evaluation gave up: too deep, too long, or an argument no function can serve
+    ├── EvaluationFailed      the evaluation gave up: an argument that no function can serve, or
+    │   └── BudgetExceeded        the expression goes on too deeply, or (StepsExceeded) too long
     └── NotRepresentable      a value that the chosen text form cannot carry
 
 The ClassAd *value* ``error`` is none of these: it is data, the result of a sound evaluation.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class ClassAdError(Exception):
@@ -58,6 +64,41 @@ class EvaluationFailed(ClassAdError):  # noqa: N818 - it names what happened; th
 
     A policy expression that fails counts as not true, an attribute that fails as absent.
     """
+
+
+class BudgetExceeded(EvaluationFailed):
+    """The expression goes on too deeply, or too long: it would cost more than its context allows."""
+
+    def __init__(self, sentence: str = "the expression goes on too deeply") -> None:
+        super().__init__(sentence)
+        BUDGETS.count(sentence)
+
+
+class StepsExceeded(BudgetExceeded):
+    """Too long: the evaluation has no steps left, so that no part of it can go on either."""
+
+    def __init__(self, sentence: str = "the expression goes on too long") -> None:
+        super().__init__(sentence)
+
+
+class Budgets:
+    """How often a budget has been exceeded in this process, and who wants to know; no value depends on it."""
+
+    __slots__ = ("exceeded", "watch")
+
+    def __init__(self) -> None:
+        self.exceeded = 0
+        self.watch: Callable[[str, int], None] | None = None
+        """Hears why it was exceeded, and how often that has happened."""
+
+    def count(self, sentence: str) -> None:
+        """It has happened once more."""
+        self.exceeded += 1
+        if self.watch is not None:
+            self.watch(sentence, self.exceeded)
+
+
+BUDGETS: Final = Budgets()
 
 
 class NotRepresentable(ClassAdError, ValueError):  # noqa: N818 - the same

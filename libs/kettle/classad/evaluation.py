@@ -11,7 +11,7 @@ import msgspec
 
 from kettle.classad.ad import ClassAd
 from kettle.classad.context import NOTHING, Context
-from kettle.classad.errors import EvaluationFailed
+from kettle.classad.errors import BudgetExceeded, StepsExceeded
 from kettle.classad.nodes import AdLiteral, Node, Reference
 from kettle.classad.scope import Scope
 from kettle.classad.values import UNDEFINED, Exceptional, Stored, Value
@@ -26,6 +26,8 @@ def _context_of(own: str, other: str) -> AdLiteral:
     )
 
 
+CHARS_PER_STEP: Final = 64
+"""So many characters of a text take as long as the evaluation of a node."""
 _LEFT: Final = _context_of("LEFT", "RIGHT")
 _RIGHT: Final = _context_of("RIGHT", "LEFT")
 
@@ -119,14 +121,19 @@ class Evaluation(msgspec.Struct, eq=False):
         self.depth -= levels
         if self.depth < 0:
             self.gave_up = True
-            raise EvaluationFailed("the expression goes on too deeply")
+            raise BudgetExceeded
 
     def spend(self, steps: int) -> None:
         """Count work: an expression that is entered by its size, a function by what it does.  Or give up."""
         self.steps -= steps
         if self.steps < 0:
             self.gave_up = True
-            raise EvaluationFailed("the expression goes on too long")
+            raise StepsExceeded
+
+    def charge(self, text: str) -> None:
+        """Count a text that is read, or that was put together: else a short expression takes all memory and time."""
+        if len(text) >= CHARS_PER_STEP:
+            self.spend(len(text) // CHARS_PER_STEP)
 
     def renew(self) -> None:
         """Begin another evaluation in the same ads, with the budget of one."""
@@ -142,7 +149,7 @@ class Evaluation(msgspec.Struct, eq=False):
         try:
             return self.evaluate(node, state.scope_of(ad))
         except RecursionError:
-            raise EvaluationFailed("the expression goes on too deeply") from None
+            raise BudgetExceeded from None
 
 
 def new_scope(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from kettle.classad.closures import entered, run
 from kettle.classad.context import NOTHING, Context
-from kettle.classad.errors import EvaluationFailed
+from kettle.classad.errors import BudgetExceeded
 from kettle.classad.evaluation import new_scope
 from kettle.classad.values import UNDEFINED, Value
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from kettle.classad.ad import ClassAd
     from kettle.classad.nodes import Node
     from kettle.classad.scope import Scope
-
-_TOO_DEEP = "the expression goes on too deeply"
 
 
 def evaluate(
@@ -36,7 +34,7 @@ def evaluate(
     try:
         value = run(expression, scope)
     except RecursionError:
-        raise EvaluationFailed(_TOO_DEEP) from None
+        raise BudgetExceeded from None
     scope.state.close()
     return value
 
@@ -59,7 +57,7 @@ def value_of_attribute(key: str, scope: Scope) -> Value:
     try:
         return entered(stored, key, scope, 1)
     except RecursionError:
-        raise EvaluationFailed(_TOO_DEEP) from None
+        raise BudgetExceeded from None
 
 
 def evaluate_within(
@@ -90,8 +88,8 @@ def evaluate_within(
     try:
         value = run(expression, scope)
     except RecursionError:
-        raise EvaluationFailed(_TOO_DEEP) from None
+        raise BudgetExceeded from None
     state.close()
     if state.gave_up and not exact:
-        raise EvaluationFailed(_TOO_DEEP)
+        raise BudgetExceeded
     return value, context.max_steps - state.steps

@@ -5,13 +5,15 @@ A name that the ad does not define stays a name; it is not taken for undefined, 
 Constants of an associative operator come first and become one.  Nested ads stay as they are.
 """
 
+from __future__ import annotations
+
 from typing import Final
 
 from kettle.classad.ad import OWN, ClassAd
 from kettle.classad.chains import joined, operands_of, regrouped
 from kettle.classad.context import NOTHING, Context
-from kettle.classad.errors import EvaluationFailed
-from kettle.classad.evaluator import evaluate
+from kettle.classad.errors import BudgetExceeded, EvaluationFailed, StepsExceeded
+from kettle.classad.evaluator import evaluate_within
 from kettle.classad.functions import FUNCTIONS
 from kettle.classad.nodes import (
     AdLiteral,
@@ -30,7 +32,7 @@ from kettle.classad.nodes import (
     Unary,
 )
 from kettle.classad.scope import outside
-from kettle.classad.values import ERROR, UNDEFINED, List, Stored
+from kettle.classad.values import ERROR, UNDEFINED, List, Stored, Value
 
 _ASSOCIATIVE: Final = frozenset({"+", "*", "&", "|", "^"})
 _ROOT: Final = frozenset({"root", "toplevel"})
@@ -46,7 +48,7 @@ def flatten(expression: Node, my: ClassAd | None = None, context: Context = NOTH
     try:
         return _Flattening(ad, context).node(expression, ad)
     except RecursionError:
-        raise EvaluationFailed("the expression goes on too deeply") from None
+        raise BudgetExceeded from None
 
 
 class _Flattening:
@@ -63,12 +65,30 @@ class _Flattening:
 
     def node(self, node: Node, ad: ClassAd) -> Node:
         self._depth -= 1
-        self._steps -= 1
-        if self._depth < 0 or self._steps < 0:
-            raise EvaluationFailed(f"the expression goes on too {'deeply' if self._depth < 0 else 'long'}")
+        self._spend()
         flat = self._flat(node, ad)
         self._depth += 1
         return flat
+
+    def _spend(self) -> None:
+        self._steps -= 1
+        if self._depth < 0:
+            raise BudgetExceeded
+        if self._steps < 0:
+            raise StepsExceeded
+
+    def _value_of(self, node: Node, ad: ClassAd | None = None) -> Value | None:
+        """The value of `node`, None if it has none; all evaluations share one budget."""
+        used = self._context.max_steps - self._steps
+        try:
+            value, used = evaluate_within(node, ad or ClassAd(), None, self._context, steps=used)
+        except StepsExceeded:
+            self._steps = -1
+            raise
+        except EvaluationFailed:
+            return None
+        self._steps = self._context.max_steps - used
+        return value
 
     def _flat(self, node: Node, ad: ClassAd) -> Node:
         match node:
@@ -99,11 +119,8 @@ class _Flattening:
         """`node` as its value, if its operands are values and it has one."""
         if not all(isinstance(operand, Literal) for operand in operands):
             return node
-        try:
-            value = evaluate(node, None, None, self._context)
-        except EvaluationFailed:
-            return node
-        return node if isinstance(value, ClassAd | List) else Literal(value)
+        value = self._value_of(node)
+        return node if value is None or isinstance(value, ClassAd | List) else Literal(value)
 
     def _reference(self, node: Reference, ad: ClassAd) -> Node:
         found = self._found(node, ad)
@@ -127,6 +144,7 @@ class _Flattening:
 
     def _found(self, node: Reference, ad: ClassAd) -> tuple[Stored, ClassAd] | None:
         """What stands behind a name, and in which ad; None if the ads do not tell."""
+        self._spend()
         if node.base is None:
             return _look_up(node.key, self._root if node.absolute else ad)
         if not isinstance(node.base, Reference):
@@ -178,9 +196,8 @@ class _Flattening:
         flat = Call(node.name, node.key, arguments)
         if not all(isinstance(argument, Literal) for argument in arguments):
             return flat
-        try:
-            value = evaluate(node, ad, None, self._context)
-        except EvaluationFailed:
+        value = self._value_of(node, ad)
+        if value is None:
             return flat
         # Undefined out of nothing undefined is something that this ad or this context does not know.
         unknown = value is UNDEFINED and Literal(UNDEFINED) not in arguments

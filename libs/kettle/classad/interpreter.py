@@ -120,6 +120,13 @@ def _binary(node: Binary, scope: Scope) -> Value:
     operand = node.right
     right = _EVALUATE[type(operand)](operand, scope)
     state.depth += 1
+    if (
+        type(left) is str
+        and type(right) is str
+        and not isinstance(node.left, Literal)
+        and not isinstance(node.right, Literal)
+    ):
+        state.charge(min(left, right, key=len))
     return BINARY[node.op](left, right)
 
 

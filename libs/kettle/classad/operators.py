@@ -137,9 +137,19 @@ _COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
 }  # fmt: skip
 
 
+LONG_TEXT: Final = 4096
+"""
+Of two texts that are longer than this together, the longer one is compared only as far as it can matter.
+
+A character is at most four octets.
+"""
+
+
 def comparison(op: str, left: Value, right: Value) -> Value:
     """``< <= > >= == !=``: numbers by value, strings without regard to (ASCII) case, times by the second."""
     if isinstance(left, str) and isinstance(right, str):
+        if len(left) + len(right) > LONG_TEXT:
+            left, right = left[: 4 * len(right) + 4], right[: 4 * len(left) + 4]
         if left.isascii() and right.isascii():
             return _COMPARE[op](left.lower(), right.lower())
         return _COMPARE[op](octets(left).lower(), octets(right).lower())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kettle.classad.context import NOTHING, Context
-from kettle.classad.errors import EvaluationFailed
+from kettle.classad.errors import BudgetExceeded
 from kettle.classad.evaluation import new_scope
 from kettle.classad.interpreter import entered
 from kettle.classad.values import UNDEFINED, Value
@@ -26,7 +26,7 @@ def interpret(
     try:
         return entered(expression, new_scope(entered, my, target, context))
     except RecursionError:
-        raise EvaluationFailed("the expression goes on too deeply") from None
+        raise BudgetExceeded from None
 
 
 def interpret_attribute(
@@ -40,4 +40,4 @@ def interpret_attribute(
     try:
         return new_scope(entered, my, target, context).attribute(stored, key)
     except RecursionError:
-        raise EvaluationFailed("the expression goes on too deeply") from None
+        raise BudgetExceeded from None

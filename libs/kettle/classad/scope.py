@@ -153,9 +153,11 @@ class Scope(msgspec.Struct, eq=False):
                 state.descend(CALLBACK_LEVELS)
                 value = state.evaluate(item, inside)
                 state.depth += CALLBACK_LEVELS
-                yield value
             else:
-                yield item
+                value = item
+            if type(value) is str:
+                state.charge(value)
+            yield value
 
     def member(self, item: Node) -> Value:
         """

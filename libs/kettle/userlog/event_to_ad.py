@@ -1,6 +1,5 @@
 """What the events of a job log are as attributes, under HTCondor's names."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import tzinfo
 from typing import Any, Final
@@ -40,9 +39,8 @@ HEAD: Final = frozenset(
     {"MyType", "TargetType", "EventTypeNumber", "EventTime", "Cluster", "Proc", "Subproc", "CurrentTime"}
 )
 """What the ads of all events have."""
-_COUNT: Final = re.compile(r"\t(\d+)  -  Run Bytes (Sent|Received) By .*")
-_RETURNED: Final = re.compile(r"\t\(1\) Normal termination \(return value (-?\d+)\)")
-_SIGNALLED: Final = re.compile(r"\t\(0\) Abnormal termination \(signal (\d+)\)")
+UNKNOWN_SIGNAL: Final = -1
+"""What HTCondor writes for the signal of a job that did not end normally, and of which no more is known."""
 _NODE: Final = "DAG Node: "
 _NOTES: Final = ("LogNotes", "UserNotes", "Warnings")
 
@@ -82,16 +80,29 @@ TYPES: Final[Mapping[int, str]] = {
     11: "JobUnsuspendedEvent",
     12: "JobHeldEvent",
     13: "JobReleaseEvent",
+    14: "NodeExecuteEvent",
+    15: "NodeTerminatedEvent",
     16: "PostScriptTerminatedEvent",
+    21: "RemoteErrorEvent",
     22: "JobDisconnectedEvent",
     23: "JobReconnectedEvent",
     24: "JobReconnectFailedEvent",
+    25: "GridResourceUpEvent",
+    26: "GridResourceDownEvent",
+    27: "GridSubmitEvent",
     28: "JobAdInformationEvent",
+    33: "AttributeUpdateEvent",
     35: "ClusterSubmitEvent",
     36: "ClusterRemoveEvent",
     37: "FactoryPausedEvent",
     38: "FactoryResumedEvent",
     40: "FileTransferEvent",
+    41: "ReserveSpaceEvent",
+    42: "ReleaseSpaceEvent",
+    43: "FileCompleteEvent",
+    44: "FileUsedEvent",
+    45: "FileRemovedEvent",
+    46: "DataflowJobSkippedEvent",
 }
 """MyType, by number."""
 
@@ -261,7 +272,11 @@ _OWN: Final[Mapping[type[LogEvent], Callable[[Any], Ad]]] = {
     ReconnectFailed: _reconnect_failed,
     FileTransfer: _file_transfer,
     Generic: lambda event: {"Info": event.info},
-    JobAdInformation: lambda event: {n: v for n, v in event.attributes.items() if n not in HEAD},
+    JobAdInformation: lambda event: {
+        name: value
+        for name, value in event.attributes.items()
+        if name not in HEAD or name == "CurrentTime"  # of the job's ad
+    },
     ClusterSubmit: _cluster_submit,
     ClusterRemove: _cluster_remove,
     FactoryPaused: _paused,
@@ -270,44 +285,15 @@ _OWN: Final[Mapping[type[LogEvent], Callable[[Any], Ad]]] = {
 
 
 def _other(event: Other) -> Ad:
-    """What clients read of the kinds that Kettle itself does not write: DAGMan does."""
-    if event.ad:
-        return dict(event.ad)
-    match event.kind:
-        case 7:
-            return {"Message": "", **_shadow_exception(event.lines[1:])}
-        case 16:
-            return _post_script(event.lines[1:])
-        case _:
-            return {"MyType": "FutureEvent", "EventHead": event.lines[0]}
-
-
-def _shadow_exception(lines: Sequence[str]) -> Ad:
-    own: Ad = {}
-    for line in lines:
-        if found := _COUNT.fullmatch(line):
-            own[f"{found[2]}Bytes"] = float(found[1])
-        else:
-            own.setdefault("Message", line.strip())
-    return own
-
-
-def _post_script(lines: Sequence[str]) -> Ad:
-    own: Ad = {"TerminatedNormally": False}
-    for line in lines:
-        if found := _RETURNED.fullmatch(line):
-            own |= {"TerminatedNormally": True, "ReturnValue": int(found[1])}
-        elif found := _SIGNALLED.fullmatch(line):
-            own["TerminatedBySignal"] = int(found[1])
-        elif line.strip().startswith(_NODE):
-            own["DAGNodeName"] = line.strip().removeprefix(_NODE)
-    return own
+    return dict(event.ad) if event.ad else {"MyType": "FutureEvent", "EventHead": event.lines[0]}
 
 
 def _exit(ran: ExitRecord) -> Ad:
     if ran.signal is None:
         return {"TerminatedNormally": True, "ReturnValue": ran.code or 0}
-    own: Ad = {"TerminatedNormally": False, "TerminatedBySignal": ran.signal}
+    own: Ad = {"TerminatedNormally": False}
+    if ran.signal != UNKNOWN_SIGNAL:
+        own["TerminatedBySignal"] = ran.signal
     return own | ({"CoreFile": ran.core} if ran.core else {})
 
 

@@ -72,7 +72,7 @@ class Blocks:
         self._number += 1
         self._size += len(raw)
         line = raw.decode("utf-8", "surrogateescape").rstrip("\r\n")
-        if not self._lines and self._form is not Form.CLASSIC and (not line or line.startswith(_AROUND)):
+        if not self._lines and (not line or (self._form is not Form.CLASSIC and line.startswith(_AROUND))):
             return None
         if not self._lines:
             self._first = self._number

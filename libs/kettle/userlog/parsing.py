@@ -12,6 +12,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any, Final
 
 from kettle.userlog.ad_to_event import from_ad
+from kettle.userlog.event_to_ad import HEAD, TYPES, attributes
 from kettle.userlog.events import (
     Aborted,
     Checkpointed,
@@ -38,15 +39,17 @@ from kettle.userlog.events import (
     Terminated,
     Unsuspended,
 )
+from kettle.userlog.foreign_events import foreign_attributes
 from kettle.userlog.formats import Form
 from kettle.userlog.framing import Block, UserLogFormatError, blocks
 from kettle.userlog.rendering import COMPLETIONS, FILE_TRANSFERS
 from kettle.userlog.resource_table import is_heading, parse_table
+from kettle_wire.ads.types import Ad
 from kettle_wire.attempts import ExitRecord
 from kettle_wire.jobs import JobId
 
 _HEAD: Final = re.compile(
-    r"(?P<kind>\d{3}) \((?P<ids>(?P<cluster>-?\d+)\.(?P<proc>-?\d+)\.-?\d+)\) "
+    r"\s*(?P<kind>\d{3}) \((?P<ids>(?P<cluster>-?\d+)\.(?P<proc>-?\d+)\.-?\d+)\) "
     r"(?P<date>\d{4}-\d\d-\d\d|\d\d/\d\d)[ T](?P<time>\d\d:\d\d:\d\d(?:\.\d{1,6})?)(?P<utc>Z?)(?:[+-]\d\d:?\d\d)? "
     r"(?P<first>.*)"
 )
@@ -57,8 +60,11 @@ _COUNT: Final = re.compile(r"\t(\d+)  -  (.*)")
 _CODE: Final = re.compile(r"\tCode (\d+) Subcode (-?\d+)")
 _EVICTED: Final = re.compile(r"Job was evicted\.(?: Code (\d+) Subcode (-?\d+))?")
 _NORMAL: Final = re.compile(r"\t\(1\) Normal termination \(return value (-?\d+)\)")
-_SIGNAL: Final = re.compile(r"\t\(0\) Abnormal termination \(signal (\d+)\)")
+_SIGNAL: Final = re.compile(r"\t\(0\) Abnormal termination \(signal (-?\d+)\)")
 _SUSPENDED: Final = re.compile(r"\tNumber of processes actually suspended: (\d+)")
+_NODE: Final = re.compile(r"Node (\d+) ")
+_JOB_BITS: Final = 31
+"""Numbers of jobs are below the power of two of them, as HTCondor's are; other numbers are below that of 63."""
 _CORE: Final = re.compile(r"\t\(1\) Corefile in: (.*)")
 
 
@@ -79,20 +85,35 @@ def event_of(block: Block, zone: tzinfo | None = None) -> LogEvent:
     head = _HEAD.fullmatch(lines[0]) if lines else None
     if head is None:
         raise UserLogFormatError(f"line {number}: expected the first line of an event")
-    at = _seconds_of(head["date"], head["time"], zone=UTC if head["utc"] else zone)
-    cluster, proc = int(head["cluster"]), int(head["proc"])
-    known: dict[str, Any] = {"job": JobId(cluster, proc), "at": at}
-    body_lines = [head["first"], *lines[1:]]
+    kind, body_lines = int(head["kind"]), [head["first"], *lines[1:]]
     try:
-        body = _READERS[int(head["kind"])]
-    except KeyError:
-        return Other(**known, kind=int(head["kind"]), ids=head["ids"], lines=body_lines)
-    try:
-        return body(known, body_lines)
-    except (AttributeError, KeyError, IndexError, ValueError) as error:
+        at = _seconds_of(head["date"], head["time"], zone=UTC if head["utc"] else zone)
+        job = JobId(_whole(head["cluster"], _JOB_BITS), _whole(head["proc"], _JOB_BITS))
+        known: dict[str, Any] = {"job": job, "at": at}
+        reader = _READERS.get(kind)
+        if reader is None:
+            return Other(
+                **known, kind=kind, ids=head["ids"], lines=body_lines, ad=_foreign(known, kind, body_lines)
+            )
+        return reader(known, body_lines)
+    except ValueError as error:
+        raise UserLogFormatError(f"line {number}: event {head['kind']}: {error}") from error
+    except (AttributeError, KeyError, IndexError) as error:
         raise UserLogFormatError(
             f"line {number}: event {head['kind']} lacks lines that it must have"
         ) from error
+
+
+def _foreign(known: Mapping[str, Any], kind: int, lines: Sequence[str]) -> Ad:
+    """The attributes of an event that Kettle does not write; those of a parallel universe are like those of a job."""
+    if kind not in {14, 15}:
+        return foreign_attributes(kind, lines)
+    node = _need(_NODE.match(lines[0]))
+    lines = [line.replace(" By Node", " By Job") for line in lines]
+    of_job = attributes(_executing(known, lines) if kind == 14 else _terminated(known, lines))
+    own: Ad = {name: value for name, value in of_job.items() if name not in HEAD}
+    head: Ad = {"MyType": TYPES[kind], "Node": _whole(node[1], _JOB_BITS)}
+    return head | ({"ReturnValue": -1, "TerminatedBySignal": -1} if kind == 15 else {}) | own
 
 
 def _of_document(block: Block, zone: tzinfo | None) -> LogEvent:
@@ -143,15 +164,15 @@ def _evicted(known: Mapping[str, Any], lines: Sequence[str]) -> LogEvent:
     reason = reasons[0].removeprefix("\t") if reasons else ""
     return Evicted(
         **known,
-        code=None if code[1] is None else int(code[1]),
-        subcode=int(code[2] or 0),
+        code=None if code[1] is None else _whole(code[1]),
+        subcode=_whole(code[2] or "0"),
         checkpointed=others[0] == "\t(1) Job was checkpointed.",
         requeued=requeued,
         remote=times["Run Remote"],
         local=times["Run Local"],
         sent=counts.get("Run Bytes Sent By Job", 0),
         received=counts.get("Run Bytes Received By Job", 0),
-        reason=reason if requeued is not None else reason.removeprefix("Reason: "),
+        reason=reason.removeprefix("Reason: "),
         resources=parse_table(table) if table else [],
     )
 
@@ -181,7 +202,7 @@ def _file_transfer(known: Mapping[str, Any], lines: Sequence[str]) -> LogEvent:
     return FileTransfer(
         **known,
         kind=FILE_TRANSFERS.index(lines[0]) + 1,
-        queued=None if queued is None else int(queued),
+        queued=None if queued is None else _whole(queued),
         host=said.get("Transferring to host", ""),
     )
 
@@ -190,7 +211,7 @@ def _image_size(known: Mapping[str, Any], lines: Sequence[str]) -> LogEvent:
     counts = _usage(lines[1:])[1]
     return ImageSize(
         **known,
-        image_kib=int(_after(lines[0])),
+        image_kib=_whole(_after(lines[0])),
         memory_mib=counts.get("MemoryUsage of job (MB)"),
         resident_kib=counts.get("ResidentSetSize of job (KB)"),
         proportional_kib=counts.get("ProportionalSetSize of job (KB)"),
@@ -203,7 +224,7 @@ def _aborted(known: Mapping[str, Any], lines: Sequence[str]) -> LogEvent:
 
 def _suspended(known: Mapping[str, Any], lines: Sequence[str]) -> LogEvent:
     count = _SUSPENDED.fullmatch(lines[1]) if len(lines) > 1 else None
-    return Suspended(**known, processes=int(count[1]) if count else 0)
+    return Suspended(**known, processes=_whole(count[1]) if count else 0)
 
 
 def _unsuspended(known: Mapping[str, Any], lines: Sequence[str]) -> LogEvent:
@@ -218,8 +239,8 @@ def _held(known: Mapping[str, Any], lines: Sequence[str]) -> LogEvent:
     return Held(
         **known,
         reason="" if reason == "Reason unspecified" else reason,
-        code=int(code[1]) if code else 0,
-        subcode=int(code[2]) if code else 0,
+        code=_whole(code[1]) if code else 0,
+        subcode=_whole(code[2]) if code else 0,
     )
 
 
@@ -261,9 +282,11 @@ def _cluster_remove(known: Mapping[str, Any], lines: Sequence[str]) -> LogEvent:
     made = _need(_MADE.fullmatch(lines[1]))
     reason = lines[2].removeprefix("\t") if len(lines) > 2 else ""
     completion = (
-        int(made[3].removeprefix("Error ")) if made[3] not in COMPLETIONS else COMPLETIONS.index(made[3])
+        _whole(made[3].removeprefix("Error ")) if made[3] not in COMPLETIONS else COMPLETIONS.index(made[3])
     )
-    return ClusterRemove(**known, jobs=int(made[1]), items=int(made[2]), completion=completion, reason=reason)
+    return ClusterRemove(
+        **known, jobs=_whole(made[1]), items=_whole(made[2]), completion=completion, reason=reason
+    )
 
 
 def _factory_paused(known: Mapping[str, Any], lines: Sequence[str]) -> LogEvent:
@@ -271,8 +294,8 @@ def _factory_paused(known: Mapping[str, Any], lines: Sequence[str]) -> LogEvent:
     return FactoryPaused(
         **known,
         reason=_reason(lines),
-        code=int(codes.get("PauseCode", 0)),
-        hold_code=int(codes.get("HoldCode", 0)),
+        code=_whole(codes.get("PauseCode", "0")),
+        hold_code=_whole(codes.get("HoldCode", "0")),
     )
 
 
@@ -320,7 +343,7 @@ def _usage(lines: Sequence[str]) -> tuple[dict[str, CpuTimes], dict[str, int], l
         if match := _TIMES.fullmatch(line):
             times[match[9]] = CpuTimes(_seconds(match.groups()[:4]), _seconds(match.groups()[4:8]))
         elif match := _COUNT.fullmatch(line):
-            counts[match[2]] = int(match[1])
+            counts[match[2]] = _whole(match[1])
         elif is_heading(line) or (table and " : " in line):
             table.append(line)
         else:
@@ -331,15 +354,15 @@ def _usage(lines: Sequence[str]) -> tuple[dict[str, CpuTimes], dict[str, int], l
 def _exit(lines: Sequence[str]) -> ExitRecord:
     for index, line in enumerate(lines):
         if match := _NORMAL.fullmatch(line):
-            return ExitRecord(code=int(match[1]))
+            return ExitRecord(code=_whole(match[1]))
         if match := _SIGNAL.fullmatch(line):
             core = _CORE.fullmatch(lines[index + 1]) if len(lines) > index + 1 else None
-            return ExitRecord(signal=int(match[1]), core=core[1] if core else "")
+            return ExitRecord(signal=_whole(match[1]), core=core[1] if core else "")
     raise ValueError("no line says how it ended")
 
 
 def _seconds(clock: Sequence[str]) -> int:
-    day, hour, minute, second = map(int, clock)
+    day, hour, minute, second = map(_whole, clock)
     return ((day * 24 + hour) * 60 + minute) * 60 + second
 
 
@@ -355,3 +378,9 @@ def _need(match: re.Match[str] | None) -> re.Match[str]:
     if match is None:
         raise ValueError("a line that must be there is not")
     return match
+
+
+def _whole(text: str, bits: int = 63) -> int:
+    if len(text) > 20 or abs(number := int(text)) >> bits:
+        raise ValueError(f"the number {text[:20]}{'...' if len(text) > 20 else ''} is too large")
+    return number

@@ -14,7 +14,7 @@ import msgspec
 from kettle.userlog.formats import Form
 from kettle.userlog.framing import Block, Blocks, UserLogFormatError
 
-_HEAD: Final = re.compile(r"(\d{3}) \((-?\d+)\.(-?\d+)\.-?\d+\) (\S+ \S+) ?")
+_HEAD: Final = re.compile(r"\s*(\d{3}) \((-?\d{1,10})\.(-?\d{1,10})\.-?\d+\) (\S+ \S+) ?")
 _BEGINNING: Final = 256
 """Bytes among which the first of a log stands that shows its form."""
 

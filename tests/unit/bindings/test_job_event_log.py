@@ -10,6 +10,7 @@ import pytest
 from kettle.bindings.enumerations import JobEventType
 from kettle.bindings.errors import HTCondorException
 from kettle.bindings.job_event_log import JobEventLog
+from kettle.userlog import LogReader, format_of, heading, parse, render
 
 from . import oracle
 
@@ -38,6 +39,12 @@ EVENTS: Final = {
     f"{BYTES.format(10, 'Run', 'Run')}\tReason: vacated\n",
     "requeued": f"004 Job was evicted.\n\t(0) Job terminated and was requeued\n{RUN}{BYTES.format(1, 'Run', 'Run')}"
     "\t(1) Normal termination (return value 3)\n\tOnExitRemove was false\n",
+    "requeued with a code": f"004 Job was evicted. Code 5 Subcode 1\n\t(0) Job terminated and was requeued\n{RUN}"
+    f"{BYTES.format(1, 'Run', 'Run')}\t(1) Normal termination (return value 3)\n\tReason: OnExitRemove was false\n",
+    "requeued, signal unknown": f"004 Job was evicted.\n\t(0) Job terminated and was requeued\n{RUN}"
+    f"{BYTES.format(1, 'Run', 'Run')}\t(0) Abnormal termination (signal -1)\n\t(0) No core file\n",
+    "terminated, signal unknown": f"005 Job terminated.\n\t(0) Abnormal termination (signal -1)\n\t(0) No core file\n{RUN}{TOTAL}"
+    f"{BYTES.format(1, 'Run', 'Run')}{BYTES.format(2, 'Total', 'Total')}",
     "terminated": f"005 Job terminated.\n\t(1) Normal termination (return value 3)\n{RUN}{TOTAL}"
     f"{BYTES.format(1, 'Run', 'Run')}{BYTES.format(2, 'Total', 'Total')}{TABLE}",
     "terminated by a signal": f"005 Job terminated.\n\t(0) Abnormal termination (signal 9)\n\t(0) No core file\n{RUN}{TOTAL}"
@@ -46,6 +53,27 @@ EVENTS: Final = {
     "\t2048  -  ResidentSetSize of job (KB)\n",
     "shadow exception": "007 Shadow exception!\n\tFailed to connect\n\t3  -  Run Bytes Sent By Job\n"
     "\t4  -  Run Bytes Received By Job\n",
+    "shadow exception, no more": "007 Shadow exception!\n\tFailed to connect\n",
+    "executable error": "002 (0) Job file not executable.\n",
+    "node executing": "014 Node 3 executing on host: <10.0.0.9:9618>\n\tSlotName: slot1@x\n\tCpus = 1\n",
+    "node terminated": f"015 Node 3 terminated.\n\t(0) Abnormal termination (signal 9)\n\t(1) Corefile in: /x/core\n{RUN}{TOTAL}"
+    f"{BYTES.format(1, 'Run', 'Run')}{BYTES.format(2, 'Total', 'Total')}{TABLE}".replace("By Job", "By Node"),
+    "remote error": "021 Error from starter on slot1@h:\n\tcannot do it\n\tmore of it\n\tCode 7 Subcode 2\n",
+    "remote warning": "021 Warning from starter on slot1@h:\n\tcannot do it\n",
+    "grid resource up": "025 Grid Resource Back Up\n    GridResource: batch slurm\n",
+    "grid resource down": "026 Detected Down Grid Resource\n    GridResource: batch slurm\n",
+    "grid submit": "027 Job submitted to grid resource\n    GridResource: batch slurm\n    GridJobId: batch slurm 12\n",
+    "status unknown": "029 The job's remote status is unknown\n",
+    "status known": "030 The job's remote status is known again\n",
+    "stage in": "031 Job is performing stage-in of input files\n",
+    "attribute update": "033 Changing job attribute Foo from 1 to 2\n",
+    "skipped by its script": "034 PRE script return value is PRE_SKIP value\n    DAG Node: X\n",
+    "space reserved": "041 Bytes reserved: 100\n\tReservation Expiration: 1790000000\n\tReservation UUID: abc\n\tTag: t\n",
+    "space released": "042 Reservation UUID: abc\n",
+    "file complete": "043 Bytes: 12\n\tChecksum Value: abc\n\tChecksum Type: MD5\n\tUUID: u\n",
+    "file used": "044 Checksum Value: abc\n\tChecksum Type: MD5\n\tTag: u\n",
+    "file removed": "045 Bytes: 12\n\tChecksum Value: abc\n\tChecksum Type: MD5\n\tTag: u\n",
+    "dataflow job skipped": "046 Dataflow job was skipped.\n\tbecause\n",
     "generic": "008 some generic text\n",
     "aborted": "009 Job was aborted.\n\tvia condor_rm (by user alice)\n",
     "suspended": "010 Job was suspended.\n\tNumber of processes actually suspended: 3\n",
@@ -60,9 +88,13 @@ EVENTS: Final = {
     "    starter address: <10.0.0.9:9618>\n",
     "reconnect failed": "024 Job reconnection failed\n    Job disconnected too long\n"
     "    Can not reconnect to slot1@ep9, rescheduling job\n",
-    "ad": '028 Job ad information event triggered.\nFoo = 3\nBar = "x"\nTriggerEventTypeName = "ULOG_EXECUTE"\n',
+    "ad": '028 Job ad information event triggered.\nFoo = 3\nBar = "x"\nCurrentTime = time()\nTriggerEventTypeName = "ULOG_EXECUTE"\n',
     "transfer": "040 Started transferring input files\n\tSeconds spent in queue: 3\n\tTransferring to host: <10.0.0.9:9618>\n",
 }
+
+
+WRITTEN_OTHERWISE: Final = frozenset({21, 41, 42, 43, 44, 45})
+"""Of these HTCondor does not write what it reads: a line end, or `Message` for `Warning`."""
 
 
 def written(path: Path, *texts: str) -> Path:
@@ -72,7 +104,10 @@ def written(path: Path, *texts: str) -> Path:
 
 
 def seen(event: Any) -> dict[str, Any]:
-    own = {key: str(event[key]) if "ClassAd" in type(event[key]).__name__ else event[key] for key in event}
+    own = {
+        key: str(event[key]) if {"ClassAd", "ExprTree"} & {type(event[key]).__name__} else event[key]
+        for key in event
+    }
     return own | {
         "": [
             int(event.type),
@@ -80,7 +115,7 @@ def seen(event: Any) -> dict[str, Any]:
             event.cluster,
             event.proc,
             event.timestamp,
-            str(event).split("\n")[0],
+            "" if event.type in WRITTEN_OTHERWISE else str(event).split("\n")[0],
         ]
     }
 
@@ -92,6 +127,82 @@ def test_an_event_has_the_attributes_that_it_has_in_htcondor(text: str, tmp_path
     [theirs] = oracle.module("htcondor2").JobEventLog(str(log)).events(stop_after=0)
     [ours] = JobEventLog(str(log)).events(stop_after=0)
     assert seen(theirs) == seen(ours)
+
+
+def missed(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """What one reader says and the other does not; the text of an event is in its form."""
+    return {name: value for name, value in one.items() if name and shown(other.get(name)) != shown(value)}
+
+
+def shown(value: Any) -> str:
+    """As one line: a value in XML or JSON has one, so that readers find the end of an event."""
+    return str(value).replace("\n", " ")
+
+
+@oracle.needed
+@pytest.mark.parametrize("form", ["XML", "JSON"])
+@pytest.mark.parametrize("text", EVENTS.values(), ids=EVENTS.keys())
+def test_an_event_says_the_same_in_another_form(text: str, form: str, tmp_path: Path) -> None:
+    """
+    HTCondor reads in XML and JSON, as Kettle writes it, the kind of event and all attributes that it reads in the text.
+    """
+    log = written(tmp_path / "job.log", text)
+    [event] = parse(log.read_text())
+    other = tmp_path / "other.log"
+    other.write_text(render(event, None, format_of(form)))
+    [theirs] = oracle.module("htcondor2").JobEventLog(str(other)).events(stop_after=0)
+    [ours] = JobEventLog(str(other)).events(stop_after=0)
+    of_text = seen(next(JobEventLog(str(log)).events(stop_after=0)))
+    assert missed(of_text, seen(ours)) == {}
+    assert missed(seen(theirs), seen(ours)) == {}
+    assert [int(theirs.type), theirs.timestamp] == [int(ours.type), ours.timestamp]
+
+
+GOOD: Final = "009 (042.008.000) 2026-11-20 17:00:01 Job was aborted.\n...\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (
+            "011 (042.007.000) 2026-13-20 17:00:00 Job was unsuspended.\n...\n",
+            "line 1: event 011: month must be",
+        ),
+        (
+            "011 (042.007.000) 2026-11-20 25:00:00 Job was unsuspended.\n...\n",
+            "line 1: event 011: hour must be",
+        ),
+        (
+            f"011 ({'9' * 10_000}.007.000) 2026-11-20 17:00:00 Job was unsuspended.\n...\n",
+            "the number 9{20}... is too large",
+        ),
+        (
+            f"006 (042.007.000) 2026-11-20 17:00:00 Image size of job updated: {'9' * 10_000}\n...\n",
+            "line 1: event 006: the number 9{20}... is too large",
+        ),
+        (
+            "021 (042.007.000) 2026-11-20 17:00:00 Nothing\n...\n",
+            "line 1: event 021: it does not say from which",
+        ),
+        ("999 (042.007.000) 2026-11-20 17:00:00 What may come\n...\n", "kind 999"),
+    ],
+)
+def test_a_wrong_event_is_named_and_the_next_is_read(text: str, says: str, tmp_path: Path) -> None:
+    """A month of 13 or a number of 10,000 digits is an error of that event only."""
+    path = tmp_path / "job.log"
+    path.write_text(text + GOOD)
+    log = JobEventLog(str(path)).events(stop_after=0)
+    with pytest.raises(HTCondorException, match=says):
+        next(log)
+    assert [(9, 8)] == [(int(event.type), event.proc) for event in log]
+
+
+@pytest.mark.parametrize("before", ["  ", "\t", "\n", "\n\n  "])
+def test_blanks_before_an_event_end_nothing(before: str, tmp_path: Path) -> None:
+    path = tmp_path / "job.log"
+    path.write_text(GOOD + before + GOOD + GOOD)
+    assert [9, 9, 9] == [int(event.type) for event in JobEventLog(str(path)).events(stop_after=0)]
+    assert [9, 9, 9] == [heading(block).number for block in LogReader(path).all()]
 
 
 def test_a_reader_goes_on_where_it_stopped(tmp_path: Path) -> None:

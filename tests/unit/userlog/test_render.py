@@ -103,7 +103,7 @@ def test_carriage_returns() -> None:
     "text",
     [
         "nonsense\n...\n",
-        "\n...\n",
+        "...\n",
         "005 (1.0.0) 1970-01-01 00:00:00 Job terminated.\n...\n",
         "006 (1.0.0) 1970-01-01 00:00:00 Image size of job updated: many\n...\n",
     ],

@@ -7,7 +7,8 @@ from __future__ import annotations
 from operator import add, eq, ge, gt, le, lt, mul, ne, sub
 from typing import TYPE_CHECKING, Any, Final
 
-from kettle.classad.operators import BINARY, truth
+from kettle.classad.evaluation import CHARS_PER_STEP
+from kettle.classad.operators import BINARY, LONG_TEXT, truth
 from kettle.classad.operators import unary as unary_of_value
 from kettle.classad.values import (
     ERROR,
@@ -89,6 +90,8 @@ def _comparison(op: str, left: Code, right: Code) -> Code:
         first, second = left(scope), right(scope)
         if type(first) is int and type(second) is int:
             return compare(first, second)
+        if type(first) is str and len(first) >= CHARS_PER_STEP and type(second) is str:
+            scope.state.charge(min(first, second, key=len))
         return general(first, second)
 
     return code
@@ -99,10 +102,11 @@ def _comparison_with(op: str, operand: Code, constant: Value) -> Code:
     compare, general = COMPARE[op], BINARY[op]
     if isinstance(constant, str) and constant.isascii():
         lowered = constant.lower()
+        longest = len(constant) + LONG_TEXT
 
         def with_text(scope: Scope) -> Value:
             value = operand(scope)
-            if type(value) is str and value.isascii():
+            if type(value) is str and value.isascii() and len(value) <= longest:
                 return compare(value.lower(), lowered)
             return general(value, constant)
 

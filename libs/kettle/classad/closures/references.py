@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kettle.classad.ad import ClassAd
 from kettle.classad.cost import EXTENTS, Code, extent_of
-from kettle.classad.errors import EvaluationFailed
+from kettle.classad.errors import BudgetExceeded, StepsExceeded
 from kettle.classad.interpreter import interpreted
 from kettle.classad.nodes import Node
 from kettle.classad.selection import selected
@@ -91,9 +91,9 @@ def _compiled(extent: Extent) -> Code:
 
 def _cramped(node: Node, scope: Scope) -> Value:
     if scope.state.steps < 0:
-        raise EvaluationFailed("the expression goes on too long")
+        raise StepsExceeded
     if scope.state.depth < 0:
-        raise EvaluationFailed("the expression goes on too deeply")
+        raise BudgetExceeded
     return interpreted(node, scope)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from kettle.classad.ad import OTHER, OWN
 from kettle.classad.closures.operators import COMPARE, MIRRORED
 from kettle.classad.nodes import Literal, Node, Parentheses, Reference
+from kettle.classad.operators import LONG_TEXT
 from kettle.classad.scope import MAGIC
 from kettle.classad.selection import is_bare
 
@@ -92,12 +93,13 @@ def _with_integer(op: str, key: str, constant: int, otherwise: Code) -> Code:
 
 def _with_text(op: str, key: str, lowered: str, otherwise: Code) -> Code:
     compare = COMPARE[op]
+    longest = len(lowered) + LONG_TEXT
 
     def code(scope: Scope) -> Value:
         theirs = scope.theirs
         if theirs is not None:
             value = theirs.get(key)
-            if type(value) is str and value.isascii():
+            if type(value) is str and value.isascii() and len(value) <= longest:
                 return compare(value.lower(), lowered)
         return otherwise(scope)
 

@@ -12,7 +12,7 @@ import numpy as np
 from kettle.classad.columnar.column import Classes, Column, Tag, classify, combine
 from kettle.classad.columnar.dependencies import Everything, dependencies
 from kettle.classad.columnar.vector import Exhausted, Overrun, Partition, Unknown, Vector, of_value
-from kettle.classad.errors import EvaluationFailed
+from kettle.classad.errors import EvaluationFailed, StepsExceeded
 from kettle.classad.evaluator import evaluate_within
 from kettle.classad.nodes import Node
 from kettle.classad.values import UNDEFINED, Exceptional, Value
@@ -40,7 +40,7 @@ _ATTRIBUTE: Final = 4
 
 def too_long() -> EvaluationFailed:
     """Why there is no value in the rows that are left."""
-    return EvaluationFailed("the expression takes too long for so many ads")
+    return StepsExceeded("the expression takes too long for so many ads")
 
 
 class Outcomes(msgspec.Struct, frozen=True):

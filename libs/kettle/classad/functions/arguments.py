@@ -7,7 +7,9 @@ The second one quotes with ``'``, doubled within quotes; written canonically it 
 
 from __future__ import annotations
 
+import operator
 import re
+from itertools import dropwhile
 from typing import TYPE_CHECKING, Final
 
 from kettle.classad.functions.registry import Function, strict
@@ -22,6 +24,7 @@ _BLANKS: Final = " \t\n\r"
 _DELIMITERS: Final = "!#$%&*+,-/:;<>?@^`|~\x1f"
 """An environment of the first form that starts with one of these is separated by it."""
 _WORD: Final = re.compile(r"(?:[^ \t\n\r']|'(?:[^']|'')*+')++")
+_RUN_OF_BLANKS: Final = re.compile("[ \t\n\r]*")
 _QUOTED: Final = re.compile(r"'((?:[^']|'')*+)'")
 _NEEDS_QUOTES: Final = re.compile(r"[ \t\n\r']+")
 
@@ -29,18 +32,21 @@ _NEEDS_QUOTES: Final = re.compile(r"[ \t\n\r']+")
 def words(text: str) -> list[str] | None:
     """The words of the quoting form; None if a quote stays open."""
     found: list[str] = []
-    position = len(text) - len(text.lstrip(_BLANKS))
+    position = _end_of_blanks(text, 0)
     while position < len(text):
         match = _WORD.match(text, position)
         if match is None:
             return None
         found.append(_QUOTED.sub(lambda quoted: quoted[1].replace("''", "'"), match[0]))
-        position = match.end()
-        rest = text[position:].lstrip(_BLANKS)
-        if rest and len(rest) == len(text) - position:
+        position = _end_of_blanks(text, match.end())
+        if position == match.end() < len(text):
             return None
-        position = len(text) - len(rest)
     return found
+
+
+def _end_of_blanks(text: str, position: int) -> int:
+    match = _RUN_OF_BLANKS.match(text, position)
+    return position if match is None else match.end()
 
 
 def quoted(word: str) -> str:
@@ -122,10 +128,7 @@ def _list_to_args(arguments: Sequence[Value], scope: Scope) -> Value:
 
 def _plainly_joined(words: Iterable[str]) -> str:
     """Empty words at the start leave no blank."""
-    text = ""
-    for word in words:
-        text += (" " if text else "") + word
-    return text
+    return " ".join(dropwhile(operator.not_, words))
 
 
 FAMILY: Final[Mapping[str, Function]] = {

@@ -185,7 +185,8 @@ def _format_time(arguments: Sequence[Value], scope: Scope) -> Value:
     else:
         instant = _instant(value, scope)
         date = None if instant is None else calendar(instant.seconds + instant.offset)
-    return formatted(date, layout) if isinstance(layout, str) and date is not None else ERROR
+    text = formatted(date, layout) if isinstance(layout, str) and date is not None else None
+    return ERROR if text is None else text
 
 
 def _date_of(ad: ClassAd, scope: Scope) -> Calendar:

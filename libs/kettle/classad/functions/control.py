@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kettle.classad.conversions import to_string
 from kettle.classad.errors import ClassAdParseError
+from kettle.classad.evaluation import CHARS_PER_STEP
+from kettle.classad.functions.conversion import text_of
 from kettle.classad.functions.registry import Function, strict
 from kettle.classad.parser import parse
 from kettle.classad.values import ERROR, Exceptional, Value
@@ -17,9 +18,11 @@ if TYPE_CHECKING:
 
 
 def _eval(arguments: Sequence[Value], scope: Scope) -> Value:
-    text = to_string(arguments[0])
+    text = text_of(arguments[0], scope.state)
     if isinstance(text, Exceptional):
         return ERROR
+    if len(text) >= CHARS_PER_STEP:
+        scope.state.spend(len(text))  # it is parsed more slowly than it is read
     try:
         return scope.evaluate(parse(text))
     except ClassAdParseError:

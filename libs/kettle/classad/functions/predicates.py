@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kettle.classad.ad import ClassAd
-from kettle.classad.functions.registry import Function, strict
+from kettle.classad.functions.registry import Function, constant_cost
 from kettle.classad.values import ERROR, UNDEFINED, AbsTime, List, RelTime, Value
 
 if TYPE_CHECKING:
@@ -18,12 +18,12 @@ def _is(kind: type) -> Function:
     def body(arguments: Sequence[Value], _: Scope) -> Value:
         return type(arguments[0]) is kind
 
-    return strict(body, 1)
+    return constant_cost(body, 1)
 
 
 FAMILY: Final[Mapping[str, Function]] = {
-    "isundefined": strict(lambda arguments, _: arguments[0] is UNDEFINED, 1),
-    "iserror": strict(lambda arguments, _: arguments[0] is ERROR, 1),
+    "isundefined": constant_cost(lambda arguments, _: arguments[0] is UNDEFINED, 1),
+    "iserror": constant_cost(lambda arguments, _: arguments[0] is ERROR, 1),
     "isstring": _is(str),
     "isinteger": _is(int),
     "isreal": _is(float),

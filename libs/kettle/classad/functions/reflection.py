@@ -13,6 +13,7 @@ from kettle.classad.printing import unparse, unparse_indented
 from kettle.classad.reference_analysis import children, trimmed
 from kettle.classad.scope import MAGIC, Scope
 from kettle.classad.values import ERROR, UNDEFINED, List, Stored, Value, octets
+from kettle.classad.weight import nodes_to_write
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -56,7 +57,13 @@ def _unparse(arguments: Sequence[Node], scope: Scope) -> Value:
     if not isinstance(name, Reference):
         return ERROR
     stored = scope.ad.find(unparse(name).lower())
-    return "" if stored is None else unparse_indented(as_node(stored))
+    if stored is None:
+        return ""
+    state = scope.state
+    state.spend(nodes_to_write(stored, state.steps + 1))
+    text = unparse_indented(as_node(stored))
+    state.charge(text)
+    return text
 
 
 def _unresolved(arguments: Sequence[Node], scope: Scope) -> Value:
@@ -84,6 +91,7 @@ def _unresolved(arguments: Sequence[Node], scope: Scope) -> Value:
 
 def _collect(node: Node, scope: Scope, names: dict[str, str], active: set[tuple[int, str]]) -> bool:
     """Add the names that are not defined; False if they cannot be determined, as in a circle."""
+    scope.state.spend(1)
     if not isinstance(node, Reference):
         return all(_collect(child, scope, names, active) for child in children(node))
     start = scope

@@ -35,7 +35,26 @@ class Function(msgspec.Struct, frozen=True):
 
 
 def strict(body: Strict, least: int, most: int | None = -1) -> Function:
-    """A function of values; `most` is `least` by default, None for any number."""
+    """
+    A function of values; `most` is `least` by default, None for any number.
+
+    The texts that it is given, and the one that it gives, count as work.
+    """
+
+    def counted(arguments: Sequence[Value], scope: Scope) -> Value:
+        for argument in arguments:
+            if type(argument) is str:
+                scope.state.charge(argument)
+        value = body(arguments, scope)
+        if type(value) is str:
+            scope.state.charge(value)
+        return value
+
+    return constant_cost(counted, least, most)
+
+
+def constant_cost(body: Strict, least: int, most: int | None = -1) -> Function:
+    """A function of values that takes as long for a long text as for a short one."""
     return Function(least, least if most == -1 else most, strict=body)
 
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from kettle.classad.scope import Scope
 
+_REMEMBERED: Final = 4096
+"""Characters of a text whose pieces are kept for the next evaluation."""
 _WHITE: Final = " \t\n\v\f\r"
 
 
@@ -20,7 +22,8 @@ def _split(arguments: Sequence[Value], _: Scope) -> Value:
     text, separators = arguments[0], arguments[1] if len(arguments) > 1 else ", \t"
     if not isinstance(text, str) or not isinstance(separators, str):
         return ERROR
-    return List(_pieces(text, separators))
+    pieces = _pieces if len(text) + len(separators) <= _REMEMBERED else _pieces.__wrapped__
+    return List(pieces(text, separators))
 
 
 @lru_cache(maxsize=1024)

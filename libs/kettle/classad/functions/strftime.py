@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 _DIRECTIVE: Final = re.compile(r"%([_0^#-]*)([0-9]*)([EO]?)(.)", re.DOTALL)
+LONGEST: Final = 1022
+"""Characters of a date that is written: HTCondor's buffer has no room for more."""
+_DIGITS: Final = 4
+"""Digits of a width that are looked at: more than so many are too wide in any case."""
 _COMPOSED: Final = {
     "c": "%a %b %e %H:%M:%S %Y", "D": "%m/%d/%y", "F": "%Y-%m-%d", "r": "%I:%M:%S %p", "R": "%H:%M",
     "T": "%H:%M:%S", "x": "%m/%d/%y", "X": "%H:%M:%S",
@@ -65,24 +69,36 @@ _ALTERNATIVES: Final = {"E": "cCxXyY%", "O": "bBdehHImMSuUVwWy%"}
 """Which letters may stand behind ``E`` and ``O``; in the C locale both change nothing."""
 
 
-def formatted(date: Calendar, layout: str) -> str:
+def formatted(date: Calendar, layout: str) -> str | None:
     """
-    `date` written as `layout` says; of the zone nothing is known, so ``%z`` and ``%Z`` are those of UTC.
+    `date` written as `layout` says, None if that is longer than `LONGEST`.
+
+    Of the zone nothing is known, so ``%z`` and ``%Z`` are those of UTC.
     """
+    parts: list[str] = []
+    position = length = 0
+    for match in _DIRECTIVE.finditer(layout):
+        parts += [layout[position : match.start()], _directive(date, match)]
+        position = match.end()
+        length += len(parts[-2]) + len(parts[-1])
+        if length > LONGEST:
+            return None
+    parts.append(layout[position:])
+    return "".join(parts) if length + len(parts[-1]) <= LONGEST else None
 
-    def directive(match: re.Match[str]) -> str:
-        flags, width, alternative, letter = match.groups()
-        if letter not in _ALTERNATIVES.get(alternative, letter):
-            return match[0]
-        padding = next((flag for flag in reversed(flags) if flag in "_0-"), "")
-        if number := _NUMBERS.get(letter):
-            return _padded(number[1](date), padding or number[0][0], max(int(number[0][1]), int(width or 0)))
-        text = _text(date, letter)
-        if text is None:
-            return match[0]
-        return _cased(text, letter, flags).rjust(int(width or 0), "0" if padding == "0" else " ")
 
-    return _DIRECTIVE.sub(directive, layout)
+def _directive(date: Calendar, match: re.Match[str]) -> str:
+    flags, digits, alternative, letter = match.groups()
+    if letter not in _ALTERNATIVES.get(alternative, letter):
+        return match[0]
+    width = int(digits.lstrip("0")[:_DIGITS] or 0)
+    padding = next((flag for flag in reversed(flags) if flag in "_0-"), "")
+    if number := _NUMBERS.get(letter):
+        return _padded(number[1](date), padding or number[0][0], max(int(number[0][1]), width))
+    text = _text(date, letter)
+    if text is None:
+        return match[0]
+    return _cased(text, letter, flags).rjust(width, "0" if padding == "0" else " ")
 
 
 def _text(date: Calendar, letter: str) -> str | None:

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     from kettle.classad.scope import Scope
 
+_REMEMBERED: Final = 4096
+"""Characters of a list whose items are kept for the next evaluation."""
+_REMEMBERED_DELIMITERS: Final = 64
 _BLANKS: Final = " \t\n\v\f\r"
 _FEW: Final = ", "
 _MANY: Final = ", \t\r\n"
@@ -34,11 +37,22 @@ def items(text: str, delimiters: str) -> tuple[str, ...]:
     """The items of a string list, without blanks around them and without the empty ones."""
     found: list[str] = []
     position = 0
-    for delimiter in _separator(delimiters).finditer(text):
+    for delimiter in _separator_of(delimiters).finditer(text):
         found.append(text[position : delimiter.start()])
         position = delimiter.end()
     found.append(text[position:])
     return tuple(item for piece in found if (item := piece.strip(_BLANKS)))
+
+
+def _items(text: str, delimiters: str) -> tuple[str, ...]:
+    """Long ones are not remembered: anybody may send them."""
+    short = len(text) + len(delimiters) <= _REMEMBERED
+    return items(text, delimiters) if short else items.__wrapped__(text, delimiters)
+
+
+def _separator_of(delimiters: str) -> re.Pattern[str]:
+    short = len(delimiters) <= _REMEMBERED_DELIMITERS
+    return _separator(delimiters) if short else _separator("".join(sorted(set(delimiters))))
 
 
 @lru_cache(maxsize=256)
@@ -49,7 +63,7 @@ def _separator(delimiters: str) -> re.Pattern[str]:
 @lru_cache(maxsize=1024)
 def _set_of(text: str, delimiters: str, *, folded: bool) -> frozenset[str]:
     """The items to look among; most often the same constant for a thousand ads."""
-    found = items(text, delimiters)
+    found = _items(text, delimiters)
     return frozenset(map(_folded, found) if folded else found)
 
 
@@ -65,7 +79,7 @@ def _texts(arguments: Sequence[Value]) -> list[str] | None:
 
 def _size(arguments: Sequence[Value], _: Scope) -> Value:
     texts = _texts(arguments)
-    return ERROR if texts is None else len(items(texts[0], texts[1] if len(texts) > 1 else _FEW))
+    return ERROR if texts is None else len(_items(texts[0], texts[1] if len(texts) > 1 else _FEW))
 
 
 def _numbers(arguments: Sequence[Value]) -> tuple[list[float], bool] | None:
@@ -73,7 +87,7 @@ def _numbers(arguments: Sequence[Value]) -> tuple[list[float], bool] | None:
     texts = _texts(arguments)
     if texts is None:
         return None
-    entries = items(texts[0], texts[1] if len(texts) > 1 else _FEW)
+    entries = _items(texts[0], texts[1] if len(texts) > 1 else _FEW)
     numbers = [number for entry in entries if (number := leading_number(entry)) is not None]
     if len(numbers) != len(entries):
         return None
@@ -117,10 +131,11 @@ def _matching(*, subset: bool, folded: bool) -> Function:
         if not isinstance(texts, tuple):
             return texts
         left, right, delimiters = texts
-        known = _set_of(right, delimiters, folded=folded)
+        set_of = _set_of if len(left) + len(right) + len(delimiters) <= _REMEMBERED else _set_of.__wrapped__
+        known = set_of(right, delimiters, folded=folded)
         if not subset:
             return (_folded(left) if folded else left) in known
-        wanted = _set_of(left, delimiters, folded=folded)
+        wanted = set_of(left, delimiters, folded=folded)
         return left == "" or (bool(wanted) and wanted <= known)
 
     return strict(body, 2, 3)
@@ -133,7 +148,7 @@ def _regexp_member(arguments: Sequence[Value], scope: Scope) -> Value:
     pattern = compile_pattern(texts[0], texts[3].lower() if len(texts) > 3 else "")
     if pattern is None:
         return ERROR
-    entries = items(texts[1], texts[2] if len(texts) > 2 else _FEW)
+    entries = _items(texts[1], texts[2] if len(texts) > 2 else _FEW)
     spend = scope.state.spend
     return any(pattern.occurs(octets(entry), spend=spend) for entry in entries) if entries else UNDEFINED
 
@@ -146,7 +161,7 @@ def _intersect(arguments: Sequence[Value], _: Scope) -> Value:
     if texts is None:
         return ERROR
     delimiters = (texts[2] if len(texts) > 2 else "") or _FEW
-    separator = _separator(delimiters)
+    separator = _separator_of(delimiters)
     return not set(filter(None, separator.split(texts[0]))).isdisjoint(separator.split(texts[1]))
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kettle.classad.conversions import to_integer, to_string
+from kettle.classad.conversions import to_integer
+from kettle.classad.functions.conversion import text_of
 from kettle.classad.functions.registry import Function, lazy, strict
 from kettle.classad.nodes import Node
 from kettle.classad.times import units
@@ -23,29 +24,18 @@ from kettle.classad.values import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from kettle.classad.evaluation import Evaluation
     from kettle.classad.scope import Scope
-
-_CHARS_PER_STEP: Final = 64
-"""
-What texts are put together of counts as work, before it is done: else a short expression takes all memory.
-"""
-
-
-def _charge(state: Evaluation, part: str) -> str:
-    if len(part) >= _CHARS_PER_STEP:
-        state.spend(len(part) // _CHARS_PER_STEP)
-    return part
 
 
 def _strcat(arguments: Sequence[Node], scope: Scope) -> Value:
     """The first undefined or error decides; what stands behind it is not looked at."""
     parts: list[str] = []
     for argument in arguments:
-        part = to_string(scope.evaluate(argument))
+        part = text_of(scope.evaluate(argument), scope.state)
         if isinstance(part, Exceptional):
             return part
-        parts.append(_charge(scope.state, part))
+        scope.state.charge(part)
+        parts.append(part)
     return joined(parts)
 
 
@@ -63,7 +53,7 @@ def _join(arguments: Sequence[Value], scope: Scope) -> Value:
     else:
         items = arguments[1:]
         separator = arguments[0] if arguments else ""
-    glue = to_string(separator)
+    glue = text_of(separator, scope.state)
     if glue is ERROR:
         return ERROR
     return _joined(glue, items, scope)
@@ -75,7 +65,7 @@ def _joined(glue: str | Exceptional, items: Iterable[Value], scope: Scope) -> Va
     seen, undefined = False, isinstance(glue, Exceptional)
     glue = "" if isinstance(glue, Exceptional) else glue
     for item in items:
-        part = to_string(item)
+        part = text_of(item, scope.state)
         if part is ERROR:
             return ERROR
         if isinstance(part, Exceptional):
@@ -83,16 +73,17 @@ def _joined(glue: str | Exceptional, items: Iterable[Value], scope: Scope) -> Va
             continue
         seen = True
         if parts or part:
-            parts += [_charge(scope.state, glue), part] if parts else [part]
-            _charge(scope.state, part)
+            scope.state.charge(glue)
+            parts += [glue, part] if parts else [part]
+            scope.state.charge(part)
     return UNDEFINED if undefined and not seen else joined(parts)
 
 
 def _changing_case(change: Callable[[bytes], bytes], plainly: Callable[[str], str]) -> Function:
     """Only ASCII letters have another case; text of nothing else need not become octets."""
 
-    def body(arguments: Sequence[Value], _: Scope) -> Value:
-        text = to_string(arguments[0])
+    def body(arguments: Sequence[Value], scope: Scope) -> Value:
+        text = text_of(arguments[0], scope.state)
         if isinstance(text, Exceptional):
             return text
         return plainly(text) if text.isascii() else from_octets(change(octets(text)))
@@ -124,10 +115,10 @@ def _substr(arguments: Sequence[Value], _: Scope) -> Value:
 def comparison(compare: Callable[[bytes, bytes], bool | int]) -> Function:
     """A function of two texts, by their octets."""
 
-    def body(arguments: Sequence[Value], _: Scope) -> Value:
+    def body(arguments: Sequence[Value], scope: Scope) -> Value:
         if any(value is UNDEFINED for value in arguments):
             return UNDEFINED
-        left, right = (to_string(value) for value in arguments)
+        left, right = (text_of(value, scope.state) for value in arguments)
         if isinstance(left, Exceptional) or isinstance(right, Exceptional):
             return ERROR
         return compare(octets(left), octets(right))

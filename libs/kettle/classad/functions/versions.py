@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from kettle.classad.conversions import to_string
+from kettle.classad.functions.conversion import text_of
 from kettle.classad.functions.registry import Function, strict
 from kettle.classad.functions.texts import comparison
 from kettle.classad.values import ERROR, UNDEFINED, Exceptional, Value, octets
@@ -16,12 +16,20 @@ if TYPE_CHECKING:
 
     from kettle.classad.scope import Scope
 
+_REMEMBERED: Final = 256
+"""Octets of two versions whose order is kept for the next evaluation."""
 _DIGITS: Final = re.compile(rb"[0-9]*")
-_TRAILING_DIGITS: Final = re.compile(rb"[0-9]*\Z")
+
+
+def natural_order(left: bytes, right: bytes) -> int:
+    """Compare as `_natural_order`; long texts are not remembered."""
+    return (_natural_order if len(left) + len(right) <= _REMEMBERED else _natural_order.__wrapped__)(
+        left, right
+    )
 
 
 @lru_cache(maxsize=4096)
-def natural_order(left: bytes, right: bytes) -> int:
+def _natural_order(left: bytes, right: bytes) -> int:
     """
     Negative, zero or positive, as C's `strverscmp` orders.
 
@@ -58,8 +66,7 @@ def _at(text: bytes, position: int) -> int:
 
 
 def _digits_before(text: bytes) -> bytes:
-    match = _TRAILING_DIGITS.search(text)
-    return match[0] if match else b""
+    return text[len(text.rstrip(b"0123456789")) :]
 
 
 def _number(text: bytes, start: int) -> bytes:
@@ -73,10 +80,10 @@ def _leading_zeros(number: bytes) -> int:
     return zeros - 1 if zeros and zeros == len(number) else zeros
 
 
-def _in_range(arguments: Sequence[Value], _: Scope) -> Value:
+def _in_range(arguments: Sequence[Value], scope: Scope) -> Value:
     if arguments[1] is UNDEFINED or arguments[2] is UNDEFINED:
         return UNDEFINED
-    version, low, high = (to_string(value) for value in arguments)
+    version, low, high = (text_of(value, scope.state) for value in arguments)
     if isinstance(version, Exceptional) or isinstance(low, Exceptional) or isinstance(high, Exceptional):
         return ERROR
     return (
