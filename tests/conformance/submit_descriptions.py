@@ -258,8 +258,8 @@ USES: Final = (
 
 CUSTOM: Final = (
     '+Extra = "text"', "+Extra = 5", "MY.Extra = 1 + 2", "my.Extra = undefined", '+Extra = "$(word) $(Process)"',
-    "+Extra = { 1, \"a\" }", "+Extra = [ x = 1; ]", "+RequestMemory = 77", "+Requirements = true", "+Extra = $(num)",
-    "+JobPrio = 9", "+Extra =", "MY.WantNames = strcat(Cmd, \"x\")", "+Rank = Memory", "+Iwd = \"/elsewhere\"",
+    '+Extra = { 1, "a" }', "+Extra = [ x = 1; ]", "+RequestMemory = 77", "+Requirements = true", "+Extra = $(num)",
+    "+JobPrio = 9", "+Extra =", 'MY.WantNames = strcat(Cmd, "x")', "+Rank = Memory", '+Iwd = "/elsewhere"',
 )  # fmt: skip
 
 CONDITIONS: Final = (
@@ -296,7 +296,7 @@ MATCHED: Final = {
 
 def drawn(seed: int) -> str:
     """The description of this number."""
-    source = random.Random(seed)  # noqa: S311 - the same for everybody
+    source = random.Random(seed)
     lines = ["here = $ENV(HERE)", *(line for line in DEFINED if source.random() < 0.9)]
     lines += source.sample(MACROS, source.randint(0, 3))
     lines.append(
@@ -343,7 +343,7 @@ def _commands(source: random.Random, seed: int) -> list[str]:
     pairs = [(name, spelling) for name, (others, _) in SPELLINGS.items() for spelling in (name, *others)]
     turn = [pairs[(seed + n * len(pairs) // 2) % len(pairs)] for n in range(2)]
     some = source.sample(pairs, source.randint(1, 4))
-    chosen = {name: spelling for name, spelling in [*some, *turn]}
+    chosen = dict([*some, *turn])
     for one, other in (
         ("arguments", "shell"),
         ("arguments2", "shell"),
@@ -354,7 +354,7 @@ def _commands(source: random.Random, seed: int) -> list[str]:
             del chosen[other if one in dict(turn) else one]
     if any(name.startswith(("gpus_", "require_gpus")) for name in chosen):
         chosen.setdefault("request_gpus", "request_gpus")
-    lines = []
+    lines: list[str] = []
     for name, spelling in chosen.items():
         value = source.choice(SPELLINGS[name][1])
         written = source.choice((spelling, spelling, spelling.upper())) if source.random() < 0.3 else spelling

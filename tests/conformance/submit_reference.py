@@ -1,7 +1,7 @@
 """
 Makes the vectors of `data/submit-differential.jsonl`: what HTCondor's condor_submit makes of the drawn descriptions.
 
-    python tests/conformance/submit_reference.py CONDOR_SUBMIT > tests/conformance/data/submit-differential.jsonl
+    python -m tests.conformance.submit_reference CONDOR_SUBMIT > tests/conformance/data/submit-differential.jsonl
 
 CONDOR_SUBMIT is that of HTCondor 25.14.1, whose `-dry-run` needs no daemons.
 """
@@ -12,10 +12,9 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import TypedDict
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from submit_descriptions import COUNT, drawn, lay
+from tests.conformance.submit_descriptions import COUNT, drawn, lay
 
 CONFIG = """\
 LOG = $(HERE)
@@ -31,7 +30,16 @@ OWN = {"QDate", "EnteredCurrentStatus", "JobSubmitFile", "CondorVersion", "Submi
 SIMPLE = "executable = /bin/sleep\nqueue\n"
 
 
-def asked(program: str, text: str) -> dict[str, object]:
+class Answer(TypedDict, total=False):
+    """One vector."""
+
+    text: str
+    jobs: list[dict[str, str]]
+    error: str
+    said: str
+
+
+def asked(program: str, text: str) -> Answer:
     """The ads of all jobs, merged with that of their cluster; or the complaint."""
     with tempfile.TemporaryDirectory(prefix="submit-") as name:
         here = Path(name) / "here"
@@ -40,29 +48,24 @@ def asked(program: str, text: str) -> dict[str, object]:
         config = Path(name) / "condor_config"
         config.write_text(CONFIG.replace("$(HERE)", name), encoding="utf-8")
         (Path(name) / "job.sub").write_text(text, encoding="utf-8")
-        done = subprocess.run(  # noqa: S603
+        environ = {"PATH": os.environ["PATH"], "HOME": "/home/somebody", "HERE": str(here), "KNOWN": "known"}
+        done = subprocess.run(
             [program, "-dry-run", "-", f"{name}/job.sub"],
             cwd=here,
-            env={
-                "PATH": os.environ["PATH"],
-                "HOME": "/home/somebody",
-                "CONDOR_CONFIG": str(config),
-                "HERE": str(here),
-                "KNOWN": "known",
-            },
+            env=environ | {"CONDOR_CONFIG": str(config)},
             capture_output=True,
             text=True,
             timeout=60,
             check=False,
         )
-        said = done.stderr.replace(str(here), "$HERE").replace(f"{name}/job.sub", "job.sub").strip()
-        if done.returncode:
-            return {"text": text, "error": said}
-        jobs = [
-            {key: value.replace(str(here), "$HERE") for key, value in ad.items() if key not in OWN}
-            for ad in merged(done.stdout)
-        ]
-        return {"text": text, "jobs": jobs, "said": said}
+    said = done.stderr.replace(str(here), "$HERE").replace(f"{name}/job.sub", "job.sub").strip()
+    if done.returncode:
+        return {"text": text, "error": said}
+    jobs = [
+        {key: value.replace(str(here), "$HERE") for key, value in ad.items() if key not in OWN}
+        for ad in merged(done.stdout)
+    ]
+    return {"text": text, "jobs": jobs, "said": said}
 
 
 def merged(printed: str) -> list[dict[str, str]]:
@@ -86,12 +89,13 @@ def main() -> None:
     """Print one vector after the other: what each has beside what the simplest job has."""
     program = sys.argv[1]
     simple = asked(program, SIMPLE)
-    [base] = simple["jobs"]  # type: ignore[misc]
+    [base] = simple["jobs"]
     vectors = [simple]
     for seed in range(COUNT):
         vector = asked(program, drawn(seed))
-        if "jobs" in vector:
-            vector["jobs"] = [changes(base, job) for job in vector["jobs"]]  # type: ignore[attr-defined]
+        vector = (
+            vector | {"jobs": [changes(base, job) for job in vector["jobs"]]} if "jobs" in vector else vector
+        )
         vectors.append(vector)
     sys.stdout.writelines(json.dumps(vector) + "\n" for vector in vectors)
 

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 import pytest
+from tests.conformance.submit_descriptions import COUNT, SPELLINGS, drawn, lay
 
 from kettle.classad import ClassAdError, unparse
 from kettle.classad import parse as parse_expression
@@ -14,7 +15,6 @@ from kettle.submit import Site, Submission, SubmitError, expand_clusters, parse
 from kettle.submit.errors import NoJobError
 from kettle_services.schedd.domain.submission.accounting_group import completed
 from kettle_wire.ads.types import Expr
-from tests.conformance.submit_descriptions import COUNT, SPELLINGS, drawn, lay
 
 DATA: Final = Path(__file__).parent / "data/submit-differential.jsonl"
 SITE: Final = Site(arch="X86_64", opsys="LINUX", file_system_domain="example.org", skip_filechecks=True)

@@ -36,7 +36,8 @@ def charging(lookup: Lookup) -> Ad:
             lookup.idle(
                 group, "nice_user conflicts with accounting_group, and will be ignored: say one of the two"
             )
-        ad = {"AcctGroup": NICE, "MaxJobRetirementTime": 0} | ad
+        ad.setdefault("AcctGroup", NICE)
+        ad["MaxJobRetirementTime"] = 0
     return ad
 
 

@@ -14,7 +14,7 @@ import shlex
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from kettle.submit.errors import PlacelessError
 
@@ -99,9 +99,7 @@ def printed(command: str, *, cwd: Path, environ: Mapping[str, str]) -> str:
         late.start()
         try:
             assert program.stdout is not None
-            text = program.stdout.read(MOST_BYTES + 1)
-            if len(text) > MOST_BYTES:
-                raise PlacelessError(f"'{command}' prints more than {MOST_BYTES >> 20} MiB")
+            text = _bounded(program.stdout, f"'{command}' prints")
         except BaseException:
             _end(program.pid)
             raise
@@ -129,10 +127,14 @@ def _end(group: int) -> None:
 def read_bounded(path: Path) -> str:
     """The text of a file, which may be a device that never ends.  Raises OSError, PlacelessError."""
     with path.open("rb") as file:
-        content = file.read(MOST_BYTES + 1)
+        return _bounded(file, f"{path} has").decode("utf-8", "surrogateescape")
+
+
+def _bounded(file: IO[bytes], subject: str) -> bytes:
+    content = file.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
-        raise PlacelessError(f"cannot read {path}: it has more than {MOST_BYTES >> 20} MiB")
-    return content.decode("utf-8", "surrogateescape")
+        raise PlacelessError(f"{subject} more than {MOST_BYTES >> 20} MiB")
+    return content
 
 
 def used(category: str, names: str, templates: Callable[[str], str | None]) -> Sources:

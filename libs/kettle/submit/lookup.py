@@ -14,7 +14,6 @@ from kettle.submit.macros import CLUSTER, LONGEST, Expander
 from kettle.submit.statements import Assignment, Queue
 from kettle.submit.submit_machine import Disk, Site
 
-
 _MOST_NAMED: Final = 20
 """Missing files."""
 
