@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from kettle.submit.errors import PlacelessError, QuotingError, SubmitError
+from kettle.submit.errors import NoJobError, PlacelessError, QuotingError, SubmitError
 from kettle.submit.expansion import Submission, expand, expand_clusters
 from kettle.submit.macros import CLUSTER
 from kettle.submit.statements import Description, Reader
@@ -20,6 +20,7 @@ from kettle.submit.submit_machine import Site, architecture, operating_system
 __all__ = [
     "CLUSTER",
     "Description",
+    "NoJobError",
     "PlacelessError",
     "QuotingError",
     "Site",

@@ -33,8 +33,11 @@ def charging(lookup: Lookup) -> Ad:
         ad["AcctGroupUser"] = name
     if flag(lookup, "nice_user", default=False):
         if group and ad["AcctGroup"] != NICE:
-            group.refuse(f"with nice_user the accounting group is {NICE}: say one of the two")
-        ad |= {"AcctGroup": NICE, "MaxJobRetirementTime": 0}
+            lookup.idle(
+                group, "nice_user conflicts with accounting_group, and will be ignored: say one of the two"
+            )
+        ad.setdefault("AcctGroup", NICE)
+        ad["MaxJobRetirementTime"] = 0
     return ad
 
 

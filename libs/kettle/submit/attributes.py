@@ -15,13 +15,13 @@ from kettle.submit import quoting
 from kettle.submit.accounting import charging, concurrency
 from kettle.submit.checkpoints import checkpoints
 from kettle.submit.commands import CUSTOM
-from kettle.submit.containers import CONTAINERS, container_of
+from kettle.submit.containers import CONTAINERS, container_of, container_options
 from kettle.submit.errors import PlacelessError
 from kettle.submit.expressions import integer, scalar, unquoted
 from kettle.submit.kill_signals import signals
 from kettle.submit.late_materialization import pace
 from kettle.submit.logs import logs
-from kettle.submit.lookup import Lookup, Setting, flag, is_settled, placed
+from kettle.submit.lookup import Lookup, Setting, flag, is_settled, placed, readable
 from kettle.submit.notification import mails
 from kettle.submit.policies import policies
 from kettle.submit.simple_commands import on_hold, plain
@@ -88,6 +88,8 @@ def identity(lookup: Lookup) -> Ad:
 
 def _universe(given: Setting) -> int:
     name = given.text.lower()
+    if name.isdecimal() and int(name) in _UNIVERSES.values():
+        return int(name)
     if name not in _UNIVERSES:
         given.refuse(
             f"the {given.text} universe is not carried out by this version of Kettle; "
@@ -103,7 +105,7 @@ def executable(lookup: Lookup) -> Ad:
     given, text = lookup.get("executable"), lookup.get("shell")
     if text is not None:
         if given is not None:
-            text.refuse("shell is what /bin/sh is to do, and executable is a program: say one of them")
+            lookup.idle(text, "shell is what /bin/sh is to do, and executable is a program: say one of them")
         return {"Cmd": "/bin/sh", "TransferExecutable": False}
     if given is None and container_of(lookup) is not None:
         return {"Cmd": "", "TransferExecutable": False}  # the image's entry point
@@ -138,7 +140,7 @@ def arguments(lookup: Lookup) -> Ad:
         if newer or quoting.is_v2(given.text):
             raw = quoting.unquote_v2(given.text)
             return {"Arguments": quoting.join_v2(quoting.split_v2(raw))}
-        return {"Args": quoting.unescape_v1(given.text)}
+        return {"Args": " ".join(quoting.split_v1(quoting.unescape_v1(given.text)))}
     except PlacelessError as error:
         raise placed(given, error) from error
 
@@ -187,7 +189,8 @@ def directory(lookup: Lookup) -> Ad:
     given = lookup.get("initialdir")
     if given and lookup.site.check_files and is_settled(iwd) and not os.path.isdir(iwd):  # noqa: PTH112 - pathlib's raises where we may not look
         given.refuse(f"the initialdir {iwd} is not a directory")
-    return {"Iwd": str(iwd)}
+    slash = "/" if given and unquoted(given.text).endswith("/") and str(iwd) != "/" else ""
+    return {"Iwd": f"{iwd}{slash}"}
 
 
 def streams(lookup: Lookup) -> Ad:
@@ -213,10 +216,10 @@ def streams(lookup: Lookup) -> Ad:
         streamed = flag(lookup, f"stream_{name}", default=False)
         ad |= {attribute: unquoted(given.text), f"Stream{attribute}": streamed}
         path = (iwd if name == "input" else home) / unquoted(given.text)
-        if not lookup.site.check_files or not is_settled(path):
+        if not is_settled(path) or not lookup.checks_files:
             continue
-        if name == "input" and (why := lookup.disk.unreadable(path)):
-            given.refuse(f"the input file {path} {why}")
+        if name == "input":
+            readable(lookup, given, unquoted(given.text))
         made = results is not None and not os.path.lexists(home)  # with its first result
         if name != "input" and not made and (why := lookup.disk.unwritable(path)):
             given.refuse(f"the {name} file cannot be written: {why}")
@@ -237,7 +240,7 @@ def rank(lookup: Lookup) -> Ad:
 def custom(lookup: Lookup) -> Ad:
     """`+Attr = ...` and `MY.Attr = ...`: last, over everything else."""
     ad: Ad = {}
-    for key, assignment in lookup.queue.assignments.items():
+    for key, assignment in lookup.given.items():
         if not key.startswith(CUSTOM):
             continue
         name = assignment.name[len(CUSTOM) :]
@@ -273,6 +276,7 @@ RULES: Final[tuple[Callable[[Lookup], Ad], ...]] = (
     signals,
     mails,
     proxy,
+    container_options,
     plain,
     on_hold,
 )

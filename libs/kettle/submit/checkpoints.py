@@ -26,7 +26,7 @@ def checkpoints(lookup: Lookup) -> Ad:
         ad = {"SuccessCheckpointExitCode": number, "WantFTOnCheckpoint": True}
     if files:
         if code is None:
-            files.refuse("transfer_checkpoint_files means nothing without checkpoint_exit_code")
+            lookup.idle(files, "transfer_checkpoint_files means nothing without checkpoint_exit_code")
         for name in items(unquoted(files.text)):
             if is_settled(name) and leaves(name):
                 files.refuse(

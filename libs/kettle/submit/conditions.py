@@ -84,6 +84,8 @@ def _holds(condition: str, lookup: Lookup) -> bool:
         return not _holds(condition[1:], lookup)
     expander = lookup()
     if defined := _DEFINED.fullmatch(condition):
+        if defined[1].lower() in {"true", "false"} or defined[1].isdecimal():
+            return True  # a value, as what a macro comes to may be
         return bool(expander.value(expander.expand(defined[1])))
     if version := _VERSION.fullmatch(condition):
         return _compares(version[1], tuple(int(part or 0) for part in version.groups()[1:]))

@@ -46,26 +46,22 @@ def container_of(lookup: Lookup) -> Container | None:
             universe.refuse(f"the {named} universe needs an image; write: {named}_image = ...")
         return None
     if named == "docker":
-        return _docker_universe(lookup, docker or image)
+        return _docker_universe(docker or image)
     if docker:
-        return _with_options(lookup, _registry("DockerImage", docker.text))
+        return _registry("DockerImage", docker.text)
     assert image is not None
     if image.text.startswith(_DOCKER):
         registry = _registry("ContainerImage", image.text)
-        return _with_options(
-            lookup,
-            msgspec.structs.replace(
-                registry, attributes={**registry.attributes, "ContainerImageSource": "docker"}
-            ),
+        return msgspec.structs.replace(
+            registry, attributes={**registry.attributes, "ContainerImageSource": "docker"}
         )
-    return _with_options(lookup, _file(lookup, image))
+    return _file(lookup, image)
 
 
-def _docker_universe(lookup: Lookup, image: Setting | None) -> Container:
+def _docker_universe(image: Setting | None) -> Container:
     assert image is not None
-    return _with_options(
-        lookup,
-        Container({"DockerImage": image.text.removeprefix(_DOCKER), "WantDocker": True}, "TARGET.HasDocker"),
+    return Container(
+        {"DockerImage": image.text.removeprefix(_DOCKER), "WantDocker": True}, "TARGET.HasDocker"
     )
 
 
@@ -92,15 +88,16 @@ def _file(lookup: Lookup, image: Setting) -> Container:
     if "://" in name:
         return Container({**ad, "ContainerImageSource": name.partition("://")[0]}, requirement, name)
     path = lookup.iwd() / name
-    if lookup.site.check_files and is_settled(path) and (why := lookup.disk.unreadable(path)):
+    if is_settled(path) and lookup.checks_files and (why := lookup.disk.unreadable(path)):
         hint = f"; for an image of a registry write docker://{name}" if "/" not in name.strip("/") else ""
-        image.refuse(f"the image {path} {why}{hint}")
+        lookup.missing(image, "the image", path, f"{why}{hint}")
     ad |= {"ContainerImageSource": "cedar", "ContainerImageFullPath": name}
     return Container(ad, requirement, name.rstrip("/"))
 
 
-def _with_options(lookup: Lookup, container: Container) -> Container:
-    ad = dict(container.attributes)
+def container_options(lookup: Lookup) -> Ad:
+    """How a container is run; a job without one may say it as well, and its own machine may give it one."""
+    ad: Ad = {}
     for command, attribute in (
         ("container_target_dir", "ContainerTargetDir"),
         ("mount_under_scratch", "MountUnderScratch"),
@@ -111,11 +108,13 @@ def _with_options(lookup: Lookup, container: Container) -> Container:
             ad[attribute] = unquoted(given.text)
             _check(command, given)
     ad |= _services(lookup)
-    if lookup.get("docker_override_entrypoint"):
-        ad["DockerOverrideEntrypoint"] = flag(lookup, "docker_override_entrypoint", default=True)
-    if lookup.get("transfer_container"):
-        ad["TransferContainer"] = flag(lookup, "transfer_container", default=True)
-    return msgspec.structs.replace(container, attributes=ad)
+    for command, attribute in (
+        ("docker_override_entrypoint", "DockerOverrideEntrypoint"),
+        ("transfer_container", "TransferContainer"),
+    ):
+        if lookup.get(command):
+            ad[attribute] = flag(lookup, command, default=True)
+    return ad
 
 
 def _services(lookup: Lookup) -> Ad:
@@ -130,7 +129,7 @@ def _services(lookup: Lookup) -> Ad:
     for name in re.split(r"[\s,]+", unquoted(given.text)):
         if not _SERVICE.fullmatch(name):
             given.refuse(f"container_service_names: '{name}' is no name of letters, digits and _")
-        port = lookup.queue.assignments.get(f"{name.lower()}{PORT}")
+        port = lookup.given.get(f"{name.lower()}{PORT}")
         if port is None:
             given.refuse(f"the service {name} needs its port; add: {name}{PORT} = NUMBER")
         setting = lookup.expanded(port)

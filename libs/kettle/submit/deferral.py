@@ -36,7 +36,7 @@ def deferral_of(lookup: Lookup) -> Ad:
     if at is None and not cron:
         for name in ("deferral_window", "deferral_prep_time"):
             if stray := lookup.get(name):
-                stray.refuse(f"{name} goes with deferral_time, or with cron_minute and its like")
+                lookup.idle(stray, f"{name} goes with deferral_time, or with cron_minute and its like")
         return {}
     ad: Ad = {}
     if at is not None:

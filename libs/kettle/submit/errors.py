@@ -2,6 +2,7 @@
 What can be wrong with a submit description.
 
     SubmitError           it is refused: where, and one sentence
+    └── NoJobError        it is sound and makes no job: its lists are empty
     PlacelessError        the same, raised where the place is not known; becomes a SubmitError
     ├── QuotingError      arguments or an environment are not quoted soundly
     └── MacroError        a macro has no value
@@ -21,6 +22,10 @@ class SubmitError(Exception):
         self.sentence = sentence
         self.source = source
         self.line = line
+
+
+class NoJobError(SubmitError):
+    """All queue statements are empty; condor_submit says so and is content."""
 
 
 class PlacelessError(ValueError):

@@ -11,10 +11,12 @@ from typing import Final
 import msgspec
 
 from kettle.submit.attributes import CONSTANTS, RULES, custom
+from kettle.submit.commands import NAMES
+from kettle.submit.errors import NoJobError
 from kettle.submit.lookup import Lookup
 from kettle.submit.macros import CLUSTER
 from kettle.submit.resources import needs
-from kettle.submit.statements import Description, Queue
+from kettle.submit.statements import Description, Queue, Unused
 from kettle.submit.submit_machine import Disk, Site
 from kettle_wire.ads.types import Ad, Expr, Scalar
 
@@ -36,6 +38,8 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     rows: list[list[Scalar]]
     warnings: tuple[str, ...] = ()
     """The warnings of the description, which only the submitter gets."""
+    unused: tuple[Unused, ...] = ()
+    """What the description says that means nothing."""
 
     @property
     def count(self) -> int:
@@ -61,6 +65,7 @@ class _Batch(msgspec.Struct, frozen=True):
 
     shared: Ad
     own: list[Ad]
+    warnings: tuple[str, ...] = ()
 
 
 def expand(description: Description, site: Site) -> Submission:
@@ -94,7 +99,16 @@ def expand_clusters(description: Description, site: Site) -> list[Submission]:
     """
     disk = Disk()
     first, *more = (_submission(queues, description, site, disk) for queues in _clusters(description))
-    return [first, *(msgspec.structs.replace(submission, warnings=()) for submission in more)]
+    told = set(description.warnings)
+    return [
+        first,
+        *(
+            msgspec.structs.replace(
+                each, warnings=tuple(said for said in each.warnings if said not in told), unused=()
+            )
+            for each in more
+        ),
+    ]
 
 
 def _clusters(description: Description) -> list[list[Queue]]:
@@ -108,7 +122,10 @@ def _clusters(description: Description) -> list[list[Queue]]:
         else:
             clusters.append([queue])
     if not clusters:
-        raise description.queues[-1].refused("the queue statement makes no job")
+        last = description.queues[-1]
+        raise NoJobError(
+            last.iteration.empty or "the queue statement makes no job", source=last.source, line=last.line
+        )
     return clusters
 
 
@@ -123,7 +140,8 @@ def _another(before: Queue, after: Queue) -> str:
 
 
 def _written(queue: Queue, name: str, usual: str) -> str:
-    assignment = queue.assignments.get(name)
+    spellings = (name, *(other.lower() for other in NAMES[name]))
+    assignment = next((found for key in spellings if (found := queue.assignments.get(key))), None)
     text = assignment.text.strip() if assignment else ""
     return (text.lower() if usual else text) or usual
 
@@ -134,7 +152,8 @@ def _submission(queues: list[Queue], description: Description, site: Site, disk:
     for queue in queues:
         batches.append(_batch(queue, description, site, disk, first=count))
         count += len(batches[-1].own)
-    return msgspec.structs.replace(_table(batches), warnings=description.warnings)
+    warnings = dict.fromkeys((*description.warnings, *(said for batch in batches for said in batch.warnings)))
+    return msgspec.structs.replace(_table(batches), warnings=tuple(warnings), unused=description.unused)
 
 
 def _batch(queue: Queue, description: Description, site: Site, disk: Disk, *, first: int) -> _Batch:
@@ -145,6 +164,7 @@ def _batch(queue: Queue, description: Description, site: Site, disk: Disk, *, fi
         cwd=description.cwd,
         environ=description.environ,
         entropy=description.entropy,
+        tolerant=description.tolerant,
     )
     spelling = {name.lower(): name for name in CONSTANTS}
     shared, own = _Spelled(dict(CONSTANTS), spelling), list[Ad]()
@@ -164,7 +184,8 @@ def _batch(queue: Queue, description: Description, site: Site, disk: Disk, *, fi
                 shared.overlay(part)
                 fixed |= {name.lower() for name in part} if rule is custom else set()
         own.append({name: value for name, value in mine.ad.items() if name.lower() not in fixed})
-    return _Batch(shared.ad, own)
+    lookup.refuse_missing()
+    return _Batch(shared.ad, own, tuple(lookup.warnings))
 
 
 class _Spelled:

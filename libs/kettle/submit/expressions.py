@@ -88,9 +88,12 @@ def integer(text: str, name: str) -> int:
 
 def boolean(text: str, name: str) -> bool:
     """The truth value that a command must be; raises PlacelessError."""
-    if text.lower() not in _BOOLEANS:
+    if text.lower() in _BOOLEANS:
+        return _BOOLEANS[text.lower()]
+    value = constant(expression(text))
+    if not isinstance(value, bool | int | float):
         raise PlacelessError(f"{name} must be true or false, not '{text}'")
-    return _BOOLEANS[text.lower()]
+    return bool(value)
 
 
 def unquoted(text: str) -> str:

@@ -52,8 +52,9 @@ class Transfer(msgspec.Struct, frozen=True, kw_only=True):
     inputs: tuple[str, ...]
     public: tuple[str, ...]
     outputs: str | None
-    input_bytes: int
-    executable_bytes: int
+    input_kib: int
+    """Of all files, each rounded up."""
+    executable_kib: int
     attributes: Ad
     """Of the commands that become an attribute and nothing else."""
     urls: tuple[str, ...]
@@ -72,6 +73,8 @@ class Transfer(msgspec.Struct, frozen=True, kw_only=True):
 def transfer_of(lookup: Lookup, container: Container | None) -> Transfer:
     """What the description says about files."""
     mode, when = _mode(lookup), lookup.get("when_to_transfer_output")
+    if when and when.text.upper() == "ON_EXIT_OR_EVICT" and lookup.get("should_transfer_files") is None:
+        mode = "YES"  # what a job leaves when it is sent away has to be somewhere
     if when:
         _check_when(when, mode)
     if mode == "NO" and container is not None:
@@ -85,15 +88,15 @@ def transfer_of(lookup: Lookup, container: Container | None) -> Transfer:
     attributes, urls = _plain(lookup), _destinations(lookup)
     methods = {scheme_of(item) for item in (*inputs, *public, *urls) if is_url(item)}
     attributes |= keys(lookup, needed=bool(methods.difference(plugins).intersection(METHODS)))
-    files = (name for name in (*inputs, *public, *plugins.values()) if not is_url(name))
+    files = (name for name in (*inputs, *public, *_standard_input(lookup)) if not is_url(name))
     return Transfer(
         mode=mode,
         when=when.text.upper() if when else "ON_EXIT",
         inputs=inputs,
         public=public,
         outputs=_outputs(lookup),
-        input_bytes=sum(lookup.disk.size(lookup.iwd() / name) or 0 for name in files),
-        executable_bytes=_executable_bytes(lookup),
+        input_kib=sum(_in_kib(lookup.disk.size(lookup.iwd() / name)) for name in files),
+        executable_kib=_executable_kib(lookup),
         attributes=attributes,
         urls=urls,
         plugins=plugins,
@@ -221,20 +224,30 @@ def _plain(lookup: Lookup) -> Ad:
     return ad
 
 
-def _executable_bytes(lookup: Lookup) -> int:
+def _executable_kib(lookup: Lookup) -> int:
     given = lookup.get("executable")
-    return (lookup.disk.size(lookup.cwd / Path(unquoted(given.text))) or 0) if given else 0
+    return _in_kib(lookup.disk.size(lookup.cwd / Path(unquoted(given.text)))) if given else 0
+
+
+def _standard_input(lookup: Lookup) -> list[str]:
+    given = lookup.get("input")
+    moved = given is not None and flag(lookup, "transfer_input", default=True)
+    return [unquoted(given.text)] if given is not None and moved else []
+
+
+def _in_kib(size: int | None) -> int:
+    return -(-(size or 0) // 1024)
 
 
 def transfer_attributes(transfer: Transfer, lookup: Lookup, megabytes: int) -> Ad:
     """The part of the job ad; `megabytes` is the size of all input."""
-    image_kib = -(-transfer.executable_bytes // 1024)
+    image_kib = transfer.executable_kib
     ad: Ad = {
         "ShouldTransferFiles": transfer.mode,
         "TransferInputSizeMB": megabytes,
         "ExecutableSize": image_kib,
         "ImageSize": image_kib,
-        "DiskUsage": max(1, image_kib + -(-transfer.input_bytes // 1024)),
+        "DiskUsage": max(1, image_kib + transfer.input_kib),
     }
     if usage := lookup.get("image_size"):
         ad["ImageSize"] = _kib(usage, "image_size")
@@ -266,8 +279,6 @@ def _kib(given: Setting, name: str) -> int:
 def reachable(transfer: Transfer, checked: set[str]) -> Iterator[str]:
     """
     The clause of Requirements; `checked` are the attributes that the submitter looks at himself, in lower case.
-
-    A URL is fetched on every machine, so that a shared file system does not make up for a plugin.
     """
     moved = " && ".join(
         [
@@ -285,7 +296,7 @@ def reachable(transfer: Transfer, checked: set[str]) -> Iterator[str]:
     match transfer.mode:
         case "NO" if "filesystemdomain" not in checked:
             yield f"({shared})"
-        case "IF_NEEDED" if "filesystemdomain" not in checked and not transfer.methods:
+        case "IF_NEEDED" if "filesystemdomain" not in checked:
             yield f"(({shared}) || ({moved}))"
         case "YES" | "IF_NEEDED":
             yield f"({moved})"

@@ -36,6 +36,10 @@ class Macros(Protocol):
         """What expressions may see, and how much work they may be."""
         ...
 
+    def value(self, name: str) -> str | None:
+        """The value of a macro; None if there is none of this name."""
+        ...
+
     def expand(self, text: str) -> str:
         """Replace the macros of a text."""
         ...
@@ -46,6 +50,10 @@ class Macros(Protocol):
 
     def draw(self) -> random.Random:
         """Where random numbers come from."""
+        ...
+
+    def directory(self) -> str:
+        """Where relative paths start."""
         ...
 
 
@@ -59,13 +67,17 @@ def is_path_function(name: str) -> bool:
     return _PATH_FUNCTION.fullmatch(name) is not None
 
 
-def path_parts(function: str, path: str) -> str:
-    """The parts of a path that the letters after `F` ask for; quotes around the path are no part of it."""
+def path_parts(function: str, path: str, *, directory: str = "") -> str:
+    """
+    The parts of a path that the letters after `F` ask for; quotes around the path are no part of it.
+
+    `f` makes it start at `directory`, and leaves its `..` as they are.
+    """
     letters = function[1:]
     if len(path) > 1 and path[0] == path[-1] and path[0] in "\"'":
         path = path[1:-1]
-    if "f" in letters and not posixpath.isabs(path):
-        path = posixpath.abspath(path)
+    if "f" in letters:
+        path = posixpath.join(directory, path)
     directory, _, name = path.rpartition("/")
     stem, extension = posixpath.splitext(name)
     if not set(letters) & set("pdnx"):
@@ -87,8 +99,10 @@ def _folder(letters: str, directory: str, *, slash: bool) -> str:
     if "p" in letters:
         return f"{directory}/" if slash else ""
     depth = letters.count("d")
-    parts = [part for part in directory.split("/") if part]
-    return "".join(f"{part}/" for part in parts[-depth:]) if depth else ""
+    if not depth or not slash:
+        return ""
+    parts = directory.split("/")
+    return "".join(f"{part}/" for part in parts[-depth:])
 
 
 def _environment(argument: str, macros: Macros) -> str:
@@ -135,7 +149,7 @@ def _random_integer(argument: str, macros: Macros) -> str:
 
 def _substring(argument: str, macros: Macros) -> str:
     name, *bounds = argument.split(",")
-    text = macros.resolve(name)
+    text = macros.value(name.strip()) or ""
     limits = [int(_number(macros.resolve(bound), f"$SUBSTR({argument})", macros)) for bound in bounds]
     if len(limits) not in {1, 2}:
         raise MacroError(f"$SUBSTR({argument}): expected a macro, a start and perhaps a length")
@@ -163,10 +177,10 @@ def _integer(argument: str, macros: Macros) -> str:
 def _real(argument: str, macros: Macros) -> str:
     name, comma, wanted = argument.partition(",")
     value = float(_number(macros.resolve(name), f"$REAL({argument})", macros))
-    if comma:
-        return _formatted(wanted, value)
-    text = f"{value:.16G}"
-    return text if any(mark in text for mark in ".EN") else f"{text}.0"
+    if not comma:
+        return f"{value:.16G}"
+    text = _formatted(wanted, value)
+    return text if "." in text else f"{text}.0"
 
 
 def _string(argument: str, macros: Macros) -> str:
@@ -176,8 +190,7 @@ def _string(argument: str, macros: Macros) -> str:
         value = _value(text, macros)
     except MacroError:
         value = text
-    shown = value if isinstance(value, str) else text if isinstance(value, Exceptional) else unparse(value)
-    return _formatted(wanted if comma else "%s", shown)
+    return _formatted(wanted if comma else "%s", value if isinstance(value, str) else text)
 
 
 def _evaluated(argument: str, macros: Macros) -> str:
@@ -199,7 +212,7 @@ def _value(text: str, macros: Macros) -> Value:
 
 def _number(text: str, what: str, macros: Macros) -> int | float:
     value = _value(text, macros)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if not isinstance(value, int | float) or not math.isfinite(value):
         raise MacroError(f"{what}: '{text}' is not a number")
     return value
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from kettle.classad import Node, unparse
+from kettle.classad import Node, references, unparse
 from kettle.classad.nodes import Binary, Logical
 from kettle.submit.errors import PlacelessError
 from kettle.submit.expressions import expression, scalar
@@ -37,8 +37,20 @@ def choices(lookup: Lookup) -> Ad:
 
 
 def chosen(own: Node | None, ad: Ad) -> Node | None:
-    """RequireGPUs: the submitter's own expression, and what follows from the `ad` of his choices."""
-    clauses = [clause for attribute, clause in CHOICES.values() if attribute in ad]
+    """
+    RequireGPUs: the submitter's own expression, and what follows from the `ad` of his choices.
+
+    About a property that the expression looks at itself nothing is added.
+    """
+    looked_at: set[str] = set()
+    if own is not None:
+        found = references(own)
+        looked_at = {name.lower() for name in (*found.internal, *found.external)}
+    clauses = [
+        clause
+        for attribute, clause in CHOICES.values()
+        if attribute in ad and clause.split()[0].lower() not in looked_at
+    ]
     if not clauses:
         return own
     first = [] if own is None else [_joinable(own)]

@@ -7,11 +7,14 @@ What comes into a description from elsewhere: other files, what programs print, 
     use template : NAME(ARGUMENT, ...)      the knob SUBMIT_TEMPLATE_NAME, with $(1), $(2), ... as its arguments
 """
 
+import contextlib
+import os
 import re
 import shlex
+import signal
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from kettle.submit.errors import PlacelessError
 
@@ -21,6 +24,11 @@ _HOW: Final = re.compile(r"(ifexist)?\s*(?:(command)(?:\s+into\s+(\S+))?)?", re.
 _TEMPLATE: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\s*(?:\(([^()]*)\))?\s*(?:,|$)\s*")
 _ARGUMENT: Final = re.compile(r"\$\((\d)(\?|#|\+)?(?::([^()]*))?\)")
 _SHOWN: Final = 300
+
+MOST_BYTES: Final = 64 << 20
+"""In what a description reads from elsewhere: a device or a program may give any number of them."""
+LONGEST: Final = 300.0
+"""Seconds for a program that prints a part of a description."""
 
 Sources = Iterator[tuple[str, str]]
 """How errors call a source, and its text."""
@@ -43,7 +51,7 @@ def included(how: str, what: str, *, cwd: Path, environ: Mapping[str, str]) -> S
         return
     path = cwd / what
     try:
-        yield what, path.read_text(encoding="utf-8", errors="surrogateescape")
+        yield what, read_bounded(path)
     except FileNotFoundError as error:
         if not match[1]:
             raise PlacelessError(f"cannot include {what}: there is no such file") from error
@@ -57,7 +65,7 @@ def _cached(command: str, cache: str | None, *, cwd: Path, environ: Mapping[str,
     path = cwd / cache
     try:
         if path.exists():
-            return path.read_text(encoding="utf-8", errors="surrogateescape")
+            return read_bounded(path)
         text = printed(command, cwd=cwd, environ=environ)
         path.write_text(text, encoding="utf-8", errors="surrogateescape")
     except OSError as error:
@@ -70,26 +78,63 @@ def printed(command: str, *, cwd: Path, environ: Mapping[str, str]) -> str:
     What a command of the submitter prints, which no shell looks at.  Raises PlacelessError, also if it fails.
     """
     import subprocess  # rarely needed, and commands are to start fast
+    import tempfile
+    from threading import Timer
 
-    try:
-        words = shlex.split(command)
-        done = subprocess.run(
-            words,
-            cwd=cwd,
-            env=dict(environ),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-        )
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else str(error)
-        raise PlacelessError(f"cannot run '{command}': {why}") from error
-    if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().replace("\n", "; ")[:_SHOWN]
-        raise PlacelessError(
-            f"'{command}' failed with exit code {done.returncode}{f': {said}' if said else ''}"
-        )
-    return done.stdout.decode("utf-8", "surrogateescape")
+    with tempfile.TemporaryFile() as complaints:
+        try:
+            program = subprocess.Popen(
+                shlex.split(command),
+                cwd=cwd,
+                env=dict(environ),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=complaints,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else str(error)
+            raise PlacelessError(f"cannot run '{command}': {why}") from error
+        late = Timer(LONGEST, _end, [program.pid])
+        late.start()
+        try:
+            assert program.stdout is not None
+            text = _bounded(program.stdout, f"'{command}' prints")
+        except BaseException:
+            _end(program.pid)
+            raise
+        finally:
+            program.communicate()
+            in_time = late.is_alive()
+            late.cancel()
+        if not in_time:
+            raise PlacelessError(f"'{command}' was ended: it took more than {LONGEST:.0f} seconds")
+        if program.returncode:
+            complaints.seek(0)
+            said = complaints.read(_SHOWN).decode(errors="replace").strip().replace("\n", "; ")
+            raise PlacelessError(
+                f"'{command}' failed with exit code {program.returncode}{f': {said}' if said else ''}"
+            )
+    return text.decode("utf-8", "surrogateescape")
+
+
+def _end(group: int) -> None:
+    """End a program and what it has started, as far as they are there."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
+
+
+def read_bounded(path: Path) -> str:
+    """The text of a file, which may be a device that never ends.  Raises OSError, PlacelessError."""
+    with path.open("rb") as file:
+        return _bounded(file, f"{path} has").decode("utf-8", "surrogateescape")
+
+
+def _bounded(file: IO[bytes], subject: str) -> bytes:
+    content = file.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise PlacelessError(f"{subject} more than {MOST_BYTES >> 20} MiB")
+    return content
 
 
 def used(category: str, names: str, templates: Callable[[str], str | None]) -> Sources:

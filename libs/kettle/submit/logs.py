@@ -23,14 +23,14 @@ def logs(lookup: Lookup) -> Ad:
     for name, attribute in _FILES:
         if given := lookup.get(name):
             path = iwd / unquoted(given.text)
-            if lookup.site.check_files and is_settled(path) and (why := lookup.disk.unwritable(path)):
+            if is_settled(path) and lookup.checks_files and (why := lookup.disk.unwritable(path)):
                 given.refuse(f"the {name} cannot be written: {why}")
             ad[attribute] = str(path)
     if lookup.get("log_xml"):
         ad["UserLogUseXML"] = flag(lookup, "log_xml", default=False)
     for name, attribute in _TEXTS:
         if given := lookup.get(name):
-            ad[attribute] = unquoted(given.text)
+            ad[attribute] = given.text
     if given := lookup.get("dagman_job_id"):
         try:
             ad["DAGManJobId"] = integer(given.text, "dagman_job_id")

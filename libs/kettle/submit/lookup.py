@@ -3,16 +3,19 @@
 import random
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import msgspec
 
 from kettle.submit.commands import NAMES
 from kettle.submit.errors import PlacelessError, SubmitError
-from kettle.submit.expressions import boolean
-from kettle.submit.macros import CLUSTER, Expander
+from kettle.submit.expressions import boolean, unquoted
+from kettle.submit.macros import CLUSTER, LONGEST, Expander
 from kettle.submit.statements import Assignment, Queue
 from kettle.submit.submit_machine import Disk, Site
+
+_MOST_NAMED: Final = 20
+"""Missing files."""
 
 
 class Setting(msgspec.Struct, frozen=True):
@@ -38,18 +41,50 @@ class Lookup:
         cwd: Path,
         environ: Mapping[str, str],
         entropy: random.Random,
+        tolerant: bool = False,
     ) -> None:
         self.queue = queue
+        self.tolerant = tolerant
+        self.warnings: dict[str, None] = {}
+        self._missing: dict[tuple[str, str], tuple[Setting, str]] = {}
         self.site = site
         self.disk = disk
         self.cwd = cwd
         self.environ = environ
         table = {key: assignment.text for key, assignment in queue.assignments.items()}
-        self._expander = Expander(table, environ, entropy=entropy)
+        self._expander = Expander(table, environ, entropy=entropy, longest=LONGEST)
+        self._expander.directory = self._directory
+        self._variables = {name.lower(): name for name in queue.iteration.variables}
 
     def job(self, live: Mapping[str, str]) -> None:
         """Go on to the next job."""
         self._expander.live = live
+
+    @property
+    def given(self) -> Mapping[str, Assignment]:
+        """
+        Everything that is assigned, by lower-case name: what the description says, and over it the variables of the queue
+        statement, which may be commands.
+        """
+        if not self._variables:
+            return self.queue.assignments
+        return {**self.queue.assignments, **{key: self._row(key) for key in self._variables}}
+
+    def _assigned(self, key: str) -> Assignment | None:
+        return self._row(key) if key in self._variables else self.queue.assignments.get(key)
+
+    def _row(self, key: str) -> Assignment:
+        return Assignment(
+            self._variables[key], self._expander.live[key], self.queue.source, self.queue.line, of_row=True
+        )
+
+    def _directory(self) -> str:
+        """Where `$Ff()` starts: in the jobs' own directory, which may itself be named with its help."""
+        self._expander.directory = lambda: str(self.cwd)
+        try:
+            return str(self.iwd())
+        finally:
+            self._expander.directory = self._directory
 
     def watch(self) -> None:
         """From here on, `varied` says whether what was looked up may differ between jobs."""
@@ -63,7 +98,7 @@ class Lookup:
     def get(self, name: str) -> Setting | None:
         """A command under any of its names, expanded; None if it is not given, or empty."""
         for spelling in (name, *NAMES.get(name, ())):
-            assignment = self.queue.assignments.get(spelling.lower())
+            assignment = self._assigned(spelling.lower())
             if assignment is None:
                 continue
             setting = self.expanded(assignment)
@@ -73,6 +108,8 @@ class Lookup:
 
     def expanded(self, assignment: Assignment) -> Setting:
         """An assignment with its macros replaced."""
+        if assignment.of_row:
+            self._expander.varied = True
         try:
             return Setting(self._expander.expand(assignment.text).strip(), assignment)
         except PlacelessError as error:
@@ -81,7 +118,45 @@ class Lookup:
     def iwd(self) -> Path:
         """The directory that relative names of a job's files start from."""
         given = self.get("initialdir")
-        return self.cwd / given.text if given else self.cwd
+        return self.cwd / unquoted(given.text) if given else self.cwd
+
+    @property
+    def checks_files(self) -> bool:
+        """Whether the files that jobs read and write are looked at before they are submitted."""
+        if not self.site.check_files or self.site.skip_filechecks:
+            return False
+        given = self.get("skip_filechecks")
+        return (
+            given is None or given.text.lower() == "warn" or not flag(self, "skip_filechecks", default=False)
+        )
+
+    def missing(self, setting: Setting, what: str, path: Path, why: str) -> None:
+        """
+        A file that cannot be used.  All of them are told of together, at the end; `skip_filechecks = warn` only warns.
+        """
+        given = self.get("skip_filechecks")
+        if given is not None and given.text.lower() == "warn":
+            self.warnings.setdefault(str(setting.assignment.refused(f"{what} {path} {why}")))
+        else:
+            self._missing.setdefault((what, str(path)), (setting, why))
+
+    def refuse_missing(self) -> None:
+        """Refuse the description if files cannot be used, and name them."""
+        if not self._missing:
+            return
+        sentences = [f"{what} {path} {why}" for (what, path), (_, why) in self._missing.items()]
+        (setting, _), *_ = self._missing.values()
+        shown = "; ".join(sentences[:_MOST_NAMED])
+        more = f"; and {len(sentences) - _MOST_NAMED} more" if len(sentences) > _MOST_NAMED else ""
+        setting.refuse(f"{shown}{more}")
+
+    def idle(self, setting: Setting, sentence: str) -> None:
+        """
+        A command that has no effect where it stands: a warning in descriptions for HTCondor, and refused in others.
+        """
+        if not self.tolerant:
+            setting.refuse(sentence)
+        self.warnings.setdefault(str(setting.assignment.refused(sentence)))
 
     def refuse(self, sentence: str) -> NoReturn:
         """Refuse the description because of what it does not say."""
@@ -96,10 +171,10 @@ def is_settled(path: Path | str) -> bool:
 
 
 def readable(lookup: Lookup, given: Setting, name: str, *, what: str = "the input file") -> None:
-    """Refuse a file of the submitter's that a command names and nobody can read."""
+    """Miss a file of the submitter's that a command names and nobody can read."""
     path = lookup.iwd() / name
-    if lookup.site.check_files and is_settled(path) and (why := lookup.disk.unreadable(path)):
-        given.refuse(f"{what} {path} {why}")
+    if is_settled(path) and lookup.checks_files and (why := lookup.disk.unreadable(path)):
+        lookup.missing(given, what, path, why)
 
 
 def placed(setting: Setting, error: PlacelessError) -> SubmitError:

@@ -5,9 +5,10 @@ Names are compared without regard to case, functions with it.  A reference that 
 `$$(...)` is not expanded here: it is kept for the time when the job is matched with a machine.
 """
 
+import os
 import random
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from kettle.classad import NOTHING, Context
@@ -18,6 +19,11 @@ CLUSTER: Final = "$(ClusterId)"
 """
 What `$(Cluster)` and `$(ClusterId)` become: the number is known to the schedd alone, and it puts it in.
 """
+
+MOST_STEPS: Final = 100_000
+"""Macros put in for one text: those that refer to each other twice grow without bound."""
+LONGEST: Final = 4 << 20
+"""Characters that a value of a description comes to."""
 
 _OPENING: Final = re.compile(r"\$(\$?)([A-Za-z_]*)\(")
 _NAME: Final = re.compile(r"\s*([A-Za-z0-9_.]+)\s*")
@@ -30,7 +36,7 @@ class Expander:
 
     `live` holds what changes from job to job (the item, the process number); `varied` is set, and never cleared
     here, as soon as an expansion looked at one of those or drew a random number. `context` is what expressions in
-    functions may see and take, `longest` how many characters an expansion may come to; None: any number.
+    functions may see and take, `directory` where the relative paths of `$Ff()` start, `longest` how many characters an expansion may come to; None: any number.
     """
 
     def __init__(
@@ -47,14 +53,18 @@ class Expander:
         self.live: Mapping[str, str] = {}
         self.entropy = entropy
         self.varied = False
+        self.directory: Callable[[], str] = os.getcwd
         self._table = table
         self._longest = longest
         self._within: list[str] = []
+        self._steps = 0
 
     def expand(self, text: str) -> str:
         """The text with every macro replaced by its value; raises MacroError."""
         if "$" not in text:
             return text
+        if not self._within:
+            self._steps = 0
         done: list[str] = []
         position = length = 0
         while (match := _OPENING.search(text, position)) is not None:
@@ -109,13 +119,17 @@ class Expander:
         if function in FUNCTIONS:
             return FUNCTIONS[function](body, self)
         if is_path_function(function):
-            return path_parts(function, self.resolve(body))
+            wanted = self.directory() if "f" in function else ""
+            return path_parts(function, self.resolve(body), directory=wanted)
         if function:
             return None
         name, colon, default = body.partition(":")
         match = _NAME.fullmatch(name)
         if match is None:
             return None
+        self._steps += 1
+        if self._steps > MOST_STEPS:
+            raise MacroError(f"$({match[1]}): more than {MOST_STEPS:,} macros would be put into one text")
         if match[1] == "DOLLAR":
             return "$"
         return self.value(match[1]) or (self.expand(default) if colon else "")

@@ -5,7 +5,6 @@ from typing import Final
 from kettle.jobs.mail_recipients import RecipientError, recipients
 from kettle.submit.expressions import unquoted
 from kettle.submit.lookup import Lookup, is_settled
-from kettle.transfer.file_lists import items
 from kettle_wire.ads.types import Ad
 
 _NOTIFICATIONS: Final = {"never": 0, "always": 1, "complete": 2, "error": 3, "start": 4}
@@ -26,5 +25,5 @@ def mails(lookup: Lookup) -> Ad:
             except RecipientError as error:
                 given.refuse(f"notify_user cannot be used: {error}")
     if given := lookup.get("email_attributes"):
-        ad["EmailAttributes"] = ",".join(items(unquoted(given.text)))
+        ad["EmailAttributes"] = ",".join(unquoted(given.text).replace(",", " ").split())
     return ad

@@ -12,7 +12,8 @@ import msgspec
 from kettle.classad import ClassAdError, parse
 from kettle.submit.errors import PlacelessError
 from kettle.submit.expressions import constant
-from kettle.submit.includes import printed
+from kettle.submit.includes import printed, read_bounded
+from kettle.submit.item_tables import LINES, ItemTable, headed, table_of
 
 _KEYWORD: Final = re.compile(r"(?:^|(?<=\s))(in|from|matching)(?=[\s(\[]|$)\s*", re.IGNORECASE)
 _HEAD: Final = re.compile(
@@ -21,8 +22,7 @@ _HEAD: Final = re.compile(
 _SLICE: Final = re.compile(r"\[\s*(-?\d+)?\s*(?::\s*(-?\d+)?\s*(?::\s*(\d+)?\s*)?)?\]\s*")
 _KIND: Final = re.compile(r"(files|dirs|any)\b\s*", re.IGNORECASE)
 _SEPARATOR: Final = re.compile(r"\s*,\s*|\s+")
-_NOT_TEXT: Final = re.compile(r"[\0\udc80-\udcff]")
-_UNIT_SEPARATOR: Final = "\x1f"
+_NOT_TEXT: Final = re.compile(r"[\0\ud800-\udfff]")
 
 MOST_JOBS: Final = 1_000_000
 """
@@ -48,6 +48,9 @@ class Iteration(msgspec.Struct, frozen=True):
     rows: tuple[QueueItem, ...]
     inline: bool = True
     """The items stand in the description itself."""
+    empty: str = ""
+    """Why there is no item, as a sentence."""
+    warnings: tuple[str, ...] = ()
 
 
 def read_iteration(
@@ -59,7 +62,7 @@ def read_iteration(
     """
     keyword = _KEYWORD.search(text)
     if keyword is None:
-        return Iteration(_count(text), (), (QueueItem(0, ()),))
+        return Iteration(_count(text), (), (QueueItem(0, ()),), empty="the queue statement makes no job")
     head = _HEAD.fullmatch(text[: keyword.start()].strip())
     if head is None:
         raise PlacelessError(f"'{text[: keyword.start()].strip()}' is not a count and names of variables")
@@ -68,26 +71,43 @@ def read_iteration(
     how = keyword[1].lower()
     rest = text[keyword.end() :]
     kind = ""
+    table = LINES
+    if how == "from":
+        table, rest = table_of(rest)
     if how == "matching" and (found := _KIND.match(rest)):
         kind, rest = found[1].lower(), rest[found.end() :]
     cut = _SLICE.match(rest)
     rest = rest[cut.end() :] if cut else rest
     if how == "matching" and not kind and (found := _KIND.match(rest)):
         kind, rest = found[1].lower(), rest[found.end() :]
+    warnings: list[str] = []
     match how:
         case "in":
             items, inline = _listed(rest, more), True
         case "from":
             items, inline = _from(rest.strip(), cwd, more, environ)
+            own, items = headed(table, items)
+            names = own or names
         case _:
-            items, inline = _matching(rest, cwd, kind or "files"), True
-    rows = [QueueItem(index, _fields(item, len(names), how)) for index, item in enumerate(items)]
-    rows = rows[_slice(cut)]
-    if not rows:
-        raise PlacelessError(_nothing(how, rest.strip(), sliced=bool(items)))
+            items, inline = _matching(rest, cwd, kind or "any", warnings), True
+    if len(items) > MOST_JOBS:
+        raise PlacelessError(_TOO_MANY.format(len(items)))
+    rows = list(_rows(items, len(names), table if how == "from" else None))[_slice(cut)]
     if count * len(rows) > MOST_JOBS:
         raise PlacelessError(_TOO_MANY.format(count * len(rows)))
-    return Iteration(count, names, tuple(rows), inline)
+    empty = "" if rows else _nothing(how, rest.strip(), sliced=bool(items))
+    return Iteration(count, names, tuple(rows), inline, empty, tuple(warnings))
+
+
+def _rows(items: list[str], wanted: int, table: ItemTable | None) -> Iterator[QueueItem]:
+    """
+    The values of each item.  A line that says nothing leaves the variables as they were at the line before it.
+    """
+    last = ("",) * wanted
+    for index, item in enumerate(items):
+        values = [item] if table is None else table.split(item, wanted)
+        last = tuple([*values, *[""] * wanted][:wanted]) if values else last
+        yield QueueItem(index, last)
 
 
 def _nothing(how: str, rest: str, *, sliced: bool) -> str:
@@ -144,11 +164,9 @@ def _from(rest: str, cwd: Path, more: More, environ: Mapping[str, str] | None) -
     if not rest:
         raise PlacelessError("queue ... from needs the name of a file, or items in parentheses")
     try:
-        text = (cwd / rest).read_text(encoding="utf-8")
+        text = read_bounded(cwd / rest)
     except OSError as error:
         raise PlacelessError(f"cannot read the items from {rest}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise PlacelessError(f"cannot read the items from {rest}: it is not text in UTF-8") from error
     return _lines(rest, text), False
 
 
@@ -157,7 +175,7 @@ def _lines(source: str, text: str) -> list[str]:
         raise PlacelessError(
             f"cannot read the items from {source}: it is not text in UTF-8, or has a NUL in it"
         )
-    return [line for line in text.splitlines() if line.strip()]
+    return text.removesuffix("\n").split("\n") if text else []
 
 
 def _inline(first: str, more: More) -> Iterator[str]:
@@ -171,38 +189,33 @@ def _inline(first: str, more: More) -> Iterator[str]:
         line = line.strip()
         if line.startswith(")"):
             return
-        if line and not line.startswith("#"):
+        if not line.startswith("#"):
             yield line
     raise PlacelessError("the list of items is never closed: expected a line that begins with )")
 
 
-def _matching(rest: str, cwd: Path, kind: str) -> list[str]:
+def _matching(rest: str, cwd: Path, kind: str, warnings: list[str]) -> list[str]:
+    """Names that match; those of directories end with a slash."""
     rest = rest.strip().removeprefix("(").removesuffix(")")
-    found: dict[str, None] = {}
+    found: dict[str, int] = {}
     for pattern in re.split(r"[\s,]+", rest):
         for name in sorted(iglob(pattern, root_dir=cwd)) if pattern else ():  # noqa: PTH207 - it may be absolute
             directory = os.path.isdir(cwd / name)  # noqa: PTH112 - pathlib's raises where we may not look
-            if kind == "any" or directory == (kind == "dirs"):
-                found[f"{name.rstrip('/')}/" if kind == "dirs" else name] = None
+            if kind != "any" and directory != (kind == "dirs"):
+                continue
+            item = f"{name.rstrip('/')}/" if directory else name
+            if item in found:
+                warnings.append(
+                    f"'{item}' matching pattern '{pattern}' is a duplicate of item {found[item]}, skipping"
+                )
+            found.setdefault(item, len(found))
     return list(found)
-
-
-def _fields(item: str, wanted: int, how: str) -> tuple[str, ...]:
-    if _UNIT_SEPARATOR in item:
-        fields = [field.strip() for field in item.split(_UNIT_SEPARATOR, wanted - 1)]
-    elif how == "from":
-        fields = _SEPARATOR.split(item.strip(), wanted - 1) if wanted > 1 else [item.strip()]
-    else:
-        fields = [item]
-    return tuple(fields + [""] * (wanted - len(fields)))
 
 
 def _slice(cut: re.Match[str] | None) -> slice:
     if cut is None:
         return slice(None)
     start, stop, step = (int(part) if part else None for part in cut.groups())
-    if ":" not in cut[0]:
-        return slice(start, None if start in {None, -1} else (start or 0) + 1)
     if step == 0:
         raise PlacelessError("the step of a slice is a positive number")
     return slice(start, stop, step)

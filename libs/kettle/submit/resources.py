@@ -51,7 +51,7 @@ def needs(lookup: Lookup) -> Ad:
     """
     container = container_of(lookup)
     transfer = transfer_of(lookup, container)
-    megabytes = -(-(transfer.input_bytes + transfer.executable_bytes) // (1 << 20))
+    megabytes = -(-(transfer.input_kib + transfer.executable_kib) // 1024)
     requests = list(_requests(lookup, megabytes))
     ad: Ad = {request.attribute: wire(request.need) for request in requests if request.need is not None}
     ad |= {f"Require{each.resource}": wire(each.choice) for each in requests if each.choice is not None}
@@ -65,10 +65,11 @@ def needs(lookup: Lookup) -> Ad:
         ad["EncryptExecuteDirectory"] = flag(lookup, "encrypt_execute_directory", default=False)
     if container is not None:
         ad |= container.attributes
-    clauses = _requirements(lookup, requests, transfer, container)
+    clauses, checked = _requirements(lookup, requests, transfer, container)
     if deferral := deferral_of(lookup):
         ad |= deferral
         clauses.append(REQUIREMENT)
+    clauses += checkpointing(lookup, checked)
     ad["Requirements"] = Expr(" && ".join(clauses))
     return ad
 
@@ -84,24 +85,38 @@ def _requests(lookup: Lookup, megabytes: int) -> Iterator[Request]:
         given = lookup.get(f"request_{name}")
         need = Literal(default) if given is None else _need(first_of(given), f"request_{name}", unit, least=1)
         yield Request(f"Request{resource}", resource, None if is_undefined(need) else need)
-    required = {key: one for key, one in lookup.queue.assignments.items() if is_choice(key)}
-    for key, assignment in lookup.queue.assignments.items():
-        tag = resource_tag(assignment.name)
-        if tag is None:
-            continue
-        tag = "GPUs" if tag.lower() == "gpus" else tag
-        setting = lookup.expanded(assignment)
-        if setting.text:
-            said = required.pop(f"require_{tag.lower()}", None)
-            choice = None if said is None else _choice(lookup.expanded(said))
-            if tag == "GPUs":
-                choice = chosen(choice, choices(lookup))
-            yield Request(f"Request{tag}", tag, _need(setting, key, "", least=0), choice)
+    if gpus := _gpus(lookup):
+        yield gpus
+    elif own := lookup.get("require_gpus"):
+        own.refuse("require_gpus chooses among what request_gpus asks for; add: request_gpus = 1")
+    required = {key: one for key, one in lookup.given.items() if is_choice(key)}
+    for tag, setting in sorted(_custom_requests(lookup), key=lambda found: found[0].lower()):
+        said = required.pop(f"require_{tag.lower()}", None)
+        choice = None if said is None else _choice(lookup.expanded(said))
+        need = _need(setting, f"request_{tag.lower()}", "", least=0)
+        yield Request(f"Request{tag}", tag, need, choice)
     for key, assignment in required.items():
         setting = lookup.expanded(assignment)
         if setting.text:
             tag = key.partition("_")[2]
             setting.refuse(f"{key} chooses among what request_{tag} asks for; add: request_{tag} = 1")
+
+
+def _custom_requests(lookup: Lookup) -> Iterator[tuple[str, Setting]]:
+    """What is asked for beside cores, memory and disk, but for GPUs."""
+    for assignment in lookup.given.values():
+        tag = resource_tag(assignment.name)
+        if tag is not None and (setting := lookup.expanded(assignment)).text:
+            yield tag, setting
+
+
+def _gpus(lookup: Lookup) -> Request | None:
+    given, own = lookup.get("request_gpus"), lookup.get("require_gpus")
+    if given is None:
+        return None
+    need = _need(given, "request_gpus", "", least=0)
+    choice = chosen(None if own is None else _choice(own), choices(lookup))
+    return Request("RequestGPUs", "GPUs", None if is_undefined(need) else need, choice)
 
 
 def _choice(setting: Setting) -> Node | None:
@@ -131,7 +146,8 @@ def _need(given: Setting, name: str, unit: str, *, least: int) -> Node:
 
 def _requirements(
     lookup: Lookup, requests: list[Request], transfer: Transfer, container: Container | None
-) -> list[str]:
+) -> tuple[list[str], set[str]]:
+    """Clauses, and the attributes that the submitter looks at himself, in lower case."""
     given = lookup.get("requirements")
     clauses: list[str] = []
     checked: set[str] = set()
@@ -154,19 +170,22 @@ def _requirements(
     if flag(lookup, "encrypt_execute_directory", default=False):
         clauses.append("TARGET.HasEncryptExecuteDirectory")
     clauses += reachable(transfer, checked)
-    clauses += checkpointing(lookup, checked)
-    return clauses
+    return clauses, checked
 
 
 def _fits(requests: list[Request], checked: set[str]) -> Iterator[str]:
     by_name = {request.resource: request for request in requests}
-    ordered = [by_name.pop(name) for name in ("Disk", "Memory", "Cpus")] + list(by_name.values())
+    ordered = [by_name.pop(name) for name in ("Disk", "Memory", "Cpus")]
+    ordered += sorted(by_name.values(), key=lambda request: request.resource.lower())
     for request in ordered:
         literal = request.literal
         small = isinstance(literal, int | float) and literal <= (
             1 if request.resource in {"Memory", "Cpus"} else 0
         )
-        if request.need is None or small or (request.resource == "Cpus" and "cpus" in checked):
+        if request.resource == "Disk" and request.need is None:
+            yield "(TARGET.Disk >= DiskUsage)"
+        looked_at = request.resource not in {"Disk", "Memory"} and request.resource.lower() in checked
+        if request.need is None or small or looked_at:
             continue
         if request.choice is not None:
             counted = f"countMatches(MY.Require{request.resource},TARGET.Available{request.resource})"

@@ -37,17 +37,17 @@ def growth(lookup: Lookup, ad: Ad) -> Ad:
         first, more = lookup.get(f"request_{name}"), lookup.get(f"retry_request_{name}")
         steps = _amounts(first.text) if first else []
         if first and steps:
-            found[f"Retry{attribute}"] = _steps(first, f"request_{name}", steps, unit, after=None)
+            found[f"Retry{attribute}"] = _steps(lookup, first, f"request_{name}", steps, unit, after=None)
         elif more:
             steps = [part.strip() for part in more.text.split(",")] if _amounts(more.text) else [more.text]
             found[f"Retry{attribute}"] = _steps(
-                more, f"retry_request_{name}", steps, unit, after=ad.get(attribute)
+                lookup, more, f"retry_request_{name}", steps, unit, after=ad.get(attribute)
             )
     increase, most = lookup.get("retry_request_memory_increase"), lookup.get("retry_request_memory_max")
     if "RetryRequestMemory" in found:
         for stray in (increase, most):
             if stray:
-                stray.refuse("the steps of memory are given already: remove this line")
+                lookup.idle(stray, "the steps of memory are given already: remove this line")
     elif increase:
         found["NextRequestMemory"] = _increase(increase)
         if most:
@@ -65,12 +65,16 @@ def _amounts(text: str) -> list[str]:
     return parts if plain and len(parts) > 1 else []
 
 
-def _steps(given: Setting, name: str, steps: list[str], unit: str, *, after: Scalar | None) -> Expr:
+def _steps(
+    lookup: Lookup, given: Setting, name: str, steps: list[str], unit: str, *, after: Scalar | None
+) -> Expr:
     values = [_amount(given, step, unit) for step in steps]
     grown = values if after is None else [after, *values]
     known = [value for value in grown if isinstance(value, int)]
     if any(later <= earlier for earlier, later in pairwise(known)):
-        given.refuse(f"each amount of {name} must be more than the one before it, and than what is asked for")
+        lookup.idle(
+            given, f"each amount of {name} must be more than the one before it, and than what is asked for"
+        )
     shown = values[1:] if after is None else values
     texts = (value.expr if isinstance(value, Expr) else str(value) for value in shown)
     return Expr(f"{{{','.join(texts)}}}")

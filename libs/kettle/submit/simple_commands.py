@@ -2,6 +2,7 @@
 Commands that become one attribute and nothing else: the service that uses it does so later.
 
     text        is kept as it is, without a pair of quotes around it
+    verbatim    is kept with its quotes
     number      is known when the job is submitted
     truth       true or false
     expression  is evaluated by the schedd, the startd or the starter
@@ -17,13 +18,14 @@ from kettle.submit.lookup import Lookup, Setting, flag, is_settled, placed
 from kettle.transfer.file_lists import leaves
 from kettle_wire.ads.types import Ad, Scalar
 
-Kind = Literal["text", "number", "truth", "expression"]
+Kind = Literal["text", "verbatim", "number", "truth", "expression"]
 
 PLAIN: Final[Mapping[str, tuple[str, Kind]]] = {
     "batch_id": ("JobBatchId", "text"),
     "batch_name": ("JobBatchName", "text"),
-    "description": ("JobDescription", "text"),
+    "description": ("JobDescription", "verbatim"),
     "erase_output_and_error_on_restart": ("EraseOutputAndErrorOnRestart", "truth"),
+    "dag_node_name": ("DAGNodeName", "text"),
     "hook_keyword": ("HookKeyword", "text"),
     "job_machine_attrs": ("JobMachineAttrs", "text"),
     "job_machine_attrs_history_length": ("JobMachineAttrsHistoryLength", "number"),
@@ -54,6 +56,7 @@ _AT_LEAST: Final[Mapping[str, int]] = {
 
 _READ: Final[Mapping[Kind, Callable[[str, str], Scalar]]] = {
     "text": lambda text, _: unquoted(text),
+    "verbatim": lambda text, _: text,
     "number": integer,
     "truth": boolean,
     "expression": lambda text, _: scalar(text),
@@ -70,6 +73,7 @@ def plain(lookup: Lookup) -> Ad:
         ad["ManifestDir"] = _inside(place)
     if log := lookup.get("starter_log"):
         ad["JobStarterLog"] = str(lookup.iwd() / unquoted(log.text))
+        ad.setdefault("JobStarterDebug", True)
     return ad
 
 

@@ -6,7 +6,7 @@ A description is read from top to bottom once; what a queue statement sees is a 
 
 import random
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +16,7 @@ from kettle.submit import commands
 from kettle.submit.conditions import Conditions
 from kettle.submit.errors import PlacelessError, SubmitError
 from kettle.submit.includes import MOST_NESTED, included, used
-from kettle.submit.macros import Expander, names_used, substitute_self
+from kettle.submit.macros import LONGEST, Expander, names_used, substitute_self
 from kettle.submit.queue_statement import Iteration, read_iteration
 
 _ASSIGNMENT: Final = re.compile(r"(\+?)([A-Za-z0-9_.]+)\s*=(?!=)\s*(.*)", re.DOTALL)
@@ -26,9 +26,11 @@ _CONDITIONAL: Final = re.compile(r"(if|elif|else|endif)(?:\s+(.*)|\s*)", re.IGNO
 _STATEMENT: Final = re.compile(r"@?(include|use|error|warning)\b\s*([^:=]*?)\s*:\s*(.*)", re.IGNORECASE)
 _NAME: Final = re.compile(r"[A-Za-z0-9_.]+")
 _ATTRIBUTE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_NOT_TEXT: Final = re.compile(r"[\0\udc80-\udcff]")
-"""What bytes that are not UTF-8 are read as."""
+_NOT_TEXT: Final = re.compile(r"[\0\ud800-\udfff]")
+"""What bytes that are not UTF-8 are read as, and halves of characters."""
 _SHOWN: Final = 60
+_NEVER_USED: Final = frozenset({"dag_status", "failed_count", "job", "retry"})
+"""What DAGMan gives every description, whether it wants to know or not."""
 
 
 class Assignment(msgspec.Struct, frozen=True):
@@ -38,6 +40,8 @@ class Assignment(msgspec.Struct, frozen=True):
     text: str
     source: str
     line: int | None
+    of_row: bool = False
+    """The name is a variable of the queue statement, so the text is another one for each item."""
 
     def refused(self, sentence: str) -> SubmitError:
         """The error that this assignment gave rise to."""
@@ -57,6 +61,15 @@ class Queue(msgspec.Struct, frozen=True):
         return SubmitError(sentence, source=self.source, line=self.line)
 
 
+class Unused(msgspec.Struct, frozen=True):
+    """An assignment that means nothing: it is no command, and no macro that anything uses."""
+
+    name: str
+    text: str
+    of_queue: bool = False
+    """It is a variable of a queue statement."""
+
+
 class Description(msgspec.Struct, frozen=True):
     """
     A submit description, read; `kettle.submit.expansion` says which of its queue statements make a cluster together.
@@ -70,6 +83,10 @@ class Description(msgspec.Struct, frozen=True):
     """Where `$RANDOM_CHOICE` and `$RANDOM_INTEGER` draw from."""
     warnings: tuple[str, ...] = ()
     """The warnings of the description for the submitter."""
+    unused: tuple[Unused, ...] = ()
+    """What only a tolerant reader accepts."""
+    tolerant: bool = False
+    """Commands without effect where they stand are told of, and not refused."""
 
 
 class Reader:
@@ -112,12 +129,7 @@ class Reader:
     def read(self) -> Description:
         """The whole description; raises SubmitError."""
         self._read()
-        for assignment in self._all:
-            known = commands.is_known(assignment.name) or assignment.name.lower() in self._used
-            if not known and not (
-                self._tolerant and commands.may_be_left_out(assignment.name, assignment.text)
-            ):
-                raise assignment.refused(commands.complaint(assignment.name, self._used))
+        unused = tuple(self._unused())
         if not self._queues:
             raise SubmitError("there is no queue statement, so there is no job", source=self._source)
         return Description(
@@ -127,7 +139,24 @@ class Reader:
             tuple(self._queues),
             self._entropy,
             tuple(self._warnings),
+            unused,
+            self._tolerant,
         )
+
+    def _unused(self) -> Iterator[Unused]:
+        """What is never looked at; raises SubmitError where that is not accepted."""
+        for assignment in self._all:
+            name = assignment.name.lower()
+            if commands.is_known(name) or name in self._used:
+                continue
+            if not (self._tolerant and commands.may_be_left_out(name, assignment.text)):
+                raise assignment.refused(commands.complaint(assignment.name, self._used))
+            if "." not in name and name not in _NEVER_USED and self._assigned[name] is assignment:
+                yield Unused(assignment.name, assignment.text)
+        variables = {name.lower(): name for queue in self._queues for name in queue.iteration.variables}
+        for key, name in variables.items():
+            if not commands.is_known(key) and key not in self._used and name != "Item":
+                yield Unused(name, "", of_queue=True)
 
     def _read(self) -> None:
         """The lines of one source; an `if` that it opens it closes."""
@@ -210,6 +239,8 @@ class Reader:
         )
         current = self._assigned.get(name.lower())
         text = substitute_self(name, text, current.text if current else "")
+        if len(text) > LONGEST:
+            raise self._error(f"{name} becomes longer than {LONGEST:,} characters", line)
         assignment = Assignment(name, text, self._source, line)
         self._assigned[name.lower()] = assignment
         self._all.append(assignment)
@@ -250,13 +281,14 @@ class Reader:
 
     def _expander(self) -> Expander:
         table = {key: found.text for key, found in (self._automatic | self._assigned).items()}
-        return Expander(table, self._environ, entropy=self._entropy)
+        return Expander(table, self._environ, entropy=self._entropy, longest=LONGEST)
 
     def _queue(self, line: int, text: str) -> None:
         self._used.update(names_used(text))
         iteration = read_iteration(
             self._expander().expand(text), cwd=self._cwd, more=self._physical, environ=self._environ
         )
+        self._warnings += iteration.warnings
         for row in iteration.rows if iteration.inline else ():
             for value in row.values:
                 self._used.update(names_used(value))

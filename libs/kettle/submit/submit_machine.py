@@ -35,6 +35,8 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     file_system_domain: str
     check_files: bool = True
     """False: a file that is not there is not missed (the description is for another machine)."""
+    skip_filechecks: bool = False
+    """Of the files only programs and directories have to be there: what they read and write is not looked at."""
     request_cpus: int = 1
     request_memory: int = 128
     """MiB."""

@@ -67,21 +67,25 @@ def test_items_without_a_variable_are_item() -> None:
 
 
 def test_lines_are_split_over_variables(tmp_path: Path) -> None:
-    """Commas or blanks separate, the last variable takes the rest, missing ones are empty."""
+    """
+    Commas or blanks separate, the last variable takes the rest, missing ones are empty; a line that says nothing
+    is an item with the values of the line before it.
+    """
     (tmp_path / "points.txt").write_text("1, 2, three four\n\n5\n#6 7\na,,c\n")
     text = "arguments = [$(x)|$(y)|$(z)]\nqueue x, y, z from points.txt\n"
-    assert ["[1|2|three four]", "[5||]", "[#6|7|]", "[a||c]"] == arguments(text, tmp_path)
+    assert ["[1|2|three four]", "[1|2|three four]", "[5||]", "[#6|7|]", "[a||c]"] == arguments(text, tmp_path)
 
 
 def test_items_that_match(tmp_path: Path) -> None:
-    """Globs start at the working directory; files and directories are kept apart."""
+    """Globs start at the working directory; directories end with a slash, and may be kept apart."""
     for name in ("b.dat", "a.dat", "c.txt"):
         (tmp_path / name).touch()
     (tmp_path / "d.dat").mkdir()
     text = "arguments = $(f)\nqueue f matching"
-    assert ["a.dat", "b.dat"] == arguments(f"{text} *.dat\n", tmp_path)
+    assert ["a.dat", "b.dat"] == arguments(f"{text} files *.dat\n", tmp_path)
+    assert ["a.dat", "b.dat", "d.dat/"] == arguments(f"{text} *.dat\n", tmp_path)
     assert ["d.dat/"] == arguments(f"{text} dirs *\n", tmp_path)
-    assert ["a.dat", "b.dat", "d.dat"] == arguments(f"{text} any *.dat\n", tmp_path)
+    assert ["a.dat", "b.dat", "d.dat/"] == arguments(f"{text} any *.dat\n", tmp_path)
 
 
 def test_several_queue_statements_of_one_program_make_one_cluster() -> None:
@@ -112,7 +116,7 @@ def test_an_attribute_that_only_some_have_is_undefined_for_the_others() -> None:
         ("arguments = $UNKNOWN(x) $x", "$UNKNOWN(x) $x"),
         ("ARG = 7\narguments = $(arg)", "7"),
         ("arguments = $ENV(HOME) $ENV(NOPE) $ENV(NOPE:other)", "/home/ada UNDEFINED other"),
-        ("n = 3\ne = $(n)*2\narguments = $INT(e) $INT(n,%03d) $REAL(e)", "6 003 6.0"),
+        ("n = 3\ne = $(n)*2\narguments = $INT(e) $INT(n,%03d) $REAL(e)", "6 003 6"),
         ("arguments = $CHOICE(1,a,b,c)", "b"),
         ("l = a, b c\ni = 2\narguments = $CHOICE(i,l)", "c"),
         (
@@ -240,7 +244,7 @@ def test_every_way_by_url_asks_for_a_plugin(tmp_path: Path) -> None:
     assert "http,osdf,davs,s3" == ad["WantTransferPluginMethods"]
     assert "osdf:///c" == ad["PublicInputFiles"]
     assert "TARGET.HasJobTransferPlugins" in str(ad["Requirements"])
-    assert "FileSystemDomain" not in str(ad["Requirements"])
+    assert "FileSystemDomain" in str(ad["Requirements"])
 
 
 def test_keys_are_named_and_not_read(tmp_path: Path) -> None:
@@ -351,7 +355,7 @@ def test_files_and_what_programs_print_are_included(tmp_path: Path) -> None:
 def test_items_are_what_a_program_prints(tmp_path: Path) -> None:
     """One for each line, split over the variables."""
     text = "arguments = [$(a)|$(b)]\nqueue a, b from /usr/bin/printf '1 2 3\\n\\n4\\n' |\n"
-    assert ["[1|2 3]", "[4|]"] == arguments(text, tmp_path)
+    assert ["[1|2 3]", "[1|2 3]", "[4|]"] == arguments(text, tmp_path)
 
 
 def test_templates_are_those_of_the_pool(tmp_path: Path) -> None:

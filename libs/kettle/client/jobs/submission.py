@@ -54,19 +54,33 @@ def prepare_clusters(
     source: str | None = None,
     submit_method: int = 2,
     tolerant: bool = False,
+    single: bool = False,
+    skip_filechecks: bool = False,
 ) -> "list[Submission]":
     """
     Prepare a description that may make several clusters: returns a submission for each, in order.
 
-    The whole description is checked before any part can be sent.
+    The whole description is checked before any part can be sent.  `single`: more than one cluster is refused.
+    `skip_filechecks`: it is not looked at whether the files are there that the jobs read and write.
 
     Raises:
         SubmitError: the description is refused.
         ClientError: the file cannot be read.
     """
-    from kettle.submit import expand_clusters
+    from kettle.submit import expand, expand_clusters
 
-    return expand_clusters(*_read(description, given, cwd, environ, source, submit_method, tolerant=tolerant))
+    read, site = _read(description, given, cwd, environ, source, submit_method, tolerant=tolerant)
+    if skip_filechecks:
+        site = msgspec.structs.replace(site, skip_filechecks=True)
+    return [expand(read, site)] if single else expand_clusters(read, site)
+
+
+def as_factory(submission: "Submission") -> "Submission":
+    """The same jobs, which come into the queue one after the other, and no faster than they say."""
+    if "JobMaterializeLimit" in submission.ad or "JobMaterializeMaxIdle" in submission.ad:
+        return submission
+    limit: dict[str, int] = {"JobMaterializeLimit": submission.count}
+    return msgspec.structs.replace(submission, ad={**submission.ad, **limit})
 
 
 def _read(
@@ -91,7 +105,10 @@ def _read(
             raise ClientError(f"cannot read the submit file {description}: {error.strerror}") from error
     else:
         text, source = description, source or "description"
-    site = Site.here(submit_method=submit_method)
+    from kettle.client.connections.condor_config import CondorConfig
+
+    skip = CondorConfig(environ).flag("SUBMIT_SKIP_FILECHECKS", default=False)
+    site = msgspec.structs.replace(Site.here(submit_method=submit_method), skip_filechecks=skip)
     read = parse(
         text,
         source=source,

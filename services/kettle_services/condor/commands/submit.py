@@ -3,8 +3,9 @@
 import os
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -12,31 +13,37 @@ from kettle.client.connections.condor_config import CondorConfig
 from kettle.client.errors import ClientError
 from kettle.client.short_lived import ShortLivedClient
 from kettle_services.condor.arguments.grammar import Option, TypedOption, understood, whole_number
+from kettle_services.condor.connections import interactive
 from kettle_services.condor.connections.pool_client import client_of
 from kettle_services.condor.errors import ToolError, WordsError
+from kettle_services.condor.printing.submissions import Queued, said, warnings, written
+from kettle_wire.jobs import JobId
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from kettle.submit import Submission
-    from kettle_wire.ads.types import Ad
 
 OPTIONS: Final = {
+    "addr": Option(takes=1, also=("address",)),
+    "allow-crlf-script": Option(),
     "append": Option(takes=1, also=("a",)),
+    "batch-id": Option(takes=1),
     "batch-name": Option(takes=1),
-    "debug": Option(),
+    "capabilities": Option(letters=True),
+    "debug": Option(letters=True),
     "disable": Option(),
-    "dry-run": Option(takes=1),
+    "dry-run": Option(takes=1, letters=True),
+    "dump": Option(takes=1),
+    "factory": Option(also=("generator", "g")),
     "file": Option(takes=1),
-    "interactive": Option(),
+    "interactive": Option(also=("i",)),
     "maxjobs": Option(takes=1),
-    "name": Option(takes=1),
-    "no_warn_unused": Option(),
+    "name": Option(takes=1, also=("n",)),
     "pool": Option(takes=1, also=("p",)),
     "queue": Option(takes=-1, also=("q",)),
-    "remote": Option(takes=1),
+    "remote": Option(takes=1, also=("r",)),
     "single-cluster": Option(),
-    "spool": Option(),
+    "spool": Option(also=("s",)),
+    "table": Option(takes=1),
     "terse": Option(),
     "unused": Option(),
     "verbose": Option(),
@@ -50,36 +57,47 @@ Send jobs to the pool: those of a submit description, from a file or from standa
   -terse                 print only the first and the last id of the jobs
   -verbose               print the ads of the jobs; so does the file -
   -append LINE           a line before the first queue statement; may be repeated
-  -batch-name NAME       how condor_q calls the jobs together
+  -batch-name NAME, -batch-id ID   how condor_q calls the jobs together
   -queue ARGUMENTS       what is queued, for a description without a queue statement
   -maxjobs N             refuse a description of more jobs
   -single-cluster        refuse a description of more clusters: one begins where executable or universe change
-  -dry-run FILE          write the ads of the jobs into a file (-: print them) and send nothing
+  -table FILE            the same, with the items of a table
+  -dry-run FILE          write the ads of the jobs into a file (-: print them) and send nothing; -dry-run:full every ad whole
+  -dump FILE             the same, said in other words
+  -factory               the jobs come into the queue one after the other, as with max_materialize
+  -interactive           a shell in the place of the first job
+  -capabilities          what the access point can do
+  -disable               do not look whether the files are there that the jobs read
+  -unused                no warnings about lines that mean nothing
   -name SCHEDD, -pool P  whose queue
   -spool                 send the files of the jobs to the access point, which need not see the disk here;
                          condor_transfer_data fetches what they leave there
   -remote SCHEDD         the same as -name SCHEDD -spool
-  -disable, -unused, -no_warn_unused, -debug   say nothing here
+  -debug, -allow-crlf-script   say nothing here
 """,
 }
 
 _QUEUE: Final = re.compile(r"^[ \t]*queue\b(?![ \t]*=)", re.IGNORECASE | re.MULTILINE)
 _GIVEN: Final = re.compile(r"(\+?[A-Za-z_][\w.]*)\s*=\s*(.*)", re.DOTALL)
-_IGNORED: Final = frozenset({"debug", "disable", "no_warn_unused", "unused"})
-_NOT_YET: Final = {
-    "interactive": "-interactive is not carried out: start the job, then condor_ssh_to_job",
+_SAYS: Final[Mapping[str, tuple[str, object]]] = {
+    "capabilities": ("capabilities", True),
+    "disable": ("disable", True),
+    "factory": ("factory", True),
+    "single-cluster": ("single_cluster", True),
+    "terse": ("how", "terse"),
+    "unused": ("unused", False),
+    "verbose": ("how", "verbose"),
 }
-
-
-class _Queued(NamedTuple):
-    """A cluster that is in the queue, or would be."""
-
-    submission: "Submission"
-    cluster: int
-
-    def ads(self) -> "Iterator[Ad]":
-        """Of its jobs, one after the other."""
-        return (self.submission.queued(proc, self.cluster) for proc in range(self.submission.count))
+"""What options say that take nothing: which field, and its value."""
+_LINES: Final = {"append": "{}", "batch-id": "batch_id = {}", "batch-name": "batch_name = {}"}
+"""Options that are lines of the description."""
+_NAMES: Final = frozenset({"name", "pool"})
+_IGNORED: Final = frozenset({"allow-crlf-script", "debug"})
+_NOT_YET: Final = {
+    "addr": "-addr is not carried out: daemons have no addresses here; say -name SCHEDD",
+}
+_FULL: Final = "full"
+"""How a dry run is asked for every ad as a whole."""
 
 
 class _Wanted(msgspec.Struct):
@@ -93,6 +111,16 @@ class _Wanted(msgspec.Struct):
     """`terse` or `verbose`."""
     most: int = 0
     dry_run: str = ""
+    full: bool = False
+    """Every ad as a whole."""
+    dump: bool = False
+    """A dry run that is called storing."""
+    disable: bool = False
+    factory: bool = False
+    unused: bool | None = None
+    """Whether there are warnings about lines that mean nothing; None: as the knob says."""
+    capabilities: bool = False
+    interactive: bool = False
     name: str = ""
     pool: str = ""
     spool: bool = False
@@ -101,15 +129,34 @@ class _Wanted(msgspec.Struct):
 
 def run(_name: str, words: list[str]) -> int:
     """Submit, or show what would be."""
-    from kettle.submit import SubmitError
+    from kettle.submit import NoJobError, SubmitError
 
     wanted = _wanted(words)
     knobs = CondorConfig(os.environ)
+    if wanted.capabilities:
+        return _capabilities(client_of(knobs, pool=wanted.pool, name=wanted.name))
     try:
         submissions = _prepared(wanted)
+    except NoJobError:
+        if wanted.how != "terse":
+            named = wanted.file if wanted.file not in {"", "-"} else "(stdin)"
+            sys.stderr.write(f'\nWARNING: "{named}" has only empty "queue" commands -- no jobs queued\n')
+        return 0
     except SubmitError as error:
         raise ToolError(f"\nERROR: {error}") from error
-    sys.stderr.writelines(f"WARNING: {warning}\n" for each in submissions for warning in each.warnings)
+    try:
+        return _submitted(submissions, wanted, knobs)
+    finally:
+        sys.stdout.flush()
+        told = (
+            knobs.flag("WARN_ON_UNUSED_SUBMIT_FILE_MACROS", default=True)
+            if wanted.unused is None
+            else wanted.unused
+        )
+        sys.stderr.writelines(warnings(submissions, unused=told))
+
+
+def _submitted(submissions: "list[Submission]", wanted: _Wanted, knobs: CondorConfig) -> int:
     count = sum(submission.count for submission in submissions)
     if wanted.most and count > wanted.most:
         raise ToolError(
@@ -118,28 +165,39 @@ def run(_name: str, words: list[str]) -> int:
     if wanted.dry_run:
         return _dry_run(submissions, wanted)
     client = client_of(knobs, pool=wanted.pool, name=wanted.name)
-    queued: list[_Queued] = []
+    queued: list[Queued] = []
     try:
         for submission in submissions:
             cluster = _sent(client, submission, spool=wanted.spool)
-            queued.append(_Queued(submission, cluster))
+            queued.append(Queued(submission, cluster))
     except (ClientError, ToolError) as error:
         if not queued:
             raise
-        sys.stdout.writelines(_said(queued, wanted.how))
+        sys.stdout.writelines(said(queued, wanted.how))
         raise ToolError(_after(queued, len(submissions), error)) from error
-    sys.stdout.writelines(_said(queued, wanted.how))
+    sys.stdout.writelines(said(queued, wanted.how))
+    return _visited(queued[0].cluster, wanted) if wanted.interactive else 0
+
+
+def _capabilities(client: ShortLivedClient) -> int:
+    """What condor_submit says of an access point; all of them can do the same."""
+    sys.stdout.write(f"Schedd {client.pool.schedd}\n Has Late Materialization enabled\n")
     return 0
+
+
+def _visited(cluster: int, wanted: _Wanted) -> int:
+    """A shell in the place of the job, which ends with it."""
+    return interactive.visit(JobId(cluster, 0), pool=wanted.pool, name=wanted.name)
 
 
 def _sent(client: ShortLivedClient, submission: "Submission", *, spool: bool) -> int:
     done = client.run(lambda pool: pool.submit(submission, spool=spool))
     if spool:
-        _spool(client, _Queued(submission, done.cluster))
+        _spool(client, Queued(submission, done.cluster))
     return done.cluster
 
 
-def _spool(client: ShortLivedClient, queued: _Queued) -> None:
+def _spool(client: ShortLivedClient, queued: Queued) -> None:
     """Send the input files; when it returns, nothing here is needed any more."""
     ads, cluster = list(queued.ads()), queued.cluster
     try:
@@ -151,7 +209,7 @@ def _spool(client: ShortLivedClient, queued: _Queued) -> None:
         ) from error
 
 
-def _after(queued: list[_Queued], count: int, error: Exception) -> str:
+def _after(queued: list[Queued], count: int, error: Exception) -> str:
     """What was in the way, and what had been done by then."""
     said = str(error) if isinstance(error, ToolError) else f"\nERROR: {error}"
     clusters = " ".join(f"{each.cluster}" for each in queued)
@@ -165,26 +223,46 @@ def _wanted(words: list[str]) -> _Wanted:
     wanted = _Wanted()
     for given in understood(words, OPTIONS):
         _take(wanted, given)
+    if wanted.dry_run and not wanted.file:
+        raise ToolError(
+            f"\nERROR: No submit filename was provided, and '{wanted.dry_run}'\n"
+            "  was given as the output filename for -dump or -dry-run. Was this intended?\n"
+            "  Name the submit description as well; - stands for standard input."
+        )
+    if wanted.factory and wanted.interactive:
+        raise ToolError("\nERROR: Interactive jobs cannot be materialized late")
     return wanted
 
 
 def _take(wanted: _Wanted, given: TypedOption) -> None:
     value = given.values[0] if given.values else ""
+    if given.name in _SAYS:
+        field, said_by_it = _SAYS[given.name]
+        setattr(wanted, field, said_by_it)
+    elif given.name in _LINES:
+        wanted.append.append(_LINES[given.name].format(value))
+    elif given.name in _NAMES:
+        setattr(wanted, given.name, value)
+    else:
+        _take_other(wanted, given, value)
+
+
+def _take_other(wanted: _Wanted, given: TypedOption, value: str) -> None:
     match given.name:
         case "" | "file":
             _take_word(wanted, value, given.name)
-        case "append" | "batch-name" as name:
-            wanted.append.append(value if name == "append" else f"batch_name = {value}")
-        case "queue":
-            wanted.queue = "queue " + " ".join(given.values)
-        case "terse" | "verbose":
-            wanted.how = given.name
+        case "queue" | "table":
+            items = " ".join(given.values)
+            wanted.queue = f"queue {'from table ' if given.name == 'table' else ''}{items}"
         case "maxjobs":
             wanted.most = whole_number(given)
-        case "dry-run" | "name" | "pool" as name:
-            setattr(wanted, name.replace("-", "_"), value)
-        case "single-cluster":
-            wanted.single_cluster = True
+        case "dry-run" | "dump":
+            if given.letters not in {"", _FULL}:
+                raise WordsError(f"unknown option {given.letters} for -dry-run: there is -dry-run:{_FULL}")
+            wanted.dry_run, wanted.full, wanted.dump = value, given.letters == _FULL, given.name == "dump"
+        case "interactive":
+            wanted.interactive = True
+            wanted.append += interactive.LINES
         case "spool" | "remote":
             wanted.name, wanted.spool = value or wanted.name, True
         case ignored if ignored in _IGNORED:
@@ -204,9 +282,11 @@ def _take_word(wanted: _Wanted, word: str, option: str) -> None:
 
 
 def _prepared(wanted: _Wanted) -> "list[Submission]":
-    from kettle.client.jobs.submission import prepare, prepare_clusters
+    from kettle.client.jobs.submission import as_factory, prepare_clusters
 
-    if wanted.file in {"", "-"}:
+    if wanted.interactive and not wanted.file:
+        text, source = interactive.DESCRIPTION, "-interactive"
+    elif wanted.file in {"", "-"}:
         text, source = sys.stdin.buffer.read().decode("utf-8", "surrogateescape"), "standard input"
         wanted.how = wanted.how or ("verbose" if wanted.file else "")
     else:
@@ -217,10 +297,16 @@ def _prepared(wanted: _Wanted) -> "list[Submission]":
             raise ToolError(
                 f"\nERROR: Failed to open command file ({wanted.file}) ({error.strerror})"
             ) from error
-    text = _with(text, wanted)
-    if wanted.single_cluster:
-        return [prepare(text, given=wanted.given, source=source, submit_method=0, tolerant=True)]
-    return prepare_clusters(text, given=wanted.given, source=source, submit_method=0, tolerant=True)
+    submissions = prepare_clusters(
+        _with(text, wanted),
+        given=wanted.given,
+        source=source,
+        submit_method=0,
+        tolerant=True,
+        single=wanted.single_cluster,
+        skip_filechecks=wanted.disable,
+    )
+    return [as_factory(submission) for submission in submissions] if wanted.factory else submissions
 
 
 def _with(text: str, wanted: _Wanted) -> str:
@@ -238,39 +324,24 @@ def _with(text: str, wanted: _Wanted) -> str:
     return f"{text[:at]}{'' if text[:at].endswith(chr(10)) or not at else chr(10)}{lines}{text[at:]}"
 
 
-def _said(clusters: list[_Queued], how: str, done: str = "submitted") -> list[str]:
-    if how == "terse":
-        return [f"{each.cluster}.0 - {each.cluster}.{each.submission.count - 1}\n" for each in clusters]
-    if how == "verbose":
-        return _ads(clusters)
-    first = "Submitting job(s)" if done == "submitted" else "Dry-Run job(s)"
-    dots = "." * sum(each.submission.count for each in clusters)
-    last = [f"{each.submission.count} job(s) {done} to cluster {each.cluster}.\n" for each in clusters]
-    return [first, dots, "\n", *last]
-
-
-def _ads(clusters: list[_Queued]) -> list[str]:
-    from kettle.classad import ClassAd, write_long
-
-    return [
-        text
-        for each in clusters
-        for proc, ad in enumerate(each.ads())
-        for text in (f"\n** Proc {each.cluster}.{proc}:\n", write_long(ClassAd.from_wire(ad)))
-    ]
-
-
 def _dry_run(submissions: "list[Submission]", wanted: _Wanted) -> int:
-    from kettle.classad import ClassAd, write_long
-
-    clusters = [_Queued(submission, cluster) for cluster, submission in enumerate(submissions, start=1)]
-    text = "".join(write_long(ClassAd.from_wire(ad)) + "\n" for each in clusters for ad in each.ads())
+    clusters = [Queued(submission, cluster) for cluster, submission in enumerate(submissions, start=1)]
+    lines = said(clusters, wanted.how, "submitted" if wanted.dump else "dry-run")
+    if wanted.dump:
+        lines = ["Storing job ClassAd(s)", *lines[1:]]
+    jobs = written(clusters, full=wanted.full)
     if wanted.dry_run == "-":
-        sys.stdout.write(text)
+        first, _, *rest = lines if wanted.how != "terse" else ["", "", *lines]
+        after = "." if not (wanted.dump or wanted.how) else ""
+        sys.stdout.writelines([] if wanted.dump else [first])
+        sys.stdout.writelines(f"\n{job}{after}" for job in jobs)
+        sys.stdout.writelines([] if wanted.dump else [text or "\n" for text in rest])
         return 0
     try:
-        Path(wanted.dry_run).write_text(text, encoding="utf-8", errors="surrogateescape")
+        Path(wanted.dry_run).write_text(
+            "".join(f"\n{job}" for job in jobs), encoding="utf-8", errors="surrogateescape"
+        )
     except OSError as error:
         raise ToolError(f"\nERROR: cannot write {wanted.dry_run}: {error.strerror}") from error
-    sys.stdout.writelines(_said(clusters, wanted.how, "dry-run"))
+    sys.stdout.writelines(lines)
     return 0
