@@ -17,6 +17,7 @@ from kettle.transfer.checkpoint_manifest import DIRECTORY, WHERE
 from kettle.transfer.file_lists import is_inside
 from kettle.transfer.submit_side_paths import TransferPath
 from kettle_services.shadow.file_transfer.output_files import Fetch, write
+from kettle_services.shadow.files.access import FileAccess
 from kettle_wire.jobs import JobId
 from kettle_wire.worker_reports import OutputFile
 
@@ -64,6 +65,7 @@ class Spool:
         self._directory = directory
         self.condemned = condemned(directory)
         self.condemns = condemns
+        self._places = FileAccess(directory).of_job(directory, directory)
 
     async def save(self, job: JobId, attempt: int, files: Iterable[OutputFile], fetch: Fetch) -> None:
         """
@@ -77,7 +79,7 @@ class Spool:
         for file in files:
             if not is_inside(file.name):
                 raise ValueError(f"the worker names an output file {file.name!r} outside of its sandbox")
-            await write(part / file.name, [file], fetch, mark="part")
+            await write(part / file.name, [file], fetch, mark="part", places=self._places)
             await asyncio.sleep(0)  # of very many small files, others wait for one only
         await asyncio.to_thread(self._settle, part, place)
 
