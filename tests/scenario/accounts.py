@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import AsyncGenerator, Generator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -88,15 +88,14 @@ async def admitted(pool: ThrowawayPool, persons: Sequence[Person]) -> AsyncGener
 @asynccontextmanager
 async def client_of(person: Person, directory: Path) -> AsyncGenerator[Client]:
     """A connection with the key of an account; the server may be reading its configuration still."""
-    async with asyncio.timeout(WITHIN_S):
-        while True:
-            try:
-                connecting = Client.connect(home=directory / person.name)
-                client = await connecting.__aenter__()
-                break
-            except PoolUnreachableError:
-                await asyncio.sleep(0.05)
-    try:
+    async with AsyncExitStack() as stack:
+        async with asyncio.timeout(WITHIN_S):
+            client = await _connected(stack, directory / person.name)
         yield client
-    finally:
-        await connecting.__aexit__(None, None, None)
+
+
+async def _connected(stack: AsyncExitStack, home: Path) -> Client:
+    while True:
+        with suppress(PoolUnreachableError):
+            return await stack.enter_async_context(Client.connect(home=home))
+        await asyncio.sleep(0.05)

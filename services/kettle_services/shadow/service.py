@@ -29,7 +29,7 @@ from kettle_services.shadow.file_transfer.queue import TransferQueue
 from kettle_services.shadow.file_transfer.url_signing import Signer
 from kettle_services.shadow.files.access import FileAccess
 from kettle_services.shadow.files.disk_threads import FileWork
-from kettle_services.shadow.files.owners import Owners
+from kettle_services.shadow.owners import Owners
 from kettle_services.shadow.settings import ShadowSettings
 from kettle_services.shadow.spool.checkpoint_cleanup import Cleaner
 from kettle_services.shadow.spool.checkpoints import Spool, condemned

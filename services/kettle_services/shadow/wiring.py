@@ -14,7 +14,7 @@ from kettle.eventsourcing.replay import head_frame, missing_frames
 from kettle.runtime import Runtime, Telemetry
 from kettle.runtime.pool_connections import join_bus
 from kettle.userlog import Checkpoint, UserLogError, UserLogProjector, Writer, follow
-from kettle_services.shadow.files.owners import Owners
+from kettle_services.shadow.owners import Owners
 from kettle_services.shadow.projections.event_log import EventLog
 from kettle_services.shadow.projections.job_event_logs import JobAppender
 from kettle_services.shadow.projections.mail import MailProjector

@@ -11,7 +11,7 @@ from kettle.userlog import UserLogError
 from kettle_services.shadow.file_transfer import input_files as module
 from kettle_services.shadow.file_transfer.input_files import InputError, Inputs, Limits, Source
 from kettle_services.shadow.files.access import FileAccess
-from kettle_services.shadow.files.owners import Owners
+from kettle_services.shadow.owners import Owners
 from kettle_services.shadow.projections.job_event_logs import JobAppender
 from kettle_services.shadow.spool.job_files import SpooledFiles
 from kettle_wire.ads import Ad

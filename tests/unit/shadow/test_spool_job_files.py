@@ -10,7 +10,7 @@ import pytest
 from kettle.accounts.lookup import Accounts
 from kettle.userlog import UserLogError
 from kettle_services.shadow.files.access import FileAccess, OwnFileError
-from kettle_services.shadow.files.owners import Owners
+from kettle_services.shadow.owners import Owners
 from kettle_services.shadow.projections.job_event_logs import JobAppender
 from kettle_services.shadow.spool.job_files import SpooledFiles, SpoolError
 from kettle_wire.commands.spooling import Part

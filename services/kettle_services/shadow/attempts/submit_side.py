@@ -8,7 +8,7 @@ from kettle_services.shadow.connections.startd_registry import StartdRegistry
 from kettle_services.shadow.file_transfer.input_files import Inputs
 from kettle_services.shadow.file_transfer.queue import TransferQueue
 from kettle_services.shadow.files.disk_threads import FileWork
-from kettle_services.shadow.files.owners import Owners
+from kettle_services.shadow.owners import Owners
 from kettle_services.shadow.spool.checkpoints import Spool
 from kettle_services.shadow.spool.job_files import SpooledFiles
 

@@ -13,7 +13,7 @@ from kettle.accounts.lookup import StrangerError
 from kettle.transfer.spooled_jobs import LOG
 from kettle.userlog import Appender, UserLogError
 from kettle_services.shadow.files.access import FileAccess
-from kettle_services.shadow.files.owners import Owners
+from kettle_services.shadow.owners import Owners
 from kettle_services.shadow.spool.job_files import private
 
 T = TypeVar("T")
