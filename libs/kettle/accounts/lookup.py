@@ -43,11 +43,13 @@ class Accounts:
         *,
         own: str | None = None,
         privileged: bool | None = None,
+        directory: Callable[[str], pwd.struct_passwd] = pwd.getpwnam,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.own: Final = own_name() if own is None else own
         self.privileged: Final = can_become_others() if privileged is None else privileged
         """Whether others' jobs can be looked after."""
+        self._directory = directory
         self._clock = clock
         self._known: dict[str, tuple[float, Rights | StrangerError]] = {}
 
@@ -88,7 +90,7 @@ class Accounts:
                 f"can use files as {self.own} only"
             )
         try:
-            found = pwd.getpwnam(owner)
+            found = self._directory(owner)
         except (KeyError, ValueError):
             return StrangerError(
                 f"the job belongs to {owner or 'nobody'}, who has no account on the access point's machine"

@@ -1,5 +1,8 @@
 """With whose rights the files of each job are used."""
 
+import os
+import pwd
+from pathlib import Path
 from typing import Final
 
 from kettle.accounts.lookup import Accounts, StrangerError
@@ -45,6 +48,18 @@ class Owners:
             rights, stranger = (_SPOOL if self._accounts.privileged else None), True
         places = self._places if rights is None else self._places.of_owner(owner, rights)
         return self._spooled.places(job, places, confined=stranger) if spooled else places
+
+    def of_directory(self, directory: Path) -> FileAccess:
+        """
+        That of the owner to whom a directory of ours was given; waits for the machine's directory.  Raises OSError.
+        """
+        about = directory.stat()
+        if about.st_uid == os.geteuid():
+            return self._places
+        try:
+            return self.look(pwd.getpwuid(about.st_uid).pw_name)
+        except (KeyError, StrangerError):  # who had no account, or has none any more
+            return self._places.of_owner(str(about.st_uid), Rights(about.st_uid, about.st_gid))
 
     def look(self, owner: str) -> FileAccess:
         """

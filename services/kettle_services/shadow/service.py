@@ -108,7 +108,7 @@ class Shadow:
         spooled = SpooledFiles(settings.spooled_path, most=settings.max_input_mib << 20)
         self.spooling: Final = Spooling(bus, settings, spooled)
         self.owners: Final = Owners(Accounts(), places, spooled)
-        self.cleaner = Cleaner(condemned(settings.spool_path), places)
+        self.cleaner = Cleaner(condemned(settings.spool_path), self.owners.of_directory)
         loop = asyncio.get_running_loop()
         wake = partial(loop.call_soon_threadsafe, self.cleaner.wake)
         self._spool = Spool(settings.spool_path, condemns=wake)

@@ -78,7 +78,9 @@ class AttemptFollower:
         self._places: FileAccess | None = None
         self._turn: Final = TransferTurn()
         fetch = side.workers.fetcher(assignment)
-        self._saving: Final = Saving(assignment, side.spool, fetch, self._fetching, most=side.max_output)
+        self._saving: Final = Saving(
+            assignment, side.spool, fetch, self._fetching, self.access, most=side.max_output
+        )
         self._began = False
         self._used: asyncio.Future[None] | None = None
         self._chirping: Chirping | None = None

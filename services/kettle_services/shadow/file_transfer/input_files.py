@@ -296,8 +296,7 @@ def _named(path: Path) -> Generator[None]:
     try:
         yield
     except OSError as error:
-        whole = isinstance(error.filename, str) and error.filename.startswith("/")
-        named = Path(error.filename) if whole else path
+        named = Path(error.filename) if isinstance(error.filename, str) else path
         raise InputError(named, error.strerror or str(error), errno=error.errno or 0) from error
     except ValueError as error:
         raise InputError(path, str(error)) from error

@@ -103,12 +103,14 @@ class FileAccess:
         if self._rights is None:
             return work()
         if what:
-            self._write_down(what, path)
+            self.audit(what, path)
         return act_as(self._rights, work)
 
-    def _write_down(self, what: str, path: object) -> None:
+    def audit(self, what: str, path: object) -> None:
+        """Write down what is done with others' rights than our own."""
         rights = self._rights
-        assert rights is not None, "one's own acts are nothing to audit"
+        if rights is None:
+            return
         _audit.info(
             "%s for %s: %s",
             what,
@@ -203,11 +205,9 @@ class FileAccess:
     def listed(self, path: Path) -> Generator[Iterator[os.DirEntry[str]]]:
         """What is in a directory."""
         with ExitStack() as opened:
-            try:
+            with _naming(path):
                 place = opened.enter_context(self.found(str(path), but_spool=True))
                 entries = opened.enter_context(os.scandir(f"/proc/self/fd/{place}"))
-            except OSError as error:
-                raise OSError(error.errno or 0, error.strerror or str(error), str(path)) from error
             yield entries
 
     # -- files -------------------------------------------------------------------------------------------------------
@@ -219,7 +219,7 @@ class FileAccess:
         It is looked at before it is opened, because opening a device may have side effects, and a pipe without a writer
         would block without end.
         """
-        with self.found(str(path), but_spool=True) as place:
+        with _naming(path), self.found(str(path), but_spool=True) as place:
             _refuse_special(os.fstat(place))
             return os.open(f"/proc/self/fd/{place}", _READ)
 
@@ -239,6 +239,16 @@ class FileAccess:
                 raise PermissionError(errno.EACCES, "it is not a regular file")
             again = flags & ~(os.O_CREAT | os.O_EXCL) | os.O_CLOEXEC
             return os.open(f"/proc/self/fd/{place}", again)
+
+
+@contextmanager
+def _naming(path: Path) -> Generator[None]:
+    """Have the system's errors name a path as a whole, and not a step on the way or a descriptor."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = str(path)
+        raise
 
 
 def _refuse_special(status: os.stat_result) -> None:
