@@ -25,6 +25,7 @@ from kettle.embedded import EmbeddedNats
 from kettle.pool.personal_settings import Tables
 from kettle.testing.servers.embedded import EVERYTHING
 from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
+from kettle_services.shadow.file_transfer.input_files import Source
 from kettle_services.shadow.file_transfer.object_store import Objects
 from kettle_services.shadow.files.access import FileAccess
 from kettle_services.shadow.settings import ShadowSettings
@@ -87,17 +88,18 @@ async def store(directory: Path, source: Path, digest: str) -> dict[str, float]:
             for role in ("shadow", "startd")
         }
         async with ours["shadow"] as shadow, ours["startd"] as startd, asyncio.TaskGroup() as tasks:
-            objects = Objects(shadow, SUBJECTS, settings, FileAccess(directory / "home"), tasks)
+            objects = Objects(shadow, SUBJECTS, settings, tasks)
+            file = InputFile(name="large", mode=0o644, size=size, sha256=digest)
+            offered = Source(file, source, FileAccess(directory / "home"))
 
             async def offer(request: OfferInput, caller: Identity) -> Offered:
-                return Offered(piece=await objects.offer(digest, size, source, "machine") or 0)
+                return Offered(piece=await objects.offer(offered, "machine") or 0)
 
             began = time.perf_counter()
-            while await objects.offer(digest, size, source, "machine") is None:
+            while await objects.offer(offered, "machine") is None:
                 pass
             put = time.perf_counter() - began
             await shadow.serve("shadow", "shadow", [Served(OFFER_INPUT, offer)], version="0.1.0")
-            file = InputFile(name="large", mode=0o644, size=size, sha256=digest)
             job = Activation(
                 key=ClaimKey("c", "s"), job=JobId(1, 0), attempt=1, ad={}, inputs=[file], shadow="shadow"
             )

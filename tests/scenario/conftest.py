@@ -15,6 +15,7 @@ from kettle.testing.shared_pool import SharedPool
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_services.condor import launchers
 
+from .accounts import people
 from .condor import Condor
 from .evidence import Evidence
 
@@ -63,6 +64,13 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
     shared = item.config.stash.get(_SHARED, None)
     if shared is not None and nextitem is not None and Path(__file__).parent not in nextitem.path.parents:
         shared.stop()
+
+
+@pytest.fixture(scope="session")
+def another() -> Iterator[str]:
+    """The name of an account that may submit jobs, and has no files."""
+    with people(1) as (person,):
+        yield person.name
 
 
 @pytest.fixture(scope="session")

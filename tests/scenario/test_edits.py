@@ -90,14 +90,16 @@ async def test_a_raised_job_overtakes(pool: ThrowawayPool, tmp_path: Path) -> No
     assert [f"job/{cluster}.{proc}" for proc in (2, 1, 0)] == ran
 
 
-async def test_a_thousand_jobs_are_edited_by_one_command(pool: ThrowawayPool, tmp_path: Path) -> None:
+async def test_a_thousand_jobs_are_edited_by_one_command(
+    pool: ThrowawayPool, tmp_path: Path, another: str
+) -> None:
     """
     A constraint means all but one, and eve's: hers stay as they are. They are recorded together, and known apart, also when
     the schedd was killed; a policy that was set holds them at its next look. The log is in order.
     """
     me = pool.client
     mine = await submitted(pool, tmp_path, MANY)
-    async with somebody(pool, "eve", tmp_path) as eve:
+    async with somebody(pool, another, tmp_path) as eve:
         hers = (await eve.submit(_TOO_LARGE.format(count=9), cwd=tmp_path)).cluster
         meant = select(constraint=f"ClusterId >= {mine} && ProcId != 7")
         acted = await me.edit_jobs(meant, {"Colour": "blue", "requestmemory": 2_000_000_000})
@@ -162,10 +164,10 @@ async def edits(pool: ThrowawayPool) -> list[JobEdited]:
 
 
 async def test_a_selection_that_cannot_be_read_and_anothers_job_record_nothing(
-    pool: ThrowawayPool, tmp_path: Path
+    pool: ThrowawayPool, tmp_path: Path, another: str
 ) -> None:
     """The one is refused, the other is an answer."""
-    async with somebody(pool, "mallory", tmp_path) as mallory:
+    async with somebody(pool, another, tmp_path) as mallory:
         hers = (await mallory.submit(_TOO_LARGE.format(count=1), cwd=tmp_path)).cluster
         before = await edits(pool)
         with pytest.raises(CommandRefusedError, match="cannot be read"):

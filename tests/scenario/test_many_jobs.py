@@ -62,7 +62,7 @@ async def held(client: Client, cluster: int) -> Counter[str]:
 
 
 async def test_thousands_are_held_released_and_removed_by_one_command_each(
-    pool: ThrowawayPool, tmp_path: Path
+    pool: ThrowawayPool, tmp_path: Path, another: str
 ) -> None:
     """
     Three thousand jobs wait, two run, and eve has some: a constraint means all of them but one. There is one answer for each;
@@ -75,7 +75,7 @@ async def test_thousands_are_held_released_and_removed_by_one_command_each(
         await happened(me, JobId(running, proc), JobStarted)
     many = await me.submit(f"{_WAITING}log = many.log\nqueue {MANY}\n", cwd=tmp_path)
     mine = many.cluster
-    async with somebody(pool, "eve", tmp_path) as eve:
+    async with somebody(pool, another, tmp_path) as eve:
         hers = (await eve.submit(f"{_WAITING}queue 20\n", cwd=tmp_path)).cluster
         meant = select(constraint=f"ClusterId >= {running} && ProcId != 17")
 

@@ -61,13 +61,13 @@ async def reported(pool: ThrowawayPool, *arguments: str) -> dict[str, Any]:
 
 
 async def test_report_projection_history_and_log_agree(
-    pool: ThrowawayPool, evidence: Evidence, tmp_path: Path
+    pool: ThrowawayPool, evidence: Evidence, tmp_path: Path, another: str
 ) -> None:
     """
     Two people, two groups, and one of four attempts is evicted: what it used is lost, all else is good.
 
     The report, the table, the history's ads and the events of the jobs have the same sums, also after a rebuild, and so have
-    the exports. A personal pool cannot look after somebody else's files, so eve's only attempt ends with her job held.
+    the exports. The other person may not read the program, so that the only attempt there ends with the job held.
     """
     me, work = pool.client, evidence.work
     mark = evidence.directory / "mark"
@@ -78,7 +78,7 @@ async def test_report_projection_history_and_log_agree(
     status, _, err = await pool.kettle("drain", "--quick", "--resume-on-completion", machine)
     assert 0 == status, err
     busy = "i=0\nwhile [ $i -lt 200000 ]; do i=$((i+1)); done\n"
-    async with somebody(pool, "eve", tmp_path) as eve:
+    async with somebody(pool, another, tmp_path) as eve:
         hers = await submitted(eve, "exit 0\n", "chem", "tau", work)
         await happened(eve, hers, JobHeld)
         await eve.remove(select(hers.cluster))
@@ -95,13 +95,13 @@ async def test_report_projection_history_and_log_agree(
     assert 4 == sum(isinstance(each.event, JobAssigned) for each in events)
 
     rows = {(row["owner"], row["group"]): row for row in found["rows"]}
-    parts = {(ME, "chem"): ended[:2], (ME, "physics"): ended[2:3], ("eve", "chem"): ended[3:]}
+    parts = {(ME, "chem"): ended[:2], (ME, "physics"): ended[2:3], (another, "chem"): ended[3:]}
     assert parts.keys() == rows.keys()
     assert [(1, 2), (1, 1), (0, 1)] == [(rows[key]["jobs"], rows[key]["attempts"]) for key in parts]
     lost = 2 * ended[0].usage.wall
     assert lost > 0
     assert [pytest.approx(lost, abs=2e-6), 0, 0] == [rows[key]["lost_core_seconds"] for key in parts]
-    assert rows["eve", "chem"]["uncharged_core_seconds"] > 0
+    assert rows[another, "chem"]["uncharged_core_seconds"] > 0
     for key, of in parts.items():
         wall = sum(event.usage.wall for event in of)
         cpu = sum(event.usage.user_cpu + event.usage.system_cpu for event in of)
@@ -119,7 +119,7 @@ async def test_report_projection_history_and_log_agree(
     by_day = await reported(pool, "--by", "project,day", "--since", "2d")
     assert {"rho", "tau"} == {row["project"] for row in by_day["rows"]}
     assert found["total"] == by_day["total"]
-    await exports_are_the_same(pool, by_day["rows"], tmp_path)
+    await exports_are_the_same(pool, by_day["rows"], tmp_path, another)
     audit = await pool.log_check()
     assert audit.clean, audit.said
 
@@ -155,7 +155,9 @@ async def tables_agree(pool: ThrowawayPool, total: dict[str, Any]) -> None:
     assert (usage["wall"], usage["cpu"]) == (table["wall"], table["cpu"])
 
 
-async def exports_are_the_same(pool: ThrowawayPool, rows: list[dict[str, Any]], directory: Path) -> None:
+async def exports_are_the_same(
+    pool: ThrowawayPool, rows: list[dict[str, Any]], directory: Path, another: str
+) -> None:
     """
     CSV and Parquet read back as the same numbers; a plot has a line for each project; what makes no sense is refused.
     """
@@ -175,9 +177,9 @@ async def exports_are_the_same(pool: ThrowawayPool, rows: list[dict[str, Any]], 
         assert 0 == (await pool.kettle(*asked, "--output", str(output)))[0]
     assert rows == PARQUET.read_table(table).to_pylist()
     assert 2 == plot.read_text().count("<polyline")
-    status, out, _ = await pool.kettle("usage", "--by", "owner", "--owner", "eve")
+    status, out, _ = await pool.kettle("usage", "--by", "owner", "--owner", another)
     assert 0 == status
-    assert ["OWNER", "eve", "total"] == [line.split()[0] for line in out.splitlines()]
+    assert ["OWNER", another, "total"] == [line.split()[0] for line in out.splitlines()]
     for words, why in (
         (["--by", "day,month"], "each day is in one month"),
         (["--output", str(directory / "x.svg")], "a plot is over time"),

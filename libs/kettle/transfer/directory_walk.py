@@ -2,7 +2,8 @@
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
 
@@ -12,10 +13,14 @@ from kettle.transfer.submit_side_paths import TransferPath
 _NOTHING: Final = Exclusions()
 
 
-def walk(wanted: TransferPath, but: Exclusions = _NOTHING) -> Iterator[tuple[Path, str | None]]:
+def walk(
+    wanted: TransferPath,
+    but: Exclusions = _NOTHING,
+    listed: Callable[[Path], AbstractContextManager[Iterator[os.DirEntry[str]]]] = os.scandir,
+) -> Iterator[tuple[Path, str | None]]:
     """
     Paths and their names in the sandbox; no name: nothing to transfer, a directory or a link to one.  What `but` covers
-    is left out, if it is below a directory.
+    is left out, if it is below a directory.  `listed` says what is in one.
 
     Lists one directory at a time and nothing ahead, so that who counts can stop it. Raises OSError or ValueError.
     """
@@ -26,9 +31,9 @@ def walk(wanted: TransferPath, but: Exclusions = _NOTHING) -> Iterator[tuple[Pat
     waiting = [(root, "" if wanted.contents else f"{wanted.name}/")]
     while waiting:
         directory, prefix = waiting.pop()
-        with os.scandir(directory) as entries:
+        with listed(directory) as entries:
             for entry in entries:
-                path = Path(entry.path)
+                path = directory / entry.name
                 branch = entry.is_dir(follow_symlinks=False)
                 if but.covers(f"{prefix}{entry.name}{'/' if branch else ''}"):
                     continue

@@ -35,10 +35,11 @@ class Appender:
     def __init__(self, *, fsync: bool = False) -> None:
         self._fsync = fsync
 
-    def append(self, path: Path, text: str) -> None:
-        """Add `text`, one or more whole events. Raises UserLogError."""
+    def append(self, path: Path, text: str, *, owner: str = "") -> None:
+        """Add `text`, one or more whole events, to a file of `owner`'s. Raises UserLogError."""
+        del owner  # who is somebody else's appender decides what that means
         data = text.encode()
-        with _opened(path, os.O_WRONLY | os.O_APPEND, make=True) as fd:
+        with self._opened(path, os.O_WRONLY | os.O_APPEND, make=True) as fd:
             if not stat.S_ISREG(os.fstat(fd).st_mode):
                 if path != Path(os.devnull):
                     raise UserLogError(path, "it is not a regular file")
@@ -56,10 +57,11 @@ class Appender:
             if self._fsync:
                 os.fsync(fd)
 
-    def tail(self, path: Path, *, limit: int = 32 << 20) -> str:
+    def tail(self, path: Path, *, owner: str = "", limit: int = 32 << 20) -> str:
         """The last `limit` bytes of a file, beginning with a whole event; empty if there is no file."""
+        del owner
         try:
-            with _opened(path, os.O_RDONLY) as fd:
+            with self._opened(path, os.O_RDONLY) as fd:
                 if not stat.S_ISREG(os.fstat(fd).st_mode):
                     return ""
                 start = max(0, os.fstat(fd).st_size - limit)
@@ -76,23 +78,25 @@ class Appender:
         end = _END.search(text)
         return text[end.end() :] if end else ""
 
-
-@contextmanager
-def _opened(path: Path, flags: int, *, make: bool = False) -> Generator[int, None, None]:
-    # Non-blocking: a named pipe that nobody reads must not stop the log of everybody else.
-    flags |= os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
-    try:
-        fd = _made(path, flags) if make and not path.exists() else os.open(path, flags)
+    @contextmanager
+    def _opened(self, path: Path, flags: int, *, make: bool = False) -> Generator[int, None, None]:
+        # Non-blocking: a named pipe that nobody reads must not stop the log of everybody else.
+        flags |= os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
         try:
-            yield fd
-        finally:
-            os.close(fd)
-    except OSError as error:
-        raise UserLogError(path, error.strerror or str(error), errno=error.errno or 0) from error
+            fd = self._made(path, flags) if make and not path.exists() else self.open(path, flags)
+            try:
+                yield fd
+            finally:
+                os.close(fd)
+        except OSError as error:
+            raise UserLogError(path, error.strerror or str(error), errno=error.errno or 0) from error
 
+    def _made(self, path: Path, flags: int) -> int:
+        fd = self.open(path, flags | os.O_CREAT, _MODE)
+        if os.fstat(fd).st_size == 0:
+            os.fchmod(fd, _MODE)  # a service's own umask is stricter than what other readers of a log expect
+        return fd
 
-def _made(path: Path, flags: int) -> int:
-    fd = os.open(path, flags | os.O_CREAT, _MODE)
-    if os.fstat(fd).st_size == 0:
-        os.fchmod(fd, _MODE)  # a service's own umask is stricter than what other readers of a log expect
-    return fd
+    def open(self, path: Path, flags: int, mode: int = _MODE) -> int:
+        """How files are opened.  Raises OSError."""
+        return os.open(path, flags, mode)

@@ -89,6 +89,8 @@ class LogLine(NamedTuple):
 
     path: PurePosixPath
     text: str
+    owner: str = ""
+    """Whose file it is."""
 
 
 _encoder: Final = msgspec.msgpack.Encoder()
@@ -431,10 +433,10 @@ class UserLogProjector:
         for route in self._routes.of(cluster.ad if whole else self._ad(event.job), cluster.options):
             if route.numbers is not None and event.number not in route.numbers:
                 continue
-            yield LogLine(route.path, render(event, self._zone, route.written))
+            yield LogLine(route.path, render(event, self._zone, route.written), cluster.owner)
             if route.information and not whole:
                 told = self._information(event, route)
-                yield LogLine(route.path, render(told, self._zone, route.written))
+                yield LogLine(route.path, render(told, self._zone, route.written), cluster.owner)
 
     def _information(self, event: LogEvent, route: Route) -> JobAdInformation:
         """The event again, and the requested attributes of the job, as in HTCondor."""

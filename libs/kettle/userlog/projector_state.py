@@ -37,6 +37,8 @@ class Cluster(msgspec.Struct):
     rows: list[list[Scalar]]
     live: int
     """How many of its jobs have not left the queue."""
+    owner: str = ""
+    """Whose files its logs are; empty: it was submitted when all were of one account."""
     options: str = ""
     """How logs were written when it was submitted: a log does not change its form on the way."""
     late: bool = False
@@ -58,6 +60,7 @@ class Cluster(msgspec.Struct):
             columns=[_KEPT[event.columns[i].lower()] for i in columns],
             rows=[[_text(row[i], event.cluster) for i in columns] for row in event.rows] if columns else [],
             live=len(event.rows),
+            owner=event.owner,
             options=options,
             late=event.late,
             items=len(event.rows),

@@ -14,7 +14,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from kettle.userlog.appender import Appender, UserLogError
+from kettle.userlog.appender import UserLogError
 from kettle.userlog.projector import LogLine
 from kettle.userlog.tail import Tail
 from kettle_wire import frames
@@ -54,6 +54,18 @@ class Sink(Protocol[L_contra]):
 
     def write(self, frame: int, lines: Sequence[L_contra]) -> None:
         """Take what one frame adds.  Blocks on the disk."""
+        ...
+
+
+class Appending(Protocol):
+    """What adds to files; `kettle.userlog.Appender` is one."""
+
+    def append(self, path: Path, text: str, *, owner: str) -> None:
+        """Add whole events to a file of the owner's.  Raises UserLogError."""
+        ...
+
+    def tail(self, path: Path, *, owner: str) -> str:
+        """The end of a file, beginning with a whole event.  Raises UserLogError."""
         ...
 
 
@@ -118,7 +130,7 @@ class Writer:
     """
 
     def __init__(
-        self, appender: Appender, *, redelivered: int = 0, failed: Callable[[UserLogError], None]
+        self, appender: Appending, *, redelivered: int = 0, failed: Callable[[UserLogError], None]
     ) -> None:
         self._appender = appender
         self._redelivered = redelivered
@@ -130,20 +142,20 @@ class Writer:
         again = frame <= self._redelivered
         if not again:
             self._tails.clear()
-        for path, group in groupby(lines, key=lambda line: Path(line.path)):
+        for (path, owner), group in groupby(lines, key=lambda line: (Path(line.path), line.owner)):
             texts = [line.text for line in group]
             try:
                 if again:
-                    tail = self._tail(path)
+                    tail = self._tail(path, owner)
                     texts = [text for text in texts if not tail.already_written(text)]
                 if texts:
-                    self._appender.append(path, "".join(texts))
+                    self._appender.append(path, "".join(texts), owner=owner)
             except UserLogError as error:
                 self._failed(error)
 
-    def _tail(self, path: Path) -> Tail:
+    def _tail(self, path: Path, owner: str) -> Tail:
         if path not in self._tails:
-            self._tails[path] = Tail(self._appender.tail(path))
+            self._tails[path] = Tail(self._appender.tail(path, owner=owner))
         return self._tails[path]
 
 

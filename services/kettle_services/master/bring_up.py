@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kettle.embedded import EmbeddedNats, EmbeddedPostgres, Permissions
 from kettle.pool import processes
@@ -16,11 +16,15 @@ from kettle.pool.home import Home
 from kettle.runtime import Lifeline, Notifier
 from kettle.runtime.settings import IN_USE
 from kettle.runtime.settings_in_use import SettingsInUse
+from kettle_services.master import account_access
 from kettle_services.master.bus_users import PERSON, bus_users, login_name
 from kettle_services.master.domain.start_order import NEEDS_DATABASE, Instance, role_of
 from kettle_services.master.settings import MasterSettings
 from kettle_services.master.supervision.daemon_list import DaemonList
 from kettle_services.master.supervision.processes import Server, Service
+
+if TYPE_CHECKING:
+    from kettle.client.connections.pool_file import PoolFile
 
 NATS: Final = "nats"
 POSTGRES: Final = "postgres"
@@ -51,6 +55,7 @@ class BringUp:
         self._notify_environ = notify_environ
         self._lifeline = lifeline
         self._server: EmbeddedNats | None = None
+        self._accounts: list[str] = []
         self._notifier = Notifier.from_environ(os.environ)
         self.nats_url = settings.nats_url
         self.database_url = settings.database_url
@@ -102,13 +107,17 @@ class BringUp:
 
     def admit(self, settings: MasterSettings) -> None:
         """
-        Let in the visitors of other settings, and no others; a server that is not ours has its own administrator.
+        Let in the accounts and visitors of other settings, and no others; a server that is not ours has its own administrator.
         """
         if self._server is not None:
             self._server.allow(self._allowed(settings))
+            self._tell_accounts(settings)
 
     def _allowed(self, settings: MasterSettings) -> Mapping[str, Permissions]:
-        return bus_users(settings.pool, settings.daemon_list, settings.flock_from, settings.view_from)
+        self._accounts = account_access.named(settings.accounts)
+        return bus_users(
+            settings.pool, settings.daemon_list, settings.flock_from, settings.view_from, self._accounts
+        )
 
     def _postgres(self, group: asyncio.TaskGroup) -> EmbeddedPostgres | None:
         if POSTGRES not in self.servers:
@@ -173,18 +182,29 @@ class BringUp:
 
     def _write_pool_file(self) -> None:
         """Write the file by which a person's programs find the pool."""
+        self._pool_file().save(self._home.path)
+        if self._server is not None:
+            self._tell_accounts(self._settings)
+
+    def _tell_accounts(self, settings: MasterSettings) -> None:
+        """Have the accounts that may use the pool find it, and no others."""
+        found = account_access.admitted(self._accounts, self._home.credentials)
+        directory = Path(settings.accounts_directory)
+        account_access.tell(directory, self._home.pool_id(), found, self._pool_file())
+
+    def _pool_file(self) -> "PoolFile":
         from kettle.client.connections.pool_file import (
             PoolFile,  # the client's modules load while the services start
         )
 
-        PoolFile(
+        return PoolFile(
             pool=self._settings.pool,
             nats_url=self.nats_url,
             credentials=self.credentials(PERSON),
             user=login_name(),
             master=self._settings.own_name,
             database_url=self.database_url,
-        ).save(self._home.path)
+        )
 
     def _say(self, what: str) -> None:
         self._notifier.send(f"STATUS={what}")

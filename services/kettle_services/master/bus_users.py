@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from kettle.auth.bus_permissions import ADMINISTRATOR, FORWARDER, MONITOR, VISITOR, permissions
 from kettle.embedded import Permissions
+from kettle_services.master.account_access import credential_of
 from kettle_services.master.domain.start_order import role_of, shards
 from kettle_wire.identity import Identity, daemon, user, visitor
 from kettle_wire.subjects import Subjects
@@ -37,11 +38,16 @@ def visitors_credential(name: str) -> str:
 
 
 def bus_users(
-    pool: str, daemons: Sequence[str], visitors: Sequence[str] = (), forwarders: Sequence[str] = ()
+    pool: str,
+    daemons: Sequence[str],
+    visitors: Sequence[str] = (),
+    forwarders: Sequence[str] = (),
+    accounts: Sequence[str] = (),
 ) -> dict[str, Permissions]:
     """
     By name of the credential, what its holder may do on the bus; `daemons` are entries of the daemon list, `visitors` the
-    names of other pools' schedds that may send jobs, `forwarders` those of other pools' collectors that may forward ads.
+    names of other pools' schedds that may send jobs, `forwarders` those of other pools' collectors that may forward ads, `accounts` other accounts of this machine
+    that may use the pool.
     """
     subjects = Subjects(pool)
     owned = shards(daemons)
@@ -49,6 +55,9 @@ def bus_users(
     identities[MONITOR] = daemon(MONITOR)
     identities[PERSON] = user(login_name())
     users = {name: _allowed(name, subjects, identity, owned) for name, identity in identities.items()}
+    for name in accounts:
+        publish, subscribe = permissions("user", subjects, user(name))
+        users[credential_of(name)] = Permissions(publish=publish, subscribe=subscribe, replies=False)
     for name in visitors:
         publish, subscribe = permissions(VISITOR, subjects, visitor(name))
         users[visitors_credential(name)] = Permissions(publish=publish, subscribe=subscribe, replies=True)

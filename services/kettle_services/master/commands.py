@@ -14,6 +14,7 @@ from kettle.bus.ports import RefusedError, Served
 from kettle.pool.daemon_states import DaemonState
 from kettle.runtime import SettingsError
 from kettle.runtime.settings_problems import Problem
+from kettle_services.master.account_access import AccountsError
 from kettle_services.master.bus_users import login_name
 from kettle_services.master.domain.command_rules import chosen, needs_restart
 from kettle_services.master.domain.daemon import How
@@ -234,10 +235,15 @@ class MasterCommands:
         kept = {name: getattr(self.settings, name) for name in late}
         merged = msgspec.structs.replace(new, **kept)
         changed, was = merged != self.settings, self.settings
-        others = (merged.flock_from, merged.view_from) != (was.flock_from, was.view_from)
+        # The members of a group may have changed without the settings.
+        others = any(name.startswith("@") for name in merged.accounts) or _let_in(merged) != _let_in(was)
         self.settings = merged
         if others:
-            self._admit(merged)
+            try:
+                self._admit(merged)
+            except AccountsError as error:
+                _log.error("%s", error)
+                return Switched(daemon=MASTER, outcome="refused", why=str(error))
         self._daemons.use(merged)
         self._keep(merged)
         self.reconfigured = time.time()
@@ -250,6 +256,11 @@ class MasterCommands:
 
     def _start(self, work: Coroutine[Any, Any, object], name: str) -> asyncio.Task[Any]:
         return self._tasks.create_task(work, name=name)
+
+
+def _let_in(settings: MasterSettings) -> tuple[object, ...]:
+    """Who may connect, as far as the settings say."""
+    return settings.flock_from, settings.view_from, settings.accounts, settings.accounts_directory
 
 
 def _begun(name: str, *, unless: str) -> Switched:

@@ -1,11 +1,13 @@
 """The frame of a master's life: clean up after an earlier one, be the master, clean up."""
 
 import os
+from pathlib import Path
 from typing import Final
 
 from kettle.pool.home import Home, open_home, remove_run
 from kettle.pool.master_lock import MasterLock
 from kettle.runtime import Runtime
+from kettle_services.master.account_access import withdraw
 from kettle_services.master.master import MasterError, check_disk, live
 from kettle_services.master.self_restart import SelfRestart
 from kettle_services.master.settings import MasterSettings
@@ -32,6 +34,7 @@ async def serve(rt: Runtime, settings: MasterSettings, *, succession: SelfRestar
             succession.hand_on(lock.fd)
         else:  # it failed, or somebody did not want to wait for its end: that is no time for a successor
             succession.wanted = False
+            withdraw(Path(settings.accounts_directory), home.pool_id())
             lock.release()
 
 

@@ -1,5 +1,6 @@
 """What can be set about a master; the defaults are HTCondor's, a personal pool sets shorter times."""
 
+import os
 import socket
 from typing import Annotated, Literal
 
@@ -30,6 +31,12 @@ class MasterSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """Collectors of other pools that may forward their ads here, to be seen beside ours, each under a name `name@domain` that
     is for you to choose: their ads have `ForwardedFrom` = `domain`. `kettle flock pass` makes the file that such a collector
     needs. A change is used at once, by `kettle reconfig`."""
+    accounts: tuple[str, ...] = ()
+    """Accounts of this machine that may use a pool of root, beside root: login names, and `@group` for the members of a
+    group. Each finds the pool by itself, and its jobs' files are used with its rights. A change is used at once, by
+    `kettle reconfig`."""
+    accounts_directory: str = "/run/kettle"
+    """Where each of these accounts finds a directory with the pool's address and its own key."""
     environment: Hidden[dict[str, dict[str, str]]] = {}
     """Variables for single entries of the daemon list, as in `[master.environment."schedd.ap1"]`."""
     backoff_constant: Pause = 9.0
@@ -94,6 +101,16 @@ class MasterSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
             )
         for daemon in self.daemon_list:
             Instance.parse(daemon)
+        self._check_others()
+        if unknown := self.environment.keys() - set(self.daemon_list):
+            raise ValueError(f"environment: {', '.join(sorted(unknown))} is not in the daemon_list")
+
+    def _check_others(self) -> None:
+        """Raises ValueError for names of others that may use the pool that are none."""
+        if self.accounts and os.geteuid() != 0:
+            raise ValueError("accounts: only a pool of root can act with the rights of other accounts")
+        if not self.accounts_directory.startswith("/"):
+            raise ValueError(f"accounts_directory: '{self.accounts_directory}' is no absolute path")
         for name in self.flock_from:
             if not is_visitor(name):
                 raise ValueError(
@@ -106,8 +123,6 @@ class MasterSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
                 )
             if name in self.flock_from:
                 raise ValueError(f"view_from: {name} is in flock_from too; each pass is for one of the two")
-        if unknown := self.environment.keys() - set(self.daemon_list):
-            raise ValueError(f"environment: {', '.join(sorted(unknown))} is not in the daemon_list")
 
     @property
     def own_name(self) -> str:

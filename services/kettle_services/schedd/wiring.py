@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 from kettle import VERSION
+from kettle.accounts.lookup import Accounts
 from kettle.bus.ports import Served
 from kettle.eventsourcing.command_pipeline import CommandPipeline
 from kettle.eventsourcing.log import Log
@@ -173,7 +174,7 @@ def _answers(
     pipeline = CommandPipeline(recorder, require_room=backlog.require_room)
     command, query = pipeline.command, pipeline.query
     served: list[Served[Any, Any]] = [
-        command(commands.SUBMIT, Submissions(recorder, limits, backlog, settings).submit),
+        command(commands.SUBMIT, Submissions(recorder, limits, backlog, settings, Accounts()).submit),
         command(commands.ACT, JobActions(recorder, shadows, factories, settings).act),
         command(commands.EDIT, FactoryEdits(recorder, settings).edit),
         command(commands.EDIT_JOBS, JobEdits(recorder, settings).edit),

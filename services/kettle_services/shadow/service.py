@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from kettle import VERSION
+from kettle.accounts.lookup import Accounts, StrangerError
 from kettle.bus.ports import Bus, BusError, RefusedError, Served
 from kettle.flocking.passes import Passes
 from kettle.flocking.pool_connections import PoolConnection, PoolConnections, StartdRouter
@@ -21,13 +22,14 @@ from kettle_services.shadow.chirp.pool_access import Commanding
 from kettle_services.shadow.chirp.requests import Terms
 from kettle_services.shadow.connections.schedd_reports import ScheddReporter
 from kettle_services.shadow.connections.startd_registry import StartdRegistry
-from kettle_services.shadow.domain.transfer_checks import is_graceful, stranger
+from kettle_services.shadow.domain.transfer_checks import is_graceful
 from kettle_services.shadow.file_transfer.input_files import Inputs, Limits, Source
 from kettle_services.shadow.file_transfer.object_store import Objects
 from kettle_services.shadow.file_transfer.queue import TransferQueue
 from kettle_services.shadow.file_transfer.url_signing import Signer
-from kettle_services.shadow.files.access import FileAccess, account
+from kettle_services.shadow.files.access import FileAccess
 from kettle_services.shadow.files.disk_threads import FileWork
+from kettle_services.shadow.owners import Owners
 from kettle_services.shadow.settings import ShadowSettings
 from kettle_services.shadow.spool.checkpoint_cleanup import Cleaner
 from kettle_services.shadow.spool.checkpoints import Spool, condemned
@@ -102,10 +104,11 @@ class Shadow:
         self._telemetry = telemetry
         self._visits = PoolConnections(Passes(settings.home_path), tasks, self._visit)
         self._workers = StartdRegistry(StartdRouter(bus, self._visits), settings, tasks)
-        self._places = FileAccess(settings.home_path, spools=[settings.spool_path])
+        places = FileAccess(settings.home_path, spools=[settings.spool_path])
         spooled = SpooledFiles(settings.spooled_path, most=settings.max_input_mib << 20)
         self.spooling: Final = Spooling(bus, settings, spooled)
-        self.cleaner = Cleaner(condemned(settings.spool_path), self._places)
+        self.owners: Final = Owners(Accounts(), places, spooled)
+        self.cleaner = Cleaner(condemned(settings.spool_path), self.owners.of_directory)
         loop = asyncio.get_running_loop()
         wake = partial(loop.call_soon_threadsafe, self.cleaner.wake)
         self._spool = Spool(settings.spool_path, condemns=wake)
@@ -119,17 +122,16 @@ class Shadow:
         )
         # What jobs may read was looked at when they were given it; these send it once more.
         given = FileAccess(settings.home_path, spools=[settings.spool_path, settings.spooled_path])
-        self._objects = Objects(bus, subjects, settings, given, tasks)
+        self._objects = Objects(bus, subjects, settings, tasks)
         self._sent_bytes = 0
         self._inputs = Inputs(given, limits, cache_bytes=settings.cache_bytes)
-        self._signer = Signer(self._places, lifetime=settings.presigned_url_lifetime)
+        self._signer = Signer(lifetime=settings.presigned_url_lifetime)
         self.reporter = ScheddReporter(bus, settings, self.start)
         self._commanding = Commanding(bus, settings.schedd, self.spooling.served())
         self._file_work = FileWork(settings.chirp_open_files)
         self._side = AttemptContext(
             shadow=settings.name,
-            account=account(),
-            places=self._places,
+            owners=self.owners,
             inputs=self._inputs,
             workers=self._workers,
             reporter=self.reporter,
@@ -277,7 +279,7 @@ class Shadow:
         _, source = self._source(request)
         path = source.path
         try:
-            data = await asyncio.to_thread(self._inputs.piece, path, request.offset, request.length)
+            data = await asyncio.to_thread(self._inputs.piece, source, request.offset, request.length)
         except OSError as error:
             raise RefusedError(RefusalCode.UNREADABLE, f"reading {path} failed: {error.strerror}") from error
         except ValueError as error:
@@ -290,8 +292,7 @@ class Shadow:
         assignment, source = self._source(request)
         if pool_of(assignment.startd):
             return Offered()
-        file = source.file
-        piece = await self._objects.offer(file.sha256, file.size, source.path, assignment.startd)
+        piece = await self._objects.offer(source, assignment.startd)
         if piece is None:
             raise RefusedError(RefusalCode.BUSY, f"{source.path} is on its way into the object store")
         return Offered(piece=piece)
@@ -318,15 +319,17 @@ class Shadow:
         if known is None or not known.attempt.trusts(request.key.secret):
             raise RefusedError(RefusalCode.NOT_FOUND, f"job {request.job} is not looked after here for you")
         ad, question = known.attempt.assignment.ad, request.question
-        if refusal := stranger(ad, self._side.account):  # whose keys and files these are not
-            raise RefusedError(RefusalCode.DENIED, refusal)
-        if isinstance(question, StreamPiece):
-            return Answered(await known.attempt.streaming.take(question))
         if isinstance(question, Command):
             return Answered(await self._commanding.carry_out(question, known.attempt.assignment))
-        if not isinstance(question, SignUrls):
+        if not isinstance(question, SignUrls | StreamPiece):
             return Answered(await known.attempt.grant(question))
-        sign = partial(self._signer.sign, ad, question.urls, upload=question.upload)
+        try:
+            if isinstance(question, StreamPiece):
+                return Answered(await known.attempt.stream(question))
+            places = await known.attempt.access()
+        except StrangerError as refusal:  # whose keys and files these are not
+            raise RefusedError(RefusalCode.DENIED, str(refusal)) from refusal
+        sign = partial(self._signer.sign, ad, question.urls, places, upload=question.upload)
         return Answered(await asyncio.to_thread(sign))
 
     def close(self) -> None:

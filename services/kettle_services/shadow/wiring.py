@@ -14,7 +14,7 @@ from kettle.eventsourcing.replay import head_frame, missing_frames
 from kettle.runtime import Runtime, Telemetry
 from kettle.runtime.pool_connections import join_bus
 from kettle.userlog import Checkpoint, UserLogError, UserLogProjector, Writer, follow
-from kettle_services.shadow.files.access import FileAccess
+from kettle_services.shadow.owners import Owners
 from kettle_services.shadow.projections.event_log import EventLog
 from kettle_services.shadow.projections.job_event_logs import JobAppender
 from kettle_services.shadow.projections.mail import MailProjector
@@ -74,7 +74,7 @@ async def running(
                 tasks.create_task(shadow.keep_in_step(), name="keep in step"),
                 tasks.create_task(shadow.reporter.send_reports(), name="report"),
                 tasks.create_task(shadow.cleaner.run(), name="checkpoints"),
-                tasks.create_task(_write_user_logs(bus, subjects, settings), name="user logs"),
+                tasks.create_task(_write_user_logs(bus, subjects, settings, shadow.owners), name="user logs"),
             ]
             if settings.event_log:
                 loops.append(
@@ -89,7 +89,7 @@ async def running(
             shadow.close()
 
 
-async def _write_user_logs(bus: Bus, subjects: Subjects, settings: ShadowSettings) -> None:
+async def _write_user_logs(bus: Bus, subjects: Subjects, settings: ShadowSettings, owners: Owners) -> None:
     """Write the schedd's events into the job event logs that its jobs name; never returns."""
     settings.state_path.mkdir(mode=0o700, parents=True, exist_ok=True)
     checkpoint = Checkpoint(settings.state_path / f"userlog.{settings.schedd}")
@@ -104,7 +104,7 @@ async def _write_user_logs(bus: Bus, subjects: Subjects, settings: ShadowSetting
     # What this process's predecessor wrote after its last checkpoint is in the files already: it is compared, not repeated.
     redelivered = await _head(bus, subjects, shard)
     writer = Writer(
-        JobAppender(FileAccess(settings.home_path), spool=settings.spooled_path),
+        JobAppender(owners, spool=settings.spooled_path),
         redelivered=redelivered,
         failed=_not_written,
     )

@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
+from kettle.accounts.lookup import own_name
 from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
 from kettle.bus.ports import RefusedError, Served
-from kettle_services.shadow.files.access import account
 from kettle_services.shadow.service import Shadow
 from kettle_services.shadow.settings import ShadowSettings
 from kettle_services.shadow.wiring import running
@@ -254,7 +254,7 @@ class Side:
     def job(self, attributes: Ad, proc: int = 0) -> Assignment:
         """A job with any attribute."""
         ad: Ad = {
-            "Owner": account(),
+            "Owner": own_name(),
             "Iwd": str(self.work),
             "Cmd": "/bin/true",
             "TransferExecutable": False,

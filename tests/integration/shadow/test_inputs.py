@@ -5,12 +5,15 @@ from pathlib import Path
 
 import pytest
 
+from kettle.accounts.lookup import Accounts
 from kettle.bus.ports import RefusedError
 from kettle.userlog import UserLogError
 from kettle_services.shadow.file_transfer import input_files as module
 from kettle_services.shadow.file_transfer.input_files import InputError, Inputs, Limits, Source
 from kettle_services.shadow.files.access import FileAccess
+from kettle_services.shadow.owners import Owners
 from kettle_services.shadow.projections.job_event_logs import JobAppender
+from kettle_services.shadow.spool.job_files import SpooledFiles
 from kettle_wire.ads import Ad
 from kettle_wire.commands.shadow import FETCH_INPUT, FetchInput
 
@@ -94,15 +97,15 @@ async def test_a_name_that_is_no_text(tmp_path: Path) -> None:
 
 async def test_what_has_no_size_before_it_is_read(tmp_path: Path) -> None:
     """Files of the kernel say that they are empty, and are not."""
-    with pytest.raises(InputError, match="size is not known"):
+    with pytest.raises(InputError, match="belongs to the system"):
         await gather(reader(tmp_path / "home"), job(tmp_path, "/proc/self/status"))
 
 
 async def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A directory that may not be listed is not passed over, and its path is named."""
 
-    def closed(path: Path) -> object:
-        if path.name == "closed":
+    def closed(path: str) -> object:
+        if Path(path).readlink().name == "closed":
             raise PermissionError(13, "Permission denied", str(path))
         return scandir(path)
 
@@ -151,12 +154,16 @@ async def test_a_worker_reads_pieces_of_what_was_offered(side: Side) -> None:
 def test_a_job_event_log_has_its_place(tmp_path: Path, name: str) -> None:
     """What is no path, or belongs to the pool, is refused like any file that cannot be written."""
     (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "log").touch()
     (tmp_path / "link").symlink_to(tmp_path / "home" / "log")
-    appender = JobAppender(FileAccess(tmp_path / "home"))
-    appender.append(tmp_path / "log", "text")
+    appender = JobAppender(
+        Owners(Accounts(), FileAccess(tmp_path / "home"), SpooledFiles(tmp_path / "s", most=1))
+    )
+    appender.append(tmp_path / "log", "text", owner="")
     with pytest.raises(UserLogError):
-        appender.append(tmp_path / name, "text")
+        appender.append(tmp_path / name, "text", owner="")
     with pytest.raises(UserLogError):
-        appender.tail(tmp_path / name)
+        appender.tail(tmp_path / name, owner="")
 
-    assert "text" == appender.tail(tmp_path / "log")
+    assert "text" == appender.tail(tmp_path / "log", owner="")
+    assert "" == (tmp_path / "home" / "log").read_text()

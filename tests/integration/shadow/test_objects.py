@@ -17,6 +17,7 @@ from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
 from kettle.bus.ports import RefusedError, Served
 from kettle_services.shadow.file_transfer import object_store as module
+from kettle_services.shadow.file_transfer.input_files import Source
 from kettle_services.shadow.file_transfer.object_store import Objects
 from kettle_services.shadow.files.access import FileAccess
 from kettle_services.shadow.settings import ShadowSettings
@@ -45,7 +46,8 @@ class Way:
         self.path.write_bytes(self.data)
         self.digest = hashlib.sha256(self.data).hexdigest()
         self.bus = MemoryBus(self.server, subjects=SUBJECTS, identity=daemon("shadow"))
-        self.objects = Objects(self.bus, SUBJECTS, settings, FileAccess(directory / "home"), tasks)
+        self.objects = Objects(self.bus, SUBJECTS, settings, tasks)
+        self.places = FileAccess(directory / "home")
         self.read = 0
         """Bytes that were read from the shadow itself."""
 
@@ -57,7 +59,8 @@ class Way:
         await self.bus.serve("shadow", "shadow", served, version="0")
 
     async def offer(self, machine: str) -> int | None:
-        return await self.objects.offer(self.digest, SIZE, self.path, machine)
+        file = InputFile(name="large", mode=0o644, size=SIZE, sha256=self.digest)
+        return await self.objects.offer(Source(file, self.path, self.places), machine)
 
     async def _offer_input(self, request: OfferInput, caller: Identity) -> Offered:
         piece = await self.offer(request.name)

@@ -9,7 +9,7 @@ from kettle.bus.ports import RefusedError
 from kettle_services.shadow.file_transfer.input_files import Inputs
 from kettle_wire.ads import Ad
 from kettle_wire.ads.types import Scalar
-from kettle_wire.commands.chirp import Chirped, OnPath
+from kettle_wire.commands.chirp import Chirped, OnPath, Trouble
 from kettle_wire.commands.questions import Answered, Ask, SignUrls
 from kettle_wire.commands.schedd import Attempt, AttemptsRecorded, ReportAttempts
 from kettle_wire.commands.shadow import (
@@ -67,8 +67,8 @@ async def test_a_job_of_another_account_that_runs_has_none_of_our_rights(side: S
         await side.schedd.hand_over(stranger, ours)
         await until(lambda: Attempt(ours.job, 1) in side.startd.runs)
         await until(lambda: any(each.probe for each in side.startd.activations))
-        with pytest.raises(RefusedError, match="belongs to somebody-else"):
-            await side.startd.bus.call(ANSWER, "shadow", wishes[0])
+        refused = await side.startd.bus.call(ANSWER, "shadow", wishes[0])
+        assert Answered(Chirped(Trouble.NOT_AUTHORIZED)) == refused
         assert Answered(Chirped()) == await side.startd.bus.call(ANSWER, "shadow", wishes[1])
 
     assert [side.work / "by-1"] == list(side.work.iterdir())

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -38,6 +38,15 @@ class Record:
         return [each.attributes for each in self.told]
 
 
+def access_below(directory: Path) -> Callable[[], Awaitable[FileAccess]]:
+    """To everything but the pool's own directory, which lies there."""
+
+    async def access() -> FileAccess:
+        return FileAccess(directory / "home")
+
+    return access
+
+
 @pytest.fixture
 def record() -> Record:
     return Record()
@@ -47,7 +56,7 @@ def record() -> Record:
 async def chirping(tmp_path: Path, record: Record) -> AsyncIterator[Chirping]:
     work = FileWork(2)
     ad: Ad = {"WantIOProxy": True, "Iwd": str(tmp_path), "ChirpStage": 1}
-    chirping = Chirping(ad, FileAccess(tmp_path / "home"), TERMS, work, record)
+    chirping = Chirping(ad, access_below(tmp_path), TERMS, work, record)
     yield chirping
     chirping.close()
     work.close()
@@ -81,7 +90,7 @@ async def test_what_waits_does_not_replace_what_was_said_later(tmp_path: Path, r
     work = FileWork(1)
     terms = Terms(at_once=2, hourly=0)
     ad: Ad = {"WantIOProxy": True, "Iwd": str(tmp_path)}
-    chirping = Chirping(ad, FileAccess(tmp_path / "home"), terms, work, record)
+    chirping = Chirping(ad, access_below(tmp_path), terms, work, record)
     chirping.collect({"ChirpText": f'"{"x" * 1500}"'})
     assert [] == record.told
 

@@ -79,7 +79,7 @@ async def test_what_is_condemned_goes_and_nothing_else(tmp_path: Path) -> None:
     condemned(list_, "2", f"file://{there}/bad/0001", "link/file")
     condemned(list_, "3", "x://h/y/0001", "z")
     (list_ / "4").mkdir()
-    cleaner = Cleaner(list_, FileAccess(tmp_path / "home"))
+    cleaner = Cleaner(list_, lambda _: FileAccess(tmp_path / "home"))
     running = asyncio.create_task(cleaner.run())
     async with asyncio.timeout(20):
         while {path.name for path in list_.iterdir()} != {"2"}:
@@ -111,7 +111,7 @@ async def test_no_url_removes_something_else(tmp_path: Path) -> None:
     condemned(list_, "1", f"file://{tmp_path}/key?/job/0001", "state")
     condemned(list_, "2", f"file://{tmp_path}/x/../home/job/0001", "state")
     condemned(list_, "3", f"file://{home}/job/0001", "state")
-    await settled(Cleaner(list_, FileAccess(home)), list_)
+    await settled(Cleaner(list_, lambda _: FileAccess(home)), list_)
 
     assert "precious" == (tmp_path / "key").read_text()
     assert "precious" == (home / "job/0001/state").read_text()
@@ -175,7 +175,7 @@ async def test_a_server_that_never_comes_back_is_named(
     list_ = tmp_path / "condemned"
     where = f"file://{tmp_path}/ckpt/x/job/0001"
     condemned(list_, "1", where, "state")
-    await settled(Cleaner(list_, FileAccess(tmp_path / "home")), list_)
+    await settled(Cleaner(list_, lambda _: FileAccess(tmp_path / "home")), list_)
 
     said = [record.getMessage() for record in caplog.records]
     assert ["checkpoint not removed yet: 1", f"given up, remove it yourself: {where}"] == said

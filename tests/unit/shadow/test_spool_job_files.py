@@ -7,8 +7,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from kettle.accounts.lookup import Accounts
 from kettle.userlog import UserLogError
 from kettle_services.shadow.files.access import FileAccess, OwnFileError
+from kettle_services.shadow.owners import Owners
 from kettle_services.shadow.projections.job_event_logs import JobAppender
 from kettle_services.shadow.spool.job_files import SpooledFiles, SpoolError
 from kettle_wire.commands.spooling import Part
@@ -230,13 +232,13 @@ def test_a_job_has_business_in_its_own_directory_only(files: SpooledFiles, tmp_p
 
 
 def test_a_log_in_the_spool_has_the_events_of_its_cluster_only(files: SpooledFiles, tmp_path: Path) -> None:
-    appender = JobAppender(FileAccess(tmp_path), spool=files.root)
+    appender = JobAppender(Owners(Accounts(), FileAccess(tmp_path), files), spool=files.root)
     files.root.mkdir()
     log = files.root / "7" / "log.0123456789abcdef"
-    appender.append(log, "000 (007.000.000) 2026-01-01 00:00:00 Job submitted\n...\n")
+    appender.append(log, "000 (007.000.000) 2026-01-01 00:00:00 Job submitted\n...\n", owner="")
     with pytest.raises(UserLogError):
-        appender.append(log, "000 (008.000.000) 2026-01-01 00:00:00 Job submitted\n...\n")
+        appender.append(log, "000 (008.000.000) 2026-01-01 00:00:00 Job submitted\n...\n", owner="")
     assert 1 == log.read_text().count("...")
     for path in (files.root / "7" / "inputs", files.root / ".." / "log.0123456789abcdef"):
         with pytest.raises(UserLogError):
-            appender.append(path, "000 (007.000.000) 2026-01-01 00:00:00 Job submitted\n...\n")
+            appender.append(path, "000 (007.000.000) 2026-01-01 00:00:00 Job submitted\n...\n", owner="")

@@ -25,12 +25,12 @@ def job(directory: Path, **other: str) -> Ad:
 @pytest.fixture
 def signer(tmp_path: Path) -> Signer:
     (tmp_path / "home").mkdir()
-    return Signer(FileAccess(tmp_path / "home"), lifetime=60)
+    return Signer(lifetime=60)
 
 
 def test_an_address_is_signed(signer: Signer, tmp_path: Path) -> None:
     """For what the job reads, with its key; the key is not in it."""
-    said = signer.sign(job(tmp_path), ["s3://b/in"], upload=False)
+    said = signer.sign(job(tmp_path), ["s3://b/in"], FileAccess(tmp_path / "home"), upload=False)
 
     assert ("", 1) == (said.reason, len(said.urls))
     assert said.urls[0].startswith("http://h:1/b/in?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=me%2F")
@@ -51,7 +51,7 @@ def test_why_there_is_none(
 ) -> None:
     """Told in words that a person can do something about."""
     (tmp_path / "home" / "own").write_text("the-pools")
-    said = signer.sign(job(tmp_path, **other), [url], upload=False)
+    said = signer.sign(job(tmp_path, **other), [url], FileAccess(tmp_path / "home"), upload=False)
 
     assert ([], number) == (said.urls, said.errno)
     assert words in said.reason

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from kettle.client.connections.pool_file import FILE, PoolFile, locate, login_name
+from kettle.client.connections.pool_file import FILE, PoolFile, locate, login_name, system_directory
 from kettle.client.errors import PoolNotFoundError
 
 PLACES: Final = ("~/.kettle", "~/.config/kettle", "/etc/kettle")
@@ -125,7 +125,7 @@ def pool_file_paths(environ: Mapping[str, str]) -> list[Path]:
             found.append(Path(place).expanduser())
         except RuntimeError:  # an account that has no home
             continue
-    return found
+    return [*found, system_directory()]
 
 
 def pool_of(

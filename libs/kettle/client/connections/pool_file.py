@@ -3,6 +3,7 @@ Where the pool is: `pool.json` in the pool's directory, written by `kettle up` f
 """
 
 import os
+import pwd
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -15,6 +16,8 @@ FILE: Final = "pool.json"
 DEFAULT_POOL: Final = "personal"
 
 
+SYSTEM: Final = "/run/kettle"
+"""Where a pool of root has a directory for each account that may use it."""
 USER: Final = "KETTLE_USER"
 """Who a running job is in its pool; the account that it runs as may be another."""
 
@@ -97,6 +100,14 @@ def home_directory(environ: Mapping[str, str] | None = None) -> Path:
     return Path(environ.get("KETTLE_HOME") or "~/.kettle").expanduser()
 
 
+def system_directory() -> Path:
+    """Where a pool of root tells this account how to reach it, if the account may."""
+    try:
+        return Path(SYSTEM, pwd.getpwuid(os.geteuid()).pw_name)
+    except KeyError:
+        return Path(SYSTEM, str(os.geteuid()))
+
+
 def login_name() -> str:
     """Who we are on this machine; the number of an account that has no name."""
     try:
@@ -115,13 +126,19 @@ def locate(
     home: Path | None = None,
 ) -> PoolFile:
     """
-    The pool to speak to: the one that is named here, else by `KETTLE_NATS_URL`, else by the pool's directory.
+    The pool to speak to: the one that is named here, else by `KETTLE_NATS_URL`, else by the pool's directory, else the one
+    of root on this machine.
 
     Raises:
         PoolNotFoundError: there is none.
     """
     url = nats_url or (environ.get("KETTLE_NATS_URL") if home is None else None)
     if not url:
+        if home is None and not environ.get("KETTLE_HOME"):
+            home = next(
+                (each for each in (home_directory(environ), system_directory()) if (each / FILE).exists()),
+                None,
+            )
         return PoolFile.load(home or home_directory(environ))
     return PoolFile(
         pool=environ.get("KETTLE_POOL") or DEFAULT_POOL,

@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from kettle.accounts.lookup import Accounts, StrangerError
 from kettle.bus.ports import RefusedError
 from kettle.eventsourcing.command_pipeline import Decision, Recording
 from kettle.jobs.submitted_on_hold import REASON, on_hold
@@ -46,8 +47,14 @@ class Submissions:
     """Decides `submit`."""
 
     def __init__(
-        self, recorder: QueueRecorder, limits: QueueLimits, backlog: Backlog, settings: ScheddSettings
+        self,
+        recorder: QueueRecorder,
+        limits: QueueLimits,
+        backlog: Backlog,
+        settings: ScheddSettings,
+        accounts: Accounts,
     ) -> None:
+        """`accounts`: whose files this access point can use."""
         self._recorder = recorder
         self._backlog = backlog
         self._queue = recorder.queue
@@ -57,10 +64,13 @@ class Submissions:
         """Submissions in the hands of the thread."""
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="admission")
         self._limits = limits
+        self._accounts = accounts
 
     async def submit(self, request: Submit, caller: Identity) -> Decision[Submitted]:
         """A cluster of jobs; `unacceptable` if it cannot be, or `busy`."""
         owner = caller.name
+        if not request.spool:
+            await self._refuse_stranger(owner)
         admitted = await self._admitted(request, owner)
         late = asked(admitted.ad)
         self._make_room(owner, len(admitted.rows), late=late)
@@ -86,6 +96,15 @@ class Submissions:
 
         held = self._spooling(event) if request.spool else self._on_hold(event)
         return Decision(reply, [(f"cluster/{number}", event), *held])
+
+    async def _refuse_stranger(self, owner: str) -> None:
+        """Files that are here already are used with their owner's rights, which needs an account here."""
+        try:
+            await self._accounts.find(owner)
+        except StrangerError as error:
+            raise RefusedError(
+                RefusalCode.UNACCEPTABLE, f"{error}; submit it with its files: condor_submit -spool"
+            ) from error
 
     def _spooling(self, submitted: ClusterSubmitted) -> Recording:
         """What is to be recorded of jobs whose files are to be sent."""

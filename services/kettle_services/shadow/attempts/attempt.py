@@ -9,10 +9,10 @@ from typing import Any, Final, TypeVar, assert_never
 
 import msgspec
 
+from kettle.accounts.lookup import StrangerError
 from kettle.bus.ports import BusError, RefusedError
-from kettle.transfer.spooled_jobs import is_spooled
 from kettle.transfer.submit_side_paths import destination, text
-from kettle_services.shadow.attempts.preparation import prepare
+from kettle_services.shadow.attempts.preparation import Prepared, prepare
 from kettle_services.shadow.attempts.submit_side import AttemptContext
 from kettle_services.shadow.chirp.requests import Chirping
 from kettle_services.shadow.connections.startd import OversizeError, StartdMessages
@@ -21,11 +21,13 @@ from kettle_services.shadow.file_transfer.input_files import Source
 from kettle_services.shadow.file_transfer.output_files import OutputError, place
 from kettle_services.shadow.file_transfer.output_streaming import Streaming
 from kettle_services.shadow.file_transfer.queue import TransferTurn
+from kettle_services.shadow.files.access import FileAccess
 from kettle_services.shadow.spool.checkpoint_saving import Saving
 from kettle_wire.attempts import AttemptResult, Ending, ExitRecord
 from kettle_wire.codes import HoldCode, RefusalCode, VacateCode
 from kettle_wire.commands import schedd
 from kettle_wire.commands.chirp import Chirped, Wish
+from kettle_wire.commands.questions import StreamPiece
 from kettle_wire.commands.schedd import AttemptReport, Began, Ended, Saved, Told, Used
 from kettle_wire.commands.shadow import Assignment
 from kettle_wire.commands.startd import Activation
@@ -73,16 +75,15 @@ class AttemptFollower:
         self._newest = 0
         """Its number."""
         self._sources: dict[str, Source] = {}
-        self._places: Final = (
-            side.spooled.places(assignment.job, side.places) if is_spooled(assignment.ad) else side.places
-        )
+        self._places: FileAccess | None = None
         self._turn: Final = TransferTurn()
         fetch = side.workers.fetcher(assignment)
-        self._saving: Final = Saving(assignment, side.spool, fetch, self._fetching, most=side.max_output)
+        self._saving: Final = Saving(
+            assignment, side.spool, fetch, self._fetching, self.access, most=side.max_output
+        )
         self._began = False
         self._used: asyncio.Future[None] | None = None
         self._chirping: Chirping | None = None
-        self.streaming: Final = Streaming(assignment.ad, self._places, side.file_work)
 
     async def run(self) -> None:
         """Activate the claim, follow the worker's reports, bring the results home, and have it recorded."""
@@ -95,7 +96,7 @@ class AttemptFollower:
 
     async def _run(self) -> None:
         with self._side.workers.used(self.assignment.startd) as worker:
-            prepared = await self._guarded(prepare(self.assignment, self._side, self._places))
+            prepared = await self._guarded(self._prepare())
             ended: Ended | None
             if isinstance(prepared, AttemptResult):
                 ended = await self._unless_it_runs(worker, prepared)
@@ -109,6 +110,18 @@ class AttemptFollower:
                 await self._tell(ended)
             else:
                 await self._follow(worker)
+
+    async def _prepare(self) -> Prepared | AttemptResult:
+        try:
+            return await prepare(self.assignment, self._side, await self.access())
+        except StrangerError as refusal:
+            return AttemptResult(ending=_stranger(refusal))
+
+    async def access(self) -> FileAccess:
+        """What the job may do with files here.  Raises StrangerError."""
+        if self._places is None:
+            self._places = await self._side.owners.access(self.assignment.job, self.assignment.ad)
+        return self._places
 
     def receive_report(self, report: Report) -> None:
         """The worker said something; repeats of what was said do no harm."""
@@ -143,14 +156,18 @@ class AttemptFollower:
             self._used = self._side.reporter.queue_report(self._report(Used(usage=measured.usage)))
 
     async def grant(self, wish: Wish) -> Chirped:
-        """What the program of a job of our account wants of its submit side."""
+        """What the program of a job wants of its submit side."""
         return await self._chirps().grant(wish)
+
+    async def stream(self, piece: StreamPiece) -> Chirped:
+        """Write what the job has printed.  Raises StrangerError."""
+        return await Streaming(self.assignment.ad, await self.access(), self._side.file_work).take(piece)
 
     def _chirps(self) -> Chirping:
         if self._chirping is None:
             side = self._side
             self._chirping = Chirping(
-                self.assignment.ad, self._places, side.terms, side.file_work, self._record
+                self.assignment.ad, self.access, side.terms, side.file_work, self._record
             )
         return self._chirping
 
@@ -353,12 +370,15 @@ class AttemptFollower:
             return Ending(code=HoldCode.MaxTransferOutputSizeExceeded, reason=reason)
         turn, moved = TransferTurn(), ran.output
         try:
+            places = await self.access()
             turn.ask(given=False)
             async with self._fetching(outputs):
                 turn.ask(given=True)
-                await place(self.assignment.ad, outputs, fetch, places=self._places, mark=mark)
+                await place(self.assignment.ad, outputs, fetch, places=places, mark=mark)
             if any(file.data is None for file in outputs):
                 moved = turn.ended(moved)
+        except StrangerError as refusal:
+            return _stranger(refusal)
         except OutputError as error:
             return Ending(code=HoldCode.TransferOutputError, subcode=error.errno, reason=str(error))
         except (RefusedError, ValueError) as error:
@@ -387,6 +407,10 @@ class AttemptFollower:
             claim=self.assignment.key.claim,
             news=news,
         )
+
+
+def _stranger(refusal: StrangerError) -> Ending:
+    return Ending(code=HoldCode.FailedToAccessUserAccount, reason=str(refusal))
 
 
 def _told(reason: str) -> str:

@@ -20,7 +20,7 @@ def is_made(ad: Ad, places: FileAccess) -> bool:
     """
     Whether all listed results are where they would go, the oldest of them newer than the newest file that it takes along.
 
-    False if no results are listed, if one of them goes to a URL, and if any file cannot be looked at.
+    Done with the owner's rights.  False if no results are listed, if one of them goes to a URL, and if any file cannot be looked at.
     """
     wanted = [destination(ad, name) for name in items(text(ad, "TransferOutput"))]
     if not wanted or any(path is None or is_url(str(path)) for path in wanted) or "OutputDestination" in ad:

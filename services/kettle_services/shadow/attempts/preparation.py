@@ -13,7 +13,7 @@ from kettle.transfer.spooled_jobs import is_spooled
 from kettle.transfer.submit_side_paths import STDERR, STDOUT, destination
 from kettle_services.shadow.attempts.dataflow import is_made, wants_to_be_skipped
 from kettle_services.shadow.attempts.submit_side import AttemptContext
-from kettle_services.shadow.domain.transfer_checks import check_inputs, check_outputs, stranger
+from kettle_services.shadow.domain.transfer_checks import check_inputs, check_outputs
 from kettle_services.shadow.file_transfer.input_files import InputError, Source
 from kettle_services.shadow.file_transfer.output_files import OutputError
 from kettle_services.shadow.files.access import FileAccess
@@ -35,14 +35,12 @@ async def prepare(
     assignment: Assignment, side: AttemptContext, places: FileAccess
 ) -> Prepared | AttemptResult:
     """Or why the attempt is over before it began."""
-    if refusal := stranger(assignment.ad, side.account):
-        return AttemptResult(ending=Ending(code=HoldCode.FailedToAccessUserAccount, reason=refusal))
     if (senseless := _senseless(assignment.ad)) is not None:
         return senseless
     try:
-        _refuse_outputs(assignment.ad, places)
+        places.act("", "", partial(_refuse_outputs, assignment.ad, places))
         if wants_to_be_skipped(assignment.ad) and await side.file_work.do(
-            partial(is_made, assignment.ad, places)
+            partial(places.act, "look at", assignment.job, partial(is_made, assignment.ad, places))
         ):
             return AttemptResult(exit=ExitRecord(code=0, at=time.time()))
         sources = await _gather(assignment, side, places)
@@ -69,7 +67,7 @@ async def _gather(assignment: Assignment, side: AttemptContext, places: FileAcce
     job, sent = assignment.job, None
     if is_spooled(assignment.ad):
         try:
-            sent = await asyncio.to_thread(side.spooled.wanted, job)
+            sent = await asyncio.to_thread(side.spooled.wanted, job, places.rights)
         except (OSError, ValueError) as error:
             raise InputError(side.spooled.directory(job), str(error)) from error
     return await side.inputs.gather(assignment.ad, side.spool.saved(job), sent=sent, places=places)

@@ -7,8 +7,8 @@ from kettle_services.shadow.connections.schedd_reports import ScheddReporter
 from kettle_services.shadow.connections.startd_registry import StartdRegistry
 from kettle_services.shadow.file_transfer.input_files import Inputs
 from kettle_services.shadow.file_transfer.queue import TransferQueue
-from kettle_services.shadow.files.access import FileAccess
 from kettle_services.shadow.files.disk_threads import FileWork
+from kettle_services.shadow.owners import Owners
 from kettle_services.shadow.spool.checkpoints import Spool
 from kettle_services.shadow.spool.job_files import SpooledFiles
 
@@ -17,9 +17,8 @@ class AttemptContext(msgspec.Struct, frozen=True):
     """What all attempts of a shadow share."""
 
     shadow: str
-    account: str
-    """Whose jobs it looks after: the account that it acts as."""
-    places: FileAccess
+    owners: Owners
+    """With whose rights files are used."""
     inputs: Inputs
     workers: StartdRegistry
     reporter: ScheddReporter

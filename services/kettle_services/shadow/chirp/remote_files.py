@@ -1,5 +1,5 @@
 """
-The files of a job's owner, as the job reads and changes them while it runs: with the shadow's rights, which are his.
+The files of a job's owner, as the job reads and changes them while it runs: with the owner's rights.
 
 A path is relative to the job's Iwd. Nothing is done to the pool's own directory, nor to one in which it lies, nor to what
 the kernel makes up. What a path leads to is looked at by descriptor, so that nobody exchanges it between the look and the
@@ -10,15 +10,15 @@ import errno
 import os
 import stat
 import threading
-from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager, suppress
-from pathlib import Path, PurePosixPath
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, suppress
+from pathlib import Path
 from typing import Final
 
 from kettle.execution.sandbox.directory import remove_any_tree
 from kettle_services.shadow.chirp.file_protocol import flags, stat_line, statfs_line, strides, trouble
-from kettle_services.shadow.files.access import FileAccess, OwnFileError
-from kettle_services.shadow.files.path_resolution import followed, real_path, step
+from kettle_services.shadow.files.access import FileAccess, OutsideError, OwnFileError
+from kettle_services.shadow.files.path_resolution import real_path, step
 from kettle_wire.commands.chirp import (
     PIECE,
     Chirped,
@@ -37,7 +37,6 @@ FileWish = OpenFile | CloseFile | ReadFile | WriteFile | SeekFile | OnFile | OnP
 MOST_OPEN: Final = 32
 """Files that one job has open at once."""
 _LONGEST_LIST: Final = PIECE
-_QUIETLY: Final = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 class RemoteFiles:
@@ -77,6 +76,19 @@ class RemoteFiles:
 
     def carry_out(self, wish: FileWish) -> Chirped:
         """Do it, or say what kept it from being done."""
+        match wish:
+            case OnPath(verb=verb, paths=paths):
+                what, named = verb, " ".join(paths)
+            case OpenFile(path=named):
+                what = "open"
+            case _:
+                what, named = "", ""  # of a file whose opening was audited
+        try:
+            return self._places.act(what, named, lambda: self._carried_out(wish))
+        except OSError as error:
+            return Chirped(trouble(error))
+
+    def _carried_out(self, wish: FileWish) -> Chirped:
         try:
             match wish:
                 case OpenFile():
@@ -118,7 +130,7 @@ class RemoteFiles:
         if not self._room.acquire(blocking=False):
             return Chirped(Trouble.TOO_MANY_OPEN)
         try:
-            fd = self._open_file(wish.path, flags(wish.flags), wish.mode & 0o777)
+            fd = self._places.open(self._absolute(wish.path), flags(wish.flags), wish.mode & 0o777)
         except BaseException:
             self._room.release()
             raise
@@ -133,25 +145,6 @@ class RemoteFiles:
         self._room.release()
         os.close(fd)
         return Chirped()
-
-    def _open_file(self, path: str, flags: int, mode: int) -> int:
-        """
-        A regular file. One that is there is looked at before it is opened: opening a device may do something.
-        """
-        with self._directory(path) as (directory, name):
-            if flags & os.O_CREAT:
-                with suppress(FileExistsError):
-                    return os.open(name, flags | os.O_EXCL | _QUIETLY, mode, dir_fd=directory)
-                if flags & os.O_EXCL:
-                    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
-        with self._place(path) as place:
-            kind = os.fstat(place).st_mode
-            if stat.S_ISDIR(kind):
-                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-            if not stat.S_ISREG(kind):
-                raise PermissionError(errno.EACCES, "it is not a regular file")
-            again = flags & ~(os.O_CREAT | os.O_EXCL) | os.O_CLOEXEC
-            return os.open(f"/proc/self/fd/{place}", again)
 
     def _read(self, wish: ReadFile) -> Chirped:
         fd = self._fd(wish.fd)
@@ -245,7 +238,7 @@ class RemoteFiles:
 
     def _access(self, path: str, mode: int) -> None:
         with self._place(path) as place:
-            if not os.access(f"/proc/self/fd/{place}", mode & 0o7):
+            if not os.access(f"/proc/self/fd/{place}", mode & 0o7, effective_ids=True):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
     def _unlink(self, path: str) -> None:
@@ -277,10 +270,12 @@ class RemoteFiles:
             remove_any_tree(name, where=directory)
 
     def _link(self, path: str, target: str) -> None:
+        self._refuse_links()
         with self._directory(path) as (old, name), self._directory(target) as (new, other):
             os.link(name, other, src_dir_fd=old, dst_dir_fd=new, follow_symlinks=False)
 
     def _symlink(self, path: str, target: str) -> None:
+        self._refuse_links()
         with self._directory(target) as (directory, name):
             os.symlink(path, name, dir_fd=directory)
 
@@ -302,7 +297,7 @@ class RemoteFiles:
             os.chown(name, uid, gid, dir_fd=directory, follow_symlinks=False)
 
     def _truncate(self, path: str, length: int) -> None:
-        fd = self._open_file(path, os.O_WRONLY, 0)
+        fd = self._places.open(self._absolute(path), os.O_WRONLY, 0)
         try:
             os.ftruncate(fd, length)
         finally:
@@ -314,25 +309,20 @@ class RemoteFiles:
 
     # -- where it is -------------------------------------------------------------------------------------------------
 
-    @contextmanager
-    def _place(self, path: str) -> Generator[int]:
+    def _place(self, path: str) -> AbstractContextManager[int]:
         """What a path leads to, all links followed, as a descriptor that names it and nothing more."""
-        with followed(self._absolute(path)) as place:
-            self._places.refuse_own_place(place)
-            yield place
+        return self._places.found(self._absolute(path))
 
-    @contextmanager
-    def _directory(self, path: str) -> Generator[tuple[int, str]]:
+    def _directory(self, path: str) -> AbstractContextManager[tuple[int, str]]:
         """
         The directory of a path, so that it cannot be exchanged, and the name in it, which no link is followed from.
         """
-        whole = PurePosixPath(self._absolute(path))
-        if whole.name in {"", ".."}:
-            raise OSError(errno.EINVAL, "it has no name of its own")
-        with followed(f"{whole.parent}/") as place:
-            self._places.refuse_own(Path(real_path(place), whole.name))
-            self._places.refuse_own_place(place)
-            yield place, whole.name
+        return self._places.directory(self._absolute(path))
+
+    def _refuse_links(self) -> None:
+        """Where a job may use its own directory only, there is no link that could lead out of it."""
+        if self._places.confined:
+            raise OutsideError
 
     def _spare(self, directory: int, name: str = "") -> None:
         """

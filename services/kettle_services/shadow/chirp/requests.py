@@ -9,7 +9,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from fnmatch import fnmatchcase
 from functools import partial
 from itertools import islice
@@ -17,6 +17,7 @@ from typing import Final, assert_never
 
 import msgspec
 
+from kettle.accounts.lookup import StrangerError
 from kettle.classad import ClassAd, ClassAdError, parse, unparse
 from kettle.jobs import chirp_updates
 from kettle.transfer.submit_side_paths import text
@@ -42,6 +43,8 @@ from kettle_wire.commands.chirp import (
 )
 from kettle_wire.commands.schedd import Told
 
+Access = Callable[[], Awaitable[FileAccess]]
+"""What the job may do with files; raises StrangerError."""
 Record = Callable[[Told], asyncio.Future[None]]
 """Has it recorded; done when it is."""
 
@@ -65,13 +68,14 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
 class Chirping:
     """Answers one job; `record` is where what it says of itself goes."""
 
-    def __init__(self, ad: Ad, places: FileAccess, terms: Terms, work: FileWork, record: Record) -> None:
+    def __init__(self, ad: Ad, access: Access, terms: Terms, work: FileWork, record: Record) -> None:
         self._ad = dict(ad)
         self._record = record
         self._wants_proxy = ad.get("WantIOProxy") is True
         self._allowance = Allowance(terms.at_once, terms.hourly, time.monotonic())
         self._prefixes = [prefix.lower() for prefix in terms.delayed]
-        self._files = RemoteFiles(text(ad, "Iwd", "/"), places, work.room)
+        self._access = access
+        self._files: RemoteFiles | None = None
         self._work = work
         self._in_hand = 0
         self._turn = asyncio.Lock()
@@ -166,11 +170,17 @@ class Chirping:
         self._closed = True
         if self._telling is not None:
             self._telling.cancel()
-        if not self._turn.locked():
+        if self._files is not None and not self._turn.locked():
             self._files.close()
 
     async def _on_files(self, wish: FileWish) -> Chirped:
         async with self._turn:
+            if self._files is None:
+                try:
+                    places = await self._access()
+                except StrangerError:
+                    return Chirped(Trouble.NOT_AUTHORIZED)
+                self._files = RemoteFiles(text(self._ad, "Iwd", "/"), places, self._work.room)
             if self._closed:
                 return Chirped(Trouble.BAD_FD)
             answer = await self._work.do(partial(self._files.carry_out, wish))

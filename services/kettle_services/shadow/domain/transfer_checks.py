@@ -1,4 +1,4 @@
-"""Which lists of files a job may have, and whose jobs are looked after."""
+"""Which lists of files a job may have."""
 
 from collections.abc import Iterable
 
@@ -58,18 +58,6 @@ def is_graceful(ad: Ad, *, default: bool) -> bool:
     except EvaluationFailed:
         return default
     return value != 0 if isinstance(value, bool | int | float) else default
-
-
-def stranger(ad: Ad, account: str) -> str:
-    """
-    Why a shadow that acts as `account` cannot handle a job of this owner; empty if it can.
-
-    All files that a job names are read and written with the rights of the account.
-    """
-    owner = text(ad, "Owner")
-    if owner == account:
-        return ""
-    return f"the job belongs to {owner or 'nobody'}, and its files can be reached as {account} only"
 
 
 def check_checkpoint(ad: Ad, files: Iterable[OutputFile]) -> None:

@@ -11,7 +11,7 @@ import os
 import stat
 import threading
 from collections import OrderedDict
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -41,6 +41,8 @@ _ENTRY: Final = 200
 
 Key = tuple[str, int, int, int]
 Known = tuple[str, bytes | None]
+Wanted = tuple[TransferPath, FileAccess]
+"""What goes along, and with whose rights it is read."""
 
 
 class InputError(Exception):
@@ -59,10 +61,15 @@ class InputError(Exception):
 
 
 class Source(msgspec.Struct, frozen=True):
-    """An input file as described to the worker, and the place from which it is read."""
+    """An input file as described to the worker, the place from which it is read, and with whose rights."""
 
     file: InputFile
     path: Path
+    places: FileAccess
+
+    def open(self) -> int:
+        """A descriptor of it.  Blocks on the disk; raises OSError or ValueError."""
+        return self.places.act("read", self.path, lambda: self.places.open_input(self.path))
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,12 +102,17 @@ class Inputs:
         """
         All input files of a job whose lists make sense, then what it saved; raises `InputError`.
 
-        `sent`: those that its submitter sent here, in place of those that its ad names; `places`: where it may read.
+        `sent`: those that its submitter sent here, in place of those that its ad names; `places`: where and with whose
+        rights its own files are read.  What was sent or saved here is read with ours.
         """
-        wanted = [*(inputs(ad) if sent is None else sent), *saved]
+        own = places or self._places
+        named = (
+            [(each, own) for each in inputs(ad)] if sent is None else [(each, self._places) for each in sent]
+        )
+        wanted = [*named, *((each, self._places) for each in saved)]
         total = limit(ad, "MaxTransferInputMB", self._limits.total)
         limits = msgspec.structs.replace(self._limits, total=total)
-        reading = _Reading(places or self._places, limits, self._cache, excluded(ad))
+        reading = _Reading(limits, self._cache, excluded(ad))
         if self._quick(wanted):
             return reading.run(wanted)
         loop = asyncio.get_running_loop()
@@ -109,25 +121,26 @@ class Inputs:
         finally:
             reading.given_up.set()  # a thread cannot be cancelled; it looks at this after each piece
 
-    def _quick(self, wanted: list[TransferPath]) -> bool:
+    def _quick(self, wanted: Sequence[Wanted]) -> bool:
         """Whether reading them takes no longer than handing them to a thread."""
-        if len(wanted) > _FEW:
-            return False
-        try:
-            found = [(each.path, os.stat(each.path)) for each in wanted]  # noqa: PTH116 - a pure path
-        except (OSError, ValueError):
-            return False
-        return all(
-            stat.S_ISREG(status.st_mode)
-            and (status.st_size <= self._limits.inline or _key(Path(path), status) in self._cache)
-            for path, status in found
+        return len(wanted) <= _FEW and all(
+            places.act("", "", partial(self._is_quick, each)) for each, places in wanted
         )
 
-    def piece(self, path: Path, offset: int, length: int) -> bytes:
+    def _is_quick(self, wanted: TransferPath) -> bool:
+        try:
+            status = os.stat(wanted.path)  # noqa: PTH116 - a pure path
+        except (OSError, ValueError):
+            return False
+        return stat.S_ISREG(status.st_mode) and (
+            status.st_size <= self._limits.inline or _key(Path(wanted.path), status) in self._cache
+        )
+
+    def piece(self, source: Source, offset: int, length: int) -> bytes:
         """Bytes of an input file. Blocks on the disk; raises OSError or ValueError."""
         if offset < 0 or length < 0:
             raise ValueError("there is nothing before the beginning of a file")
-        fd = self._places.open_input(path)
+        fd = source.open()
         try:
             return os.pread(fd, min(length, _PIECE), min(offset, os.fstat(fd).st_size))
         finally:
@@ -185,28 +198,32 @@ class Cache:
 class _Reading:
     """The input files of one job, read one after the other."""
 
-    def __init__(self, places: FileAccess, limits: Limits, cache: Cache, but: Exclusions) -> None:
+    def __init__(self, limits: Limits, cache: Cache, but: Exclusions) -> None:
         self.given_up = threading.Event()
         self._but = but
-        self._places = places
         self._limits = limits
         self._cache = cache
         self._found = 0
         self._bytes = 0
         self._inline = 0
 
-    def run(self, wanted: list[TransferPath]) -> list[Source]:
+    def run(self, wanted: Sequence[Wanted]) -> list[Source]:
         """All is counted before the first byte is read. Raises InputError."""
-        found = [each for one in wanted for each in self._find(one)]
+        found = [
+            (places, places.act("look for", one.path, partial(self._find, one, places)))
+            for one, places in wanted
+        ]
         sources: dict[str, Source] = {}
-        for path, name, one in found:
-            with _named(path):
-                sources[name] = self._source(path, name, one)
+        for places, files in found:
+            for path, name, one in files:
+                with _named(path):
+                    sources[name] = self._source(path, name, one, places)
         return list(sources.values())
 
-    def _find(self, wanted: TransferPath) -> Iterator[tuple[Path, str, TransferPath]]:
+    def _find(self, wanted: TransferPath, places: FileAccess) -> list[tuple[Path, str, TransferPath]]:
+        found: list[tuple[Path, str, TransferPath]] = []
         with _named(Path(wanted.path)):
-            for path, name in walk(wanted, self._but):
+            for path, name in walk(wanted, self._but, places.listed):
                 self._found += 1
                 if self._found > MAX_FILES:
                     raise InputError(path, f"the job has more than {MAX_FILES} input files and directories")
@@ -214,7 +231,8 @@ class _Reading:
                     raise InputError(path, "nobody waits for it")
                 if name is not None:
                     self._weigh(path)
-                    yield path, name, wanted
+                    found.append((path, name, wanted))
+        return found
 
     def _weigh(self, path: Path) -> None:
         self._bytes += path.stat().st_size
@@ -223,10 +241,10 @@ class _Reading:
             why = f"the input files of the job have more than {mib} MiB together"
             raise InputError(path, why, code=HoldCode.MaxTransferInputSizeExceeded)
 
-    def _source(self, path: Path, name: str, wanted: TransferPath) -> Source:
+    def _source(self, path: Path, name: str, wanted: TransferPath, places: FileAccess) -> Source:
         if not is_inside(name):
             raise ValueError(f"{name!r} is no name of a file inside a sandbox")
-        fd = self._places.open_input(path)
+        fd = places.act("read", path, lambda: places.open_input(path))
         try:
             status = os.fstat(fd)
             key = _key(path, status)
@@ -239,7 +257,8 @@ class _Reading:
             data = None
         mode = _EXECUTABLE if wanted.executable else wanted.mode or stat.S_IMODE(status.st_mode) & 0o777
         size, saved = status.st_size, wanted.saved
-        return Source(InputFile(name=name, mode=mode, size=size, sha256=digest, data=data, saved=saved), path)
+        file = InputFile(name=name, mode=mode, size=size, sha256=digest, data=data, saved=saved)
+        return Source(file, path, places)
 
     def _read_once(self, key: Key, path: Path, fd: int, size: int) -> Known:
         """Of many jobs that want a new large file at once, one reads it and the others wait for that."""

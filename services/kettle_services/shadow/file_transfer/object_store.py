@@ -12,13 +12,12 @@ import logging
 import os
 from collections import OrderedDict, deque
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from kettle.bus.ports import Bus, BusError, StreamSpec
-from kettle_services.shadow.files.access import FileAccess
+from kettle_services.shadow.file_transfer.input_files import Source
 from kettle_services.shadow.settings import ShadowSettings
 from kettle_wire.subjects import Subjects
 
@@ -64,22 +63,21 @@ class Objects:
         bus: Bus,
         subjects: Subjects,
         settings: ShadowSettings,
-        places: FileAccess,
         tasks: asyncio.TaskGroup,
     ) -> None:
         self._bus = bus
         self._subjects = subjects
         self._settings = settings
-        self._places = places
         self._tasks = tasks
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self.sent_bytes = 0
         """Into the store."""
 
-    async def offer(self, digest: str, size: int, path: Path, machine: str) -> int | None:
+    async def offer(self, source: Source, machine: str) -> int | None:
         """
         How large the pieces are in which a file is in the store; 0: it is not.  None: it is on its way, ask again.
         """
+        digest, size = source.file.sha256, source.file.size
         if self._settings.object_store == "never" or size < self._settings.object_bytes:
             return 0
         known = self._known.setdefault(digest, _Known(set()))
@@ -92,7 +90,7 @@ class Objects:
         if known.sending is None and now < known.until:
             return known.piece
         if known.sending is None:
-            known.sending = self._tasks.create_task(self._put(known, digest, path), name=f"object {digest}")
+            known.sending = self._tasks.create_task(self._put(known, source), name=f"object {digest}")
         sending = known.sending
         await asyncio.wait([sending], timeout=_PATIENCE_S)
         self._forget()
@@ -104,7 +102,7 @@ class Objects:
             if known.sending is not None:
                 known.sending.cancel()
 
-    async def _put(self, known: _Known, digest: str, path: Path) -> int:
+    async def _put(self, known: _Known, source: Source) -> int:
         """Send a file, unless something is in the way, which is everybody's reason to read it from us."""
         loop = asyncio.get_running_loop()
         known.piece, lives = 0, _AGAIN_S
@@ -112,11 +110,11 @@ class Objects:
         began = loop.time()
         try:
             await self._have_stream()
-            await self._send(digest, path, piece)
+            await self._send(source, piece)
             # A reader that begins to read a file must be able to finish.
             known.piece, lives = piece, self._settings.object_lifetime / 2 - (loop.time() - began)
         except (BusError, OSError, ValueError, _ChangedError) as error:
-            _log.info("not put into the object store: %s", path, extra={"cause": str(error)})
+            _log.info("not put into the object store: %s", source.path, extra={"cause": str(error)})
         finally:
             known.until, known.sending = loop.time() + lives, None
         return known.piece
@@ -133,9 +131,10 @@ class Objects:
             )
         )
 
-    async def _send(self, digest: str, path: Path, piece: int) -> None:
+    async def _send(self, source: Source, piece: int) -> None:
         """The last piece comes when all others are there and the sum is right."""
-        fd = await asyncio.to_thread(self._places.open_input, path)
+        digest = source.file.sha256
+        fd = await asyncio.to_thread(source.open)
         try:
             total, number = hashlib.sha256(), 0
             on_their_way: deque[asyncio.Task[int]] = deque()

@@ -5,8 +5,9 @@ import errno
 import os
 import stat
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 from kettle.transfer.submit_side_paths import STDERR, STDOUT, destination
 from kettle_services.shadow.files.access import FileAccess
@@ -14,7 +15,7 @@ from kettle_wire.ads import Ad
 from kettle_wire.worker_reports import OutputFile
 
 PIECE: Final = 512 * 1024
-_DRAFT: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+_DRAFT: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _DEVICE: Final = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 Fetch = Callable[[OutputFile], AsyncIterator[bytes]]
@@ -42,46 +43,90 @@ async def place(ad: Ad, outputs: list[OutputFile], fetch: Fetch, *, places: File
             targets.setdefault(Path(target), []).append(output)
     for path, files in targets.items():
         try:
-            places.refuse_own(path)
-            await write(path, files, fetch, mark)
+            await write(path, files, fetch, mark, places=places)
             await asyncio.sleep(0)  # of very many small files, others wait for one only
         except OSError as error:
             raise OutputError(path, error) from error
 
 
-async def write(path: Path, files: list[OutputFile], fetch: Fetch, mark: str) -> None:
+async def write(path: Path, files: list[OutputFile], fetch: Fetch, mark: str, *, places: FileAccess) -> None:
     """
     Write the bytes of files, one after the other, as one file, which appears when it is complete. Raises OSError.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.exists() and not path.is_file():
-        with os.fdopen(_device(path), "wb") as sink:
-            await _copy(files, fetch, sink)
-        return
-    draft = path.with_name(f".{path.name}.{mark}")
     mode = files[0].mode & 0o777 | stat.S_IRUSR | stat.S_IWUSR
+    draft = places.act("write", path, lambda: _Draft.of(path, mark, mode, places))
     try:
-        with os.fdopen(os.open(draft, _DRAFT, mode), "wb") as sink:
-            await _copy(files, fetch, sink)
-        draft.rename(path)
+        with os.fdopen(draft.fd, "wb") as sink:
+            await _copy(files, fetch, lambda data: places.act("", path, lambda: sink.write(data)))
+            places.act("", path, sink.flush)
+        places.act("complete", path, draft.complete)
     except BaseException:
-        draft.unlink(missing_ok=True)
+        places.act("give up", path, draft.give_up)
         raise
+    finally:
+        draft.close()
 
 
-def _device(path: Path) -> int:
-    """A device is written to, not replaced; a pipe would keep us until somebody reads it."""
-    if path.is_dir():
+class _Draft:
+    """A file that is being written beside its place; all but `close` is done with the owner's rights."""
+
+    def __init__(self, fd: int, directory: int = -1, name: str = "", mark: str = "") -> None:
+        self.fd: Final = fd
+        self._directory = directory
+        """-1: it is a device, which is written to and not replaced."""
+        self._name = name
+        self._draft = f".{name}.{mark}"
+
+    @classmethod
+    def of(cls, path: Path, mark: str, mode: int, places: FileAccess) -> "_Draft":
+        if (device := _device(path, places)) is not None:
+            return cls(device)
+        with places.directory(str(path), make=True) as (directory, name):
+            draft = f".{name}.{mark}"
+            with suppress(FileNotFoundError):  # of an earlier try, or of somebody who is not to read this one
+                os.unlink(draft, dir_fd=directory)
+            fd = os.open(draft, _DRAFT, mode, dir_fd=directory)
+            return cls(fd, os.dup(directory), name, mark)
+
+    def complete(self) -> None:
+        """Have it in its place."""
+        if self._directory >= 0:
+            os.rename(self._draft, self._name, src_dir_fd=self._directory, dst_dir_fd=self._directory)
+
+    def give_up(self) -> None:
+        """Remove it."""
+        if self._directory >= 0:
+            with suppress(FileNotFoundError):
+                os.unlink(self._draft, dir_fd=self._directory)
+
+    def close(self) -> None:
+        """Hold its directory no longer."""
+        if self._directory >= 0:
+            os.close(self._directory)
+
+
+def _device(path: Path, places: FileAccess) -> int | None:
+    """
+    A device is written to, not replaced; a pipe would keep us until somebody reads it.  None: a file may be put there.
+    """
+    try:
+        about = path.stat()
+    except FileNotFoundError:
+        return None
+    if stat.S_ISREG(about.st_mode):
+        return None
+    if stat.S_ISDIR(about.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-    if not path.is_char_device():
+    places.refuse_own(path)
+    if not stat.S_ISCHR(about.st_mode):
         raise OSError(errno.EINVAL, "it is neither a regular file nor a character device")
     return os.open(path, _DEVICE)
 
 
-async def _copy(files: list[OutputFile], fetch: Fetch, sink: BinaryIO) -> None:
+async def _copy(files: list[OutputFile], fetch: Fetch, put: Callable[[bytes], object]) -> None:
     for file in files:
         if file.data is not None:
-            sink.write(file.data)
+            put(file.data)
             continue
         async for piece in fetch(file):
-            await asyncio.to_thread(sink.write, piece)
+            await asyncio.to_thread(put, piece)

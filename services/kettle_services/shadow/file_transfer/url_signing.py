@@ -28,14 +28,13 @@ _KEY_BYTES: Final = 4096
 class Signer:
     """Makes addresses that are good for `lifetime` seconds."""
 
-    def __init__(self, places: FileAccess, *, lifetime: int) -> None:
-        self._places = places
+    def __init__(self, *, lifetime: int) -> None:
         self._lifetime = lifetime
 
-    def sign(self, ad: Ad, urls: Sequence[str], *, upload: bool) -> SignedUrls:
+    def sign(self, ad: Ad, urls: Sequence[str], places: FileAccess, *, upload: bool) -> SignedUrls:
         """The addresses of a job's objects, in order, or why there are none.  Reads the disk."""
         try:
-            key = Key(self._read(ad, ACCESS_KEY), self._read(ad, SECRET_KEY))
+            key = Key(_read(ad, ACCESS_KEY, places), _read(ad, SECRET_KEY, places))
             return SignedUrls(urls=[self._signed(ad, url, key, upload=upload) for url in urls])
         except OSError as error:
             named = f" {error.filename}" if isinstance(error.filename, str) else ""
@@ -50,21 +49,22 @@ class Signer:
         where = place(url, region=text(ad, REGION), endpoint=text(ad, ENDPOINT))
         return signed(where, "PUT" if upload else "GET", key, at=time.time(), lifetime=self._lifetime)
 
-    def _read(self, ad: Ad, attribute: str) -> str:
-        """One line of a file that the job names."""
-        name = text(ad, attribute)
-        if not name:
-            raise ValueError(f"the job has no {attribute}, which names the file of its key")
-        path = Path(text(ad, "Iwd", "/")) / name
-        try:
-            fd = self._places.open_input(path)
-        except OSError as error:
-            raise OSError(error.errno or 0, error.strerror or str(error), str(path)) from error
-        with os.fdopen(fd, "rb") as file:
-            said = file.read(_KEY_BYTES).decode("ascii", errors="replace").split()
-        if len(said) != 1:
-            raise ValueError(f"{path} does not hold one word, the key")
-        return said[0]
+
+def _read(ad: Ad, attribute: str, places: FileAccess) -> str:
+    """One line of a file that the job names."""
+    name = text(ad, attribute)
+    if not name:
+        raise ValueError(f"the job has no {attribute}, which names the file of its key")
+    path = Path(text(ad, "Iwd", "/")) / name
+    try:
+        fd = places.act("read", path, lambda: places.open_input(path))
+    except OSError as error:
+        raise OSError(error.errno or 0, error.strerror or str(error), str(path)) from error
+    with os.fdopen(fd, "rb") as file:
+        said = file.read(_KEY_BYTES).decode("ascii", errors="replace").split()
+    if len(said) != 1:
+        raise ValueError(f"{path} does not hold one word, the key")
+    return said[0]
 
 
 def _belongs(ad: Ad, url: str, *, upload: bool) -> bool:

@@ -2,7 +2,7 @@
 What a path of a job leads to, step by step on open directories, and never through what the kernel makes up.
 
 A process's own memory, environment and open files are regular files to look at, below /proc; and the links there lead past
-every other check. So no step is made onto such a file system, whatever name it is mounted under, nor into /dev.
+every other check. So no step is made onto such a file system, whatever name it is mounted under, nor into /dev but for its shared memory.
 """
 
 import ctypes
@@ -16,7 +16,10 @@ from typing import Final
 
 _PLACE: Final = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _MOST_LINKS: Final = 40
-_SYSTEM: Final = ("/proc", "/sys", "/dev")
+_DEVICES: Final = "/dev"
+_SYSTEM: Final = ("/proc", "/sys", _DEVICES)
+_SHARED_MEMORY: Final = Path(_DEVICES, "shm")
+"""It holds files of anybody's, unlike everything beside it."""
 _MADE_UP: Final = frozenset(
     {
         0x9FA0,  # proc
@@ -60,15 +63,26 @@ class SystemFileError(PermissionError):
 
 
 @contextmanager
-def followed(path: str) -> Generator[int]:
+def followed(path: str, base: int | None = None) -> Generator[int]:
     """
     What an absolute path leads to, all links followed, as a descriptor that names it and nothing more; raises OSError.
+
+    With a `base`, an open directory, the path begins there; links that are absolute begin at the root all the same.
     """
-    here, links, waiting = _root(), 0, _steps(path)
+    here, links, waiting = _root() if base is None else os.dup(base), 0, _steps(path)
+    device = -1 if base is None else os.fstat(base).st_dev
     try:
         while waiting:
-            with step(here, waiting.pop()) as there:
-                if not stat.S_ISLNK(os.fstat(there).st_mode):
+            with _opened(here, waiting.pop()) as there:
+                about = os.fstat(there)
+                if not stat.S_ISLNK(about.st_mode):
+                    if (
+                        about.st_dev != device
+                    ):  # below a directory of one file system all else is of the same kind
+                        on_the_way = waiting[-1:] == [_SHARED_MEMORY.name] and real_path(there) == _DEVICES
+                        if not on_the_way:
+                            _refuse_system(there)
+                        device = -1 if on_the_way else about.st_dev
                     os.dup2(there, here, inheritable=False)
                     continue
                 target = os.readlink("", dir_fd=there)
@@ -77,7 +91,7 @@ def followed(path: str) -> Generator[int]:
             if target.startswith("/"):
                 root = _root()
                 os.close(here)
-                here = root
+                here, device = root, -1
             waiting += _steps(target)
         yield here
     finally:
@@ -87,6 +101,13 @@ def followed(path: str) -> Generator[int]:
 @contextmanager
 def step(directory: int, name: str) -> Generator[int]:
     """What has this name in an open directory, be it a link; raises OSError."""
+    with _opened(directory, name) as place:
+        _refuse_system(place)
+        yield place
+
+
+@contextmanager
+def _opened(directory: int, name: str) -> Generator[int]:
     try:
         place = os.open(name, _PLACE | os.O_DIRECTORY, dir_fd=directory)  # this has it mounted, if need be
     except OSError as error:
@@ -94,7 +115,6 @@ def step(directory: int, name: str) -> Generator[int]:
             raise
         place = os.open(name, _PLACE, dir_fd=directory)
     try:
-        _refuse_system(place)
         yield place
     finally:
         os.close(place)
@@ -102,7 +122,7 @@ def step(directory: int, name: str) -> Generator[int]:
 
 def real_path(place: int) -> str:
     """Where an open file is, in the kernel's words."""
-    return str(Path(f"/proc/self/fd/{place}").readlink())
+    return os.readlink(f"/proc/self/fd/{place}")  # noqa: PTH115 - a path object costs more than the call
 
 
 def _root() -> int:
@@ -124,5 +144,8 @@ def _refuse_system(place: int) -> None:
         raise OSError(number, os.strerror(number))
     kind = ctypes.c_long.from_buffer(about).value & 0xFFFFFFFF
     real = real_path(place)
-    if kind in _MADE_UP or real in _SYSTEM or real.startswith(tuple(f"{root}/" for root in _SYSTEM)):
+    if kind in _MADE_UP or (
+        f"{real}/".startswith(tuple(f"{root}/" for root in _SYSTEM))
+        and not f"{real}/".startswith(f"{_SHARED_MEMORY}/")
+    ):
         raise SystemFileError

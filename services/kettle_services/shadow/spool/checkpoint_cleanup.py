@@ -7,12 +7,17 @@ asked again.
 
 import asyncio
 import logging
+import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
+from kettle.accounts import become
+from kettle.accounts.rights import Rights
 from kettle.retry.backoff import Backoff
 from kettle.transfer.checkpoint_manifest import Entry, everything, number_of, read, refuse
 from kettle.transfer.file_lists import scheme_of, shown, without_secrets
@@ -40,9 +45,10 @@ class CleaningError(Exception):
 class Cleaner:
     """Removes them one after the other; `condemned` is the directory in which they are named."""
 
-    def __init__(self, condemned: Path, places: FileAccess) -> None:
+    def __init__(self, condemned: Path, access: Callable[[Path], FileAccess]) -> None:
+        """`access`: with whose rights the checkpoint is removed that one of these directories is about."""
         self._condemned = condemned
-        self._places = places
+        self._access = access
         self._there_are = asyncio.Event()
         self._later: dict[Path, tuple[float, int]] = {}
         """When to try again, on the loop's clock, and how often it was tried."""
@@ -71,7 +77,7 @@ class Cleaner:
             if at > now:
                 continue
             try:
-                await _clean(place, self._places)
+                await _clean(place, await asyncio.to_thread(self._access, place))
             except (CleaningError, OSError) as error:
                 if tries + 1 < _TRIES:
                     _log.warning("checkpoint not removed yet: %s", place.name, extra={"cause": str(error)})
@@ -107,13 +113,15 @@ async def _clean(place: Path, places: FileAccess) -> None:
     if scheme_of(where) == "file":
         names = [*(entry.name for entry in entries), own.name]
         try:
-            await asyncio.to_thread(remove_files, where, names, places)
+            remove = partial(remove_files, where, names, places)
+            await asyncio.to_thread(places.act, "remove the checkpoint", shown(where), remove)
         except (OwnFileError, ValueError) as error:
             _log.warning("not removed: %s", shown(where), extra={"cause": str(error)})
     elif (module := MODULES.get(scheme_of(where))) is None:
         _log.warning("nothing here removes %s: remove it yourself", shown(where))
     else:
-        await _removed(module, everything(where, entries, own))
+        places.audit("remove the checkpoint", shown(where))
+        await _removed(module, everything(where, entries, own), places.rights)
 
 
 def _known(place: Path) -> tuple[str, list[Entry], Entry]:
@@ -127,14 +135,21 @@ def _known(place: Path) -> tuple[str, list[Entry], Entry]:
     return where, entries, own
 
 
-async def _removed(module: str, urls: list[str]) -> None:
-    """Run a plugin of ours with our rights, which are those of the job's owner."""
+async def _removed(module: str, urls: list[str], owner: Rights | None) -> None:
+    """Run a plugin of ours with the rights of the job's owner."""
     with tempfile.TemporaryDirectory(prefix="kettle-clean-") as directory:
         asking, answering = Path(directory) / "ask", Path(directory) / "answer"
         asking.write_text(question(Move(url, "") for url in urls), encoding="utf-8")
         answering.touch()
+        options = ["-infile", str(asking), "-outfile", str(answering), "-delete"]
+        program, variables = [sys.executable, "-P", "-m", module, *options], dict(os.environ)
+        if owner is not None:
+            program, variables = become.command(owner, module, options), become.environment()
+            for path in (asking, answering, Path(directory)):
+                os.chown(path, owner.uid, owner.gid)
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-P", "-m", module, "-infile", str(asking), "-outfile", str(answering), "-delete",
+            *program,
+            env=variables,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,

@@ -1,13 +1,14 @@
 """What a run leaves for the next one: fetched from its worker into the spool."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Final
 
 from kettle.bus.ports import RefusedError
 from kettle_services.shadow.domain.transfer_checks import check_checkpoint, limit
 from kettle_services.shadow.file_transfer.output_files import Fetch
+from kettle_services.shadow.files.access import FileAccess
 from kettle_services.shadow.spool.checkpoints import Spool
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.shadow import Assignment
@@ -18,7 +19,7 @@ _log: Final = logging.getLogger(__name__)
 
 class Saving:
     """
-    Of one attempt. `fetching` is its turn to move files; `most`: how many bytes if the job says nothing.
+    Of one attempt. `fetching` is its turn to move files; `access` says with whose rights files are used; `most`: how many bytes if the job says nothing.
     """
 
     def __init__(
@@ -27,6 +28,7 @@ class Saving:
         spool: Spool,
         fetch: Fetch,
         fetching: Callable[[list[OutputFile]], AbstractAsyncContextManager[None]],
+        access: Callable[[], Awaitable[FileAccess]],
         *,
         most: int,
     ) -> None:
@@ -34,6 +36,7 @@ class Saving:
         self._spool = spool
         self._fetch = fetch
         self._fetching = fetching
+        self._access = access
         self._most = most
 
     async def checkpoint(self, made: Checkpointed) -> str:
@@ -68,4 +71,5 @@ class Saving:
         assignment = self._assignment
         check_checkpoint(assignment.ad, outputs)
         async with self._fetching(outputs):
-            await self._spool.save(assignment.job, assignment.attempt, outputs, self._fetch)
+            owner = (await self._access()).rights
+            await self._spool.save(assignment.job, assignment.attempt, outputs, self._fetch, owner)

@@ -13,10 +13,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from kettle.accounts.rights import Rights
 from kettle.transfer.checkpoint_manifest import DIRECTORY, WHERE
 from kettle.transfer.file_lists import is_inside
 from kettle.transfer.submit_side_paths import TransferPath
 from kettle_services.shadow.file_transfer.output_files import Fetch, write
+from kettle_services.shadow.files.access import FileAccess
 from kettle_wire.jobs import JobId
 from kettle_wire.worker_reports import OutputFile
 
@@ -64,12 +66,21 @@ class Spool:
         self._directory = directory
         self.condemned = condemned(directory)
         self.condemns = condemns
+        self._places = FileAccess(directory).of_job(directory, directory)
 
-    async def save(self, job: JobId, attempt: int, files: Iterable[OutputFile], fetch: Fetch) -> None:
+    async def save(
+        self,
+        job: JobId,
+        attempt: int,
+        files: Iterable[OutputFile],
+        fetch: Fetch,
+        owner: Rights | None = None,
+    ) -> None:
         """
         Keep the files of an attempt, in place of those of an earlier one; all of them or none.
 
         When it returns, they survive a power failure: the job continues, and the earlier files are deleted.
+        What there is of a checkpoint at a URL belongs to `owner`: with these rights it is removed there later.
         Raises OSError, or what `fetch` raises, or ValueError for a name that leads elsewhere.
         """
         place = await asyncio.to_thread(self._prepare, job, attempt)
@@ -77,9 +88,9 @@ class Spool:
         for file in files:
             if not is_inside(file.name):
                 raise ValueError(f"the worker names an output file {file.name!r} outside of its sandbox")
-            await write(part / file.name, [file], fetch, mark="part")
+            await write(part / file.name, [file], fetch, mark="part", places=self._places)
             await asyncio.sleep(0)  # of very many small files, others wait for one only
-        await asyncio.to_thread(self._settle, part, place)
+        await asyncio.to_thread(self._settle, part, place, owner)
 
     def _prepare(self, job: JobId, attempt: int) -> Path:
         """Where the next that an attempt leaves will be, with an empty directory for what arrives."""
@@ -90,10 +101,12 @@ class Spool:
         part.mkdir(mode=0o700, parents=True)
         return place
 
-    def _settle(self, part: Path, place: Path) -> None:
+    def _settle(self, part: Path, place: Path, owner: Rights | None) -> None:
         """
         Make what has arrived last, then count, and take away only what is older: another attempt may have begun meanwhile.
         """
+        if owner is not None and (part / DIRECTORY).is_dir():
+            os.chown(part / DIRECTORY, owner.uid, owner.gid, follow_symlinks=False)
         for directory, _, names in os.walk(part, topdown=False):
             for name in names:
                 _flush(Path(directory) / name)

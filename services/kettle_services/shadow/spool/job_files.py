@@ -24,6 +24,7 @@ from typing import Any, Final
 
 import msgspec
 
+from kettle.accounts.rights import Rights, act_as
 from kettle.transfer.file_lists import is_inside
 from kettle.transfer.spooled_jobs import LOG
 from kettle.transfer.submit_side_paths import TransferPath
@@ -48,6 +49,7 @@ _NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 _DRAFT: Final = re.compile(r"\..*\.[0-9]+\.[0-9]+-[0-9]+", re.DOTALL)
 """A result that somebody has begun to write (`kettle_services.shadow.file_transfer.output_files`)."""
 _WRITE: Final = os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+_DIRECTORY: Final = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -78,9 +80,12 @@ class SpooledFiles:
     def _cluster(self, cluster: int) -> Path:
         return self.root / str(cluster)
 
-    def places(self, job: JobId, places: FileAccess) -> FileAccess:
-        """Where a job has business: in its own directory as well; and its input files are read for it."""
-        return places.of_job(self.directory(job), self._cluster(job.cluster) / "objects")
+    def places(self, job: JobId, places: FileAccess, *, confined: bool = False) -> FileAccess:
+        """
+        Where a job has business: in its own directory as well, or, `confined`, nowhere else; and its input files are read
+        for it.
+        """
+        return places.of_job(self.directory(job), self._cluster(job.cluster) / "objects", confined=confined)
 
     # -- input -------------------------------------------------------------------------------------------------------
 
@@ -193,11 +198,14 @@ class SpooledFiles:
         for above in (place, self.root, self.root.parent):  # each may be new
             _flush(above)
 
-    def wanted(self, job: JobId) -> list[TransferPath]:
+    def wanted(self, job: JobId, owner: Rights | None = None) -> list[TransferPath]:
         """
-        The input files of a job, and a directory for its results.  Raises OSError or ValueError if they are not there.
+        The input files of a job, and a directory for its results, which is given to its owner.  Raises OSError or
+        ValueError if they are not there.
         """
         self.directory(job).mkdir(mode=0o700, exist_ok=True)
+        if owner is not None:
+            os.chown(self.directory(job), owner.uid, owner.gid, follow_symlinks=False)
         loaded = self._load(job.cluster)
         if loaded is None or job.proc not in loaded[1]:
             raise ValueError(f"the files of job {job} are not in the spool of this access point")
@@ -357,14 +365,23 @@ def _below(directory: Path) -> Iterator[str]:
 
 
 def _open(directory: Path, name: str) -> int:
-    """A regular file below a directory, on the way to which there is no link.  Raises OSError."""
-    path = directory / name
-    fd = os.open(path, _READ)
-    real = Path(f"/proc/self/fd/{fd}").readlink()
-    if real == directory.resolve() / name and stat.S_ISREG(os.fstat(fd).st_mode):
-        return fd
-    os.close(fd)
-    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+    """
+    A regular file below a directory, on the way to which there is no link, with the rights of whom the directory belongs
+    to.  Raises OSError.
+    """
+    base = os.open(directory, _DIRECTORY)
+    try:
+        about = os.fstat(base)
+        ours = about.st_uid == os.geteuid()
+        owner = None if ours else Rights(about.st_uid, about.st_gid)
+        fd = act_as(owner, lambda: os.open(name, _READ, dir_fd=base))
+        real = Path(f"/proc/self/fd/{fd}").readlink()
+        if real == Path(f"/proc/self/fd/{base}").readlink() / name and stat.S_ISREG(os.fstat(fd).st_mode):
+            return fd
+        os.close(fd)
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(directory / name))
+    finally:
+        os.close(base)
 
 
 def _numbers(directory: Path) -> Iterator[int]:
