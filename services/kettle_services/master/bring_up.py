@@ -3,6 +3,7 @@ Bringing a pool up: servers, schema, credentials, services, side by side whereve
 """
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -17,17 +18,23 @@ from kettle_services.master.bus_users import PERSON, bus_users, login_name
 from kettle_services.master.domain.start_order import NEEDS_DATABASE, Instance, role_of
 from kettle_services.master.settings import MasterSettings
 from kettle_services.master.supervision.daemon_list import DaemonList
-from kettle_services.master.supervision.processes import Server, Service
+from kettle_services.master.supervision.processes import Server, Service, module_of
+from kettle_services.master.zygote.client import ServiceZygote
 
 NATS: Final = "nats"
 POSTGRES: Final = "postgres"
 
 _DATABASE_S: Final = 30.0
 
-_NOT_INHERITED: Final = frozenset({
-    "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "KETTLE_LIFELINE_FD",
+_CONNECTIONS: Final = frozenset({
     "KETTLE_NATS_URL", "KETTLE_NATS_CREDENTIALS", "KETTLE_DATABASE_URL", "KETTLE_HEALTH_PORT",
 })  # fmt: skip
+_NOT_INHERITED: Final = _CONNECTIONS | {
+    "NOTIFY_SOCKET",
+    "WATCHDOG_USEC",
+    "WATCHDOG_PID",
+    "KETTLE_LIFELINE_FD",
+}
 """Variables for the master that are not passed on to its children."""
 
 
@@ -51,34 +58,44 @@ class BringUp:
         self._notifier = Notifier.from_environ(os.environ)
         self.nats_url = settings.nats_url
         self.database_url = settings.database_url
-        self._needs_database = any(role_of(name) in NEEDS_DATABASE for name in settings.daemon_list)
+        self._with_database = [name for name in settings.daemon_list if role_of(name) in NEEDS_DATABASE]
+        self._without_database = [name for name in settings.daemon_list if name not in self._with_database]
+        self._zygote = ServiceZygote(
+            list(
+                dict.fromkeys(
+                    module_of(role_of(name)) for name in [*self._without_database, *self._with_database]
+                )
+            ),
+            self._environ_of_all(),
+            home.path,
+            fds=[lifeline.read_fd],
+        )
 
     @property
     def servers(self) -> list[str]:
         """The servers that are ours, in no order: they do not need each other."""
         nats = [] if self._settings.nats_url else [NATS]
-        postgres = [] if self._settings.database_url or not self._needs_database else [POSTGRES]
+        postgres = [] if self._settings.database_url or not self._with_database else [POSTGRES]
         return nats + postgres
 
     async def run(self, group: asyncio.TaskGroup) -> None:
         """Start everything; returns when all of it is ready."""
         self._say(f"starting {' and '.join(self.servers)}" if self.servers else "starting the services")
-        names = self._settings.daemon_list
-        with_database = [name for name in names if role_of(name) in NEEDS_DATABASE]
         nats = self._nats(group)
         postgres = self._postgres(group)
+        with contextlib.suppress(OSError):  # it loads the services' modules while the servers start
+            await self._zygote.warm()
         if nats is not None:
             await self._daemons.ready([NATS])
             self.nats_url = nats.url
-        # An interpreter takes longer to load its modules than NATS to start, so these load while PostgreSQL starts.
-        self._services([name for name in names if role_of(name) not in NEEDS_DATABASE], group)
+        self._services(self._without_database, group)  # while PostgreSQL starts
         if postgres is not None:
             await self._daemons.ready([POSTGRES])
             self.database_url = postgres.dsn
         await self._migrate()
-        self._services(with_database, group)
+        self._services(self._with_database, group)
         self._write_pool_file()
-        for name in names:
+        for name in self._settings.daemon_list:
             self._say(f"waiting for the {name}")
             await self._daemons.ready([name])
 
@@ -93,6 +110,10 @@ class BringUp:
         )
         self._daemons.keep(Server(NATS, self._server), group)
         return self._server
+
+    async def close(self) -> None:
+        """No service is started any more."""
+        await self._zygote.close()
 
     def admit(self, settings: MasterSettings) -> None:
         """
@@ -117,7 +138,7 @@ class BringUp:
         return server
 
     async def _migrate(self) -> None:
-        if self._settings.migrate and self._needs_database:
+        if self._settings.migrate and self._with_database:
             from kettle.storage.database import Database
             from kettle.storage.migration import migrate
 
@@ -134,11 +155,19 @@ class BringUp:
                 log=self._home.log / f"{name}.log",
                 cwd=self._home.path,
                 fds=[self._lifeline.read_fd],
+                zygote=self._zygote if self._forkable(name) else None,
             )
             self._daemons.keep(service, group)
 
-    def _environ(self, name: str) -> dict[str, str]:
-        settings, instance = self._settings, Instance.parse(name)
+    def _forkable(self, name: str) -> bool:
+        """
+        Whether all that is its own in the environment of a service is read when it begins, and not when modules load.
+        """
+        own = self._settings.environment.get(name, {})
+        prefix = f"KETTLE_{role_of(name).upper()}_"
+        return all(variable in _CONNECTIONS or variable.startswith(prefix) for variable in own)
+
+    def _environ_of_all(self) -> dict[str, str]:
         variables = {
             name: value
             for name, value in os.environ.items()
@@ -146,16 +175,18 @@ class BringUp:
         }
         variables |= processes.mark(self._home.pool_id())
         variables |= self._lifeline.environ()
-        variables |= self._notify_environ(watchdog_s=settings.not_responding_timeout)
-        variables |= {
-            "KETTLE_POOL": settings.pool,
-            "KETTLE_HOME": str(self._home.path),
+        variables |= self._notify_environ(watchdog_s=self._settings.not_responding_timeout)
+        return variables | {"KETTLE_POOL": self._settings.pool, "KETTLE_HOME": str(self._home.path)}
+
+    def _environ(self, name: str) -> dict[str, str]:
+        instance = Instance.parse(name)
+        variables = self._environ_of_all() | {
             "KETTLE_NATS_URL": self.nats_url,
             "KETTLE_NATS_CREDENTIALS": self.credentials(instance.role),
         }
         if instance.role in NEEDS_DATABASE:
             variables["KETTLE_DATABASE_URL"] = self.database_url
-        return variables | instance.variables() | settings.environment.get(name, {})
+        return variables | instance.variables() | self._settings.environment.get(name, {})
 
     def credentials(self, role: str) -> str:
         """

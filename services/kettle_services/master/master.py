@@ -121,6 +121,7 @@ class _Host:
         await self._rt.stopping.wait()
         self._master_commands.close()
         await self._stop()
+        await bring_up.close()
         for task in (line, *beside):
             task.cancel()
         await asyncio.wait([line])  # it says good-bye over a server that is still there

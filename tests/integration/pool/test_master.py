@@ -62,7 +62,7 @@ def test_nothing_survives_the_death_of_the_master(dummies: DummyPool) -> None:
     """
     started = dummies.up(detached=True)
     os.kill(dummies.pid("second"), signal.SIGSTOP)
-    assert len(dummies.processes()) == 5
+    assert len(dummies.processes()) == 6
     os.kill(started.state.pid, signal.SIGKILL)
     assert eventually(lambda: dummies.processes() == [], within_s=2.0)
 
@@ -76,7 +76,7 @@ def test_a_killed_master_is_followed_by_a_clean_one(dummies: DummyPool) -> None:
     assert again.new
     assert again.state.pid != started.state.pid
     assert not alive(litter)
-    assert len(dummies.processes()) == 5
+    assert len(dummies.processes()) == 6
 
 
 def test_a_second_up_finds_the_pool(dummies: DummyPool) -> None:
@@ -86,7 +86,7 @@ def test_a_second_up_finds_the_pool(dummies: DummyPool) -> None:
     assert first.new
     assert not second.new
     assert first.state.pid == second.state.pid
-    assert len(dummies.processes()) == 5
+    assert len(dummies.processes()) == 6
 
 
 def test_down_leaves_nothing_but_data(dummies: DummyPool) -> None:
