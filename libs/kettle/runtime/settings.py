@@ -29,6 +29,7 @@ RESERVED: Final[Mapping[str, str]] = {
     "KETTLE_FAULT_POINTS": "for tests: where a process is to die or stop",
     "KETTLE_FAULT_ONCE": "for tests: directory that remembers which of these has happened",
     "KETTLE_LIFELINE_FD": "set by the master: end of a pipe that breaks when the master dies",
+    "KETTLE_JOBS_LIFELINE_FD": "set by the master: end of a pipe with which the jobs of a throw-away pool end",
     "KETTLE_COLOR": "always or never; otherwise colours are used on a terminal",
 }
 """Variables that are no service's setting, with their meaning."""

@@ -13,7 +13,7 @@ from typing import Final
 from kettle.embedded import EmbeddedNats, EmbeddedPostgres, Permissions
 from kettle.pool import processes
 from kettle.pool.home import Home
-from kettle.runtime import Lifeline, Notifier
+from kettle.runtime import Lifeline, Notifier, lifeline
 from kettle_services.master.bus_users import PERSON, bus_users, login_name
 from kettle_services.master.domain.start_order import NEEDS_DATABASE, Instance, role_of
 from kettle_services.master.settings import MasterSettings
@@ -33,7 +33,8 @@ _NOT_INHERITED: Final = _CONNECTIONS | {
     "NOTIFY_SOCKET",
     "WATCHDOG_USEC",
     "WATCHDOG_PID",
-    "KETTLE_LIFELINE_FD",
+    lifeline.VARIABLE,
+    lifeline.OF_JOBS,
 }
 """Variables for the master that are not passed on to its children."""
 
@@ -47,28 +48,26 @@ class BringUp:
         home: Home,
         daemons: DaemonList,
         notify_environ: Callable[..., dict[str, str]],
-        lifeline: Lifeline,
+        line: Lifeline,
     ) -> None:
         self._settings = settings
         self._home = home
         self._daemons = daemons
         self._notify_environ = notify_environ
-        self._lifeline = lifeline
+        self._lifeline = line
         self._server: EmbeddedNats | None = None
         self._notifier = Notifier.from_environ(os.environ)
         self.nats_url = settings.nats_url
         self.database_url = settings.database_url
         self._with_database = [name for name in settings.daemon_list if role_of(name) in NEEDS_DATABASE]
         self._without_database = [name for name in settings.daemon_list if name not in self._with_database]
-        self._zygote = ServiceZygote(
-            list(
-                dict.fromkeys(
-                    module_of(role_of(name)) for name in [*self._without_database, *self._with_database]
-                )
-            ),
-            self._environ_of_all(),
-            home.path,
-            fds=[lifeline.read_fd],
+        outer = lifeline.inherited(os.environ)
+        self._of_jobs = {} if outer is None else {lifeline.OF_JOBS: str(outer)}
+        self._fds = [line.read_fd] if outer is None else [line.read_fd, outer]
+        forked = filter(self._forkable, [*self._without_database, *self._with_database])
+        modules = list(dict.fromkeys(module_of(role_of(name)) for name in forked))
+        self._zygote = (
+            ServiceZygote(modules, self._environ_of_all(), home.path, fds=self._fds) if modules else None
         )
 
     @property
@@ -83,8 +82,9 @@ class BringUp:
         self._say(f"starting {' and '.join(self.servers)}" if self.servers else "starting the services")
         nats = self._nats(group)
         postgres = self._postgres(group)
-        with contextlib.suppress(OSError):  # it loads the services' modules while the servers start
-            await self._zygote.warm()
+        if self._zygote is not None:
+            with contextlib.suppress(OSError):  # it loads the services' modules while the servers start
+                await self._zygote.warm()
         if nats is not None:
             await self._daemons.ready([NATS])
             self.nats_url = nats.url
@@ -113,7 +113,8 @@ class BringUp:
 
     async def close(self) -> None:
         """No service is started any more."""
-        await self._zygote.close()
+        if self._zygote is not None:
+            await self._zygote.close()
 
     def admit(self, settings: MasterSettings) -> None:
         """
@@ -154,7 +155,7 @@ class BringUp:
                 environ=partial(self._environ, name),
                 log=self._home.log / f"{name}.log",
                 cwd=self._home.path,
-                fds=[self._lifeline.read_fd],
+                fds=self._fds,
                 zygote=self._zygote if self._forkable(name) else None,
             )
             self._daemons.keep(service, group)
@@ -174,7 +175,7 @@ class BringUp:
             if name not in _NOT_INHERITED and not name.startswith("KETTLE_MASTER_")
         }
         variables |= processes.mark(self._home.pool_id())
-        variables |= self._lifeline.environ()
+        variables |= self._lifeline.environ() | self._of_jobs
         variables |= self._notify_environ(watchdog_s=self._settings.not_responding_timeout)
         return variables | {"KETTLE_POOL": self._settings.pool, "KETTLE_HOME": str(self._home.path)}
 

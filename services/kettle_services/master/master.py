@@ -54,7 +54,10 @@ async def live(rt: Runtime, settings: MasterSettings, home: Home, succession: Se
         async with asyncio.TaskGroup() as group:
             host = _Host(rt, settings, home, succession, group, tuning)
             bring_up = BringUp(settings, home, host.daemons, listener.environ, lifeline)
-            await host.run(bring_up, listener)
+            try:
+                await host.run(bring_up, listener)
+            finally:
+                await bring_up.close()
     check_disk(home, settings)
 
 
@@ -121,7 +124,6 @@ class _Host:
         await self._rt.stopping.wait()
         self._master_commands.close()
         await self._stop()
-        await bring_up.close()
         for task in (line, *beside):
             task.cancel()
         await asyncio.wait([line])  # it says good-bye over a server that is still there

@@ -65,7 +65,9 @@ def test_services_go_on_when_their_zygote_is_killed(dummies: DummyPool) -> None:
 
 
 def test_a_service_comes_from_what_is_installed(dummies: DummyPool) -> None:
-    """After another version was installed, a service that starts again has its code, while the others still run the old."""
+    """
+    After another version was installed, a service that starts again has its code, while the others still run the old.
+    """
     dummies.install("1")
     dummies.up()
     first, second = dummies.pid("first"), dummies.pid("second")
@@ -84,7 +86,9 @@ def test_a_service_comes_from_what_is_installed(dummies: DummyPool) -> None:
 
 
 def test_what_cannot_be_forked_is_executed(dummies: DummyPool) -> None:
-    """A service that cannot be loaded into the zygote, or has variables that modules may read, is a program of its own."""
+    """
+    A service that cannot be loaded into the zygote, or has variables that modules may read, is a program of its own.
+    """
     program = dummies.home.parent / "dummies" / "kettle_services" / "first" / "__main__.py"
     program.write_text(
         f"import sys\nassert 'kettle_services.master.zygote' not in sys.orig_argv\n{program.read_text()}"
@@ -96,7 +100,9 @@ def test_what_cannot_be_forked_is_executed(dummies: DummyPool) -> None:
 
 
 async def test_a_zygote_that_does_not_answer_is_replaced(tmp_path: Path) -> None:
-    """One that is stopped is ended after a while, its caller helps itself, and the next one gets a fork again."""
+    """
+    One that is stopped is ended after a while, its caller helps itself, and the next one gets a fork again.
+    """
     zygote = ServiceZygote([], os.environ, tmp_path, fds=[], patience=0.2)
     output = os.open("/dev/null", os.O_WRONLY)
     try:
@@ -116,7 +122,7 @@ async def test_a_zygote_that_does_not_answer_is_replaced(tmp_path: Path) -> None
 
 def test_all_services_can_be_forked() -> None:
     """What they load starts no thread and opens nothing."""
-    modules = [f"kettle_services.{role}.__main__" for role in DAEMON_LIST]
+    modules = ["uvloop", "nkeys", *(f"kettle_services.{role}.__main__" for role in DAEMON_LIST)]
     program = (
         "import importlib, os, sys\n"
         "for module in sys.argv[1:]: importlib.import_module(module)\n"

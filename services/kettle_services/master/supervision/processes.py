@@ -121,9 +121,7 @@ class Service:
         return process.pid if process is not None and process.returncode is None else 0
 
     async def start(self) -> None:
-        """
-        Start the process: a fork of the zygote, or a program of its own where that cannot be had.
-        """
+        """Start the process: a fork of the zygote, or a program of its own where that cannot be had."""
         output = _open_log(self._log)
         self._said = self._log.stat().st_size
         environ = self._environ()

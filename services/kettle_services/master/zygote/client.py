@@ -1,4 +1,6 @@
-"""The master's side of the zygote: it is started when it is needed, and replaced when it is dead or out of date."""
+"""
+The master's side of the zygote: it is started when it is needed, and replaced when it is dead or out of date.
+"""
 
 import asyncio
 import contextlib

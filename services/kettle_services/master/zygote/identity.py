@@ -2,7 +2,7 @@
 What `/proc` shows of a forked process: the command line and the environment of the service that it is.
 
 Both lie where the kernel has put them when the program was executed, one after the other, and are read from there by
-whoever looks.  Programs that people find in `ps`, and the mark by which a pool's processes are found, are to be the same
+everybody who looks.  Programs that people find in `ps`, and the mark by which a pool's processes are found, are to be the same
 whether a service was forked or executed; so they are written there.  PostgreSQL names its processes in the same way.
 """
 
@@ -30,7 +30,7 @@ def show(module: str, environ: Mapping[bytes, bytes]) -> None:
     """
     Have `/proc` show `python -P -m module` with this environment, as far as it fits, instead of what we were executed with.
 
-    Nothing may still point to the environment of the execution: `os.environ` has been filled anew.
+    Nothing may still point to the environment of the execution: `os.environ` has been filled again.
     """
     places = _places()
     _write(places[0], [os.fsencode(part) for part in (sys.orig_argv[0], "-P", "-m", module)])

@@ -10,9 +10,7 @@ LONGEST: Final = 1 << 18
 
 
 class Launch(msgspec.Struct, frozen=True):
-    """
-    Become `python -m module`; the packet carries the file for what the process writes.
-    """
+    """Become `python -m module`; the packet carries the file for what the process writes."""
 
     number: int
     module: str

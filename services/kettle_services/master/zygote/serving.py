@@ -33,6 +33,8 @@ For services to end by themselves after their master, which they do within a sec
 then those are killed that are stopped.
 """
 _GO: Final = b"+"
+_LATER: Final = ("uvloop", "nkeys")
+"""What each service loads when it begins, and not with its modules; what is not installed, none does."""
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(Launch).decode
@@ -56,6 +58,9 @@ class Zygote:
         Load, fork and reap until the master ends.  Returns in each child, too: what it is to become; None: the end.
         """
         gc.disable()
+        for module in _LATER:
+            with contextlib.suppress(ModuleNotFoundError):
+                importlib.import_module(module)
         while True:
             ready = {fd for fd, _ in self._poll.poll(0 if self._unloaded else None)}
             for fd in ready & self._children.keys():
