@@ -62,8 +62,6 @@ PERSONAL: Final[Mapping[str, tuple[SettingLine, ...]]] = {
     ),
     "schedd": (
         SettingLine("alive_interval", 2.0, "between renewals of a claim; default 300"),
-        SettingLine("lease", 10.0, "a claim that is not renewed ends after this; default 1800"),
-        SettingLine("lease_margin", 3.0, "added to the lease before a lost job may run again; default 60"),
         SettingLine("sync_interval", 2.0, "default 5"),
         SettingLine("ad_interval", 10.0, "default 300"),
     ),

@@ -3,20 +3,22 @@ Finding and ending the processes of a pool, no matter what started them.
 
 Every process that a master starts carries the pool's mark in its environment, and so do its descendants
 (HTCondor marks the descendants of a job in the same way).  A job that has thrown its environment away is still found
-by where it works: in a sandbox of the pool.
+by where it works: in a sandbox of the pool.  The mark of starters and their jobs has another value: they outlive a master
+that was killed, and its services do not.
 """
 
 import os
 import select
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
+from kettle.execution.processes.ancestry import MARK, SERVICE
 from kettle.retry.deadline import Deadline
 
 _PROC: Final = Path("/proc")
@@ -25,7 +27,7 @@ _PARENT, _TTY, _STARTED = 1, 4, 19  # fields of /proc/PID/stat, counted from the
 
 def mark(pool_id: str) -> dict[str, str]:
     """The variable that says: this process, and what it starts, belongs to the pool."""
-    return {f"_KETTLE_ANCESTOR_{pool_id}": "1"}
+    return {f"{MARK}{pool_id}": SERVICE}
 
 
 class Process(msgspec.Struct, frozen=True):
@@ -55,16 +57,24 @@ def of_pool(pool_id: str, execute: Path, *, but: frozenset[int] = frozenset()) -
     ]
 
 
-def end_all(
-    pool_id: str, execute: Path, *, but: frozenset[int] = frozenset(), deadline_s: float = 5.0
-) -> list[Process]:
+def of_services(pool_id: str, execute: Path, *, but: frozenset[int] = frozenset()) -> list[Process]:
+    """The living processes of the pool that are no starters, and no jobs."""
+    wanted = b"=".join(part.encode() for pair in mark(pool_id).items() for part in pair)
+    return [
+        process
+        for process in of_pool(pool_id, execute, but=but)
+        if _marked(process.pid, wanted) and not _works_in(process.pid, execute)
+    ]
+
+
+def end_all(look: Callable[[], list[Process]], *, deadline_s: float = 5.0) -> list[Process]:
     """
-    SIGKILL whatever is left of the pool; what could not be ended within the deadline.
+    SIGKILL whatever is found of the pool; what could not be ended within the deadline.
 
     Looks again until nothing is found, because a process may have started another one meanwhile.
     """
     deadline = Deadline(deadline_s)
-    while found := of_pool(pool_id, execute, but=but):
+    while found := look():
         ended = [_kill(process.pid, start_ticks(process.pid)) for process in found]
         if deadline.passed:
             return found

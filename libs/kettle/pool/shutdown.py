@@ -6,6 +6,7 @@ import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -52,8 +53,9 @@ def down(
     was_running = locked(place)
     forced = was_running and not _stop_master(place, progress, deadline_s)
     us = frozenset({os.getpid()})
-    swept = processes.of_pool(place.pool_id(), place.execute, but=us)
-    if left := processes.end_all(place.pool_id(), place.execute, but=us):
+    look = partial(processes.of_pool, place.pool_id(), place.execute, but=us)
+    swept = look()
+    if left := processes.end_all(look):
         raise StopFailedError([process.pid for process in left])
     # The lock keeps a new master from starting while its directory is being cleaned.
     if (lock := MasterLock.take(place)) is not None:

@@ -29,7 +29,9 @@ from kettle.retry.deadline import Deadline
 from kettle.runtime import lifeline
 
 UP_S: Final = 60.0
-_NOT_INHERITED: Final = frozenset({"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", lifeline.VARIABLE})
+_NOT_INHERITED: Final = frozenset(
+    {"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", lifeline.VARIABLE, lifeline.OF_JOBS}
+)
 
 Progress = Callable[[str], None]
 
@@ -155,7 +157,9 @@ def _let_go(master: "subprocess.Popen[bytes]") -> None:
 
 
 def _abandon(home: Home, master: "subprocess.Popen[bytes]") -> None:
-    """End a master that did not come up, and with it whatever it has started."""
+    """
+    End a master that did not come up, and with it whatever it has started; jobs of an earlier one may have a better one yet.
+    """
     with suppress(ProcessLookupError):
         master.send_signal(signal.SIGTERM)
     try:
@@ -163,7 +167,8 @@ def _abandon(home: Home, master: "subprocess.Popen[bytes]") -> None:
     except subprocess.TimeoutExpired:
         master.kill()
         master.wait()
-    processes.end_all(home.pool_id(), home.execute, but=frozenset({os.getpid()}))
+    us = frozenset({os.getpid()})
+    processes.end_all(lambda: processes.of_services(home.pool_id(), home.execute, but=us))
 
 
 class _Ears:

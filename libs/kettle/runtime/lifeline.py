@@ -1,9 +1,13 @@
 """
-The lifeline: nothing survives the death of the master.
+The lifeline: no service survives the death of the master.
 
 The master holds the only write end of a pipe; every service inherits the read end.  However the master dies, the
 kernel closes the write end, and the read end reports end of file.  `PR_SET_PDEATHSIG`, which a spawner may set too,
 is lost across a change of credentials; the pipe is not.
+
+Jobs do survive it, for the length of their leases: the startd of the next master takes them over.  They end with
+another lifeline, if there is one: that of the program that has started the master and
+wants nothing to outlive it, as a test or `make demo` does.
 """
 
 import os
@@ -12,6 +16,11 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 VARIABLE: Final = "KETTLE_LIFELINE_FD"
+"""For a service: it ends with the master.  For a master: the pool ends with the program that has started it."""
+
+OF_JOBS: Final = "KETTLE_JOBS_LIFELINE_FD"
+"""For a startd: its jobs end with the program that has started the master."""
+
 EXIT_ORPHANED: Final = 70
 
 
@@ -66,18 +75,18 @@ def watch(
     return thread
 
 
-def inherited(environ: Mapping[str, str]) -> int | None:
+def inherited(environ: Mapping[str, str], variable: str = VARIABLE) -> int | None:
     """
-    The read end that the master gave us, if one did.  Children of ours do not get it by accident.
+    The read end that we were given by this variable, if any.  Children of ours do not get it by accident.
 
     Raises:
         ValueError: the variable is set, and is not an open descriptor.
     """
-    if VARIABLE not in environ:
+    if variable not in environ:
         return None
     try:
-        fd = int(environ[VARIABLE])
+        fd = int(environ[variable])
         os.set_inheritable(fd, False)
     except (ValueError, OSError) as error:
-        raise ValueError(f"{VARIABLE}={environ[VARIABLE]}: not an open file descriptor") from error
+        raise ValueError(f"{variable}={environ[variable]}: not an open file descriptor") from error
     return fd

@@ -175,13 +175,14 @@ class Runtime:
             _log.info("its settings have changed: ends, to be started again with the new ones")
             self._notifier.send(f"{SETTINGS_SAID}=changed")
             self.renewed = True
-            self._at_once.set()
+            self.abort()
         else:
             _log.warning("its settings have changed, and nobody would start it again: restart it to use them")
 
     def abort(self) -> None:
-        """Drain no longer: cancel everything."""
-        self.stopping.set()
+        """
+        End without draining, as after a crash: the next process goes on with what is there, running jobs too.
+        """
         self._at_once.set()
 
     async def host(self, settings: S, serve: Serve[S]) -> None:

@@ -130,7 +130,7 @@ class ThrowawayPool:
         return pool.state(self.home) is not None
 
     def kill_master(self) -> int:
-        """SIGKILL for the master: everything dies with it; its process id."""
+        """SIGKILL for the master: its services die with it, jobs go on; its process id."""
         pid = self.state.pid
         os.kill(pid, signal.SIGKILL)
         return pid

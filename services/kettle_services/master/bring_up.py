@@ -3,6 +3,7 @@ Bringing a pool up: servers, schema, credentials, services, side by side whereve
 """
 
 import asyncio
+import contextlib
 import os
 import shutil
 from collections.abc import Callable, Mapping
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from kettle.embedded import EmbeddedNats, EmbeddedPostgres, Permissions
 from kettle.pool import processes
 from kettle.pool.home import Home
-from kettle.runtime import Lifeline, Notifier
+from kettle.runtime import Lifeline, Notifier, lifeline
 from kettle.runtime.settings import IN_USE
 from kettle.runtime.settings_in_use import SettingsInUse
 from kettle_services.master import account_access
@@ -21,7 +22,8 @@ from kettle_services.master.bus_users import PERSON, bus_users, login_name
 from kettle_services.master.domain.start_order import NEEDS_DATABASE, Instance, role_of
 from kettle_services.master.settings import MasterSettings
 from kettle_services.master.supervision.daemon_list import DaemonList
-from kettle_services.master.supervision.processes import Server, Service
+from kettle_services.master.supervision.processes import Server, Service, module_of
+from kettle_services.master.zygote.client import ServiceZygote
 
 if TYPE_CHECKING:
     from kettle.client.connections.pool_file import PoolFile
@@ -31,10 +33,16 @@ POSTGRES: Final = "postgres"
 
 _DATABASE_S: Final = 30.0
 
-_NOT_INHERITED: Final = frozenset({
-    "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "KETTLE_LIFELINE_FD",
+_CONNECTIONS: Final = frozenset({
     "KETTLE_NATS_URL", "KETTLE_NATS_CREDENTIALS", "KETTLE_DATABASE_URL", "KETTLE_HEALTH_PORT",
 })  # fmt: skip
+_NOT_INHERITED: Final = _CONNECTIONS | {
+    "NOTIFY_SOCKET",
+    "WATCHDOG_USEC",
+    "WATCHDOG_PID",
+    lifeline.VARIABLE,
+    lifeline.OF_JOBS,
+}
 """Variables for the master that are not passed on to its children."""
 
 
@@ -47,25 +55,34 @@ class BringUp:
         home: Home,
         daemons: DaemonList,
         notify_environ: Callable[..., dict[str, str]],
-        lifeline: Lifeline,
+        line: Lifeline,
     ) -> None:
         self._settings = settings
         self._home = home
         self._daemons = daemons
         self._notify_environ = notify_environ
-        self._lifeline = lifeline
+        self._lifeline = line
         self._server: EmbeddedNats | None = None
         self._accounts: list[str] = []
         self._notifier = Notifier.from_environ(os.environ)
         self.nats_url = settings.nats_url
         self.database_url = settings.database_url
-        self._needs_database = any(role_of(name) in NEEDS_DATABASE for name in settings.daemon_list)
+        self._with_database = [name for name in settings.daemon_list if role_of(name) in NEEDS_DATABASE]
+        self._without_database = [name for name in settings.daemon_list if name not in self._with_database]
+        outer = lifeline.inherited(os.environ)
+        self._of_jobs = {} if outer is None else {lifeline.OF_JOBS: str(outer)}
+        self._fds = [line.read_fd] if outer is None else [line.read_fd, outer]
+        forked = filter(self._forkable, [*self._without_database, *self._with_database])
+        modules = list(dict.fromkeys(module_of(role_of(name)) for name in forked))
+        self._zygote = (
+            ServiceZygote(modules, self._environ_of_all(), home.path, fds=self._fds) if modules else None
+        )
 
     @property
     def servers(self) -> list[str]:
         """The servers that are ours, in no order: they do not need each other."""
         nats = [] if self._settings.nats_url else [NATS]
-        postgres = [] if self._settings.database_url or not self._needs_database else [POSTGRES]
+        postgres = [] if self._settings.database_url or not self._with_database else [POSTGRES]
         return nats + postgres
 
     async def run(self, group: asyncio.TaskGroup) -> None:
@@ -74,22 +91,22 @@ class BringUp:
         # what an earlier master ran with is no reason to accept a mistake now
         shutil.rmtree(self._home.in_use, ignore_errors=True)
         SettingsInUse(self._home.in_use / "master.json").keep("master", self._settings)
-        names = self._settings.daemon_list
-        with_database = [name for name in names if role_of(name) in NEEDS_DATABASE]
         nats = self._nats(group)
         postgres = self._postgres(group)
+        if self._zygote is not None:
+            with contextlib.suppress(OSError):  # it loads the services' modules while the servers start
+                await self._zygote.warm()
         if nats is not None:
             await self._daemons.ready([NATS])
             self.nats_url = nats.url
-        # An interpreter takes longer to load its modules than NATS to start, so these load while PostgreSQL starts.
-        self._services([name for name in names if role_of(name) not in NEEDS_DATABASE], group)
+        self._services(self._without_database, group)  # while PostgreSQL starts
         if postgres is not None:
             await self._daemons.ready([POSTGRES])
             self.database_url = postgres.dsn
         await self._migrate()
-        self._services(with_database, group)
+        self._services(self._with_database, group)
         self._write_pool_file()
-        for name in names:
+        for name in self._settings.daemon_list:
             self._say(f"waiting for the {name}")
             await self._daemons.ready([name])
 
@@ -104,6 +121,11 @@ class BringUp:
         )
         self._daemons.keep(Server(NATS, self._server), group)
         return self._server
+
+    async def close(self) -> None:
+        """No service is started any more."""
+        if self._zygote is not None:
+            await self._zygote.close()
 
     def admit(self, settings: MasterSettings) -> None:
         """
@@ -132,7 +154,7 @@ class BringUp:
         return server
 
     async def _migrate(self) -> None:
-        if self._settings.migrate and self._needs_database:
+        if self._settings.migrate and self._with_database:
             from kettle.storage.database import Database
             from kettle.storage.migration import migrate
 
@@ -148,30 +170,40 @@ class BringUp:
                 environ=partial(self._environ, name),
                 log=self._home.log / f"{name}.log",
                 cwd=self._home.path,
-                fds=[self._lifeline.read_fd],
+                fds=self._fds,
+                zygote=self._zygote if self._forkable(name) else None,
             )
             self._daemons.keep(service, group)
 
-    def _environ(self, name: str) -> dict[str, str]:
-        settings, instance = self._settings, Instance.parse(name)
+    def _forkable(self, name: str) -> bool:
+        """
+        Whether all that is its own in the environment of a service is read when it begins, and not when modules load.
+        """
+        own = self._settings.environment.get(name, {})
+        prefix = f"KETTLE_{role_of(name).upper()}_"
+        return all(variable in _CONNECTIONS or variable.startswith(prefix) for variable in own)
+
+    def _environ_of_all(self) -> dict[str, str]:
         variables = {
             name: value
             for name, value in os.environ.items()
             if name not in _NOT_INHERITED and not name.startswith("KETTLE_MASTER_")
         }
         variables |= processes.mark(self._home.pool_id())
-        variables |= self._lifeline.environ()
-        variables |= self._notify_environ(watchdog_s=settings.not_responding_timeout)
-        variables |= {
-            "KETTLE_POOL": settings.pool,
-            "KETTLE_HOME": str(self._home.path),
+        variables |= self._lifeline.environ() | self._of_jobs
+        variables |= self._notify_environ(watchdog_s=self._settings.not_responding_timeout)
+        return variables | {"KETTLE_POOL": self._settings.pool, "KETTLE_HOME": str(self._home.path)}
+
+    def _environ(self, name: str) -> dict[str, str]:
+        instance = Instance.parse(name)
+        variables = self._environ_of_all() | {
             "KETTLE_NATS_URL": self.nats_url,
             "KETTLE_NATS_CREDENTIALS": self.credentials(instance.role),
             IN_USE: str(self._home.in_use / f"{name}.json"),
         }
         if instance.role in NEEDS_DATABASE:
             variables["KETTLE_DATABASE_URL"] = self.database_url
-        return variables | instance.variables() | settings.environment.get(name, {})
+        return variables | instance.variables() | self._settings.environment.get(name, {})
 
     def credentials(self, role: str) -> str:
         """

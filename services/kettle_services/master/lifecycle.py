@@ -8,10 +8,12 @@ from kettle.pool.home import Home, open_home, remove_run
 from kettle.pool.master_lock import MasterLock
 from kettle.runtime import Runtime
 from kettle_services.master.account_access import withdraw
+from kettle_services.master.domain.start_order import role_of
 from kettle_services.master.master import MasterError, check_disk, live
 from kettle_services.master.self_restart import SelfRestart
 from kettle_services.master.settings import MasterSettings
 from kettle_services.master.supervision import orphan_sweep
+from kettle_services.master.supervision.switched_off import read_off
 
 STOP_S: Final = 7200.0
 """The stages of a stop have their own deadlines; this only bounds their sum."""
@@ -24,11 +26,11 @@ async def serve(rt: Runtime, settings: MasterSettings, *, succession: SelfRestar
     check_disk(home, settings)
     lived = False
     try:
-        await orphan_sweep.sweep(home)
+        await _sweep(home, settings)
         await live(rt, settings, home, succession)
         lived = True
     finally:
-        await orphan_sweep.sweep(home)
+        await (orphan_sweep.sweep(home) if lived else _sweep(home, settings))
         remove_run(home)
         if lived and succession.wanted:
             succession.hand_on(lock.fd)
@@ -36,6 +38,17 @@ async def serve(rt: Runtime, settings: MasterSettings, *, succession: SelfRestar
             succession.wanted = False
             withdraw(Path(settings.accounts_directory), home.pool_id())
             lock.release()
+
+
+async def _sweep(home: Home, settings: MasterSettings) -> None:
+    """
+    End what a killed master has left.  Its jobs go on if there is a startd to take them over, now or after the next start.
+    """
+    off = read_off(home)
+    if any(role_of(name) == "startd" for name in settings.daemon_list if name not in off):
+        await orphan_sweep.sweep_services(home)
+    else:
+        await orphan_sweep.sweep(home)
 
 
 def _locked(home: Home, fd: int) -> MasterLock:

@@ -56,7 +56,10 @@ async def live(rt: Runtime, settings: MasterSettings, home: Home, succession: Se
         async with asyncio.TaskGroup() as group:
             host = _Host(rt, settings, home, succession, group, tuning)
             bring_up = BringUp(settings, home, host.daemons, listener.environ, lifeline)
-            await host.run(bring_up, listener)
+            try:
+                await host.run(bring_up, listener)
+            finally:
+                await bring_up.close()
     check_disk(home, settings)
 
 

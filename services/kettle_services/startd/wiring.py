@@ -17,7 +17,7 @@ from kettle.execution.sandbox.directory import release_execute
 from kettle.execution.system.cgroup_layout import probe_cgroups, remove_layout
 from kettle.execution.system.linux import boot_id
 from kettle.runtime import Runtime, SettingsError, Telemetry
-from kettle.runtime.lifeline import VARIABLE
+from kettle.runtime.lifeline import OF_JOBS, inherited
 from kettle.runtime.local_startd import LocalStartd, leave_word, take_back
 from kettle.runtime.pool_connections import join_bus
 from kettle_services.startd.access_point.reports import ReportDelivery
@@ -44,8 +44,7 @@ _log: Final = logging.getLogger(__name__)
 async def serve(rt: Runtime, settings: StartdSettings) -> None:
     """Offer the machine until the process is asked to stop; then end what runs, say so, and withdraw."""
     bus = await join_bus(rt, settings)
-    lifeline = os.environ.get(VARIABLE)
-    fd = int(lifeline) if lifeline else None
+    fd = inherited(os.environ, OF_JOBS)
     async with AsyncExitStack() as stack:
         starting = running(bus, settings, lifeline_fd=fd, telemetry=rt.telemetry)
         try:

@@ -45,7 +45,7 @@ from kettle_services.starter.reports.endings import (
     runs_again,
     vanished,
 )
-from kettle_services.starter.reports.final import StarterProcess, end_without_master
+from kettle_services.starter.reports.final import StarterProcess, end_with_lifeline
 from kettle_services.starter.self_checkpoint import SelfCheckpoint
 from kettle_services.starter.submit_side_questions import SubmitSideQuestions
 from kettle_wire.attempts import AttemptResult, Ending, Usage
@@ -382,7 +382,7 @@ class Starter:
 
     def _orphaned(self) -> NoReturn:
         container = self._container
-        end_without_master(
+        end_with_lifeline(
             self._tree or empty_process_tree(self._cgroup),
             self._cgroup,
             container,

@@ -15,6 +15,7 @@ from kettle.bus.nats import NatsBus
 from kettle.embedded import EmbeddedNats
 from kettle.execution.system.linux import children_of, parent_of
 from kettle.runtime import make_lifeline
+from kettle.runtime.lifeline import OF_JOBS
 from kettle.testing.servers.embedded import EVERYTHING, server_directory
 from kettle.testing.submit_side import POOL, SubmitSide, output, script
 from kettle.testing.worker import WorkerPool
@@ -155,7 +156,7 @@ async def test_a_lease_ends_a_job_that_has_no_startd(pool: WorkerPool) -> None:
 
 
 class Process:
-    """A startd as a process of its own, on a real bus, with a lifeline as a master gives it."""
+    """A startd as a process of its own, on a real bus, with a lifeline for itself and its jobs."""
 
     def __init__(self, settings: StartdSettings) -> None:
         self._settings = settings
@@ -164,11 +165,12 @@ class Process:
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[asyncio.subprocess.Process]:
         environ = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(sys.path)}
+        of_jobs = {OF_JOBS: str(self.lifeline.read_fd)}
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
             "kettle_services.startd",
-            env=environ | self._settings.environ("startd") | self.lifeline.environ(),
+            env=environ | self._settings.environ("startd") | self.lifeline.environ() | of_jobs,
             pass_fds=(self.lifeline.read_fd,),
         )
         try:
@@ -233,7 +235,9 @@ async def test_a_killed_startd_finds_its_jobs_again(process: Process, remote: Su
     assert {pid} == {report.body.pid for report in starts if isinstance(report.body, Started)}
 
 
-async def test_nothing_survives_the_master(process: Process, remote: SubmitSide, directory: Path) -> None:
+async def test_nothing_survives_the_lifeline_of_its_jobs(
+    process: Process, remote: SubmitSide, directory: Path
+) -> None:
     """
     When the lifeline breaks, startd, zygote, starter and job are gone within a moment, and so is the sandbox.
     """

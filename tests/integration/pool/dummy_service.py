@@ -7,7 +7,7 @@ SIGUSR1: ends with status 99.  SIGUSR2: ends with status 1.
 `KETTLE_TEST_DEAF=1`: does not care for SIGABRT.
 Says so when it drains.
 `KETTLE_TEST_LITTERS=1`: leaves a process behind that watches nothing.
-It has one child of its own that ends with the lifeline alone, as a starter does.
+It has one child of its own that ends with the lifeline alone.
 """
 
 import asyncio

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kettle import pool
+from kettle.execution.processes.ancestry import of_a_starter
 from kettle.pool import processes
 
 from .conftest import DummyPool, alive, eventually
@@ -28,7 +29,7 @@ def test_a_service_that_dies_comes_back(dummies: DummyPool) -> None:
 
 
 def test_what_a_service_started_survives_it(dummies: DummyPool) -> None:
-    """A starter goes on when its startd is killed: it ends with the master, not with its parent."""
+    """A child goes on when its service is killed."""
     dummies.up()
     starter = dummies.noted("first.starter")
     os.kill(dummies.pid("first"), signal.SIGKILL)
@@ -62,7 +63,7 @@ def test_nothing_survives_the_death_of_the_master(dummies: DummyPool) -> None:
     """
     started = dummies.up(detached=True)
     os.kill(dummies.pid("second"), signal.SIGSTOP)
-    assert len(dummies.processes()) == 5
+    assert len(dummies.processes()) == 6
     os.kill(started.state.pid, signal.SIGKILL)
     assert eventually(lambda: dummies.processes() == [], within_s=2.0)
 
@@ -76,7 +77,22 @@ def test_a_killed_master_is_followed_by_a_clean_one(dummies: DummyPool) -> None:
     assert again.new
     assert again.state.pid != started.state.pid
     assert not alive(litter)
-    assert len(dummies.processes()) == 5
+    assert len(dummies.processes()) == 6
+
+
+def test_starters_outlive_a_killed_master(worker: DummyPool) -> None:
+    """
+    The master of a startd takes what an earlier one's starters run for the startd's business; `down` leaves nothing of it.
+    """
+    started = worker.up(detached=True)
+    environ = of_a_starter(processes.mark(started.state.pool_id))
+    with subprocess.Popen(["sleep", "1000"], env=environ, start_new_session=True) as job:
+        os.kill(started.state.pid, signal.SIGKILL)
+        assert eventually(lambda: worker.processes() == [job.pid], within_s=5.0)
+        assert worker.up(detached=True).new
+        assert alive(job.pid)
+        pool.down(worker.home)
+        assert -signal.SIGKILL == job.wait(1)
 
 
 def test_a_second_up_finds_the_pool(dummies: DummyPool) -> None:
@@ -86,7 +102,7 @@ def test_a_second_up_finds_the_pool(dummies: DummyPool) -> None:
     assert first.new
     assert not second.new
     assert first.state.pid == second.state.pid
-    assert len(dummies.processes()) == 5
+    assert len(dummies.processes()) == 6
 
 
 def test_down_leaves_nothing_but_data(dummies: DummyPool) -> None:

@@ -3,6 +3,7 @@
 import importlib
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from kettle.pool.personal_settings import PERSONAL, render, slot_uid_base
@@ -51,7 +52,9 @@ def test_a_claim_outlives_missed_renewals() -> None:
     In each pool a claim survives at least three lost renewals, and a lost job waits longer than its lease.
     """
     tests = SHORT["schedd"]
-    for lines in ({line.name: line.value for line in PERSONAL["schedd"]}, tests, {**tests, **SHORT_LEASE}):
+    defaults = msgspec.structs.asdict(settings_of("schedd").load("schedd", environ={}))
+    personal = {**defaults, **{line.name: line.value for line in PERSONAL["schedd"]}}
+    for lines in (personal, tests, {**tests, **SHORT_LEASE}):
         interval, lease, margin = lines["alive_interval"], lines["lease"], lines["lease_margin"]
         assert isinstance(interval, float)
         assert isinstance(lease, float)

@@ -11,6 +11,7 @@ from kettle.execution.attempts.job_spec import JobSpec
 from kettle.execution.job_environment.helper_programs import INSIDE, directory
 from kettle.execution.job_environment.job_ad import JobAd
 from kettle.execution.job_environment.quoting import split_environment_v1, split_environment_v2_raw
+from kettle.execution.processes.ancestry import MARK
 from kettle.jobs.pool_access import ATTRIBUTE
 
 PATH: Final = "/usr/local/bin:/usr/bin:/bin"
@@ -29,9 +30,6 @@ _NO_GPU: Final = "10000"
 """
 The number of a device that no machine has, as HTCondor hides GPUs; an empty list would hide none from some programs.
 """
-
-_MARK: Final = "_KETTLE_ANCESTOR_"
-"""Variables by which a master knows the processes of its pool, jobs included."""
 
 
 def job_environment(
@@ -64,7 +62,7 @@ def job_environment(
         "_CONDOR_BIN": helpers,
         **{f"_CONDOR_Assigned{tag}": ",".join(ids) for tag, ids in spec.devices.items() if ids},
         **_way_to_the_pool(spec, job, f"{sandbox}/.chirp.config"),
-        **{name: value for name, value in ours.items() if name.startswith(_MARK)},
+        **{name: value for name, value in ours.items() if name.startswith(MARK)},
     }
 
 

@@ -27,8 +27,8 @@ _UMASK: Final = 0o022
 
 def serve(sock: socket.socket, lifeline_fd: int, start: Callable[[socket.socket], None]) -> bool:
     """
-    Be a zygote until the startd or the master ends; `start` is called in each child.  Returns whether it was the
-    master.
+    Be a zygote until the startd ends, or the lifeline of its jobs; `start` is called in each child.  Returns whether it was
+    the lifeline.
     """
     become_subreaper()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps

@@ -1,11 +1,13 @@
 """Having a zygote: the startd's side of `kettle.execution.processes.zygote`."""
 
 import contextlib
+import os
 import socket
 import subprocess
 import sys
 from collections.abc import Sequence
 
+from kettle.execution.processes.ancestry import of_a_starter
 from kettle.execution.processes.zygote import NO_LIFELINE, REQUEST
 
 
@@ -27,6 +29,7 @@ class Zygote:
             self._process = subprocess.Popen(
                 [*command, str(theirs.fileno()), str(lifeline), execute],
                 stdin=subprocess.DEVNULL,
+                env=of_a_starter(os.environ),
                 pass_fds=passed,
                 start_new_session=True,
             )

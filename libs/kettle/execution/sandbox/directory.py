@@ -135,7 +135,7 @@ def release_execute(execute: str) -> None:
     Remove a directory for sandboxes that Kettle made in the system's place, if it is empty; others belong to their
     pool.
 
-    The last process does it: the startd, or after a master's sudden death the zygote or a starter.
+    The last process does it: the startd, or after the end of their lifeline the zygote or a starter.
     """
     helper_programs.remove(execute)
     if posixpath.dirname(execute) == SYSTEM_EXECUTE:

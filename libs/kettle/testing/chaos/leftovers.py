@@ -91,11 +91,17 @@ async def _busy(pool: ThrowawayPool) -> list[str]:
 
 
 def _strangers(pool: ThrowawayPool) -> list[str]:
-    """Processes beyond one master, the services, and the one starter that waits for the next job."""
+    """
+    Processes beyond one master, its zygote, the services, and the one starter that waits for the next job.
+    """
     ours = {pool.state.pid, *(each.pid for each in pool.state.daemons)}
     others = [line for line in pool.processes() if int(line.split()[0]) not in ours]
-    waiting = [line for line in others if "kettle_services.starter" in line]
-    return [f"process {line}" for line in others if line not in waiting[:1]]
+    kept = [
+        line
+        for module in ("kettle_services.master.zygote", "kettle_services.starter")
+        for line in [line for line in others if module in line][:1]
+    ]
+    return [f"process {line}" for line in others if line not in kept]
 
 
 def nothing_grew(before: Mapping[str, Holdings], after: Mapping[str, Holdings]) -> InvariantResult:

@@ -13,7 +13,7 @@ import msgspec
 from kettle.pool import PoolError
 from kettle.testing.chaos import disk
 from kettle.testing.chaos.liveness import Pulse
-from kettle.testing.chaos.process_signals import Handle, starters, with_children
+from kettle.testing.chaos.process_signals import Handle, service_zygotes, starters, with_children
 from kettle.testing.chaos.proxy import BLACKHOLE, CLEAR, CUT, DEAF, MUTE, LineState
 from kettle.testing.chaos.schedule import ALONE, PARTITIONS, Fault, Kind
 from kettle.testing.chaos.wiring import NATS, POSTGRES, SERVERS, Wiring
@@ -23,6 +23,7 @@ _LOOK_S: Final = 0.05
 _WRITTEN_S: Final = 2.5
 """In which a master that had no room for its state file has written it."""
 STARTER: Final = "starter"
+ZYGOTE: Final = "zygote"
 POOL: Final = "pool"
 
 _SIGNALS: Final[Mapping[Kind, signal.Signals]] = {
@@ -195,12 +196,19 @@ class Nemesis:
         return any(daemon.status in {"stopping", "off"} for daemon in self._pool.state.daemons)
 
     async def _whole(self, fault: Fault, outcome: Outcome) -> None:
-        if fault.kind == "crash":
-            outcome.done = f"SIGKILL to the master {self._pool.kill_master()}"
-        else:
+        if fault.kind == "cycle":
             await self._pool.stop()
             outcome.done = "stopped"
+            await self._up()
+            return
+        home, pool_id = self._pool.home, self._pool.state.pool_id
+        before = {handle.pid for handle in starters(pool_id, home / "execute")}
+        killed = self._pool.kill_master()
         await self._up()
+        after = {handle.pid for handle in starters(pool_id, home / "execute")}
+        outcome.done = (
+            f"SIGKILL to the master {killed}; {len(before & after)} of {len(before)} starters were taken over"
+        )
 
     async def _up(self) -> None:
         """Bring the pool up, as a person would who tries again."""
@@ -211,8 +219,9 @@ class Nemesis:
 
     def _handles(self, fault: Fault) -> list[Handle]:
         """The processes that a fault is about, the one that it is named for first."""
-        if fault.target == STARTER:
-            found = starters(self._pool.state.pool_id, self._pool.home / "execute")
+        if fault.target in {STARTER, ZYGOTE}:
+            look = starters if fault.target == STARTER else service_zygotes
+            found = look(self._pool.state.pool_id, self._pool.home / "execute")
             return [found[int(fault.pick * len(found))]] if found else []
         pid = self._pool.pid(fault.target)
         if not pid:
@@ -259,8 +268,8 @@ def targets(pool: ThrowawayPool, wiring: Wiring, disks: Mapping[str, Path]) -> d
     names = [each.name for each in pool.state.daemons]
     services = [name for name in names if name not in SERVERS]
     found: dict[Kind, list[str]] = {
-        "kill": [*names, STARTER],
-        "pause": [*names, STARTER],
+        "kill": [*names, STARTER, ZYGOTE],
+        "pause": [*names, STARTER, ZYGOTE],
         "restart": [*services, *([NATS] if NATS in names else [])],
         "crash": [POOL],
         "cycle": [POOL],

@@ -42,11 +42,20 @@ def with_children(pid: int) -> list[Handle]:
 
 def starters(pool_id: str, execute: Path) -> list[Handle]:
     """The starters that live now, in the order of their numbers."""
+    return _running("kettle_services.starter", pool_id, execute)
+
+
+def service_zygotes(pool_id: str, execute: Path) -> list[Handle]:
+    """The processes from which a master's services are forked."""
+    return _running("kettle_services.master.zygote", pool_id, execute)
+
+
+def _running(module: str, pool_id: str, execute: Path) -> list[Handle]:
     found = processes.of_pool(pool_id, execute)
     return [
         Handle.of(each.pid)
         for each in sorted(found, key=lambda p: p.pid)
-        if "kettle_services.starter" in each.command
+        if f"-m {module} " in f"{each.command} "
     ]
 
 

@@ -25,7 +25,7 @@ MEANING: Final[Mapping[Kind, str]] = {
     "wipe": "NATS is killed and JetStream's files are deleted",
     "immediate": "PostgreSQL is told to stop at once (SIGQUIT), without a checkpoint",
     "fast": "PostgreSQL is told to stop, its clients are cut off (SIGINT)",
-    "crash": "the master is killed and everything with it, and the pool is brought up again",
+    "crash": "the master is killed and its services with it, and the pool is brought up again, which takes over the jobs",
     "cycle": "the pool is brought down in good order and up again",
     "cut": "connections of a service to a server are reset, new ones too",
     "blackhole": "no byte passes between a service and a server; connections stay",
@@ -75,6 +75,11 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Targets = Mapping[Kind, Sequence[str]]
+
+
+def wants(kind: Kind, patterns: Sequence[str]) -> bool:
+    """Whether the patterns of `chosen` leave faults of a kind, if there are targets."""
+    return not patterns or any(fnmatchcase(kind, pattern.partition(":")[0]) for pattern in patterns)
 
 
 def chosen(targets: Targets, patterns: Sequence[str]) -> dict[Kind, list[str]]:

@@ -35,12 +35,14 @@ class Wiring(msgspec.Struct, frozen=True):
 
 
 @asynccontextmanager
-async def wired(pids: Mapping[str, int], directory: Path) -> AsyncGenerator[Wiring]:
+async def wired(pids: Mapping[str, int], directory: Path, *, clocks: bool) -> AsyncGenerator[Wiring]:
     """
-    Put proxies and clocks between running services and their servers, for their next start; `pids` by service.
+    Put proxies between running services and their servers, for their next start; `pids` by service.
+
+    With `clocks` each has one that can be turned, by a library that is loaded with the program: so none is forked.
     """
     wiring = Wiring({}, {}, {})
-    turnable = library() is not None
+    turnable = clocks and library() is not None
     try:
         for index, (service, pid) in enumerate(pids.items()):
             place = directory / str(index)

@@ -8,6 +8,8 @@ carry the pool's mark or work in one of its sandboxes, and no daemon is responsi
 import asyncio
 import logging
 import os
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from kettle.pool import processes, sandbox_cleanup
@@ -22,6 +24,14 @@ async def sweep(home: Home) -> None:
     await asyncio.to_thread(_sweep, home)
 
 
+async def sweep_services(home: Home) -> None:
+    """
+    End the services of a master that was killed; starters, their jobs and the sandboxes are for the startd to take over.
+    """
+    us = frozenset({os.getpid()})
+    await asyncio.to_thread(_end, partial(processes.of_services, home.pool_id(), home.execute, but=us))
+
+
 async def sweep_orphans(home: Home) -> None:
     """
     End every process of the pool that none of our daemons is responsible for, and leave the sandboxes to their startd.
@@ -33,9 +43,13 @@ async def sweep_orphans(home: Home) -> None:
 
 def _sweep(home: Home) -> None:
     us = frozenset({os.getpid()})
-    for process in processes.of_pool(home.pool_id(), home.execute, but=us):
-        _log.warning("nobody had ended pid %d: %s", process.pid, process.command[:200])
-    for process in processes.end_all(home.pool_id(), home.execute, but=us):
-        _log.error("cannot end pid %d: %s", process.pid, process.command[:200])
+    _end(partial(processes.of_pool, home.pool_id(), home.execute, but=us))
     for path in sandbox_cleanup.sweep(home):
         _log.error("cannot remove %s", path)
+
+
+def _end(look: Callable[[], list[processes.Process]]) -> None:
+    for process in look():
+        _log.warning("nobody had ended pid %d: %s", process.pid, process.command[:200])
+    for process in processes.end_all(look):
+        _log.error("cannot end pid %d: %s", process.pid, process.command[:200])

@@ -14,6 +14,7 @@ from kettle.embedded import EmbeddedNats, EmbeddedPostgres
 from kettle.execution.system.linux import signal_process, start_time
 from kettle.pool.log_tail import log_tail
 from kettle_services.master.supervision import hang_reports
+from kettle_services.master.zygote.client import Process, ServiceZygote
 
 _LOG_LIMIT: Final = 16 << 20
 _ROOM: Final = 8 << 20
@@ -95,17 +96,20 @@ class Service:
         log: Path,
         cwd: Path,
         fds: Sequence[int],
+        zygote: ServiceZygote | None = None,
     ) -> None:
         """
-        `role` is that of the name if it is left out; `fds` stay open in the process under the same numbers.
+        `role` is that of the name if it is left out; `fds` stay open in the process under the same numbers, and in the
+        `zygote`, which forks it; without one it is executed.
         """
         self.name = name
-        self._role = role or name
+        self._module = module_of(role or name)
         self._environ = environ
         self._log = log
         self._cwd = cwd
         self._fds = tuple(fds)
-        self._process: asyncio.subprocess.Process | None = None
+        self._zygote = zygote
+        self._process: Process | None = None
         self._started: int | None = None
         self._said = 0
         self._hang: hang_reports.Hang | None = None
@@ -117,32 +121,38 @@ class Service:
         return process.pid if process is not None and process.returncode is None else 0
 
     async def start(self) -> None:
-        """
-        Start the process.
-
-        The kernel kills it when the master's main thread ends.  That catches one that is stopped or hangs, too; what it
-        has started itself, such as a starter, sees the end of the lifeline.
-        """
+        """Start the process: a fork of the zygote, or a program of its own where that cannot be had."""
         output = _open_log(self._log)
         self._said = self._log.stat().st_size
+        environ = self._environ()
         try:
-            self._process = await asyncio.create_subprocess_exec(
-                *_dying_with_us(),
-                sys.executable,
-                "-P",
-                "-m",
-                f"kettle_services.{self._role}",
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                env=dict(self._environ()),
-                cwd=self._cwd,
-                pass_fds=self._fds,
-                start_new_session=True,
-            )
+            process: Process | None = None
+            if self._zygote is not None:
+                process = await self._zygote.launch(self._module, environ, self._cwd, output)
+            self._process = process or await self._execute(environ, output)
             self._started = start_time(self._process.pid)
         finally:
             os.close(output)
+
+    async def _execute(self, environ: Mapping[str, str], output: int) -> Process:
+        """
+        The kernel kills it when the master's main thread ends.  That catches one that is stopped or hangs, too; the
+        zygote does the same for what it has forked.
+        """
+        return await asyncio.create_subprocess_exec(
+            *_dying_with_us(),
+            sys.executable,
+            "-P",
+            "-m",
+            self._module,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env=dict(environ),
+            cwd=self._cwd,
+            pass_fds=self._fds,
+            start_new_session=True,
+        )
 
     async def wait(self) -> int:
         """Wait for the end of the process."""
@@ -236,6 +246,11 @@ class Server:
             return ""
         ails, self._ails = self._ails, ""
         return ails
+
+
+def module_of(role: str) -> str:
+    """What a service is run as: `python -m` this."""
+    return f"kettle_services.{role}"
 
 
 def _dying_with_us() -> list[str]:

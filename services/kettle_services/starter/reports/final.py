@@ -28,7 +28,7 @@ _BACKOFF: Final = Backoff(first=0.1, longest=2.0, spread=0.0)
 
 class StarterProcess:
     """
-    What all jobs of one starter's process have in common: its lines to the startd and the master, and its draft.
+    What all jobs of one starter's process have in common: its line to the startd, the lifeline of its jobs, and its draft.
     """
 
     def __init__(self, line: StartdConnection, lifeline_fd: int) -> None:
@@ -65,10 +65,10 @@ class StarterProcess:
         self.line.close()
 
 
-def end_without_master(
+def end_with_lifeline(
     tree: ProcessTree, cgroup: Cgroup | None, container: "JobContainer | None", sandbox: Sandbox, execute: str
 ) -> NoReturn:
-    """The master has ended, and with it everything for which it was responsible."""
+    """The program that started the master has ended, and wants nothing to outlive it."""
     tree.kill_all()
     if container is not None:
         container.finish()

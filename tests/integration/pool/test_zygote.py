@@ -1,0 +1,139 @@
+"""Services are forked from a zygote of the master's, and nobody can tell them from executed ones."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from kettle.execution.system.linux import children_of, parent_of
+from kettle_services.master.domain.start_order import DAEMON_LIST
+from kettle_services.master.zygote.client import PATIENCE_S, ServiceZygote
+from kettle_services.master.zygote.identity import ROOM
+
+from .conftest import DummyPool, alive, eventually
+
+
+def shown(pid: int, what: str) -> list[str]:
+    """The parts of a file in `/proc` that are not empty."""
+    return [part.decode() for part in Path(f"/proc/{pid}/{what}").read_bytes().split(b"\0") if part]
+
+
+def zygote_of(dummies: DummyPool, master: int) -> int:
+    """The process that forks the services."""
+    assert dummies.pid("first")
+    return next(
+        pid for pid in children_of(master) if "kettle_services.master.zygote" in shown(pid, "cmdline")
+    )
+
+
+def test_a_forked_service_is_shown_as_the_one_that_it_is(dummies: DummyPool) -> None:
+    """It has its command line, environment, session, directory and log, and nothing of the zygote's."""
+    started = dummies.up()
+    first = dummies.pid("first")
+    assert zygote_of(dummies, started.state.pid) == parent_of(first)
+    assert shown(first, "cmdline") == [sys.executable, "-P", "-m", "kettle_services.first"]
+    environ = dict(part.split("=", 1) for part in shown(first, "environ"))
+    assert ROOM not in environ
+    assert "nats://127.0.0.1:1" == environ["KETTLE_NATS_URL"]
+    assert first == os.getsid(first)
+    assert dummies.home == Path(f"/proc/{first}/cwd").readlink()
+    assert dummies.home / "log" / "first.log" == Path(f"/proc/{first}/fd/1").readlink()
+    lifeline = environ["KETTLE_LIFELINE_FD"]
+    shared = Path(f"/proc/{parent_of(first)}/fd/{lifeline}").readlink()
+    assert shared == Path(f"/proc/{first}/fd/{lifeline}").readlink()
+    opened = {str(path.readlink()) for path in Path(f"/proc/{parent_of(first)}/fd").iterdir()}
+    line = next(path for path in opened if path.startswith("socket:"))
+    assert line not in {str(path.readlink()) for path in Path(f"/proc/{first}/fd").iterdir()}
+
+
+def test_services_go_on_when_their_zygote_is_killed(dummies: DummyPool) -> None:
+    """
+    No service ends with the zygote; the end of one that it had forked is noticed all the same, and the next comes from another.
+    """
+    master = dummies.up().state.pid
+    first, second, zygote = dummies.pid("first"), dummies.pid("second"), zygote_of(dummies, master)
+    os.kill(zygote, signal.SIGKILL)
+    assert eventually(lambda: not alive(zygote))
+    assert (first, second) == (dummies.pid("first"), dummies.pid("second"))
+    os.kill(first, signal.SIGKILL)
+    assert eventually(lambda: dummies.runs_anew("first", first))
+    assert zygote_of(dummies, master) == parent_of(dummies.pid("first"))
+    assert second == dummies.pid("second")
+    assert 1 == dummies.daemon("second").starts
+
+
+def test_a_service_comes_from_what_is_installed(dummies: DummyPool) -> None:
+    """
+    After another version was installed, a service that starts again has its code, while the others still run the old.
+    """
+    dummies.install("1")
+    dummies.up()
+    first, second = dummies.pid("first"), dummies.pid("second")
+    program = dummies.home.parent / "dummies" / "kettle_services" / "first" / "__main__.py"
+    text = program.read_text().replace('"drains\\n"', '"drains otherwise\\n"')
+    program.write_text(text)
+    dummies.install("2")
+    os.kill(first, signal.SIGKILL)
+    assert eventually(lambda: dummies.runs_anew("first", first))
+    first = dummies.pid("first")
+    os.kill(first, signal.SIGTERM)
+    assert eventually(lambda: dummies.runs_anew("first", first))
+    assert "drains otherwise" in (dummies.home / "log" / "first.log").read_text()
+    os.kill(second, signal.SIGUSR1)  # ends with status 99, which its old zygote still tells
+    assert eventually(lambda: dummies.daemon("second").status == "left")
+
+
+def test_what_cannot_be_forked_is_executed(dummies: DummyPool) -> None:
+    """
+    A service that cannot be loaded into the zygote, or has variables that modules may read, is a program of its own.
+    """
+    program = dummies.home.parent / "dummies" / "kettle_services" / "first" / "__main__.py"
+    program.write_text(
+        f"import sys\nassert 'kettle_services.master.zygote' not in sys.orig_argv\n{program.read_text()}"
+    )
+    dummies.environ["KETTLE_MASTER_ENVIRONMENT"] = json.dumps({"second": {"TZ": "UTC"}})
+    master = dummies.up().state.pid
+    assert master == parent_of(dummies.pid("first")) == parent_of(dummies.pid("second"))
+    assert "it cannot be loaded: AssertionError" in (dummies.home / "log" / "master.log").read_text()
+
+
+async def test_a_zygote_that_does_not_answer_is_replaced(tmp_path: Path) -> None:
+    """
+    One that is stopped is ended after a while, its caller helps itself, and the next one gets a fork again.
+    """
+    zygote = ServiceZygote([], os.environ, tmp_path, fds=[], patience=0.2)
+    output = os.open("/dev/null", os.O_WRONLY)
+    try:
+        await zygote.warm()
+        stopped = zygote.pid
+        os.kill(stopped, signal.SIGSTOP)
+        assert await zygote.launch("asyncio", os.environ, tmp_path, output) is None
+        assert eventually(lambda: not alive(stopped))
+        zygote.patience = PATIENCE_S
+        forked = await zygote.launch("asyncio", os.environ, tmp_path, output)
+        assert forked is not None
+        assert 0 == await forked.wait()  # a Python prompt that finds nothing to read
+    finally:
+        await zygote.close()
+        os.close(output)
+
+
+def test_all_services_can_be_forked() -> None:
+    """What they load starts no thread and opens nothing."""
+    modules = ["uvloop", "nkeys", *(f"kettle_services.{role}.__main__" for role in DAEMON_LIST)]
+    program = (
+        "import importlib, os, sys\n"
+        "for module in sys.argv[1:]: importlib.import_module(module)\n"
+        "print(len(os.listdir('/proc/self/task')), *sorted(os.listdir('/proc/self/fd')))\n"
+    )
+    said = subprocess.run(
+        [sys.executable, "-P", "-c", program, *modules],
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    assert ["1", "0", "1", "2", "3"] == said  # 3 is the look at what is open
