@@ -110,6 +110,17 @@ def conceals(expression: Node) -> bool:
     return False
 
 
+def calls(expression: Node, function: str) -> bool:
+    """Whether `expression` calls a function, which is named in lower case."""
+    pending = [expression]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, Call) and node.key == function:
+            return True
+        pending.extend(children(node))
+    return False
+
+
 def asks_own(expression: Node) -> bool:
     """Whether `expression` asks for its own ad by name, as in ``MY.name``."""
     pending = [expression]

@@ -3,11 +3,8 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Collection
-from typing import Final, cast
+from typing import Final
 
-import msgspec
-
-from kettle.bus.large_requests import LARGEST
 from kettle.bus.ports import RefusedError
 from kettle.eventsourcing.log import Log
 from kettle.jobs.private_attributes import for_others
@@ -15,12 +12,13 @@ from kettle_services.schedd.claims.refusals import Refusals
 from kettle_services.schedd.domain.jobs import deferral
 from kettle_services.schedd.domain.jobs.universes import at_home
 from kettle_services.schedd.domain.queue.fold import job_stream
-from kettle_services.schedd.domain.queue.job_ads import QueuedJobAds
 from kettle_services.schedd.jobs.factories import Factories
 from kettle_services.schedd.jobs.local_universe import LocalUniverse
+from kettle_services.schedd.queue.constraint import Constraint, parsed
+from kettle_services.schedd.queue.encoded_ads import EncodedAds
 from kettle_services.schedd.queue.limits import QueueLimits
 from kettle_services.schedd.queue.recorder import QueueRecorder
-from kettle_services.schedd.queue.selection import LOOK, condition, selected_jobs
+from kettle_services.schedd.queue.selection import LOOK, listed, selected_jobs
 from kettle_services.schedd.queue.time_slice import TimeSlice
 from kettle_wire.ads import Ad
 from kettle_wire.codes import JobStatus, RefusalCode
@@ -37,9 +35,8 @@ from kettle_wire.events import FactorySubmitted
 from kettle_wire.identity import Identity
 from kettle_wire.jobs import JobId
 
-_encode_into: Final = msgspec.msgpack.Encoder().encode_into
-_ARRAY: Final = b"\xdd"
-"""How an array begins in MessagePack, before four bytes with the number of its elements."""
+PAGE_S: Final = 1.0
+"""Seconds of looking after which a page ends, however little was found: its caller waits for it."""
 
 
 class Queries:
@@ -72,13 +69,39 @@ class Queries:
         return self._recorder.shard.name
 
     async def query_jobs(self, request: QueryJobs, caller: Identity) -> JobAds:
-        """Job ads of a selection, in queue order: everybody may look, but not at everything."""
+        """
+        Job ads of a selection, in queue order: everybody may look, but not at everything.
+
+        Raises RefusedError if they are more than the bus carries, and no pages were asked for.
+        """
         if request.totals:
             return await self._totals(request)
-        jobs = await selected_jobs(self._queue, request.select)
-        shown = jobs[: request.limit] if request.limit else jobs
-        ads = await self._encoded(shown, request.projection, caller)
-        return JobAds(jobs=ads, total=len(jobs), unmade=self._factories.unmade(request.select))
+        select, queue, began = request.select, self._queue, time.monotonic()
+        expression = parsed(select.constraint)
+        constraint = None if expression is None else Constraint(queue, expression, time.time())
+        ads = EncodedAds(queue, request.projection, None if self._sees_all(caller) else caller.name)
+        jobs = listed(
+            queue, jobs=select.jobs, clusters=select.clusters, owners=select.owners, after=request.after
+        )
+        turn, last, more = TimeSlice(), request.after, None
+        for at, job in enumerate(jobs):
+            if not at % LOOK:
+                if request.page and at and (ads.size >= request.page or time.monotonic() > began + PAGE_S):
+                    more = last
+                    break
+                ads.require_room()
+                await turn.yield_if_over()
+            last = job
+            if job in queue.jobs and (constraint is None or constraint.holds(job)):
+                ads.add(job)
+                if ads.count == request.limit:
+                    break
+        return JobAds(
+            jobs=ads.encoded(),
+            total=ads.count,
+            unmade=[] if request.after else self._factories.unmade(select),
+            more=more,
+        )
 
     async def _totals(self, request: QueryJobs) -> JobAds:
         """
@@ -86,7 +109,7 @@ class Queries:
         """
         queue, select = self._queue, request.select
         counts: Counter[str]
-        if not (select.jobs or select.clusters) and condition(select.constraint) is None:
+        if not (select.jobs or select.clusters) and parsed(select.constraint) is None:
             owners = set(select.owners)
             counts = Counter()
             for owner in owners or set(queue.owners.values()):
@@ -110,30 +133,6 @@ class Queries:
             unmade=self._factories.unmade(select),
             statuses={status: count for status, count in counts.items() if count},
         )
-
-    async def _encoded(self, jobs: list[JobId], names: list[str], caller: Identity) -> list[Ad]:
-        """
-        The ads as they travel: each is encoded as it is made, and none is kept.
-
-        Raises RefusedError as soon as they are more than the bus carries.
-        """
-        view, turn, all_of_all = QueuedJobAds(self._queue, names), TimeSlice(), self._sees_all(caller)
-        data, count, known = bytearray(_ARRAY + bytes(4)), 0, self._queue.jobs
-        for at, job in enumerate(jobs):
-            if job in known:
-                ad = view.ad(job)
-                own = all_of_all or self._queue.owner(job) == caller.name
-                _encode_into(ad if own else for_others(ad), data, -1)
-                count += 1
-            if not at % LOOK:
-                if len(data) > LARGEST:
-                    raise RefusedError(
-                        RefusalCode.TOO_LARGE,
-                        f"the ads of {len(jobs):,} jobs take more than {LARGEST:,} bytes; ask for fewer attributes",
-                    )
-                await turn.yield_if_over()
-        data[1:5] = count.to_bytes(4)
-        return cast("list[Ad]", msgspec.Raw(bytes(data)))
 
     def _sees_all(self, caller: Identity) -> bool:
         """Services and super users of the queue see all of everybody's jobs."""
