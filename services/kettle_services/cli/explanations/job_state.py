@@ -7,6 +7,7 @@ import msgspec
 
 from kettle.client import JobId, WhyReport
 from kettle_services.cli.explanations import match_analysis, timeline
+from kettle_services.cli.explanations.match_analysis import Outlook
 from kettle_services.cli.output.quantities import counted, duration, size
 from kettle_wire.ads.types import Ad, Expr, Scalar
 from kettle_wire.codes import HoldCode, JobStatus, Universe
@@ -54,6 +55,11 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What is on record of the last negotiation."""
     analysis: Analysis | None = None
     """The job against all machines as they are now."""
+    outlook: Outlook | None = None
+    """
+    By that: some slot could take one `now`; some may `when` they are free or what they wait for has come; or `never`, unless
+    the job is edited or the pool changes.
+    """
 
 
 def answer(report: WhyReport, *, now: float) -> Answer:
@@ -168,7 +174,9 @@ def _analysed(job: str, said: list[str], verdict: Verdict, ad: Ad, when: str) ->
     never = [clause for clause in refused if clause.refuses >= analysis.slots]
     if analysis.fault:
         said.append(f"It can match no slot, whatever there is: {_stripped(analysis.fault)}.")
-        said.append(f"Next: kettle rm {job}, and submit it again without that.")
+        said.append(
+            f"Next: kettle edit {job} NAME=EXPRESSION gives it another value, by which it is matched from then on."
+        )
     elif not analysis.slots:
         said.append("There is no slot in the pool: see kettle status, and start a machine.")
     elif analysis.able:
@@ -177,11 +185,16 @@ def _analysed(job: str, said: list[str], verdict: Verdict, ad: Ad, when: str) ->
             said.extend(match_analysis.turn(rejection, analysis.able, analysis.slots))
         elif verdict.cycle is None:
             said.append(f"{analysis.able} of {counted(analysis.slots, 'slot')} could run it.")
-        said.extend(match_analysis.ways_out(analysis))
+        said.extend(match_analysis.by_themselves(analysis))
+        said.extend(match_analysis.ways_out(analysis, ad))
+    elif analysis.later:
+        said.append(f"No slot of {analysis.slots} takes it now.")
+        said.extend(match_analysis.by_themselves(analysis))
+        said.extend(match_analysis.ways_out(analysis, ad))
     else:
         said.append(f"{_no_slot(analysis.slots)} {_quoted(never)}." if never else _none_of(analysis.slots))
         said.extend(_asked(never, ad))
-        said.extend(match_analysis.ways_out(analysis))
+        said.extend(match_analysis.ways_out(analysis, ad))
         said.append(match_analysis.next_steps(job, analysis))
     return Answer(
         job=job,
@@ -191,6 +204,7 @@ def _analysed(job: str, said: list[str], verdict: Verdict, ad: Ad, when: str) ->
         slots=analysis.slots,
         rejection=rejection,
         analysis=analysis,
+        outlook=match_analysis.outlook(analysis),
     )
 
 

@@ -1,0 +1,80 @@
+"""
+What changes on a machine by itself, and the conditions between which expressions can tell: an owner leaves the keyboard, the
+load goes down, the evening comes.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import islice, product
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from kettle.classad import EvaluationFailed, Node, evaluate, references
+from kettle.classad.nodes import Binary
+from kettle.classad.reference_analysis import depends_on_time, nodes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+CHANGING: Final[Mapping[str, float]] = {
+    "clockday": 6, "clockmin": 24 * 60 - 1, "condorloadavg": math.inf, "consoleidle": math.inf, "keyboardidle": math.inf,
+    "loadavg": math.inf, "totalcondorloadavg": math.inf, "totalloadavg": math.inf,
+}  # fmt: skip
+"""Attributes of slots, in lower case, and the largest value of each; the smallest is 0."""
+_LARGE: Final = 2.0**31 - 1
+_MOST: Final = 256
+"""So many combinations are looked at."""
+_HOURS: Final = 24
+_COMPARISONS: Final = frozenset({"<", "<=", ">", ">=", "==", "!=", "=?=", "=!=", "is", "isnt"})
+
+
+class MachineCondition(msgspec.Struct, frozen=True):
+    """Values of some attributes, and how many seconds from now."""
+
+    values: dict[str, float]
+    delay: int = 0
+
+
+def conditions(expressions: Iterable[Node]) -> Iterator[MachineCondition]:
+    """
+    All combinations of values on either side of each constant with which the expressions compare what changes by itself.
+    """
+    told: dict[str, set[float]] = {}
+    timed = False
+    for expression in expressions:
+        timed = timed or depends_on_time(expression)
+        for name, values in _thresholds(expression):
+            told.setdefault(name, {0.0, min(_LARGE, CHANGING[name])}).update(values)
+    names = sorted(told)
+    delays = range(0, 3600 * _HOURS, 3600) if timed else (0,)
+    for *values, delay in islice(product(*(sorted(told[name]) for name in names), delays), _MOST):
+        yield MachineCondition(dict(zip(names, values, strict=True)), int(delay))
+
+
+def _thresholds(expression: Node) -> Iterator[tuple[str, set[float]]]:
+    for node in nodes(expression):
+        names = _changing(node)
+        for name in names:
+            yield name, set()
+        if not isinstance(node, Binary) or node.op.lower() not in _COMPARISONS:
+            continue
+        for asked, other in ((node.left, node.right), (node.right, node.left)):
+            constant = None if references(other).external else _number(other)
+            for name in _changing(asked) if constant is not None else ():
+                near = {constant - 1, constant - 0.01, constant, constant + 0.01, constant + 1}
+                yield name, {value for value in near if 0 <= value <= CHANGING[name]}
+
+
+def _changing(node: Node) -> set[str]:
+    found = {name.lower().removeprefix("target.") for name in references(node).external}
+    return found & CHANGING.keys()
+
+
+def _number(node: Node) -> float | None:
+    try:
+        value = evaluate(node)
+    except EvaluationFailed:
+        return None
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
