@@ -6,7 +6,7 @@ load goes down, the evening comes.
 from __future__ import annotations
 
 import math
-from itertools import islice, product
+from itertools import islice, pairwise, product
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -24,7 +24,8 @@ CHANGING: Final[Mapping[str, float]] = {
 }  # fmt: skip
 """Attributes of slots, in lower case, and the largest value of each; the smallest is 0."""
 _LARGE: Final = 2.0**31 - 1
-_MOST: Final = 256
+_REAL: Final = 100
+_MOST: Final = 512
 """So many combinations are looked at."""
 _HOURS: Final = 24
 _COMPARISONS: Final = frozenset({"<", "<=", ">", ">=", "==", "!=", "=?=", "=!=", "is", "isnt"})
@@ -39,18 +40,28 @@ class MachineCondition(msgspec.Struct, frozen=True):
 
 def conditions(expressions: Iterable[Node]) -> Iterator[MachineCondition]:
     """
-    All combinations of values on either side of each constant with which the expressions compare what changes by itself.
+    All combinations of values that the expressions can tell apart: the constants with which they compare what changes by
+    itself, and one value between each two of these.
     """
     told: dict[str, set[float]] = {}
     timed = False
     for expression in expressions:
         timed = timed or depends_on_time(expression)
         for name, values in _thresholds(expression):
-            told.setdefault(name, {0.0, min(_LARGE, CHANGING[name])}).update(values)
+            told.setdefault(name, set()).update(values)
     names = sorted(told)
     delays = range(0, 3600 * _HOURS, 3600) if timed else (0,)
-    for *values, delay in islice(product(*(sorted(told[name]) for name in names), delays), _MOST):
+    values_of = (_representative(told[name], CHANGING[name]) for name in names)
+    for *values, delay in islice(product(*values_of, delays), _MOST):
         yield MachineCondition(dict(zip(names, values, strict=True)), int(delay))
+
+
+def _representative(constants: set[float], largest: float) -> list[float]:
+    """The constants, the ends, and the middle of each two neighbours; of large ones a whole number."""
+    ends = {0.0, min(_LARGE, largest)}
+    edges = sorted(ends | {one for one in constants if 0 <= one <= largest})
+    middles = ((low + high) / 2 for low, high in pairwise(edges))
+    return sorted({*edges, *(float(int(one)) if one > _REAL else one for one in middles)})
 
 
 def _thresholds(expression: Node) -> Iterator[tuple[str, set[float]]]:
@@ -63,8 +74,7 @@ def _thresholds(expression: Node) -> Iterator[tuple[str, set[float]]]:
         for asked, other in ((node.left, node.right), (node.right, node.left)):
             constant = None if references(other).external else _number(other)
             for name in _changing(asked) if constant is not None else ():
-                near = {constant - 1, constant - 0.01, constant, constant + 0.01, constant + 1}
-                yield name, {value for value in near if 0 <= value <= CHANGING[name]}
+                yield name, {constant}
 
 
 def _changing(node: Node) -> set[str]:

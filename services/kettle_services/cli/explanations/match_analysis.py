@@ -82,18 +82,21 @@ def by_themselves(analysis: Analysis) -> Iterator[str]:
     if not analysis.later:
         return
     waiting = sorted((one for one in analysis.clauses if one.waiting), key=lambda one: -one.waiting)
+    slots = counted(analysis.later, "slot")
     yield (
-        f"{counted(analysis.later, 'slot')}{' more' if analysis.able else ''} may take it later without anybody's doing, as far "
-        "as that changes by itself:"
+        f"{slots} more may take it later, without anybody's doing."
+        if analysis.able
+        else f"No slot takes it now, but {analysis.later} of {counted(analysis.slots, 'slot')} may later, without anybody's doing."
     )
     for tried in waiting[:_SHOWN]:
-        refusing = counted(tried.waiting, "slot")
+        wait = f"{counted(tried.waiting, 'slot')} {'waits' if tried.waiting == 1 else 'wait'}"
         if tried.present:
-            whose = "its own clause" if tried.side == "slot" else "the job's clause"
+            whose = "its own clause" if tried.side == "slot" and tried.waiting == 1 else "their own clause"
+            whose = whose if tried.side == "slot" else "the job's clause"
             there = " and ".join(_present(each) for each in tried.present)
-            yield f"{refusing} not now by {whose} {tried.text}; there {there}."
+            yield f"{wait} for {whose} {tried.text}; there {there}."
         else:
-            yield f"{refusing} not now by {tried.text}."
+            yield f"{wait} for something else: {tried.text}."
 
 
 def ways_out(analysis: Analysis, ad: Ad) -> Iterator[str]:
@@ -109,7 +112,7 @@ def ways_out(analysis: Analysis, ad: Ad) -> Iterator[str]:
             )
         elif tried.only and tried.side == "slot" and not tried.waiting:
             yield f"{counted(tried.only, 'slot')} would match but for a clause of the slot, {tried.text}{_asked_job(tried, ad)}."
-    if analysis.remedies:
+    if analysis.remedies or analysis.later or analysis.able:
         return
     for edit in analysis.edits:
         if edit.requests:
@@ -217,6 +220,8 @@ def _plain(amount: float) -> str:
 
 
 def _present(present: Present) -> str:
+    if len(present.values) == 1 and not present.others:
+        return f"{present.attribute} is {present.values[0][0]}"
     said = ", ".join(f"{value} in {slots}" for value, slots in present.values[:_PRESENT])
     others = present.others + sum(slots for _, slots in present.values[_PRESENT:])
     return f"{present.attribute} is {said}{f' and something else in {others}' if others else ''}"
