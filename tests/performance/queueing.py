@@ -189,6 +189,29 @@ async def query(pool: ThrowawayPool, rounds: int, arguments: argparse.Namespace)
     }
 
 
+async def stream(pool: ThrowawayPool, rounds: int, arguments: argparse.Namespace) -> dict[str, Any]:
+    """
+    Whole ads of a long queue, whose jobs were all edited: as JSON, with the client's memory and what others wait meanwhile;
+    and what a constraint takes that is true of few.
+    """
+    await fill(pool, arguments.queued)
+    await pool.client.edit_jobs(everything(pool), {"RequestMemory": 200})
+    whole = [
+        await timed(pool, lambda: command(pool, "q", "--all", "--json"), beside=True) for _ in range(rounds)
+    ]
+    few = ("q", "--constraint", "RequestMemory == 200 && ProcId == 7")
+    return {
+        "jobs": arguments.queued,
+        "whole_ads_json": {**figures(whole), "largest_client_mib": largest_child_mib()},
+        "constraint": await of_command(pool, rounds, *few),
+    }
+
+
+def largest_child_mib() -> float:
+    """The most memory that one of the children that have ended took."""
+    return round(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024, 1)
+
+
 async def hold(pool: ThrowawayPool, rounds: int, arguments: argparse.Namespace) -> dict[str, Any]:
     """
     All jobs of a long queue held by one command, and released by another; and what others wait meanwhile.
@@ -228,6 +251,7 @@ PARTS: Final = {
     "one_cluster": one_cluster,
     "many_clusters": many_clusters,
     "query": query,
+    "stream": stream,
     "hold": hold,
     "priority": priority,
 }

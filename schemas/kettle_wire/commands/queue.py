@@ -134,6 +134,10 @@ class QueryJobs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Answer only from a state that has seen this frame."""
     totals: bool = False
     """No ads, only how many there are of each status."""
+    page: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """After about so many bytes, or a second of looking, the answer ends and says how to go on; 0: it is one answer."""
+    after: JobId | None = None
+    """Only the jobs that come after this one in the queue, which the page before ended with."""
 
 
 class Unmade(msgspec.Struct, frozen=True, array_like=True):
@@ -150,14 +154,17 @@ class Unmade(msgspec.Struct, frozen=True, array_like=True):
 
 
 class JobAds(msgspec.Struct, frozen=True, kw_only=True):
-    """Ads that matched; `total` counts them before `limit`."""
+    """Ads that matched."""
 
     jobs: list[Ad]
     total: int
+    """How many ads these are; with `totals`, how many jobs there are."""
     unmade: list[Unmade] = []
     """Of the selected clusters and owners, whatever the constraint."""
     statuses: dict[str, int] = {}
     """With `totals`: idle, running, held, suspended, removed, completed -> how many, where there are any."""
+    more: JobId | None = None
+    """With `page`: there may be more jobs after this one; None: that were all."""
 
 
 SUBMIT = Endpoint(

@@ -53,7 +53,7 @@ def test_a_terminal_gets_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_ads_as_json() -> None:
     """An expression can be told from a string."""
     written = plain({"A": 1, "B": Expr("x + 1"), "C": "/Expr(x)/"})
-    assert rb'{"A": 1, "B": "\/Expr(x + 1)\/", "C": "/Expr(x)/"}' == bytes(written)
+    assert rb'{"A":1,"B":"\/Expr(x + 1)\/","C":"/Expr(x)/"}' == bytes(written)
 
 
 @given(st.dictionaries(_NAMES, st.booleans() | _INTEGERS | st.text() | st.floats(), max_size=4))

@@ -12,21 +12,32 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kettle.bus.ports import RefusedError
+from kettle.classad import ClassAd, parse
+from kettle.client.connections.transport import Requests
+from kettle.client.jobs.queue import JobQueue
 from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.eventsourcing.shard import Shard
-from kettle_services.schedd.claims.refusals import Refusals
-from kettle_services.schedd.commands import queries
 from kettle_services.schedd.commands.queries import Queries
+from kettle_services.schedd.domain import evaluation
 from kettle_services.schedd.domain.jobs.job import Assign, Continue, Hold, Remove, Suspend, Tell, decide
 from kettle_services.schedd.domain.queue.fold import Queue, job_stream
 from kettle_services.schedd.domain.queue.job_ads import QueuedJobAds
 from kettle_services.schedd.jobs.factories import Factories
-from kettle_services.schedd.queue.limits import QueueLimits
+from kettle_services.schedd.queue.constraint import Constraint
+from kettle_services.schedd.queue.encoded_ads import EncodedAds
 from kettle_services.schedd.queue.recorder import QueueRecorder, restore
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_wire.ads import Ad, Expr, Scalar
 from kettle_wire.commands.schedd import JobAds, QueryJobs, Select
-from kettle_wire.events import ClaimGranted, ClusterSubmitted, FactoryMaterialized, FactorySubmitted, Usage
+from kettle_wire.endpoint import Endpoint
+from kettle_wire.events import (
+    ClaimGranted,
+    ClusterSubmitted,
+    FactoryMaterialized,
+    FactorySubmitted,
+    JobEdited,
+    Usage,
+)
 from kettle_wire.identity import user
 from kettle_wire.jobs import JobId
 
@@ -124,9 +135,7 @@ async def asked(queue: Queue) -> AsyncGenerator[Queries]:
         recorder = QueueRecorder(
             shard, queue, await restore(log, MemoryWorkingSet(log), shard, Queue("ap"), interval=1.0)
         )
-        nobody: Any = None
-        factories = Factories(recorder, settings)
-        yield Queries(log, recorder, nobody, factories, QueueLimits(queue, settings), Refusals())
+        yield Queries(log, recorder, Factories(recorder, settings))
         committing.cancel()
 
 
@@ -161,14 +170,115 @@ async def test_totals_count_what_a_list_shows(select: Select) -> None:
     assert sorted(ids) == ids
 
 
-async def test_too_much_is_refused_before_all_of_it_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is more than the bus carries is refused with what to do; a limit makes it less."""
-    rows: list[list[Scalar]] = [[] for _ in range(100)]
+def test_too_much_is_refused_before_all_of_it_is_made() -> None:
+    """What is more than the bus carries is refused with what to do, unless attributes are left out."""
+    queue = long_queue(100)
+    for names, fits in (([], False), (["ProcId"], True)):
+        ads = EncodedAds(queue, names, "eve", largest=10_000)
+        for job in queue.jobs:
+            ads.add(job)
+        if fits:
+            ads.require_room()
+        else:
+            with pytest.raises(RefusedError, match="page by page, or for fewer attributes"):
+                ads.require_room()
+
+
+def long_queue(jobs: int) -> Queue:
     queue = Queue("ap")
-    queue.apply("cluster/1", ClusterSubmitted(cluster=1, owner="anna", ad=AD, columns=[], rows=rows), 10**12)
-    monkeypatch.setattr(queries, "LARGEST", 10_000)
+    for cluster in (1, 2):
+        rows: list[list[Scalar]] = [[] for _ in range(jobs // 2)]
+        queue.apply(
+            f"cluster/{cluster}",
+            ClusterSubmitted(cluster=cluster, owner="anna", ad=AD, columns=[], rows=rows),
+            10**12,
+        )
+    return queue
+
+
+class Direct(Requests):
+    """Requests that are answered in this process; `answers` counts them."""
+
+    def __init__(self, asks: Queries) -> None:
+        self.asks = asks
+        self.answers = 0
+
+    async def ask(self, endpoint: Endpoint[Any, Any], request: Any, **_: Any) -> Any:
+        self.answers += 1
+        return endpoint.decode_reply(msgspec.msgpack.encode(await self.asks.query_jobs(request, user("eve"))))
+
+
+@pytest.mark.parametrize(
+    "select",
+    [
+        Select(),
+        Select(clusters=[2], jobs=[JobId(1, 7)]),
+        Select(jobs=[JobId(2, 5), JobId(1, 499), JobId(1, 3)]),
+        Select(owners=["anna"], constraint="ProcId % 7 == 3"),
+        Select(constraint="false"),
+    ],
+)
+@pytest.mark.parametrize("limit", [0, 137])
+async def test_pages_together_are_the_whole(select: Select, limit: int) -> None:
+    """Each goes on where the one before has ended, and none is much larger than it may be."""
+    names = ["ClusterId", "ProcId"]
+    async with asked(long_queue(1000)) as asks:
+        whole = await answer(asks, QueryJobs(select=select, projection=names, limit=limit))
+        direct = Direct(asks)
+        pages = [
+            page
+            async for page in JobQueue(direct).pages(select, projection=names, limit=limit, page_bytes=2000)
+        ]
+    assert whole.jobs == [ad for page in pages for ad in page.jobs]
+    assert (whole.total, None) == (sum(page.total for page in pages), whole.more)
+    assert len(pages) == direct.answers
+    assert (len(whole.jobs) > 100) == (len(pages) > 1)
+    assert all(len(msgspec.msgpack.encode(page.jobs)) < 4000 for page in pages)
+
+
+async def test_pages_go_on_although_the_cluster_between_them_is_gone() -> None:
+    """What comes after the last job is found by its number, whatever has become of that job."""
+    queue = long_queue(1000)
     async with asked(queue) as asks:
-        with pytest.raises(RefusedError, match="ask for fewer attributes"):
-            await answer(asks, QueryJobs(select=Select()))
-        assert 100 == len((await answer(asks, QueryJobs(select=Select(), projection=["ProcId"]))).jobs)
-        assert [queue.ad(JobId(1, 0))] == (await answer(asks, QueryJobs(select=Select(), limit=1))).jobs
+        first = await answer(asks, QueryJobs(select=Select(), projection=["ClusterId", "ProcId"], page=200))
+        assert first.more is not None
+        for job in list(queue.clusters[1].jobs()):
+            for event in decide(queue.jobs[job].job, Remove("gone", "anna")):
+                queue.apply(job_stream(job), event, 2 * 10**12)
+        request = QueryJobs(select=Select(), projection=["ClusterId"], after=first.more)
+        assert [{"ClusterId": 2}] * 500 == (await answer(asks, request)).jobs
+
+
+CONSTRAINTS = [
+    "JobStatus == 5",
+    "RequestMemory > 1000",
+    'Double > 1500 && args != ""',
+    "TARGET.RequestCpus is undefined && MY.RequestCpus == 2",
+    'eval("ProcId") == 3',
+    'regexp("1", Args) || CurrentTime < 5',
+    "RemoteUserCpu > 1 || Note == 2",
+    "Nothing =?= undefined && ProcId < 4",
+    "strcat(Args, Owner) != Owner || [A = ProcId].A == 2",
+    "Deep",
+]
+
+
+@pytest.mark.parametrize("text", CONSTRAINTS)
+def test_a_constraint_is_what_the_evaluator_says_of_whole_ads(text: str) -> None:
+    """Although it looks at few attributes only, and at what they depend on, and at equal ones once."""
+    queue = filled()
+    memories: list[Scalar] = [900, Expr("Double / 2"), 1200, True]
+    for proc, memory in enumerate(memories):
+        told: Ad = {
+            "RequestMemory": memory,
+            "Double": Expr("1000 * ProcId"),
+            "Deep": Expr("Deeper && RequestCpus == 2"),
+            "Deeper": Expr("ProcId > 1 ? Double > 2000 : undefined"),
+        }
+        queue.apply(job_stream(JobId(1, proc)), JobEdited(attributes=told, by="anna"), 10**12)
+    constraint = Constraint(queue, parse(text), 1000.0)
+    context = evaluation.at(1000.0)
+    for _ in range(2):
+        for job in queue.jobs:
+            expected = evaluation.holds(parse(text), ClassAd.from_wire(queue.ad(job)), context)
+            assert expected == constraint.holds(job), (job, text)

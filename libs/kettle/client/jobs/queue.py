@@ -1,6 +1,6 @@
 """A person's jobs at one access point: those in its queue, and those that have left it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from kettle.client.jobs.records import JobEvent
     from kettle.submit import Submission
     from kettle_wire.commands.schedd import JobEvents, RunningNow
+
+PAGE: Final = 4 * 1024 * 1024
+"""Bytes of job ads that are asked for at once: what a client needs memory for, several times."""
 
 
 class JobQueue:
@@ -159,19 +162,37 @@ class JobQueue:
         """
         Ads of jobs as `jobs` returns them, with how far those clusters of the selection are whose jobs come into the queue little by little.
         """
-        request = self._question(select, projection=list(projection), limit=limit)
-        try:
-            return await self._query(request)
-        except CommandRefusedError as error:
-            if error.code != RefusalCode.TOO_LARGE:
-                raise
-        from kettle.client.jobs.listing import query_in_parts
+        found = [page async for page in self.pages(select, projection=projection, limit=limit)]
+        if len(found) == 1:
+            return found[0]
+        ads = [ad for page in found for ad in page.jobs]
+        return msgspec.structs.replace(found[0], jobs=ads, total=len(ads), more=None)
 
-        return await query_in_parts(self._query, request)
+    async def pages(
+        self,
+        select: Select | None = None,
+        *,
+        projection: Sequence[str] = (),
+        limit: int = 0,
+        page_bytes: int = PAGE,
+    ) -> AsyncGenerator[JobAds, None]:
+        """
+        What `queue` returns, little by little, for selections of which nobody wants to keep all ads: a queue may be long.
+
+        There is at least one page, which may be empty.  Each is of one moment, but the queue may change between two.
+        """
+        request = self._question(select, projection=projection, limit=limit, page=page_bytes)
+        while True:
+            page = await self.requests.ask(QUERY_JOBS, request)
+            yield page
+            if page.more is None:
+                return
+            left = request.limit - len(page.jobs) if limit else 0
+            request = msgspec.structs.replace(request, after=page.more, limit=left)
 
     async def totals(self, select: Select | None = None) -> JobAds:
         """No ads, but how many jobs there are of each status."""
-        return await self._query(self._question(select, totals=True))
+        return await self.requests.ask(QUERY_JOBS, self._question(select, totals=True))
 
     async def unmade(self, select: Select) -> list[Unmade]:
         """How far those clusters of a selection are whose jobs come into the queue little by little."""
@@ -253,15 +274,18 @@ class JobQueue:
         *,
         projection: Sequence[str] = (),
         limit: int = 0,
+        page: int = 0,
         totals: bool = False,
     ) -> QueryJobs:
         seen = self._written.frame if self._written else 0
         return QueryJobs(
-            select=select or Select(), projection=list(projection), limit=limit, at_least=seen, totals=totals
+            select=select or Select(),
+            projection=list(projection),
+            limit=limit,
+            at_least=seen,
+            totals=totals,
+            page=page,
         )
-
-    async def _query(self, request: QueryJobs) -> JobAds:
-        return await self.requests.ask(QUERY_JOBS, request)
 
     def _wrote(self, position: Position) -> None:
         if self._written is None or position.frame > self._written.frame:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
 from kettle.client.jobs.status import status_of
 from kettle_services.cli.options import at_least, job_options, json_option, pool_options, selection, with_pool
-from kettle_services.cli.output.screen import Cell, Screen, plain
+from kettle_services.cli.output.quantities import counted
+from kettle_services.cli.output.screen import Cell, JsonArray, Screen, plain
 from kettle_services.cli.tables.jobs import (
     HELD_TITLES,
     QUEUE_ATTRIBUTES,
@@ -60,7 +62,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--attributes", default="", metavar="A,B,...", help="these attributes, one job per line"
     )
-    parser.add_argument("--limit", type=at_least(0), default=0, metavar="N", help="at most so many jobs")
+    parser.add_argument(
+        "--limit",
+        type=at_least(0),
+        metavar="N",
+        help="at most so many jobs (default: as many as a terminal shows, elsewhere all; 0: all)",
+    )
     json_option(parser)
     pool_options(parser)
 
@@ -68,52 +75,94 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
     """Show the jobs; finding none is no failure."""
     chosen = [name.strip() for name in arguments.attributes.split(",") if name.strip()]
-    whole = arguments.long or (screen.as_json and not chosen)
+    question = _Question(arguments)
     if arguments.batch or arguments.jobsets:
-        _show_together(arguments, screen)
-        return 0
-    found = _found(arguments, [] if whole else chosen or list(QUEUE_ATTRIBUTES))
-    if arguments.totals:
-        _show_totals(found, screen)
+        _show_together(arguments, question, screen)
+    elif arguments.totals:
+        _show_totals(with_pool(arguments, question.totals), screen)
     elif screen.as_json:
-        screen.json([plain(ad) for ad in found.jobs])
+        written = JsonArray(screen)
+        show = partial(_add_json, written)
+        with_pool(arguments, lambda pool: question.each_page(pool, chosen, arguments.limit or 0, show))
+        written.end()
     elif arguments.long:
-        show_long(found.jobs, screen)
-    elif chosen:
-        columns = [_cells(found.jobs, name) for name in chosen]
-        screen.table(chosen, list(zip(*columns, strict=True)))
+        show = partial(_show_long, screen)
+        with_pool(arguments, lambda pool: question.each_page(pool, [], arguments.limit or 0, show))
     else:
-        _show(found, screen, held=arguments.held)
+        _show_table(arguments, question, chosen, screen)
     return 0
 
 
-def _found(arguments: argparse.Namespace, projection: list[str]) -> JobAds:
-    """What the schedd answers."""
-    select = selection(arguments)
-    if arguments.held:
-        held = "JobStatus == 5"
-        constraint = f"({select.constraint}) && {held}" if select.constraint else held
-        select = Select(
-            jobs=select.jobs, clusters=select.clusters, owners=select.owners, constraint=constraint
-        )
-    anybody = arguments.all or select.jobs or select.clusters or select.owners or arguments.constraint
+class _Question:
+    """What the schedd is asked about."""
 
-    async def ask(pool: Client) -> JobAds:
-        mine = select
-        if not anybody and pool.pool.user:
-            mine = Select(owners=[pool.pool.user], constraint=select.constraint)
-        if arguments.totals:
-            return await pool.totals(mine)
-        return await pool.queue(mine, projection=projection, limit=arguments.limit)
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        select = selection(arguments)
+        if arguments.held:
+            held = "JobStatus == 5"
+            constraint = f"({select.constraint}) && {held}" if select.constraint else held
+            select = Select(
+                jobs=select.jobs, clusters=select.clusters, owners=select.owners, constraint=constraint
+            )
+        self._select = select
+        anybody = arguments.all or select.jobs or select.clusters or select.owners or arguments.constraint
+        self._mine = not anybody
 
-    return with_pool(arguments, ask)
+    def _of(self, pool: Client) -> Select:
+        mine = self._mine and pool.pool.user
+        return Select(owners=[pool.pool.user], constraint=self._select.constraint) if mine else self._select
+
+    async def jobs(self, pool: Client, names: Sequence[str], limit: int) -> JobAds:
+        """Those attributes of all the jobs, or of the first."""
+        return await pool.queue(self._of(pool), projection=names, limit=limit)
+
+    async def each_page(
+        self, pool: Client, names: Sequence[str], limit: int, show: Callable[[JobAds], None]
+    ) -> None:
+        """Have the jobs shown little by little, so that no more than a part is in memory."""
+        async for page in pool.pages(self._of(pool), projection=names, limit=limit):
+            show(page)
+
+    async def totals(self, pool: Client) -> JobAds:
+        """How many there are."""
+        return await pool.totals(self._of(pool))
 
 
-def _show_together(arguments: argparse.Namespace, screen: Screen) -> None:
+def _add_json(written: JsonArray, page: JobAds) -> None:
+    written.add([plain(ad) for ad in page.jobs])
+
+
+def _show_long(screen: Screen, page: JobAds) -> None:
+    show_long(page.jobs, screen)
+
+
+def _show_table(
+    arguments: argparse.Namespace, question: _Question, chosen: Sequence[str], screen: Screen
+) -> None:
+    """As many rows as somebody wants to see, and what there is beside them."""
+    limit = screen.page if arguments.limit is None else arguments.limit
+
+    async def ask(pool: Client) -> tuple[JobAds, JobAds | None]:
+        found = await question.jobs(pool, chosen or QUEUE_ATTRIBUTES, limit)
+        cut = limit and len(found.jobs) >= limit
+        return found, await question.totals(pool) if cut else None
+
+    found, totals = with_pool(arguments, ask)
+    if chosen:
+        columns = [_cells(found.jobs, name) for name in chosen]
+        screen.table(chosen, list(zip(*columns, strict=True)))
+    else:
+        _show(found, totals, screen, held=arguments.held)
+    if totals is not None and totals.total > len(found.jobs):
+        more = counted(totals.total - len(found.jobs), "more job")
+        screen.note(f"And {more}: --limit 0 shows all of them, --totals or --batch how many they are.")
+
+
+def _show_together(arguments: argparse.Namespace, question: _Question, screen: Screen) -> None:
     from kettle.client import batches
     from kettle_services.cli.tables.batches import BATCH_TITLES, RIGHT, SET_TITLES, row
 
-    found = _found(arguments, list(batches.ATTRIBUTES))
+    found = with_pool(arguments, lambda pool: question.jobs(pool, batches.ATTRIBUTES, arguments.limit or 0))
     key_of = batches.by_set if arguments.jobsets else batches.by_batch
     rows = list(batches.grouped(found.jobs, found.unmade, key_of))
     if screen.as_json:
@@ -133,7 +182,7 @@ def _show_totals(found: JobAds, screen: Screen) -> None:
     _show_unmade(found.unmade, screen)
 
 
-def _show(found: JobAds, screen: Screen, *, held: bool) -> None:
+def _show(found: JobAds, totals: JobAds | None, screen: Screen, *, held: bool) -> None:
     ads, now = found.jobs, time.time()
     statuses = [status_of(ad) for ad in ads]
     if held:
@@ -141,7 +190,7 @@ def _show(found: JobAds, screen: Screen, *, held: bool) -> None:
     else:
         screen.table(QUEUE_TITLES, [queue_row(ad, now) for ad in ads], styles=statuses, right=RIGHT)
     screen.say()
-    screen.say(total_line(Counter(statuses)))
+    screen.say(total_line(Counter(statuses) if totals is None else totals.statuses))
     _show_unmade(found.unmade, screen)
 
 

@@ -14,7 +14,7 @@ from typing import Final, TextIO, cast
 import msgspec
 
 from kettle_services.cli.errors import OutputError
-from kettle_wire.ads.types import Ad
+from kettle_wire.ads.types import Ad, Expr, Scalar
 
 Cell = str | int | float
 
@@ -25,6 +25,10 @@ STYLES: Final[Mapping[str, str]] = {
 
 
 _USUAL: Final = 80
+_USUAL_LINES: Final = 24
+_LEAST_ROWS: Final = 10
+_AROUND: Final = 5
+"""Lines around the rows of a table: the titles, the totals, and where the next command is typed."""
 _SIMPLE: Final = frozenset({bool, int, str})
 """What any writer of JSON writes in the same way."""
 
@@ -33,14 +37,27 @@ def columns() -> int:
     """
     How wide the terminal is, as `shutil.get_terminal_size` says it: that knows much more than terminals, and takes long to load.
     """
-    if (said := os.environ.get("COLUMNS", "")).isdecimal() and int(said) > 0:
-        return int(said)
+    return _said("COLUMNS") or _terminal()[0] or _USUAL
+
+
+def lines() -> int:
+    """How many lines the terminal has."""
+    return _said("LINES") or _terminal()[1] or _USUAL_LINES
+
+
+def _said(name: str) -> int:
+    said = os.environ.get(name, "")
+    return int(said) if said.isdecimal() else 0
+
+
+def _terminal() -> tuple[int, int]:
+    """Columns and lines, as far as it is known."""
     if sys.__stdout__ is None:
-        return _USUAL
+        return 0, 0
     try:
-        return os.get_terminal_size(sys.__stdout__.fileno()).columns or _USUAL
+        return os.get_terminal_size(sys.__stdout__.fileno())
     except (OSError, ValueError):  # closed, or none
-        return _USUAL
+        return 0, 0
 
 
 class Screen:
@@ -63,7 +80,7 @@ class Screen:
 
     def say(self, text: str = "") -> None:
         """A line of what was asked for."""
-        self._write(f"{text}\n")
+        self.write(f"{text}\n")
 
     def octets(self, data: bytes) -> None:
         """A part of what was asked for, the same in any locale."""
@@ -103,11 +120,11 @@ class Screen:
     def json(self, value: object) -> None:
         """A value as JSON, with line breaks for a person who looks."""
         data = msgspec.json.encode(value, order="deterministic")
-        self._write(msgspec.json.format(data, indent=2).decode() + "\n")
+        self.write(msgspec.json.format(data, indent=2).decode() + "\n")
 
     def json_line(self, value: object) -> None:
         """One line of a stream of JSON values; it is out at once."""
-        self._write(msgspec.json.encode(value).decode() + "\n")
+        self.write(msgspec.json.encode(value).decode() + "\n")
         self.flush()
 
     def table(
@@ -146,7 +163,13 @@ class Screen:
         """The columns of the terminal; 0 without one, where there is room for everything."""
         return columns() if self.terminal else 0
 
-    def _write(self, text: str) -> None:
+    @property
+    def page(self) -> int:
+        """How many rows of a table fit on the terminal, with what stands around them; 0 without one."""
+        return max(_LEAST_ROWS, lines() - _AROUND) if self.terminal else 0
+
+    def write(self, text: str) -> None:
+        """A part of what was asked for."""
         with writing():
             self.out.write(text)
 
@@ -185,17 +208,60 @@ def _text(cell: Cell) -> str:
     return f"{cell:.2f}" if isinstance(cell, float) else str(cell)
 
 
+class JsonArray:
+    """
+    An array whose elements come little by little: what is written is what `Screen.json` writes of all of them.
+    """
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._begun = False
+
+    def add(self, values: Sequence[object]) -> None:
+        """Some more elements."""
+        if values:
+            data = msgspec.json.format(msgspec.json.encode(values, order="deterministic"), indent=2)
+            within = data[len("[\n") : -len("\n]")].decode()
+            self._screen.write(f"{',' if self._begun else '['}\n{within}")
+            self._begun = True
+
+    def end(self) -> None:
+        """There are no more."""
+        self._screen.write("\n]\n" if self._begun else "[]\n")
+
+
 def plain(ad: Ad) -> msgspec.Raw:
     r"""
     An ad as JSON has it; an expression is the string ``"\/Expr(...)\/"``, whose slashes distinguish it from other
     strings.
     """
-    # Most of what is asked for in quantity is simple, and loading the language takes longer than a short command.
-    if _SIMPLE.issuperset(map(type, ad.values())) and (order := _order(tuple(ad))):
-        return msgspec.Raw(msgspec.json.encode({name: ad[name] for name in order}))
+    # There may be very many ads, and loading the language takes longer than a short command.
+    if not (order := _order(tuple(ad))):
+        from kettle.classad import ClassAd, write_json
+
+        return msgspec.Raw(write_json(ClassAd.from_wire(ad)).encode("utf-8", "surrogateescape"))
+    simple = _SIMPLE.issuperset(map(type, ad.values()))
+    members = {name: ad[name] for name in order} if simple else {name: _member(ad[name]) for name in order}
+    return msgspec.Raw(msgspec.json.encode(members))
+
+
+def _member(value: Scalar) -> Scalar | msgspec.Raw:
+    if isinstance(value, float):
+        return _real(repr(value))  # by its digits, because -0.0 equals 0.0
+    return _written(value) if isinstance(value, Expr) else value
+
+
+@lru_cache(maxsize=1024)
+def _real(digits: str) -> msgspec.Raw:
+    return _written(float(digits))
+
+
+@lru_cache(maxsize=1024)
+def _written(value: Scalar) -> msgspec.Raw:
     from kettle.classad import ClassAd, write_json
 
-    return msgspec.Raw(write_json(ClassAd.from_wire(ad)).encode("utf-8", "surrogateescape"))
+    text = write_json(ClassAd.from_wire({"A": value}))
+    return msgspec.Raw(text[len('{"A": ') : -len("}")].encode("utf-8", "surrogateescape"))
 
 
 @lru_cache(maxsize=64)

@@ -76,13 +76,13 @@ class Cluster(msgspec.Struct):
         """Whether all jobs have left, and none is to come."""
         return len(self.gone) == self.size
 
-    def procs(self) -> Iterator[int]:
-        """The numbers of the jobs in the queue."""
-        return self.gone.among(self.made)
+    def procs(self, since: int = 0) -> Iterator[int]:
+        """The numbers of the jobs in the queue, from `since` on."""
+        return self.gone.among(self.made, since)
 
-    def jobs(self) -> Iterator[JobId]:
-        """The jobs in the queue."""
-        return (JobId(self.submitted.cluster, proc) for proc in self.procs())
+    def jobs(self, since: int = 0) -> Iterator[JobId]:
+        """The jobs in the queue, from number `since` on."""
+        return (JobId(self.submitted.cluster, proc) for proc in self.procs(since))
 
     def autocluster(self, proc: int, edited: Ad) -> int:
         """The autocluster of a job, as it was submitted and edited."""

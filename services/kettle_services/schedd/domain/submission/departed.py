@@ -35,12 +35,13 @@ class DepartedJobs:
     def __len__(self) -> int:
         return self._count
 
-    def among(self, made: int) -> Iterator[int]:
-        """The numbers below `made` that have not left."""
-        for page, first in enumerate(range(0, made, PAGE)):
-            bits = self._pages.get(page, 0)
+    def among(self, made: int, since: int = 0) -> Iterator[int]:
+        """The numbers from `since` to below `made` that have not left."""
+        for page in range(since // PAGE, -(-made // PAGE)):
+            first, bits = page * PAGE, self._pages.get(page, 0)
             if bits != _FULL:
-                yield from (first + i for i in range(min(PAGE, made - first)) if not bits >> i & 1)
+                numbers = range(max(0, since - first), min(PAGE, made - first))
+                yield from (first + i for i in numbers if not bits >> i & 1)
 
     def row(self, proc: int) -> tuple[str, bytes]:
         """The row to be saved when this one has left: the end of its name, and what is in it."""
