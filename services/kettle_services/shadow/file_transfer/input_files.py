@@ -200,6 +200,8 @@ class _Reading:
         found = [each for one in wanted for each in self._find(one)]
         sources: dict[str, Source] = {}
         for path, name, one in found:
+            if name in sources and sources[name].path == path:
+                continue  # the program is listed among its files, too: it stays one
             with _named(path):
                 sources[name] = self._source(path, name, one)
         return list(sources.values())
