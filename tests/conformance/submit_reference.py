@@ -89,7 +89,7 @@ def main() -> None:
     """Print one vector after the other: what each has beside what the simplest job has."""
     program = sys.argv[1]
     simple = asked(program, SIMPLE)
-    [base] = simple["jobs"]
+    [base] = simple.get("jobs", [])
     vectors = [simple]
     for seed in range(COUNT):
         vector = asked(program, drawn(seed))

@@ -33,9 +33,14 @@ async def test_a_submission_prints_two_lines_and_nothing_else(condor: Condor) ->
 
 
 async def test_a_description_may_have_what_programs_write(condor: Condor) -> None:
-    """Macros that nothing uses, commands for more comfort, an attribute without a value."""
-    odd = "LogDirectory = logs\nmachine_count = 1\nsubmit_event_notes = hello\n+projectname = \n"
-    cluster = await condor.submitted(f"{odd}{WAITS}queue\n")
+    """
+    Commands for more comfort, an attribute without a value; lines that mean nothing get a warning.
+    """
+    odd = "LogDirectory = logs\nsubmit_event_notes = hello\n+projectname = \n"
+    said = await condor("condor_submit", "-terse", typed=f"{odd}{WAITS}queue x in (a)\n")
+    warned = "WARNING: the line 'LogDirectory = logs' was unused by condor_submit. Is it a typo?\n"
+    assert f"{warned}WARNING: the Queue variable 'x' was unused by condor_submit. Is it a typo?\n" == said.err
+    cluster = said.out.partition(".")[0]
     assert "undefined\n" == (await condor("condor_q", f"{cluster}", "-af", "projectname")).out
 
 
@@ -77,7 +82,9 @@ async def test_what_is_typed_beside_the_description_counts(condor: Condor) -> No
         ((), f"{WAITS}leave = \nqueue x y\n", "line"),
         (("missing.sub",), "", "Failed to open command file (missing.sub) (No such file or directory)"),
         (("-maxjobs", "2"), f"{WAITS}queue 3\n", "3 jobs"),
-        (("-interactive",), f"{WAITS}queue\n", "-interactive"),
+        (("-addr", "<1.2.3.4:5>"), f"{WAITS}queue\n", "-addr"),
+        (("-interactive", "-factory"), "", "Interactive jobs cannot be materialized late"),
+        (("-dry-run", "ads"), f"{WAITS}queue\n", "No submit filename was provided, and 'ads'"),
         ((), f"{WAITS}use_oauth_services = box\nqueue\n", "use_oauth_services"),
     ],
 )
@@ -91,8 +98,11 @@ async def test_a_refused_submission_queues_nothing(
 
 
 async def test_a_dry_run_sends_nothing(condor: Condor) -> None:
-    said = await condor("condor_submit", "-dry-run", "-", typed=f"{WAITS}queue 2\n")
-    assert 2 == said.out.count("\nCmd = ")
+    (condor.work / "job.sub").write_text(f"{WAITS}queue 2\n")
+    said = await condor("condor_submit", "-dry-run", "-", "job.sub")
+    assert (1, 2) == (said.out.count("\nCmd="), said.out.count("\nProcId="))
+    assert said.out.startswith("Dry-Run job(s)\n")
+    assert said.out.endswith("\n.\n2 job(s) dry-run to cluster 1.\n")
     assert "" == (await condor("condor_q", "-af", "ClusterId")).out
 
 
@@ -131,7 +141,8 @@ async def test_verbose_prints_the_jobs_of_each_cluster(condor: Condor) -> None:
 
 
 async def test_a_dry_run_numbers_the_clusters(condor: Condor) -> None:
-    said = await condor("condor_submit", "-dry-run", "ads", typed=SEVERAL)
+    (condor.work / "job.sub").write_text(SEVERAL)
+    said = await condor("condor_submit", "-dry-run:full", "ads", "job.sub")
     lines = "Dry-Run job(s).....\n3 job(s) dry-run to cluster 1.\n2 job(s) dry-run to cluster 2.\n"
     assert Said(0, lines, "") == said
     numbers = re.findall(r"^ClusterId = (\d+)$", (condor.work / "ads").read_text(), re.MULTILINE)

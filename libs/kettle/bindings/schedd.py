@@ -27,6 +27,7 @@ from kettle.bindings.submit_description import Items, Submit
 from kettle.bindings.submit_result import SubmitResult
 from kettle.classad.nodes import held
 from kettle.client import PoolFile, Submission
+from kettle.client.jobs.submit_events import await_submit_events
 from kettle_wire.ads.types import Ad
 from kettle_wire.commands.schedd import Acted, Action, Outcome
 
@@ -105,6 +106,8 @@ class Schedd:
     def send(self, submission: Submission, *, spool: bool = False) -> SubmitResult:
         """Put jobs into the queue that are ready to be sent."""
         reply = ask(self.pool, lambda client: client.submit(submission, spool=spool))
+        if not spool:
+            await_submit_events(submission, reply.cluster, self.pool)
         wire: Ad = {**submission.ad, "ClusterId": reply.cluster}
         sent = range(reply.count if spool else 0)
         ads = [self._of(submission.queued(proc, reply.cluster)) for proc in sent]

@@ -12,6 +12,7 @@ from kettle.execution.job_environment.helper_programs import INSIDE, directory
 from kettle.execution.job_environment.job_ad import JobAd
 from kettle.execution.job_environment.quoting import split_environment_v1, split_environment_v2_raw
 from kettle.execution.processes.ancestry import MARK
+from kettle.jobs.match_references import SCRATCH
 from kettle.jobs.pool_access import ATTRIBUTE
 
 PATH: Final = "/usr/local/bin:/usr/bin:/bin"
@@ -51,7 +52,7 @@ def job_environment(
         **dict.fromkeys(_THREADS, str(spec.cpus)),
         "BATCH_SYSTEM": "HTCondor",
         **_gpus(spec),
-        **_own(job),
+        **_own(job, sandbox),
         **_proxy(job, sandbox, iwd),
         **scratch,
         "_CONDOR_SLOT": spec.slot.partition("@")[0],
@@ -95,8 +96,8 @@ def _gpus(spec: JobSpec) -> dict[str, str]:
     }
 
 
-def _own(job: JobAd) -> dict[str, str]:
-    """What its submitter gave; a job that another job submitted has not that one's way to the pool."""
+def _own(job: JobAd, sandbox: str) -> dict[str, str]:
+    """What its submitter gave, with the directory where it says so; a job that another job submitted has not that one's way to the pool."""
     if (text := job.text("Environment")) is not None:
         given = split_environment_v2_raw(text)
     else:
@@ -104,4 +105,4 @@ def _own(job: JobAd) -> dict[str, str]:
     if given.get("KETTLE_NATS_URL", "").startswith("job:"):
         del given["KETTLE_NATS_URL"]
         given.pop("KETTLE_USER", None)
-    return given
+    return {name: value.replace(SCRATCH, sandbox) for name, value in given.items()}

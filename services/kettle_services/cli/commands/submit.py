@@ -1,11 +1,13 @@
 """`kettle submit`: from a submit file to jobs in the queue."""
 
 import argparse
+import asyncio
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kettle.client import ClientError, Submission, SubmitError, prepare_clusters
+from kettle.client.jobs.submit_events import await_submit_events
 from kettle_services.cli.errors import CommandError, UsageError
 from kettle_services.cli.options import json_option, pool_options, with_pool
 from kettle_services.cli.output.quantities import counted
@@ -79,7 +81,9 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
             pool.waiting = screen.note
         for done, submission in enumerate(submissions):
             try:
-                _say(await pool.submit(submission), screen)
+                submitted = await pool.submit(submission)
+                await asyncio.to_thread(await_submit_events, submission, submitted.cluster, pool.pool)
+                _say(submitted, screen)
             except ClientError:
                 if done:
                     screen.trouble(

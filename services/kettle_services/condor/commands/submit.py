@@ -11,6 +11,7 @@ import msgspec
 
 from kettle.client.connections.condor_config import CondorConfig
 from kettle.client.errors import ClientError
+from kettle.client.jobs.submit_events import await_submit_events
 from kettle.client.short_lived import ShortLivedClient
 from kettle_services.condor.arguments.grammar import Option, TypedOption, understood, whole_number
 from kettle_services.condor.connections import interactive
@@ -192,7 +193,9 @@ def _visited(cluster: int, wanted: _Wanted) -> int:
 
 def _sent(client: ShortLivedClient, submission: "Submission", *, spool: bool) -> int:
     done = client.run(lambda pool: pool.submit(submission, spool=spool))
-    if spool:
+    if not spool:
+        await_submit_events(submission, done.cluster, client.pool)
+    else:
         _spool(client, Queued(submission, done.cluster))
     return done.cluster
 

@@ -19,6 +19,7 @@ from kettle.jobs import traceparent
 from kettle.runtime import Telemetry
 from kettle_services.schedd.claim_secrets import ClaimSecrets
 from kettle_services.schedd.domain.jobs import deferral
+from kettle_services.schedd.domain.jobs.matched_ad import matched
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.shadows.start_delay import StartDelay
 from kettle_wire.attempts import Ending
@@ -97,13 +98,14 @@ class ShadowDispatch:
         """The order to run the newest attempt of a job."""
         state = self._queue.jobs[job].job
         granted = self._queue.claims[state.claim].granted
+        now = time.time()
         return Assignment(
             job=job,
             attempt=state.attempt,
             key=self._secrets.key(state.claim),
             startd=granted.startd,
             slot=granted.slot,
-            ad=deferral.settled(self._queue.ad(job), time.time()),
+            ad=matched(deferral.settled(self._queue.ad(job), now), granted.slot_ad, now),
             trace=traceparent(self._queue.schedd, job),
         )
 

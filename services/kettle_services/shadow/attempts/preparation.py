@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from kettle.jobs.match_references import unknown
 from kettle.transfer.file_lists import ManifestError
 from kettle.transfer.spooled_jobs import is_spooled
 from kettle.transfer.submit_side_paths import STDERR, STDOUT, destination
@@ -35,6 +36,9 @@ async def prepare(
     assignment: Assignment, side: AttemptContext, places: FileAccess
 ) -> Prepared | AttemptResult:
     """Or why the attempt is over before it began."""
+    if reference := unknown(assignment.ad):
+        reason = f"Cannot expand {reference}."
+        return AttemptResult(ending=Ending(code=HoldCode.JobPolicyUndefined, reason=reason))
     if (senseless := _senseless(assignment.ad)) is not None:
         return senseless
     try:

@@ -216,6 +216,8 @@ class _Reading:
         sources: dict[str, Source] = {}
         for places, files in found:
             for path, name, one in files:
+                if name in sources and sources[name].path == path:
+                    continue  # the program is listed among its files, too: it stays one
                 with _named(path):
                     sources[name] = self._source(path, name, one, places)
         return list(sources.values())

@@ -37,6 +37,18 @@ def account(settings: StartdSettings, slot: int) -> Account | None:
     return Account(settings.slot_uid_base + slot, settings.slot_uid_base + slot)
 
 
+def job_account(settings: StartdSettings) -> Ad:
+    """
+    Whose rights jobs have here, if they all have the same: a job of that user needs none of its files moved.
+    """
+    if account(settings, 0) is not None:
+        return {}
+    try:
+        return {"JobAccount": pwd.getpwuid(os.geteuid()).pw_name}
+    except KeyError:
+        return {}
+
+
 def accounts(settings: StartdSettings) -> range:
     """The users that are slots; none if jobs run as we do."""
     base = settings.slot_uid_base

@@ -94,7 +94,7 @@ def survey(settings: StartdSettings, execute: Path) -> Facts:
         max_lease=settings.max_lease,
         local_policy=PolicyExpressions({"MachineMaxVacateTime": settings.policy["MachineMaxVacateTime"]}),
         weight=settings.slot_weight,
-        attributes={**host.platform_attributes(), **settings.attributes},
+        attributes={**host.platform_attributes(), **host.job_account(settings), **settings.attributes},
         started=int(time.time()),
     )
     _check_tags(facts)
