@@ -67,8 +67,8 @@ class Home(msgspec.Struct, frozen=True):
 
     @property
     def in_use(self) -> Path:
-        """The settings that each daemon works with, written by it."""
-        return self.path / "in-use"
+        """The settings that each daemon works with, written by it; gone with the master that runs them."""
+        return self.run / "in-use"
 
     @property
     def execute(self) -> Path:

@@ -107,7 +107,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         """
         environ = os.environ if environ is None else environ
         path = toml_path or config_path(environ)
-        return cls.read_from(role, environ, None if path is None else SettingsFile(path))
+        return cls.read_from(role, environ, None if path is None else SettingsFile.read(path))
 
     @classmethod
     def read_from(cls, role: str, environ: Mapping[str, str], file: SettingsFile | None) -> "Reading[Self]":

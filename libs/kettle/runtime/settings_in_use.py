@@ -4,7 +4,7 @@ become unusable.
 
 A service that is started again reads its configuration again, and who has edited that may have made a mistake in it. The
 running jobs must not pay for it: the service takes the settings that it had, and says so. The file is also what `kettle
-config diff` compares with. The master names the file, and removes those of its predecessor.
+config diff` compares with. The master names the file; it goes with the master.
 """
 
 import logging

@@ -4,7 +4,6 @@ Bringing a pool up: servers, schema, credentials, services, side by side whereve
 
 import asyncio
 import os
-import shutil
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -66,8 +65,6 @@ class BringUp:
     async def run(self, group: asyncio.TaskGroup) -> None:
         """Start everything; returns when all of it is ready."""
         self._say(f"starting {' and '.join(self.servers)}" if self.servers else "starting the services")
-        # what an earlier master ran with is no reason to accept a mistake now
-        shutil.rmtree(self._home.in_use, ignore_errors=True)
         SettingsInUse(self._home.in_use / "master.json").keep("master", self._settings)
         names = self._settings.daemon_list
         with_database = [name for name in names if role_of(name) in NEEDS_DATABASE]

@@ -39,6 +39,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
     },
     "coming from HTCondor": {
         "condor-env": "put the condor_* commands into a shell",
+        "convert": "turn a condor_config into a kettle.toml",
     },
     "for those who run a pool": {
         "on": "switch daemons of a host on",
