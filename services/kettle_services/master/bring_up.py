@@ -181,6 +181,7 @@ class BringUp:
             user=login_name(),
             master=self._settings.own_name,
             database_url=self.database_url,
+            lock=str(self._home.lock),
         ).save(self._home.path)
 
     def _say(self, what: str) -> None:

@@ -90,3 +90,13 @@ def test_nothing_heavy_is_loaded() -> None:
     assert set() == {"nats", "asyncpg", "aiohttp", "numpy", "rich", "kettle.submit"} & set(
         found.stdout.split()
     )
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("quue", "q"), ("queue", "q"), ("Submt", "submit"), ("remove", "rm"), ("confg", "config")],
+)
+def test_what_was_meant_is_suggested(capsys: pytest.CaptureFixture[str], typed: str, meant: str) -> None:
+    """Misspelt commands, and words that other systems have for them."""
+    assert 2 == main([typed])
+    assert f"did you mean kettle {meant}?" in capsys.readouterr().err

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from kettle.client.connections.pool_file import FILE, PoolFile, locate, login_name
+from kettle.client.connections.pool_file import FILE, PoolFile, locate, login_name, with_own_key
 from kettle.client.errors import PoolNotFoundError
 
 PLACES: Final = ("~/.kettle", "~/.config/kettle", "/etc/kettle")
@@ -142,7 +142,7 @@ def pool_of(
     wanted = pool or (knobs.get("COLLECTOR_HOST") or "").strip()
     found = _named(wanted, environ) if wanted else _usual(environ)
     schedd = name or knobs.get("SCHEDD_NAME") or knobs.get("SCHEDD_HOST") or ""
-    return found.at(schedd.strip())
+    return with_own_key(found.at(schedd.strip()), environ)
 
 
 def _usual(environ: Mapping[str, str]) -> PoolFile:

@@ -63,6 +63,13 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
 COMMANDS: Final = {name: says for group in GROUPS.values() for name, says in group.items()}
 
 
+MEANT: Final = {
+    "queue": "q", "jobs": "q", "list": "q", "ps": "q", "remove": "rm", "delete": "rm", "cancel": "rm", "kill": "rm",
+    "resume": "continue", "start": "up", "stop": "down", "info": "status", "nodes": "status", "output": "tail",
+    "qedit": "edit", "priority": "prio", "settings": "config", "users": "userprio",
+}  # fmt: skip
+"""Words that people try, and the subcommand that does it."""
+
 _ELSEWHERE: Final = {"condor-env": "kettle_services.condor.condor_env"}
 """
 Subcommands that another component brings along; it imports this one, so only their names are known here.
