@@ -16,7 +16,7 @@ import msgspec
 
 from kettle.classad import expression_types
 from kettle.classad.nearest_names import did_you_mean
-from kettle.runtime.setting_types import Secret, shown, without_unit
+from kettle.runtime.setting_types import MiB, Secret, shown, without_unit
 from kettle.runtime.settings_problems import Problem, SettingRefused, SettingsError, SettingsFile
 
 ROLES: Final = frozenset({
@@ -61,6 +61,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["auto", "json", "text"] = "auto"
+    log_max_mib: MiB = 10
+    """Size in MiB from which on a log in the pool's directory is put aside (MAX_<SUBSYSTEM>_LOG); 0: never."""
+    log_rotations: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 1
+    """How many old logs are kept, `.1` the youngest (MAX_NUM_<SUBSYSTEM>_LOG)."""
     health_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0
     """Port on 127.0.0.1 of `/healthz` and `/readyz`; 0 means none."""
     otlp_endpoint: str = ""
