@@ -3,12 +3,14 @@ Bringing a pool up: servers, schema, credentials, services, side by side whereve
 """
 
 import asyncio
+import logging
 import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final
 
+from kettle.bus.open_servers import open_servers, warning
 from kettle.embedded import EmbeddedNats, EmbeddedPostgres, Permissions
 from kettle.pool import processes
 from kettle.pool.home import Home
@@ -31,6 +33,9 @@ _NOT_INHERITED: Final = frozenset({
     "KETTLE_NATS_URL", "KETTLE_NATS_CREDENTIALS", "KETTLE_DATABASE_URL", "KETTLE_HEALTH_PORT",
 })  # fmt: skip
 """Variables for the master that are not passed on to its children."""
+
+
+_log: Final = logging.getLogger(__name__)
 
 
 class BringUp:
@@ -73,6 +78,8 @@ class BringUp:
         if nats is not None:
             await self._daemons.ready([NATS])
             self.nats_url = nats.url
+        elif why := warning(await asyncio.to_thread(open_servers, self.nats_url)):
+            _log.warning("%s", why)
         # An interpreter takes longer to load its modules than NATS to start, so these load while PostgreSQL starts.
         self._services([name for name in names if role_of(name) not in NEEDS_DATABASE], group)
         if postgres is not None:

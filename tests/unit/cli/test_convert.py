@@ -71,7 +71,7 @@ use FEATURE : PartitionableSlot(3, 25%)
 def test_macros_mean_what_htcondor_says(tmp_path: Path) -> None:
     """Every knob of a file with all forms has the value that HTCondor's own reader gives it."""
     if find_spec("htcondor2") is None:
-        pytest.skip("htcondor is not installed")
+        pytest.skip("the reference implementation is not installed")
     file = tmp_path / "condor_config"
     file.write_text(RULES)
     ask = "import htcondor2, json, sys; print(json.dumps({k: htcondor2.param.get(k) for k in sys.argv[1:]}, default=str))"

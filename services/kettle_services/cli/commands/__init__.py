@@ -57,6 +57,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "what-if": "the past with other quotas, factors, policies or machines",
         "log": "read, prove and repair the event log",
         "schema": "schemas of events and commands, for programs",
+        "completion": "complete commands in a shell",
         "version": "which Kettle this is",
     },
 }
