@@ -20,7 +20,9 @@ class _Info(msgspec.Struct, frozen=True):
 
 
 def open_servers(url: str) -> list[str]:
-    """Those of the servers of a bus that ask for no credentials, as HOST:PORT; one that does not answer is none of them."""
+    """
+    The servers of a bus that ask for no credentials, as HOST:PORT; one that does not answer is none of them.
+    """
     found: list[str] = []
     for server in url.split(","):
         address = urlsplit(server.strip() if "://" in server else f"nats://{server.strip()}")

@@ -72,7 +72,7 @@ class SettingsInUse:
             return None
 
     def variables(self) -> dict[str, str] | None:
-        """The same as they are kept: as variables."""
+        """What was in use, as it is kept: as variables; None if that is not known."""
         return _read(self._path, dict[str, str])
 
     def keep(self, role: str, settings: Settings) -> None:

@@ -29,7 +29,9 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class SettingsError(Exception):
-    """The settings cannot be used; the message has a sentence for each thing that is wrong, in lines of their own."""
+    """
+    The settings cannot be used; the message has a sentence for each thing that is wrong, in lines of their own.
+    """
 
     def __init__(self, message: str, problems: Sequence[Problem] = ()) -> None:
         super().__init__(message)

@@ -132,7 +132,9 @@ include : inc.conf
 
 
 def test_a_site_is_carried_over(tmp_path: Path) -> None:
-    """Each kind of knob becomes its setting, the file passes the check, and each setting names knob, file and line."""
+    """
+    Each kind of knob becomes its setting, the file passes the check, and each setting names knob, file and line.
+    """
     (tmp_path / "inc.conf").write_text("LOCAL_CONFIG_DIR = %s\n" % (tmp_path / "d"))
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "10-more").write_text("PRIORITY_HALFLIFE = 24 * $(HOUR)\n")

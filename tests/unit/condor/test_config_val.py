@@ -24,7 +24,9 @@ def said(capsys: pytest.CaptureFixture[str], *words: str, status: int = 0) -> st
 
 
 def test_a_knob_is_explained(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Value, place and text, of files with continued lines, of variables, and of what is so without anybody's word."""
+    """
+    Value, place and text, of files with continued lines, of variables, and of what is so without anybody's word.
+    """
     assert f"B = 1   2 b\n # at: {file}, line 4\n # raw: B = $(A) b\n" == said(capsys, "-v", "B")
     assert f"myknob = y\n # at: {file}, line 8\n # raw: MyKnob = y\n" == said(capsys, "-verbose", "myknob")
     assert "D = from here\n # at: Environment\n # raw: D = from here\n" == said(capsys, "-v", "D")
@@ -42,7 +44,7 @@ def test_what_was_set_and_where(file: Path, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_directories_have_values(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Those of the pool, and of the installation."""
+    """The pool has some, and the installation others."""
     assert f"{tmp_path / 'home' / 'log'}\n" == said(capsys, "LOG")
     spool = said(capsys, "SPOOL").strip()
     assert f"{spool}/history" == said(capsys, "HISTORY").strip()

@@ -8,7 +8,9 @@ from kettle.runtime.log_rotation import RotatingHandler, file_of
 
 
 def test_a_full_log_is_put_aside_and_no_line_is_lost(tmp_path: Path) -> None:
-    """Old files are numbered from the youngest, the oldest goes, and children go on writing into the same file."""
+    """
+    Old files are numbered from the youngest, the oldest goes, and children go on writing into the same file.
+    """
     path = tmp_path / "a.log"
     with path.open("a") as stream, path.open("a") as child:
         handler = RotatingHandler(stream, path, limit_bytes=1000, rotations=3)

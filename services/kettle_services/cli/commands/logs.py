@@ -9,7 +9,6 @@ from typing import Final
 
 import msgspec
 
-from kettle.classad.nearest_names import did_you_mean
 from kettle_services.cli.errors import UsageError
 from kettle_services.cli.options import at_least, home_option, json_option
 from kettle_services.cli.output.screen import Screen
@@ -98,6 +97,8 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
         raise UsageError(f"there are no logs in {directory}: no pool was ever up there")
     for name in arguments.daemons:
         if name not in paths:
+            from kettle.runtime.nearest_names import did_you_mean
+
             raise UsageError(
                 f"there is no log of {name} in {directory}{did_you_mean(name, paths)}; there are: {', '.join(paths)}"
             )

@@ -1,9 +1,12 @@
-"""An HTCondor configuration as `kettle.toml`: each setting with where it came from, and the list of what has none."""
+"""
+An HTCondor configuration as `kettle.toml`: each setting with where it came from, and the list of what has none.
+"""
 
 import os
 import platform
 import socket
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -84,7 +87,7 @@ class _Converter:
             service = setting.partition(".")[0]
             family = Family(
                 [knob.name for knob in self._of(service)],
-                lambda name, service=service: self._take(name, service),
+                partial(self._take, service=service),
                 self._refuse,
             )
             if (value := make(family)) is not None:
@@ -157,7 +160,9 @@ class _Converter:
             self._complaints.append(complaint)
 
     def _leftovers(self) -> None:
-        """What nothing was made of; a knob that others refer to is theirs, and so is what templates bring along."""
+        """
+        What nothing was made of; a knob that others refer to is theirs, and so is what templates bring along.
+        """
         referred = {name for knob in self._reader.knobs.values() for name in names_used(knob.text)}
         for key, knob in self._reader.knobs.items():
             prefix, dot, bare = knob.name.partition(".")

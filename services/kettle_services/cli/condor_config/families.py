@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Final
 
 from kettle.classad import ClassAdError, parse
@@ -238,7 +239,9 @@ def system_periodic(family: Family, action: str) -> Value | None:
 
 
 def daemon_list(family: Family) -> Value | None:
-    """DAEMON_LIST: the daemons that exist here too; what an access point and a central manager need besides is added."""
+    """
+    DAEMON_LIST: the daemons that exist here too; what an access point and a central manager need besides is added.
+    """
     named = [word.upper() for word in words(family.take("DAEMON_LIST"))]
     if not named:
         return None
@@ -305,9 +308,7 @@ FAMILIES: Final[Mapping[str, Callable[[Family], Value | None]]] = {
     "schedd.job_transforms": job_transforms,
     "schedd.submit_requirements": submit_requirements,
     **{
-        f"schedd.system_periodic_{action.lower()}": lambda family, action=action: system_periodic(
-            family, action
-        )
+        f"schedd.system_periodic_{action.lower()}": partial(system_periodic, action=action)
         for action in ("HOLD", "RELEASE", "REMOVE", "VACATE")
     },
     "schedd.lease": lease,

@@ -198,7 +198,9 @@ class CondorReader:
 
 
 def _logical(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Lines that say something, continuations joined, with the number of the first; a comment within is left out."""
+    """
+    Lines that say something, continuations joined, with the number of the first; a comment within is left out.
+    """
     for number, line in lines:
         text = line.strip()
         if not text or text.startswith("#"):
