@@ -34,6 +34,7 @@ from kettle.schema_generation.field_descriptions import meanings
 from kettle.schema_generation.json_schema import structs
 from kettle.submit.commands import NAMES as SUBMIT
 from kettle_services.cli.commands import GROUPS, module_of
+from kettle_services.cli.condor_config.tables import KNOBS, METAKNOBS
 from kettle_services.condor.start import COMMANDS as CONDOR
 from kettle_wire import codes
 from kettle_wire.ads import Scalar
@@ -234,7 +235,10 @@ They come from a TOML file and from the environment, in this order of strength:
 5. the default.
 
 The file is `$KETTLE_CONFIG`, else `kettle.toml` in `$KETTLE_HOME` (default `~/.kettle`).
-A name that is not known is refused with the name, in the file and in the environment, and the service ends with status 78.
+A name that is not known is refused with file and line, or with the variable, and with the nearest known name; the service ends with status 78.
+All that is wrong is told at once.
+`kettle config check` checks all services before anything changes; `kettle config show` prints each value with its origin, and `kettle config diff` what a reconfiguration would change ([how to](../how-to/change-the-configuration.md)).
+Expressions are checked when they are read: their syntax, that their functions exist, and that a constant is of the type that is needed.
 A list or a table in a variable is written as JSON.
 Times are seconds.
 
@@ -422,6 +426,69 @@ def attributes() -> dict[str, AttributesOf]:
     )
 
 
+def condor_config_page() -> str:
+    """What becomes of HTCondor's knobs."""
+    settings = [
+        (
+            f"`{knob}`",
+            ", ".join(
+                f"`{name}` of `[{service}]`" for service, _, name in map(_parted, KNOBS.settings_of(knob))
+            ),
+        )
+        for knob in sorted(KNOBS.settings, key=str.lower)
+    ]
+    families = [(f"`{knobs}`", said) for knobs, said in KNOBS.families.items()]
+    reasons = [(f"`{pattern}`", f"{why[0].upper()}{why[1:]}.") for pattern, why in KNOBS.no_settings.items()]
+    templates = [
+        (
+            f"`use {category.upper()} : {name}`",
+            ", ".join(f"`{knob}`" for knob in _set_by(text)) or "nothing: it is so anyway",
+        )
+        for category, names in METAKNOBS.items()
+        for name, text in names.items()
+    ]
+    return "\n".join(
+        [
+            _MADE,
+            "# HTCondor's configuration\n",
+            _CONDOR_CONFIG_HEAD,
+            "## Knobs that are settings\n",
+            _table(("knob", "setting"), settings),
+            "## Knobs that make a setting together\n",
+            "`*` is a name of the site's: of a group, a resource, a transform.\n",
+            _table(("knobs", "setting"), families),
+            "## Templates\n",
+            "What `use CATEGORY : NAME` sets; the lines around it may change that.\n",
+            _table(("statement", "knobs"), templates),
+            "## Knobs without a setting\n",
+            "The first pattern that matches counts; a knob that matches none has no counterpart.\n",
+            _table(("knobs", "why"), reasons),
+        ]
+    )
+
+
+def _parted(setting: str) -> tuple[str, str, str]:
+    return setting.partition(".")
+
+
+def _set_by(text: str) -> Iterator[str]:
+    for line in text.strip().splitlines():
+        name = line.partition("=")[0].strip()
+        yield name if "=" in line and not line.startswith("use ") else line
+
+
+_CONDOR_CONFIG_HEAD: Final = """\
+`kettle convert condor_config FILE...` turns an HTCondor configuration into a `kettle.toml`.
+It reads macros, `$(NAME:default)`, functions such as `$ENV()` and `$INT()`, `if`, `include`, `use`, values of several lines and the prefixes of daemons as HTCondor does.
+What cannot be carried over is listed with its file, its line and the reason: nothing is left out silently.
+`kettle config check FILE` looks at the result before it is used.
+
+Expressions keep their text; macros in them are replaced.
+A knob that is set for one daemon alone (`SCHEDD.CLAIM_WORKLIFE`) becomes that service's setting.
+A knob for a daemon with a local name is listed: it belongs into `[master.environment."ROLE.NAME"]`.
+"""
+
+
 def attributes_page() -> str:
     """The reference of attributes."""
     made = f"""{_MADE}# Attributes
@@ -534,6 +601,7 @@ def pages() -> dict[str, str]:
         "settings.md": settings_page(),
         "commands.md": commands_page(),
         "condor-commands.md": condor_page(),
+        "condor-config.md": condor_config_page(),
         "events.md": events_page(),
         "packages.md": _MADE + "\n" + runpy.run_path(str(_PACKAGES))["packages_page"](TOP),
         "requests.md": _MADE + "\n" + runpy.run_path(str(_REQUESTS))["requests_page"](),

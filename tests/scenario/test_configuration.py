@@ -1,4 +1,6 @@
-"""The configuration of a running pool: a mistake in it is refused as a whole, and running jobs notice nothing."""
+"""
+The configuration of a running pool: a mistake in it is refused as a whole, and running jobs notice nothing.
+"""
 
 import asyncio
 import json

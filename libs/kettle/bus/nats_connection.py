@@ -73,6 +73,8 @@ class NatsConnection:
         self._flushes: set[asyncio.Task[None]] = set()
         self._overruns: WeakKeyDictionary[Subscription, Callable[[], None]] = WeakKeyDictionary()
         self._overrun_told: asyncio.TimerHandle | None = None
+        self._trouble = ""
+        """The last thing that was said to be wrong with the connection."""
 
     @classmethod
     @asynccontextmanager
@@ -280,17 +282,23 @@ class NatsConnection:
         elif isinstance(error, errors.SlowConsumerError):
             self._overrun(error)
         elif isinstance(error, (errors.Error, OSError, TimeoutError)):
-            _log.warning("NATS: %s", str(error) or type(error).__name__)
+            said = str(error) or type(error).__name__
+            # each try fails in the same way until the server is back
+            _log.log(logging.DEBUG if said == self._trouble else logging.WARNING, "NATS: %s", said)
+            self._trouble = said
         else:
             self.fail(error)
 
     def _not_permitted(self, text: str) -> None:
-        _log.error("NATS: %s", text)
-        for subject, future in self._waiting.values():
-            if f'"{subject.lower()}"' in text and not future.done():
-                future.set_exception(
-                    RefusedError(RefusalCode.NOT_PERMITTED, f"we may not publish on {subject}")
-                )
+        asked = [
+            (subject, future)
+            for subject, future in self._waiting.values()
+            if f'"{subject.lower()}"' in text and not future.done()
+        ]
+        # who asks gets a sentence, and says it where somebody wants to know
+        _log.log(logging.DEBUG if asked else logging.ERROR, "NATS: %s", text)
+        for subject, future in asked:
+            future.set_exception(RefusedError(RefusalCode.NOT_PERMITTED, f"we may not publish on {subject}"))
 
     def _overrun(self, error: errors.SlowConsumerError) -> None:
         """
@@ -326,6 +334,7 @@ class NatsConnection:
     async def _on_reconnected(self) -> None:
         self._waits.reset()
         self._connected.set()
+        self._trouble = ""
         _log.warning("NATS: connected again")
         for listener in list(self._on_return):
             listener()

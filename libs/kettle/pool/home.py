@@ -67,8 +67,8 @@ class Home(msgspec.Struct, frozen=True):
 
     @property
     def in_use(self) -> Path:
-        """The settings that each daemon works with, written by it."""
-        return self.path / "in-use"
+        """The settings that each daemon works with, written by it; gone with the master that runs them."""
+        return self.run / "in-use"
 
     @property
     def execute(self) -> Path:
@@ -106,7 +106,7 @@ def open_home(path: Path, *, uid: int | None = None) -> Home:
         _refuse_open(path, os.geteuid() if uid is None else uid)
         home = Home(path)
         if not home.pool_id():
-            _found(home)
+            _found(home, os.geteuid() if uid is None else uid)
         for directory in (home.log, home.credentials, home.execute):
             directory.mkdir(mode=0o700, exist_ok=True)
     except FileExistsError as error:
@@ -142,10 +142,15 @@ def _refuse_open(path: Path, uid: int) -> None:
         )
 
 
-def _found(home: Home) -> None:
+def _found(home: Home, uid: int) -> None:
+    """Make the directory a pool's; settings and keys may have been put there before."""
     strangers = sorted(
-        entry.name for entry in home.path.iterdir() if entry.name not in {"kettle.toml", "master.lock"}
+        entry.name
+        for entry in home.path.iterdir()
+        if entry.name not in {home.settings.name, home.lock.name, home.credentials.name}
     )
+    if home.credentials.exists():
+        _refuse_open(home.credentials, uid)
     if strangers:
         raise HomeRefusedError(
             home.path,

@@ -15,7 +15,9 @@ def log_tail(log: Path, after: int) -> str:
     """
     try:
         with log.open("rb") as file:
-            file.seek(max(after, file.seek(0, 2) - _TAIL_BYTES))
+            end = file.seek(0, 2)
+            # a log that was put aside begins again
+            file.seek(max(after if after <= end else 0, end - _TAIL_BYTES))
             lines = file.read().decode(errors="replace").splitlines()
     except OSError:
         return ""

@@ -127,20 +127,21 @@ def render(extra: Tables, *, pool_id: str = "") -> str:
                 )
             )
         lines = [
-            f"{line.name} = {_toml(given.pop(line.name, line.value))}{f'  # {line.why}' if line.why else ''}"
+            f"{line.name} = {toml_value(given.pop(line.name, line.value))}{f'  # {line.why}' if line.why else ''}"
             for line in chosen
         ]
-        lines += [f"{name} = {_toml(value)}" for name, value in given.items()]
+        lines += [f"{name} = {toml_value(value)}" for name, value in given.items()]
         if lines:
             parts.append("\n".join([f"[{table}]", *lines]) + "\n")
     return "\n".join(parts)
 
 
-def _toml(value: Value) -> str:
+def toml_value(value: Value) -> str:
+    """A value as TOML has it."""
     if isinstance(value, Mapping):
-        pairs = (f"{_toml(name)} = {_toml(one)}" for name, one in value.items())
+        pairs = (f"{toml_value(name)} = {toml_value(one)}" for name, one in value.items())
         return f"{{ {', '.join(pairs)} }}"
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return f"[{', '.join(_toml(one) for one in value)}]"
+        return f"[{', '.join(toml_value(one) for one in value)}]"
     # JSON's numbers and strings are TOML's; JSON's escapes of control characters too.
     return msgspec.json.encode(value).decode()

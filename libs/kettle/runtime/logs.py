@@ -9,10 +9,12 @@ import logging
 import re
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final, Literal, TextIO
 
 import msgspec
 
+from kettle.runtime.log_rotation import RotatingHandler, file_of
 from kettle.runtime.setting_types import redact
 
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
@@ -23,20 +25,31 @@ _COLOURS: Final = {logging.DEBUG: "2", logging.INFO: "32", logging.WARNING: "33"
 _NOISY: Final = ("asyncio", "nats", "aiohttp.access", "opentelemetry", "urllib3")
 
 
+class Rotation(msgspec.Struct, frozen=True):
+    """Of which directory files are put aside when they are how large, and how many old ones are kept."""
+
+    directory: Path
+    limit_bytes: int
+    count: int
+
+
 def setup(
     role: str,
     *,
     level: str = "info",
     style: Literal["auto", "json", "text"] = "auto",
     stream: TextIO | None = None,
+    rotation: Rotation | None = None,
 ) -> None:
     """
     Send everything that the process logs to `stream` (standard error).  Replaces what was set up before.
+
+    With `rotation` a stream that is a file of its directory does not grow without end.
     """
     target: TextIO = sys.stderr if stream is None else stream
     terminal = target.isatty()
     text = style == "text" or (style == "auto" and terminal)
-    handler = logging.StreamHandler(target)
+    handler = _handler(target, rotation)
     handler.setFormatter(TextFormatter(role, colour=terminal) if text else JsonFormatter(role))
     root = logging.getLogger()
     root.handlers[:] = [handler]
@@ -44,6 +57,12 @@ def setup(
     for name in _NOISY:
         logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
     logging.captureWarnings(capture=True)
+
+
+def _handler(target: TextIO, rotation: Rotation | None) -> logging.StreamHandler[TextIO]:
+    if rotation is None or not rotation.limit_bytes or (path := file_of(target, rotation.directory)) is None:
+        return logging.StreamHandler(target)
+    return RotatingHandler(target, path, limit_bytes=rotation.limit_bytes, rotations=rotation.count)
 
 
 def fields(record: logging.LogRecord) -> dict[str, Any]:

@@ -251,7 +251,8 @@ def run(
     except (SettingsError, ValueError) as error:
         sys.stderr.write(f"kettle {role}: {error}\n")
         return EXIT_SETTINGS
-    logs.setup(role, level=settings.log_level, style=settings.log_format)
+    rotation = logs.Rotation(settings.home_path / "log", settings.log_max_mib << 20, settings.log_rotations)
+    logs.setup(role, level=settings.log_level, style=settings.log_format, rotation=rotation)
     faulthandler.enable(_STDERR)  # not sys.stderr: what hangs or breaks may be what stands before it
     gc.freeze()  # the modules stay: no collection has to look at them again, not even those at the end
     notifier = Notifier.from_environ(environ)

@@ -54,7 +54,9 @@ def unit_of(kind: Any) -> str:
 
 
 def without_unit(kind: Any, value: object) -> str:
-    """What to write instead of an amount with a unit, as the end of a sentence; empty if the value is none."""
+    """
+    What to write instead of an amount with a unit, as the end of a sentence; empty if the value is none.
+    """
     found = _AMOUNT.fullmatch(value) if isinstance(value, str) else None
     plain = get_args(kind)[0] if get_origin(kind) is Annotated else kind
     if found is None or plain not in {int, float}:

@@ -14,9 +14,9 @@ from typing import Annotated, Any, Final, Generic, Literal, Self, TypeVar, Union
 
 import msgspec
 
-from kettle.classad import expression_types
-from kettle.classad.nearest_names import did_you_mean
-from kettle.runtime.setting_types import Secret, shown, without_unit
+from kettle.runtime import expression_types
+from kettle.runtime.nearest_names import did_you_mean
+from kettle.runtime.setting_types import MiB, Secret, shown, without_unit
 from kettle.runtime.settings_problems import Problem, SettingRefused, SettingsError, SettingsFile
 
 ROLES: Final = frozenset({
@@ -62,6 +62,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["auto", "json", "text"] = "auto"
+    log_max_mib: MiB = 10
+    """Size in MiB from which on a log in the pool's directory is put aside (MAX_<SUBSYSTEM>_LOG); 0: never."""
+    log_rotations: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 1
+    """How many old logs are kept, `.1` the youngest (MAX_NUM_<SUBSYSTEM>_LOG)."""
     health_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0
     """Port on 127.0.0.1 of `/healthz` and `/readyz`; 0 means none."""
     otlp_endpoint: str = ""
@@ -108,11 +112,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         """
         environ = os.environ if environ is None else environ
         path = toml_path or config_path(environ)
-        return cls.read_from(role, environ, None if path is None else SettingsFile(path))
+        return cls.read_from(role, environ, None if path is None else SettingsFile.read(path))
 
     @classmethod
     def read_from(cls, role: str, environ: Mapping[str, str], file: SettingsFile | None) -> "Reading[Self]":
-        """The same from a file that has been read, if there is one."""
+        """What a file that has been read, if there is one, and the environment say; see `read`."""
         return Reading(cls, role, environ, file)
 
     def __repr__(self) -> str:
@@ -178,17 +182,17 @@ class Given(msgspec.Struct, frozen=True):
     origin: str
     """A variable, or the line of a file."""
     where: str
-    """The same, as a refusal names it: of a file with table and name."""
+    """The origin as a refusal names it: of a file with table and name."""
 
 
-S = TypeVar("S", bound=Settings)
+S_co = TypeVar("S_co", bound=Settings, covariant=True)
 
 
-class Reading(Generic[S]):
+class Reading(Generic[S_co]):
     """The settings of one service as file and environment give them."""
 
     def __init__(
-        self, kind: type[S], role: str, environ: Mapping[str, str], file: SettingsFile | None
+        self, kind: type[S_co], role: str, environ: Mapping[str, str], file: SettingsFile | None
     ) -> None:
         self.role: Final = role
         self.kind: Final = kind
@@ -209,7 +213,7 @@ class Reading(Generic[S]):
                 self._refuse(f"{_prefix(role)}{name.upper()}", "this setting has no default, give it.")
         self._made = self._make()
 
-    def settings(self) -> S:
+    def settings(self) -> S_co:
         """
         The settings.
 
@@ -237,7 +241,7 @@ class Reading(Generic[S]):
         where = self._file.where(table, *keys)
         return Given(given.value, self._file.place((table, *keys)), where)
 
-    def _make(self) -> S | None:
+    def _make(self) -> S_co | None:
         values = {self._fields[name].name: each.value for name, each in self.given.items()}
         if any(field.required and field.name not in values for field in self._fields.values()):
             return None

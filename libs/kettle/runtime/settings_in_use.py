@@ -4,7 +4,7 @@ become unusable.
 
 A service that is started again reads its configuration again, and who has edited that may have made a mistake in it. The
 running jobs must not pay for it: the service takes the settings that it had, and says so. The file is also what `kettle
-config diff` compares with. The master names the file, and removes those of its predecessor.
+config diff` compares with. The master names the file; it goes with the master.
 """
 
 import logging
@@ -72,7 +72,7 @@ class SettingsInUse:
             return None
 
     def variables(self) -> dict[str, str] | None:
-        """The same as they are kept: as variables."""
+        """What was in use, as it is kept: as variables; None if that is not known."""
         return _read(self._path, dict[str, str])
 
     def keep(self, role: str, settings: Settings) -> None:

@@ -29,7 +29,9 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class SettingsError(Exception):
-    """The settings cannot be used; the message has a sentence for each thing that is wrong, in lines of their own."""
+    """
+    The settings cannot be used; the message has a sentence for each thing that is wrong, in lines of their own.
+    """
 
     def __init__(self, message: str, problems: Sequence[Problem] = ()) -> None:
         super().__init__(message)
@@ -57,23 +59,32 @@ class SettingRefused(ValueError):  # noqa: N818 - what is refused is the setting
 class SettingsFile:
     """A TOML file of settings, read once."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, text: str) -> None:
+        """
+        Raises:
+            SettingsError: it is no TOML.
+        """
+        self.path: Final = path
+        self._text = text
+        try:
+            self.tables: Final = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise SettingsError.of([_broken(path, text, str(error))]) from error
+
+    @classmethod
+    def read(cls, path: Path) -> "SettingsFile":
         """
         Raises:
             SettingsError: it cannot be read, or is no TOML.
         """
-        self.path: Final = path
         try:
-            self._text = path.read_text(encoding="utf-8")
-            self.tables: Final = tomllib.loads(self._text)
+            return cls(path, path.read_text(encoding="utf-8"))
         except OSError as error:
             raise SettingsError.of(
                 [Problem(str(path), f"cannot read the settings: {error.strerror}.")]
             ) from error
         except UnicodeDecodeError as error:
             raise SettingsError.of([Problem(str(path), f"is no text in UTF-8: {error.reason}.")]) from error
-        except tomllib.TOMLDecodeError as error:
-            raise SettingsError.of([_broken(path, self._text, str(error))]) from error
 
     @cached_property
     def _lines(self) -> TomlLines:

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-from kettle_services.cli.commands import COMMANDS, GROUPS, module_of
+from kettle_services.cli.commands import COMMANDS, GROUPS, MEANT, module_of
 from kettle_services.cli.errors import CommandError, OutputError, UsageError
 from kettle_services.cli.output.screen import Screen, columns, writing
 from kettle_services.cli.times import TimeParser
@@ -87,8 +87,8 @@ def _dispatch(words: list[str]) -> int:
     if name not in COMMANDS:
         import difflib
 
-        close = difflib.get_close_matches(name, list(COMMANDS), n=1)
-        hint = f"did you mean kettle {close[0]}?" if close else "see kettle --help"
+        close = difflib.get_close_matches(name.lower(), [*COMMANDS, *MEANT], n=1)
+        hint = f"did you mean kettle {MEANT.get(close[0], close[0])}?" if close else "see kettle --help"
         with writing():
             sys.stderr.write(f"kettle: there is no command '{name}'; {hint}\n")
         return 2

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import msgspec
 
-from kettle.classad.expression_types import ConditionText
 from kettle.runtime import OwnerSettings
+from kettle.runtime.expression_types import ConditionText
 from kettle.runtime.setting_types import Seconds
 from kettle_wire.flocking import POOL
 

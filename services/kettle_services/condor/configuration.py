@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from kettle.client.connections.condor_config import CondorConfig, bus_addresses, pool_of
+from kettle.client.connections.pool_file import home_directory
 from kettle.client.errors import ClientError
 
 LIKE: Final = "25.0.1 2026-01-01"
@@ -29,6 +30,7 @@ def platform() -> str:
 def defaults(knobs: CondorConfig) -> dict[str, str]:
     """The knobs that have a value although nobody set them."""
     host = socket.gethostname()
+    home = home_directory().absolute()
     binaries = str(Path(sys.argv[0]).absolute().parent)
     known = {
         "BIN": binaries,
@@ -36,10 +38,15 @@ def defaults(knobs: CondorConfig) -> dict[str, str]:
         "CONDOR_VERSION": LIKE.partition(" ")[0],
         "DAGMAN_COPY_TO_SPOOL": "false",
         "FILESYSTEM_DOMAIN": host,
+        "HISTORY": str(home / "state" / "spool" / "history"),
+        "LOG": str(home / "log"),
+        "SPOOL": str(home / "state" / "spool"),
         "FULL_HOSTNAME": host if socket.getfqdn().startswith("localhost") else socket.getfqdn(),
         "HOSTNAME": host.partition(".")[0],
+        "LIB": str(Path(sys.prefix) / "lib"),
         "LIBEXEC": binaries,
         "MAX_JOBS_PER_SUBMISSION": "20000",
+        "RELEASE_DIR": str(Path(sys.prefix)),
         "SBIN": binaries,
         "TILDE": str(Path(sys.prefix)),
         "UID_DOMAIN": host,

@@ -4,13 +4,14 @@ Bringing a pool up: servers, schema, credentials, services, side by side whereve
 
 import asyncio
 import contextlib
+import logging
 import os
-import shutil
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from kettle.bus.open_servers import open_servers, warning
 from kettle.embedded import EmbeddedNats, EmbeddedPostgres, Permissions
 from kettle.pool import processes
 from kettle.pool.home import Home
@@ -44,6 +45,9 @@ _NOT_INHERITED: Final = _CONNECTIONS | {
     lifeline.OF_JOBS,
 }
 """Variables for the master that are not passed on to its children."""
+
+
+_log: Final = logging.getLogger(__name__)
 
 
 class BringUp:
@@ -88,8 +92,6 @@ class BringUp:
     async def run(self, group: asyncio.TaskGroup) -> None:
         """Start everything; returns when all of it is ready."""
         self._say(f"starting {' and '.join(self.servers)}" if self.servers else "starting the services")
-        # what an earlier master ran with is no reason to accept a mistake now
-        shutil.rmtree(self._home.in_use, ignore_errors=True)
         SettingsInUse(self._home.in_use / "master.json").keep("master", self._settings)
         nats = self._nats(group)
         postgres = self._postgres(group)
@@ -99,6 +101,8 @@ class BringUp:
         if nats is not None:
             await self._daemons.ready([NATS])
             self.nats_url = nats.url
+        elif why := warning(await asyncio.to_thread(open_servers, self.nats_url)):
+            _log.warning("%s", why)
         self._services(self._without_database, group)  # while PostgreSQL starts
         if postgres is not None:
             await self._daemons.ready([POSTGRES])
@@ -236,6 +240,7 @@ class BringUp:
             user=login_name(),
             master=self._settings.own_name,
             database_url=self.database_url,
+            lock=str(self._home.lock),
         )
 
     def _say(self, what: str) -> None:

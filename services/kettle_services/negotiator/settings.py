@@ -6,10 +6,10 @@ from typing import Annotated
 import msgspec
 
 from kettle.classad import ClassAdParseError, Node, parse
-from kettle.classad.expression_types import ConditionText, NumberText
 from kettle.jobs.concurrency_limits import is_name, is_prefix
 from kettle.matchmaking import SORT, GroupError, GroupRule, LimitRules, Policy, Ranks, Tree
 from kettle.runtime import OwnerSettings
+from kettle.runtime.expression_types import ConditionText, NumberText
 from kettle.runtime.setting_types import Pause, Seconds
 from kettle.runtime.settings_problems import SettingRefused
 from kettle_services.negotiator.domain.preemption import RANK, Preemption

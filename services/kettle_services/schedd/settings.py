@@ -6,8 +6,8 @@ from typing import Annotated
 import msgspec
 
 from kettle.classad import ClassAdParseError, Node, parse
-from kettle.classad.expression_types import ConditionText
 from kettle.runtime import OwnerSettings
+from kettle.runtime.expression_types import ConditionText
 from kettle.runtime.setting_types import Pause, Seconds
 from kettle.runtime.settings_problems import SettingRefused
 from kettle.transfer import spooled_jobs

@@ -5,9 +5,9 @@ from typing import Annotated, Final, Literal, get_args
 
 import msgspec
 
-from kettle.classad.expression_types import Condition, NumberExpression, NumberText, TextExpression
 from kettle.execution.attempts.job_spec import JobHooks
 from kettle.runtime import Settings
+from kettle.runtime.expression_types import Condition, NumberExpression, NumberText, TextExpression
 from kettle.runtime.setting_types import KiB, MiB, Pause, Seconds
 from kettle_services.startd.domain.slots.layout import SlotType
 from kettle_services.startd.domain.state import policy_expressions as policy

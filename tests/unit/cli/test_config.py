@@ -77,6 +77,19 @@ def test_times_that_do_not_fit_together_are_warned_of(file: Path) -> None:
     )
 
 
+def test_what_is_not_there_is_warned_of(file: Path) -> None:
+    """Programs and files that a machine needs."""
+    text = (
+        "[startd]\ntransfer_plugins = ['/nowhere/plugin', '/bin/sh']\ndiscovery = ['/nowhere/gpus', '/nothing']\n"
+        "[accounting]\nstore_ca = '/nowhere/ca'\n"
+    )
+    assert [
+        f"warning {file}:2: [startd] transfer_plugins: there is no /nowhere/plugin on this machine",
+        f"warning {file}:3: [startd] discovery: there is no /nowhere/gpus on this machine",
+        f"warning {file}:5: [accounting] store_ca: there is no /nowhere/ca on this machine",
+    ] == sorted(checked(file, text))
+
+
 def test_a_daemon_of_several_has_its_own_variables(file: Path) -> None:
     """What the master gives to one entry of the daemon list is checked with that one."""
     text = (

@@ -1,7 +1,12 @@
 """The table of masters and their daemons."""
 
+import argparse
 import io
 
+import pytest
+
+from kettle_services.cli.actions.daemons import read_words
+from kettle_services.cli.errors import UsageError
 from kettle_services.cli.output.screen import Screen
 from kettle_services.cli.tables.daemons import show_masters
 from kettle_wire.ads import Ad
@@ -50,3 +55,28 @@ def test_a_version_that_waits_is_told() -> None:
 def test_no_master_is_a_sentence() -> None:
     """An empty table says nothing."""
     assert (["No master has told of itself."], "") == shown()
+
+
+@pytest.mark.parametrize(
+    ("words", "daemon", "host", "daemons"),
+    [
+        ([], [], "", []),
+        (["negotiator"], [], "", ["negotiator"]),
+        (["schedd.ap1#2", "node17", "startd"], [], "node17", ["schedd.ap1#2", "startd"]),
+        (["node17.example.org"], [], "node17.example.org", []),
+        (["schedd"], ["startd"], "schedd", ["startd"]),
+    ],
+)
+def test_a_word_is_a_daemon_or_a_host(
+    words: list[str], daemon: list[str], host: str, daemons: list[str]
+) -> None:
+    """`kettle restart negotiator` means the daemon; beside --daemon a host may be called what it likes."""
+    arguments = argparse.Namespace(words=words, daemon=daemon)
+    read_words(arguments)
+    assert (host, daemons) == (arguments.host, arguments.daemon)
+
+
+def test_two_hosts_are_no_command() -> None:
+    """The refusal names what daemons are called."""
+    with pytest.raises(UsageError, match=r"negotator and node17 cannot all be hosts.*negotiator"):
+        read_words(argparse.Namespace(words=["negotator", "node17"], daemon=[]))

@@ -53,7 +53,7 @@ def test_every_command_but_services_has_json() -> None:
         parser = argparse.ArgumentParser(name)
         importlib.import_module(module_of(name)).arguments(parser)
         without |= {leaf.prog for leaf in _leaves(parser) if "--json" not in leaf.format_help()}
-    assert {"run", "classad convert", "exec", "ssh"} == without
+    assert {"run", "classad convert", "exec", "ssh", "completion"} == without
 
 
 def _leaves(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
@@ -90,3 +90,13 @@ def test_nothing_heavy_is_loaded() -> None:
     assert set() == {"nats", "asyncpg", "aiohttp", "numpy", "rich", "kettle.submit"} & set(
         found.stdout.split()
     )
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("quue", "q"), ("queue", "q"), ("Submt", "submit"), ("remove", "rm"), ("confg", "config")],
+)
+def test_what_was_meant_is_suggested(capsys: pytest.CaptureFixture[str], typed: str, meant: str) -> None:
+    """Misspelt commands, and words that other systems have for them."""
+    assert 2 == main([typed])
+    assert f"did you mean kettle {meant}?" in capsys.readouterr().err

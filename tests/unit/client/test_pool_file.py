@@ -1,12 +1,17 @@
 """How a client finds its pool."""
 
+import fcntl
+import socket
 import stat
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from kettle.client import ClientError, JobId, PoolFile, PoolNotFoundError, job_id, select
+from kettle.client.connections.condor_config import CondorConfig, pool_of
 from kettle.client.connections.pool_file import home_directory, locate
+from kettle.client.short_lived import ShortLivedClient
 
 POOL = PoolFile(pool="p", nats_url="nats://127.0.0.1:4222", credentials="/c", user="ada")
 
@@ -36,6 +41,37 @@ def test_what_is_named_beats_what_lies_there(tmp_path: Path) -> None:
     assert ("nats://b", "/s", "q") == (found.nats_url, found.credentials, found.pool)
     assert "nats://c" == locate(named, nats_url="nats://c").nats_url
     assert POOL == locate(named, home=tmp_path)
+
+
+def test_a_key_of_ones_own_beats_that_of_the_file(tmp_path: Path) -> None:
+    """Only the key is another; a directory that is named has its own."""
+    POOL.save(tmp_path)
+    environ = {"KETTLE_HOME": str(tmp_path), "KETTLE_NATS_CREDENTIALS": "/mine"}
+    assert ("/mine", POOL.nats_url) == (locate(environ).credentials, locate(environ).nats_url)
+    assert "/given" == locate(environ, credentials="/given").credentials
+    assert "/c" == locate(environ, home=tmp_path).credentials
+    assert "/mine" == pool_of(CondorConfig({}), environ=environ).credentials
+
+
+def test_a_file_that_was_left_over_is_told_at_once(tmp_path: Path) -> None:
+    """
+    A pool whose master has ended and whose bus nobody serves is not waited for; while a master holds its lock it is.
+    """
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"nats://127.0.0.1:{unused.getsockname()[1]}"
+    (tmp_path / "master.lock").touch()
+    pool = msgspec.structs.replace(POOL, nats_url=url, credentials="", lock=str(tmp_path / "master.lock"))
+    client = ShortLivedClient(pool, 600.0)
+    with pytest.raises(
+        PoolNotFoundError, match=r"its master has ended without removing .*start it with: kettle up"
+    ):
+        client.run(lambda of: of.jobs())
+    assert pool.left_over
+    with (tmp_path / "master.lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert not pool.left_over
+    assert not msgspec.structs.replace(pool, lock="/nonexistent/master.lock").left_over
 
 
 def test_no_pool(tmp_path: Path) -> None:

@@ -2,15 +2,17 @@
 
 import asyncio
 from itertools import pairwise
+from typing import cast
 
 import msgspec
 import pytest
 
 from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
-from kettle.bus.ports import RefusedError, Served
+from kettle.bus.ports import Asks, RefusedError, Served
 from kettle.client.connections.retry import ask_with_retry
-from kettle.client.errors import PoolUnreachableError
+from kettle.client.errors import CommandRefusedError, PoolUnreachableError
+from kettle_wire.codes import RefusalCode
 from kettle_wire.endpoint import Caller, Endpoint, Repeat
 from kettle_wire.identity import Identity, user
 from kettle_wire.subjects import Subjects
@@ -60,6 +62,30 @@ async def test_a_person_is_told_of_a_long_wait_once() -> None:
         notes: list[str] = []
         await ask_with_retry(await served(Busy(times, 1_000)), ASK, "a", Request("x"), waiting=notes.append)
         assert [True] * expected == ["the queue is full" in note for note in notes]
+
+
+async def test_a_refusal_of_the_bus_names_no_subjects() -> None:
+    """A person is told what he is not, and not on what subject he may not publish."""
+
+    class Forbidding:
+        async def call(self, *_: object, **__: object) -> Request:
+            raise RefusedError(RefusalCode.NOT_PERMITTED, "we may not publish on kettle.p.cmd.x")
+
+    asks = cast("Asks", Forbidding())
+    for callers, says in (
+        (
+            (Caller.ADMINISTRATOR,),
+            "you are not an administrator of this pool: its bus does not let you ask the test for ask",
+        ),
+        (
+            (Caller.USER,),
+            "the pool's bus does not let you ask the test for ask: your key is for something else",
+        ),
+    ):
+        endpoint = Endpoint("test", "ask", Request, Request, callers=callers, repeat=Repeat.HARMLESS)
+        with pytest.raises(CommandRefusedError) as refused:
+            await ask_with_retry(asks, endpoint, "a", Request("x"))
+        assert says == str(refused.value)
 
 
 async def test_patience_ends() -> None:

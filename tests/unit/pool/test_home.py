@@ -58,6 +58,19 @@ def test_a_directory_of_something_else_is_refused(tmp_path: Path) -> None:
     assert existing_home(tmp_path) is None
 
 
+def test_keys_may_be_there_before_the_pool(tmp_path: Path) -> None:
+    """A bus of the site's own has them; but nobody else may have been able to read them."""
+    tmp_path.chmod(0o700)
+    keys = tmp_path / "credentials"
+    keys.mkdir(mode=0o755)
+    keys.chmod(0o755)
+    with pytest.raises(HomeRefusedError, match=r"credentials: is open to others .*chmod 700"):
+        open_home(tmp_path)
+    keys.chmod(0o700)
+    (keys / "schedd.nk").touch(0o600)
+    assert open_home(tmp_path).pool_id()
+
+
 def test_a_file_is_refused(tmp_path: Path) -> None:
     """A file is no directory."""
     (tmp_path / "f").touch()

@@ -31,7 +31,9 @@ def test_a_mistake_leads_back_to_what_was_in_use(in_use: SettingsInUse) -> None:
 
 
 def test_what_did_not_work_is_not_tried_twice(in_use: SettingsInUse) -> None:
-    """After a start that failed for its settings the former ones are used; others are tried, and a new word is heard."""
+    """
+    After a start that failed for its settings the former ones are used; others are tried, and a new word is heard.
+    """
     former, bad = (
         Settings.load("schedd", environ=ENVIRON | {"KETTLE_LOG_LEVEL": x}) for x in ("info", "debug")
     )

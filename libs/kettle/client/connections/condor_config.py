@@ -6,9 +6,16 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
-from kettle.client.connections.pool_file import FILE, PoolFile, locate, login_name, system_directory
+from kettle.client.connections.pool_file import (
+    FILE,
+    PoolFile,
+    locate,
+    login_name,
+    system_directory,
+    with_own_key,
+)
 from kettle.client.errors import PoolNotFoundError
 
 PLACES: Final = ("~/.kettle", "~/.config/kettle", "/etc/kettle")
@@ -21,6 +28,16 @@ _LINE: Final = re.compile(r"\s*([A-Za-z_][\w.]*)\s*=\s*(.*)")
 _TAGGED: Final = re.compile(r"\s*([A-Za-z_][\w.]*)\s*@=\s*(\S+)\s*")
 """A value of several lines, which ends at a line with this word."""
 _REFERENCE: Final = re.compile(r"\$\((\w+)\)")
+
+
+class SetKnob(NamedTuple):
+    """A knob as somebody has set it."""
+
+    name: str
+    text: str
+    source: str
+    """A file, or `Environment`."""
+    line: int
 
 
 class CondorConfig:
@@ -38,7 +55,7 @@ class CondorConfig:
             for name, value in environ.items()
             if name[: len(_PREFIX)].lower() == _PREFIX
         }
-        self._read: dict[str, str] | None = None
+        self._read: dict[str, SetKnob] | None = None
 
     def get(self, name: str) -> str | None:
         """The value of a knob, with the knobs in it that it names; None if nobody has set it."""
@@ -47,7 +64,7 @@ class CondorConfig:
     def raw(self, name: str) -> str | None:
         """The value of a knob as it was written, whatever it names."""
         key = name.lower()
-        return self._given.get(key) or self._set.get(key) or self._files().get(key)
+        return self._given.get(key) or self._set.get(key) or self._in_files(key)
 
     def flag(self, name: str, *, default: bool) -> bool:
         """The value of a knob that is true or false."""
@@ -76,12 +93,27 @@ class CondorConfig:
         if text is None:
             text = self._set.get(key)
         if text is None:
-            text = self._files().get(key)
+            text = self._in_files(key)
         if text is None or key in within:
             return text
         return _REFERENCE.sub(lambda found: self._resolved(found[1], within | {key}) or "", text)
 
-    def _files(self) -> dict[str, str]:
+    def where(self, name: str) -> SetKnob | None:
+        """The place where a knob was set, and its text there; None if nobody has set it."""
+        key = name.lower()
+        if key in self._set:
+            return SetKnob(name, self._set[key], "Environment", 0)
+        return self._files().get(key)
+
+    def sources(self) -> list[str]:
+        """The files that are read, the weakest first."""
+        return [str(path) for path in self._paths() if path.is_file()]
+
+    def _in_files(self, key: str) -> str | None:
+        found = self._files().get(key)
+        return None if found is None else found.text
+
+    def _files(self) -> dict[str, SetKnob]:
         if self._read is None:
             self._read = {}
             for path in self._paths():
@@ -95,23 +127,26 @@ class CondorConfig:
         return [place / CONFIG for place in reversed(pool_file_paths(self._environ))] + last
 
 
-def _read(path: Path) -> dict[str, str]:
+def _read(path: Path) -> dict[str, SetKnob]:
     try:
         text = path.read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
         return {}
-    found: dict[str, str] = {}
-    lines = iter(text.replace("\\\n", "").splitlines())
-    for line in lines:
-        if tagged := _TAGGED.fullmatch(line):
+    found: dict[str, SetKnob] = {}
+    lines = iter(enumerate(text.splitlines(), 1))
+    for number, line in lines:
+        whole = line
+        while whole.endswith("\\"):
+            whole = whole[:-1] + next(lines, (0, ""))[1]
+        if tagged := _TAGGED.fullmatch(whole):
             value: list[str] = []
-            for inner in lines:
+            for _, inner in lines:
                 if inner.strip() == f"@{tagged[2]}":
                     break
                 value.append(inner)
-            found[tagged[1].lower()] = "\n".join(value)
-        elif match := _LINE.fullmatch(line):
-            found[match[1].lower()] = match[2].strip()
+            found[tagged[1].lower()] = SetKnob(tagged[1], "\n".join(value), str(path), number)
+        elif match := _LINE.fullmatch(whole):
+            found[match[1].lower()] = SetKnob(match[1], match[2].strip(), str(path), number)
     return found
 
 
@@ -142,7 +177,7 @@ def pool_of(
     wanted = pool or (knobs.get("COLLECTOR_HOST") or "").strip()
     found = _named(wanted, environ) if wanted else _usual(environ)
     schedd = name or knobs.get("SCHEDD_NAME") or knobs.get("SCHEDD_HOST") or ""
-    return found.at(schedd.strip())
+    return with_own_key(found.at(schedd.strip()), environ)
 
 
 def _usual(environ: Mapping[str, str]) -> PoolFile:

@@ -1,13 +1,16 @@
 """The transport over a connection that lasts: to the pool's bus, or within a job to the job's starter."""
 
+import socket
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
 
 from kettle.bus.ports import FROM_JOB, Asks, Bus, BusUnavailableError, Rep, Req
-from kettle.client.connections.pool_file import PoolFile
+from kettle.client.connections.pool_file import FILE, PoolFile
 from kettle.client.connections.retry import ask_with_retry
 from kettle.client.connections.transport import PATIENCE_S, TRY_S, Waiting
-from kettle.client.errors import PoolUnreachableError
+from kettle.client.errors import PoolNotFoundError, PoolUnreachableError
 from kettle_wire.endpoint import Endpoint
 from kettle_wire.identity import user
 from kettle_wire.subjects import Subjects
@@ -60,13 +63,19 @@ async def connect_pool(pool: PoolFile, patience: float) -> AsyncGenerator[Connec
 
     `patience` is how many seconds a connection is waited for, and then an answer.
 
-    Raises PoolUnreachableError: there is none.
+    Raises:
+        PoolUnreachableError: there is none.
+        PoolNotFoundError: the pool has ended, and only its file is left.
     """
     if pool.nats_url.startswith(FROM_JOB):
         from kettle.bus.job_connection import FromJob  # in jobs only
 
         yield ConnectedTransport(FromJob(pool.nats_url), patience=patience)
         return
+    if pool.left_over and not _listens(pool.nats_url):
+        raise PoolNotFoundError(
+            f"no pool is up: its master has ended without removing {Path(pool.lock).parent / FILE}; start it with: kettle up"
+        )
     from kettle.bus.nats import NatsBus  # the only import here that costs time
 
     context = NatsBus.connect(
@@ -87,6 +96,18 @@ async def connect_pool(pool: PoolFile, patience: float) -> AsyncGenerator[Connec
         yield ConnectedTransport(bus, bus, patience=patience)
     finally:
         await context.__aexit__(None, None, None)
+
+
+def _listens(url: str) -> bool:
+    """Whether anybody takes a connection at the address of the bus."""
+    for server in url.split(","):
+        address = urlsplit(server.strip() if "://" in server else f"nats://{server.strip()}")
+        try:
+            socket.create_connection((address.hostname or "", address.port or 4222), timeout=1.0).close()
+        except OSError:
+            continue
+        return True
+    return False
 
 
 def _shown(url: str) -> str:

@@ -41,6 +41,27 @@ class PoolFile(msgspec.Struct, frozen=True, kw_only=True):
     """The name of this host's master; empty: the host has none that is known."""
     database_url: str = ""
     """For `kettle log`; empty where a person does not reach the database."""
+    lock: str = ""
+    """Path of the lock that the pool's master holds on its machine; elsewhere it leads nowhere."""
+
+    @property
+    def left_over(self) -> bool:
+        """Whether this machine's master has ended without removing the file."""
+        if not self.lock:
+            return False
+        import fcntl
+
+        try:
+            fd = os.open(self.lock, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        finally:
+            os.close(fd)
+        return True
 
     def name_of(self, role: str) -> str:
         """The name of the service of a role that is asked if none is named; of masters it is this host's."""
@@ -134,15 +155,25 @@ def locate(
     """
     url = nats_url or (environ.get("KETTLE_NATS_URL") if home is None else None)
     if not url:
+        named = home is not None
         if home is None and not environ.get("KETTLE_HOME"):
             home = next(
                 (each for each in (home_directory(environ), system_directory()) if (each / FILE).exists()),
                 None,
             )
-        return PoolFile.load(home or home_directory(environ))
+        found = PoolFile.load(home or home_directory(environ))
+        return with_own_key(found, {} if named else environ, credentials)
     return PoolFile(
         pool=environ.get("KETTLE_POOL") or DEFAULT_POOL,
         nats_url=url,
         credentials=str(credentials or environ.get("KETTLE_NATS_CREDENTIALS") or ""),
         user=(environ.get(USER) if url.startswith("job:") else "") or login_name(),
     )
+
+
+def with_own_key(
+    pool: PoolFile, environ: Mapping[str, str], credentials: str | Path | None = None
+) -> PoolFile:
+    """The pool of a file, with the key that is named here in place of the file's."""
+    key = credentials or environ.get("KETTLE_NATS_CREDENTIALS")
+    return msgspec.structs.replace(pool, credentials=str(key)) if key else pool

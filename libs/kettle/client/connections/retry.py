@@ -5,7 +5,7 @@ Every command carries an id and every query changes nothing, so the same request
 busy says when that is worth while.
 """
 
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -16,8 +16,8 @@ from kettle.client.errors import CommandRefusedError, PoolUnreachableError
 from kettle.retry.backoff import Backoff
 from kettle.retry.deadline import Deadline
 from kettle.retry.loop import retry
-from kettle_wire.codes import NOT_NOW
-from kettle_wire.endpoint import Endpoint
+from kettle_wire.codes import NOT_NOW, RefusalCode
+from kettle_wire.endpoint import Caller, Endpoint
 
 _BACKOFF: Final = Backoff(first=0.02, longest=0.5)
 """Nobody tells that a service is back, so we look again."""
@@ -63,7 +63,16 @@ async def ask_with_retry(
         )
     except (RefusedError, *UNHEARD) as error:
         if isinstance(error, RefusedError) and error.code not in NOT_NOW:
-            raise CommandRefusedError(error.code, str(error)) from error
+            raise CommandRefusedError(error.code, _refusal(endpoint, error)) from error
         raise PoolUnreachableError(
             f"the {endpoint.role} '{name}' did not answer within {patience:g} seconds ({error})"
         ) from error
+
+
+def _refusal(endpoint: Endpoint[Any, Any], error: RefusedError) -> str:
+    """The sentence of a refusal; that of the bus names subjects, which mean nothing to a person."""
+    if error.code != RefusalCode.NOT_PERMITTED:
+        return str(error)
+    if Caller.ADMINISTRATOR in endpoint.callers:
+        return f"you are not an administrator of this pool: its bus does not let you ask the {endpoint.role} for {endpoint.verb}"
+    return f"the pool's bus does not let you ask the {endpoint.role} for {endpoint.verb}: your key is for something else"

@@ -12,7 +12,8 @@ from typing import Final
 
 from kettle.client import Client, ClientError
 from kettle.retry.deadline import Deadline
-from kettle_services.cli.errors import CommandError
+from kettle.runtime.settings import ROLES
+from kettle_services.cli.errors import CommandError, UsageError
 from kettle_services.cli.options import json_option, reach_options, seconds
 from kettle_services.cli.output.screen import Screen
 from kettle_wire.commands.master import (
@@ -39,7 +40,10 @@ _DONE: Final = {
 def control_arguments(parser: argparse.ArgumentParser, *, verb: str, ends: bool) -> None:
     """What the four take; `ends`: whether daemons end by it, in one of three ways."""
     parser.add_argument(
-        "host", nargs="?", default="", metavar="HOST", help="the name of its master (default: this host)"
+        "words",
+        nargs="*",
+        metavar="DAEMON|HOST",
+        help="daemons such as schedd or schedd.NAME (default: all), and the name of a host's master (default: this host)",
     )
     parser.add_argument(
         "--daemon",
@@ -75,7 +79,24 @@ def control(arguments: argparse.Namespace, screen: Screen, action: ControlAction
     """
     peaceful, fast = getattr(arguments, "peaceful", False), getattr(arguments, "fast", False)
     how: How = "peaceful" if peaceful else "fast" if fast else "graceful"
+    read_words(arguments)
     return asyncio.run(_control(arguments, screen, action, how))
+
+
+def read_words(arguments: argparse.Namespace) -> None:
+    """
+    Which of the words are daemons: those whose role is one. Beside --daemon the one word is a host, whatever it is called.
+    """
+    words: list[str] = arguments.words
+    named = [word for word in words if word.partition(".")[0].partition("#")[0].lower() in ROLES]
+    daemons = [] if arguments.daemon else named
+    hosts = [word for word in words if word not in daemons]
+    if len(hosts) > 1:
+        strangers = " and ".join(hosts)
+        known = ", ".join(sorted(ROLES - {"cli", "starter"}))
+        raise UsageError(f"{strangers} cannot all be hosts: name one, and daemons of these: {known}")
+    arguments.daemon = arguments.daemon or daemons
+    arguments.host = hosts[0] if hosts else ""
 
 
 async def _control(arguments: argparse.Namespace, screen: Screen, action: ControlAction, how: How) -> int:

@@ -39,6 +39,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
     },
     "coming from HTCondor": {
         "condor-env": "put the condor_* commands into a shell",
+        "convert": "turn a condor_config into a kettle.toml",
     },
     "for those who run a pool": {
         "on": "switch daemons of a host on",
@@ -46,6 +47,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "restart": "end them and start them again",
         "config": "check, show and compare the settings",
         "reconfig": "have them read their settings again",
+        "logs": "what the daemons of this host wrote",
         "run": "be one service of a pool",
         "drain": "empty a machine, or have it take work again",
         "flock": "let jobs use other pools, and other pools' jobs use this one",
@@ -55,12 +57,20 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "what-if": "the past with other quotas, factors, policies or machines",
         "log": "read, prove and repair the event log",
         "schema": "schemas of events and commands, for programs",
+        "completion": "complete commands in a shell",
         "version": "which Kettle this is",
     },
 }
 
 COMMANDS: Final = {name: says for group in GROUPS.values() for name, says in group.items()}
 
+
+MEANT: Final = {
+    "queue": "q", "jobs": "q", "list": "q", "ps": "q", "remove": "rm", "delete": "rm", "cancel": "rm", "kill": "rm",
+    "resume": "continue", "start": "up", "stop": "down", "info": "status", "nodes": "status", "output": "tail",
+    "qedit": "edit", "priority": "prio", "settings": "config", "users": "userprio",
+}  # fmt: skip
+"""Words that people try, and the subcommand that does it."""
 
 _ELSEWHERE: Final = {"condor-env": "kettle_services.condor.condor_env"}
 """

@@ -4,7 +4,6 @@ import argparse
 from pathlib import Path
 from typing import Final
 
-from kettle.classad.nearest_names import did_you_mean
 from kettle_services.cli.configuration.outcome import environ_of, tell
 from kettle_services.cli.errors import CommandError, UsageError
 from kettle_services.cli.options import home_option, json_option
@@ -89,6 +88,7 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
 
 def _show(arguments: argparse.Namespace, screen: Screen) -> int:
     from kettle.runtime import SettingsError
+    from kettle.runtime.nearest_names import did_you_mean
     from kettle_services.cli.configuration.origins import ALL, DEFAULT, origins
     from kettle_services.cli.configuration.services import of_host
 

@@ -7,14 +7,14 @@ from kettle_services.cli.actions.daemons import control, control_arguments
 from kettle_services.cli.output.screen import Screen
 
 HELP: Final = """\
-End daemons of a host and start them again.  Without --daemon the whole host is restarted, its master too: that is how
+End daemons of a host and start them again.  Without a daemon's name the whole host is restarted, its master too: that is how
 all settings, and a version that was installed meanwhile, come into use.  What is switched off stays off.  This is for
 the administrators of the host.
 
 A startd that is restarted ends its jobs; they run again elsewhere.  With --peaceful it waits until they have ended.
 
 examples:
-  kettle restart --daemon negotiator
+  kettle restart negotiator
   kettle restart --peaceful node17.example.org  a new version, when the jobs there have ended
   kettle restart                                everything on this host
 """

@@ -32,6 +32,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
     """Start it and say where it is."""
+    from kettle.bus.open_servers import open_servers, warning
     from kettle.pool import PoolError, state, up
 
     def progress(text: str) -> None:
@@ -46,6 +47,8 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     except PoolError as error:
         raise CommandError(str(error)) from error
     pool = PoolFile.load(started.home)
+    if why := warning(open_servers(pool.nats_url)):
+        screen.trouble(f"WARNING: {why}")
     if screen.as_json:
         screen.json(
             {

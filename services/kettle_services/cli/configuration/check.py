@@ -1,13 +1,15 @@
-"""One check of the whole configuration: all services, the file, the variables, each expression, what must fit together."""
+"""
+One check of the whole configuration: all services, the file, the variables, each expression, what must fit together.
+"""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
-from kettle.classad.expression_types import unknown_attributes
-from kettle.classad.nearest_names import did_you_mean
 from kettle.runtime import Settings, SettingsError
+from kettle.runtime.expression_types import unknown_attributes
+from kettle.runtime.nearest_names import did_you_mean
 from kettle.runtime.settings_problems import Problem
 from kettle_services.cli.configuration.known_attributes import KnownAttributes, made_by
 from kettle_services.cli.configuration.services import DaemonReading, of_host
@@ -21,6 +23,7 @@ _ADS: Final[Mapping[str, str]] = {
 }
 """The setting of each service that says how often it repeats its ads."""
 _PROGRAMS: Final = ("backfill_command", "discovery", "linux_kernel_tuning_script")
+_PLUGINS: Final = ("transfer_plugins",)
 _FILES: Final = ("container_auth_file", "store_credentials", "store_ca", "nats_credentials")
 
 
@@ -62,23 +65,23 @@ def _strangers(daemon: DaemonReading, known: KnownAttributes) -> Iterator[Proble
 def _missing_files(daemon: DaemonReading, settings: Settings) -> Iterator[Problem]:
     """Programs and files that are not there; they may come before they are needed."""
     for name, given in daemon.reading.given.items():
-        value = getattr(settings, name, None)
-        wanted = (
-            value[:1]
-            if name in _PROGRAMS
-            else [value]
-            if name in _FILES
-            else value
-            if name == "transfer_plugins"
-            else ()
-        )
-        for path in wanted or ():
-            if path and Path(str(path)).is_absolute() and not Path(str(path)).exists():
+        for path in _paths(name, getattr(settings, name, None)):
+            if path.is_absolute() and not path.exists():
                 yield Problem(given.where, f"there is no {path} on this machine", warning=True)
 
 
+def _paths(name: str, value: object) -> list[Path]:
+    """The paths in the value of a setting: of a program that is the first word."""
+    if isinstance(value, str):
+        return [Path(value)] if name in _FILES else []
+    words = [str(each) for each in cast("list[object]", value)] if isinstance(value, list | tuple) else []
+    return [Path(word) for word in (words[:1] if name in _PROGRAMS else words if name in _PLUGINS else ())]
+
+
 def _too_seldom(found: Sequence[DaemonReading], whole: Mapping[str, Settings]) -> Iterator[Problem]:
-    """What is repeated more seldom than the other side forgets it comes and goes: ads, and the leases of claims."""
+    """
+    What is repeated more seldom than the other side forgets it comes and goes: ads, and the leases of claims.
+    """
     lifetime = getattr(whole.get("collector"), "classad_lifetime", math.inf)
     for each in found:
         settings, role = whole.get(each.daemon), each.reading.role

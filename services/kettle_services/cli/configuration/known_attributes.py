@@ -1,4 +1,6 @@
-"""Which attributes an expression of the configuration may name: those that some ad of a pool has, and the site's own."""
+"""
+Which attributes an expression of the configuration may name: those that some ad of a pool has, and the site's own.
+"""
 
 import re
 import tomllib

@@ -69,7 +69,7 @@ def of_host(environ: Mapping[str, str], path: Path | None) -> list[DaemonReading
         SettingsError: the file cannot be read at all.
     """
     path = path or config_path(environ)
-    return list(readings(environ, None if path is None else SettingsFile(path)))
+    return list(readings(environ, None if path is None else SettingsFile.read(path)))
 
 
 def kind_of(role: str) -> type[Settings]:

@@ -7,7 +7,7 @@ from kettle_services.master.domain.start_order import role_of
 
 AT_RESTART: Final = frozenset({
     "nats_url", "database_url", "pool", "home", "name", "daemon_list", "environment", "throwaway", "postgres_template",
-    "nats_credentials", "nats_replicas", "health_port", "log_level", "log_format", "otlp_endpoint", "trace_file",
+    "nats_credentials", "nats_replicas", "health_port", "log_level", "log_format", "log_max_mib", "log_rotations", "otlp_endpoint", "trace_file",
     "archive_directory", "migrate", "lock_fd", "not_responding_timeout", "linux_kernel_tuning_script",
     "kernel_tuning_timeout",
 })  # fmt: skip

@@ -29,8 +29,8 @@ from kettle.classad import (
     parse,
     unparse,
 )
-from kettle.classad.expression_types import ConditionText, NumberText, ReasonText
 from kettle.jobs.durations import exceeded
+from kettle.runtime.expression_types import ConditionText, NumberText, ReasonText
 from kettle_services.schedd.domain import evaluation
 from kettle_wire.ads import Ad, Expr, Scalar
 from kettle_wire.attempts import SUBCODES, Ending

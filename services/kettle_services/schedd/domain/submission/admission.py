@@ -10,8 +10,8 @@ from typing import Final
 import msgspec
 
 from kettle.classad import ClassAd, ClassAdError, Node, conceals, evaluate, parse, references
-from kettle.classad.expression_types import ConditionText, ReasonText
 from kettle.jobs.ad import KEPT
+from kettle.runtime.expression_types import ConditionText, ReasonText
 from kettle.transforms import TooDifferentError, Transform, transformed
 from kettle.transforms import parse as parse_transform
 from kettle_services.schedd.domain import evaluation

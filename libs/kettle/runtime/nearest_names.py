@@ -12,6 +12,6 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The same as the end of a sentence."""
+    """The nearest known name as the end of a sentence; empty if none is near."""
     near = nearest(name, known)
     return f"; did you mean {near}?" if near else ""

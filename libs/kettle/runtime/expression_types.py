@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar, cast, get_args, get_
 
 import msgspec
 
-from kettle.classad.nearest_names import did_you_mean
+from kettle.runtime.nearest_names import did_you_mean
 
 Kind = Literal["condition", "number", "text", "value"]
 
@@ -29,9 +29,9 @@ TextExpression = Annotated[_Text, msgspec.Meta(extra={_MARK: "text"})]
 ConditionText = Annotated[str, msgspec.Meta(extra={_MARK: "condition"})]
 """A condition that is always written as text; empty: none."""
 NumberText = Annotated[str, msgspec.Meta(extra={_MARK: "number"})]
-"""The same of an expression whose value is a number."""
+"""An expression for a number that is always written as text; empty: none."""
 ReasonText = Annotated[str, msgspec.Meta(extra={_MARK: "text"})]
-"""The same of an expression whose value is a string."""
+"""An expression for a string that is always written as text; empty: none."""
 
 _WRONG: Final[Mapping[Kind, tuple[type, ...]]] = {
     "condition": (str,),

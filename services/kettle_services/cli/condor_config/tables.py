@@ -1,0 +1,42 @@
+"""The tables by which HTCondor's configuration is carried over; they are data beside this module."""
+
+import tomllib
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from importlib.resources import files
+from typing import Any, Final
+
+import msgspec
+
+OneOrMore = str | list[str]
+
+
+class KnobTables(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """See `knobs.toml`."""
+
+    settings: dict[str, OneOrMore]
+    families: dict[str, str]
+    no_settings: dict[str, str]
+    macros: dict[str, str]
+
+    def settings_of(self, knob: str) -> list[str]:
+        """The settings that a knob is, as SERVICE.SETTING."""
+        found = next((said for name, said in self.settings.items() if name.lower() == knob.lower()), [])
+        return [found] if isinstance(found, str) else list(found)
+
+    def reason(self, knob: str) -> str:
+        """Why there is no setting for a knob."""
+        for pattern, why in self.no_settings.items():
+            if fnmatchcase(knob.upper(), pattern.upper()):
+                return why
+        return "Kettle has no such setting"
+
+
+def _data(name: str) -> dict[str, Any]:
+    return tomllib.loads(files(__package__ or "").joinpath(name).read_text(encoding="utf-8"))
+
+
+KNOBS: Final = msgspec.convert(_data("knobs.toml"), KnobTables)
+METAKNOBS: Final[Mapping[str, Mapping[str, str]]] = msgspec.convert(
+    _data("metaknobs.toml"), dict[str, dict[str, str]]
+)
