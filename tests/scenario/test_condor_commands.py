@@ -37,6 +37,8 @@ async def test_a_description_may_have_what_programs_write(condor: Condor) -> Non
     odd = "LogDirectory = logs\nmachine_count = 1\nsubmit_event_notes = hello\n+projectname = \n"
     cluster = await condor.submitted(f"{odd}{WAITS}queue\n")
     assert "undefined\n" == (await condor("condor_q", f"{cluster}", "-af", "projectname")).out
+    ages = (await condor("condor_q", f"{cluster}", "-af", "time() - QDate", "ServerTime - QDate")).out
+    assert all(0 <= int(age) < 3600 for age in ages.split())
 
 
 @pytest.mark.parametrize("word", ["-terse", "--terse", "-ters"])
