@@ -119,7 +119,7 @@ class Texts:
         if dice == 16:
             return "." + self._name()
         if dice == 17:
-            return self._pick(words.ADS)
+            return self._pick(words.ADS if self._odds(80) else words.VALUES_OF_MATCHES)
         if dice == 18 and depth > 0:
             return self._selection(depth - 1)
         return f"{self._pick(words.MAGIC)}.{self._pick(words.MAGIC)}.{self._name()}"

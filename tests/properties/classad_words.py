@@ -7,10 +7,19 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-NAMES: Final = ("a", "b", "c", "x", "y", "Memory", "Owner", "l", "n", "nosuch")
-MAGIC: Final = ("MY", "TARGET", "my", "Target", "parent", "root", "SELF", "other", "toplevel", "self")
-ADS: Final = ("MY", "TARGET", "parent", "self", "Other")
-"""Which of these are values of their own; `root` of a match would be an ad that only the reference has."""
+NAMES: Final = ("a", "b", "c", "x", "y", "Memory", "Owner", "l", "n", "nosuch", "Requirements", "Rank")
+MAGIC: Final = (
+    "MY", "TARGET", "my", "Target", "parent", "root", "SELF", "other", "toplevel", "self", "LEFT", "RIGHT", "left", "lCtx", "rCtx", "ad",
+)  # fmt: skip
+ADS: Final = ("MY", "TARGET", "parent", "self", "Other", "LEFT", "Right", "root", "TOPLEVEL", "lCtx", "ad")
+"""Which of these are values of their own."""
+VALUES_OF_MATCHES: Final = (
+    "symmetricMatch",
+    "leftMatchesRight",
+    "rightRankValue",
+    "leftRankValue",
+    "rightMatchesLeft",
+)
 ODD_NAMES: Final = ("'a'", "_x", "trueish", "isnt_a", "'\\101'", "x1")
 QUOTED_NAMES: Final = ("'a b'", "'true'", "'x\\n'", "''", "'\\303'")
 """Not behind a point: the reference writes `x.'a b'` as `x.a b`, which nobody can read."""

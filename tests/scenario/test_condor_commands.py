@@ -42,6 +42,8 @@ async def test_a_description_may_have_what_programs_write(condor: Condor) -> Non
     assert f"{warned}WARNING: the Queue variable 'x' was unused by condor_submit. Is it a typo?\n" == said.err
     cluster = said.out.partition(".")[0]
     assert "undefined\n" == (await condor("condor_q", f"{cluster}", "-af", "projectname")).out
+    ages = (await condor("condor_q", f"{cluster}", "-af", "time() - QDate", "ServerTime - QDate")).out
+    assert all(0 <= int(age) < 3600 for age in ages.split())
 
 
 @pytest.mark.parametrize("word", ["-terse", "--terse", "-ters"])

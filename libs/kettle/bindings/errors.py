@@ -5,9 +5,22 @@ Version 1 distinguished errors by classes that are also Python's own; those of v
 code can catch either.
 """
 
+from contextvars import ContextVar
+
+_last_error: ContextVar[str] = ContextVar("last_error", default="")
+
 
 class ClassAdException(Exception):
     """A ClassAd or an expression is not what it should be."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message)
+        _last_error.set(message)
+
+
+def lastError() -> str:
+    """What the last error of this thread was; empty if there was none."""
+    return _last_error.get()
 
 
 class ClassAdParseError(ClassAdException, ValueError, SyntaxError):

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final, Self, TypeAlias
 from kettle import classad
 from kettle.bindings.errors import ClassAdException
 from kettle.classad.ad import as_node
-from kettle.classad.nodes import AdLiteral, ListLiteral, Literal, Node
+from kettle.classad.nodes import AdLiteral, ListLiteral, Literal, Node, RelTimeLiteral
 from kettle.classad.values import (
     INTEGER_MAX,
     INTEGER_MIN,
@@ -94,6 +94,8 @@ def to_python(stored: Stored, kind: type[AnyAd], scope: AnyAd | None = None) -> 
             return datetime.fromtimestamp(seconds, UTC)
         case RelTime(seconds=seconds):
             return seconds
+        case RelTimeLiteral():
+            return stored.seconds
         case Literal(value=value):
             return to_python(value, kind, scope)
         case List(items=items) | ListLiteral(items=items):

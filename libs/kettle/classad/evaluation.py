@@ -12,24 +12,16 @@ import msgspec
 from kettle.classad.ad import ClassAd
 from kettle.classad.context import NOTHING, Context
 from kettle.classad.errors import BudgetExceeded, StepsExceeded
-from kettle.classad.nodes import AdLiteral, Node, Reference
+from kettle.classad.match_ad import LEFT_CONTEXT, RIGHT_CONTEXT, match_ad
+from kettle.classad.nodes import AdLiteral, Node
 from kettle.classad.scope import Scope
 from kettle.classad.values import UNDEFINED, Exceptional, Stored, Value
 
 Evaluate: TypeAlias = Callable[[Node, Scope], Value]
 
 
-def _context_of(own: str, other: str) -> AdLiteral:
-    names = {"ad": own, "my": own, "other": other, "target": other}
-    return AdLiteral(
-        tuple((name, Reference(side, side.lower(), absolute=True)) for name, side in names.items())
-    )
-
-
 CHARS_PER_STEP: Final = 64
 """So many characters of a text take as long as the evaluation of a node."""
-_LEFT: Final = _context_of("LEFT", "RIGHT")
-_RIGHT: Final = _context_of("RIGHT", "LEFT")
 
 
 class Evaluation(msgspec.Struct, eq=False):
@@ -52,6 +44,7 @@ class Evaluation(msgspec.Struct, eq=False):
     target: ClassAd | None
     scopes: dict[int, Scope] = {}
     _nested: dict[tuple[int, int], tuple[AdLiteral, ClassAd]] | None = None
+    _match: ClassAd | None = None
     _now: int | Exceptional | None = None
     gave_up: bool = False
 
@@ -70,6 +63,13 @@ class Evaluation(msgspec.Struct, eq=False):
             scope = self.scopes[id(ad)] = Scope(ad, ad, self, other, own, theirs)
         return scope
 
+    def match(self) -> ClassAd:
+        """The ad in which the two sides of a match stand, under the names of HTCondor's."""
+        if self._match is None:
+            assert self.target is not None
+            self._match = match_ad(self.my, self.target)
+        return self._match
+
     @property
     def root(self) -> ClassAd | None:
         """The outermost ad; a match has none."""
@@ -83,17 +83,13 @@ class Evaluation(msgspec.Struct, eq=False):
     def outermost(self, key: str) -> tuple[Stored, ClassAd]:
         """What ``.name`` stands for, and in which ad; around a match there is an ad of its two sides."""
         root = self.root
-        if root is not None:
-            return self.scope_of(root).look_up(key, selected=True)
-        sides: dict[str, Stored | None] = {"left": self.my, "right": self.target}
-        side = sides.get(key)
-        return UNDEFINED if side is None else side, self.my
+        return self.scope_of(self.match() if root is None else root).look_up(key, selected=True)
 
     def around(self, ad: ClassAd) -> ClassAd | None:
         """The ad in which `ad` stands; for a side of a match an ad that names both."""
         if ad.parent is not None or self.target is None or (ad is not self.my and ad is not self.target):
             return ad.parent
-        return ClassAd.from_literal(_LEFT if ad is self.my else _RIGHT)
+        return ClassAd.from_literal(LEFT_CONTEXT if ad is self.my else RIGHT_CONTEXT)
 
     def nested(self, node: AdLiteral, parent: ClassAd) -> ClassAd:
         """The ad that `node`, written in `parent`, stands for: the same one each time."""

@@ -70,17 +70,23 @@ def evaluate_within(
     steps: int = 0,
     *,
     exact: bool = True,
+    of_target: bool = False,
 ) -> tuple[Value, int]:
     """
     The value of `expression` in `my`, for someone who evaluates by other means and got as far as here.
 
     `path` are the attributes that are being evaluated further up, each an ad and a lower-case name: there circles
     end.  `depth` and `steps` are what has been used; with the value comes how many steps that makes now.
+    `of_target`: the evaluation began in the other ad, and has come to this one through it.
     If it is not `exact` but the most that may have been used, `EvaluationFailed` is raised also where a function made
     a value of a budget that ran out.
     """
     scope = new_scope(run, my, target, context)
     state = scope.state
+    if of_target and target is not None:
+        state.my, state.target = target, my
+        state.scopes.clear()
+        scope = state.scope_of(my)
     for ad, key in path:
         state.scope_of(ad).activate(key)
     state.descend(depth)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kettle.classad.ad import ClassAd
 from kettle.classad.cost import extent_of
+from kettle.classad.errors import BudgetExceeded, EvaluationFailed
 from kettle.classad.functions import FUNCTIONS
 from kettle.classad.nodes import (
     AdLiteral,
@@ -211,7 +212,14 @@ def _subscript(node: Subscript, scope: Scope) -> Value:
             value = state.scope_of(base).attribute(item, str(index).lower())
         else:
             state.spend(extent_of(item).size)
-            value = _EVALUATE[type(item)](item, written(base, scope))
+            depth = state.depth
+            try:
+                value = _EVALUATE[type(item)](item, written(base, scope))
+            except BudgetExceeded:
+                raise
+            except EvaluationFailed:
+                state.depth = depth
+                value = ERROR
     else:
         value = item
     state.depth += 1

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from kettle.classad.ad import OTHER, OWN
+from kettle.classad.match_ad import IN_MATCH
 from kettle.classad.nodes import (
     AdLiteral,
     Binary,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 _MAGIC: Final = MAGIC | OTHER
 _HIDING: Final = frozenset({"eval", "unresolved"})
 """Functions that look at attributes which are named in no reference."""
-_WHOLE: Final = OTHER | {"parent", "root", "toplevel"}
+_WHOLE: Final = OTHER | {"parent", "root", "toplevel"} | IN_MATCH
 """Whole ads as values, among them the other one."""
 
 

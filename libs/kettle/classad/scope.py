@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from kettle.classad.ad import OTHER, OWN, ClassAd
+from kettle.classad.match_ad import IN_MATCH
 from kettle.classad.nodes import Node
 from kettle.classad.values import UNDEFINED, List, Stored, Value
 
@@ -66,7 +67,21 @@ class Scope(msgspec.Struct, eq=False):
         if key in OTHER:
             other = self.target()
             return UNDEFINED if other is None else other, ad
+        if key in IN_MATCH and self.state.target is not None:
+            return self._in_match(key)
         return UNDEFINED, ad
+
+    def _in_match(self, key: str) -> tuple[Stored, ClassAd]:
+        """What a name stands for around the two sides of a match: ``ad`` is this side."""
+        match = self.state.match()
+        if key == "ad":
+            side = self.ad
+            while side.parent is not None:
+                side = side.parent
+            return (side, side) if side is self.state.my or side is self.state.target else (UNDEFINED, side)
+        stored = match.find(key)
+        assert stored is not None
+        return stored, match
 
     def find_beyond(self, key: str, *, selected: bool) -> tuple[Stored, ClassAd] | None:
         """What stands behind a name outside of this ad, and in which ad."""
@@ -172,7 +187,11 @@ class Scope(msgspec.Struct, eq=False):
             return self.state.now()
         if key in OWN:
             return self.ad
-        ad = self.state.around(self.ad) if key == "parent" else self.state.root
+        if key == "parent":
+            ad = self.state.around(self.ad)
+        else:
+            root = self.state.root
+            ad = self.state.match() if root is None else root
         return UNDEFINED if ad is None else ad
 
 

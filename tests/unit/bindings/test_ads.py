@@ -184,6 +184,18 @@ def test_a_file_is_read_ad_by_ad(tmp_path: Any) -> None:
             assert [1, 2, None] == [ad and ad["a"] for ad in found], (name, mode)
 
 
+def test_the_last_error_can_be_asked_for() -> None:
+    """A program that caught an exception elsewhere learns what was wrong."""
+    with pytest.raises(errors.ClassAdException):
+        expressions.ExprTree("foo (")
+    assert "line 1, column 6" in errors.lastError()
+
+
+def test_a_literal_duration_is_a_number() -> None:
+    """As the reference gives it: its value is the number of seconds."""
+    assert ads.ClassAd('[a = relTime("1:05")]')["a"] == 65.0
+
+
 def test_what_cannot_be_an_ad_is_told_in_words() -> None:
     with pytest.raises(errors.ClassAdException, match="line 1, column 4"):
         ads.ClassAd("[a=")

@@ -1,5 +1,7 @@
 """What -autoformat and -format make of an ad."""
 
+import time
+
 import pytest
 
 from kettle_services.condor.printing.autoformat import Columns, format_of
@@ -44,6 +46,21 @@ def test_a_line_is_as_its_letters_say(letters: str, texts: tuple[str, ...], line
 
     assert line == columns.line(AdRow(AD))
     assert [line] == list(columns.lines([AD]))
+
+
+def test_expressions_see_the_clock_of_this_machine() -> None:
+    """`time()`, `CurrentTime` and the dates are those of the one who asks."""
+    row = AdRow({"QDate": 0, "Age": Expr("time() - QDate")})
+    before = int(time.time())
+    values = [int(row.text(text)) for text in ("time()", "CurrentTime", "Age")]
+    assert all(before <= value <= time.time() for value in values)
+    assert row.text('formatTime(QDate, "%Y")') == time.strftime("%Y", time.localtime(0))
+
+
+def test_what_an_expression_may_take_is_bounded() -> None:
+    """A job's attribute does not keep its reader busy."""
+    doubling = {f"a{n}": Expr(f"a{n - 1} + a{n - 1}") for n in range(1, 60)}
+    assert AdRow({"a0": 1, **doubling}).text("a59") == "error"
 
 
 def test_titles_stand_before_all() -> None:

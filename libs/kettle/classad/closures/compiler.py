@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kettle.classad.ad import OTHER, OWN, ClassAd
 from kettle.classad.closures import operators, references, requirements
 from kettle.classad.closures.operators import Constant
+from kettle.classad.errors import BudgetExceeded, EvaluationFailed
 from kettle.classad.functions import FUNCTIONS
 from kettle.classad.nodes import (
     AdLiteral,
@@ -123,9 +124,15 @@ def _subscript(node: Subscript, above: int) -> Code:
             return item
         if isinstance(container, ClassAd):
             return references.entered(item, str(at).lower(), state.scope_of(container), levels + 1)
+        depth = state.depth
         state.depth -= levels
-        value = references.run(item, written(container, scope))
-        state.depth += levels
+        try:
+            value = references.run(item, written(container, scope))
+        except BudgetExceeded:
+            raise
+        except EvaluationFailed:
+            value = ERROR
+        state.depth = depth
         return value
 
     return code

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from kettle.classad.ad import OTHER, OWN
 from kettle.classad.columnar.column import Column, Tag
 from kettle.classad.errors import ClassAdParseError
+from kettle.classad.match_ad import IN_MATCH
 from kettle.classad.nodes import AdLiteral, Call, Literal, Node, Reference
 from kettle.classad.parser import parse
 from kettle.classad.reference_analysis import children
@@ -15,8 +16,7 @@ from kettle.classad.selection import is_bare
 if TYPE_CHECKING:
     from kettle.classad.columnar.frame import Frame
 
-_WHOLE: Final = frozenset({"my", "self", "target", "other", "parent", "root", "toplevel"})
-_SIDES: Final = frozenset({"left", "right"})
+_WHOLE: Final = frozenset({"my", "self", "target", "other", "parent", "root", "toplevel"}) | IN_MATCH
 _HIDING: Final = frozenset({"unresolved"})
 _CHANCE: Final = frozenset({"random"})
 
@@ -62,7 +62,7 @@ class _Search:
 
     def _reference(self, node: Reference, *, mine: bool, loose: bool) -> None:
         base = node.base
-        if node.key in _WHOLE or (node.absolute and node.key in _SIDES):
+        if node.key in _WHOLE:
             raise Everything
         if base is None:
             self._name(node.key, mine=mine, beyond=True, loose=loose or node.absolute)

@@ -146,7 +146,15 @@ def _outcome(
     entered = [(ad, key) for ad, key in path if ad is not None]
     try:
         return evaluate_within(
-            expression, my, target, shared.context, entered, depth, shared.steps, exact=exact
+            expression,
+            my,
+            target,
+            shared.context,
+            entered,
+            depth,
+            shared.steps,
+            exact=exact,
+            of_target=frame.mine != shared.begun_in_rows,
         )
     except EvaluationFailed as failure:
         return failure, shared.context.max_steps

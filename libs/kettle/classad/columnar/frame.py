@@ -22,6 +22,7 @@ from kettle.classad.columnar.vector import (
     of_value,
 )
 from kettle.classad.context import NOTHING, Context
+from kettle.classad.match_ad import IN_MATCH
 from kettle.classad.nodes import Node
 from kettle.classad.values import Exceptional
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from kettle.classad.columnar.shared import Compile, Overlay
 
 
-_MAGIC: Final = frozenset({"my", "self", "parent", "root", "toplevel", "target", "other"})
+_MAGIC: Final = frozenset({"my", "self", "parent", "root", "toplevel", "target", "other"}) | IN_MATCH
 
 
 class Frame:
@@ -298,4 +299,5 @@ def frame_of(
     shared = Shared(
         table, my if my is not None else target, context, overlay or {}, compile_, odd=odd, spending=spending
     )
+    shared.begun_in_rows = my is None
     return Frame(shared, rows, mine=my is None)

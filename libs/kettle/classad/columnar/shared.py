@@ -44,6 +44,7 @@ class Shared:
     What both sides of one evaluation share.
 
     `path` are the attributes that are being evaluated, as (whether of the rows, key): circles end there.
+    `begun_in_rows` is whether the rows are MY of the evaluation, and not its TARGET.
     `depth` is not less than what the interpreter would have used so far, `deepest` where it was greatest;
     `steps` is what has been charged.
     `plain` is whether MY and TARGET mean the two sides, no attribute of the ad, or of a row that counts, being
@@ -54,7 +55,7 @@ class Shared:
     """
 
     __slots__ = (
-        "ad", "compile", "consulted", "context", "count", "deepest", "depth", "now", "overlay", "own", "path", "plain",
+        "ad", "begun_in_rows", "compile", "consulted", "context", "count", "deepest", "depth", "now", "overlay", "own", "path", "plain",
         "spending", "steps", "table",
     )  # fmt: skip
 
@@ -81,6 +82,7 @@ class Shared:
         self.depth = 0
         self.deepest = 0
         self.steps = 0
+        self.begun_in_rows = ad is None
         self.plain = not odd and (ad is None or all(ad.find(name) is None for name in SIDES))
         self.consulted: set[str] = set()
         self.own = False

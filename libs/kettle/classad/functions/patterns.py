@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from kettle.classad.functions.pcre import Found, Pattern, TooCostly, compile_pattern
+from kettle.classad.functions.pcre import Found, Pattern, TooCostly, beyond_us, compile_pattern
 from kettle.classad.functions.registry import Function, Strict, strict
 from kettle.classad.values import ERROR, UNDEFINED, List, Value, from_octets, octets
 
@@ -54,6 +54,8 @@ def _regexp_member(arguments: Sequence[Value], scope: Scope) -> Value:
     if not isinstance(texts, list) or not isinstance(values, List):
         return ERROR
     pattern = compile_pattern(*texts)
+    if pattern is None and beyond_us(texts[0]):
+        return ERROR
     found: Value = False
     for member in scope.members(values):
         if member is UNDEFINED:

@@ -33,6 +33,10 @@ _FLAGS: Final = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL}
 _LOOK: Final = re.compile(rb"\(\?<?[=!]")
 _CHOICE: Final = re.compile(rb"[|*?]|\{0")
 
+_ONLY_IN_PCRE: Final = re.compile(
+    rb"\\[KRGXgkpPC]|\(\?(?:[|(R&+0-9]|-[0-9]|P[>=])|\(\*|\(\?<[=!]|[*+?}]\+|\(\?>"
+)
+"""What RE2 and `re` do not have, or have only in part."""
 _LONGEST: Final = 10_000
 """Octets of a pattern; it takes some 10 ms to compile."""
 _GROUPS: Final = 100
@@ -173,6 +177,12 @@ def compile_pattern(pattern: str, options: str = "") -> Pattern | None:
         return Pattern(source, options)
     except (re.error, OverflowError, RecursionError):
         return None
+
+
+def beyond_us(pattern: str) -> bool:
+    """Whether a pattern that is none here may be one in PCRE."""
+    source = octets(pattern)
+    return len(source) > _LONGEST or _ONLY_IN_PCRE.search(source) is not None
 
 
 def _linear(source: bytes, options: str, *, longest: bool = False) -> Any:

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 from typing import Final
 
 import msgspec
@@ -162,7 +163,12 @@ def _found(client: ShortLivedClient, select: Select, names: list[str], limit: in
 
 
 def _ads(client: ShortLivedClient, select: Select, names: list[str], limit: int) -> list[Ad]:
-    return _found(client, select, names, limit).jobs
+    """The jobs, with the time of the answer where it is asked for: scripts compute ages from it."""
+    found = _found(client, select, names, limit).jobs
+    if names and "servertime" not in map(str.lower, names):
+        return found
+    now = int(time.time())
+    return [{**ad, "ServerTime": now} for ad in found]
 
 
 def _table(client: ShortLivedClient, select: Select, wanted: _Wanted) -> None:

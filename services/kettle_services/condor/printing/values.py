@@ -4,7 +4,9 @@ What an attribute or an expression comes to in an ad, and how HTCondor's tools w
 Most of what is asked for is a plain value; the language of expressions is loaded for the rest.
 """
 
+import random
 import re
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
@@ -12,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 from kettle_wire.ads.types import Ad, Expr
 
 if TYPE_CHECKING:
-    from kettle.classad import ClassAd
+    from kettle.classad import ClassAd, Context
 
 _NAME: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_WORDS: Final = frozenset({"true", "false", "undefined", "error", "is", "isnt", "parent"})
+_WORDS: Final = frozenset({"true", "false", "undefined", "error", "is", "isnt", "parent", "currenttime"})
 
 Plain = bool | int | float | str
 UNDEFINED: Final = "undefined"
@@ -54,7 +56,7 @@ class AdRow:
         if self._parsed is None:
             self._parsed = ClassAd.from_wire(self.ad)
         try:
-            found = evaluate(parse(text), my=self._parsed)
+            found = evaluate(parse(text), my=self._parsed, context=_context())
         except EvaluationFailed:
             from kettle.classad import ERROR
 
@@ -78,6 +80,19 @@ class AdRow:
             return text
         stored = self.stored(text)
         return stored.expr if isinstance(stored, Expr) else written(stored)
+
+
+@lru_cache(maxsize=1)
+def _context() -> "Context":
+    """The clock, the zone and the chance of this machine, and what an expression of somebody else may take."""
+    from kettle.classad import FOREIGN_STEPS, Context
+
+    return Context(
+        now=lambda: int(time.time()),
+        random=random.random,
+        utc_offset=lambda instant: time.localtime(instant).tm_gmtoff,
+        max_steps=FOREIGN_STEPS,
+    )
 
 
 @lru_cache(maxsize=256)

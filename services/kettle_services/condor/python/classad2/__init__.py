@@ -11,6 +11,7 @@ from kettle.bindings.ads import (
 )
 from kettle.bindings.errors import (
     ClassAdException,
+    lastError,
 )
 from kettle.bindings.expressions import (
     ExprTree,
@@ -33,6 +34,7 @@ __all__ = [
     "Parser",
     "ParserType",
     "Value",
+    "lastError",
     "parseAds",
     "parseNext",
     "parseOne",
