@@ -114,6 +114,8 @@ async def test_a_zygote_that_does_not_answer_is_replaced(tmp_path: Path) -> None
         zygote.patience = PATIENCE_S
         forked = await zygote.launch("asyncio", os.environ, tmp_path, output)
         assert forked is not None
+        assert "kettle_services.master.zygote" in shown(forked.pid, "cmdline")  # it waits, and is nothing yet
+        forked.begin()
         assert 0 == await forked.wait()  # a Python prompt that finds nothing to read
     finally:
         await zygote.close()

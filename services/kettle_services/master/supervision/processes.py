@@ -14,7 +14,7 @@ from kettle.embedded import EmbeddedNats, EmbeddedPostgres
 from kettle.execution.system.linux import signal_process, start_time
 from kettle.pool.log_tail import log_tail
 from kettle_services.master.supervision import hang_reports
-from kettle_services.master.zygote.client import Process, ServiceZygote
+from kettle_services.master.zygote.client import ForkedProcess, Process, ServiceZygote
 
 _LOG_LIMIT: Final = 16 << 20
 _ROOM: Final = 8 << 20
@@ -126,11 +126,13 @@ class Service:
         self._said = self._log.stat().st_size
         environ = self._environ()
         try:
-            process: Process | None = None
+            forked: ForkedProcess | None = None
             if self._zygote is not None:
-                process = await self._zygote.launch(self._module, environ, self._cwd, output)
-            self._process = process or await self._execute(environ, output)
+                forked = await self._zygote.launch(self._module, environ, self._cwd, output)
+            self._process = forked or await self._execute(environ, output)
             self._started = start_time(self._process.pid)
+            if forked is not None:
+                forked.begin()
         finally:
             os.close(output)
 

@@ -19,7 +19,7 @@ from kettle.runtime import EXIT_FAILED
 from kettle_services.master.domain.new_binary import Installed
 from kettle_services.master.installed_version import installed
 from kettle_services.master.zygote.identity import room
-from kettle_services.master.zygote.messages import LONGEST, Answer, Ended, Launch, Launched, Refused
+from kettle_services.master.zygote.messages import GO, LONGEST, Answer, Ended, Launch, Launched, Refused
 
 _log: Final = logging.getLogger(__name__)
 _PROGRAM: Final = "kettle_services.master.zygote"
@@ -57,6 +57,8 @@ class ForkedProcess:
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self._started = start_time(pid)
+        self.go = -1
+        """The open file by which it is told to begin."""
         self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     @property
@@ -67,6 +69,15 @@ class ForkedProcess:
     async def wait(self) -> int:
         """Wait for its end; the return code."""
         return await asyncio.shield(self.ended)
+
+    def begin(self) -> None:
+        """
+        Have it begin.  By then whatever it may say must find somebody who knows its process id: it may be ready at once.
+        """
+        with contextlib.suppress(BrokenPipeError):  # killed already
+            os.write(self.go, GO)
+        os.close(self.go)
+        self.go = -1
 
     def watch(self) -> None:
         """Nobody will say any more what its status was; only that it has ended can be seen."""
@@ -112,9 +123,9 @@ class _Line:
         """Whether there is no zygote any more."""
         return self._socket.fileno() < 0
 
-    def ask(self, launch: Launch, output: int) -> asyncio.Future[ForkedProcess | None]:
+    def ask(self, launch: Launch, output: int, go: int) -> asyncio.Future[ForkedProcess | None]:
         """Have a process forked; raises OSError."""
-        socket.send_fds(self._socket, [_encode(launch)], [output])
+        socket.send_fds(self._socket, [_encode(launch)], [output, go])
         answer = self.answers[launch.number] = self._loop.create_future()
         return answer
 
@@ -206,16 +217,31 @@ class ServiceZygote:
         self, module: str, environ: Mapping[str, str], cwd: Path, output: int
     ) -> ForkedProcess | None:
         """
-        A process that is `python -m module`, in a session of its own, and writes to `output`; None: it cannot be forked.
+        A process that is `python -m module`, in a session of its own, and writes to `output`; it waits for its `begin`.
+        None: it cannot be forked.
         """
+        variables = {os.fsencode(name): os.fsencode(value) for name, value in environ.items()}
+        go, told = os.pipe()
+        forked: ForkedProcess | None = None
         try:
-            line = await self.warm()
-            self._number += 1
-            variables = {os.fsencode(name): os.fsencode(value) for name, value in environ.items()}
-            answer = line.ask(Launch(self._number, module, variables, str(cwd)), output)
+            forked = await self._ask(Launch(self._next(), module, variables, str(cwd)), output, go)
         except OSError as error:
             _log.warning("no service can be forked: %s", error)
-            return None
+        finally:
+            os.close(go)
+            if forked is None:
+                os.close(told)  # if it was forked all the same, it ends
+        if forked is not None:
+            forked.go = told
+        return forked
+
+    def _next(self) -> int:
+        self._number += 1
+        return self._number
+
+    async def _ask(self, launch: Launch, output: int, go: int) -> ForkedProcess | None:
+        line = await self.warm()
+        answer = line.ask(launch, output, go)
         try:
             async with asyncio.timeout(self.patience):
                 return await asyncio.shield(answer)

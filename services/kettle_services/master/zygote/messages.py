@@ -9,8 +9,12 @@ LONGEST: Final = 1 << 18
 """Bytes of a message; an environment may be long."""
 
 
+GO: Final = b"+"
+"""What a forked process waits for, from the master; the end of its file instead means that nobody knows of it."""
+
+
 class Launch(msgspec.Struct, frozen=True):
-    """Become `python -m module`; the packet carries the file for what the process writes."""
+    """Become `python -m module`; the packet carries the file for what the process writes, and that on which it waits."""
 
     number: int
     module: str
@@ -19,7 +23,7 @@ class Launch(msgspec.Struct, frozen=True):
 
 
 class Launched(msgspec.Struct, frozen=True, tag=True):
-    """The process of the launch of this number; it begins when this has been said."""
+    """The process of the launch of this number; it waits until it is told to begin."""
 
     number: int
     pid: int

@@ -5,8 +5,8 @@ Ten interpreters that load the same modules side by side cost 2.5 s of processor
 them forks a service in milliseconds, and what a service does not change it shares with the others.
 
 It has one thread, no event loop and no connection but the one to its master, and it loads modules and forks, no more:
-what was refused, or took it down, is executed in the usual way instead.  A forked process waits until its master has
-been told about it, so none runs that nobody knows of.
+what was refused, or took it down, is executed in the usual way instead.  A forked process waits until its master
+knows it, so none runs that nobody knows of, and none says that it is ready to somebody who does not know it yet.
 """
 
 import contextlib
@@ -25,14 +25,13 @@ import msgspec
 
 from kettle.retry.deadline import Deadline
 from kettle_services.master.zygote.identity import show
-from kettle_services.master.zygote.messages import LONGEST, Answer, Ended, Launch, Launched, Refused
+from kettle_services.master.zygote.messages import GO, LONGEST, Answer, Ended, Launch, Launched, Refused
 
 _GRACE_S: Final = 1.2
 """
 For services to end by themselves after their master, which they do within a second (see `kettle.runtime.lifeline`);
 then those are killed that are stopped.
 """
-_GO: Final = b"+"
 _LATER: Final = ("uvloop", "nkeys")
 """What each service loads when it begins, and not with its modules; what is not installed, none does."""
 
@@ -66,15 +65,16 @@ class Zygote:
             for fd in ready & self._children.keys():
                 self._reap(fd)
             if self._socket.fileno() in ready:
-                data, fds, _flags, _ = socket.recv_fds(self._socket, LONGEST, 1)
+                data, fds, _flags, _ = socket.recv_fds(self._socket, LONGEST, 2)
                 if not data:
                     break
-                (output,) = fds
+                output, go = fds
                 launch = _decode(data)
-                if self._fork(launch, output):
-                    become(launch, output)
+                if self._fork(launch):
+                    become(launch, output, go)
                     return launch
                 os.close(output)
+                os.close(go)
             elif self._unloaded:
                 self._load(self._unloaded.popleft())
         self._outlive()
@@ -93,7 +93,7 @@ class Zygote:
             self._loaded[module] = why
         return self._loaded[module]
 
-    def _fork(self, launch: Launch, output: int) -> bool:
+    def _fork(self, launch: Launch) -> bool:
         """Whether this is the child."""
         why = self._load(launch.module)
         threads = len(os.listdir("/proc/self/task"))  # noqa: PTH208 - names are all we want
@@ -103,29 +103,18 @@ class Zygote:
             self._say(Refused(launch.number, why))
             return False
         gc.freeze()  # what is there now is never looked at again, so its pages stay shared
-        go, told = os.pipe()
         try:
             pid = os.fork()
         except OSError as error:
-            os.close(go)
-            os.close(told)
             self._say(Refused(launch.number, f"no process can be made: {error.strerror}"))
             return False
         if pid == 0:
-            os.close(told)
-            if os.read(go, 1) != _GO:
-                os._exit(1)
-            os.close(go)
             self._leave()
             return True
-        os.close(go)
         handle = os.pidfd_open(pid)
         self._children[handle] = pid
         self._poll.register(handle, select.POLLIN)
         self._say(Launched(launch.number, pid))
-        with contextlib.suppress(BrokenPipeError):  # killed already
-            os.write(told, _GO)
-        os.close(told)
         return False
 
     def _leave(self) -> None:
@@ -160,8 +149,13 @@ class Zygote:
                 signal.pidfd_send_signal(handle, signal.SIGKILL)
 
 
-def become(launch: Launch, output: int) -> None:
-    """In a child: be a process as one is that was executed, but for the modules that it has already."""
+def become(launch: Launch, output: int, go: int) -> None:
+    """
+    In a child, when its master knows of it: be a process as one is that was executed, but for the modules that it has already.
+    """
+    if os.read(go, len(GO)) != GO:
+        os._exit(1)
+    os.close(go)
     os.setsid()
     for standard in (1, 2):
         os.dup2(output, standard)
