@@ -6,6 +6,7 @@ once for the whole cluster or for each job, so a rule must look at nothing but t
 """
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -53,6 +54,8 @@ _SCHEDD_OWNED: Final = frozenset(
         "mytype",
     }
 )
+_LITERAL: Final = re.compile(r'"[^"\\$]+"')
+"""Somebody's name: the access point looks whether it is that of who submits."""
 _STREAMS: Final = (("input", "In"), ("output", "Out"), ("error", "Err"))
 
 CONSTANTS: Final[Mapping[str, Scalar]] = {
@@ -244,7 +247,8 @@ def custom(lookup: Lookup) -> Ad:
         if not key.startswith(CUSTOM):
             continue
         name = assignment.name[len(CUSTOM) :]
-        if name.lower() in _SCHEDD_OWNED:
+        own_name = lookup.tolerant and name.lower() == "owner" and _LITERAL.fullmatch(assignment.text)
+        if name.lower() in _SCHEDD_OWNED and not own_name:
             raise assignment.refused(f"the attribute {name} is set by the schedd and cannot be given")
         setting = lookup.expanded(assignment)
         try:
