@@ -111,9 +111,7 @@ def _statement(word: str, rest: str, line: int) -> Statement:
 
 
 def _noted(word: str, rest: str, line: int) -> Statement:
-    """
-    What changes no ad, as in HTCondor: for which universe a transform is meant, and that it ends.
-    """
+    """What changes no ad, as in HTCondor: for which universe a transform is meant, and that it ends."""
     known = {each.name.lower() for each in Universe} | {str(int(each)) for each in Universe}
     if word == "universe" and rest.lower() not in known | {"docker", "container"}:
         raise PlacelessError(f"there is no universe '{rest}'")

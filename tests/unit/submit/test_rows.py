@@ -122,7 +122,7 @@ def test_lines_that_mean_nothing_are_told() -> None:
 
 
 def test_all_missing_files_are_named(tmp_path: Path) -> None:
-    """Those of each command and of each job."""
+    """Whichever command and job they belong to."""
     site = Site(arch="X86_64", opsys="LINUX", file_system_domain="example.org")
     text = f"{HEAD}transfer_input_files = $(x), both\ninput = in\nqueue x in (a b)\n"
     read = parse(text, source="job.sub", cwd=tmp_path, environ={})

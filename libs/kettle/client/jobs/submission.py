@@ -76,7 +76,7 @@ def prepare_clusters(
 
 
 def as_factory(submission: "Submission") -> "Submission":
-    """The same jobs, which come into the queue one after the other, and no faster than they say."""
+    """Jobs that come into the queue one after the other, and no faster than they say."""
     if "JobMaterializeLimit" in submission.ad or "JobMaterializeMaxIdle" in submission.ad:
         return submission
     limit: dict[str, int] = {"JobMaterializeLimit": submission.count}

@@ -73,9 +73,7 @@ def check(ad: Ad, columns: list[str], rows: list[list[Scalar]], *, limit: int) -
 
 
 def without_owner(ad: Ad, owner: str) -> Ad:
-    """
-    The ad without its Owner, which may say who submits; raises Unacceptable for anybody else.
-    """
+    """The ad without its Owner, which may say who submits; raises Unacceptable for anybody else."""
     found = next((name for name in ad if name.lower() == "owner"), None)
     if found is None:
         return ad
