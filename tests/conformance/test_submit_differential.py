@@ -149,7 +149,9 @@ def canonical(text: str) -> str:
 
 
 def changes(base: dict[str, str], job: dict[str, str]) -> dict[str, str]:
-    """What is another value than in the simplest job; an attribute that is undefined is as one that is missing."""
+    """
+    What is another value than in the simplest job; an attribute that is undefined is as one that is missing.
+    """
     known = {name.lower() for name in job}
     new = {name.lower(): value for name, value in job.items() if base.get(name) != value}
     new |= {name.lower(): "<absent>" for name in base if name.lower() not in known}
@@ -180,7 +182,9 @@ def differences(vector: Vector, base: dict[str, str], here: Path) -> Iterator[Di
 
 
 def test_vectors_belong_to_the_generator() -> None:
-    """The descriptions are those that the generator draws, and each spelling of each command is in one of them."""
+    """
+    The descriptions are those that the generator draws, and each spelling of each command is in one of them.
+    """
     texts = [vector.text for vector in vectors()[1:]]
     assert [drawn(seed) for seed in range(COUNT)] == texts
     whole = "\n".join(texts)
@@ -190,7 +194,9 @@ def test_vectors_belong_to_the_generator() -> None:
 
 
 def test_job_ads_are_those_of_condor_submit(here: Path) -> None:
-    """Three hundred descriptions make the same jobs, attribute by attribute, but for differences that are meant."""
+    """
+    Three hundred descriptions make the same jobs, attribute by attribute, but for differences that are meant.
+    """
     simple, *drawn_ones = vectors()
     [base] = ours(simple.text, here)
     unmeant: list[Difference] = []

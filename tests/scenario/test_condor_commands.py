@@ -33,9 +33,7 @@ async def test_a_submission_prints_two_lines_and_nothing_else(condor: Condor) ->
 
 
 async def test_a_description_may_have_what_programs_write(condor: Condor) -> None:
-    """
-    Commands for more comfort, an attribute without a value; lines that mean nothing get a warning.
-    """
+    """Commands for more comfort, an attribute without a value; lines that mean nothing get a warning."""
     odd = "LogDirectory = logs\nsubmit_event_notes = hello\n+projectname = \n"
     said = await condor("condor_submit", "-terse", typed=f"{odd}{WAITS}queue x in (a)\n")
     warned = "WARNING: the line 'LogDirectory = logs' was unused by condor_submit. Is it a typo?\n"

@@ -62,7 +62,9 @@ async def test_a_program_that_is_listed_among_its_files_stays_a_program(
 async def test_references_to_the_machine_and_the_directory_get_values(
     condor: Condor, pool: ThrowawayPool
 ) -> None:
-    """`$$(Attr)` in arguments, `$$(CondorScratchDir)` in the environment; the queue keeps them as they are."""
+    """
+    `$$(Attr)` in arguments, `$$(CondorScratchDir)` in the environment; the queue keeps them as they are.
+    """
     text = (
         SH
         + "arguments = \"-c 'echo $$(OpSys) $$([TARGET.Cpus*2]) $$(NoGpu:none); test $HERE = $PWD && echo in'\"\n"

@@ -7,7 +7,7 @@ import random
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, ClassVar, Final, TypeAlias
 
 from kettle.bindings import submit_statements
@@ -51,7 +51,8 @@ class Submit(MutableMapping[str, str]):
             case str():
                 read = submit_statements.read(input)
                 self._queue, self._more = read.queue, read.more
-                self.update(read.assignments)
+                for name, text in read.assignments.items():
+                    self._set(name, text)
             case Mapping():
                 self.update(input)
             case _:  # pyright: ignore[reportUnnecessaryComparison]
@@ -69,16 +70,19 @@ class Submit(MutableMapping[str, str]):
     def __setitem__(self, key: str, value: Any) -> None:
         if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError("key must be a string")
+        self._set(key, self._text(value))
+
+    def _set(self, key: str, text: str) -> None:
         name = f"MY.{key[1:]}" if key.startswith("+") else key
         first = self._texts.get(name.lower(), (name, ""))[0]
-        self._texts[name.lower()] = (first, self._text(value))
+        self._texts[name.lower()] = (first, text)
 
     def _text(self, value: Any) -> str:
         if isinstance(value, bytes) and self.bytes_allowed:
             value = value.decode("utf-8", "surrogateescape")
-        if not isinstance(value, str | int | float):
+        if not isinstance(value, str | int | float | PurePath | ClassAd):
             raise TypeError("value must be a string")
-        text = str(value)
+        text = repr(value) if isinstance(value, ClassAd) else str(value)
         if "\n" in text:
             raise ValueError(f"a value is one line, and this has several: {text!r}")
         return text
@@ -99,7 +103,10 @@ class Submit(MutableMapping[str, str]):
         return f"Submit({self})"
 
     def _lines(self) -> str:
-        return "".join(f"{name} = {text}\n" for name, text in self._texts.values())
+        return "".join(
+            f"{name} @=end\n{text}\n@end\n" if "\n" in text else f"{name} = {text}\n"
+            for name, text in self._texts.values()
+        )
 
     def expand(self, attr: str) -> str:
         """A value with its macros put in; raises KeyError if there is none of this name."""
@@ -123,7 +130,7 @@ class Submit(MutableMapping[str, str]):
     def itemdata(self, qargs: str | None = None) -> Iterator[dict[str, str]] | None:
         """The items of the queue statement, or of another; None if it has none."""
         iteration = self._iteration(self.getQArgs() if qargs is None else qargs)
-        if not iteration.variables:
+        if not iteration.variables or not iteration.rows:
             return None
         return iter([dict(zip(iteration.variables, row.values, strict=True)) for row in iteration.rows])
 

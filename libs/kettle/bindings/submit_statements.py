@@ -4,14 +4,18 @@ import os
 import random
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from kettle.submit.conditions import Conditions
 from kettle.submit.errors import PlacelessError
-from kettle.submit.macros import Expander
+from kettle.submit.includes import MOST_NESTED, included
+from kettle.submit.macros import Expander, substitute_self
 
 _ASSIGNMENT: Final = re.compile(r"(\+?[A-Za-z0-9_.]+)\s*=(?!=)\s*(.*)", re.DOTALL)
 _QUEUE: Final = re.compile(r"queue(?:\s+|(?=\()|$)(.*)", re.IGNORECASE | re.DOTALL)
+_TAGGED: Final = re.compile(r"(\+?[A-Za-z0-9_.]+)\s*@=\s*(\S+)\s*")
+_INCLUDE: Final = re.compile(r"@?include\b\s*([^:=]*?)\s*:\s*(.*)", re.IGNORECASE)
 _CONDITIONAL: Final = re.compile(r"(if|elif|else|endif)(?:\s+(.*)|\s*)", re.IGNORECASE)
 _ITEMS: Final = re.compile(
     r"\s*(\d*)\s*((?:[A-Za-z_][A-Za-z0-9_.]*[\s,]*)*?)\s*(?:\b(?:in|from|matching)\b.*)?",
@@ -42,7 +46,7 @@ def read(text: str) -> Read:
     Raises:
         ValueError: a line is neither.
     """
-    lines = iter(text.splitlines())
+    lines = _Lines(text)
     assignments: dict[str, str] = {}
     conditions = Conditions()
     for line in _logical(lines):
@@ -55,13 +59,56 @@ def read(text: str) -> Read:
                 raise ValueError(f"'{line}': {error}") from error
         elif not conditions.active:
             continue
+        elif tagged := _TAGGED.fullmatch(line):
+            assignments[tagged[1]] = "\n".join(_until(f"@{tagged[2]}", lines))
+        elif include := _INCLUDE.fullmatch(line):
+            _include(include[1], include[2], lines, assignments)
         elif queue := _QUEUE.fullmatch(line):
             return Read(assignments, queue[1].strip(), tuple(_items(queue[1], lines)))
         elif assignment := _ASSIGNMENT.fullmatch(line):
-            assignments[assignment[1]] = assignment[2].strip()
+            name = assignment[1]
+            known = next((text for key, text in assignments.items() if key.lower() == name.lower()), "")
+            assignments[name] = substitute_self(name, assignment[2].strip(), known)
         else:
             raise ValueError(f"'{line}' is neither NAME = VALUE nor a queue statement")
     return Read(assignments, "", ())
+
+
+def _until(end: str, lines: Iterator[str]) -> Iterator[str]:
+    for line in lines:
+        if line.strip() == end:
+            return
+        yield line
+    raise ValueError(f"a value has no end: expected a line {end}")
+
+
+def _include(how: str, what: str, lines: "_Lines", assignments: dict[str, str]) -> None:
+    try:
+        said = _expander(assignments).expand(what).strip()
+        for _, text in included(how.strip(), said, cwd=Path.cwd(), environ=os.environ):
+            lines.include(text)
+    except PlacelessError as error:
+        raise ValueError(f"include : {what}: {error}") from error
+
+
+class _Lines(Iterator[str]):
+    """The lines of a description, and of what it includes."""
+
+    def __init__(self, text: str) -> None:
+        self._open = [iter(text.splitlines())]
+
+    def include(self, text: str) -> None:
+        """Go on with this text; raises PlacelessError for one that includes itself."""
+        if len(self._open) > MOST_NESTED:
+            raise PlacelessError(f"more than {MOST_NESTED} sources include each other")
+        self._open.append(iter(text.splitlines()))
+
+    def __next__(self) -> str:
+        while self._open:
+            if (line := next(self._open[-1], None)) is not None:
+                return line
+            self._open.pop()
+        raise StopIteration
 
 
 def item_names(queue: str) -> ItemNames | None:

@@ -6,6 +6,7 @@ once for the whole cluster or for each job, so a rule must look at nothing but t
 """
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -53,6 +54,8 @@ _SCHEDD_OWNED: Final = frozenset(
         "mytype",
     }
 )
+_LITERAL: Final = re.compile(r'"[^"\\$]+"')
+"""Somebody's name: the access point looks whether it is that of who submits."""
 _STREAMS: Final = (("input", "In"), ("output", "Out"), ("error", "Err"))
 
 CONSTANTS: Final[Mapping[str, Scalar]] = {
@@ -131,13 +134,15 @@ def arguments(lookup: Lookup) -> Ad:
             given.refuse("shell has no arguments: write them into its text")
         return {"Arguments": quoting.join_v2(["-c", text.text])}
     if newer := lookup.get("arguments2"):
-        if given is not None:
+        if given is not None and not flag(lookup, "allow_arguments_v1", default=False):
             newer.refuse("arguments2 and arguments are the same: say one of them")
-        given = newer
-    if given is None:
-        return {"Arguments": ""}
+        return _arguments(newer, new=True)
+    return {"Arguments": ""} if given is None else _arguments(given, new=False)
+
+
+def _arguments(given: Setting, *, new: bool) -> Ad:
     try:
-        if newer or quoting.is_v2(given.text):
+        if new or quoting.is_v2(given.text):
             raw = quoting.unquote_v2(given.text)
             return {"Arguments": quoting.join_v2(quoting.split_v2(raw))}
         return {"Args": " ".join(quoting.split_v1(quoting.unescape_v1(given.text)))}
@@ -150,7 +155,7 @@ def environment(lookup: Lookup) -> Ad:
     found: dict[str, str] = {}
     taken, given = lookup.get("getenv"), lookup.get("environment")
     if newer := lookup.get("environment2"):
-        if given is not None:
+        if given is not None and not flag(lookup, "allow_environment_v1", default=False):
             newer.refuse("environment2 and environment are the same: say one of them")
         given = newer
     if taken:
@@ -244,7 +249,8 @@ def custom(lookup: Lookup) -> Ad:
         if not key.startswith(CUSTOM):
             continue
         name = assignment.name[len(CUSTOM) :]
-        if name.lower() in _SCHEDD_OWNED:
+        own_name = lookup.tolerant and name.lower() == "owner" and _LITERAL.fullmatch(assignment.text)
+        if name.lower() in _SCHEDD_OWNED and not own_name:
             raise assignment.refused(f"the attribute {name} is set by the schedd and cannot be given")
         setting = lookup.expanded(assignment)
         try:

@@ -73,9 +73,10 @@ def _cached(command: str, cache: str | None, *, cwd: Path, environ: Mapping[str,
     return text
 
 
-def printed(command: str, *, cwd: Path, environ: Mapping[str, str]) -> str:
+def printed(command: str, *, cwd: Path, environ: Mapping[str, str], longest: float = LONGEST) -> str:
     """
-    What a command of the submitter prints, which no shell looks at.  Raises PlacelessError, also if it fails.
+    What a command of the submitter prints, which no shell looks at.  Raises PlacelessError, also if it fails or takes
+    more than `longest` seconds.
     """
     import subprocess  # rarely needed, and commands are to start fast
     import tempfile
@@ -95,7 +96,7 @@ def printed(command: str, *, cwd: Path, environ: Mapping[str, str]) -> str:
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else str(error)
             raise PlacelessError(f"cannot run '{command}': {why}") from error
-        late = Timer(LONGEST, _end, [program.pid])
+        late = Timer(longest, _end, [program.pid])
         late.start()
         try:
             assert program.stdout is not None
@@ -108,7 +109,7 @@ def printed(command: str, *, cwd: Path, environ: Mapping[str, str]) -> str:
             in_time = late.is_alive()
             late.cancel()
         if not in_time:
-            raise PlacelessError(f"'{command}' was ended: it took more than {LONGEST:.0f} seconds")
+            raise PlacelessError(f"'{command}' was ended: it took more than {longest:g} seconds")
         if program.returncode:
             complaints.seek(0)
             said = complaints.read(_SHOWN).decode(errors="replace").strip().replace("\n", "; ")

@@ -90,7 +90,9 @@ def _with(table: ItemTable, option: str) -> ItemTable:
 
 
 def headed(table: ItemTable, lines: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
-    """The names that a table gives the variables, none if it gives none, and its items; raises PlacelessError."""
+    """
+    The names that a table gives the variables, none if it gives none, and its items; raises PlacelessError.
+    """
     if table.header is None or not lines:
         return (), list(lines)
     if table.header >= len(lines):

@@ -27,6 +27,26 @@ def operating_system() -> str:
     return _SYSTEMS.get(system.lower(), system.upper())
 
 
+def machine_macros() -> dict[str, str]:
+    """The macros that say what this machine is, in descriptions and in transforms."""
+    system = operating_system()
+    try:
+        release = platform.freedesktop_os_release()
+    except OSError:
+        release = {}
+    version = release.get("VERSION_ID", "")
+    major = version.partition(".")[0]
+    return {
+        "ARCH": architecture(),
+        "OPSYS": system,
+        "OPSYSANDVER": f"{release.get('ID', system).capitalize()}{major}",
+        "OPSYSMAJORVER": major,
+        "OPSYSVER": version.replace(".", ""),
+        "IsLinux": "1" if system == "LINUX" else "0",
+        "IsWindows": "1" if system == "WINDOWS" else "0",
+    }
+
+
 class Site(msgspec.Struct, frozen=True, kw_only=True):
     """What ends up in the ad of every job submitted here, and what a pool gives to those who do not ask."""
 

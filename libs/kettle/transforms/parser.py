@@ -8,6 +8,7 @@ from kettle.classad import ClassAdParseError
 from kettle.classad import parse as parse_expression
 from kettle.submit.errors import PlacelessError
 from kettle.transforms.transform import PATTERNED, Statement, Transform
+from kettle_wire.codes import Universe
 
 _ASSIGNMENT: Final = re.compile(r"([A-Za-z0-9_.]+)\s*=(?!=)\s*(.*)", re.DOTALL)
 _TAGGED: Final = re.compile(r"([A-Za-z0-9_.]+)(?:\s+([A-Za-z0-9_.]+))?\s*@=\s*(\S+)\s*")
@@ -104,9 +105,21 @@ def _statement(word: str, rest: str, line: int) -> Statement:
         case _ if word in _CONDITIONAL:
             return Statement(line, word, "", rest)
         case "universe" | "transform" | "include":
-            raise PlacelessError(f"{word.upper()} has no place in a transform of the queue")
+            return _noted(word, rest, line)
         case _:
             raise PlacelessError(f"there is no statement {word.upper()}")
+
+
+def _noted(word: str, rest: str, line: int) -> Statement:
+    """What changes no ad, as in HTCondor: for which universe a transform is meant, and that it ends."""
+    known = {each.name.lower() for each in Universe} | {str(int(each)) for each in Universe}
+    if word == "universe" and rest.lower() not in known | {"docker", "container"}:
+        raise PlacelessError(f"there is no universe '{rest}'")
+    if word == "transform" and rest not in {"", "1"}:
+        raise PlacelessError("a transform of the queue makes one ad of each: write TRANSFORM alone")
+    if word == "include":
+        raise PlacelessError("INCLUDE has no place in a transform of the queue")
+    return Statement(line, word, "", rest)
 
 
 def _valued(word: str, rest: str, line: int) -> Statement:

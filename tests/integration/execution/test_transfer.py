@@ -261,12 +261,17 @@ async def test_results_that_cannot_be_sent(submitter: SubmitSide, files: Path) -
     assert "sending two to good://" in exited.result.ending.reason
 
 
-@pytest.mark.parametrize(("text", "expected"), [("exit 0", {"r"}), ("exit 3", set[str]())])
-async def test_on_success(submitter: SubmitSide, text: str, expected: set[str]) -> None:
-    """A job that failed sends its streams and nothing else."""
-    exited = await submitter.run(script(f"echo x; echo y > r; {text}", WhenToTransferOutput="ON_SUCCESS"))
+@pytest.mark.parametrize(
+    ("text", "failure", "expected"),
+    [("exit 0", "why", {"r", "why"}), ("exit 3", "", set[str]()), ("exit 3", "why, not_there", {"why"})],
+)
+async def test_on_success(submitter: SubmitSide, text: str, failure: str, expected: set[str]) -> None:
+    """A job that failed sends its streams, what it names for that case as far as it is there, and nothing else."""
+    left = f"echo x; echo y > r; echo z > why; {text}"
+    exited = await submitter.run(script(left, WhenToTransferOutput="ON_SUCCESS", FailureFiles=failure))
 
     assert exited.result.exit is not None
+    assert exited.result.ending is None
     assert expected == {file.name for file in exited.outputs if not file.name.startswith("_")}
     assert b"x\n" == output(exited)
 

@@ -1,6 +1,7 @@
 """condor_transform_ads, as a process: rules files tried on ads."""
 
 import json
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -108,7 +109,7 @@ def test_a_statement_that_fails_is_skipped_and_told(transform: Transform, tmp_pa
         (("ads",), "which rules?"),
         (("-rules", "none"), "ERROR: Could not open none: No such file or directory"),
         (("-rules", "bad"), "ERROR: bad, line 2: there is no statement FROBNICATE"),
-        (("-rules", "many"), "ERROR: many, line 1: TRANSFORM has no place"),
+        (("-rules", "many"), "ERROR: many, line 2: 'many times!' is not a count and names"),
         (("-rules", "rules", "none"), "ERROR: Could not open none"),
         (("-rules", "rules", "bad"), "ERROR: bad, line 2, column "),
         (("-rules", "rules", "ads", "ads"), "'ads' is one file of ads too many"),
@@ -121,7 +122,34 @@ def test_what_makes_no_sense_is_explained(
     transform: Transform, tmp_path: Path, words: tuple[str, ...], sentence: str
 ) -> None:
     (tmp_path / "bad").write_text("A = 1\nFROBNICATE x\n")
-    (tmp_path / "many").write_text("TRANSFORM 3 in (1 2)\n")
+    (tmp_path / "many").write_text("SET A 1\nTRANSFORM many times! in (1 2)\n")
     status, text, errors = transform(*words)
     assert (1, "") == (status, text)
     assert sentence in errors
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("TRANSFORM 2", ["-00", "-01"]),
+        ("TRANSFORM x in (a b)", ["a-00", "b-10"]),
+        ("TRANSFORM x from (\n a\n b c\n)", ["a-00", "b c-10"]),
+        ("TRANSFORM 2 x from items", ["one-00", "one-01"]),
+    ],
+)
+def test_an_ad_goes_through_once_for_each_item(
+    transform: Transform, tmp_path: Path, statement: str, expected: list[str]
+) -> None:
+    """With its macros, as in a queue statement."""
+    (tmp_path / "items").write_text("one\n")
+    (tmp_path / "each").write_text(f'UNIVERSE vanilla\nSET A "$(x)-$(Row)$(Step)"\n{statement}\n')
+    status, text, errors = transform("-rules", "each", "-json", "-", typed='Owner = "anna"\n')
+    assert (0, "") == (status, errors)
+    assert expected == [ad["A"] for ad in json.loads(text)]
+
+
+def test_the_macros_of_the_machine_are_there(transform: Transform, tmp_path: Path) -> None:
+    """What it is, and which release."""
+    (tmp_path / "machine").write_text('SET A "$(OPSYS) $(ARCH) $(IsLinux) $(OPSYSANDVER)"\n')
+    _, text, _ = transform("-rules", "machine", typed='Owner = "anna"\n')
+    assert re.search(r'^A = "LINUX \S+ 1 \S+"$', text, re.MULTILINE), text

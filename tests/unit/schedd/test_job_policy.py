@@ -114,7 +114,8 @@ def test_the_first_that_fires_counts(
         ({**EXIT, "OnExitRemove": "false"}, NONE, None),
         (EXIT, NONE, None),
         ({**RUN, "ExitBySignal": True, "ExitSignal": 9, "OnExitHold": Expr("ExitBySignal")}, NONE, ("hold", 3)),
-        ({**RUN, "ExitBySignal": True, "ExitCode": 9}, NONE, ("hold", 5)),
+        ({**RUN, "ExitBySignal": True, "ExitCode": 9}, NONE, None),
+        ({**RUN, "ExitBySignal": True, "ExitCode": 9, "OnExitRemove": False}, NONE, ("requeue", 1005)),
         ({**RUN, "ExitBySignal": False}, NONE, ("hold", 5)),
         ({**RUN, "ExitCode": 0}, NONE, ("hold", 5)),
     ],
@@ -195,7 +196,7 @@ def test_reasons_of_the_site_and_the_order_of_its_rules() -> None:
     )
     assert [
         ("eve asks too much", 4),
-        ("The system macro SYSTEM_PERIODIC_HOLD_a expression 'Cpus > 2' evaluated to TRUE", 0),
+        ("The system macro SYSTEM_PERIODIC_HOLD expression 'Cpus > 2' evaluated to TRUE", 0),
         ("The system macro SYSTEM_PERIODIC_HOLD expression 'Cpus > 1' evaluated to TRUE", 0),
     ] == [
         (found.ending.reason, found.ending.subcode)

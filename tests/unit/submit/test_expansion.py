@@ -433,3 +433,10 @@ def test_common_input_is_input(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     text = f"{HEAD}transfer_input_files = a\ntransfer_common_input = b\nqueue\n"
     assert "a,b" == submission(text, tmp_path).ad["TransferInput"]
+
+
+def test_both_syntaxes_may_be_given_where_that_is_said() -> None:
+    """The new one counts."""
+    both = 'arguments = x  y\narguments2 = "z w"\nenvironment = A=1\nenvironment2 = "B=2"\n'
+    found = submission(f"{HEAD}{both}allow_arguments_v1 = true\nallow_environment_v1 = true\nqueue\n").ad
+    assert ("z w", "B=2", None) == (found["Arguments"], found["Environment"], found.get("Args"))

@@ -76,7 +76,7 @@ def prepare_clusters(
 
 
 def as_factory(submission: "Submission") -> "Submission":
-    """The same jobs, which come into the queue one after the other, and no faster than they say."""
+    """Jobs that come into the queue one after the other, and no faster than they say."""
     if "JobMaterializeLimit" in submission.ad or "JobMaterializeMaxIdle" in submission.ad:
         return submission
     limit: dict[str, int] = {"JobMaterializeLimit": submission.count}
@@ -115,7 +115,7 @@ def _read(
         cwd=cwd,
         environ=environ,
         given=given,
-        automatic=_automatic(site, source, time.time()),
+        automatic=_automatic(source, time.time()),
         tolerant=tolerant,
         templates=lambda name: _template(name, environ),
     )
@@ -131,13 +131,12 @@ def _template(name: str, environ: Mapping[str, str]) -> str | None:
     return CondorConfig(environ).raw(f"SUBMIT_TEMPLATE_{name}")
 
 
-def _automatic(site: "Site", source: str, now: float) -> dict[str, str]:
+def _automatic(source: str, now: float) -> dict[str, str]:
+    from kettle.submit.submit_machine import machine_macros
+
     local = time.localtime(now)
     return {
-        "ARCH": site.arch,
-        "OPSYS": site.opsys,
-        "IsLinux": "1" if site.opsys == "LINUX" else "0",
-        "IsWindows": "0",
+        **machine_macros(),
         "SUBMIT_FILE": source,
         "SUBMIT_TIME": str(int(now)),
         "YEAR": f"{local.tm_year}",

@@ -1,7 +1,7 @@
 """
 The job event logs of jobs that were just submitted: programs open them as soon as the submission has returned.
 
-The access point appends to them after the submission is recorded, so whoever submits on its machine waits for that here.
+The access point appends to them after the submission is recorded, and a program that submits on its machine waits for that here.
 """
 
 import time

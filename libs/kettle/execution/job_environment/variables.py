@@ -97,7 +97,10 @@ def _gpus(spec: JobSpec) -> dict[str, str]:
 
 
 def _own(job: JobAd, sandbox: str) -> dict[str, str]:
-    """What its submitter gave, with the directory where it says so; a job that another job submitted has not that one's way to the pool."""
+    """
+    What its submitter gave, with the directory where it says so; a job that another job submitted has not that one's
+    way to the pool.
+    """
     if (text := job.text("Environment")) is not None:
         given = split_environment_v2_raw(text)
     else:

@@ -146,6 +146,8 @@ def _wanted(
     if isinstance(code, int):
         yield from manifest.write_after(sandbox, job)
     if isinstance(code, int) and not job.wants_results(code):
+        # What tells why, as far as it is there: a job that failed need not have made all of it.
+        yield from _listed(sandbox, job, job.items("FailureFiles") or [], [], checkpoint=False)
         return
     checkpoint = code is Purpose.CHECKPOINT
     chosen = job.items("TransferCheckpoint") if checkpoint else None

@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
@@ -15,6 +15,7 @@ from kettle_services.condor.errors import ToolError, WordsError
 if TYPE_CHECKING:
     from kettle.classad import ClassAd
     from kettle.transforms import Transform
+    from kettle_wire.ads.types import Ad
 
 _FORMS: Final = ("json", "long", "new", "xml")
 _NOT_YET: Final = ("convertoldroutes", "jobroute", "jobtransforms", "testing", "unit-test")
@@ -45,11 +46,12 @@ what is to become a job transform of a schedd.  An ad that does not meet the REQ
   -quiet                 say nothing of statements that could not be carried out
   -terse, -debug         change nothing here
 
-A rules file may end with the statement TRANSFORM.  The exit status is 1 if a statement could not be carried out.
+A rules file may end with the statement TRANSFORM, which has the forms of a queue statement: TRANSFORM 2, TRANSFORM name in
+(a b), TRANSFORM name from FILE; each ad is then carried through the file once for each item.  The exit status is 1 if a statement could not be carried out.
 """,
 }
 _MACRO: Final = re.compile(r"([A-Za-z_][\w.]*)\s*=(.*)", re.DOTALL)
-_LAST: Final = re.compile(r"\n?[ \t]*TRANSFORM(?:[ \t]+1)?\s*\Z", re.IGNORECASE)
+_LAST: Final = re.compile(r"^[ \t]*TRANSFORM\b(?![ \t]*=)[ \t]*(.*)", re.IGNORECASE | re.MULTILINE)
 _STANDARD: Final = "-"
 
 
@@ -73,7 +75,7 @@ def run(_name: str, words: list[str]) -> int:
         _take(wanted, given)
     if not wanted.rules:
         raise WordsError("which rules?  Write -rules FILE")
-    work = _Work([_transform(name) for name in wanted.rules], wanted)
+    work = _Work([_rules(name) for name in wanted.rules], wanted)
     _write("".join(_texts(work.done(_ads(wanted)), wanted)), wanted.target)
     return work.status
 
@@ -117,13 +119,44 @@ def _form(letters: str) -> str:
     return "" if letters == "auto" else letters
 
 
-def _transform(name: str) -> "Transform":
+class _Rules(NamedTuple):
+    """A rules file: its statements, and how often an ad goes through them, with which macros."""
+
+    transform: "Transform"
+    rounds: list[dict[str, str]]
+
+
+def _rules(name: str) -> _Rules:
+    from kettle.submit import PlacelessError
     from kettle.transforms import TransformError, parse
 
+    text = _text(name)
+    last = _LAST.search(text)
     try:
-        return parse(_LAST.sub("", _text(name)), source=name)
+        transform = parse(text[: last.start()] if last else text, source=name)
     except TransformError as error:
         raise ToolError(f"ERROR: {error}") from error
+    if last is None:
+        return _Rules(transform, [{}])
+    try:
+        return _Rules(transform, list(_rounds(last[1].strip(), text[last.end() :].splitlines()[1:])))
+    except PlacelessError as error:
+        line = text.count("\n", 0, last.start()) + 1
+        raise ToolError(f"ERROR: {name}, line {line}: {error}") from error
+
+
+def _rounds(arguments: str, lines: list[str]) -> Iterator[dict[str, str]]:
+    """The macros of each round of a TRANSFORM statement; raises PlacelessError."""
+    from kettle.submit.queue_statement import read_iteration
+
+    more = iter(lines)
+    iteration = read_iteration(arguments, cwd=Path.cwd(), more=lambda: next(more, None))
+    variables = [name.lower() for name in iteration.variables]
+    for row in iteration.rows:
+        for step in range(iteration.count):
+            index = str(row.index)
+            own = dict(zip(variables, row.values, strict=True))
+            yield {"row": index, "itemindex": index, "step": str(step), "iterating": "1", **own}
 
 
 def _text(name: str) -> str:
@@ -150,27 +183,41 @@ def _ads(wanted: _Wanted) -> "Iterator[ClassAd]":
 class _Work:
     """The transforms on their way through the ads."""
 
-    def __init__(self, transforms: "list[Transform]", wanted: _Wanted) -> None:
+    def __init__(self, rules: list[_Rules], wanted: _Wanted) -> None:
+        from kettle.submit.submit_machine import machine_macros
+
         self.status = 0
-        self._transforms = transforms
+        self._rules = rules
         self._wanted = wanted
+        self._macros = {name.lower(): text for name, text in machine_macros().items()} | wanted.macros
 
     def done(self, ads: "Iterable[ClassAd]") -> "Iterator[ClassAd]":
-        """Each ad as it is after all of them."""
+        """Each ad as it is after all of them, once for each item."""
         from kettle.classad import ClassAd
 
         for number, ad in enumerate(ads, start=1):
-            wire, macros = ad.to_wire(), dict(self._wanted.macros)
-            for transform in self._transforms:
-                outcome = transform.apply(wire, now=int(time.time()), macros=macros)
-                if outcome is None:
-                    self._tell(number, f"does not meet the requirements of {transform.source}")
-                    continue
-                self._tell(number, f"is transformed by {transform.source}")
-                wire = outcome.ad
-                for complaint in outcome.complaints:
-                    self._complain(number, complaint)
-            yield ClassAd.from_wire(wire)
+            macros = dict(self._macros)
+            found = [ad.to_wire()]
+            for rules in self._rules:
+                found = [
+                    self._through(number, rules.transform, wire, macros, own)
+                    for wire in found
+                    for own in rules.rounds
+                ]
+            yield from map(ClassAd.from_wire, found)
+
+    def _through(
+        self, number: int, transform: "Transform", wire: "Ad", macros: dict[str, str], own: dict[str, str]
+    ) -> "Ad":
+        macros |= own
+        outcome = transform.apply(wire, now=int(time.time()), macros=macros)
+        if outcome is None:
+            self._tell(number, f"does not meet the requirements of {transform.source}")
+            return wire
+        self._tell(number, f"is transformed by {transform.source}")
+        for complaint in outcome.complaints:
+            self._complain(number, complaint)
+        return outcome.ad
 
     def _tell(self, number: int, what: str) -> None:
         if self._wanted.how == "verbose":

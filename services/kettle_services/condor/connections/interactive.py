@@ -2,19 +2,19 @@
 condor_submit -interactive: a job that waits for its visitor and ends with the visit.
 
 The job is a shell that waits until the visitor's has begun, and then for the lock that the visitor's shell holds: it
-ends with it, also when whoever typed is cut off.
+ends with it, also when the visitor is cut off.
 """
 
 import os
 import sys
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kettle.client.connections.condor_config import CondorConfig
-from kettle.client.jobs.access import AttemptAccess
-from kettle.client.jobs.side_program import SHELL, run_beside
-from kettle_services.condor.connections.job_access import visiting
 from kettle_services.condor.connections.pool_client import client_of
 from kettle_wire.jobs import JobId
+
+if TYPE_CHECKING:
+    from kettle.client.jobs.access import AttemptAccess
 
 PATIENCE_S: Final = 180
 """Seconds that the job waits for its visitor."""
@@ -23,7 +23,7 @@ _WAITS: Final = (
     f"n=0; until [ -e .session ]; do n=$((n+1)); [ $n -gt {PATIENCE_S} ] && exit 0; sleep 1; done; "
     "flock .session.lock true; rm -f .session .session.lock"
 )
-_VISITS: Final = f"exec 9>.session.lock; flock 9; : > .session; {SHELL}"
+_VISITS: Final = "exec 9>.session.lock; flock 9; : > .session; "
 
 LINES: Final = (
     "+InteractiveJob = true",
@@ -42,15 +42,19 @@ def visit(job: JobId, *, pool: str, name: str) -> int:
     """
     Be in the place of the job's program, to the end; the exit status of the shell.
 
-    Whoever stops waiting for the job takes it out of the queue.
+    An interrupted wait takes the job out of the queue.
     """
+    # Most submissions are none: what an event loop takes is loaded only here.
+    from kettle.client.jobs.side_program import SHELL, run_beside
+    from kettle_services.condor.connections.job_access import visiting
+
     knobs = CondorConfig(os.environ)
     tty = sys.stdin.isatty()
 
-    async def work(access: AttemptAccess) -> int:
+    async def work(access: "AttemptAccess") -> int:
         if tty:
             sys.stderr.write(f"Welcome to {access.slot}!\n")
-        return await run_beside(access, ["sh", "-c", _VISITS], _write, tty=tty, listens=True)
+        return await run_beside(access, ["sh", "-c", _VISITS + SHELL], _write, tty=tty, listens=True)
 
     sys.stdout.write("Waiting for job to start...\n")
     sys.stdout.flush()

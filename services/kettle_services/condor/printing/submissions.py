@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from kettle_wire.codes import JobStatus
+
 if TYPE_CHECKING:
     from kettle.submit import Submission
     from kettle_wire.ads.types import Ad, Scalar
@@ -70,7 +72,7 @@ def _deltas(submission: "Submission", cluster: int) -> Iterator[str]:
     """The lines of each job: the first of a cluster whole, of the others what they have of their own."""
     for proc in range(submission.count):
         ad = submission.queued(proc, cluster)
-        own: Ad = {"ProcId": proc, "JobStatus": ad.get("JobStatus", 1)}
+        own: Ad = {"ProcId": proc, "JobStatus": ad.get("JobStatus", int(JobStatus.IDLE))}
         if proc:
             own |= {name: ad[name] for name in submission.columns}
         else:

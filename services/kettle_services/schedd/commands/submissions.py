@@ -12,13 +12,14 @@ from kettle.accounts.lookup import Accounts, StrangerError
 from kettle.bus.ports import RefusedError
 from kettle.eventsourcing.command_pipeline import Decision, Recording
 from kettle.jobs.submitted_on_hold import REASON, on_hold
+from kettle.submit.submit_machine import machine_macros
 from kettle_services.schedd.domain.jobs.factory import asked, begun, paused
 from kettle_services.schedd.domain.jobs.job import Hold, Job, decide
 from kettle_services.schedd.domain.queue.fold import factory_stream
 from kettle_services.schedd.domain.submission import job_sets, spooling
 from kettle_services.schedd.domain.submission.accounting_group import completed
 from kettle_services.schedd.domain.submission.admission import Admission, Admitted
-from kettle_services.schedd.domain.submission.validation import Unacceptable, check
+from kettle_services.schedd.domain.submission.validation import Unacceptable, check, without_owner
 from kettle_services.schedd.queue.backlog import Backlog
 from kettle_services.schedd.queue.limits import QueueLimits
 from kettle_services.schedd.queue.recorder import QueueRecorder
@@ -59,7 +60,11 @@ class Submissions:
         self._backlog = backlog
         self._queue = recorder.queue
         self._settings = settings
-        self._admission = Admission(settings.job_transforms, settings.submit_requirements)
+        self._admission = Admission(
+            settings.job_transforms,
+            settings.submit_requirements,
+            {**machine_macros(), "COLLECTOR_NAME": settings.pool},
+        )
         self._examined = 0
         """Submissions in the hands of the thread."""
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="admission")
@@ -155,14 +160,11 @@ class Submissions:
 
     def _admit(self, request: Submit, owner: str) -> Admitted:
         settings = self._settings
-        admitted = Admitted(
-            ad=request.ad, columns=request.columns, rows=request.rows, warnings=[], complaints=[]
-        )
+        own = without_owner(request.ad, owner)
+        admitted = Admitted(ad=own, columns=request.columns, rows=request.rows, warnings=[], complaints=[])
         if self._admission.needed:
-            check(request.ad, request.columns, request.rows, limit=settings.max_jobs_per_factory)
-            admitted = self._admission.admit(
-                owner, request.ad, request.columns, request.rows, now=time.time()
-            )
+            check(own, request.columns, request.rows, limit=settings.max_jobs_per_factory)
+            admitted = self._admission.admit(owner, own, request.columns, request.rows, now=time.time())
         late = asked(admitted.ad)
         limit = settings.max_jobs_per_factory if late else settings.max_jobs_per_submission
         check(admitted.ad, admitted.columns, admitted.rows, limit=limit)

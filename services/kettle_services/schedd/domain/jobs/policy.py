@@ -232,8 +232,8 @@ class _Case:
         for rule in self.system.rules(kind):
             if not fires(self.evaluated(rule.expression)):
                 continue
-            name = f"SYSTEM_PERIODIC_{kind.upper()}{f'_{rule.name}' if rule.name else ''}"
-            usual = f"The system macro {name} expression '{rule.expression}' evaluated to TRUE"
+            # A rule's own name is not told: scripts look for these words.
+            usual = f"The system macro SYSTEM_PERIODIC_{kind.upper()} expression '{rule.expression}' evaluated to TRUE"
             reason = _reason(self.evaluated(rule.reason) if rule.reason else None, usual)
             subcode = _subcode(self.evaluated(rule.subcode)) if rule.subcode else 0
             return PolicyVerdict(action=action, ending=Ending(code=code, subcode=subcode, reason=reason))
@@ -302,9 +302,7 @@ def _remove(case: _Case) -> PolicyVerdict | None:
 def _on_exit(case: _Case) -> PolicyVerdict | None:
     if not case.exited:
         return None
-    by_signal = case.value("ExitBySignal")
-    how = case.value("ExitSignal" if by_signal is True else "ExitCode")
-    if not isinstance(by_signal, bool) or isinstance(how, bool) or not isinstance(how, int):
+    if "ExitBySignal" not in case.ad or not ("ExitCode" in case.ad or "ExitSignal" in case.ad):
         return _hold_for(HoldCode.JobPolicyUndefined, "The job ended, and nobody knows how")
     held = case.own("OnExitHold", "hold", HoldCode.JobPolicy)
     if held is not None or "OnExitRemove" not in case.ad:

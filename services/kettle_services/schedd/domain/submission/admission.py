@@ -4,7 +4,7 @@ What the site makes of a submission before it is recorded: its transforms change
 Pure.  Jobs that are alike in all that is looked at are looked at once.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -82,7 +82,14 @@ class Admitted(msgspec.Struct, frozen=True, kw_only=True):
 class Admission:
     """The transforms and requirements of one access point."""
 
-    def __init__(self, transforms: Sequence[JobTransform], requirements: Sequence[SubmitRequirement]) -> None:
+    def __init__(
+        self,
+        transforms: Sequence[JobTransform],
+        requirements: Sequence[SubmitRequirement],
+        macros: Mapping[str, str] | None = None,
+    ) -> None:
+        """`macros` are those that every transform finds."""
+        self._macros = {name.lower(): text for name, text in (macros or {}).items()}
         self._transforms = [each.parsed for each in transforms]
         self._requirements = [
             (each, parse(each.expression), parse(each.reason or '""'), parse(each.is_warning))
@@ -117,7 +124,7 @@ class Admission:
         def change(job: Ad) -> Ad:
             changed: Ad = {**job, _OWNER: owner}
             for transform in self._transforms:
-                outcome = transform.apply(changed, now=int(now))
+                outcome = transform.apply(changed, now=int(now), macros=dict(self._macros))
                 if outcome is not None:
                     changed = outcome.ad
                     complaints.add(outcome.complaints)

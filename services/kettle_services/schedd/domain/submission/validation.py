@@ -72,6 +72,16 @@ def check(ad: Ad, columns: list[str], rows: list[list[Scalar]], *, limit: int) -
         _universes(row[columns.index(universe)] for row in rows)
 
 
+def without_owner(ad: Ad, owner: str) -> Ad:
+    """The ad without its Owner, which may say who submits; raises Unacceptable for anybody else."""
+    found = next((name for name in ad if name.lower() == "owner"), None)
+    if found is None:
+        return ad
+    if ad[found] != owner:
+        raise Unacceptable(f"you are {owner}: jobs cannot be submitted with Owner = {ad[found]!r}")
+    return {name: value for name, value in ad.items() if name != found}
+
+
 def check_values(ad: Ad) -> None:
     """Raise `Unacceptable` for values that no job can have."""
     _expressions(ad.values())
