@@ -83,6 +83,7 @@ REQUESTS: list[tuple[str, Endpoint[Any, Any], msgspec.Struct]] = [
     ("user", schedd.QUERY_JOBS, schedd.QueryJobs(select=schedd.Select())),
     ("user", schedd.QUERY_EVENTS, schedd.QueryEvents(job=JobId(1, 0))),
     ("user", schedd.EXPLAIN, schedd.Explain(job=JobId(1, 0))),
+    ("user", schedd.EXPLAIN_JOBS, schedd.ExplainJobs(select=schedd.Select())),
     ("user", collector.QUERY_ADS, collector.QueryAds()),
     ("user", negotiator.WHY, negotiator.Why(submitter="a", schedd="s", autocluster=1)),
     ("user", negotiator.QUERY_PRIORITIES, negotiator.QueryPriorities()),

@@ -112,13 +112,24 @@ def conceals(expression: Node) -> bool:
 
 def calls(expression: Node, function: str) -> bool:
     """Whether `expression` calls a function, which is named in lower case."""
+    return any(isinstance(node, Call) and node.key == function for node in nodes(expression))
+
+
+def depends_on_time(expression: Node) -> bool:
+    """Whether `expression` asks what time it is."""
+    return calls(expression, "time") or any(
+        isinstance(node, Reference) and node.base is None and node.key == "currenttime"
+        for node in nodes(expression)
+    )
+
+
+def nodes(expression: Node) -> Iterator[Node]:
+    """`expression` and everything in it."""
     pending = [expression]
     while pending:
         node = pending.pop()
-        if isinstance(node, Call) and node.key == function:
-            return True
+        yield node
         pending.extend(children(node))
-    return False
 
 
 def asks_own(expression: Node) -> bool:

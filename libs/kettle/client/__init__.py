@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kettle.client.jobs.selection import job_id, select
     from kettle.client.jobs.submission import prepare, prepare_clusters
     from kettle.client.sync import SyncClient
-    from kettle.client.why_report import WhyReport
+    from kettle.client.why_report import WhyReport, WhyReports
     from kettle.submit import Submission, SubmitError
     from kettle_wire.commands.queue import Select
     from kettle_wire.jobs import JobId
@@ -44,6 +44,7 @@ __all__ = [
     "SyncClient",
     "Wanted",
     "WhyReport",
+    "WhyReports",
     "home_directory",
     "job_id",
     "login_name",
@@ -71,6 +72,7 @@ _AT: Final = {
     "SyncClient": "kettle.client.sync",
     "Wanted": "kettle.client.events.published",
     "WhyReport": "kettle.client.why_report",
+    "WhyReports": "kettle.client.why_report",
     "home_directory": "kettle.client.connections.pool_file",
     "job_id": "kettle.client.jobs.selection",
     "login_name": "kettle.client.connections.pool_file",

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kettle.client.jobs.access import AttemptAccess
     from kettle.client.jobs.records import JobEvent
     from kettle.client.spooling.transfers import SpoolTransfers
-    from kettle.client.why_report import WhyReport
+    from kettle.client.why_report import WhyReport, WhyReports
     from kettle_wire.commands.accounting import OwnerUsage
 
 
@@ -176,6 +176,12 @@ class Client(JobQueue):
         from kettle.client.why_report import report_why
 
         return await report_why(self, job)
+
+    async def why_jobs(self, select: Select) -> "WhyReports":
+        """Why the jobs of a selection are where they are, those together that have one reason."""
+        from kettle.client.why_report import report_why_jobs
+
+        return await report_why_jobs(self, select)
 
     async def visit(self, job: JobId) -> "AttemptAccess":
         """

@@ -1,4 +1,6 @@
-"""What can be known about why a job is where it is."""
+"""What can be known about why jobs are where they are."""
+
+from typing import Final
 
 import msgspec
 
@@ -6,10 +8,22 @@ from kettle.client.connections.transport import SIDE_QUESTION_S
 from kettle.client.errors import ClientError, CommandRefusedError
 from kettle.client.jobs.queue import JobQueue
 from kettle.client.jobs.records import JobEvent
+from kettle_wire.ads.types import Ad
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.negotiator import WHY, Verdict, Why
-from kettle_wire.commands.schedd import EXPLAIN, Explain, Explanation
+from kettle_wire.commands.queue import Select
+from kettle_wire.commands.schedd import (
+    EXPLAIN,
+    EXPLAIN_JOBS,
+    Explain,
+    ExplainJobs,
+    Explanation,
+    UnmadeReason,
+)
 from kettle_wire.jobs import JobId
+
+_ENDED: Final = 1000
+"""So many of the jobs of a selection that have left the queue are looked at, the newest."""
 
 
 class WhyReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,19 +36,76 @@ class WhyReport(msgspec.Struct, frozen=True, kw_only=True):
     """The negotiator's side; None: it was not asked, or did not answer."""
     events: list[JobEvent] = []
     """What happened to a job that has left the queue."""
+    ended: Ad | None = None
+    """Its last ad, if the history has it already."""
+    unmade: str = ""
+    """Why it is not in the queue yet, if it comes later (late materialization)."""
     trouble: str = ""
     """Why there is no verdict although there should be one."""
 
 
+class WhyGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """Jobs that are where they are for one reason."""
+
+    jobs: int
+    last: JobId
+    report: WhyReport
+    """Of the first."""
+
+
+class WhyReports(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    What the pool knows about the jobs of a selection: those in the queue, those to come, and those that have left it.
+    """
+
+    groups: list[WhyGroup]
+    more: int = 0
+    """Jobs of groups that are left out."""
+    unmade: list[UnmadeReason] = []
+    ended: list[Ad] = []
+    """The newest, if clusters were named."""
+
+
 async def report_why(queue: JobQueue, job: JobId) -> WhyReport:
     """What the schedd of a queue knows, and what the last negotiation said of jobs like this one."""
-    requests = queue.requests
     try:
-        explanation = await requests.ask(EXPLAIN, Explain(job=job))
+        explanation = await queue.requests.ask(EXPLAIN, Explain(job=job))
     except CommandRefusedError as error:
+        if error.code == RefusalCode.REFUSED:
+            return WhyReport(job=job, unmade=str(error))
         if error.code != RefusalCode.NOT_FOUND:
             raise
-        return WhyReport(job=job, events=await queue.events(job))
+        ads = await _ended(queue, Select(jobs=[job]), 1)
+        return WhyReport(job=job, events=await queue.events(job), ended=ads[0] if ads else None)
+    return await _with_verdict(queue, explanation)
+
+
+async def report_why_jobs(queue: JobQueue, select: Select) -> WhyReports:
+    """What is known of all jobs of a selection, those together that have one reason."""
+    found = await queue.requests.ask(EXPLAIN_JOBS, ExplainJobs(select=select))
+    groups = [
+        WhyGroup(jobs=one.jobs, last=one.last, report=await _with_verdict(queue, one.explanation))
+        for one in found.groups
+    ]
+    named = bool(select.clusters or select.jobs)
+    return WhyReports(
+        groups=groups,
+        more=found.more,
+        unmade=found.unmade,
+        ended=await _ended(queue, select, _ENDED) if named else [],
+    )
+
+
+async def _ended(queue: JobQueue, select: Select, limit: int) -> list[Ad]:
+    """Those that have left the queue, as far as the history knows of them: one can do without."""
+    try:
+        return await queue.history(select, limit=limit, patience=SIDE_QUESTION_S)
+    except ClientError:
+        return []
+
+
+async def _with_verdict(queue: JobQueue, explanation: Explanation) -> WhyReport:
+    job, requests = explanation.job, queue.requests
     if explanation.status != "idle" or explanation.autocluster is None:
         return WhyReport(job=job, explanation=explanation)
     question = Why(

@@ -13,18 +13,18 @@ import numpy as np
 
 from kettle.classad import ClassAd, NotRepresentable, unparse
 from kettle.classad.reference_analysis import external_references, references
+from kettle.matchmaking.editing import Editing, asking, number, request_spelling
 from kettle.matchmaking.explanation import Condition, Explainer, does_not_fit
 from kettle.matchmaking.request import RESOURCES, Request
+from kettle.matchmaking.slot_demands import own_names
 from kettle_wire.ads import Expr
-from kettle_wire.commands.negotiator import Analysis, Present, Remedy, Tried
+from kettle_wire.commands.negotiator import Analysis, Edit, Present, Remedy, Tried
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
     from collections.abc import Set as AbstractSet
 
     import numpy.typing as npt
-
-    from kettle_wire.ads import Scalar
 
     Booleans: TypeAlias = npt.NDArray[np.bool_]
     Integers: TypeAlias = npt.NDArray[np.int64]
@@ -47,6 +47,8 @@ class _Clause:
         """Requests that a clause of the job names, by the names of resources."""
         self.asked = 0
         self.fails = np.zeros(slots, np.bool_)
+        self.changing = np.zeros(slots, np.bool_)
+        """Which of these may meet it later, by what changes by itself."""
         self.add(condition)
 
     def add(self, condition: Condition) -> None:
@@ -54,7 +56,9 @@ class _Clause:
         self.asked = max(self.asked, len(condition.places)) if self.side == "job" else self.asked
         if self.side == "slot":
             self.asked += len(condition.places)
-        self.fails[condition.places[~condition.holds]] = True
+        refusing = condition.places[~condition.holds]
+        self.fails[refusing] = True
+        self.changing[condition.places[condition.changing & ~condition.holds]] = True
 
 
 class Analyst:
@@ -73,16 +77,20 @@ class Analyst:
         fails = np.zeros(self._slots, np.int64)
         for one in clauses:
             fails += one.fails
-        willing = self._willing(job)
-        tried = [self._tried(one, fails, job, willing) for one in clauses]
+        willing, later = self._willing(job), self._explainer.later(job)
+        editing = Editing(self._explainer, job, explained.able)
+        tried = [self._tried(one, fails, job, willing, later, editing) for one in clauses]
         tried.sort(key=lambda one: (one.passes - one.asked, -one.only))
         together, slots = _together(clauses, fails)
         return Analysis(
             slots=self._slots,
             able=explained.able,
+            free=self._explainer.free(job),
+            later=int(np.count_nonzero(later)),
             clauses=tried[:_CLAUSES],
             more=max(0, len(tried) - _CLAUSES),
             remedies=[] if not willing else self._remedies(job, willing, explained.able),
+            edits=self._edits(job, editing, tried, clauses, together),
             together=together,
             together_slots=slots,
         )
@@ -115,6 +123,7 @@ class Analyst:
                     clause=None,
                     places=places,
                     holds=~lacks,
+                    changing=np.zeros(self._slots, np.bool_),
                 )
                 found["job", condition.text] = _Clause(condition, self._slots, {name})
         return list(found.values())
@@ -128,36 +137,82 @@ class Analyst:
         for name, asked in {**request.fixed, **request.custom}.items():
             has = self._amounts(name)
             if has is not None and (less := (has > 0) & (has < asked)).any():
-                willing[name] = less & self._explainer.able(_asking(job, name, Expr(f"TARGET.{name}")))
+                willing[name] = less & self._explainer.able(asking(job, name, Expr(f"TARGET.{name}")))
         return willing
 
-    def _tried(self, one: _Clause, fails: Integers, job: ClassAd, willing: Mapping[str, Booleans]) -> Tried:
+    def _edits(
+        self,
+        job: ClassAd,
+        editing: Editing,
+        tried: Iterable[Tried],
+        clauses: Iterable[_Clause],
+        together: Collection[str],
+    ) -> list[Edit]:
+        """Clauses that could be left out; of those that refuse only together also with smaller requests."""
+        single = [editing.edited([one.text]) for one in tried if one.without]
+        found = [one for one in single if one is not None]
+        if not found and together:
+            of_job = [one for one in clauses if one.side == "job" and one.text in together]
+            names = {name for one in of_job for name in one.about}
+            dropped = [one.text for one in of_job if one.clause is not None and not one.about]
+            place = next(iter(np.flatnonzero(_lacking(clauses, together))), None)
+            amounts = {
+                request_spelling(job, name): number(float(has[place]))
+                for name in sorted(names)
+                if place is not None and (has := self._amounts(name)) is not None
+            }
+            both = editing.edited(dropped, amounts)
+            found = [] if both is None else [both]
+        return sorted(found, key=lambda one: -one.slots)
+
+    def _tried(
+        self,
+        one: _Clause,
+        fails: Integers,
+        job: ClassAd,
+        willing: Mapping[str, Booleans],
+        later: Booleans,
+        editing: Editing,
+    ) -> Tried:
         """
         A slot's own clause may refuse for what a clause of the job is about, so what lowers a request is tried as a whole.
         """
         alone = one.fails & (fails == 1)
+        removable = one.side == "job" and one.clause is not None and alone.any()
         if one.side == "job":
             for name in one.about & willing.keys():
                 alone = alone | (one.fails & willing[name])
-        only = int(np.count_nonzero(alone))
+        only, waiting = int(np.count_nonzero(alone)), one.changing & later
+        shown = waiting if waiting.any() else alone if only else one.fails
         return Tried(
             side=one.side,
             text=one.text,
             asked=one.asked,
             passes=one.asked - int(np.count_nonzero(one.fails)),
             only=only,
-            present=self._present(one, alone if only else one.fails, job),
+            present=self._present(one, shown, job),
+            without=editing.gain([one.text]) if removable else 0,
+            waiting=int(np.count_nonzero(waiting)),
         )
 
     def _present(self, one: _Clause, places: Booleans, job: ClassAd) -> list[Present]:
         """
-        What these slots say of what a clause of the job asks for, but of amounts: for these there are remedies.
+        What these slots say of what a clause of the job asks for, or of what their own asks of them, but of amounts: for
+        these there are remedies.
         """
-        if one.clause is None or one.side != "job" or not places.any():
+        if one.clause is None or not places.any():
             return []
-        asked = sorted(external_references(one.clause, job))
+        if one.side == "job":
+            asked = sorted(external_references(one.clause, job))
+        else:
+            asked = sorted(self._spelled(own_names(one.clause)))
         named = [name for name in asked if name.lower() not in self._explainer.overlay]
         return [self._values(name, self._explainer.rows[places]) for name in named[:_ATTRIBUTES]]
+
+    def _spelled(self, names: Iterable[str]) -> list[str]:
+        """Attributes of slots as these spell them; others are the job's."""
+        columns = self._explainer.table.columns
+        return [columns[name].name for name in names if name in columns]
 
     def _values(self, name: str, rows: Integers) -> Present:
         table = self._explainer.table
@@ -186,13 +241,13 @@ class Analyst:
             return None
         most, least = float(has[slots].max()), float(has[slots].min())
         gains = [
-            int(np.count_nonzero(self._explainer.able(_asking(job, name, _number(amount)))))
+            int(np.count_nonzero(self._explainer.able(asking(job, name, number(amount)))))
             for amount in (most, least)
         ]
         if max(gains) <= able:
             return None
         return Remedy(
-            attribute=_spelling(job, name),
+            attribute=request_spelling(job, name),
             asked=asked,
             most=most,
             slots=gains[0],
@@ -226,6 +281,16 @@ def _together(clauses: Iterable[_Clause], fails: Integers) -> tuple[list[str], i
     return list(together), slots
 
 
+def _lacking(clauses: Iterable[_Clause], together: Collection[str]) -> Booleans:
+    """Which slots are refused by just these clauses."""
+    lacking: Booleans | None = None
+    for one in clauses:
+        as_named = one.fails if one.text in together else ~one.fails
+        lacking = as_named if lacking is None else lacking & as_named
+    assert lacking is not None, "there are clauses that refuse together"
+    return lacking
+
+
 def _requests(condition: Condition, job: ClassAd, names: Iterable[str]) -> AbstractSet[str]:
     """The resources about whose requests a clause is, of either side."""
     if condition.clause is None:
@@ -238,22 +303,6 @@ def _requests(condition: Condition, job: ClassAd, names: Iterable[str]) -> Abstr
         found = named.internal | named.external
     known = {name.lower() for name in found}
     return {name for name in names if f"request{name.lower()}" in known}
-
-
-def _asking(job: ClassAd, name: str, value: Scalar) -> ClassAd:
-    """The job with another request."""
-    key = f"request{name.lower()}"
-    rest = {attribute: said for attribute, said in job.to_wire().items() if attribute.lower() != key}
-    return ClassAd.from_wire({**rest, _spelling(job, name): value})
-
-
-def _spelling(job: ClassAd, name: str) -> str:
-    key = f"request{name.lower()}"
-    return next((attribute for attribute in job if attribute.lower() == key), f"Request{name}")
-
-
-def _number(amount: float) -> int | float:
-    return int(amount) if amount == int(amount) else amount
 
 
 def _shown(value: object) -> str:

@@ -7,7 +7,8 @@ A request that is larger than all slots that match refuses like a clause.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from itertools import chain
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 import numpy as np
@@ -18,32 +19,31 @@ from kettle.classad import (
     Context,
     EvaluationFailed,
     Node,
-    NotRepresentable,
     conjuncts,
     evaluate_attribute,
     is_true,
     unparse,
 )
 from kettle.classad.columnar import Evaluator, Spending
+from kettle.classad.columnar.column import Column
+from kettle.matchmaking.machine_conditions import conditions
 from kettle.matchmaking.request import RESOURCES, Request
-from kettle.matchmaking.slots import unclaimed, whole_amounts
+from kettle.matchmaking.slot_demands import MISSING, Demand, SlotDemands, text_of
+from kettle.matchmaking.slots import Offer, unclaimed, whole_amounts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     import numpy.typing as npt
 
     from kettle.classad.columnar import Table
-    from kettle.classad.columnar.column import Column
+    from kettle.matchmaking.machine_conditions import MachineCondition
 
     Booleans: TypeAlias = npt.NDArray[np.bool_]
     Integers: TypeAlias = npt.NDArray[np.int64]
     Reals: TypeAlias = npt.NDArray[np.float64]
 
 _Side: TypeAlias = Literal["job", "slot"]
-_TEXT: Final = 500
-"""Characters of a clause that are shown."""
-_MISSING: Final = "Requirements (missing)"
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,6 +77,8 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
     """Of which slots it is demanded, as places among the rows that are looked at."""
     holds: Booleans
     """At each of these."""
+    changing: Booleans
+    """Where it may be met later if it is not now, by what changes by itself."""
 
     @property
     def refuses(self) -> int:
@@ -96,7 +98,8 @@ class Explainer:
         self._wholes = whole_amounts(table)
         self.overlay: Mapping[str, Integers | Column] = {**unclaimed(table), **self._wholes}
         """What stands in the place of the slots' attributes, because nothing is thought to run there."""
-        self._slot_clauses = self._requirements_of_slots()
+        self._demands = SlotDemands(table, rows, self.overlay)
+        self._of_each_slot = self._demands.all()
         self._spending = Spending()
 
     def explain(self, job: ClassAd) -> Explanation:
@@ -119,6 +122,67 @@ class Explainer:
         matching, _, small = self._looked_at(job)
         able: Booleans = matching & ~np.logical_or.reduce(list(small.values()))
         return able
+
+    def later(self, job: ClassAd) -> Booleans:
+        """
+        Which slots could not run the job now if they were free, and could when what changes by itself is otherwise.
+        """
+        closed = np.zeros(len(self.rows), np.bool_)
+        expressions: dict[int, Node] = {}
+        stored = job.find("requirements")
+        of_job = (
+            (self._demands.of_job(clause, job) for clause in conjuncts(stored))
+            if isinstance(stored, Node)
+            else ()
+        )
+        for demand in (*self._of_each_slot, *chain.from_iterable(of_job)):
+            closed[demand.places] |= demand.closed
+            expressions |= {id(one): one for one in demand.behind if demand.changing}
+        matching, _, small = self._looked_at(job)
+        fits = ~np.logical_or.reduce(list(small.values()))
+        found = np.zeros(len(self.rows), np.bool_)
+        for condition in conditions(expressions.values()):
+            mine, theirs = self._under(condition, job)
+            found |= fits & mine.holds("requirements") & (theirs.holds("requirements") | closed)
+        later: Booleans = found & ~(matching & fits)
+        return later
+
+    def _under(self, condition: MachineCondition, job: ClassAd) -> tuple[Evaluator, Evaluator]:
+        """The job's and the slots' view of each other under a condition of all machines."""
+        count = len(self.table)
+        overlay: dict[str, Integers | Column] = dict(self.overlay)
+        for name, value in condition.values.items():
+            whole = value == int(value)
+            overlay[name] = (
+                np.full(count, int(value)) if whole else Column.of_reals(name, np.full(count, value))
+            )
+        context, now = self.context, self.context.now
+        if condition.delay and now is not None:
+            context = msgspec.structs.replace(context, now=lambda: now() + condition.delay)
+        mine = Evaluator(self.table, my=job, rows=self.rows, overlay=overlay, context=context)
+        return mine, Evaluator(self.table, target=job, rows=self.rows, overlay=overlay, context=context)
+
+    def _changing(self, demands: Iterable[Demand]) -> Booleans:
+        found = np.zeros(len(self.rows), np.bool_)
+        for demand in demands:
+            found[demand.places] = demand.changing
+        return found
+
+    def free(self, job: ClassAd) -> int:
+        """How many slots that nobody has claimed have room for one such job as they are now."""
+        unclaimed_now = self.table.says("State", "Unclaimed") | self.table.says("State", "Backfill")
+        offer = Offer(self.table, self.rows[unclaimed_now[self.rows]])
+        request = Request(job, self.context)
+        if request.fault is not None or not len(offer.rows):
+            return 0
+        rows, overlay, context = offer.rows, offer.overlay, self.context
+        mine = Evaluator(
+            self.table, my=job, rows=rows, overlay=overlay, context=context, spending=self._spending
+        )
+        theirs = Evaluator(self.table, target=job, rows=rows, overlay=overlay, context=context)
+        suits = mine.holds("requirements") & theirs.holds("requirements")
+        asked: dict[str, float | Reals] = {**request.fixed, **(request.of(mine) if request.varying else {})}
+        return int(np.count_nonzero(suits & (offer.room(offer.rows, asked, request.custom) > 0)))
 
     def conditions(self, job: ClassAd) -> Iterator[Condition]:
         """What the job demands of slots, and they of it; what is demanded twice comes twice."""
@@ -187,44 +251,41 @@ class Explainer:
         stored, places = job.find("requirements"), np.arange(len(self.rows))
         if not isinstance(stored, Node):
             if stored is None or not is_true(stored):
-                text = _MISSING if stored is None else unparse(stored)
+                text = MISSING if stored is None else unparse(stored)
                 yield _never("job", text, places)
             return
         slots = self._mine(job)
         for clause in conjuncts(stored):
             yield Condition(
-                side="job", text=text_of(clause), clause=clause, places=places, holds=slots.holds(clause)
+                side="job",
+                text=text_of(clause),
+                clause=clause,
+                places=places,
+                holds=slots.holds(clause),
+                changing=self._changing(self._demands.of_job(clause, job)),
             )
 
     def _of_slots(self, job: ClassAd) -> Iterator[Condition]:
-        for places, clauses, text in self._slot_clauses:
-            if text is not None:
-                yield _never("slot", text, places)
-            slots = self._slots(self.rows[places], job)
-            for clause in clauses:
-                yield Condition(
-                    side="slot", text=text_of(clause), clause=clause, places=places, holds=slots.holds(clause)
-                )
-
-    def _requirements_of_slots(self) -> list[tuple[Integers, list[Node], str | None]]:
-        """Places of slots by what they require: its clauses, or the text of what refuses every job."""
-        column = self.table.columns.get("requirements")
-        if column is None:
-            return [(np.arange(len(self.rows)), [], _MISSING)] if len(self.rows) else []
-        classes = column.classes(len(self.table)).of[self.rows]
-        groups: list[tuple[Integers, list[Node], str | None]] = []
-        for number in np.unique(classes):
-            places = np.flatnonzero(classes == number)
-            stored = self.table.stored(column, int(self.rows[places[0]]))
-            if isinstance(stored, Node):
-                groups.append((places, conjuncts(stored), None))
-            elif stored is None or not is_true(stored):
-                groups.append((places, [], _MISSING if stored is None else unparse(stored)))
-        return groups
+        for demand in self._of_each_slot:
+            places, clause = demand.places, demand.clause
+            holds = (
+                np.zeros(len(places), np.bool_)
+                if clause is None
+                else self._slots(self.rows[places], job).holds(clause)
+            )
+            yield Condition(
+                side="slot",
+                text=demand.text,
+                clause=clause,
+                places=places,
+                holds=holds,
+                changing=np.full(len(places), demand.changing or demand.closed),
+            )
 
 
 def _never(side: _Side, text: str, places: Integers) -> Condition:
-    return Condition(side=side, text=text, clause=None, places=places, holds=np.zeros(len(places), np.bool_))
+    none = np.zeros(len(places), np.bool_)
+    return Condition(side=side, text=text, clause=None, places=places, holds=none, changing=none)
 
 
 def _count(counts: dict[tuple[_Side, str], int], side: _Side, text: str, refuses: int) -> None:
@@ -237,12 +298,3 @@ def does_not_fit(job: ClassAd, request: Request, name: str) -> str:
     if name in request.varying and isinstance(stored, Node):
         return f"Request{name} = {text_of(stored)} does not fit"
     return f"Request{name} = {request.fixed[name]:.15g} does not fit"
-
-
-def text_of(clause: Node) -> str:
-    """A clause as it is shown."""
-    try:
-        text = unparse(clause)
-    except NotRepresentable:
-        return "(a clause that is nested too deeply to be shown)"
-    return text if len(text) <= _TEXT else text[:_TEXT] + "..."

@@ -60,7 +60,24 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     How many slots it alone keeps the jobs from: they would match without it, or if less was asked of what it is about.
     """
     present: list[Present] = []
-    """What the slots say that it refuses: those that it refuses `only`, if there are any."""
+    """What slots say that it refuses: those that are `waiting`, or that it refuses `only`, if there are any."""
+    without: int = 0
+    """How many slots more would match if a job's Requirements did not have it, and all else was as it is."""
+    waiting: int = 0
+    """How many slots that may match later refuse by it now, and will not when what changes by itself is otherwise."""
+
+
+class Edit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Attributes of the job that could be edited together."""
+
+    dropped: list[str] = []
+    """Clauses that are left out of its Requirements,"""
+    requirements: str = ""
+    """and what is left of these; empty: they stay as they are."""
+    requests: dict[str, float] = {}
+    """What it would ask for instead, by attribute."""
+    slots: int
+    """How many slots would match then."""
 
 
 class Analysis(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -74,6 +91,12 @@ class Analysis(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     more: int = 0
     remedies: list[Remedy] = []
     """Requests that could be smaller, the one that gains most first."""
+    free: int = 0
+    """How many of the able have room for one at this moment."""
+    later: int = 0
+    """How many others would match when what changes by itself was otherwise: their owner's presence, the load, the time."""
+    edits: list[Edit] = []
+    """Changes of its Requirements after which more slots match, the one that gains most first."""
     together: list[str] = []
     """Where no clause refuses alone: the fewest that do so together somewhere,"""
     together_slots: int = 0

@@ -109,6 +109,23 @@ class Explain(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     job: JobId
 
 
+class PolicyOutlook(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What may still become of a job by a periodic expression, and what that waits for."""
+
+    name: str
+    """PeriodicRelease, or the site's SYSTEM_PERIODIC_RELEASE_NAME."""
+    action: Literal["hold", "release", "remove", "vacate"]
+    expression: str
+    delay: float | None = None
+    """After so many seconds it is true, if nothing changes but the time; None: it would not be, as far as one looked."""
+    false: list[str] = []
+    """Its clauses that are not true now."""
+    values: dict[str, str] = {}
+    """What the attributes are for which these ask."""
+    never: str = ""
+    """Why it does not count, however true it is."""
+
+
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """The schedd's side of `why`; the negotiator knows the rest by (submitter, schedd, autocluster)."""
 
@@ -120,6 +137,41 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     ad: Ad
     ordered: Literal["", "vacate", "vacate_fast", "suspend"] = ""
     """What counts of its owner's orders to the attempt that runs."""
+    policies: list[PolicyOutlook] = []
+
+
+class ExplainJobs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """
+    What this schedd knows of why jobs are where they are; those for which it is the same reason are told together.
+    """
+
+    select: Select
+
+
+class ExplainedJobs(msgspec.Struct, frozen=True, kw_only=True):
+    """Jobs that are where they are for one reason, with what is known of the first."""
+
+    jobs: int
+    last: JobId
+    explanation: Explanation
+
+
+class UnmadeReason(msgspec.Struct, frozen=True, kw_only=True):
+    """Why jobs of a cluster are not in the queue yet."""
+
+    cluster: int
+    unmade: int
+    reason: str
+
+
+class JobsExplained(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    All of the selection that is in the queue, the largest groups first; `more`: jobs of groups that are left out.
+    """
+
+    groups: list[ExplainedJobs]
+    unmade: list[UnmadeReason] = []
+    more: int = 0
 
 
 class MatchedSlot(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -347,6 +399,14 @@ QUERY_EVENTS = Endpoint(
 )
 EXPLAIN = Endpoint(
     "schedd", "explain", Explain, Explanation, callers=(Caller.USER, Caller.JOB), repeat=Repeat.QUERY
+)
+EXPLAIN_JOBS = Endpoint(
+    "schedd",
+    "explain_jobs",
+    ExplainJobs,
+    JobsExplained,
+    callers=(Caller.USER, Caller.JOB),
+    repeat=Repeat.QUERY,
 )
 ACCESS = Endpoint("schedd", "access", AskAccess, AccessGiven, callers=(Caller.USER,), repeat=Repeat.QUERY)
 MATCHED = Endpoint("schedd", "matched", Matched, Done, callers=(Caller.NEGOTIATOR,), repeat=Repeat.HARMLESS)

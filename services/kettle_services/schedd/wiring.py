@@ -16,6 +16,7 @@ from kettle.storage import PgWorkingSet
 from kettle_services.schedd.claim_secrets import ClaimSecrets
 from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
 from kettle_services.schedd.commands.attempt_reports import AttemptReports
+from kettle_services.schedd.commands.explanations import Explanations
 from kettle_services.schedd.commands.factory_edits import FactoryEdits
 from kettle_services.schedd.commands.job_access import AccessCommands
 from kettle_services.schedd.commands.job_actions import JobActions
@@ -158,16 +159,8 @@ def _answers(
 ) -> list[Served[Any, Any]]:
     limits = QueueLimits(recorder.queue, settings)
     backlog = Backlog(recorder.shard, limit=settings.max_backlog)
-    questions = Queries(
-        log,
-        recorder,
-        home_jobs,
-        factories,
-        limits,
-        claims.refusals,
-        flock.explain,
-        settings.queue_super_users,
-    )
+    questions = Queries(log, recorder, factories, settings.queue_super_users)
+    reasons = Explanations(recorder, home_jobs, factories, limits, claims.refusals, settings, flock.explain)
     attempt_reports = AttemptReports(recorder, claims, shadows, policies, settings)
     spooling = SpoolCommands(recorder, shadows, settings)
     pipeline = CommandPipeline(recorder, require_room=backlog.require_room)
@@ -180,7 +173,8 @@ def _answers(
         command(commands.RUN_NOW, RunNowCommands(recorder, claims).run_now, remember=REMEMBERED_S),
         query(commands.QUERY_JOBS, questions.query_jobs),
         query(commands.QUERY_EVENTS, questions.query_events),
-        query(commands.EXPLAIN, questions.explain),
+        query(commands.EXPLAIN, reasons.explain),
+        query(commands.EXPLAIN_JOBS, reasons.explain_jobs),
         query(commands.ACCESS, AccessCommands(recorder, shadows, settings).access),
         query(commands.FIND_SPOOL, spooling.find),
         command(commands.RELEASE_SPOOLED, spooling.release),

@@ -10,7 +10,7 @@ from kettle_services.cli.commands import why
 from kettle_services.cli.explanations.job_state import Answer, answer
 from kettle_services.cli.output.screen import Screen
 from kettle_wire.ads import Ad, Scalar
-from kettle_wire.commands.negotiator import Analysis, Present, Remedy, Tried, Verdict
+from kettle_wire.commands.negotiator import Analysis, Edit, Present, Remedy, Tried, Verdict
 from kettle_wire.commands.schedd import Explanation
 from kettle_wire.events import Match, Rejection, Withheld
 
@@ -131,22 +131,51 @@ def test_the_nearest_change_is_named_with_numbers() -> None:
         "2 of 40 slots would match if it asked for 3 GiB of memory instead of 4 GiB, 27 if it asked for 2.1 GiB."
         in text
     )
-    assert "kettle rm 12.3, and submit it again with request_memory = 3072 or less" in text
+    assert "Next: kettle edit 12.3 RequestMemory=3072;" in text
 
 
 def test_what_there_is_instead_and_what_lacks_together_is_named() -> None:
     """For clauses of which no amount is a matter."""
     present = [Present(attribute="Arch", values=[('"arm64"', 3), ("undefined", 1)], others=2)]
-    clause = Tried(side="job", text='TARGET.Arch == "x"', asked=6, passes=0, only=6, present=present)
+    clause = Tried(
+        side="job", text='TARGET.Arch == "x"', asked=6, passes=0, only=6, without=6, present=present
+    )
     text = said(waiting(None, Analysis(slots=6, able=0, clauses=[clause])))
     assert (
         '6 slots more would match without the clause TARGET.Arch == "x"; there Arch is "arm64" in 3, undefined in 1 and something else in 2.'
         in text
     )
     both = Analysis(slots=6, able=0, clauses=[], together=["A", "B"], together_slots=4)
-    assert "No single change is enough: 4 slots would match without A and B together." in said(
+    assert "No single change is enough: 4 slots would need another answer of A and of B together." in said(
         waiting(None, both)
     )
+    edit = Edit(dropped=["A"], requirements="B", requests={"RequestMemory": 2048}, slots=4)
+    text = said(waiting(None, Analysis(slots=6, able=0, clauses=[], together=["A", "B"], edits=[edit])))
+    assert (
+        "No single change is enough: 4 slots would match without A and if it asked for 2 GiB of memory."
+        in text
+    )
+    assert "Next: kettle edit 12.3 RequestMemory=2048 Requirements=B;" in text
+
+
+def test_a_slot_that_waits_for_its_owner_is_waited_for() -> None:
+    """
+    With the clause of the owner's policy and what the machine says of it; nobody is told to remove the job.
+    """
+    present = [Present(attribute="KeyboardIdle", values=[("4", 2), ("10", 1)])]
+    clause = Tried(side="slot", text="KeyboardIdle > 900", asked=3, passes=0, waiting=3, present=present)
+    shut = Tried(
+        side="slot", text="false (the machine is being drained: kernel)", asked=1, passes=0, waiting=1
+    )
+    told = answer(waiting(None, Analysis(slots=4, able=0, later=4, clauses=[clause, shut])), now=100.0)
+    text = " ".join(told.sentences)
+    assert "No slot takes it now, but 4 of 4 slots may later, without anybody's doing." in text
+    assert (
+        "3 slots wait for their own clause KeyboardIdle > 900; there KeyboardIdle is 4 in 2, 10 in 1." in text
+    )
+    assert "1 slot waits for something else: false (the machine is being drained: kernel)." in text
+    assert "when" == told.outlook
+    assert "kettle rm" not in text
 
 
 @pytest.mark.parametrize(

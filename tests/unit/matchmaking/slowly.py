@@ -274,14 +274,29 @@ def refusals(job: ClassAd, slots: Iterable[Slot], counts: Counter[tuple[str, str
             elif not isinstance(stored, Node):
                 counts[side, unparse(stored)] += not is_true(stored)
             else:
-                for clause in conjuncts(stored):
-                    counts[side, unparse(clause)] += not _holds(clause, mine, other)
+                for clause in conjuncts(stored) if side == "job" else demands(mine):
+                    counts[side, unparse(clause)] += not holds(clause, mine, other)
     if suits and not able:
         counts.update(small)
     return able
 
 
-def _holds(clause: Node, my: ClassAd, target: ClassAd) -> bool:
+def demands(slot: ClassAd, name: str = "requirements", within: frozenset[str] = frozenset()) -> list[Node]:
+    """
+    The clauses of a slot's Requirements; in the place of one that is just START, or the like, those of that.
+    """
+    stored, found = slot.find(name), list[Node]()
+    for clause in conjuncts(stored) if isinstance(stored, Node) else []:
+        own = unparse(clause).lower().removeprefix("my.")
+        inner = within | {name}
+        if own not in inner and own != "withinresourcelimits" and isinstance(slot.find(own), Node):
+            found += demands(slot, own, inner)
+        else:
+            found.append(clause)
+    return found
+
+
+def holds(clause: Node, my: ClassAd, target: ClassAd) -> bool:
     try:
         return is_true(evaluate(clause, my, target))
     except EvaluationFailed:

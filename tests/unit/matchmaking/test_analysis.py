@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from hypothesis import given
 
-from kettle.classad import ClassAd, EvaluationFailed, Node, conjuncts, evaluate, is_true, matches, unparse
+from kettle.classad import ClassAd, Node, conjuncts, matches, unparse
 from kettle.classad.columnar import Table
 from kettle.matchmaking import Analyst, Explainer
 from kettle_wire.ads import Ad, Expr, Scalar
 from kettle_wire.commands.negotiator import Analysis, Present, Remedy
 
-from .slowly import JOBS, POOLS, RESOURCES, Slot, asked_of, faulty
+from .slowly import JOBS, POOLS, RESOURCES, Slot, asked_of, demands, faulty, holds
 
 
 def analysed(wants: Mapping[str, Scalar], *ads: Mapping[str, Scalar]) -> Analysis:
@@ -45,13 +45,6 @@ def fits(wants: Ad, one: Slot, *, but: frozenset[str] = frozenset()) -> bool:
     return asked is not None and not one.too_small(asked) - but
 
 
-def holds(clause: Node, my: ClassAd, target: ClassAd) -> bool:
-    try:
-        return is_true(evaluate(clause, my, target))
-    except EvaluationFailed:
-        return False
-
-
 def clauses_of(ad: ClassAd) -> list[Node]:
     stored = ad.find("requirements")
     return conjuncts(stored) if isinstance(stored, Node) else []
@@ -74,7 +67,7 @@ def test_each_clause_passes_as_many_slots_as_it_does_one_by_one(ads: list[Ad], w
         assert in_the_way(wants, clause, slots) == one.only
     asked, passes = Counter[str](), Counter[str]()
     for each in slots:
-        for clause in clauses_of(each.idle):
+        for clause in demands(each.idle):
             asked[unparse(clause)] += 1
             passes[unparse(clause)] += holds(clause, each.idle, ad)
     told = {text: one for (side, text), one in tried.items() if side == "slot"}

@@ -16,6 +16,7 @@ from kettle.eventsourcing.shard import Shard
 from kettle.testing.served import Endpoints
 from kettle.transforms import Transform
 from kettle_services.schedd.claims.refusals import Refusals
+from kettle_services.schedd.commands.explanations import Explanations
 from kettle_services.schedd.commands.factory_edits import FactoryEdits
 from kettle_services.schedd.commands.queries import Queries
 from kettle_services.schedd.commands.submissions import LONG, Submissions
@@ -36,6 +37,7 @@ from kettle_wire.attempts import AttemptResult, ExitRecord
 from kettle_wire.commands.schedd import (
     EDIT,
     EXPLAIN,
+    EXPLAIN_JOBS,
     QUERY_EVENTS,
     QUERY_JOBS,
     SUBMIT,
@@ -43,6 +45,7 @@ from kettle_wire.commands.schedd import (
     Action,
     Edit,
     Explain,
+    ExplainJobs,
     FactoryOutcome,
     QueryEvents,
     QueryJobs,
@@ -151,13 +154,15 @@ class AccessPoint:
         limits = QueueLimits(recorder.queue, settings)
         backlog = Backlog(recorder.shard, limit=settings.max_backlog)
         pipeline = CommandPipeline(recorder, require_room=backlog.require_room)
-        queries = Queries(log, recorder, nobody, self.factories, limits, Refusals())
+        queries = Queries(log, recorder, self.factories)
+        reasons = Explanations(recorder, nobody, self.factories, limits, Refusals(), settings)
         self.asked = Endpoints([
             pipeline.command(SUBMIT, Submissions(recorder, limits, backlog, settings).submit),
             pipeline.command(EDIT, FactoryEdits(recorder, settings).edit),
             pipeline.query(QUERY_JOBS, queries.query_jobs),
             pipeline.query(QUERY_EVENTS, queries.query_events),
-            pipeline.query(EXPLAIN, queries.explain),
+            pipeline.query(EXPLAIN, reasons.explain),
+            pipeline.query(EXPLAIN_JOBS, reasons.explain_jobs),
         ])  # fmt: skip
 
     async def submit(self, event: ClusterSubmitted) -> None:
@@ -336,13 +341,38 @@ async def test_why_a_job_is_not_made_yet() -> None:
     """It waits for room, or because its cluster was paused; one that was never submitted does not exist."""
     async with access_point() as ap:
         await ap.submit(submitted(4, JobMaterializeMaxIdle=1))
-        for sentence in ("1 of the 4 jobs of cluster 1 are made; the others follow", "kettle release 1"):
+        for sentence in (
+            "1 of the 4 jobs of cluster 1 are made; the others follow when fewer than 1 are idle",
+            "kettle release 1",
+        ):
             with pytest.raises(RefusedError, match=sentence) as refusal:
                 await ap.asked.ask(EXPLAIN, Explain(job=JobId(1, 3)), user("anna"))
             assert "refused" == refusal.value.code
             ap.act("hold")
         with pytest.raises(RefusedError, match="not in the queue"):
             await ap.asked.ask(EXPLAIN, Explain(job=JobId(1, 4)), user("anna"))
+
+
+@pytest.mark.parametrize(
+    ("attributes", "words"),
+    [
+        ({"JobMaterializeMaxIdle": 1}, "fewer than 1 are idle or held (max_idle; 1 are now); kettle edit 1 max_idle=N"),
+        ({"JobMaterializeLimit": 2}, "fewer than 2 are in the queue (max_materialize; 2 are now)"),
+    ],
+)  # fmt: skip
+async def test_what_keeps_the_others_out_is_told_of_the_whole_cluster(
+    attributes: dict[str, Any], words: str
+) -> None:
+    """
+    With those that are in the queue together, since they have one reason, and how many are still to come.
+    """
+    async with access_point() as ap:
+        await ap.submit(submitted(4, **attributes))
+        found = await ap.asked.ask(EXPLAIN_JOBS, ExplainJobs(select=Select(clusters=[1])), user("anna"))
+        (unmade,), (group,) = found.unmade, found.groups
+        assert (4, 0) == (group.jobs + unmade.unmade, found.more)
+        assert words in unmade.reason
+        assert (JobId(1, 0), JobId(1, group.jobs - 1)) == (group.explanation.job, group.last)
 
 
 async def test_who_knows_no_factories_does_not_take_their_jobs_for_jobs_in_the_queue() -> None:

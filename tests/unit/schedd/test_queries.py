@@ -17,7 +17,6 @@ from kettle.client.connections.transport import Requests
 from kettle.client.jobs.queue import JobQueue
 from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.eventsourcing.shard import Shard
-from kettle_services.schedd.claims.refusals import Refusals
 from kettle_services.schedd.commands.queries import Queries
 from kettle_services.schedd.domain import evaluation
 from kettle_services.schedd.domain.jobs.job import Assign, Continue, Hold, Remove, Suspend, Tell, decide
@@ -26,7 +25,6 @@ from kettle_services.schedd.domain.queue.job_ads import QueuedJobAds
 from kettle_services.schedd.jobs.factories import Factories
 from kettle_services.schedd.queue.constraint import Constraint
 from kettle_services.schedd.queue.encoded_ads import EncodedAds
-from kettle_services.schedd.queue.limits import QueueLimits
 from kettle_services.schedd.queue.recorder import QueueRecorder, restore
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_wire.ads import Ad, Expr, Scalar
@@ -137,9 +135,7 @@ async def asked(queue: Queue) -> AsyncGenerator[Queries]:
         recorder = QueueRecorder(
             shard, queue, await restore(log, MemoryWorkingSet(log), shard, Queue("ap"), interval=1.0)
         )
-        nobody: Any = None
-        factories = Factories(recorder, settings)
-        yield Queries(log, recorder, nobody, factories, QueueLimits(queue, settings), Refusals())
+        yield Queries(log, recorder, Factories(recorder, settings))
         committing.cancel()
 
 

@@ -6,7 +6,8 @@ from typing import Final
 import msgspec
 
 from kettle.client import JobId, WhyReport
-from kettle_services.cli.explanations import match_analysis, timeline
+from kettle_services.cli.explanations import job_files, match_analysis, policies, timeline
+from kettle_services.cli.explanations.match_analysis import Outlook
 from kettle_services.cli.output.quantities import counted, duration, size
 from kettle_wire.ads.types import Ad, Expr, Scalar
 from kettle_wire.codes import HoldCode, JobStatus, Universe
@@ -15,6 +16,7 @@ from kettle_wire.commands.schedd import Explanation
 from kettle_wire.events import FactorySubmitted
 from kettle_wire.events.cycle import Clause, Rejection
 
+_WELL: Final = "exited with code 0"
 _AT_HOME: Final = (Universe.SCHEDULER, Universe.LOCAL)
 """JobUniverse of scheduler and local jobs."""
 _MENDS: Final[Mapping[int, str]] = {
@@ -25,12 +27,16 @@ _MENDS: Final[Mapping[int, str]] = {
     HoldCode.SubmittedOnHold: "see whether all that it was to wait for is there",
     HoldCode.MaxTransferInputSizeExceeded: "make its input smaller",
     HoldCode.MaxTransferOutputSizeExceeded: "make its output smaller",
-    HoldCode.JobOutOfResources: "it needed more than it asked for: ask for more (request_memory, request_disk)",
+    HoldCode.JobOutOfResources: "it needed more than it asked for: ask for more (kettle edit {job} RequestMemory=MIB)",
     HoldCode.InvalidDockerImage: "see whether the name of the image is right",
 }
 """What to do about a hold, by HoldReasonCode."""
 _WAITS: Final = (
     "It waits for somebody: {mend}, then kettle release {job}, or take it out with kettle rm {job}."
+)
+_SPOOLS: Final = (
+    "It waits for its input files, which the command that submitted it sends to the access point; if that has given up, "
+    "kettle rm {job} and submit it again."
 )
 _STILL: Final = "It is still in the queue: LeaveJobInQueue keeps it, or its end is being worked on; kettle rm {job} takes it out."
 _ORDERED: Final = {
@@ -54,11 +60,19 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What is on record of the last negotiation."""
     analysis: Analysis | None = None
     """The job against all machines as they are now."""
+    outlook: Outlook | None = None
+    """
+    By that: some slot could take one `now`; some may `when` they are free or what they wait for has come; or `never`, unless
+    the job is edited or the pool changes.
+    """
 
 
 def answer(report: WhyReport, *, now: float) -> Answer:
     """The answer to why a job is where it is at `now`."""
     explanation = report.explanation
+    if report.unmade:
+        sentences = [f"Job {report.job} is not in the queue yet: {_stripped(report.unmade)}."]
+        return Answer(job=str(report.job), status="unmade", sentences=sentences)
     if explanation is None:
         return _gone(report)
     ad = explanation.ad
@@ -94,21 +108,40 @@ def _gone(report: WhyReport) -> Answer:
         sentence = f"Job {report.job} was never made: its cluster was removed before its turn came."
         return Answer(job=str(report.job), status="removed", sentences=[sentence])
     *_, last = timeline.lines(report.events)
-    verb = "" if last.sentence.startswith("exited") else "was "
-    sentence = f"Job {report.job} has left the queue: it {verb}{last.sentence}."
-    return Answer(job=str(report.job), status=last.name, sentences=[sentence])
+    verb = "" if last.sentence.startswith(("exited", "killed")) else "was "
+    sentences = [f"Job {report.job} has left the queue: it {verb}{last.sentence}."]
+    if report.ended is not None and (how := job_end(report.ended)):
+        sentences += job_files.shown(report.ended, failed=how != _WELL)
+    return Answer(job=str(report.job), status=last.name, sentences=sentences)
+
+
+def job_end(ad: Ad) -> str:
+    """How the program of a job ended last, as far as it did."""
+    if isinstance(signal := ad.get("ExitSignal"), int):
+        return f"was killed by signal {signal}"
+    code = ad.get("ExitCode")
+    return f"exited with code {code}" if isinstance(code, int) else ""
 
 
 def _held(job: JobId, explanation: Explanation, lasting: str) -> Answer:
-    code = int(_number(explanation.ad, "HoldReasonCode"))
-    return Answer(
-        job=str(job),
-        status="held",
-        sentences=[
-            f"Job {job} has been held for {lasting}: {_stripped(explanation.reason)} (code {code}).",
-            _WAITS.format(mend=_MENDS.get(code, "mend the cause"), job=job),
-        ],
-    )
+    ad, code = explanation.ad, int(_number(explanation.ad, "HoldReasonCode"))
+    said = [f"Job {job} has been held for {lasting}: {_stripped(explanation.reason)} (code {code})."]
+    if code == HoldCode.SpoolingInput:
+        return Answer(job=str(job), status="held", sentences=[*said, _SPOOLS.format(job=job)])
+    if how := job_end(ad):
+        said.append(f"Its program {how} before.")
+        said += job_files.shown(ad, failed=how != _WELL)
+    elif code == HoldCode.TransferOutputError:
+        said += job_files.shown(ad, failed=True)
+    said += policies.sentences(explanation.policies)
+    mend = _MENDS.get(code, "mend the cause").format(job=job)
+    if policies.releases(explanation.policies):
+        said.append(
+            f"It need not wait for that: {mend}, then kettle release {job}; kettle rm {job} takes it out."
+        )
+    else:
+        said.append(_WAITS.format(mend=mend, job=job))
+    return Answer(job=str(job), status="held", sentences=said)
 
 
 def _running(job: JobId, explanation: Explanation, lasting: str) -> Answer:
@@ -123,9 +156,9 @@ def _running(job: JobId, explanation: Explanation, lasting: str) -> Answer:
         look = "Its files are being moved and its program started; a job that cannot start is tried again, or held with the reason."
     if explanation.ordered:
         look = _ORDERED[explanation.ordered].format(job=job)
-    return Answer(
-        job=str(job), status="running", sentences=[f"Job {job} {doing} {place}, for {lasting} now.", look]
-    )
+    said = [f"Job {job} {doing} {place}, for {lasting} now.", look]
+    said += policies.sentences([one for one in explanation.policies if one.delay is not None])
+    return Answer(job=str(job), status="running", sentences=said)
 
 
 def _idle(report: WhyReport, explanation: Explanation, lasting: str, now: float) -> Answer:
@@ -133,6 +166,7 @@ def _idle(report: WhyReport, explanation: Explanation, lasting: str, now: float)
     said = [f"Job {job} has been idle for {lasting}."]
     if explanation.reason:
         said.append(f"The schedd says: {_stripped(explanation.reason)}.")
+    said += policies.sentences([one for one in explanation.policies if one.delay is not None])
     if explanation.ad.get("JobUniverse") in _AT_HOME:
         if not explanation.reason:
             said.append("It runs on the machine of its schedd, without negotiation: it is about to start.")
@@ -168,7 +202,9 @@ def _analysed(job: str, said: list[str], verdict: Verdict, ad: Ad, when: str) ->
     never = [clause for clause in refused if clause.refuses >= analysis.slots]
     if analysis.fault:
         said.append(f"It can match no slot, whatever there is: {_stripped(analysis.fault)}.")
-        said.append(f"Next: kettle rm {job}, and submit it again without that.")
+        said.append(
+            f"Next: kettle edit {job} NAME=EXPRESSION gives it another value, by which it is matched from then on."
+        )
     elif not analysis.slots:
         said.append("There is no slot in the pool: see kettle status, and start a machine.")
     elif analysis.able:
@@ -177,11 +213,15 @@ def _analysed(job: str, said: list[str], verdict: Verdict, ad: Ad, when: str) ->
             said.extend(match_analysis.turn(rejection, analysis.able, analysis.slots))
         elif verdict.cycle is None:
             said.append(f"{analysis.able} of {counted(analysis.slots, 'slot')} could run it.")
-        said.extend(match_analysis.ways_out(analysis))
+        said.extend(match_analysis.by_themselves(analysis))
+        said.extend(match_analysis.ways_out(analysis, ad))
+    elif analysis.later:
+        said.extend(match_analysis.by_themselves(analysis))
+        said.extend(match_analysis.ways_out(analysis, ad))
     else:
         said.append(f"{_no_slot(analysis.slots)} {_quoted(never)}." if never else _none_of(analysis.slots))
         said.extend(_asked(never, ad))
-        said.extend(match_analysis.ways_out(analysis))
+        said.extend(match_analysis.ways_out(analysis, ad))
         said.append(match_analysis.next_steps(job, analysis))
     return Answer(
         job=job,
@@ -191,6 +231,7 @@ def _analysed(job: str, said: list[str], verdict: Verdict, ad: Ad, when: str) ->
         slots=analysis.slots,
         rejection=rejection,
         analysis=analysis,
+        outlook=match_analysis.outlook(analysis),
     )
 
 

@@ -4,14 +4,17 @@ Why an idle job waits, and the nearest thing that would change it: what the nego
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import re
+from typing import TYPE_CHECKING, Final, Literal
 
 from kettle_services.cli.output.quantities import counted, size
+from kettle_wire.ads.types import Expr
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from kettle_wire.commands.negotiator import Analysis, Present, Remedy, Tried
+    from kettle_wire.ads.types import Ad, Scalar
+    from kettle_wire.commands.negotiator import Analysis, Edit, Present, Remedy, Tried
     from kettle_wire.events import Rejection
 
 _RULES: Final = {
@@ -24,11 +27,10 @@ _RULES: Final = {
 }
 _REMEDIES: Final = 3
 _PRESENT: Final = 3
-_REQUESTS: Final = {
-    "requestcpus": "request_cpus",
-    "requestmemory": "request_memory",
-    "requestdisk": "request_disk",
-}
+_SHOWN: Final = 3
+_TARGETS: Final = re.compile(r"\bTARGET\.(\w+)", re.IGNORECASE)
+_SAFE: Final = re.compile(r"[\w.=/:+-]+")
+Outlook = Literal["now", "when", "never"]
 
 
 def turn(rejection: Rejection, able: int, slots: int) -> Iterator[str]:
@@ -68,44 +70,135 @@ def _waits(rejection: Rejection) -> str:
             return "It waits for its turn: those that could run it are taken."
 
 
-def ways_out(analysis: Analysis) -> Iterator[str]:
-    """What would let more slots run it, the nearest first."""
+def outlook(analysis: Analysis) -> Outlook:
+    """
+    Whether some slot could take one at this moment, some may when it is free or thinks otherwise, or none ever will.
+    """
+    if analysis.able:
+        return "now" if analysis.free else "when"
+    return "when" if analysis.later and not analysis.fault else "never"
+
+
+def by_themselves(analysis: Analysis) -> Iterator[str]:
+    """What those slots wait for that refuse by nothing but what changes by itself."""
+    if not analysis.later:
+        return
+    waiting = sorted((one for one in analysis.clauses if one.waiting), key=lambda one: -one.waiting)
+    slots = counted(analysis.later, "slot")
+    yield (
+        f"{slots} more may take it later, without anybody's doing."
+        if analysis.able
+        else f"No slot takes it now, but {analysis.later} of {counted(analysis.slots, 'slot')} may later, without anybody's doing."
+    )
+    for tried in waiting[:_SHOWN]:
+        wait = f"{counted(tried.waiting, 'slot')} {'waits' if tried.waiting == 1 else 'wait'}"
+        if tried.present:
+            whose = "its own clause" if tried.side == "slot" and tried.waiting == 1 else "their own clause"
+            whose = whose if tried.side == "slot" else "the job's clause"
+            there = " and ".join(_present(each) for each in tried.present)
+            yield f"{wait} for {whose} {tried.text}; there {there}."
+        else:
+            yield f"{wait} for something else: {tried.text}."
+
+
+def ways_out(analysis: Analysis, ad: Ad) -> Iterator[str]:
+    """What would let more slots run it, the nearest first; `ad` is the job's."""
     for remedy in analysis.remedies[:_REMEDIES]:
         yield _remedy(remedy, analysis)
     for tried in analysis.clauses:
-        if tried.only and tried.side == "job" and tried.present:
+        if tried.without and tried.side == "job":
+            there = " and ".join(_present(each) for each in tried.present)
             yield (
-                f"{counted(tried.only, 'slot')} more would match without the clause {tried.text}; there "
-                f"{' and '.join(_present(each) for each in tried.present)}."
+                f"{counted(tried.without, 'slot')} more would match without the clause {tried.text}"
+                f"{f'; there {there}' if there else ''}."
             )
-    if analysis.together and not analysis.remedies:
+        elif tried.only and tried.side == "slot" and not tried.waiting:
+            yield f"{counted(tried.only, 'slot')} would match but for a clause of the slot, {tried.text}{_asked_job(tried, ad)}."
+    if analysis.remedies or analysis.later or analysis.able:
+        return
+    for edit in analysis.edits:
+        if edit.requests:
+            yield f"No single change is enough: {counted(edit.slots, 'slot')} would match {_combined(edit)}."
+            return
+    if analysis.together:
         yield (
-            f"No single change is enough: {counted(analysis.together_slots, 'slot')} would match without "
-            f"{' and '.join(analysis.together)} together."
+            f"No single change is enough: {counted(analysis.together_slots, 'slot')} would need another answer of "
+            f"{' and of '.join(analysis.together)} together."
         )
+
+
+def _combined(edit: Edit) -> str:
+    without = f"without {' and '.join(edit.dropped)}" if edit.dropped else ""
+    asks = " and ".join(
+        f"{_amount(name, amount)}{_of(name)}" for name, amount in sorted(edit.requests.items())
+    )
+    return " and ".join(filter(None, (without, f"if it asked for {asks}" if asks else "")))
+
+
+def _asked_job(tried: Tried, ad: Ad) -> str:
+    """What the job says of what a slot's clause asks of it."""
+    own = {name.lower(): value for name, value in ad.items()}
+    names = dict.fromkeys(name.lower() for name in _TARGETS.findall(tried.text))
+    said = [f"its {name} is {_text(own.get(name))}" for name in names if not name.startswith("request")]
+    return f" ({', '.join(said[:_SHOWN])})" if said else ""
+
+
+def _text(value: Scalar | None) -> str:
+    match value:
+        case None:
+            return "undefined"
+        case Expr(expr=text):
+            return text
+        case str():
+            return f'"{value}"'
+        case bool():
+            return str(value).lower()
+        case _:
+            return str(value)
 
 
 def next_steps(job: str, analysis: Analysis | None) -> str:
     """What to do about a job that no slot can run."""
-    if analysis is not None and analysis.remedies:
+    command = None if analysis is None else edit_command(job, analysis)
+    if command is not None:
+        return f"Next: {command}; otherwise it waits until such a machine joins the pool."
+    return (
+        "Unless such a machine joins the pool the job never runs: change what it asks for with "
+        f"kettle edit {job} NAME=EXPRESSION, or remove it with kettle rm {job}."
+    )
+
+
+def edit_command(job: str, analysis: Analysis) -> str | None:
+    """
+    The command after which slots match that do not now, of those that were tried the one that asks for least.
+    """
+    if analysis.remedies:
         best = analysis.remedies[0]
-        return (
-            f"Next: kettle rm {job}, and submit it again with {_command(best)} = {_plain(best.most)} or less; otherwise it "
-            "waits until such a machine joins the pool."
-        )
-    return "Unless such a machine joins the pool the job never runs: remove it, and submit one that asks for what exists."
+        return f"kettle edit {job} {best.attribute}={_plain(best.most)}"
+    if analysis.edits:
+        edit = analysis.edits[0]
+        values = [f"{name}={_plain(amount)}" for name, amount in sorted(edit.requests.items())]
+        values += [f"Requirements={edit.requirements}"] if edit.dropped else []
+        return f"kettle edit {job} {' '.join(map(quoted, values))}"
+    return None
+
+
+def quoted(word: str) -> str:
+    """A word as a shell reads it."""
+    return word if _SAFE.fullmatch(word) else "'" + word.replace("'", "'\"'\"'") + "'"
 
 
 def _remedy(remedy: Remedy, analysis: Analysis) -> str:
-    asked, most, least = (_amount(remedy, each) for each in (remedy.asked, remedy.most, remedy.least))
-    text = f"{remedy.slots} of {counted(analysis.slots, 'slot')} would match if it asked for {most}{_of(remedy)} instead of {asked}"
+    name = remedy.attribute
+    asked, most, least = (_amount(name, each) for each in (remedy.asked, remedy.most, remedy.least))
+    text = f"{remedy.slots} of {counted(analysis.slots, 'slot')} would match if it asked for {most}{_of(name)} instead of {asked}"
     if remedy.least_slots > remedy.slots:
         text += f", {remedy.least_slots} if it asked for {least}"
     return f"{text}."
 
 
-def _amount(remedy: Remedy, amount: float) -> str:
-    match remedy.attribute.lower():
+def _amount(name: str, amount: float) -> str:
+    match name.lower():
         case "requestmemory":
             return size(amount * 1024)
         case "requestdisk":
@@ -113,11 +206,11 @@ def _amount(remedy: Remedy, amount: float) -> str:
         case "requestcpus":
             return counted(int(amount), "core")
         case _:
-            return f"{amount:g} {remedy.attribute[len('request') :]}"
+            return f"{amount:g} {name[len('request') :]}"
 
 
-def _of(remedy: Remedy) -> str:
-    match remedy.attribute.lower():
+def _of(name: str) -> str:
+    match name.lower():
         case "requestmemory":
             return " of memory"
         case "requestdisk":
@@ -126,16 +219,13 @@ def _of(remedy: Remedy) -> str:
             return ""
 
 
-def _command(remedy: Remedy) -> str:
-    key = remedy.attribute.lower()
-    return _REQUESTS.get(key) or f"request_{key.removeprefix('request')}"
-
-
 def _plain(amount: float) -> str:
     return f"{amount:.15g}"
 
 
 def _present(present: Present) -> str:
+    if len(present.values) == 1 and not present.others:
+        return f"{present.attribute} is {present.values[0][0]}"
     said = ", ".join(f"{value} in {slots}" for value, slots in present.values[:_PRESENT])
     others = present.others + sum(slots for _, slots in present.values[_PRESENT:])
     return f"{present.attribute} is {said}{f' and something else in {others}' if others else ''}"

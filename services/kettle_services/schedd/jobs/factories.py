@@ -17,6 +17,7 @@ from kettle_services.schedd.settings import ScheddSettings
 from kettle_wire.ads import Ad
 from kettle_wire.commands.schedd import Act, FactoryOutcome, Outcome, Select, Unmade
 from kettle_wire.events import Event, FactoryEvent, FactoryMaterialized
+from kettle_wire.jobs import JobId
 
 _SLICE: Final = 500
 """Jobs that are made before other tasks run."""
@@ -116,15 +117,42 @@ class Factories:
         paused = cluster.factory.paused if cluster.factory is not None else factory.RUNS
         return Unmade(number, self._owner(number), cluster.made, cluster.size, paused)
 
+    def expects(self, job: JobId) -> bool:
+        """Whether the job is in the queue, or will be."""
+        made = self._queue.factory(job.cluster)
+        return job in self._queue.jobs or (made is not None and made.made <= job.proc < made.size)
+
     def why_not(self, number: int) -> str:
         """Why more jobs of a cluster are not in the queue yet."""
         one = self._unmade(number)
-        how = (
-            f"somebody has stopped it; to go on: kettle release {number}"
-            if one.paused
-            else "the others follow as there is room (max_materialize, max_idle and the limits of the queue)"
-        )
+        how = "; ".join(self._in_the_way(number)) or "the others follow at once"
         return f"{one.made} of the {one.total} jobs of cluster {number} are made; {how}"
+
+    def _in_the_way(self, number: int) -> Iterator[str]:
+        """What keeps the others out of the queue now."""
+        found, cluster = self._queue.factory(number), self._queue.clusters[number]
+        if found is None:
+            return
+        if found.paused:
+            yield f"somebody has stopped it; to go on: kettle release {number}"
+            return
+        if 0 <= found.max_idle <= cluster.waiting:
+            yield (
+                f"the others follow when fewer than {found.max_idle} are idle or held (max_idle; {cluster.waiting} are now); "
+                f"kettle edit {number} max_idle=N changes it"
+            )
+        if 0 <= found.limit <= cluster.present:
+            yield (
+                f"the others follow when fewer than {found.limit} are in the queue (max_materialize; {cluster.present} are "
+                f"now); kettle edit {number} max_materialize=N changes it"
+            )
+        if cluster.present >= (most := self._settings.max_jobs_per_submission):
+            yield f"a cluster may have {most} jobs in the queue (max_jobs_per_submission)"
+        if not self._limits.room_in_queue(self._owner(number)):
+            yield (
+                f"there is no room for more in the queue (max_jobs_per_owner {self._settings.max_jobs_per_owner}, "
+                f"max_jobs_submitted {self._settings.max_jobs_submitted or 'unlimited'})"
+            )
 
     def act(self, number: int, request: Act, *, person: str, reason: str) -> FactoryOutcome:
         """Stop, resume or end the making of a cluster's jobs."""

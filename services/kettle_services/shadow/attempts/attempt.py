@@ -337,9 +337,10 @@ class AttemptFollower:
         placed = await self._placed(final.outputs, result.exit)
         if isinstance(placed, ExitRecord) and result.ending is None:
             return msgspec.structs.replace(result, exit=placed)
-        # The exit of a job whose results are not where they should be does not count.
+        # The exit of a job whose results are not where they should be does not count, but it may be why they are not.
         ending = placed if isinstance(placed, Ending) else result.ending
-        return AttemptResult(ending=ending, usage=result.usage)
+        assert ending is not None, "it is not done"
+        return AttemptResult(ending=_after(result.exit, ending), usage=result.usage)
 
     async def _placed(self, outputs: list[OutputFile], ran: ExitRecord) -> ExitRecord | Ending:
         """The program's exit with the results where their owner wants them; or why they cannot be there."""
@@ -393,3 +394,11 @@ def _told(reason: str) -> str:
     """A reason as it can be said: names of files need not be text, nor short."""
     shown = reason.encode(errors="backslashreplace").decode().replace("\0", "\\0")
     return shown if len(shown) <= _REASON else f"{shown[:_REASON]} ..."
+
+
+def _after(ran: ExitRecord, ending: Ending) -> Ending:
+    """An ending whose reason says how the program had failed before, if it had."""
+    if ran.code == 0:
+        return ending
+    how = f"exited with code {ran.code}" if ran.signal is None else f"been killed by signal {ran.signal}"
+    return msgspec.structs.replace(ending, reason=f"{ending.reason} (its program had {how})")

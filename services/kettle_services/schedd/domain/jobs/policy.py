@@ -217,7 +217,7 @@ class _Case:
 
     def own(self, name: str, action: Action, code: int = 0) -> PolicyVerdict | None:
         """The verdict of an attribute of the job, if it fires."""
-        if name not in self.ad or not _fires(self.value(name)):
+        if name not in self.ad or not fires(self.value(name)):
             return None
         said = self.value(f"{name}Reason")
         usual = f"The job attribute {name} expression '{self.text(name)}' evaluated to TRUE"
@@ -229,7 +229,7 @@ class _Case:
     def of_system(self, kind: Periodic, action: Action, code: int = 0) -> PolicyVerdict | None:
         """The verdict of the first of the site's rules that fires."""
         for rule in self.system.rules(kind):
-            if not _fires(self.evaluated(rule.expression)):
+            if not fires(self.evaluated(rule.expression)):
                 continue
             name = f"SYSTEM_PERIODIC_{kind.upper()}{f'_{rule.name}' if rule.name else ''}"
             usual = f"The system macro {name} expression '{rule.expression}' evaluated to TRUE"
@@ -324,7 +324,8 @@ _ORDER: Final[tuple[Callable[[_Case], PolicyVerdict | None], ...]] = (
 )  # fmt: skip
 
 
-def _fires(value: Value | None) -> bool:
+def fires(value: Value | None) -> bool:
+    """Whether an expression with this value has its effect."""
     return bool(_number(value))
 
 
