@@ -10,9 +10,9 @@ import os
 import random
 import shlex
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pytest
@@ -51,38 +51,43 @@ WEATHER: Final = (("KeyboardIdle", (0, 10**6)), ("LoadAvg", (0.0, 9.0)), ("Clock
 CHANGING: Final = frozenset({"KeyboardIdle", "LoadAvg", "ClockMin"})
 
 
+def pick(draw: random.Random, values: Sequence[Any]) -> Any:
+    """One of them, of whatever kind it is."""
+    return draw.choice(values)
+
+
 def drawn(draw: random.Random, number: int) -> Ad:
     """A slot."""
     ad: Ad = {
         "Machine": f"n{number}",
         "Name": f"slot1@n{number}",
-        "Cpus": draw.choice([0, 1, 2, 4, 8, 8]),
-        "Memory": draw.choice([128, 1000, 2048, 8192]),
-        "Disk": draw.choice([1024, 100_000, 10**6]),
+        "Cpus": pick(draw, [0, 1, 2, 4, 8, 8]),
+        "Memory": pick(draw, [128, 1000, 2048, 8192]),
+        "Disk": pick(draw, [1024, 100_000, 10**6]),
         "PartitionableSlot": draw.random() < 0.7,
-        "State": draw.choice(["Unclaimed", "Unclaimed", "Unclaimed", "Claimed", "Owner", "Backfill"]),
+        "State": pick(draw, ["Unclaimed", "Unclaimed", "Unclaimed", "Claimed", "Owner", "Backfill"]),
         "Requirements": Expr("START && WithinResourceLimits"),
         "WithinResourceLimits": Expr(LIMITS),
-        "Start": draw.choice([True, True, True, True, False, *map(Expr, STARTS)]),
-        "KeyboardIdle": draw.choice([0, 5, 2000]),
-        "LoadAvg": draw.choice([0.1, 0.5, 3.0]),
-        "ClockMin": draw.choice([10, 800]),
-        "IsQuiet": draw.choice([Expr("LoadAvg < 0.3"), Expr("LoadAvg < 0.3"), True, False]),
-        "Unused": draw.choice([Expr("MY.KeyboardIdle > 900"), True]),
+        "Start": pick(draw, [True, True, True, True, False, *map(Expr, STARTS)]),
+        "KeyboardIdle": pick(draw, [0, 5, 2000]),
+        "LoadAvg": pick(draw, [0.1, 0.5, 3.0]),
+        "ClockMin": pick(draw, [10, 800]),
+        "IsQuiet": pick(draw, [Expr("LoadAvg < 0.3"), Expr("LoadAvg < 0.3"), True, False]),
+        "Unused": pick(draw, [Expr("MY.KeyboardIdle > 900"), True]),
         "HasFileTransfer": True,
     }
     may: dict[str, Scalar] = {
-        "Arch": draw.choice(["x", "X", "y", "z"]),
-        "OpSys": draw.choice(["linux", "windows"]),
-        "Speed": draw.choice([1, 2, Expr("Cpus")]),
-        "Site": draw.choice(["here", "there"]),
+        "Arch": pick(draw, ["x", "X", "y", "z"]),
+        "OpSys": pick(draw, ["linux", "windows"]),
+        "Speed": pick(draw, [1, 2, Expr("Cpus")]),
+        "Site": pick(draw, ["here", "there"]),
         "Swaps": draw.random() < 0.5,
-        "TotalSlotCpus": draw.choice([4, 8, 16]),
-        "TotalSlotMemory": draw.choice([2048, 8192]),
+        "TotalSlotCpus": pick(draw, [4, 8, 16]),
+        "TotalSlotMemory": pick(draw, [2048, 8192]),
     }
     ad |= {name: value for name, value in may.items() if draw.random() < 0.8}
     if draw.random() < 0.25:
-        ad |= {"GPUs": draw.choice([0, 1, 2]), "TotalSlotGPUs": 2}
+        ad |= {"GPUs": pick(draw, [0, 1, 2]), "TotalSlotGPUs": 2}
         ad["WithinResourceLimits"] = Expr(f"{LIMITS} && (TARGET.RequestGPUs ?: 0) <= MY.GPUs")
     match draw.random():
         case chance if chance < 0.06:
@@ -90,7 +95,7 @@ def drawn(draw: random.Random, number: int) -> Ad:
                 "Requirements": False,
                 "State": "Drained",
                 "Draining": True,
-                "DrainReason": draw.choice(["", "kernel"]),
+                "DrainReason": pick(draw, ["", "kernel"]),
             }
         case chance if chance < 0.10:
             ad |= {"Requirements": False, "State": "Unclaimed", "Trouble": "the disk is full"}
@@ -103,17 +108,17 @@ def drawn(draw: random.Random, number: int) -> Ad:
 
 def wanted(draw: random.Random) -> Ad:
     """A job."""
-    clauses = draw.sample(CLAUSES, draw.choice([0, 1, 1, 2, 2, 3, 4]))
+    clauses = draw.sample(CLAUSES, pick(draw, [0, 1, 1, 2, 2, 3, 4]))
     ad: Ad = {
-        "Owner": draw.choice(["ada", "bob"]),
-        "MySite": draw.choice(["here", "mars"]),
-        "Requirements": Expr(" && ".join(clauses)) if clauses else draw.choice([True, False, Expr("1 + 1")]),
-        "RequestMemory": draw.choice([1, 128, 128, 1500, 4096, 9000, Expr("MemoryUsage ?: 200")]),
-        "RequestCpus": draw.choice([1, 1, 1, 2, 2, 6, 20, Expr("TARGET.Cpus"), draw.choice([1, -1])]),
+        "Owner": pick(draw, ["ada", "bob"]),
+        "MySite": pick(draw, ["here", "mars"]),
+        "Requirements": Expr(" && ".join(clauses)) if clauses else pick(draw, [True, False, Expr("1 + 1")]),
+        "RequestMemory": pick(draw, [1, 128, 128, 1500, 4096, 9000, Expr("MemoryUsage ?: 200")]),
+        "RequestCpus": pick(draw, [1, 1, 1, 2, 2, 6, 20, Expr("TARGET.Cpus"), pick(draw, [1, -1])]),
     }
     may: dict[str, Scalar] = {
-        "RequestDisk": draw.choice([1, 50_000, 10**6]),
-        "RequestGPUs": draw.choice([1, 3]),
+        "RequestDisk": pick(draw, [1, 50_000, 10**6]),
+        "RequestGPUs": pick(draw, [1, 3]),
         "WantNight": draw.random() < 0.5,
     }
     return ad | {name: value for name, value in may.items() if draw.random() < 0.4}
@@ -160,7 +165,9 @@ class World:
         return count
 
     def later(self, job: Ad) -> int:
-        """How many slots do not take it, and would in some weather, or when what they are closed for is over."""
+        """
+        How many slots do not take it, and would in some weather, or when what they are closed for is over.
+        """
         return sum(
             not self.takes(ad, job) and any(self.takes(one, job) for one in weathers(ad)) for ad in self.ads
         )
@@ -261,7 +268,7 @@ def check_remedies(world: World, job: Ad, found: Analysis, said: Answer) -> None
 def check(number: int) -> str:
     """One pool and one job; the verdict."""
     draw = random.Random(number)
-    ads = [drawn(draw, each) for each in range(draw.choice([0, 1, 2, 3, 5, 8]))]
+    ads = [drawn(draw, each) for each in range(pick(draw, [0, 1, 2, 3, 5, 8]))]
     job, world = wanted(draw), World(ads)
     found = analysed(ads, job)
     said = told(job, found)

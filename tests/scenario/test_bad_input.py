@@ -119,7 +119,7 @@ async def test_without_a_queue_statement_there_is_no_line(pool: ThrowawayPool, t
         (
             'requirements = TARGET.OpSys == "WINDOWS"',
             ['TARGET.OpSys == "WINDOWS"'],
-            'there OpSys is "LINUX" in 1',
+            'there OpSys is "LINUX"',
         ),
     ],
 )
@@ -198,7 +198,7 @@ async def test_a_program_of_the_machine_that_cannot_be_run_is_held(
         (("rm",), 2, "which jobs?"),
         (("rm", "x"), 2, "'x' is not the id of a job"),
         (("why", "1.-1"), 2, "'1.-1' is not the id of a job"),
-        (("why",), 2, "the following arguments are required: JOB"),
+        (("why", "x"), 2, "'x' is not the id of a job"),
         (("submit",), 2, "the following arguments are required: FILE\n"),
         (("run",), 2, "the following arguments are required: ROLE\n"),
         (("q", "--constraint", "Memory >"), 2, "'Memory >' cannot be read"),

@@ -293,6 +293,12 @@ async def test_what_has_ended_is_in_the_history(condor: Condor, pool: ThrowawayP
     assert " ID     OWNER          SUBMITTED   RUN_TIME     ST COMPLETED   CMD" == table[0]
     assert "C" == table[1].split()[5]
     assert Said(0, "", "") == await condor("condor_history", "1000000", "-json")
+    all_of_it = ("condor_history", f"{cluster}", "-af:j", "ClusterId")
+    newest = [line.split()[0] for line in (await condor(*all_of_it)).out.splitlines()]
+    last = f"ClusterId == {cluster} && ProcId == {newest[-1].partition('.')[2]}"
+    for stop, newer in ((newest[0], []), (newest[-1], newest[:-1]), (f"{cluster}", []), (last, newest[:-1])):
+        said = await condor(*all_of_it, "-since", stop)
+        assert newer == [line.split()[0] for line in said.out.splitlines()], stop
     assert 1 == (await condor("condor_history", "-submitter", "somebody")).status
 
 

@@ -74,8 +74,18 @@ async def test_a_factory_is_seen_paced_stopped_and_given_up(pool: ThrowawayPool,
     cluster = (await pool.client.submit(WAITING, cwd=tmp_path)).cluster
     waits = asyncio.create_task(pool.client.wait(select(f"{cluster}.19999")))
     assert f"Cluster {cluster}: 19998 of 20000 jobs not yet made" in (await pool.kettle("q", f"{cluster}"))[1]
-    _, _, refused = await pool.kettle("why", f"{cluster}.19999")
-    assert f"2 of the 20000 jobs of cluster {cluster} are made; the others follow as there is room" in refused
+    _, said, _ = await pool.kettle("why", f"{cluster}.19999")
+    assert (
+        f"2 of the 20000 jobs of cluster {cluster} are made; the others follow when fewer than 2 are idle or held"
+        in said
+    )
+    _, said, _ = await pool.kettle("why", f"{cluster}")
+    assert f"2 jobs, {cluster}.0 to {cluster}.1, are idle for the same reason" in said
+    assert f"19998 jobs of cluster {cluster} are not in the queue yet" in said
+    _, said, noted = await pool.kettle("q", f"{cluster}", "--limit", "1")
+    assert "And 1 more job: --limit 0 shows all of them" in noted
+    assert f" {cluster}.0 " in f" {said}".replace("\n", " ")
+    assert "Total for query: 2 jobs" in said
     code, said, _ = await pool.kettle("edit", f"{cluster}", "max_idle=3")
     assert (0, f"Cluster {cluster}: JobMaterializeMaxIdle = 3.") == (code, said.strip())
     pid = pool.kill("schedd")

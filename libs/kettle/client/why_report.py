@@ -54,7 +54,9 @@ class WhyGroup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WhyReports(msgspec.Struct, frozen=True, kw_only=True):
-    """What the pool knows about the jobs of a selection: those in the queue, those to come, and those that have left it."""
+    """
+    What the pool knows about the jobs of a selection: those in the queue, those to come, and those that have left it.
+    """
 
     groups: list[WhyGroup]
     more: int = 0

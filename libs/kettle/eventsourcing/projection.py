@@ -153,6 +153,11 @@ class Progress:
         """The last frame applied."""
         return self._frames.get(shard, 0)
 
+    @property
+    def shards(self) -> list[str]:
+        """The shards of which frames were applied."""
+        return sorted(self._frames)
+
     async def move(self, shard: str, frame: int) -> None:
         """Note that everything up to a frame is applied."""
         async with self._moved:

@@ -144,7 +144,8 @@ class Explainer:
         for condition in conditions(expressions.values()):
             mine, theirs = self._under(condition, job)
             found |= fits & mine.holds("requirements") & (theirs.holds("requirements") | closed)
-        return found & ~(matching & fits)
+        later: Booleans = found & ~(matching & fits)
+        return later
 
     def _under(self, condition: MachineCondition, job: ClassAd) -> tuple[Evaluator, Evaluator]:
         """The job's and the slots' view of each other under a condition of all machines."""
@@ -174,9 +175,11 @@ class Explainer:
         request = Request(job, self.context)
         if request.fault is not None or not len(offer.rows):
             return 0
-        shared = {"rows": offer.rows, "overlay": offer.overlay, "context": self.context}
-        mine = Evaluator(self.table, my=job, spending=self._spending, **shared)
-        theirs = Evaluator(self.table, target=job, **shared)
+        rows, overlay, context = offer.rows, offer.overlay, self.context
+        mine = Evaluator(
+            self.table, my=job, rows=rows, overlay=overlay, context=context, spending=self._spending
+        )
+        theirs = Evaluator(self.table, target=job, rows=rows, overlay=overlay, context=context)
         suits = mine.holds("requirements") & theirs.holds("requirements")
         asked: dict[str, float | Reals] = {**request.fixed, **(request.of(mine) if request.varying else {})}
         return int(np.count_nonzero(suits & (offer.room(offer.rows, asked, request.custom) > 0)))

@@ -47,12 +47,12 @@ def conditions(expressions: Iterable[Node]) -> Iterator[MachineCondition]:
     timed = False
     for expression in expressions:
         timed = timed or depends_on_time(expression)
-        for name, values in _thresholds(expression):
-            told.setdefault(name, set()).update(values)
+        for name, constants in _thresholds(expression):
+            told.setdefault(name, set()).update(constants)
     names = sorted(told)
     delays = range(0, 3600 * _HOURS, 3600) if timed else (0,)
-    values_of = (_representative(told[name], CHANGING[name]) for name in names)
-    for *values, delay in islice(product(*values_of, delays), _MOST):
+    choices = (_representative(told[name], CHANGING[name]) for name in names)
+    for *values, delay in islice(product(*choices, delays), _MOST):
         yield MachineCondition(dict(zip(names, values, strict=True)), int(delay))
 
 
@@ -73,8 +73,8 @@ def _thresholds(expression: Node) -> Iterator[tuple[str, set[float]]]:
             continue
         for asked, other in ((node.left, node.right), (node.right, node.left)):
             constant = None if references(other).external else _number(other)
-            for name in _changing(asked) if constant is not None else ():
-                yield name, {constant}
+            if constant is not None:
+                yield from ((name, {constant}) for name in _changing(asked))
 
 
 def _changing(node: Node) -> set[str]:

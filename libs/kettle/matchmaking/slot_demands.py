@@ -56,7 +56,9 @@ class Demand(msgspec.Struct, frozen=True):
 
 
 class SlotDemands:
-    """The demands of the slots in `rows`; `fixed` are attributes, in lower case, in whose place other values stand."""
+    """
+    The demands of the slots in `rows`; `fixed` are attributes, in lower case, in whose place other values stand.
+    """
 
     def __init__(self, table: Table, rows: Integers, fixed: Collection[str]) -> None:
         self._table = table
@@ -152,7 +154,9 @@ class SlotDemands:
             yield same, self._table.stored(column, int(self._rows[same[0]]))
 
     def _expressions(self, places: Integers, name: str) -> Iterator[tuple[Integers, Node | None]]:
-        """Places of slots by the expression that they say of an attribute; None: it is a plain value, or missing."""
+        """
+        Places of slots by the expression that they say of an attribute; None: it is a plain value, or missing.
+        """
         expressed = np.zeros(len(places), np.bool_)
         if name not in self._fixed:
             expressed = self._table.expressed(name)[self._rows[places]]

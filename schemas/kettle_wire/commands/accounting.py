@@ -55,6 +55,10 @@ class History(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
     examined: int = 0
     """How many jobs were looked at."""
+    behind: int = 0
+    """
+    So many frames are recorded and not in the history yet: jobs that have just left a queue may be missing.
+    """
 
 
 class QueryUsage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -141,7 +141,9 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExplainJobs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What this schedd knows of why jobs are where they are; those for which it is the same reason are told together."""
+    """
+    What this schedd knows of why jobs are where they are; those for which it is the same reason are told together.
+    """
 
     select: Select
 
@@ -163,7 +165,9 @@ class UnmadeReason(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobsExplained(msgspec.Struct, frozen=True, kw_only=True):
-    """All of the selection that is in the queue, the largest groups first; `more`: jobs of groups that are left out."""
+    """
+    All of the selection that is in the queue, the largest groups first; `more`: jobs of groups that are left out.
+    """
 
     groups: list[ExplainedJobs]
     unmade: list[UnmadeReason] = []

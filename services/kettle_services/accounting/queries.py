@@ -1,13 +1,14 @@
 """What accounting answers, from its tables."""
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from kettle.bus.ports import RefusedError
+from kettle.bus.ports import BusError, RefusedError
 from kettle.classad import ClassAdError, Node, parse
 from kettle.eventsourcing.log import LogUnavailableError
 from kettle.eventsourcing.projection import Progress
@@ -48,8 +49,11 @@ class Answers:
         settings: AccountingSettings,
         *,
         look: Callable[[], None],
+        recorded: Callable[[str], Awaitable[int]],
     ) -> None:
+        """`look`: there may be a new shard. `recorded`: the last frame of one."""
         self._look = look
+        self._recorded = recorded
         self._database = database
         self._progress = progress
         self._trouble = trouble
@@ -75,8 +79,19 @@ class Answers:
                 RefusalCode.UNAVAILABLE, f"the history did not answer: {error}; name a span of time"
             ) from error
         return msgspec.structs.replace(
-            found, jobs=[ad if ad.get("Owner") == caller.name else for_others(ad) for ad in found.jobs]
+            found,
+            jobs=[ad if ad.get("Owner") == caller.name else for_others(ad) for ad in found.jobs],
+            behind=await self._behind() if request.after is None else 0,
         )
+
+    async def _behind(self) -> int:
+        """How many frames are recorded and not applied, as far as the bus knows."""
+        seen = {shard: self._progress.frame(shard) for shard in self._progress.shards}
+        try:
+            last = await asyncio.gather(*map(self._recorded, seen))
+        except BusError:
+            return 0
+        return sum(max(0, frame - seen[shard]) for shard, frame in zip(seen, last, strict=True))
 
     def _usable(self) -> None:
         """Tables that nobody has made, or that another release has, answer nothing."""

@@ -33,7 +33,14 @@ async def serve(rt: Runtime, settings: AccountingSettings) -> None:
         await bus.listen(following.subjects.notices(kind), lambda _subject, _data: following.look())
     for make in PROJECTIONS.values():
         await following.begin(make())
-    answers = Answers(log.database, following.progress, following.trouble, settings, look=following.look)
+    answers = Answers(
+        log.database,
+        following.progress,
+        following.trouble,
+        settings,
+        look=following.look,
+        recorded=following.recorded,
+    )
     await bus.serve(
         "accounting",
         settings.name,
@@ -92,6 +99,10 @@ class _Following:
         """There may be a new shard."""
         for new in self._news:
             new.set()
+
+    async def recorded(self, shard: str) -> int:
+        """The last frame of a shard that is on the bus."""
+        return await self._bus.last_sequence(self.subjects.event_stream(shard)) or 0
 
     async def begin(self, projection: StoredProjection) -> None:
         """Have the tables, and fill them from now on; if that fails, try again in the background."""

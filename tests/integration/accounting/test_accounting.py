@@ -1,6 +1,8 @@
+import asyncio
 import os
 import signal
 
+import asyncpg
 import pytest
 
 from kettle.bus.nats import NatsBus
@@ -122,6 +124,33 @@ async def test_what_is_not_there_yet(backend: Backend) -> None:
         with pytest.raises(RefusedError, match=r"seen frame 0 of schedd\.ap and not yet 5") as refused:
             await history(bus, ("schedd.ap", 5))
         assert "behind" == refused.value.code
+
+
+async def test_a_history_that_lags_says_how_far(backend: Backend) -> None:
+    """
+    While somebody keeps it from writing, each frame that is recorded counts; when it has read them, none does.
+    """
+    async with (
+        owned(backend, "schedd.ap") as ap,
+        hosted("accounting", settings(backend), serve),
+        backend.bus(user("test")) as bus,
+    ):
+        seen = await ap.record(submitted(1, count=2), at_us=AT)
+        await history(bus, ("schedd.ap", seen))
+        blocker = await asyncpg.connect(backend.place.addresses.database_url)
+        async with blocker.transaction():
+            await blocker.execute("LOCK TABLE log.projection IN EXCLUSIVE MODE")
+            await ap.record(("job/1.0", JobRemoved(reason="r")), at_us=AT)
+            last = await ap.record(("job/1.1", JobRemoved(reason="r")), at_us=AT)
+            async with asyncio.timeout(30):
+                while (answer := await bus.call(QUERY_HISTORY, "accounting", QueryHistory())).behind < 2:
+                    await asyncio.sleep(0.01)
+            assert ([], 2) == (answer.jobs, answer.behind)
+        await blocker.close()
+        answer = await bus.call(
+            QUERY_HISTORY, "accounting", QueryHistory(at_least=Position("schedd.ap", last))
+        )
+        assert (2, 0) == (len(answer.jobs), answer.behind)
 
 
 async def test_a_restart_counts_nothing_twice(backend: Backend) -> None:

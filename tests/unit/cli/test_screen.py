@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kettle.classad import ClassAd, write_json
 from kettle_services.cli.output.quantities import counted, duration, run_time, size
-from kettle_services.cli.output.screen import Screen, plain
+from kettle_services.cli.output.screen import JsonArray, Screen, plain
 from kettle_wire.ads.types import Ad, Expr
 
 _NAMES = st.text("abAB1", min_size=1, max_size=2).filter(lambda name: not name[0].isdecimal())
@@ -65,6 +65,26 @@ def test_simple_ads_look_the_same(ad: Ad) -> None:
     screen(out).json([plain(ad)])
     expected = msgspec.json.format(f"[{write_json(ClassAd.from_wire(ad))}]", indent=2)
     assert expected + "\n" == out.getvalue()
+
+
+@given(st.lists(st.lists(st.fixed_dictionaries({"A": st.text(), "B": st.lists(st.integers())}), max_size=3)))
+def test_an_array_in_pieces_is_the_array(pieces: list[list[dict[str, object]]]) -> None:
+    """However its elements come, and also if there are none."""
+    whole, little = io.StringIO(), io.StringIO()
+    screen(whole).json([one for piece in pieces for one in piece])
+    array = JsonArray(screen(little))
+    for piece in pieces:
+        array.add(piece)
+    array.end()
+    assert whole.getvalue() == little.getvalue()
+
+
+def test_a_terminal_shows_as_many_rows_as_it_has_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without what stands around them; a small one some nevertheless; anything else all."""
+    monkeypatch.setenv("LINES", "40")
+    assert (35, 0) == (screen(Terminal()).page, screen(io.StringIO()).page)
+    monkeypatch.setenv("LINES", "3")
+    assert 10 == screen(Terminal()).page
 
 
 @given(st.lists(st.tuples(st.integers(), st.text("abc", max_size=9), st.floats(-9, 9) | st.integers())))

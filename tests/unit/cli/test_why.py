@@ -159,7 +159,9 @@ def test_what_there_is_instead_and_what_lacks_together_is_named() -> None:
 
 
 def test_a_slot_that_waits_for_its_owner_is_waited_for() -> None:
-    """With the clause of the owner's policy and what the machine says of it; nobody is told to remove the job."""
+    """
+    With the clause of the owner's policy and what the machine says of it; nobody is told to remove the job.
+    """
     present = [Present(attribute="KeyboardIdle", values=[("4", 2), ("10", 1)])]
     clause = Tried(side="slot", text="KeyboardIdle > 900", asked=3, passes=0, waiting=3, present=present)
     shut = Tried(

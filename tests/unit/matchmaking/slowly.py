@@ -282,7 +282,9 @@ def refusals(job: ClassAd, slots: Iterable[Slot], counts: Counter[tuple[str, str
 
 
 def demands(slot: ClassAd, name: str = "requirements", within: frozenset[str] = frozenset()) -> list[Node]:
-    """The clauses of a slot's Requirements; in the place of one that is just START, or the like, those of that."""
+    """
+    The clauses of a slot's Requirements; in the place of one that is just START, or the like, those of that.
+    """
     stored, found = slot.find(name), list[Node]()
     for clause in conjuncts(stored) if isinstance(stored, Node) else []:
         own = unparse(clause).lower().removeprefix("my.")

@@ -1,7 +1,6 @@
 """Jobs that come into the queue little by little."""
 
 import asyncio
-import pwd
 import threading
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -10,7 +9,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from kettle.accounts.lookup import Accounts
 from kettle.bus.ports import RefusedError
 from kettle.eventsourcing.command_pipeline import CommandPipeline
 from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
@@ -146,11 +144,6 @@ def test_a_table_is_its_rows(size: int) -> None:
     assert [[]] * size == list(PackedRows([[] for _ in range(size)]))
 
 
-ACCOUNTS = Accounts(
-    privileged=True, directory=lambda name: pwd.struct_passwd((name, "x", 70_000, 70_000, "", "/", ""))
-)
-
-
 class AccessPoint:
     """A queue with its factories, and nothing else of a schedd."""
 
@@ -164,7 +157,7 @@ class AccessPoint:
         queries = Queries(log, recorder, self.factories)
         reasons = Explanations(recorder, nobody, self.factories, limits, Refusals(), settings)
         self.asked = Endpoints([
-            pipeline.command(SUBMIT, Submissions(recorder, limits, backlog, settings, ACCOUNTS).submit),
+            pipeline.command(SUBMIT, Submissions(recorder, limits, backlog, settings).submit),
             pipeline.command(EDIT, FactoryEdits(recorder, settings).edit),
             pipeline.query(QUERY_JOBS, queries.query_jobs),
             pipeline.query(QUERY_EVENTS, queries.query_events),
@@ -348,7 +341,10 @@ async def test_why_a_job_is_not_made_yet() -> None:
     """It waits for room, or because its cluster was paused; one that was never submitted does not exist."""
     async with access_point() as ap:
         await ap.submit(submitted(4, JobMaterializeMaxIdle=1))
-        for sentence in ("1 of the 4 jobs of cluster 1 are made; the others follow", "kettle release 1"):
+        for sentence in (
+            "1 of the 4 jobs of cluster 1 are made; the others follow when fewer than 1 are idle",
+            "kettle release 1",
+        ):
             with pytest.raises(RefusedError, match=sentence) as refusal:
                 await ap.asked.ask(EXPLAIN, Explain(job=JobId(1, 3)), user("anna"))
             assert "refused" == refusal.value.code
@@ -365,9 +361,11 @@ async def test_why_a_job_is_not_made_yet() -> None:
     ],
 )  # fmt: skip
 async def test_what_keeps_the_others_out_is_told_of_the_whole_cluster(
-    attributes: dict[str, Scalar], words: str
+    attributes: dict[str, Any], words: str
 ) -> None:
-    """With those that are in the queue together, since they have one reason, and how many are still to come."""
+    """
+    With those that are in the queue together, since they have one reason, and how many are still to come.
+    """
     async with access_point() as ap:
         await ap.submit(submitted(4, **attributes))
         found = await ap.asked.ask(EXPLAIN_JOBS, ExplainJobs(select=Select(clusters=[1])), user("anna"))

@@ -175,6 +175,9 @@ async def _population(pool: JobSource, select: Select) -> tuple[set[JobId], str]
     """
     if not select.jobs and not select.clusters:
         jobs = {id_of(ad) for ad in await pool.queued(select, _SHOWN)}
+        if not select.constraint:  # which nobody can try on jobs that are still to come
+            coming = await pool.unmade(select)
+            jobs |= {JobId(one.cluster, proc) for one in coming for proc in range(one.made, one.total)}
         return jobs, (await pool.recorded(min(jobs))).shard if jobs else ""
     if select.constraint or select.owners:
         raise ClientError(

@@ -206,6 +206,7 @@ class JobQueue:
         since: float | None = None,
         until: float | None = None,
         searched: Callable[[int, int], None] | None = None,
+        behind: Callable[[int], None] | None = None,
         at_least: Position | None = None,
         patience: float | None = None,
     ) -> list[Ad]:
@@ -213,7 +214,8 @@ class JobQueue:
         The ads of jobs that have left the queue, newest first; `limit` 0: all of them.
 
         `since` and `until`: seconds since the epoch between which they left it. `searched` is told again and again how
-        many jobs were looked at and how many of them were found.  `at_least`: up to where accounting must have read first,
+        many jobs were looked at and how many of them were found; `behind`, if the history lags, how many frames are recorded
+        that it has not yet.  `at_least`: up to where accounting must have read first,
         where that is not what this client wrote; `patience`: another one than for other questions, seconds.
         """
         from kettle_wire.commands.accounting import QUERY_HISTORY, QueryHistory
@@ -235,6 +237,8 @@ class JobQueue:
             answer = await self.requests.ask(QUERY_HISTORY, request, patience=patience)
             found += answer.jobs
             examined += answer.examined
+            if behind is not None and answer.behind:
+                behind(answer.behind)
             if searched is not None:
                 searched(examined, len(found))
             if answer.more is None or (limit and len(found) >= limit):

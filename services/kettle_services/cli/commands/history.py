@@ -81,9 +81,13 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     except ClientError as error:
         raise UsageError(str(error)) from error
     times = {"since": arguments.since, "until": arguments.until}
+    behind: list[int] = []
     with _searching(screen) as searched:
         ads = with_pool(
-            arguments, lambda pool: pool.history(chosen, limit=arguments.limit, searched=searched, **times)
+            arguments,
+            lambda pool: pool.history(
+                chosen, limit=arguments.limit, searched=searched, behind=behind.append, **times
+            ),
         )
     if arguments.records is not None:
         _write_records(arguments.records, ads, screen)
@@ -96,6 +100,11 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
         screen.table(HISTORY_TITLES, [history_row(ad) for ad in ads], styles=styles, right=RIGHT)
         if arguments.limit and len(ads) == arguments.limit:
             screen.note(f"This is only the newest {counted(arguments.limit, 'job')}; more with --limit.")
+    if behind:
+        screen.note(
+            f"The history is still to read {counted(behind[0], 'commit')} of the queue: jobs that have just left it may be "
+            "missing.  Ask again in a moment."
+        )
     return 0
 
 

@@ -138,7 +138,7 @@ def short_reals(text: str) -> str:
 def _show_analysis(analysis: Analysis, screen: Screen) -> None:
     screen.say()
     rows, styles = match_analysis.table(analysis.clauses)
-    rows = [(*figures, short_reals(text)) for *figures, text in rows]
+    rows = [(passes, only, side, short_reals(text)) for passes, only, side, text in rows]
     titles = ("SLOTS PASS", "ONLY THIS", "OF", "CLAUSE")
     screen.table(titles, rows, styles=styles, right=frozenset(titles[:2]))
     more = f"; {analysis.more} more clauses are left out" if analysis.more else ""

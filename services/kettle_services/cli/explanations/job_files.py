@@ -1,4 +1,6 @@
-"""The files of a job that has ended, as far as they are on this machine: where its output is, and the end of its errors."""
+"""
+The files of a job that has ended, as far as they are on this machine: where its output is, and the end of its errors.
+"""
 
 import os
 import stat
@@ -41,18 +43,22 @@ def shown(ad: Ad, *, failed: bool) -> Iterator[str]:
 
 
 def tail(path: Path) -> list[str] | None:
-    """The last lines of a file, safe for a terminal; None: it is not here, or no file, or not ours to read."""
+    """
+    The last lines of a file, safe for a terminal; None: it is not here, or no file, or not ours to read.
+    """
     try:
         # A pipe in its place must not keep us waiting.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         about = os.fstat(descriptor)
         if not stat.S_ISREG(about.st_mode):
             return None
-        file.seek(max(0, about.st_size - _BYTES))
-        lines = file.read(_BYTES).decode(errors="replace").splitlines()
+        data = os.pread(descriptor, _BYTES, max(0, about.st_size - _BYTES))
+    finally:
+        os.close(descriptor)
+    lines = data.decode(errors="replace").splitlines()
     return [_safe(line) for line in lines[-_LINES:]]
 
 

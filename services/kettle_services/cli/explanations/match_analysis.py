@@ -71,7 +71,9 @@ def _waits(rejection: Rejection) -> str:
 
 
 def outlook(analysis: Analysis) -> Outlook:
-    """Whether some slot could take one at this moment, some may when it is free or thinks otherwise, or none ever will."""
+    """
+    Whether some slot could take one at this moment, some may when it is free or thinks otherwise, or none ever will.
+    """
     if analysis.able:
         return "now" if analysis.free else "when"
     return "when" if analysis.later and not analysis.fault else "never"
@@ -167,7 +169,9 @@ def next_steps(job: str, analysis: Analysis | None) -> str:
 
 
 def edit_command(job: str, analysis: Analysis) -> str | None:
-    """The command after which slots match that do not now, of those that were tried the one that asks for least."""
+    """
+    The command after which slots match that do not now, of those that were tried the one that asks for least.
+    """
     if analysis.remedies:
         best = analysis.remedies[0]
         return f"kettle edit {job} {best.attribute}={_plain(best.most)}"

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import Final
 
 import msgspec
@@ -11,6 +12,7 @@ from kettle.client.client import Client
 from kettle.client.connections.condor_config import CondorConfig
 from kettle.client.connections.transport import SIDE_QUESTION_S
 from kettle.client.errors import ClientError
+from kettle.client.jobs.status import id_of
 from kettle_services.condor.arguments.grammar import Option, TypedOption, understood, whole_number
 from kettle_services.condor.arguments.jobs import JobSelection
 from kettle_services.condor.connections.pool_client import client_of
@@ -48,6 +50,7 @@ whom they belong to.  Finding none is no failure.
 
   -limit N, -match N     at most so many
   -constraint EXPRESSION those for whose ads it is true
+  -since ID|EXPRESSION   those that left the queue after that job, or after the newest for which it is true
   -completedsince TIME   those that left the queue then or later (seconds since the epoch)
   -forwards              the oldest first
 {asked.HELP}\
@@ -57,7 +60,6 @@ whom they belong to.  Finding none is no failure.
 }
 _INSTEAD: Final = {
     "file": "there are no history files: all of it is in the event log",
-    "since": "use -completedsince, or -limit",
 }
 _ASKED: Final = 10
 """About so many jobs the schedd is asked, one by one."""
@@ -71,6 +73,8 @@ class _Wanted(msgspec.Struct):
     printing: Printing
     limit: int = 0
     since: float | None = None
+    newer_than: Select | None = None
+    """Only the jobs that left after the newest of these."""
     forwards: bool = False
     name: str = ""
     pool: str = ""
@@ -100,11 +104,13 @@ def _take(wanted: _Wanted, given: TypedOption) -> None:
             wanted.limit = whole_number(given)
         case "completedsince":
             wanted.since = float(whole_number(given))
+        case "since":
+            wanted.newer_than = _newest(given.values[0])
         case "forwards":
             wanted.forwards = True
         case "name" | "pool" as name:
             setattr(wanted, name, given.values[0])
-        case "file" | "since" as name:
+        case "file" as name:
             raise ToolError(
                 f"condor_history: -{name} is not carried out by this version of Kettle; {_INSTEAD[name]}"
             )
@@ -112,7 +118,32 @@ def _take(wanted: _Wanted, given: TypedOption) -> None:
             pass
 
 
+def _newest(text: str) -> Select:
+    """The job, the jobs of the cluster, or those that meet the condition that `-since` names."""
+    cluster, _, proc = text.partition(".")
+    if cluster.isdecimal() and proc.isdecimal():
+        return Select(jobs=[JobId(int(cluster), int(proc))])
+    if text.isdecimal():
+        return Select(clusters=[int(text)])
+    chosen = JobSelection()
+    chosen.require(text)
+    return Select(constraint=chosen.constraint)
+
+
 async def _found(pool: Client, wanted: _Wanted) -> list[Ad]:
+    """Those that were asked for, newer than what `-since` names; if that has not been, all of them."""
+    named = None if wanted.newer_than is None else await pool.history(wanted.newer_than, limit=1)
+    if not named:
+        return await _selected(pool, wanted)
+    left = max(number(named[0], "CompletionDate"), number(named[0], "EnteredCurrentStatus"))
+    wanted.since = max(wanted.since or 0.0, left)
+    found = await _selected(pool, wanted)
+    found = found[::-1] if wanted.forwards else found
+    newer = list(takewhile(lambda ad: id_of(ad) != id_of(named[0]), found))
+    return newer[::-1] if wanted.forwards else newer
+
+
+async def _selected(pool: Client, wanted: _Wanted) -> list[Ad]:
     """Whole ads, because accounting keeps them so."""
     chosen = wanted.chosen
     select = Select(

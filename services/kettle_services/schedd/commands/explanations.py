@@ -1,4 +1,6 @@
-"""Why jobs are where they are, as far as their queue knows: of one job, or of many, those together that have one reason."""
+"""
+Why jobs are where they are, as far as their queue knows: of one job, or of many, those together that have one reason.
+"""
 
 import time
 from collections.abc import Callable, Collection
@@ -79,7 +81,9 @@ class Explanations:
         return self._explained(request.job, caller)
 
     async def explain_jobs(self, request: ExplainJobs, caller: Identity) -> JobsExplained:
-        """The jobs of a selection by their reasons; what each of many has to say of itself, the first says for all."""
+        """
+        The jobs of a selection by their reasons; what each of many has to say of itself, the first says for all.
+        """
         groups: dict[object, _Group] = {}
         turn = TimeSlice()
         for at, job in enumerate(await selected_jobs(self._queue, request.select)):

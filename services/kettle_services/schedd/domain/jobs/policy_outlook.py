@@ -1,4 +1,6 @@
-"""What may still become of a waiting, running or held job by periodic expressions, and what these wait for."""
+"""
+What may still become of a waiting, running or held job by periodic expressions, and what these wait for.
+"""
 
 from collections.abc import Iterator
 from typing import Final, Literal
