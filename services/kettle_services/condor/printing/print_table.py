@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from kettle_services.condor.errors import ToolError
 from kettle_services.condor.printing.autoformat import Format, format_of
-from kettle_services.condor.printing.print_format import Column, PrintFormat
+from kettle_services.condor.printing.print_format import Column, Order, PrintFormat
 from kettle_services.condor.printing.print_functions import PrintFunction, function_named
 from kettle_services.condor.printing.values import AdRow, Fetch, fetched
 from kettle_wire.ads.types import Ad
@@ -21,27 +22,31 @@ class PrintTable:
         self.layout: Final = layout
         self._cells: Final = [_Cell(column) for column in layout.columns]
 
-    def ads(self, fetch: Fetch) -> list[Ad]:
-        """The ads, with what the columns need of them, in the order of the format; its WHERE is for who asks."""
-        return self.ordered(fetched(self.needed, fetch))
+    def ads(self, fetch: Fetch, more: Sequence[str] = ()) -> list[Ad]:
+        """
+        The ads that meet WHERE, in the order of GROUP BY, with what the columns need of them, and `more` attributes.
+
+        Raises ToolError: the format is about other ads than these.
+        """
+        if self.layout.source or self.layout.unique:
+            asked = f"FROM {self.layout.source}" if self.layout.source else "UNIQUE"
+            raise ToolError(f"SELECT {asked} is not carried out by this command; leave it out")
+        where = self.layout.where
+        ads = fetched([*self.needed, *more], fetch)
+        return self.ordered([ad for ad in ads if AdRow(ad).value(where) is True] if where else ads)
 
     @property
     def needed(self) -> list[str]:
         """The attributes and expressions that the table is about."""
         texts = [each.expression for each in self.layout.order]
+        texts += [self.layout.where] if self.layout.where else []
         for cell in self._cells:
             texts += cell.needed
         return texts
 
     def ordered(self, ads: Sequence[Ad]) -> list[Ad]:
         """Sorted by GROUP BY; where there is none, as they are."""
-        found = list(ads)
-        for order in reversed(self.layout.order):
-            found.sort(
-                key=lambda ad, text=order.expression: _rank(AdRow(ad).value(text)),  # type: ignore[misc]
-                reverse=order.descending,
-            )
-        return found
+        return in_order(ads, self.layout.order)
 
     def lines(self, ads: Sequence[Ad]) -> Iterator[str]:
         """The heading, and a line for each ad; without titles and summaries, which are the command's."""
@@ -128,6 +133,15 @@ class _Cell:
         if len(filler) < len("??") or not letter or width < _NARROWEST:
             return letter
         return f"[{letter * (width - 2)}]" if letter == "?" else letter * width
+
+
+def in_order(ads: Sequence[Ad], orders: Sequence[Order]) -> list[Ad]:
+    """Ads sorted by what expressions come to in them; the first expression matters most."""
+    found = list(ads)
+    for order in reversed(orders):
+        ranks = {id(ad): _rank(AdRow(ad).value(order.expression)) for ad in found}
+        found.sort(key=lambda ad, ranks=ranks: ranks[id(ad)], reverse=order.descending)  # type: ignore[misc]
+    return found
 
 
 def _rank(value: Any) -> tuple[int, Any]:
