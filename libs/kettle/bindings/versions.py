@@ -5,16 +5,16 @@ from importlib import metadata
 from typing import Final
 
 from kettle.submit import architecture
+from kettle_wire.ads.daemon import CONDOR_VERSION
 
-LIKE: Final = "25.0.1"
+LIKE: Final = CONDOR_VERSION.split()[1]
 """The version of HTCondor whose interface this is."""
 __version__: Final = LIKE
-_DATE: Final = "2026-01-01"
 
 
 def version() -> str:
     """As HTCondor's programs say it: clients read the number from it."""
-    return f"$CondorVersion: {LIKE} {_DATE} BuildID: Kettle $"
+    return CONDOR_VERSION
 
 
 def classad_version() -> str:

@@ -9,6 +9,8 @@ from kettle_wire.ads.types import Ad
 
 Used = Annotated[float, msgspec.Meta(ge=0, le=1e18)]
 """A finite number, so that a sum of such values is a number."""
+CONDOR_VERSION: Final = "$CondorVersion: 25.0.1 2026-01-01 BuildID: Kettle $"
+"""The version of HTCondor that clients may take this for, as HTCondor writes it."""
 _NO_NAME: Final = re.compile(r"\W", re.ASCII)
 
 
@@ -45,6 +47,8 @@ class SubmitterAd(msgspec.Struct, frozen=True, kw_only=True):
     """
     In another pool than the schedd's own: the name under which its schedd calls that pool (SubmitterTag).
     """
+    machine: str = ""
+    """The host of the schedd; empty: an older one sent this."""
     started: int = 0
     """When the schedd began to number its updates, in seconds since 1970 (DaemonStartTime)."""
     sequence: int = 0

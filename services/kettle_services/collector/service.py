@@ -11,6 +11,7 @@ import msgspec
 
 from kettle.bus.ports import Bus, RefusedError
 from kettle.classad import ClassAdParseError, Node, parse
+from kettle.runtime.daemon_ad import daemon_facts
 from kettle_services.collector.domain.ads import Adverts, NotAnAdError
 from kettle_services.collector.domain.machine_presence import Sighting, sighting_of
 from kettle_services.collector.domain.queries import Query, page
@@ -127,6 +128,7 @@ class Collector:
         """
         started, number, said, due = time.time(), 0, Ad(), 0.0
         key = ad_key("Collector", self._settings.name)
+        facts = daemon_facts("collector", self._settings.name, self._settings.nats_url)
         tick = self._settings.housekeeping if forwarding.visits else self._settings.ad_interval
         while True:
             before, said = said, forwarding.ad()
@@ -142,6 +144,8 @@ class Collector:
                 "UpdateSequenceNumber": number,
                 "ClassAdLifetime": int(self._settings.classad_lifetime),
                 "MachinesTotal": registrar.total,
+                "HostsTotal": registrar.total,
+                **facts,
                 **said,
             }
             await self._bus.put(self._subjects.ads, key, _encode(ad))

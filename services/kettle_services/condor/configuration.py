@@ -9,8 +9,9 @@ from typing import Final
 from kettle.client.connections.condor_config import CondorConfig, bus_addresses, pool_of
 from kettle.client.connections.pool_file import home_directory
 from kettle.client.errors import ClientError
+from kettle_wire.ads.daemon import CONDOR_VERSION
 
-LIKE: Final = "25.0.1 2026-01-01"
+LIKE: Final = " ".join(CONDOR_VERSION.split()[1:3])
 """
 The version of HTCondor that clients may take these commands for: several look at it before they use an option.
 """
@@ -18,7 +19,7 @@ The version of HTCondor that clients may take these commands for: several look a
 
 def version() -> str:
     """As HTCondor writes it."""
-    return f"$CondorVersion: {LIKE} BuildID: Kettle $"
+    return CONDOR_VERSION
 
 
 def platform() -> str:

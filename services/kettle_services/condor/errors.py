@@ -1,5 +1,7 @@
 """What a command says instead of doing what it was asked."""
 
+from collections.abc import Iterable
+
 
 class ToolError(Exception):
     """The command ends with `status`; the message goes to standard error as it is."""
@@ -11,3 +13,11 @@ class ToolError(Exception):
 
 class WordsError(ToolError):
     """A mistake in what was typed."""
+
+
+def nearest(name: str, known: Iterable[str], mark: str = "") -> str:
+    """The end of a sentence about an unknown name: which known one is most like it, if any; `mark` stands before it."""
+    import difflib  # only for who has made a mistake: it takes milliseconds
+
+    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f"; do you mean {mark}{found[0]}?" if found else ""

@@ -15,6 +15,7 @@ from kettle.pool.home import Home, make_run
 from kettle.runtime import NotifyListener, Runtime, make_lifeline
 from kettle.runtime.settings_in_use import SettingsInUse
 from kettle_services.master import configuration_check
+from kettle.runtime.daemon_ad import daemon_facts
 from kettle_services.master.bring_up import BringUp
 from kettle_services.master.bus_connection import BusConnection
 from kettle_services.master.bus_users import MASTER
@@ -90,6 +91,7 @@ class _Host:
         self._tuning = tuning
         self._up = asyncio.Event()
         self._bring_up: BringUp | None = None
+        self._facts: Ad = {}
         self._restarts: How | None = None
         """How it ends to take its own place; a stop of another kind means that it is to end."""
         self._rollover = Rollover(running=installed() or Installed("unknown", ""))
@@ -142,6 +144,7 @@ class _Host:
     async def _hold_line(self, bring_up: BringUp) -> None:
         await self._up.wait()
         settings = self._master_commands.settings
+        self._facts = daemon_facts("master", settings.own_name, bring_up.nats_url)
         await self._line.hold(
             bring_up.nats_url,
             subjects=Subjects(settings.pool),
@@ -189,6 +192,7 @@ class _Host:
             waiting=self._rollover.waiting is not None,
             tuning=self._tuning,
             reconfigured=self._master_commands.reconfigured,
+            facts=self._facts,
         )
         return master_ad(host, state.daemons, now=time.time())
 

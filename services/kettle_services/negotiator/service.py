@@ -13,10 +13,11 @@ import msgspec
 from kettle.bus.ports import Bus, BusError, KeyChange
 from kettle.classad import FOREIGN_STEPS, Context
 from kettle.runtime import Telemetry
+from kettle.runtime.daemon_ad import daemon_facts
 from kettle_services.negotiator.accountant import Accounts
 from kettle_services.negotiator.domain.ad_limits import checked, checked_submitter
 from kettle_services.negotiator.domain.concurrency_limits import SETTLES
-from kettle_services.negotiator.domain.cycle import negotiate
+from kettle_services.negotiator.domain.cycle import Outcome, negotiate
 from kettle_services.negotiator.domain.pool import Pool
 from kettle_services.negotiator.domain.rejections import Reasons
 from kettle_services.negotiator.record import Record
@@ -57,6 +58,21 @@ def _submitter(key: str, value: bytes) -> SubmitterAd:
     return ad
 
 
+def _told(outcome: Outcome, started: float, duration: float) -> Ad:
+    """A cycle as HTCondor's negotiator tells of its last one."""
+    last = "LastNegotiationCycle"
+    return {
+        f"{last}Time": int(started),
+        f"{last}End0": int(started + duration),
+        f"{last}Duration0": round(duration),
+        f"{last}CandidateSlots0": outcome.slots,
+        f"{last}NumIdleJobs0": outcome.idle,
+        f"{last}Matches0": len(outcome.matches),
+        f"{last}Rejections0": len(outcome.rejections),
+        f"{last}NumSchedulers0": len(outcome.messages),
+    }
+
+
 class Negotiator:
     """Keeps `Pool` equal to the ads on the bus, and runs a cycle whenever they give a reason to."""
 
@@ -94,6 +110,8 @@ class Negotiator:
         self._matches = telemetry.counter(
             "kettle.negotiator.matches", unit="{match}", description="Matches given"
         )
+        self._last: Ad = {}
+        """The last cycle, as the negotiator's ad tells of it."""
         self._wake = asyncio.Event()
         self._telling: set[asyncio.Task[None]] = set()
         """Messages with matches that are under way."""
@@ -211,6 +229,7 @@ class Negotiator:
         await self._record.write(outcome, started=started, duration=time.monotonic() - began)
         self._durations.record(time.monotonic() - began)
         self._matches.add(len(outcome.matches))
+        self._last = _told(outcome, started, time.monotonic() - began)
         await self._tell_all(outcome.messages)
         return outcome.again
 
@@ -239,6 +258,7 @@ class Negotiator:
     async def advertise(self) -> None:
         """Publish the negotiator's own ad; never returns."""
         started, number = int(time.time()), 0
+        facts = daemon_facts("negotiator", self._settings.name, self._settings.nats_url)
         while True:
             number += 1
             ad: Ad = {
@@ -247,6 +267,8 @@ class Negotiator:
                 "DaemonStartTime": started,
                 "UpdateSequenceNumber": number,
                 "LastNegotiationCycle": self._record.cycle,
+                **facts,
+                **self._last,
             }
             await self._bus.put(self._subjects.ads, ad_key("Negotiator", self._settings.name), _encode(ad))
             await asyncio.sleep(self._settings.ad_interval)

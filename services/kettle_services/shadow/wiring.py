@@ -21,6 +21,7 @@ from kettle_services.shadow.projections.mail import MailProjector
 from kettle_services.shadow.projections.mail_delivery import MailOutbox, Postman
 from kettle_services.shadow.service import Shadow
 from kettle_services.shadow.settings import ShadowSettings
+from kettle_wire.addresses import daemon_address
 from kettle_wire.commands.shadow import LOOK_AFTER
 from kettle_wire.subjects import Subjects
 
@@ -94,7 +95,7 @@ async def _write_user_logs(bus: Bus, subjects: Subjects, settings: ShadowSetting
     settings.state_path.mkdir(mode=0o700, parents=True, exist_ok=True)
     checkpoint = Checkpoint(settings.state_path / f"userlog.{settings.schedd}")
     projector = UserLogProjector(
-        settings.schedd,
+        daemon_address(settings.nats_url, settings.schedd).strip("<>"),
         schedd=settings.schedd,
         snapshot=checkpoint.load(),
         options=settings.default_userlog_format_options,

@@ -51,11 +51,12 @@ class Advertiser:
         interval: float,
         delay: float,
         version: str,
+        facts: Ad,
         counted: Callable[[], Ad] = dict,
     ) -> None:
         """
         `interval` in seconds between repeats, `delay` for what nobody waits for; `memo` is a file that we may write;
-        `counted`: more attributes of the startd's own ad, which go out with its next repeat.
+        `facts`: what every daemon says of itself; `counted`: more attributes of the startd's own ad, which go out with its next repeat.
         """
         self._bus = bus
         self._subjects = subjects
@@ -65,6 +66,7 @@ class Advertiser:
         self._retries = Waits(_RETRY)
         self._delay = delay
         self._version = version
+        self._facts: Final = facts
         self._counted = counted
         self._published: dict[str, Ad] = {}
         self._told_secrets: dict[str, SlotSecret] = {}
@@ -193,7 +195,7 @@ class Advertiser:
         """By key in the bucket; dynamic slots before the one that they were carved from."""
         machine, now = self._machine, time.time()
         ads = {ad_key("Machine", str(ad["Name"])): ad for ad in slot_ads(machine, now=now)}
-        own = startd_ad(machine, now=now, version=self._version) | self._counted()
+        own = self._facts | startd_ad(machine, now=now, version=self._version) | self._counted()
         ads[ad_key("StartDaemon", machine.facts.name)] = own
         return ads
 

@@ -17,6 +17,7 @@ from kettle.execution.sandbox.directory import release_execute
 from kettle.execution.system.cgroup_layout import probe_cgroups, remove_layout
 from kettle.execution.system.linux import boot_id
 from kettle.runtime import Runtime, SettingsError, Telemetry
+from kettle.runtime.daemon_ad import daemon_facts
 from kettle.runtime.lifeline import OF_JOBS, inherited
 from kettle.runtime.local_startd import LocalStartd, leave_word, take_back
 from kettle.runtime.pool_connections import join_bus
@@ -140,6 +141,7 @@ async def running(
                 interval=settings.update_interval,
                 delay=settings.activity_delay,
                 version=VERSION,
+                facts=daemon_facts("startd", machine.facts.name, settings.nats_url),
                 counted=cache.ad,
             )
             startd = Startd(

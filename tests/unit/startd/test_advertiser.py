@@ -32,7 +32,14 @@ async def advertise(
     """Tell about a machine, and then die or go in order."""
     bus = MemoryBus(server, subjects=SUBJECTS, identity=daemon("startd"))
     advertiser = Advertiser(
-        bus, SUBJECTS, machine, advertised_names=advertised_names, interval=300.0, delay=1.0, version="x"
+        bus,
+        SUBJECTS,
+        machine,
+        advertised_names=advertised_names,
+        interval=300.0,
+        delay=1.0,
+        facts={"Machine": "elsewhere", "MyAddress": "<bus:4222>"},
+        version="x",
     )
     task = asyncio.create_task(advertiser.run())
     await advertiser.told.wait()

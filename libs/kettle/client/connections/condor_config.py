@@ -17,6 +17,7 @@ from kettle.client.connections.pool_file import (
     with_own_key,
 )
 from kettle.client.errors import PoolNotFoundError
+from kettle_wire import addresses
 
 PLACES: Final = ("~/.kettle", "~/.config/kettle", "/etc/kettle")
 """Directories that may have the pool's file, if no variable names one."""
@@ -211,8 +212,7 @@ def _named(wanted: str, environ: Mapping[str, str]) -> PoolFile:
 
 def bus_addresses(pool: PoolFile) -> list[str]:
     """Host and port of each server of the pool's bus."""
-    parts = (server.partition("://")[2] or server for server in pool.nats_url.split(","))
-    return [part.rpartition("@")[2].rstrip("/") for part in parts]
+    return addresses.bus_addresses(pool.nats_url)
 
 
 def user_identity(pool: PoolFile) -> str:

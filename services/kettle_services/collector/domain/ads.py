@@ -219,6 +219,7 @@ def _submitter(key: str, value: bytes) -> Ad:
         "RunningJobs": demand.running,
         "HeldJobs": demand.held,
         "FlockedJobs": demand.flocked,
+        **({"Machine": demand.machine} if demand.machine else {}),
         **({"SubmitterTag": demand.tag} if demand.tag else {}),
         **(
             {"DaemonStartTime": demand.started, "UpdateSequenceNumber": demand.sequence}

@@ -4,11 +4,9 @@ import re
 from typing import Final
 
 from kettle.client.short_lived import ShortLivedClient
-from kettle_services.condor.errors import ToolError
+from kettle_services.condor.arguments.daemon_names import Daemon, meant
 
 _SLOT: Final = re.compile(r"slot\d+(?:_\d+)?@(.+)", re.IGNORECASE)
-_SHOWN: Final = 20
-"""Names in a sentence."""
 
 
 def host_of(client: ShortLivedClient) -> str:
@@ -33,21 +31,17 @@ def slot_of(said: str) -> str:
 
 def one_of(client: ShortLivedClient, role: str, kind: str, said: str) -> str:
     """
-    The name of a daemon with ads of this kind; its part before the first dot is enough if it is one's only.
+    The name of the daemon with an ad of this kind that is meant.
 
     Raises ToolError.
     """
-    names = names_of(client, kind)
-    if said in names:
-        return said
-    found = [name for name in names if name.partition(".")[0] == said]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise ToolError(f"{said} may be any of {', '.join(found)}: write the whole name")
-    more = ", ..." if len(names) > _SHOWN else ""
-    known = f"it has {', '.join(names[:_SHOWN])}{more}" if names else "it has none now"
-    raise ToolError(f"Can't find address for {role} {said}: the pool has no such {role}; {known}")
+    return meant(role, said, daemons_of(client, kind))
+
+
+def daemons_of(client: ShortLivedClient, kind: str) -> list[Daemon]:
+    """All daemons with ads of this kind."""
+    ads = client.run(lambda pool: pool.ads(kind, projection=["Name", "Machine"]))
+    return [Daemon(str(ad.get("Name", "")), str(ad.get("Machine", ""))) for ad in ads]
 
 
 def names_of(client: ShortLivedClient, kind: str, constraint: str = "") -> list[str]:

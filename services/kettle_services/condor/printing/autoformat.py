@@ -114,10 +114,14 @@ class Format(NamedTuple):
 
     def printed(self, row: AdRow) -> str:
         """What one ad has of it."""
+        return self.shown(row) or ""
+
+    def shown(self, row: AdRow) -> str | None:
+        """What one ad has of it; None if there is no value for it."""
         if not self.conversion:
             return self.before
         value = self._value(row)
-        return "" if value is None else f"{self.before}{value}{self.after}"
+        return None if value is None else f"{self.before}{value}{self.after}"
 
     def _value(self, row: AdRow) -> str | None:
         match self.conversion:

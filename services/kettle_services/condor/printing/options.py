@@ -2,12 +2,15 @@
 
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kettle_services.condor.arguments.grammar import ALL, Option, TypedOption
 from kettle_services.condor.printing.autoformat import ID, Columns, Format, format_of
 from kettle_services.condor.printing.values import AdRow, Fetch, fetched
 from kettle_wire.ads.types import Ad
+
+if TYPE_CHECKING:
+    from kettle_services.condor.printing.print_format import PrintFormat
 
 PRINTING: Final = {
     "autoformat": Option(takes=ALL, letters=True, also=("af",)),
@@ -16,6 +19,7 @@ PRINTING: Final = {
     "json": Option(also=("j",)),
     "xml": Option(also=("x",)),
     "attributes": Option(takes=1, also=("projection", "attr")),
+    "print-format": Option(takes=1, also=("pr",)),
 }
 """The options."""
 HELP: Final = """\
@@ -24,6 +28,7 @@ HELP: Final = """\
   -format F A            text with one conversion of printf, for an attribute; may be repeated
   -long, -json, -xml     whole ads
   -attributes A,B,...    of whole ads only these
+  -print-format FILE     a table as a print format file says: SELECT, columns, WHERE, GROUP BY, SUMMARY
 """
 
 
@@ -34,6 +39,8 @@ class Printing:
         self._columns: list[Columns] = []
         self._formats: list[Format] = []
         self._whole = ""
+        self.layout: PrintFormat | None = None
+        """What a print format file says."""
         self.names: list[str] = []
 
     def read_option(self, given: TypedOption) -> bool:
@@ -47,6 +54,10 @@ class Printing:
                 self._whole = given.name
             case "attributes":
                 self.names += [name for name in given.values[0].replace(",", " ").split() if name]
+            case "print-format":
+                from kettle_services.condor.printing.print_format import read_print_format
+
+                self.layout = read_print_format(given.values[0])
             case _:
                 return False
         return True
@@ -54,13 +65,18 @@ class Printing:
     @property
     def said(self) -> bool:
         """Whether options say so; otherwise a table is printed."""
-        return bool(self._columns or self._formats or self._whole)
+        return bool(self._columns or self._formats or self._whole or self.layout)
 
     def show(self, fetch: Fetch) -> None:
         """Ask for the ads and print them."""
         sys.stdout.writelines(self._pieces(fetch))
 
     def _pieces(self, fetch: Fetch) -> Iterable[str]:
+        if self.layout is not None:
+            from kettle_services.condor.printing.print_table import PrintTable
+
+            table = PrintTable(self.layout)
+            return table.lines(table.ads(fetch))
         if not self._columns and not self._formats:
             return self._ads(fetch(self.names))
         texts = [text for columns in self._columns for text in columns.texts]

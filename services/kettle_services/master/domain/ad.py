@@ -27,6 +27,8 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     """Whether what is installed waits to take the place of what runs; its version may be the same."""
     tuning: str = ""
     """How the tuning script ended; empty: there is none."""
+    facts: Ad = {}
+    """What every daemon says of itself."""
     reconfigured: float = 0.0
     """When the settings were last read again."""
 
@@ -34,6 +36,7 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
 def master_ad(host: Host, daemons: Sequence[DaemonState], *, now: float) -> Ad:
     """The whole ad; `daemons` in the order in which they are shown."""
     ad: Ad = {
+        **host.facts,
         "MyType": MASTER,
         "Name": host.name,
         "Machine": host.machine,

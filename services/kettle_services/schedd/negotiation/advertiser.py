@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from kettle.bus.ports import Bus, BusError
+from kettle.runtime.daemon_ad import daemon_facts
 from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
 from kettle_services.schedd.domain.negotiation.concurrency_limits import added
 from kettle_services.schedd.domain.negotiation.flocking import flocked
@@ -62,6 +63,7 @@ class ScheddAdvertiser:
     ) -> None:
         """`more`: what else the schedd says of itself in its ad."""
         self._more = more
+        self._facts: Final = daemon_facts("schedd", queue.schedd, settings.nats_url)
         self._demand = ResourceRequests(queue, claims, settings)
         self._flocked: Counter[str] = Counter()
         """Jobs of each submitter that run in other pools, as of the last publication."""
@@ -164,6 +166,7 @@ class ScheddAdvertiser:
             flocked=flocked,
             held=tally.get("held", 0),
             requests=self._demand.requests(submitter),
+            machine=str(self._facts["Machine"]),
             limits=added(self._queue.limits.of(submitter), self._claims.asked_limits.of(submitter)),
             cycle=self._claims.cycles.get(submitter, 0),
         )
@@ -185,6 +188,7 @@ class ScheddAdvertiser:
             "TotalRemovedJobs": total["removed"],
             "NumClaims": len(self._queue.claims),
             **totals(self._queue),
+            **self._facts,
             **self._more(),
         }
 

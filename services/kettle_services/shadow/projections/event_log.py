@@ -18,6 +18,7 @@ from kettle.userlog import Checkpoint, LogLine, UserLogProjector, format_of
 from kettle.userlog.rotating_log import RotatingLog
 from kettle.userlog.routes import OneLog, Route, names_in
 from kettle_services.shadow.settings import ShadowSettings
+from kettle_wire.addresses import daemon_address
 
 
 class _Kept(msgspec.Struct):
@@ -45,7 +46,7 @@ class EventLog(Checkpoint):
         information = names_in(settings.event_log_job_ad_information_attrs)
         self._kept = self._begun(head)
         self.projector = UserLogProjector(
-            settings.schedd,
+            daemon_address(settings.nats_url, settings.schedd).strip("<>"),
             schedd=settings.schedd,
             routes=OneLog(Route(PurePosixPath(path), written, information)),
             snapshot=self._kept.state,
