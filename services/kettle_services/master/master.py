@@ -13,9 +13,9 @@ from typing import Final
 
 from kettle.pool.home import Home, make_run
 from kettle.runtime import NotifyListener, Runtime, make_lifeline
+from kettle.runtime.daemon_ad import daemon_facts
 from kettle.runtime.settings_in_use import SettingsInUse
 from kettle_services.master import configuration_check
-from kettle.runtime.daemon_ad import daemon_facts
 from kettle_services.master.bring_up import BringUp
 from kettle_services.master.bus_connection import BusConnection
 from kettle_services.master.bus_users import MASTER

@@ -1,6 +1,7 @@
 """Jobs that come into the queue little by little."""
 
 import asyncio
+import pwd
 import threading
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -9,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from kettle.accounts.lookup import Accounts
 from kettle.bus.ports import RefusedError
 from kettle.eventsourcing.command_pipeline import CommandPipeline
 from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
@@ -144,6 +146,11 @@ def test_a_table_is_its_rows(size: int) -> None:
     assert [[]] * size == list(PackedRows([[] for _ in range(size)]))
 
 
+ACCOUNTS = Accounts(
+    privileged=True, directory=lambda name: pwd.struct_passwd((name, "x", 70_000, 70_000, "", "/", ""))
+)
+
+
 class AccessPoint:
     """A queue with its factories, and nothing else of a schedd."""
 
@@ -157,7 +164,7 @@ class AccessPoint:
         queries = Queries(log, recorder, self.factories)
         reasons = Explanations(recorder, nobody, self.factories, limits, Refusals(), settings)
         self.asked = Endpoints([
-            pipeline.command(SUBMIT, Submissions(recorder, limits, backlog, settings).submit),
+            pipeline.command(SUBMIT, Submissions(recorder, limits, backlog, settings, ACCOUNTS).submit),
             pipeline.command(EDIT, FactoryEdits(recorder, settings).edit),
             pipeline.query(QUERY_JOBS, queries.query_jobs),
             pipeline.query(QUERY_EVENTS, queries.query_events),
