@@ -33,7 +33,8 @@ def test_the_record_and_the_answer_agree_with_every_clause_on_every_slot(ads: li
         "s", SubmitterAd(name="ada", schedd="ap", idle=MANY, running=0, held=0, requests=[request])
     )
     counts: Counter[tuple[str, str]] = Counter()
-    able = refusals(ClassAd.from_wire(wants), [Slot(row, ad) for row, ad in enumerate(ads)], counts)
+    slots = [Slot(row, ad) for row, ad in enumerate(ads)]
+    able = refusals(ClassAd.from_wire(wants), slots, counts)
     known = {(side, text): n for (side, text), n in counts.items() if n and "does not fit" not in text}
 
     outcome = negotiate(pool, Reasons(), now=0.0, trust=9.0)
@@ -41,7 +42,7 @@ def test_the_record_and_the_answer_agree_with_every_clause_on_every_slot(ads: li
     assert (MANY, sum(match.count for match in outcome.matches)) == (said.asked, said.given)
     assert (MANY, len(ads)) == (said.given + said.count, said.slots)
     assert able == said.able
-    found = Analyst(Explainer(pool.slots, pool.machines())).analyse(ClassAd.from_wire(wants))
+    found = Analyst(Explainer(pool.slots, pool.machines(), policies=True)).analyse(ClassAd.from_wire(wants))
     assert (len(ads), able, said.cause == "fault") == (found.slots, found.able, bool(found.fault))
     if found.fault:
         return
@@ -49,7 +50,11 @@ def test_the_record_and_the_answer_agree_with_every_clause_on_every_slot(ads: li
     recorded = {(one.side, one.text): one.refuses for one in said.clauses if "does not fit" not in one.text}
     assert recorded.items() <= known.items()
     assert len(known) <= len(recorded) + said.more
+    apart = Counter[tuple[str, str]]()
+    refusals(ClassAd.from_wire(wants), slots, apart, policies=True)
     answered = {
         (one.side, one.text): one.asked - one.passes for one in found.clauses if one.passes < one.asked
     }
-    assert known == {key: n for key, n in answered.items() if "does not fit" not in key[1]}
+    assert {key: n for key, n in apart.items() if n and "does not fit" not in key[1]} == {
+        key: n for key, n in answered.items() if "does not fit" not in key[1]
+    }

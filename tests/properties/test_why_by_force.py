@@ -149,6 +149,10 @@ class World:
     def able(self, job: Ad) -> int:
         return sum(self.takes(ad, job) for ad in self.ads)
 
+    def ever(self, job: Ad) -> int:
+        """How many slots would take it in some weather."""
+        return self.able(job) + self.later(job)
+
     def free(self, job: Ad) -> int:
         """How many slots could take one at this moment."""
         wants, count = ClassAd.from_wire(job), 0
@@ -185,7 +189,7 @@ def weathers(ad: Ad) -> Iterator[Ad]:
 def analysed(ads: list[Ad], job: Ad) -> Analysis:
     table = Table()
     table.put_many((str(number), ad) for number, ad in enumerate(ads))
-    return Analyst(Explainer(table, np.arange(len(ads)))).analyse(ClassAd.from_wire(job))
+    return Analyst(Explainer(table, np.arange(len(ads)), policies=True)).analyse(ClassAd.from_wire(job))
 
 
 def told(job: Ad, analysis: Analysis) -> Answer:
@@ -246,13 +250,14 @@ def check_clauses(world: World, job: Ad, found: Analysis) -> None:
 
 def check_remedies(world: World, job: Ad, found: Analysis, said: Answer) -> None:
     """What is suggested is carried out: as many slots match as was said, and more than before."""
+    able = world.ever if found.for_later else world.able
     for remedy in found.remedies:
         for amount, slots in ((remedy.most, remedy.slots), (remedy.least, remedy.least_slots)):
-            assert slots == world.able({**job, remedy.attribute: amount}), remedy
+            assert slots == able({**job, remedy.attribute: amount}), remedy
         assert max(remedy.slots, remedy.least_slots) > found.able
     for edit in found.edits:
         requirements: Ad = {"Requirements": Expr(edit.requirements)} if edit.dropped else {}
-        assert found.able < edit.slots == world.able({**job, **edit.requests, **requirements}), edit
+        assert found.able < edit.slots == able({**job, **edit.requests, **requirements}), edit
     commands = [
         one[len("Next: ") :].split("; otherwise")[0]
         for one in said.sentences
@@ -260,9 +265,29 @@ def check_remedies(world: World, job: Ad, found: Analysis, said: Answer) -> None
     ]
     for command in commands:
         if "NAME=EXPRESSION" not in command:
-            assert world.able(edited(job, command)) > 0, command
-    if said.outlook == "never" and not found.fault and (found.remedies or found.edits):
-        assert commands, said.sentences
+            assert able(edited(job, command)) > 0, command
+    if said.outlook == "never" and not found.fault:
+        assert bool(found.remedies or found.edits) == any("NAME=" not in one for one in commands), (
+            said.sentences
+        )
+        if not commands:
+            assert not any(one.ever(less) for one, less in smaller(world, job))
+
+
+def smaller(world: World, job: Ad) -> Iterator[tuple[World, Ad]]:
+    """
+    The job without one of its clauses; and for each slot alone with one request as small as what that has.
+    """
+    stored = ClassAd.from_wire(job).find("requirements")
+    for clause in conjuncts(stored) if isinstance(stored, Node) else []:
+        if (less := without(job, unparse(clause))) is not None:
+            yield world, less
+    for name in ("Cpus", "Memory", "Disk"):
+        asked = job.get(f"Request{name}")
+        for ad in world.ads:
+            has = Slot(0, ad).totals[name]
+            if isinstance(asked, int) and 0 < has < asked:
+                yield World([ad]), {**job, f"Request{name}": has}
 
 
 def check(number: int) -> str:

@@ -7,6 +7,7 @@ A request is looked at by asking each slot for just what it has: where that matc
 from __future__ import annotations
 
 from collections import Counter
+from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from kettle.classad import ClassAd, NotRepresentable, unparse
 from kettle.classad.reference_analysis import external_references, references
 from kettle.matchmaking.editing import Editing, asking, number, request_spelling
-from kettle.matchmaking.explanation import Condition, Explainer, does_not_fit
+from kettle.matchmaking.explanation import Condition, Explainer, PatientExplainer, does_not_fit
 from kettle.matchmaking.request import RESOURCES, Request
 from kettle.matchmaking.slot_demands import own_names
 from kettle_wire.ads import Expr
@@ -82,6 +83,12 @@ class Analyst:
         tried = [self._tried(one, fails, job, willing, later, editing) for one in clauses]
         tried.sort(key=lambda one: (one.passes - one.asked, -one.only))
         together, slots = _together(clauses, fails)
+        remedies = [] if not willing else self._remedies(job, willing, explained.able)
+        edits = self._edits(job, editing, tried, clauses, together)
+        hopeless = not (explained.able or later.any() or remedies or edits)
+        patience = hopeless and any(one.changing.any() for one in clauses)
+        if patience:
+            remedies, edits = self._for_later(job, clauses)
         return Analysis(
             slots=self._slots,
             able=explained.able,
@@ -89,8 +96,9 @@ class Analyst:
             later=int(np.count_nonzero(later)),
             clauses=tried[:_CLAUSES],
             more=max(0, len(tried) - _CLAUSES),
-            remedies=[] if not willing else self._remedies(job, willing, explained.able),
-            edits=self._edits(job, editing, tried, clauses, together),
+            remedies=remedies,
+            edits=edits,
+            for_later=patience and bool(remedies or edits),
             together=together,
             together_slots=slots,
         )
@@ -139,6 +147,20 @@ class Analyst:
             if has is not None and (less := (has > 0) & (has < asked)).any():
                 willing[name] = less & self._explainer.able(asking(job, name, Expr(f"TARGET.{name}")))
         return willing
+
+    def _for_later(self, job: ClassAd, clauses: Iterable[_Clause]) -> tuple[list[Remedy], list[Edit]]:
+        """
+        Single changes after which no slot would match now, but some when what changes by itself is otherwise.
+        """
+        known = self._explainer
+        patient = Analyst(PatientExplainer(known.table, known.rows, known.context, policies=True))
+        remedies = patient._remedies(job, patient._willing(job), 0)
+        editing = Editing(patient._explainer, job, 0)
+        removable = (
+            one.text for one in clauses if one.side == "job" and one.clause is not None and one.fails.any()
+        )
+        edits = [edit for text in islice(removable, _CLAUSES) if (edit := editing.edited([text])) is not None]
+        return remedies, sorted(edits, key=lambda one: -one.slots)
 
     def _edits(
         self,

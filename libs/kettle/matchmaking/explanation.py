@@ -91,14 +91,17 @@ class Explainer:
     Looks at the slots in `rows` of a table on behalf of one job after the other; the table must not change.
     """
 
-    def __init__(self, table: Table, rows: Integers, context: Context = NOTHING) -> None:
+    def __init__(
+        self, table: Table, rows: Integers, context: Context = NOTHING, *, policies: bool = False
+    ) -> None:
+        """`policies`: take what owners of machines demand apart, as an answer does and a record does not."""
         self.table = table
         self.rows = rows
         self.context = context
         self._wholes = whole_amounts(table)
         self.overlay: Mapping[str, Integers | Column] = {**unclaimed(table), **self._wholes}
         """What stands in the place of the slots' attributes, because nothing is thought to run there."""
-        self._demands = SlotDemands(table, rows, self.overlay)
+        self._demands = SlotDemands(table, rows, self.overlay, policies=policies)
         self._of_each_slot = self._demands.all()
         self._spending = Spending()
 
@@ -281,6 +284,17 @@ class Explainer:
                 holds=holds,
                 changing=np.full(len(places), demand.changing or demand.closed),
             )
+
+
+class PatientExplainer(Explainer):
+    """
+    For this one those slots are able as well that would match when what changes by itself was otherwise.
+    """
+
+    def able(self, job: ClassAd) -> Booleans:
+        """Which slots could run the job, now or later, if they were free."""
+        able: Booleans = super().able(job) | self.later(job)
+        return able
 
 
 def _never(side: _Side, text: str, places: Integers) -> Condition:

@@ -56,11 +56,14 @@ class Demand(msgspec.Struct, frozen=True):
 
 
 class SlotDemands:
-    """
-    The demands of the slots in `rows`; `fixed` are attributes, in lower case, in whose place other values stand.
-    """
+    """The demands of the slots in `rows`."""
 
-    def __init__(self, table: Table, rows: Integers, fixed: Collection[str]) -> None:
+    def __init__(self, table: Table, rows: Integers, fixed: Collection[str], *, policies: bool) -> None:
+        """
+        `fixed`: attributes, in lower case, in whose place other values stand. `policies`: take START apart, and say why
+        slots are closed; a record of every cycle had news all the time.
+        """
+        self._policies = policies
         self._table = table
         self._rows = rows
         self._fixed = fixed
@@ -87,7 +90,7 @@ class SlotDemands:
 
     def _clause(self, places: Integers, clause: Node, within: frozenset[str]) -> Iterator[Demand]:
         inner = own_name(clause)
-        if inner is None or inner in within or inner in _WHOLE:
+        if inner is None or not self._policies or inner in within or inner in _WHOLE:
             yield from self._demand(places, clause)
             return
         for same, stored in self._expressions(places, inner):
@@ -124,7 +127,7 @@ class SlotDemands:
 
     def _closed(self, places: Integers, text: str) -> Iterator[Demand]:
         """Slots that refuse every job, by the reason that they give for it."""
-        for same, reason in self._reasons(places):
+        for same, reason in self._reasons(places) if self._policies else ((places, ""),):
             if len(same):
                 yield Demand(same, f"{text} ({reason})" if reason else text, None, closed=bool(reason))
 

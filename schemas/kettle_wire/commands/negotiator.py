@@ -97,6 +97,8 @@ class Analysis(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How many others would match when what changes by itself was otherwise: their owner's presence, the load, the time."""
     edits: list[Edit] = []
     """Changes of its Requirements after which more slots match, the one that gains most first."""
+    for_later: bool = False
+    """After the remedies and edits no slot would match now, but so many when what changes by itself was otherwise."""
     together: list[str] = []
     """Where no clause refuses alone: the fewest that do so together somewhere,"""
     together_slots: int = 0

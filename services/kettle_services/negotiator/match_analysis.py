@@ -66,7 +66,7 @@ class Answering:
             context = Context(
                 now=lambda: int(time.time()), max_steps=FOREIGN_STEPS, max_table_steps=_TABLE_STEPS
             )
-            analyst = Analyst(Explainer(slots, self._pool.machines(), context))
+            analyst = Analyst(Explainer(slots, self._pool.machines(), context, policies=True))
             known = _Known(job, slots.news, began, analyst.analyse(ClassAd.from_wire(job)))
             self._known[key] = known
             if len(self._known) > _KEPT:

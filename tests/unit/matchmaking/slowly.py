@@ -253,7 +253,9 @@ class Sharing:
         return jobs
 
 
-def refusals(job: ClassAd, slots: Iterable[Slot], counts: Counter[tuple[str, str]]) -> int:
+def refusals(
+    job: ClassAd, slots: Iterable[Slot], counts: Counter[tuple[str, str]], *, policies: bool = False
+) -> int:
     """
     Count what refuses each slot in which way, as (side, text); how many slots could run the job.
 
@@ -274,7 +276,7 @@ def refusals(job: ClassAd, slots: Iterable[Slot], counts: Counter[tuple[str, str
             elif not isinstance(stored, Node):
                 counts[side, unparse(stored)] += not is_true(stored)
             else:
-                for clause in conjuncts(stored) if side == "job" else demands(mine):
+                for clause in demands(mine) if policies and side == "slot" else conjuncts(stored):
                     counts[side, unparse(clause)] += not holds(clause, mine, other)
     if suits and not able:
         counts.update(small)

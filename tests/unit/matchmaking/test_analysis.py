@@ -18,7 +18,7 @@ from .slowly import JOBS, POOLS, RESOURCES, Slot, asked_of, demands, faulty, hol
 def analysed(wants: Mapping[str, Scalar], *ads: Mapping[str, Scalar]) -> Analysis:
     table = Table()
     table.put_many((str(number), ad) for number, ad in enumerate(ads))
-    return Analyst(Explainer(table, np.arange(len(ads)))).analyse(ClassAd.from_wire(wants))
+    return Analyst(Explainer(table, np.arange(len(ads)), policies=True)).analyse(ClassAd.from_wire(wants))
 
 
 def slot(**more: Scalar) -> Ad:

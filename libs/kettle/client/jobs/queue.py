@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from kettle.submit import Submission
     from kettle_wire.commands.schedd import JobEvents, RunningNow
 
-PAGE: Final = 4 * 1024 * 1024
+PAGE: Final = 2 * 1024 * 1024
 """Bytes of job ads that are asked for at once: what a client needs memory for, several times."""
 
 

@@ -28,6 +28,7 @@ _RULES: Final = {
 _REMEDIES: Final = 3
 _PRESENT: Final = 3
 _SHOWN: Final = 3
+_LATER: Final = ", as soon as their own policies let them"
 _TARGETS: Final = re.compile(r"\bTARGET\.(\w+)", re.IGNORECASE)
 _SAFE: Final = re.compile(r"[\w.=/:+-]+")
 Outlook = Literal["now", "when", "never"]
@@ -105,6 +106,15 @@ def ways_out(analysis: Analysis, ad: Ad) -> Iterator[str]:
     """What would let more slots run it, the nearest first; `ad` is the job's."""
     for remedy in analysis.remedies[:_REMEDIES]:
         yield _remedy(remedy, analysis)
+    yield from _without_clauses(analysis, ad)
+    if analysis.for_later:
+        for edit in analysis.edits[:_REMEDIES]:
+            yield f"{counted(edit.slots, 'slot')} would match without the clause {' and '.join(edit.dropped)}{_LATER}."
+    elif not (analysis.remedies or analysis.later or analysis.able):
+        yield from _together(analysis)
+
+
+def _without_clauses(analysis: Analysis, ad: Ad) -> Iterator[str]:
     for tried in analysis.clauses:
         if tried.without and tried.side == "job":
             there = " and ".join(_present(each) for each in tried.present)
@@ -114,13 +124,13 @@ def ways_out(analysis: Analysis, ad: Ad) -> Iterator[str]:
             )
         elif tried.only and tried.side == "slot" and not tried.waiting:
             yield f"{counted(tried.only, 'slot')} would match but for a clause of the slot, {tried.text}{_asked_job(tried, ad)}."
-    if analysis.remedies or analysis.later or analysis.able:
-        return
-    for edit in analysis.edits:
-        if edit.requests:
-            yield f"No single change is enough: {counted(edit.slots, 'slot')} would match {_combined(edit)}."
-            return
-    if analysis.together:
+
+
+def _together(analysis: Analysis) -> Iterator[str]:
+    both = next((edit for edit in analysis.edits if edit.requests), None)
+    if both is not None:
+        yield f"No single change is enough: {counted(both.slots, 'slot')} would match {_combined(both)}."
+    elif analysis.together:
         yield (
             f"No single change is enough: {counted(analysis.together_slots, 'slot')} would need another answer of "
             f"{' and of '.join(analysis.together)} together."
@@ -194,7 +204,7 @@ def _remedy(remedy: Remedy, analysis: Analysis) -> str:
     text = f"{remedy.slots} of {counted(analysis.slots, 'slot')} would match if it asked for {most}{_of(name)} instead of {asked}"
     if remedy.least_slots > remedy.slots:
         text += f", {remedy.least_slots} if it asked for {least}"
-    return f"{text}."
+    return f"{text}{_LATER if analysis.for_later else ''}."
 
 
 def _amount(name: str, amount: float) -> str:

@@ -240,8 +240,10 @@ def plain(ad: Ad) -> msgspec.Raw:
         from kettle.classad import ClassAd, write_json
 
         return msgspec.Raw(write_json(ClassAd.from_wire(ad)).encode("utf-8", "surrogateescape"))
-    simple = _SIMPLE.issuperset(map(type, ad.values()))
-    members = {name: ad[name] for name in order} if simple else {name: _member(ad[name]) for name in order}
+    members: dict[str, Scalar | msgspec.Raw] = {name: ad[name] for name in order}
+    for name, value in ad.items():
+        if type(value) not in _SIMPLE:
+            members[name] = _member(value)
     return msgspec.Raw(msgspec.json.encode(members))
 
 
