@@ -156,3 +156,16 @@ def test_documented_attributes_are_known() -> None:
 def test_a_problem_is_one_line() -> None:
     """Place first, as editors read it."""
     assert "f.toml:3: [a] b: is wrong" == str(Problem("f.toml:3: [a] b", "is wrong"))
+
+
+def test_up_starts_nothing_beside_a_mistake(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All mistakes are told at once, and the directory is as it was."""
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    (home / "kettle.toml").write_text("[startd]\nstart = '1 +'\n[schedd]\nlese = 1\n")
+    assert 1 == main(["up", "--home", str(home)])
+    said = capsys.readouterr().err
+    assert "kettle.toml:2: [startd] start: is no expression" in said
+    assert "kettle.toml:4: [schedd] lese: unknown setting" in said
+    assert "nothing was started" in said
+    assert ["kettle.toml"] == [each.name for each in home.iterdir()]
