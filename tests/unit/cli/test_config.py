@@ -169,3 +169,37 @@ def test_up_starts_nothing_beside_a_mistake(tmp_path: Path, capsys: pytest.Captu
     assert "kettle.toml:4: [schedd] lese: unknown setting" in said
     assert "nothing was started" in said
     assert ["kettle.toml"] == [each.name for each in home.iterdir()]
+
+
+RICH = """
+[startd]
+start = "TARGET.Owner == \\"ann\\""
+continue = false
+claim_worklife = 60
+slot_types = [{ count = 2, cpus = "25%", resources = { gpus = 1 } }]
+machine_resources = { licenses = 4, gpus = ["0", "1"] }
+modify_request_expr = { Memory = "quantize(RequestMemory, {512})" }
+attributes = { Rack = "r7", Speed = 2.5 }
+job_hooks = { x = { prepare_job = ["/opt/prepare", "--fast"] } }
+[schedd]
+accounting_groups = { phys = ["ada", "bob"] }
+job_transforms = [{ name = "Big", transform = "SET Big true" }]
+submit_requirements = [{ name = "mem", expression = "RequestMemory < 5", reason = '"no"' }]
+system_periodic_hold = [{ expression = "NumJobStarts > 10", name = "runs", subcode = "3" }]
+[negotiator]
+groups = { phys = { quota = 10 }, "phys.higgs" = { quota_dynamic = 0.5 } }
+concurrency_limits = { matlab = 10 }
+[master]
+daemon_list = ["schedd.ap1", "startd"]
+environment = { "schedd.ap1" = { KETTLE_SCHEDD_LEASE = "500" } }
+"""
+
+
+def test_what_is_in_use_can_be_used_again(file: Path) -> None:
+    """The settings of each service, as it keeps them beside its work, make it the same settings again."""
+    file.write_text(RICH)
+    for each in of_host(NOWHERE, file):
+        role, settings = each.reading.role, each.reading.settings()
+        again = type(settings).read_from(role, settings.environ(role), None)
+        assert [] == again.problems
+        assert settings.environ(role) == again.settings().environ(role), role
