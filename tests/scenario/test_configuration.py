@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ def configuration() -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def a_job_that_runs(pool: ThrowawayPool, directory: Path) -> AsyncIterator[int]:
+async def a_job_that_runs(pool: ThrowawayPool, directory: Path) -> AsyncGenerator[int]:
     """A job that runs until the end of the block, and must then end well after one attempt."""
     gate = directory / "gate"
     os.mkfifo(gate)

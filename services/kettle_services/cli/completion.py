@@ -7,7 +7,7 @@ The scripts are whole: to complete a word a shell starts no program.
 import argparse
 import importlib
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, cast
 
 import msgspec
 
@@ -39,11 +39,13 @@ def _of(words: tuple[str, ...], parser: argparse.ArgumentParser) -> Iterator[Cho
     for action in parser._actions:  # noqa: SLF001 - there is no public list
         if action.help == argparse.SUPPRESS:
             continue
-        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - nor a public name
-            helps = {each.dest: each.help or "" for each in action._choices_actions}  # noqa: SLF001 - the same
-            for name, inner in action.choices.items():
+        if isinstance(action.choices, dict):
+            inner = cast("dict[str, argparse.ArgumentParser]", action.choices)
+            listed = cast("list[argparse.Action]", getattr(action, "_choices_actions", []))
+            helps = {each.dest: each.help or "" for each in listed}
+            for name, below in inner.items():
                 offers.append((name, helps.get(name, "")))
-                yield from _of((*words, name), inner)
+                yield from _of((*words, name), below)
         elif action.option_strings:
             offers += [
                 (option, action.help or "") for option in action.option_strings if option.startswith("--")

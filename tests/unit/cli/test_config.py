@@ -156,3 +156,50 @@ def test_documented_attributes_are_known() -> None:
 def test_a_problem_is_one_line() -> None:
     """Place first, as editors read it."""
     assert "f.toml:3: [a] b: is wrong" == str(Problem("f.toml:3: [a] b", "is wrong"))
+
+
+def test_up_starts_nothing_beside_a_mistake(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All mistakes are told at once, and the directory is as it was."""
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    (home / "kettle.toml").write_text("[startd]\nstart = '1 +'\n[schedd]\nlese = 1\n")
+    assert 1 == main(["up", "--home", str(home)])
+    said = capsys.readouterr().err
+    assert "kettle.toml:2: [startd] start: is no expression" in said
+    assert "kettle.toml:4: [schedd] lese: unknown setting" in said
+    assert "nothing was started" in said
+    assert ["kettle.toml"] == [each.name for each in home.iterdir()]
+
+
+RICH = """
+[startd]
+start = "TARGET.Owner == \\"ann\\""
+continue = false
+claim_worklife = 60
+slot_types = [{ count = 2, cpus = "25%", resources = { gpus = 1 } }]
+machine_resources = { licenses = 4, gpus = ["0", "1"] }
+modify_request_expr = { Memory = "quantize(RequestMemory, {512})" }
+attributes = { Rack = "r7", Speed = 2.5 }
+job_hooks = { x = { prepare_job = ["/opt/prepare", "--fast"] } }
+[schedd]
+accounting_groups = { phys = ["ada", "bob"] }
+job_transforms = [{ name = "Big", transform = "SET Big true" }]
+submit_requirements = [{ name = "mem", expression = "RequestMemory < 5", reason = '"no"' }]
+system_periodic_hold = [{ expression = "NumJobStarts > 10", name = "runs", subcode = "3" }]
+[negotiator]
+groups = { phys = { quota = 10 }, "phys.higgs" = { quota_dynamic = 0.5 } }
+concurrency_limits = { matlab = 10 }
+[master]
+daemon_list = ["schedd.ap1", "startd"]
+environment = { "schedd.ap1" = { KETTLE_SCHEDD_LEASE = "500" } }
+"""
+
+
+def test_what_is_in_use_can_be_used_again(file: Path) -> None:
+    """The settings of each service, as it keeps them beside its work, make it the same settings again."""
+    file.write_text(RICH)
+    for each in of_host(NOWHERE, file):
+        role, settings = each.reading.role, each.reading.settings()
+        again = type(settings).read_from(role, settings.environ(role), None)
+        assert [] == again.problems
+        assert settings.environ(role) == again.settings().environ(role), role

@@ -78,5 +78,5 @@ def test_a_word_is_a_daemon_or_a_host(
 
 def test_two_hosts_are_no_command() -> None:
     """The refusal names what daemons are called."""
-    with pytest.raises(UsageError, match=r"negotator and node17 cannot all be hosts.*negotiator"):
-        read_words(argparse.Namespace(words=["negotator", "node17"], daemon=[]))
+    with pytest.raises(UsageError, match=r"negotiatr and node17 cannot all be hosts.*negotiator"):
+        read_words(argparse.Namespace(words=["negotiatr", "node17"], daemon=[]))

@@ -21,8 +21,10 @@ class KnobTables(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def settings_of(self, knob: str) -> list[str]:
         """The settings that a knob is, as SERVICE.SETTING."""
-        found = next((said for name, said in self.settings.items() if name.lower() == knob.lower()), [])
-        return [found] if isinstance(found, str) else list(found)
+        for name, said in self.settings.items():
+            if name.lower() == knob.lower():
+                return [said] if isinstance(said, str) else said
+        return []
 
     def reason(self, knob: str) -> str:
         """Why there is no setting for a knob."""
