@@ -352,7 +352,8 @@ class Starter:
             return
         memory = tree.measure()
         enforced = self._cgroup is not None and self._cgroup.limits_memory
-        if not enforced and self._spec.memory and memory > self._spec.memory * 1024:
+        too_much = self._spec.memory and memory > self._spec.memory * 1024
+        if too_much and not enforced and tree.measured_well:
             self._end(tree, out_of_memory(self._spec.memory, memory), hard=True)
         if self._spec.enforce_disk and (disk := self._sandbox.size_kib()) > self._spec.disk:
             self._end(tree, out_of_disk(self._spec.disk, disk), hard=True)

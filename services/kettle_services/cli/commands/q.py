@@ -156,7 +156,7 @@ def show_long(ads: list[Ad], screen: Screen) -> None:
     from kettle.classad import ClassAd, write_long
 
     for ad in ads:
-        screen.say(write_long(ClassAd.from_wire(ad)).rstrip())
+        screen.block(write_long(ClassAd.from_wire(ad)).rstrip())
         screen.say()
 
 

@@ -134,7 +134,7 @@ def _show_ads(ads: Sequence[Ad], screen: Screen) -> None:
     from kettle.classad import ClassAd, write_long
 
     for ad in ads:
-        screen.say(write_long(ClassAd.from_wire(ad)).rstrip())
+        screen.block(write_long(ClassAd.from_wire(ad)).rstrip())
         screen.say()
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from kettle.client.connections.condor_config import CondorConfig
 from kettle.client.short_lived import ShortLivedClient
+from kettle.terminal.text import visible_ads
 from kettle_services.condor.arguments.grammar import Option, TypedOption, understood, whole_number
 from kettle_services.condor.arguments.jobs import both, checked
 from kettle_services.condor.connections.pool_client import client_of
@@ -97,7 +98,7 @@ def run(_name: str, words: list[str]) -> int:
     if wanted.printing.said:
         wanted.printing.show(lambda names: _found(client, wanted, names))
     else:
-        sys.stdout.writelines(_table(_found(client, wanted, []), wanted))
+        sys.stdout.writelines(_table(visible_ads(_found(client, wanted, [])), wanted))
     return 0
 
 
