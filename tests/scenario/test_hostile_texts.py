@@ -61,7 +61,9 @@ async def test_no_listing_obeys_what_a_job_says(condor: Condor) -> None:
     }
     for words in [
         ("q",),
-        ("q", "--jobs"),
+        ("q", "--batch"),
+        ("q", "--held"),
+        ("q", job, "--long"),
         ("why", job),
         ("events", job),
         ("status",),

@@ -29,7 +29,6 @@ from typing import Any, Final, Literal, TypeVar, cast
 from kettle.eventsourcing.log import FencedError
 from kettle.runtime import health, lifeline, logs, telemetry
 from kettle.runtime.exporting import telemetry_of
-from kettle.runtime.expression_budgets import watch_budgets
 from kettle.runtime.settings import Settings, SettingsError
 from kettle.runtime.systemd_notify import Notifier
 
@@ -178,7 +177,6 @@ class Runtime:
             BaseExceptionGroup: what failed.
         """
         self.telemetry = telemetry_of(self.role, settings)
-        watch_budgets(self.telemetry)
         async with asyncio.TaskGroup() as signs_of_life:
             watchdog = signs_of_life.create_task(self._notifier.keep_alive(), name="watchdog")
             try:

@@ -17,6 +17,7 @@ from kettle.execution.sandbox.directory import release_execute
 from kettle.execution.system.cgroup_layout import probe_cgroups, remove_layout
 from kettle.execution.system.linux import boot_id
 from kettle.runtime import Runtime, SettingsError, Telemetry
+from kettle.runtime.expression_budgets import watch_budgets
 from kettle.runtime.lifeline import VARIABLE
 from kettle.runtime.local_startd import LocalStartd, leave_word, take_back
 from kettle.runtime.pool_connections import join_bus
@@ -43,6 +44,7 @@ _log: Final = logging.getLogger(__name__)
 
 async def serve(rt: Runtime, settings: StartdSettings) -> None:
     """Offer the machine until the process is asked to stop; then end what runs, say so, and withdraw."""
+    watch_budgets(rt.telemetry)
     bus = await join_bus(rt, settings)
     lifeline = os.environ.get(VARIABLE)
     fd = int(lifeline) if lifeline else None
