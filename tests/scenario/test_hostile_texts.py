@@ -83,6 +83,8 @@ async def test_no_listing_obeys_what_a_job_says(condor: Condor) -> None:
     assert hostile == ad["Hostile"]
     assert f"one\n{FORGED}" == ad["Lines"]
     assert unsafe(await condor("condor_q", job, "-json")) == []
+    whole = await condor("condor_q", job, "-long")
+    assert (0, 1) == (whole.status, whole.out.count(f'\nLines = "one\\n{FORGED}"\n'))
 
     await condor("condor_rm", job)
     after = {
