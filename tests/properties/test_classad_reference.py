@@ -61,6 +61,25 @@ MEANT = [
         "^EVAL_FAIL$",
         "a list that selects from itself: the reference goes round in memory it has given back, and mostly dies",
     ),
+    Difference(
+        r"//",
+        "",
+        "^PARSE_ERROR$",
+        "a line comment hides the rest of an ad: the reference ignores what follows the bracket that it then takes for "
+        "the last one, and we refuse it",
+    ),
+    Difference(
+        "(?i)stringListsIntersect.*(random|absTime)",
+        "^error$",
+        "^EVAL_FAIL$",
+        "an argument fails: this one function of the reference has a value nevertheless",
+    ),
+    Difference(
+        r"\(\?=[^)]*\)[^\"]*\?",
+        "^false$",
+        "^true$",
+        "a look-ahead before something optional: PCRE begins its search at a place that is too late",
+    ),
 ]
 
 
@@ -161,7 +180,7 @@ def test_a_pattern_is_found_where_the_reference_finds_it_or_is_an_error(
     found = [
         (case.expression, expected, got)
         for case, expected in zip(cases, reference.outcomes(cases), strict=True)
-        if (got := outcome(case, evaluate)) not in {expected, "error"}
+        if (got := outcome(case, evaluate)) not in {expected, "error"} and not known(case, expected, got)
     ]
     assert not found, min(found, key=lambda difference: len(difference[0]))
     assert any(outcome(case, evaluate) == "true" for case in cases)

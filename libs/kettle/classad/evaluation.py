@@ -127,7 +127,7 @@ class Evaluation(msgspec.Struct, eq=False):
             raise StepsExceeded
 
     def charge(self, text: str) -> None:
-        """Count a text that is read, or that was put together: else a short expression takes all memory and time."""
+        """Count a text that is read or made: else a short expression takes all memory and time."""
         if len(text) >= CHARS_PER_STEP:
             self.spend(len(text) // CHARS_PER_STEP)
 

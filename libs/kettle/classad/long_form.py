@@ -15,7 +15,7 @@ from kettle.classad.errors import ClassAdParseError, NotRepresentable
 from kettle.classad.lexer import BadLiteral, encoded
 from kettle.classad.nodes import held
 from kettle.classad.parser import LONGEST_KEPT, parse_long
-from kettle.classad.printing import unparse_long
+from kettle.classad.printing import unparse, unparse_long
 from kettle.classad.simple_attributes import plain_attribute
 
 if TYPE_CHECKING:
@@ -118,6 +118,23 @@ def write_long(ad: ClassAd) -> str:
     Raises `NotRepresentable` for a value that would read back as another one.
     """
     return "".join(f"{name} = {long_text(ad, name)}\n" for name in sorted(ad, key=str.lower))
+
+
+def list_long(ad: ClassAd) -> str:
+    """
+    The ad's own attributes as `write_long` writes them, for people and programs that look at what others have written.
+
+    A value that the form cannot carry has the escapes of the new syntax, and a name that it cannot is left out: one
+    attribute of one job must not hide the others.
+    """
+    lines: list[str] = []
+    for name in sorted(ad, key=str.lower):
+        try:
+            lines.append(f"{name} = {long_text(ad, name)}\n")
+        except NotRepresentable:
+            if name.isidentifier():
+                lines.append(f"{name} = {unparse(ad[name])}\n")
+    return "".join(lines)
 
 
 def long_text(ad: ClassAd, name: str) -> str:

@@ -30,7 +30,6 @@ from typing import Any, Final, Literal, TypeVar, cast
 from kettle.eventsourcing.log import FencedError
 from kettle.runtime import health, lifeline, logs, telemetry
 from kettle.runtime.exporting import telemetry_of
-from kettle.runtime.expression_budgets import watch_budgets
 from kettle.runtime.settings import Settings
 from kettle.runtime.settings_in_use import SettingsInUse
 from kettle.runtime.settings_problems import SettingsError
@@ -193,7 +192,6 @@ class Runtime:
             BaseExceptionGroup: what failed.
         """
         self.telemetry = telemetry_of(self.role, settings)
-        watch_budgets(self.telemetry)
         async with asyncio.TaskGroup() as signs_of_life:
             watchdog = signs_of_life.create_task(self._notifier.keep_alive(), name="watchdog")
             try:

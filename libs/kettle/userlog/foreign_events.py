@@ -104,7 +104,7 @@ def _dataflow_skipped(lines: Sequence[str]) -> Ad:
 
 
 def _labelled(**names: tuple[str, type[str | int]]) -> Callable[[Sequence[str]], Ad]:
-    """A reader of `Label: value` lines: by attribute, its label and type; a line that is missing is an error."""
+    """A reader of `Label: value` lines, all of which have to be there: by attribute, label and type."""
 
     def read(lines: Sequence[str]) -> Ad:
         said = dict(line.strip().split(": ", 1) for line in lines if ": " in line)

@@ -105,7 +105,7 @@ def event_of(block: Block, zone: tzinfo | None = None) -> LogEvent:
 
 
 def _foreign(known: Mapping[str, Any], kind: int, lines: Sequence[str]) -> Ad:
-    """The attributes of an event that Kettle does not write; those of a parallel universe are like those of a job."""
+    """The attributes of an event that Kettle does not write; nodes of a job are like jobs."""
     if kind not in {14, 15}:
         return foreign_attributes(kind, lines)
     node = _need(_NODE.match(lines[0]))

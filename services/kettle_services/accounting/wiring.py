@@ -13,6 +13,7 @@ from kettle.projections import PROJECTIONS, ProjectionFailure, StoredProjection,
 from kettle.retry.backoff import Backoff
 from kettle.retry.loop import Waits
 from kettle.runtime import Runtime
+from kettle.runtime.expression_budgets import watch_budgets
 from kettle.runtime.pool_connections import join_bus, join_log
 from kettle.storage import PgLog
 from kettle_services.accounting.queries import Answers
@@ -23,6 +24,7 @@ from kettle_wire.subjects import Subjects
 
 async def serve(rt: Runtime, settings: AccountingSettings) -> None:
     """Fill the tables of all projections, answer, until the process is asked to stop."""
+    watch_budgets(rt.telemetry)
     log = await join_log(rt, settings)
     archives = FileArchives(settings.archive_path)
     logs = [log, *[await rt.enter(PgLog.connect(dsn, archives=archives)) for dsn in settings.databases]]

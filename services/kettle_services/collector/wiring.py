@@ -7,6 +7,7 @@ from kettle.bus.ports import BucketSpec, Served
 from kettle.classad import ClassAdParseError, Node, parse
 from kettle.faults import fault_point
 from kettle.runtime import Runtime, SettingsError
+from kettle.runtime.expression_budgets import watch_budgets
 from kettle.runtime.pool_connections import join_bus, join_log
 from kettle.runtime.shard_ownership import own_shard
 from kettle.storage import PgWorkingSet
@@ -26,6 +27,7 @@ async def serve(rt: Runtime, settings: CollectorSettings) -> None:
     Make the buckets, follow the ads and answer; own the shard, if it is this one's turn, and write down who comes and
     goes; until the process is asked to stop.
     """
+    watch_budgets(rt.telemetry)
     subjects = Subjects(settings.pool)
     requirements = _requirements(settings.absent_requirements)
     bus = await join_bus(rt, settings)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from kettle.client import Client, WhyReport
 from kettle.client.jobs.status import id_of
 from kettle.client.short_lived import ShortLivedClient
+from kettle.terminal.text import visible
 from kettle_services.cli.explanations.job_state import answer
 from kettle_services.condor.printing.queue_table import head
 from kettle_wire.ads.types import Ad, Expr
@@ -43,7 +44,7 @@ def told(ad: Ad, report: WhyReport, *, whole: bool, now: float) -> Iterator[str]
             yield from _conditions(job, said.analysis.clauses)
     yield f"{job}:  Job is {said.status}.\n\n"
     for sentence in said.sentences:
-        yield f"{sentence}\n"
+        yield f"{visible(sentence)}\n"
     yield "\n"
     if said.analysis is not None:
         yield from _summary(job, said.analysis)

@@ -4,9 +4,10 @@ import os
 import sys
 from contextlib import suppress
 from importlib import import_module
-from typing import Final, NoReturn, Protocol, cast
+from typing import Final, NoReturn, Protocol, TextIO, cast
 
 from kettle.client.connections import short_process
+from kettle.terminal.text import TerminalText
 
 COMMANDS: Final = {
     "condor_submit": ("submit", "jobs from a submit description"),
@@ -63,6 +64,8 @@ def command(name: str) -> NoReturn:
 def main(name: str, words: list[str]) -> int:
     """Run a command; its exit status."""
     status = 1
+    sys.stdout = cast("TextIO", TerminalText(sys.stdout))
+    sys.stderr = cast("TextIO", TerminalText(sys.stderr))
     try:
         try:
             status = _guarded(name, words)

@@ -7,6 +7,7 @@ from kettle import VERSION
 from kettle.bus.ports import Served
 from kettle.faults import fault_point
 from kettle.runtime import Runtime
+from kettle.runtime.expression_budgets import watch_budgets
 from kettle.runtime.pool_connections import join_bus, join_log
 from kettle.runtime.shard_ownership import own_shard
 from kettle.storage import PgWorkingSet
@@ -40,6 +41,7 @@ def accountant_of(settings: NegotiatorSettings) -> Accountant:
 
 async def serve(rt: Runtime, settings: NegotiatorSettings) -> None:
     """Own the shard, follow the ads, negotiate, until the process is asked to stop."""
+    watch_budgets(rt.telemetry)
     subjects = Subjects(settings.pool)
     log = await join_log(rt, settings)
     bus = await join_bus(rt, settings)

@@ -11,6 +11,7 @@ from kettle.eventsourcing.command_pipeline import CommandPipeline
 from kettle.eventsourcing.log import Log
 from kettle.faults import fault_point
 from kettle.runtime import Runtime
+from kettle.runtime.expression_budgets import watch_budgets
 from kettle.runtime.pool_connections import join_bus, join_log
 from kettle.runtime.shard_ownership import own_shard
 from kettle.storage import PgWorkingSet
@@ -129,6 +130,7 @@ def _measure(rt: Runtime, recorder: QueueRecorder) -> None:
     def jobs(status: str) -> float:
         return float(sum(tally.get(status, 0) for tally in queue.tally.copy().values()))
 
+    watch_budgets(rt.telemetry)
     for status in ("idle", "running", "held"):
         rt.telemetry.gauge(
             f"kettle.schedd.jobs.{status}",

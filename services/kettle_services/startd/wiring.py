@@ -18,6 +18,7 @@ from kettle.execution.system.cgroup_layout import probe_cgroups, remove_layout
 from kettle.execution.system.linux import boot_id
 from kettle.runtime import Runtime, SettingsError, Telemetry
 from kettle.runtime.daemon_ad import daemon_facts
+from kettle.runtime.expression_budgets import watch_budgets
 from kettle.runtime.lifeline import OF_JOBS, inherited
 from kettle.runtime.local_startd import LocalStartd, leave_word, take_back
 from kettle.runtime.pool_connections import join_bus
@@ -44,6 +45,7 @@ _log: Final = logging.getLogger(__name__)
 
 async def serve(rt: Runtime, settings: StartdSettings) -> None:
     """Offer the machine until the process is asked to stop; then end what runs, say so, and withdraw."""
+    watch_budgets(rt.telemetry)
     bus = await join_bus(rt, settings)
     fd = inherited(os.environ, OF_JOBS)
     async with AsyncExitStack() as stack:

@@ -15,6 +15,7 @@ from kettle.execution.job_environment.job_ad import JobAd, long_form
 from kettle.execution.job_environment.quoting import QuotingError
 from kettle.execution.processes.launch import LaunchError, launch
 from kettle.execution.sandbox import manifest
+from kettle.execution.sandbox.account_remains import AccountRemains
 from kettle.execution.sandbox.directory import Mark, Sandbox
 from kettle.execution.sandbox.output_files import STDOUT, Purpose, TooManyResultsError, collect
 from kettle.execution.system.cgroup import Cgroup
@@ -71,6 +72,7 @@ class Starter:
         self._spec: JobSpec = order.spec
         self._job = JobAd(order.spec.ad)
         self._sandbox = Sandbox(f"{order.spec.execute}/{order.spec.id.sandbox}", order.spec.account)
+        self._remains = None if order.spec.account is None else AccountRemains(order.spec.account)
         self._cgroup = Cgroup(order.spec.cgroups, order.spec.id.name) if order.spec.cgroups else None
         self._tree: ProcessTree | None = None
         self._container: JobContainer | None = None
@@ -352,7 +354,8 @@ class Starter:
             return
         memory = tree.measure()
         enforced = self._cgroup is not None and self._cgroup.limits_memory
-        if not enforced and self._spec.memory and memory > self._spec.memory * 1024:
+        too_much = self._spec.memory and memory > self._spec.memory * 1024
+        if too_much and not enforced and tree.measured_well:
             self._end(tree, out_of_memory(self._spec.memory, memory), hard=True)
         if self._spec.enforce_disk and (disk := self._sandbox.size_kib()) > self._spec.disk:
             self._end(tree, out_of_disk(self._spec.disk, disk), hard=True)
@@ -405,6 +408,8 @@ class Starter:
         if self._cgroup is not None:
             self._cgroup.remove()
         try:
+            if self._remains is not None:
+                self._remains.remove()
             if kept:
                 self._sandbox.close_to_others()
             else:

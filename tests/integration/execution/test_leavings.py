@@ -4,6 +4,7 @@ What jobs leave behind that is hard to carry: names that are no text, too many f
 
 import asyncio
 import os
+import secrets
 import shutil
 import signal
 import stat
@@ -40,6 +41,24 @@ async def test_a_name_that_is_no_text_counts_as_missing(submitter: SubmitSide, l
     assert not_made(["\\xffx"]) == exited.result.ending
     assert "good" in unlike_streams(exited)
     assert not any("\udcff" in name for name in unlike_streams(exited))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs jobs that run as another account")
+async def test_a_job_leaves_nothing_to_the_next_in_its_account(submitter: SubmitSide) -> None:
+    """Files in directories that everybody may write to, and segments of System V, go with the job."""
+    name = f"kettle-left-{secrets.token_hex(8)}"
+    segments = 'grep -c " $(id -u) " /proc/sysvipc/shm'
+    leaves = (
+        f"mkdir -p /tmp/{name}/d; echo x > /tmp/{name}/d/f; chmod 0 /tmp/{name}; echo x > /dev/shm/{name}"
+    )
+    left = await submitter.run(script(f"{leaves}; ipcmk -M 4096; test $({segments}) = 1"))
+    looked = await submitter.run(
+        script(f"test ! -e /tmp/{name} && test ! -e /dev/shm/{name} && ! {segments}")
+    )
+
+    assert [0, 0] == [one.result.exit.code for one in (left, looked) if one.result.exit is not None]
+    assert not Path("/tmp", name).exists()
+    assert not Path(MEMORY, name).exists()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What a stranger's expression may take: steps, and with them memory, whatever it is made of."""
+"""What the expression of somebody else may take: steps, and with them memory, whatever it is made of."""
 
 import logging
 import tracemalloc
@@ -27,7 +27,7 @@ from kettle.testing.evaluators import ENGINES, Engine
 
 CONTEXT: Final = Context(now=lambda: 0, max_steps=FOREIGN_STEPS)
 LONG: Final = 100_000
-"""Characters of a text that a stranger's ad may well have."""
+"""Characters of a text that an ad may well have."""
 ENOUGH: Final = 1000
 """So often does an expression that is no longer than the text ask the same."""
 
@@ -166,7 +166,7 @@ def test_a_budget_that_is_exceeded_is_counted_and_logged(caplog: pytest.LogCaptu
 
 
 def test_a_list_that_is_kept_has_a_budget_of_its_own() -> None:
-    """Members that are evaluated later are evaluated anew."""
+    """Members that are asked for later are evaluated in another evaluation."""
     value = evaluate(parse("{1 + 1}"), context=CONTEXT)
     assert isinstance(value, List)
     assert value[0] == 2

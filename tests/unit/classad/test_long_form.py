@@ -10,6 +10,7 @@ from kettle.classad import (
     unparse,
     write_long,
 )
+from kettle.classad.long_form import list_long
 
 
 def test_an_ad_is_written_sorted_one_attribute_per_line() -> None:
@@ -120,3 +121,9 @@ def test_a_backslash_that_would_swallow_a_quote_cannot_be_written() -> None:
     assert 'A = "ends\\"\n' == write_long(ClassAd({"A": "ends\\"}))
     with pytest.raises(NotRepresentable):
         write_long(ClassAd({"A": parse('{"ends\\\\","b"}')}))
+
+
+def test_a_listing_shows_also_what_the_form_cannot_carry() -> None:
+    """A line break is written with its escape, and nothing forges a line."""
+    ad = ClassAd({"A": 1, "B": "x\ny", "C\nd": 2})
+    assert 'A = 1\nB = "x\\ny"\n' == list_long(ad)

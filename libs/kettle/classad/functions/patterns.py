@@ -98,7 +98,7 @@ def _substituted(pattern: Pattern, text: bytes, template: bytes, options: str, s
     whole, everywhere = "f" in options, "g" in options
     parts: list[bytes] = []
     position = 0
-    if pattern.forgets_groups and re.search(rb"\\[1-9]", template):
+    if pattern.stops_elsewhere or (pattern.forgets_groups and re.search(rb"\\[1-9]", template)):
         return ERROR
     for match in pattern.finditer(text, spend=scope.state.spend):
         replacement = _expanded(match, template)

@@ -30,6 +30,9 @@ _re2: Final[Any] = import_module("re2")  # it has no types
 
 _FLAGS: Final = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL}
 
+_ASSERTED: Final = re.compile(rb"\\[bBAzZ]|(?<!\\)(?<!\[)[\^$]")
+"""What is nothing itself, and asks what is around it."""
+_LAZY: Final = re.compile(rb"[*+?}]\?|\((?:\?:)?\|")
 _LOOK: Final = re.compile(rb"\(\?<?[=!]")
 _CHOICE: Final = re.compile(rb"[|*?]|\{0")
 
@@ -119,6 +122,15 @@ class Pattern:
         """
         return _repeats_nothing(self._source)
 
+    @property
+    def stops_elsewhere(self) -> bool:
+        """
+        Whether a group that may match nothing is repeated, and something in the pattern takes as little as it can.
+
+        RE2 and PCRE disagree about where such a match ends.
+        """
+        return self.forgets_groups and _LAZY.search(self._source) is not None
+
     def finds_something(self, text: bytes, *, spend: Callable[[int], None] = _free) -> bool:
         """Whether it is found anywhere in `text` with at least one octet."""
         self.search(text, spend=spend)
@@ -161,7 +173,7 @@ def _repeats_nothing(pattern: bytes) -> bool:
         elif token["close"] and opened:
             start = opened.pop()
             if pattern[token.end() : token.end() + 1] in {b"*", b"+", b"{"}:
-                body = _linear(pattern[start : token.end()], "")
+                body = _linear(_ASSERTED.sub(b"", pattern[start : token.end()]), "")
                 if body is None or body.fullmatch(b""):
                     return True
     return False

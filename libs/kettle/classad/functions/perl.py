@@ -22,6 +22,7 @@ _OUTSIDE: Final = re.compile(_TOKEN % b"", re.DOTALL)
 _OUTSIDE_EXTENDED: Final = re.compile(_TOKEN % rb"|#[^\n]*(?:\n|\Z)", re.DOTALL)
 _REPEAT: Final = re.compile(rb"[*+?]|\{[0-9]+(?:,[0-9]*)?\}")
 _SPACED_REPEAT: Final = re.compile(rb"\s*(?:" + _REPEAT.pattern + rb")")
+_REPEATED_OPTION: Final = re.compile(rb"(?<!\\)\(\?[a-zA-Z^-]+\)\s*(?:" + _REPEAT.pattern + rb")")
 _EMPTY_REPEAT: Final = re.compile(rb"\(\s+(?:" + _REPEAT.pattern + rb")")
 _NAMED_GROUP: Final = re.compile(rb"\(\?P?<([A-Za-z_][A-Za-z0-9_]*)>")
 _ASSERTIONS: Final = frozenset({b"^", b"$", rb"\b", rb"\B", rb"\A", rb"\z", rb"\Z"})
@@ -42,6 +43,8 @@ def translated(pattern: bytes, *, extended: bool) -> tuple[bytes, bytes, bool]:
     names = _NAMED_GROUP.findall(pattern)
     if len(names) > len(set(names)):
         raise re.error("two groups have one name")
+    if extended and _REPEATED_OPTION.search(pattern):
+        raise re.error("an option is repeated")
     linear: list[bytes] = []
     tracking: list[bytes] = []
     ends = False

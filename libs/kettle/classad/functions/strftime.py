@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 _DIRECTIVE: Final = re.compile(r"%([_0^#-]*)([0-9]*)([EO]?)(.)", re.DOTALL)
-LONGEST: Final = 1022
+LONGEST: Final = (1 << 10) - 2
 """Characters of a date that is written: HTCondor's buffer has no room for more."""
 _DIGITS: Final = 4
 """Digits of a width that are looked at: more than so many are too wide in any case."""

@@ -202,10 +202,11 @@ def _show_unmade(unmade: list[Unmade], screen: Screen) -> None:
 
 def show_long(ads: list[Ad], screen: Screen) -> None:
     """Whole ads, each followed by an empty line."""
-    from kettle.classad import ClassAd, write_long
+    from kettle.classad import ClassAd
+    from kettle.classad.long_form import list_long
 
     for ad in ads:
-        screen.say(write_long(ClassAd.from_wire(ad)).rstrip())
+        screen.block(list_long(ClassAd.from_wire(ad)).rstrip())
         screen.say()
 
 

@@ -131,10 +131,11 @@ def _show_ads(ads: Sequence[Ad], screen: Screen) -> None:
     if screen.as_json:
         screen.json([plain(ad) for ad in ads])
         return
-    from kettle.classad import ClassAd, write_long
+    from kettle.classad import ClassAd
+    from kettle.classad.long_form import list_long
 
     for ad in ads:
-        screen.say(write_long(ClassAd.from_wire(ad)).rstrip())
+        screen.block(list_long(ClassAd.from_wire(ad)).rstrip())
         screen.say()
 
 

@@ -124,7 +124,7 @@ def _show(submissions: list[Submission], screen: Screen) -> int:
     screen.note(f"{count}{several} would be submitted.")
     for number, submission in enumerate(submissions):
         if several:
-            screen.say(f"# cluster {number + 1}" if number == 0 else f"\n# cluster {number + 1}")
+            screen.block(f"# cluster {number + 1}" if number == 0 else f"\n# cluster {number + 1}")
         _show_one(submission, screen)
     return 0
 
@@ -132,12 +132,12 @@ def _show(submissions: list[Submission], screen: Screen) -> int:
 def _show_one(submission: Submission, screen: Screen) -> None:
     from kettle.classad import ClassAd, write_long
 
-    screen.say(write_long(ClassAd.from_wire(submission.ad)).rstrip())
+    screen.block(write_long(ClassAd.from_wire(submission.ad)).rstrip())
     for proc, row in enumerate(submission.rows):
         own = dict(zip(submission.columns, row, strict=True))
-        screen.say(f"\n# job {proc}")
+        screen.block(f"\n# job {proc}")
         if own:
-            screen.say(write_long(ClassAd.from_wire(own)).rstrip())
+            screen.block(write_long(ClassAd.from_wire(own)).rstrip())
 
 
 def _typed() -> str:

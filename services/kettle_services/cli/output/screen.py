@@ -5,6 +5,7 @@ Results go to standard output, everything else to standard error, so that a pipe
 """
 
 import os
+import re
 import sys
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from typing import Final, TextIO, cast
 
 import msgspec
 
+from kettle.terminal.text import is_plain, visible, visible_lines
 from kettle_services.cli.errors import OutputError
 from kettle_wire.ads.types import Ad, Expr, Scalar
 
@@ -23,6 +25,18 @@ STYLES: Final[Mapping[str, str]] = {
     "good": "green", "bad": "bold red", "dim": "dim", "strong": "bold",
 }  # fmt: skip
 
+
+_COLOURS: Final = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+_NORMAL: Final = "\x1b[0m"
+
+
+def _code(style: str) -> str:
+    return f"\x1b[{';'.join(_COLOURS[word] for word in style.split())}m"
+
+
+_CODES: Final = frozenset({_NORMAL, *map(_code, STYLES.values())})
+"""The commands to a terminal that are written here: colours, and no others."""
+_CODE: Final = re.compile(r"(\x1b\[[0-9;]*m)")
 
 _USUAL: Final = 80
 _USUAL_LINES: Final = 24
@@ -79,8 +93,19 @@ class Screen:
         self.colour = _wants_colour(environ, terminal=self.terminal)
 
     def say(self, text: str = "") -> None:
-        """A line of what was asked for."""
-        self.write(f"{text}\n")
+        """A line of what was asked for; what in it is no text of a line is shown."""
+        self.write(f"{self._line(text)}\n")
+
+    def block(self, text: str) -> None:
+        """Lines of what was asked for."""
+        self.write(f"{visible_lines(text)}\n")
+
+    def _line(self, text: str) -> str:
+        if is_plain(text):
+            return text
+        if not self.colour:
+            return visible(text)
+        return "".join(part if part in _CODES else visible(part) for part in _CODE.split(text))
 
     def octets(self, data: bytes) -> None:
         """A part of what was asked for, the same in any locale."""
@@ -103,19 +128,22 @@ class Screen:
         """A line beside it, for the person; nothing where a program listens."""
         if not self.as_json:
             with writing():
-                print(text, file=self.err)
+                print(self._lines(text), file=self.err)
+
+    def _lines(self, text: str) -> str:
+        return "\n".join(map(self._line, text.split("\n")))
 
     def trouble(self, text: str) -> None:
         """What did not work."""
         with writing():
+            text = visible_lines(text)
             print(self.paint(text, "bad") if self.err.isatty() else text, file=self.err)
 
     def paint(self, text: str, style: str) -> str:
         """The text in the colour of a meaning, where there are colours."""
         if not self.colour or style not in STYLES:
             return text
-        codes = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
-        return f"\x1b[{';'.join(codes[word] for word in STYLES[style].split())}m{text}\x1b[0m"
+        return f"{_code(STYLES[style])}{text}{_NORMAL}"
 
     def json(self, value: object) -> None:
         """A value as JSON, with line breaks for a person who looks."""
@@ -156,7 +184,7 @@ class Screen:
         if self.colour:
             meanings = ("strong", *(styles or [""] * len(rows)))
             lines = [self.paint(line, style) for line, style in zip(lines, meanings, strict=True)]
-        self.say("\n".join(lines))
+        self.write("\n".join(lines) + "\n")
 
     @property
     def width(self) -> int:
@@ -200,8 +228,10 @@ def _column(cells: Sequence[Cell]) -> tuple[Sequence[Cell], int]:
     kinds = set(map(type, cells))
     if kinds == {int}:
         return cells, max(len(str(max(cells))), len(str(min(cells))))
-    texts = cells if kinds == {str} else [_text(cell) for cell in cells]
-    return texts, max(map(len, cast("Sequence[str]", texts)), default=0)
+    texts: Sequence[str] = cast("Sequence[str]", cells) if kinds == {str} else [_text(cell) for cell in cells]
+    if not is_plain("".join(texts)):
+        texts = [visible(text) for text in texts]
+    return texts, max(map(len, texts), default=0)
 
 
 def _text(cell: Cell) -> str:

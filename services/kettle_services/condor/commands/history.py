@@ -13,6 +13,7 @@ from kettle.client.connections.condor_config import CondorConfig
 from kettle.client.connections.transport import SIDE_QUESTION_S
 from kettle.client.errors import ClientError
 from kettle.client.jobs.status import id_of
+from kettle.terminal.text import visible_ads
 from kettle_services.condor.arguments.grammar import Option, TypedOption, understood, whole_number
 from kettle_services.condor.arguments.jobs import JobSelection
 from kettle_services.condor.connections.pool_client import client_of
@@ -90,7 +91,8 @@ def run(_name: str, words: list[str]) -> int:
     if wanted.printing.said:
         wanted.printing.show(lambda _names: client.run(lambda pool: _found(pool, wanted)))
     else:
-        sys.stdout.writelines(_table(client.run(lambda pool: _found(pool, wanted))))
+        found = client.run(lambda pool: _found(pool, wanted))
+        sys.stdout.writelines(_table(visible_ads(found)))
     return 0
 
 

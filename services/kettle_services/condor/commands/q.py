@@ -9,6 +9,7 @@ import msgspec
 
 from kettle.client.connections.condor_config import CondorConfig, user_identity
 from kettle.client.short_lived import ShortLivedClient
+from kettle.terminal.text import visible_ads
 from kettle_services.condor.arguments.grammar import Option, TypedOption, understood, whole_number
 from kettle_services.condor.arguments.jobs import JobSelection, owner
 from kettle_services.condor.connections.pool_client import client_of
@@ -179,6 +180,7 @@ def _table(client: ShortLivedClient, select: Select, wanted: _Wanted) -> None:
         sys.stdout.write(tables.head(client.pool) + "\n" + tables.total("query", counted.statuses) + "\n")
         return
     found = _found(client, select, list(tables.ATTRIBUTES), wanted.limit)
+    found = msgspec.structs.replace(found, jobs=visible_ads(found.jobs))
     if wanted.empty and not found.jobs:
         sys.stdout.write("All queues are empty\n")
         return

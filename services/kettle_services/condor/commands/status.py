@@ -9,6 +9,7 @@ import msgspec
 
 from kettle.client.connections.condor_config import CondorConfig
 from kettle.client.short_lived import ShortLivedClient
+from kettle.terminal.text import visible_ads
 from kettle_services.condor.arguments.grammar import Option, TypedOption, understood, whole_number
 from kettle_services.condor.arguments.jobs import both, checked
 from kettle_services.condor.connections.pool_client import client_of
@@ -251,7 +252,7 @@ def _table(client: ShortLivedClient, wanted: _Wanted) -> Iterator[str]:
     if wanted.orders:
         layout.order = []
     printed = PrintTable(layout)
-    ads = printed.ads(lambda names: _found(client, wanted, names), _SUMMED)
+    ads = visible_ads(printed.ads(lambda names: _found(client, wanted, names), _SUMMED))
     if not ads:
         return
     if not wanted.total and wanted.printing.layout is None:

@@ -12,6 +12,7 @@ import msgspec
 from kettle.client.connections.condor_config import CondorConfig
 from kettle.client.errors import ClientError
 from kettle.client.short_lived import ShortLivedClient
+from kettle.terminal.text import visible
 from kettle_services.condor.arguments.grammar import Option, TypedOption, understood
 from kettle_services.condor.arguments.machines import host_of
 from kettle_services.condor.connections.pool_client import client_of
@@ -161,6 +162,7 @@ def _kept(master: Ad) -> Iterator[tuple[str, ...]]:
 
 
 def _write(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    rows = [tuple(map(visible, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
     for row in (titles, *rows):
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from kettle.terminal.text import data_output
 from kettle_services.condor.arguments.grammar import ALL, Option, TypedOption
 from kettle_services.condor.printing.autoformat import ID, Columns, Format, format_of
 from kettle_services.condor.printing.values import AdRow, Fetch, fetched
@@ -69,7 +70,7 @@ class Printing:
 
     def show(self, fetch: Fetch) -> None:
         """Ask for the ads and print them."""
-        sys.stdout.writelines(self._pieces(fetch))
+        data_output(sys.stdout).writelines(self._pieces(fetch))
 
     def _pieces(self, fetch: Fetch) -> Iterable[str]:
         if self.layout is not None:

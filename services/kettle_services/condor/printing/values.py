@@ -84,7 +84,7 @@ class AdRow:
 
 @lru_cache(maxsize=1)
 def _context() -> "Context":
-    """The clock, the zone and the chance of this machine, and what an expression of somebody else may take."""
+    """The clock and the zone of this machine, and what an expression of somebody else may take."""
     from kettle.classad import FOREIGN_STEPS, Context
 
     return Context(

@@ -7,10 +7,11 @@ from kettle_wire.ads.types import Ad
 
 def long(ads: Iterable[Ad]) -> Iterator[str]:
     """`Name = value` lines, an empty line behind each ad."""
-    from kettle.classad import ClassAd, write_long
+    from kettle.classad import ClassAd
+    from kettle.classad.long_form import list_long
 
     for ad in ads:
-        yield write_long(ClassAd.from_wire(ad)) + "\n"
+        yield list_long(ClassAd.from_wire(ad)) + "\n"
 
 
 def json(ads: Sequence[Ad]) -> Iterator[str]:

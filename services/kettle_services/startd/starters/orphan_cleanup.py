@@ -17,6 +17,7 @@ from typing import Final
 from kettle.execution.attempts.job_spec import Account
 from kettle.execution.containers.policy import FoundRuntime
 from kettle.execution.containers.runtimes.runtime import AREA, MARK
+from kettle.execution.sandbox.account_remains import AccountRemains
 from kettle.execution.sandbox.directory import remove_tree
 from kettle.execution.system.cgroup import Cgroup
 from kettle.execution.system.cgroup_layout import CgroupLayout
@@ -56,6 +57,8 @@ def remove_remains(
     if cgroup is not None:
         cgroup.remove()
     try:
+        if account is not None:
+            AccountRemains(account, begins=False).remove()
         remove_tree(sandbox)
     except OSError as error:
         _log.warning("a sandbox cannot be removed", extra={"sandbox": sandbox, "cause": str(error)})

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Final
 
 from kettle.execution.system.cgroup import Cgroup
-from kettle.execution.system.linux import cpu_seconds, descendants_of, resident_kib
+from kettle.execution.system.linux import cpu_seconds, descendants_of, proportional_kib, resident_kib
 
 _MOST_LOOKS: Final = 100
 """How often we look for new processes: a set-user-id program may create them without end."""
@@ -26,6 +26,8 @@ class ProcessTree:
         self.status: int | None = None
         """Wait status of the main process, once it has ended."""
         self.peak_kib = 0
+        self.measured_well = True
+        """Whether what was measured last is what the job has in memory: what is not is no reason to end it."""
         self.visitors: dict[int, int | None] = {}
         """The wait statuses of processes beside the job that somebody waits for; None: it has not ended."""
         self._cgroup = cgroup
@@ -101,9 +103,18 @@ class ProcessTree:
                 self._ended(*os.wait4(-1, 0))
 
     def measure(self) -> int:
-        """Resident memory of all processes now, KiB; remembers the most."""
+        """
+        Memory of all processes now, KiB; remembers the most.
+
+        The group knows it; without one it is the sum of proportional sets, because processes share most of what they
+        have in memory.  Where the kernel does not say these either, resident sets are added, which is too much.
+        """
         now = self._cgroup.resident_kib() if self._cgroup is not None else 0
-        now = now or sum(resident_kib(pid) for pid in self._members())
+        self.measured_well = True
+        if not now:
+            sets = [(pid, proportional_kib(pid)) for pid in self._members()]
+            self.measured_well = len(sets) <= 1 or all(kib is not None for _, kib in sets)
+            now = sum(resident_kib(pid) if kib is None else kib for pid, kib in sets)
         self.peak_kib = max(self.peak_kib, now)
         return now
 

@@ -1,0 +1,1 @@
+"""What is written for people: text that does nothing to their terminal but be seen."""
