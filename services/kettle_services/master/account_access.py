@@ -96,7 +96,8 @@ def tell(directory: Path, pool_id: str, accounts: Sequence[Admitted], pool: "Poo
     `pool` is that of our own account, which may reach the database as well.  Raises AccountsError.
     """
     try:
-        if not accounts and not (directory / _MARK).exists():
+        if not accounts:
+            withdraw(directory, pool_id)
             return
         _take(directory, pool_id)
         for entry in directory.iterdir():

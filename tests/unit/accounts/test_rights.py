@@ -93,7 +93,7 @@ def test_threads_have_rights_of_their_own() -> None:
     assert [] == wrong
 
 
-def test_a_program_becomes_the_account_for_good(reachable: Path) -> None:
+def test_a_program_becomes_the_account_for_good(reachable: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All of its ids are the account's, nothing gives others, and it has none of our variables that name something."""
     (reachable / "told.py").write_text(
         "import os\nfrom pathlib import Path\n\n"
@@ -103,11 +103,8 @@ def test_a_program_becomes_the_account_for_good(reachable: Path) -> None:
         "    print([line for line in lines if line.startswith(('NoNewPrivs', 'CapPrm'))])\n"
         "    return 3\n"
     )
-    os.environ["SECRET"] = "x"
-    try:
-        variables = environment() | {"PYTHONPATH": f"{reachable}:{':'.join(sys.path)}"}
-    finally:
-        del os.environ["SECRET"]
+    monkeypatch.setenv("SECRET", "x")
+    variables = environment() | {"PYTHONPATH": f"{reachable}:{':'.join(sys.path)}"}
     done = subprocess.run(
         command(SOMEBODY, "told", ["a"]),
         env=variables,
