@@ -38,10 +38,10 @@ class OwnFileError(PermissionError):
 
 
 class OutsideError(PermissionError):
-    """A job that has nothing here but its own directory names a file elsewhere."""
+    """A job that may use some directories only names a file elsewhere."""
 
     def __init__(self) -> None:
-        super().__init__(errno.EACCES, "the job has no account here, and may use its own directory only")
+        super().__init__(errno.EACCES, "the job may use some directories only, and it lies elsewhere")
 
 
 class FileAccess:
@@ -63,6 +63,8 @@ class FileAccess:
         self._own: str | None = None
         self._own_names: tuple[str, ...] = ()
         """How paths begin that lead into the job's own directory."""
+        self._limits: tuple[tuple[str, ...], ...] = ()
+        """Of each group of directories, one has to contain what is used."""
         self.confined = False
         """Whether its job may use nothing but its own directory."""
 
@@ -82,6 +84,14 @@ class FileAccess:
         access._own_names = (f"{own}/", access._own)  # noqa: SLF001
         access._spools = (*self._spools, f"{os.path.realpath(readable)}/")  # noqa: SLF001
         access.confined = confined
+        return access
+
+    def limited_to(self, *groups: Sequence[Path]) -> "FileAccess":
+        """The same, but only below one directory of each group that names any, links followed."""
+        access = self._copy()
+        access._limits = tuple(  # noqa: SLF001
+            tuple(f"{os.path.realpath(each).rstrip('/')}/" for each in group) for group in groups if group
+        )
         return access
 
     @property
@@ -142,7 +152,7 @@ class FileAccess:
             return
         if f"{real}/".startswith(f"{self._home}/"):
             raise OwnFileError
-        if self.confined:
+        if self.confined or any(not f"{real}/".startswith(group) for group in self._limits):
             raise OutsideError
 
     def lies_in(self, path: Path) -> bool:
