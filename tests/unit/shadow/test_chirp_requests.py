@@ -64,7 +64,7 @@ async def chirping(tmp_path: Path, record: Record) -> AsyncIterator[Chirping]:
 
 @pytest.mark.parametrize("by", ["site", "job", "both"])
 async def test_files_are_used_below_some_directories_only(tmp_path: Path, record: Record, by: str) -> None:
-    """Those of the administrator and those of the submitter: by no path and no link elsewhere."""
+    """The administrator and the submitter name them: by no path and no link elsewhere."""
     work = FileWork(2)
     for name in ("open", "too", "closed"):
         (tmp_path / name).mkdir()

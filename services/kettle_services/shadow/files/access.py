@@ -87,7 +87,7 @@ class FileAccess:
         return access
 
     def limited_to(self, *groups: Sequence[Path]) -> "FileAccess":
-        """The same, but only below one directory of each group that names any, links followed."""
+        """Limit it to what is below one directory of each group that names any, links followed."""
         access = self._copy()
         access._limits = tuple(  # noqa: SLF001
             tuple(f"{os.path.realpath(each).rstrip('/')}/" for each in group) for group in groups if group
@@ -234,7 +234,9 @@ class FileAccess:
             return os.open(f"/proc/self/fd/{place}", _READ)
 
     def open(self, path: str, flags: int, mode: int) -> int:
-        """A descriptor of a regular file, which is made if the flags say so.  Raises OSError or ValueError."""
+        """
+        A descriptor of a regular file, which is made if the flags say so.  Raises OSError or ValueError.
+        """
         with self.directory(path) as (directory, name):
             if flags & os.O_CREAT:
                 with suppress(FileExistsError):
