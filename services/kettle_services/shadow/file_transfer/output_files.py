@@ -83,7 +83,7 @@ class _Draft:
     def of(cls, path: Path, mark: str, mode: int, places: FileAccess) -> "_Draft":
         if str(path).startswith(_DEVICES) and (device := _device(str(path))) is not None:
             return cls(device)
-        with places.directory(str(path), make=True) as (directory, name):
+        with places.directory(str(path), make=True, quick=True) as (directory, name):
             if (device := _device(name, directory)) is not None:
                 return cls(device)
             draft = f".{name}.{mark}"
