@@ -138,7 +138,9 @@ def _steps(path: str) -> list[str]:
 
 
 def refuse_system(place: int) -> None:
-    """Raises SystemFileError for an open file that the kernel makes up, or that lies where only such files do."""
+    """
+    Raises SystemFileError for an open file that the kernel makes up, or that lies where only such files do.
+    """
     about = ctypes.create_string_buffer(_STATFS_BYTES)
     if _libc.fstatfs(place, about):
         number = ctypes.get_errno()
