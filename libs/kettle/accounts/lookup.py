@@ -65,7 +65,7 @@ class Accounts:
         return known
 
     def look(self, owner: str) -> Rights | None:
-        """The same; waits for the machine's directory of accounts."""
+        """What `find` says, from a thread: it waits for the machine's directory of accounts."""
         if owner == self.own:
             return None
         known = self._remembered(owner)

@@ -21,7 +21,7 @@ ACTED_ON: Final = frozenset({
     "jobbatchname", "jobdescription", "jobmaxretries", "jobmaxvacatetime", "jobsetid", "jobsetname", "jobsidle",
     "jobsrunning", "jobstart",
     "jobsubmitmethod", "jobsuccessexitcode", "keyboardidle", "last", "lastheardfrom", "lastnegotiationcycle",
-    "leavejobinqueue", "loadavg", "local", "localfilename", "machine", "machinemaxvacatetime",
+    "leavejobinqueue", "limitdirectoryaccess", "loadavg", "local", "localfilename", "machine", "machinemaxvacatetime",
     "maxjobretirementtime", "maxtransferinputmb", "maxtransferoutputmb", "memory", "memoryusage", "model",
     "mountunderscratch", "multiplefilesupport", "mycurrenttime", "name", "nan", "niceuser", "numclaims",
     "numdynamicslots", "numrestarts", "numusers", "offline", "opsys", "opsysandver", "opsyslongname",

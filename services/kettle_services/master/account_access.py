@@ -15,12 +15,14 @@ import pwd
 import secrets
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from kettle.accounts.lookup import Accounts, StrangerError
+from kettle.pool.home import Home
 
 if TYPE_CHECKING:
     from kettle.client.connections.pool_file import PoolFile
@@ -89,16 +91,21 @@ def admitted(names: Sequence[str], credentials: Path) -> list[Admitted]:
     return found
 
 
-def tell(directory: Path, pool_id: str, accounts: Sequence[Admitted], pool: "PoolFile") -> None:
+def tell(home: Home, directory: Path, accounts: Sequence[Admitted], pool: "PoolFile") -> None:
     """
     Write the files of all accounts, and remove those of others that may not use the pool any more.
 
     `pool` is that of our own account, which may reach the database as well.  Raises AccountsError.
     """
     try:
-        if not accounts and not (directory / _MARK).exists():
+        if not accounts:
+            withdraw(home)
             return
-        _take(directory, pool_id)
+        _take(directory, home.pool_id())
+        if _told(home) != directory:
+            withdraw(home)
+        if _told(home) is None:
+            _link(home).symlink_to(directory)
         for entry in directory.iterdir():
             if entry.name != _MARK and entry.name not in {account.name for account in accounts}:
                 shutil.rmtree(entry)
@@ -118,13 +125,24 @@ def tell(directory: Path, pool_id: str, accounts: Sequence[Admitted], pool: "Poo
         ) from error
 
 
-def withdraw(directory: Path, pool_id: str) -> None:
-    """The pool is down: remove what says how to reach it."""
-    try:
-        if (directory / _MARK).read_text(encoding="ascii") == pool_id:
-            shutil.rmtree(directory)
-    except (FileNotFoundError, NotADirectoryError):
+def withdraw(home: Home) -> None:
+    """The pool is down, or nobody may use it any more: remove what says how to reach it."""
+    directory = _told(home)
+    if directory is None:
         return
+    with suppress(FileNotFoundError, NotADirectoryError):
+        if (directory / _MARK).read_text(encoding="ascii") == home.pool_id():
+            shutil.rmtree(directory)
+    _link(home).unlink()
+
+
+def _link(home: Home) -> Path:
+    """A link in the pool's directory to the one in which accounts were told last."""
+    return home.path / "accounts"
+
+
+def _told(home: Home) -> Path | None:
+    return _link(home).readlink() if _link(home).is_symlink() else None
 
 
 def _take(directory: Path, pool_id: str) -> None:

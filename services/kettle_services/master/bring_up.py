@@ -225,8 +225,7 @@ class BringUp:
     def _tell_accounts(self, settings: MasterSettings) -> None:
         """Have the accounts that may use the pool find it, and no others."""
         found = account_access.admitted(self._accounts, self._home.credentials)
-        directory = Path(settings.accounts_directory)
-        account_access.tell(directory, self._home.pool_id(), found, self._pool_file())
+        account_access.tell(self._home, Path(settings.accounts_directory), found, self._pool_file())
 
     def _pool_file(self) -> "PoolFile":
         from kettle.client.connections.pool_file import (

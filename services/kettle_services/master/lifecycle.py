@@ -1,7 +1,6 @@
 """The frame of a master's life: clean up after an earlier one, be the master, clean up."""
 
 import os
-from pathlib import Path
 from typing import Final
 
 from kettle.pool.home import Home, open_home, remove_run
@@ -36,7 +35,7 @@ async def serve(rt: Runtime, settings: MasterSettings, *, succession: SelfRestar
             succession.hand_on(lock.fd)
         else:  # it failed, or somebody did not want to wait for its end: that is no time for a successor
             succession.wanted = False
-            withdraw(Path(settings.accounts_directory), home.pool_id())
+            withdraw(home)
             lock.release()
 
 

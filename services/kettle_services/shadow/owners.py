@@ -30,12 +30,12 @@ class Owners:
 
     @property
     def own(self) -> FileAccess:
-        """That of our own account."""
+        """The access of our own account."""
         return self._places
 
     async def access(self, job: JobId, ad: Ad) -> FileAccess:
         """
-        That of its owner.  Raises StrangerError if the owner has none here.
+        What its owner may do with files.  Raises StrangerError if the owner has none here.
 
         A job whose files were sent here needs no account: it has a directory of its own, and nothing else.
         """
@@ -51,7 +51,7 @@ class Owners:
 
     def of_directory(self, directory: Path) -> FileAccess:
         """
-        That of the owner to whom a directory of ours was given; waits for the machine's directory.  Raises OSError.
+        What the owner may do to whom a directory of ours was given; waits for the machine's directory.  Raises OSError.
         """
         about = directory.stat()
         if about.st_uid == os.geteuid():
@@ -63,7 +63,7 @@ class Owners:
 
     def look(self, owner: str) -> FileAccess:
         """
-        That of an owner, for a file of no job in particular; waits for the machine's directory.  Raises StrangerError.
+        What an owner may do, with a file of no job in particular; waits for the machine's directory.  Raises StrangerError.
         """
         rights = self._accounts.look(owner)
         return self._places if rights is None else self._places.of_owner(owner, rights)

@@ -143,6 +143,7 @@ class Shadow:
                 at_once=settings.chirp_at_once,
                 hourly=settings.chirp_hourly,
                 delayed=settings.chirp_delayed_update_prefix,
+                directories=settings.limit_directory_access,
             ),
             file_work=self._file_work,
         )

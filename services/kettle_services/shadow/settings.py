@@ -66,6 +66,11 @@ class ShadowSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """
     Names of attributes, with `*`, that jobs may set as delayed updates, no matter what their machines permit.
     """
+    limit_directory_access: tuple[str, ...] = ()
+    """
+    Directories below which programs of jobs may use files through Chirp (LIMIT_DIRECTORY_ACCESS), absolute or relative to the
+    job's Iwd; none: wherever the job's owner may. `LimitDirectoryAccess` of a job limits it further.
+    """
     chirp_open_files: Annotated[int, msgspec.Meta(ge=1)] = 256
     """Files that all jobs together have open here at once; one job has up to 32."""
     mail_server: str = ""

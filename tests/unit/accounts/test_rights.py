@@ -39,7 +39,9 @@ def status(name: str) -> str:
 
 
 def test_an_act_has_the_accounts_ids_and_groups_and_no_capability() -> None:
-    """Afterwards the thread is what it was; real and saved ids never change, so that the account cannot send signals."""
+    """
+    Afterwards the thread is what it was; real and saved ids never change, so that the account cannot send signals.
+    """
     before = ids(), status("CapEff")
     assert (70_001, 70_002, [70_003, 70_004]) == act_as(SOMEBODY, ids)
     assert 0 == int(act_as(SOMEBODY, lambda: status("CapEff")), 16)
@@ -93,8 +95,10 @@ def test_threads_have_rights_of_their_own() -> None:
     assert [] == wrong
 
 
-def test_a_program_becomes_the_account_for_good(reachable: Path) -> None:
-    """All of its ids are the account's, nothing gives others, and it has none of our variables that name something."""
+def test_a_program_becomes_the_account_for_good(reachable: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    All of its ids are the account's, nothing gives others, and it has none of our variables that name something.
+    """
     (reachable / "told.py").write_text(
         "import os\nfrom pathlib import Path\n\n"
         "def main(arguments):\n"
@@ -103,11 +107,8 @@ def test_a_program_becomes_the_account_for_good(reachable: Path) -> None:
         "    print([line for line in lines if line.startswith(('NoNewPrivs', 'CapPrm'))])\n"
         "    return 3\n"
     )
-    os.environ["SECRET"] = "x"
-    try:
-        variables = environment() | {"PYTHONPATH": f"{reachable}:{':'.join(sys.path)}"}
-    finally:
-        del os.environ["SECRET"]
+    monkeypatch.setenv("SECRET", "x")
+    variables = environment() | {"PYTHONPATH": f"{reachable}:{':'.join(sys.path)}"}
     done = subprocess.run(
         command(SOMEBODY, "told", ["a"]),
         env=variables,

@@ -62,6 +62,32 @@ async def chirping(tmp_path: Path, record: Record) -> AsyncIterator[Chirping]:
     work.close()
 
 
+@pytest.mark.parametrize("by", ["site", "job", "both"])
+async def test_files_are_used_below_some_directories_only(tmp_path: Path, record: Record, by: str) -> None:
+    """The administrator and the submitter name them: by no path and no link elsewhere."""
+    work = FileWork(2)
+    for name in ("open", "too", "closed"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "open" / "link").symlink_to(tmp_path / "closed")
+    ad: Ad = {"WantIOProxy": True, "Iwd": str(tmp_path)}
+    if by != "site":
+        ad["LimitDirectoryAccess"] = f"open, {tmp_path}/too"
+    directories = () if by == "job" else ("open",) if by == "both" else ("open", str(tmp_path / "too"))
+    terms = Terms(at_once=5, hourly=0, directories=directories)
+    chirping = Chirping(ad, access_below(tmp_path), terms, work, record)
+    try:
+        for path, result in (
+            ("open/new", 0), ("too/new", Trouble.NOT_AUTHORIZED if by == "both" else 0), ("new", Trouble.NOT_AUTHORIZED),
+            ("open/link/new", Trouble.NOT_AUTHORIZED), ("open/../closed/new", Trouble.NOT_AUTHORIZED),
+            (f"{tmp_path}/openly", Trouble.NOT_AUTHORIZED),
+        ):  # fmt: skip
+            assert Chirped(result) == await chirping.grant(OnPath("mkdir", [path], [0o700])), path
+    finally:
+        chirping.close()
+        work.close()
+    assert ["link", "new"] == sorted(path.name for path in (tmp_path / "open").iterdir())
+
+
 async def test_a_machine_sets_only_what_may_be_set_without_hurry(chirping: Chirping, record: Record) -> None:
     """Whatever it reports: the names are the shadow's, not the machine's."""
     chirping.collect(

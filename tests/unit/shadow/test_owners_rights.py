@@ -11,7 +11,7 @@ import shutil
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -73,7 +73,9 @@ class Ground(msgspec.Struct, frozen=True):
 
 @pytest.fixture
 def ground() -> Iterator[Ground]:
-    """Directories of both, and a pool's, below one that everybody can enter; what is not mallory's stays as it is."""
+    """
+    Directories of both, and a pool's, below one that everybody can enter; what is not mallory's stays as it is.
+    """
     root = Path(tempfile.mkdtemp(prefix="kettle-owners-"))
     root.chmod(0o755)
     ground = Ground(root, FileAccess(root / "home").of_owner("mallory", MALLORY))
@@ -135,7 +137,9 @@ async def written(ground: Ground, ad: Ad, name: str = "_condor_stdout") -> None:
 
 @pytest.fixture
 def paths(ground: Ground) -> list[str]:
-    """Ways to files that mallory may not read: by names, by links, and through the open files of the shadow itself."""
+    """
+    Ways to files that mallory may not read: by names, by links, and through the open files of the shadow itself.
+    """
     link(ground, "link", ground.ada / "secret")
     link(ground, "again", "link")
     link(ground, "place", ground.ada)
@@ -148,7 +152,9 @@ def paths(ground: Ground) -> list[str]:
 
 
 async def test_what_its_owner_may_not_read_is_no_input(ground: Ground, paths: list[str]) -> None:
-    """Neither as an input file, nor as the program, standard input, certificate or key, nor read again later."""
+    """
+    Neither as an input file, nor as the program, standard input, certificate or key, nor read again later.
+    """
     for path in paths:
         for ad in (
             job(ground, TransferInput=path), job(ground, In=path), job(ground, x509userproxy=path),
@@ -189,7 +195,9 @@ async def test_a_file_that_was_read_for_its_owner_is_not_given_to_others(ground:
 
 
 async def test_a_directory_is_searched_with_its_owners_rights(ground: Ground) -> None:
-    """A tree with a directory that its owner may not list is refused with that name; links in it lead nowhere."""
+    """
+    A tree with a directory that its owner may not list is refused with that name; links in it lead nowhere.
+    """
     closed = ground.mallory / "tree" / "closed"
     closed.mkdir(parents=True)
     os.chown(ground.mallory / "tree", MALLORY.uid, MALLORY.gid)
@@ -203,7 +211,9 @@ async def test_a_directory_is_searched_with_its_owners_rights(ground: Ground) ->
 
 
 async def test_results_go_where_their_owner_may_write(ground: Ground) -> None:
-    """Elsewhere there is nothing; a link to another's file is replaced; what is written is the owner's and not setuid."""
+    """
+    Elsewhere there is nothing; a link to another's file is replaced; what is written is the owner's and not setuid.
+    """
     link(ground, "place", ground.ada)
     for target in (
         str(ground.ada / "new"), str(ground.home / "new"), "../ada/new", "place/new", "place/secret", "/etc/new",
@@ -313,6 +323,26 @@ def test_a_spooled_job_of_nobody_here_has_its_directory_and_nothing_else(ground:
         files.close()
 
 
+async def test_results_of_spooled_jobs_come_into_their_directory(ground: Ground) -> None:
+    """It is its owner's and lies where the owner cannot enter; no name leads out of it."""
+    files = SpooledFiles(ground.home / "spool", most=1000)
+    own = files.directory(JobId(7, 0))
+    own.mkdir(parents=True)
+    files.root.chmod(0o700)
+    os.chown(own, MALLORY.uid, MALLORY.gid)
+    inside = msgspec.structs.replace(ground, access=files.places(JobId(7, 0), ground.access))
+    try:
+        await written(inside, job(ground, Iwd=str(own), Out="deep/out"))
+        assert MALLORY.uid == (own / "deep" / "out").stat().st_uid
+        for target in ("../out", f"{own}/../../8/0/out", str(ground.home / "out")):
+            with pytest.raises(OutputError):
+                await written(inside, job(ground, Iwd=str(own), Out=target))
+        assert ["7"] == [path.name for path in files.root.iterdir()]
+        assert ["0"] == [path.name for path in (files.root / "7").iterdir()]
+    finally:
+        shutil.rmtree(files.root)
+
+
 def test_results_in_the_spool_are_read_with_the_rights_of_their_owner(ground: Ground) -> None:
     """A link that a job put there, of either kind, leads nowhere."""
     files = SpooledFiles(ground.root / "spool", most=1000)
@@ -354,7 +384,7 @@ def test_a_checkpoint_is_removed_with_the_rights_of_its_owner(ground: Ground) ->
 
 
 @contextmanager
-def exchanged(ground: Ground, name: str, other: Path) -> Iterator[None]:
+def exchanged(ground: Ground, name: str, other: Path) -> Generator[None]:
     """While this lasts, a name of mallory's leads in turn to a directory of his own and to another's."""
     honest, turning, over = ground.mallory / "honest", ground.mallory / "turning", threading.Event()
     honest.mkdir(exist_ok=True)
@@ -380,7 +410,9 @@ def exchanged(ground: Ground, name: str, other: Path) -> Iterator[None]:
 
 
 async def test_nothing_is_won_by_a_rename_between_look_and_use(ground: Ground) -> None:
-    """Reading, writing, logs and chirp, in a loop, while a name is exchanged for a link to ada's and to the pool's."""
+    """
+    Reading, writing, logs and chirp, in a loop, while a name is exchanged for a link to ada's and to the pool's.
+    """
     log = appender(ground)
     files = RemoteFiles(str(ground.mallory), ground.access, threading.BoundedSemaphore(MOST_OPEN))
     seen: Counter[str] = Counter()

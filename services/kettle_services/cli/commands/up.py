@@ -1,6 +1,7 @@
 """`kettle up`: start the pool of this machine."""
 
 import argparse
+import os
 from typing import Final
 
 from kettle.client import PoolFile, home_directory
@@ -11,7 +12,7 @@ from kettle_services.cli.output.screen import Screen
 
 HELP: Final = """\
 Start a personal pool on this machine: a NATS server, a PostgreSQL server and every service, under one master.  Nobody
-else on the machine can reach them.  All its files are in one directory.  If the pool is up already, this finds it.
+else on the machine can reach them, unless root starts it and lets others in.  All its files are in one directory.  If the pool is up already, this finds it.
 
 examples:
   kettle up
@@ -28,6 +29,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--timeout", type=seconds, default=60.0, metavar="SECONDS", help="how long it may take (default: 60)"
     )
     json_option(parser)
+
+
+def _served(user: str) -> str:
+    """Whose jobs its access point looks after."""
+    if os.geteuid() == 0:
+        return "It can serve other accounts with their own rights: name them in accounts of [master] in kettle.toml."
+    return f"It serves {user} only; other accounts need a pool that root starts."
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
@@ -63,4 +71,5 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     if off := [daemon.name for daemon in started.state.daemons if daemon.status == "off"]:
         screen.note(f"Switched off is: {', '.join(off)}.  Switch it on with: kettle on.")
     screen.note("Send it jobs with: kettle submit FILE.  Stop it with: kettle down.")
+    screen.note(_served(pool.user))
     return 0

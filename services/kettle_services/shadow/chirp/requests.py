@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from fnmatch import fnmatchcase
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import Final, assert_never
 
 import msgspec
@@ -63,6 +64,8 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     hourly: int
     delayed: tuple[str, ...] = ("Chirp*",)
     """Names of attributes, with `*`, that it may set without hurry, whatever its machine allows."""
+    directories: tuple[str, ...] = ()
+    """Below which it may use files (LIMIT_DIRECTORY_ACCESS), beside its own limits; none: everywhere."""
 
 
 class Chirping:
@@ -75,6 +78,7 @@ class Chirping:
         self._allowance = Allowance(terms.at_once, terms.hourly, time.monotonic())
         self._prefixes = [prefix.lower() for prefix in terms.delayed]
         self._access = access
+        self._directories = terms.directories
         self._files: RemoteFiles | None = None
         self._work = work
         self._in_hand = 0
@@ -180,13 +184,21 @@ class Chirping:
                     places = await self._access()
                 except StrangerError:
                     return Chirped(Trouble.NOT_AUTHORIZED)
-                self._files = RemoteFiles(text(self._ad, "Iwd", "/"), places, self._work.room)
+                self._files = await self._work.do(partial(self._limited, places))
             if self._closed:
                 return Chirped(Trouble.BAD_FD)
             answer = await self._work.do(partial(self._files.carry_out, wish))
         if self._closed:
             self._files.close()
         return answer
+
+    def _limited(self, places: FileAccess) -> RemoteFiles:
+        """The files that the administrator and the submitter let the program use."""
+        iwd = text(self._ad, "Iwd", "/")
+        submitters = text(self._ad, "LimitDirectoryAccess").replace(",", " ").split()
+        groups = [[Path(iwd, each) for each in group] for group in (self._directories, submitters)]
+        limited = places.act("", iwd, lambda: places.limited_to(*groups))
+        return RemoteFiles(iwd, limited, self._work.room)
 
     def _attribute(self, name: str) -> Chirped:
         found = ClassAd.from_wire(self._ad | self._attributes).get(name)

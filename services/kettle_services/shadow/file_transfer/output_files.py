@@ -18,6 +18,8 @@ PIECE: Final = 512 * 1024
 _DRAFT: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _DEVICE: Final = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
+_DEVICES: Final = "/dev/"
+
 Fetch = Callable[[OutputFile], AsyncIterator[bytes]]
 """Reads a file that did not fit into the report, piece by piece."""
 
@@ -79,9 +81,11 @@ class _Draft:
 
     @classmethod
     def of(cls, path: Path, mark: str, mode: int, places: FileAccess) -> "_Draft":
-        if (device := _device(path, places)) is not None:
+        if str(path).startswith(_DEVICES) and (device := _device(str(path))) is not None:
             return cls(device)
-        with places.directory(str(path), make=True) as (directory, name):
+        with places.directory(str(path), make=True, quick=True) as (directory, name):
+            if (device := _device(name, directory)) is not None:
+                return cls(device)
             draft = f".{name}.{mark}"
             with suppress(FileNotFoundError):  # of an earlier try, or of somebody who is not to read this one
                 os.unlink(draft, dir_fd=directory)
@@ -105,22 +109,21 @@ class _Draft:
             os.close(self._directory)
 
 
-def _device(path: Path, places: FileAccess) -> int | None:
+def _device(path: str, directory: int | None = None) -> int | None:
     """
     A device is written to, not replaced; a pipe would keep us until somebody reads it.  None: a file may be put there.
     """
     try:
-        about = path.stat()
+        kind = os.stat(path, dir_fd=directory).st_mode
     except FileNotFoundError:
         return None
-    if stat.S_ISREG(about.st_mode):
+    if stat.S_ISREG(kind):
         return None
-    if stat.S_ISDIR(about.st_mode):
+    if stat.S_ISDIR(kind):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-    places.refuse_own(path)
-    if not stat.S_ISCHR(about.st_mode):
+    if not stat.S_ISCHR(kind):
         raise OSError(errno.EINVAL, "it is neither a regular file nor a character device")
-    return os.open(path, _DEVICE)
+    return os.open(path, _DEVICE, dir_fd=directory)
 
 
 async def _copy(files: list[OutputFile], fetch: Fetch, put: Callable[[bytes], object]) -> None:

@@ -16,12 +16,13 @@ from pathlib import Path, PurePosixPath
 from typing import Final, TypeVar
 
 from kettle.accounts.rights import Rights, act_as
-from kettle_services.shadow.files.path_resolution import followed, real_path
+from kettle_services.shadow.files.path_resolution import followed, real_path, refuse_system
 
 T = TypeVar("T")
 
 _QUIETLY: Final = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | os.O_NOFOLLOW
 _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_PLACE: Final = os.O_PATH | os.O_CLOEXEC
 _DIRECTORY: Final = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _DIRECTORY_MODE: Final = 0o777
 _SHOWN: Final = 500
@@ -38,10 +39,10 @@ class OwnFileError(PermissionError):
 
 
 class OutsideError(PermissionError):
-    """A job that has nothing here but its own directory names a file elsewhere."""
+    """A job that may use some directories only names a file elsewhere."""
 
     def __init__(self) -> None:
-        super().__init__(errno.EACCES, "the job has no account here, and may use its own directory only")
+        super().__init__(errno.EACCES, "the job may use some directories only, and it lies elsewhere")
 
 
 class FileAccess:
@@ -63,6 +64,8 @@ class FileAccess:
         self._own: str | None = None
         self._own_names: tuple[str, ...] = ()
         """How paths begin that lead into the job's own directory."""
+        self._limits: tuple[tuple[str, ...], ...] = ()
+        """Of each group of directories, one has to contain what is used."""
         self.confined = False
         """Whether its job may use nothing but its own directory."""
 
@@ -82,6 +85,14 @@ class FileAccess:
         access._own_names = (f"{own}/", access._own)  # noqa: SLF001
         access._spools = (*self._spools, f"{os.path.realpath(readable)}/")  # noqa: SLF001
         access.confined = confined
+        return access
+
+    def limited_to(self, *groups: Sequence[Path]) -> "FileAccess":
+        """Limit it to what is below one directory of each group that names any, links followed."""
+        access = self._copy()
+        access._limits = tuple(  # noqa: SLF001
+            tuple(f"{os.path.realpath(each).rstrip('/')}/" for each in group) for group in groups if group
+        )
         return access
 
     @property
@@ -142,7 +153,7 @@ class FileAccess:
             return
         if f"{real}/".startswith(f"{self._home}/"):
             raise OwnFileError
-        if self.confined:
+        if self.confined or any(not f"{real}/".startswith(group) for group in self._limits):
             raise OutsideError
 
     def lies_in(self, path: Path) -> bool:
@@ -152,14 +163,18 @@ class FileAccess:
     # -- places ------------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def found(self, path: str, *, but_spool: bool = False) -> Generator[int]:
-        """What a path leads to, all links followed, as a descriptor that names it and nothing more."""
-        with self._followed(path) as place:
+    def found(self, path: str, *, but_spool: bool = False, quick: bool = False) -> Generator[int]:
+        """
+        What a path leads to, all links followed, as a descriptor that names it and nothing more.
+
+        `quick`: where the rights are our own, leave the steps to the kernel, and look at their end only.
+        """
+        with self._followed(path, quick=quick) as place:
             self.refuse_own_place(place, but_spool=but_spool)
             yield place
 
     @contextmanager
-    def directory(self, path: str, *, make: bool = False) -> Generator[tuple[int, str]]:
+    def directory(self, path: str, *, make: bool = False, quick: bool = False) -> Generator[tuple[int, str]]:
         """
         The directory of a path, so that it cannot be exchanged, and the name in it, which no link is followed from; `make`
         directories that are missing.
@@ -167,28 +182,36 @@ class FileAccess:
         whole = PurePosixPath(path)
         if whole.name in {"", ".."}:
             raise OSError(errno.EINVAL, "it has no name of its own")
-        if make:
-            self._make(whole.parent)
-        with self._followed(f"{whole.parent}/") as place:
-            self._refuse(f"{real_path(place).rstrip('/')}/{whole.name}")
-            self.refuse_own_place(place)
+        with ExitStack() as opened:
+            try:
+                place = opened.enter_context(self._followed(f"{whole.parent}/", quick=quick))
+            except FileNotFoundError:
+                if not make or not whole.parent.name:
+                    raise
+                self._make(str(whole.parent))
+                place = opened.enter_context(self._followed(f"{whole.parent}/"))
+            real = real_path(place)
+            self._refuse(real)
+            self._refuse(f"{real.rstrip('/')}/{whole.name}")
             yield place, whole.name
 
-    def _make(self, directory: PurePosixPath) -> None:
-        try:
-            with self._followed(f"{directory}/"):
-                return
-        except FileNotFoundError:
-            if not directory.name:
-                raise
-        with self.directory(str(directory), make=True) as (place, name), suppress(FileExistsError):
+    def _make(self, path: str) -> None:
+        with self.directory(path, make=True) as (place, name), suppress(FileExistsError):
             os.mkdir(name, _DIRECTORY_MODE, dir_fd=place)
 
     @contextmanager
-    def _followed(self, path: str) -> Generator[int]:
+    def _followed(self, path: str, *, quick: bool = False) -> Generator[int]:
         """
         The job's own directory is opened by us: it lies in the pool's, which the owner may not even enter.
         """
+        if quick and self._rights is None:
+            place = os.open(path, _PLACE)
+            try:
+                refuse_system(place)
+                yield place
+            finally:
+                os.close(place)
+            return
         begin = next((name for name in self._own_names if f"{path}/".startswith(name)), None)
         if begin is None or self._rights is None:
             with followed(path) as place:
@@ -206,7 +229,7 @@ class FileAccess:
         """What is in a directory."""
         with ExitStack() as opened:
             with _naming(path):
-                place = opened.enter_context(self.found(str(path), but_spool=True))
+                place = opened.enter_context(self.found(str(path), but_spool=True, quick=True))
                 entries = opened.enter_context(os.scandir(f"/proc/self/fd/{place}"))
             yield entries
 
@@ -219,19 +242,28 @@ class FileAccess:
         It is looked at before it is opened, because opening a device may have side effects, and a pipe without a writer
         would block without end.
         """
-        with _naming(path), self.found(str(path), but_spool=True) as place:
+        with _naming(path), self.found(str(path), but_spool=True, quick=True) as place:
             _refuse_special(os.fstat(place))
             return os.open(f"/proc/self/fd/{place}", _READ)
 
-    def open(self, path: str, flags: int, mode: int) -> int:
-        """A descriptor of a regular file, which is made if the flags say so.  Raises OSError or ValueError."""
-        with self.directory(path) as (directory, name):
-            if flags & os.O_CREAT:
+    def open(self, path: str, flags: int, mode: int, *, quick: bool = False) -> int:
+        """
+        A descriptor of a regular file, which is made if the flags say so.  Raises OSError or ValueError.
+        """
+        if flags & os.O_CREAT:
+            with self.directory(path, quick=quick) as (directory, name):
                 with suppress(FileExistsError):
                     return os.open(name, flags | os.O_EXCL | _QUIETLY, mode, dir_fd=directory)
                 if flags & os.O_EXCL:
                     raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
-        with self.found(path) as place:
+        with ExitStack() as opened:
+            try:
+                place = opened.enter_context(self.found(path, quick=quick))
+            except FileNotFoundError:
+                with self.directory(
+                    path, quick=quick
+                ):  # what is not there may be where it must not be asked for
+                    raise
             kind = os.fstat(place).st_mode
             if stat.S_ISDIR(kind):
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))

@@ -81,7 +81,7 @@ def followed(path: str, base: int | None = None) -> Generator[int]:
                     ):  # below a directory of one file system all else is of the same kind
                         on_the_way = waiting[-1:] == [_SHARED_MEMORY.name] and real_path(there) == _DEVICES
                         if not on_the_way:
-                            _refuse_system(there)
+                            refuse_system(there)
                         device = -1 if on_the_way else about.st_dev
                     os.dup2(there, here, inheritable=False)
                     continue
@@ -102,7 +102,7 @@ def followed(path: str, base: int | None = None) -> Generator[int]:
 def step(directory: int, name: str) -> Generator[int]:
     """What has this name in an open directory, be it a link; raises OSError."""
     with _opened(directory, name) as place:
-        _refuse_system(place)
+        refuse_system(place)
         yield place
 
 
@@ -137,7 +137,10 @@ def _steps(path: str) -> list[str]:
     return names[::-1]
 
 
-def _refuse_system(place: int) -> None:
+def refuse_system(place: int) -> None:
+    """
+    Raises SystemFileError for an open file that the kernel makes up, or that lies where only such files do.
+    """
     about = ctypes.create_string_buffer(_STATFS_BYTES)
     if _libc.fstatfs(place, about):
         number = ctypes.get_errno()

@@ -76,7 +76,7 @@ class _OwnersAppender(Appender):
         self._places = places
 
     def open(self, path: Path, flags: int, mode: int = 0o644) -> int:
-        return self._places.open(str(path), flags, mode)
+        return self._places.open(str(path), flags, mode, quick=True)
 
 
 def _named(path: Path, work: Callable[[], T]) -> T:

@@ -18,7 +18,8 @@ import re
 import shutil
 import stat
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
@@ -354,14 +355,27 @@ def _among(said: Manifest, waiting: Sequence[Procs]) -> Iterator[Share]:
                 yield Share(Procs(low, high - low), share.files)
 
 
-def _below(directory: Path) -> Iterator[str]:
-    """The names of regular files; links are neither followed nor listed."""
-    for place, branches, names in os.walk(directory):
+def _below(directory: Path) -> list[str]:
+    """
+    The names of regular files, with the rights of whom the directory belongs to; links are neither followed nor listed.
+    """
+    try:
+        with _given(directory) as (base, owner):
+            return act_as(owner, lambda: list(_files(base)))
+    except FileNotFoundError:
+        return []
+
+
+def _files(base: int) -> Iterator[str]:
+    for place, branches, names, here in os.fwalk(".", dir_fd=base):
         branches.sort()
         for name in names:
-            path = Path(place, name)
-            if _DRAFT.fullmatch(name) is None and stat.S_ISREG(path.lstat().st_mode):
-                yield str(path.relative_to(directory))
+            try:
+                about = os.stat(name, dir_fd=here, follow_symlinks=False)
+            except FileNotFoundError:  # the job has just removed it
+                continue
+            if _DRAFT.fullmatch(name) is None and stat.S_ISREG(about.st_mode):
+                yield str(PurePosixPath(place) / name)
 
 
 def _open(directory: Path, name: str) -> int:
@@ -369,17 +383,22 @@ def _open(directory: Path, name: str) -> int:
     A regular file below a directory, on the way to which there is no link, with the rights of whom the directory belongs
     to.  Raises OSError.
     """
-    base = os.open(directory, _DIRECTORY)
-    try:
-        about = os.fstat(base)
-        ours = about.st_uid == os.geteuid()
-        owner = None if ours else Rights(about.st_uid, about.st_gid)
+    with _given(directory) as (base, owner):
         fd = act_as(owner, lambda: os.open(name, _READ, dir_fd=base))
         real = Path(f"/proc/self/fd/{fd}").readlink()
         if real == Path(f"/proc/self/fd/{base}").readlink() / name and stat.S_ISREG(os.fstat(fd).st_mode):
             return fd
         os.close(fd)
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(directory / name))
+
+
+@contextmanager
+def _given(directory: Path) -> Generator[tuple[int, Rights | None]]:
+    """A directory that we have made, and whom it was given to; None: it is ours."""
+    base = os.open(directory, _DIRECTORY)
+    try:
+        about = os.fstat(base)
+        yield base, None if about.st_uid == os.geteuid() else Rights(about.st_uid, about.st_gid)
     finally:
         os.close(base)
 
