@@ -91,6 +91,11 @@ class Lookup:
         self._expander.varied = False
 
     @property
+    def seen(self) -> set[str]:
+        """The names that were of use, in lower case."""
+        return self._expander.seen
+
+    @property
     def varied(self) -> bool:
         """Whether anything since `watch` depended on the job."""
         return self._expander.varied
@@ -108,6 +113,7 @@ class Lookup:
 
     def expanded(self, assignment: Assignment) -> Setting:
         """An assignment with its macros replaced."""
+        self._expander.seen.add(assignment.name.lower())
         if assignment.of_row:
             self._expander.varied = True
         try:
