@@ -14,6 +14,9 @@ from kettle.submit.macros import CLUSTER, LONGEST, Expander
 from kettle.submit.statements import Assignment, Queue
 from kettle.submit.submit_machine import Disk, Site
 
+_SPELLINGS: Final = {
+    name: tuple(spelling.lower() for spelling in (name, *others)) for name, others in NAMES.items()
+}
 _MOST_NAMED: Final = 20
 """Missing files."""
 
@@ -70,9 +73,6 @@ class Lookup:
             return self.queue.assignments
         return {**self.queue.assignments, **{key: self._row(key) for key in self._variables}}
 
-    def _assigned(self, key: str) -> Assignment | None:
-        return self._row(key) if key in self._variables else self.queue.assignments.get(key)
-
     def _row(self, key: str) -> Assignment:
         return Assignment(
             self._variables[key], self._expander.live[key], self.queue.source, self.queue.line, of_row=True
@@ -102,8 +102,8 @@ class Lookup:
 
     def get(self, name: str) -> Setting | None:
         """A command under any of its names, expanded; None if it is not given, or empty."""
-        for spelling in (name, *NAMES.get(name, ())):
-            assignment = self._assigned(spelling.lower())
+        for key in _SPELLINGS.get(name) or (name.lower(),):
+            assignment = self._row(key) if key in self._variables else self.queue.assignments.get(key)
             if assignment is None:
                 continue
             setting = self.expanded(assignment)
