@@ -28,7 +28,9 @@ _OF_THE_CLUSTER: Final = {"executable": "", "universe": "vanilla"}
 
 
 class Unused(msgspec.Struct, frozen=True):
-    """An assignment that nothing looked at: it is no command, or of no effect, and no macro that anything uses."""
+    """
+    An assignment that nothing looked at: it is no command, or of no effect, and no macro that anything uses.
+    """
 
     name: str
     text: str
