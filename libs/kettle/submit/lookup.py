@@ -79,12 +79,8 @@ class Lookup:
         )
 
     def _directory(self) -> str:
-        """Where `$Ff()` starts: in the jobs' own directory, which may itself be named with its help."""
-        self._expander.directory = lambda: str(self.cwd)
-        try:
-            return str(self.iwd())
-        finally:
-            self._expander.directory = self._directory
+        """Where `$Ff()` starts."""
+        return str(self.iwd())
 
     def watch(self) -> None:
         """From here on, `varied` says whether what was looked up may differ between jobs."""
@@ -123,7 +119,13 @@ class Lookup:
 
     def iwd(self) -> Path:
         """The directory that relative names of a job's files start from."""
-        given = self.get("initialdir")
+        self._expander.directory = (
+            self.cwd.__str__
+        )  # the directory may itself be named with the help of $Ff()
+        try:
+            given = self.get("initialdir")
+        finally:
+            self._expander.directory = self._directory
         return self.cwd / unquoted(given.text) if given else self.cwd
 
     @property

@@ -121,6 +121,9 @@ class Reader:
 
     def read(self) -> Description:
         """The whole description; raises SubmitError."""
+        for given in self._all:
+            if _NOT_TEXT.search(given.text):
+                raise given.refused(f"the value of {given.name} is not text in UTF-8")
         self._read()
         self._refuse_unknown()
         if not self._queues:
