@@ -42,7 +42,9 @@ def test_they_are_not_shown_to_the_negotiator() -> None:
 
 
 def test_they_start_by_priority_whatever_else_they_ask_for() -> None:
-    """Jobs of one autocluster wait for a more urgent one of another, and those that are being asked for are left out."""
+    """
+    Jobs of one autocluster wait for a more urgent one of another, and those that are being asked for are left out.
+    """
     found = Queue("ap")
     for number, (cpus, priorities) in enumerate([(1, [0, 9, 8]), (2, [5, 9])], start=1):
         ad: Ad = {**AD, "JobUniverse": 7, "RequestCpus": cpus}
