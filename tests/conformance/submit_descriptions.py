@@ -229,7 +229,7 @@ DEFINED: Final = (
 )
 
 MACROS: Final = (
-    "word = hel\\\nlo",
+    "word = good\\\nday",
     "num = 7",
     "path = plain",
     "path = ../up/name.txt",

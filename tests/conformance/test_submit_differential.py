@@ -210,6 +210,41 @@ def test_job_ads_are_those_of_condor_submit(here: Path) -> None:
     assert set(CLASSES) == met, "a class without a difference has outlived its reason"
 
 
+_WARNED: Final = re.compile(r"the (?:line '(\S+) = |Queue variable '([^']+)')")
+_TOLD_OTHERWISE: Final = re.compile(
+    r"deferral_?(window|prep_?time)|cron_?(window|prep_?time)|retry_request_disk|submit_?event_?notes_?attrs|executable|cmd|item"
+)
+"""
+Commands without effect where they stand, which get a warning that says so; one that is carried out there only; and Item,
+which every queue statement sets there.
+"""
+
+
+def test_the_same_lines_mean_nothing(here: Path) -> None:
+    """
+    Each line that has a warning there has one here, and no other, but for names in function macros, in conditions and
+    in their own values, of which HTCondor does not see that they are used.
+    """
+    compared = 0
+    for vector in vectors()[1:]:
+        if not vector.jobs:
+            continue
+        try:
+            found = submissions(vector.text, here)
+        except SubmitError:
+            continue
+        if not found:
+            continue
+        unused = {line.name.lower() for each in found for line in each.unused}
+        theirs = {(line or variable).lower() for line, variable in _WARNED.findall(vector.said)}
+        differing = {name for name in unused ^ theirs if not _TOLD_OTHERWISE.fullmatch(name)}
+        for name in differing:
+            elsewhere = rf"(?im)\$[a-z]+\([^)]*\b{name}\b|^{name} *= *\$\({name}\)|^(if|elif) .*\b{name}\b"
+            assert re.search(elsewhere, vector.text), (name, vector.text)
+        compared += 1
+    assert compared > COUNT // 2
+
+
 def test_most_descriptions_are_compared_in_full() -> None:
     """Most of the vectors are jobs and not complaints."""
     made = [vector for vector in vectors() if vector.jobs]

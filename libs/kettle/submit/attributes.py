@@ -210,15 +210,14 @@ def streams(lookup: Lookup) -> Ad:
         ad["OutputDirectory"] = str(home)
     for name, attribute in _STREAMS:
         given = lookup.get(name)
+        streamed = flag(lookup, f"stream_{name}", default=False)
+        moved = flag(lookup, f"transfer_{name}", default=True) if name == "input" else True
         if given is None or given.text == NULL_FILE:
             ad |= {attribute: NULL_FILE, f"Transfer{attribute}": False}
             continue
-        if name == "input" and not flag(
-            lookup, "transfer_input", default=True
-        ):  # it is on the machine already
+        if not moved:  # it is on the machine already
             ad |= {attribute: unquoted(given.text), f"Transfer{attribute}": False}
             continue
-        streamed = flag(lookup, f"stream_{name}", default=False)
         ad |= {attribute: unquoted(given.text), f"Stream{attribute}": streamed}
         path = (iwd if name == "input" else home) / unquoted(given.text)
         if not is_settled(path) or not lookup.checks_files:

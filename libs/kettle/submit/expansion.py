@@ -16,13 +16,26 @@ from kettle.submit.errors import NoJobError
 from kettle.submit.lookup import Lookup
 from kettle.submit.macros import CLUSTER
 from kettle.submit.resources import needs
-from kettle.submit.statements import Description, Queue, Unused
+from kettle.submit.statements import Description, Queue
 from kettle.submit.submit_machine import Disk, Site
 from kettle_wire.ads.types import Ad, Expr, Scalar
 
 _ABSENT = Expr("undefined")
+_NEVER_USED: Final = frozenset({"dag_status", "failed_count", "job", "retry"})
+"""What DAGMan gives every description, whether it wants to know or not."""
 _OF_THE_CLUSTER: Final = {"executable": "", "universe": "vanilla"}
 """What the jobs of a cluster have in common, and what it is when nothing is written."""
+
+
+class Unused(msgspec.Struct, frozen=True):
+    """
+    An assignment that nothing looked at: it is no command, or of no effect, and no macro that anything uses.
+    """
+
+    name: str
+    text: str
+    of_queue: bool = False
+    """It is a variable of a queue statement."""
 
 
 class Submission(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,7 +78,8 @@ class _Batch(msgspec.Struct, frozen=True):
 
     shared: Ad
     own: list[Ad]
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[str, ...]
+    seen: set[str]
 
 
 def expand(description: Description, site: Site) -> Submission:
@@ -153,7 +167,21 @@ def _submission(queues: list[Queue], description: Description, site: Site, disk:
         batches.append(_batch(queue, description, site, disk, first=count))
         count += len(batches[-1].own)
     warnings = dict.fromkeys((*description.warnings, *(said for batch in batches for said in batch.warnings)))
-    return msgspec.structs.replace(_table(batches), warnings=tuple(warnings), unused=description.unused)
+    seen = set(description.seen).union(*(batch.seen for batch in batches))
+    unused = tuple(_unused(queues, seen)) if description.tolerant else ()
+    return msgspec.structs.replace(_table(batches), warnings=tuple(warnings), unused=unused)
+
+
+def _unused(queues: list[Queue], seen: set[str]) -> Iterator[Unused]:
+    """What is never looked at; names with dots are attributes, or what tools keep for themselves."""
+    assigned = {key: one for queue in queues for key, one in queue.assignments.items() if not one.automatic}
+    variables = {name.lower(): name for queue in queues for name in queue.iteration.variables}
+    for key, assignment in assigned.items():
+        if key not in seen | _NEVER_USED | variables.keys() and "." not in key:
+            yield Unused(assignment.name, assignment.text)
+    for key, name in variables.items():
+        if key not in seen:
+            yield Unused(name, "", of_queue=True)
 
 
 def _batch(queue: Queue, description: Description, site: Site, disk: Disk, *, first: int) -> _Batch:
@@ -185,7 +213,7 @@ def _batch(queue: Queue, description: Description, site: Site, disk: Disk, *, fi
                 fixed |= {name.lower() for name in part} if rule is custom else set()
         own.append({name: value for name, value in mine.ad.items() if name.lower() not in fixed})
     lookup.refuse_missing()
-    return _Batch(shared.ad, own, tuple(lookup.warnings))
+    return _Batch(shared.ad, own, tuple(lookup.warnings), lookup.seen)
 
 
 class _Spelled:

@@ -14,6 +14,9 @@ from kettle.submit.macros import CLUSTER, LONGEST, Expander
 from kettle.submit.statements import Assignment, Queue
 from kettle.submit.submit_machine import Disk, Site
 
+_SPELLINGS: Final = {
+    name: tuple(spelling.lower() for spelling in (name, *others)) for name, others in NAMES.items()
+}
 _MOST_NAMED: Final = 20
 """Missing files."""
 
@@ -70,25 +73,23 @@ class Lookup:
             return self.queue.assignments
         return {**self.queue.assignments, **{key: self._row(key) for key in self._variables}}
 
-    def _assigned(self, key: str) -> Assignment | None:
-        return self._row(key) if key in self._variables else self.queue.assignments.get(key)
-
     def _row(self, key: str) -> Assignment:
         return Assignment(
             self._variables[key], self._expander.live[key], self.queue.source, self.queue.line, of_row=True
         )
 
     def _directory(self) -> str:
-        """Where `$Ff()` starts: in the jobs' own directory, which may itself be named with its help."""
-        self._expander.directory = lambda: str(self.cwd)
-        try:
-            return str(self.iwd())
-        finally:
-            self._expander.directory = self._directory
+        """Where `$Ff()` starts."""
+        return str(self.iwd())
 
     def watch(self) -> None:
         """From here on, `varied` says whether what was looked up may differ between jobs."""
         self._expander.varied = False
+
+    @property
+    def seen(self) -> set[str]:
+        """The names that were of use, in lower case."""
+        return self._expander.seen
 
     @property
     def varied(self) -> bool:
@@ -97,8 +98,8 @@ class Lookup:
 
     def get(self, name: str) -> Setting | None:
         """A command under any of its names, expanded; None if it is not given, or empty."""
-        for spelling in (name, *NAMES.get(name, ())):
-            assignment = self._assigned(spelling.lower())
+        for key in _SPELLINGS.get(name) or (name.lower(),):
+            assignment = self._row(key) if key in self._variables else self.queue.assignments.get(key)
             if assignment is None:
                 continue
             setting = self.expanded(assignment)
@@ -108,6 +109,7 @@ class Lookup:
 
     def expanded(self, assignment: Assignment) -> Setting:
         """An assignment with its macros replaced."""
+        self._expander.seen.add(assignment.name.lower())
         if assignment.of_row:
             self._expander.varied = True
         try:
@@ -117,7 +119,13 @@ class Lookup:
 
     def iwd(self) -> Path:
         """The directory that relative names of a job's files start from."""
-        given = self.get("initialdir")
+        self._expander.directory = (
+            self.cwd.__str__
+        )  # the directory may itself be named with the help of $Ff()
+        try:
+            given = self.get("initialdir")
+        finally:
+            self._expander.directory = self._directory
         return self.cwd / unquoted(given.text) if given else self.cwd
 
     @property

@@ -34,6 +34,8 @@ class Expander:
     """
     Expands text with the macros of one queue statement, and notices whether the result may differ between jobs.
 
+    `seen` are the names that were looked up, in lower case.
+
     `live` holds what changes from job to job (the item, the process number); `varied` is set, and never cleared
     here, as soon as an expansion looked at one of those or drew a random number. `context` is what expressions in
     functions may see and take, `directory` where the relative paths of `$Ff()` start, `longest` how many characters an expansion may come to; None: any number.
@@ -54,6 +56,7 @@ class Expander:
         self.entropy = entropy
         self.varied = False
         self.directory: Callable[[], str] = os.getcwd
+        self.seen: set[str] = set()
         self._table = table
         self._longest = longest
         self._within: list[str] = []
@@ -86,6 +89,7 @@ class Expander:
     def value(self, name: str) -> str | None:
         """The expanded value of a macro; None if it is not defined."""
         key = name.lower()
+        self.seen.add(key)
         if key in _CLUSTER_NAMES:
             return CLUSTER
         if key in self.live:

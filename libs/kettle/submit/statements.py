@@ -6,7 +6,7 @@ A description is read from top to bottom once; what a queue statement sees is a 
 
 import random
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -29,8 +29,6 @@ _ATTRIBUTE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NOT_TEXT: Final = re.compile(r"[\0\ud800-\udfff]")
 """What bytes that are not UTF-8 are read as, and halves of characters."""
 _SHOWN: Final = 60
-_NEVER_USED: Final = frozenset({"dag_status", "failed_count", "job", "retry"})
-"""What DAGMan gives every description, whether it wants to know or not."""
 
 
 class Assignment(msgspec.Struct, frozen=True):
@@ -42,6 +40,8 @@ class Assignment(msgspec.Struct, frozen=True):
     line: int | None
     of_row: bool = False
     """The name is a variable of the queue statement, so the text is another one for each item."""
+    automatic: bool = False
+    """Nobody wrote it."""
 
     def refused(self, sentence: str) -> SubmitError:
         """The error that this assignment gave rise to."""
@@ -61,15 +61,6 @@ class Queue(msgspec.Struct, frozen=True):
         return SubmitError(sentence, source=self.source, line=self.line)
 
 
-class Unused(msgspec.Struct, frozen=True):
-    """An assignment that means nothing: it is no command, and no macro that anything uses."""
-
-    name: str
-    text: str
-    of_queue: bool = False
-    """It is a variable of a queue statement."""
-
-
 class Description(msgspec.Struct, frozen=True):
     """
     A submit description, read; `kettle.submit.expansion` says which of its queue statements make a cluster together.
@@ -83,8 +74,8 @@ class Description(msgspec.Struct, frozen=True):
     """Where `$RANDOM_CHOICE` and `$RANDOM_INTEGER` draw from."""
     warnings: tuple[str, ...] = ()
     """The warnings of the description for the submitter."""
-    unused: tuple[Unused, ...] = ()
-    """What only a tolerant reader accepts."""
+    seen: frozenset[str] = frozenset()
+    """Names that were of use while it was read, in lower case."""
     tolerant: bool = False
     """Commands without effect where they stand are told of, and not refused."""
 
@@ -116,20 +107,25 @@ class Reader:
         self._entropy = entropy
         self._tolerant = tolerant
         self._automatic = {
-            name.lower(): Assignment(name, text, source, None) for name, text in automatic.items()
+            name.lower(): Assignment(name, text, source, None, automatic=True)
+            for name, text in automatic.items()
         }
         self._assigned: dict[str, Assignment] = {
             name.lower(): Assignment(name, text, "command line", None) for name, text in given.items()
         }
         self._all: list[Assignment] = list(self._assigned.values())
         self._used: set[str] = set()
+        self._seen: set[str] = set()
         self._queues: list[Queue] = []
         self._conditions = Conditions()
 
     def read(self) -> Description:
         """The whole description; raises SubmitError."""
+        for given in self._all:
+            if _NOT_TEXT.search(given.text):
+                raise given.refused(f"the value of {given.name} is not text in UTF-8")
         self._read()
-        unused = tuple(self._unused())
+        self._refuse_unknown()
         if not self._queues:
             raise SubmitError("there is no queue statement, so there is no job", source=self._source)
         return Description(
@@ -139,24 +135,18 @@ class Reader:
             tuple(self._queues),
             self._entropy,
             tuple(self._warnings),
-            unused,
+            frozenset(self._seen),
             self._tolerant,
         )
 
-    def _unused(self) -> Iterator[Unused]:
-        """What is never looked at; raises SubmitError where that is not accepted."""
+    def _refuse_unknown(self) -> None:
+        """Refuse names that are neither commands nor used as macros, where that is not tolerated."""
         for assignment in self._all:
-            name = assignment.name.lower()
-            if commands.is_known(name) or name in self._used:
-                continue
-            if not (self._tolerant and commands.may_be_left_out(name, assignment.text)):
+            known = commands.is_known(assignment.name) or assignment.name.lower() in self._used
+            if not known and not (
+                self._tolerant and commands.may_be_left_out(assignment.name, assignment.text)
+            ):
                 raise assignment.refused(commands.complaint(assignment.name, self._used))
-            if "." not in name and name not in _NEVER_USED and self._assigned[name] is assignment:
-                yield Unused(assignment.name, assignment.text)
-        variables = {name.lower(): name for queue in self._queues for name in queue.iteration.variables}
-        for key, name in variables.items():
-            if not commands.is_known(key) and key not in self._used and name != "Item":
-                yield Unused(name, "", of_queue=True)
 
     def _read(self) -> None:
         """The lines of one source; an `if` that it opens it closes."""
@@ -238,7 +228,9 @@ class Reader:
             names_used(text) if name.lower() not in names_used(text) else self._others(name, text)
         )
         current = self._assigned.get(name.lower())
-        text = substitute_self(name, text, current.text if current else "")
+        written, text = text, substitute_self(name, text, current.text if current else "")
+        if written != text:
+            self._seen.add(name.lower())
         if len(text) > LONGEST:
             raise self._error(f"{name} becomes longer than {LONGEST:,} characters", line)
         assignment = Assignment(name, text, self._source, line)
@@ -281,7 +273,9 @@ class Reader:
 
     def _expander(self) -> Expander:
         table = {key: found.text for key, found in (self._automatic | self._assigned).items()}
-        return Expander(table, self._environ, entropy=self._entropy, longest=LONGEST)
+        expander = Expander(table, self._environ, entropy=self._entropy, longest=LONGEST)
+        expander.seen = self._seen
+        return expander
 
     def _queue(self, line: int, text: str) -> None:
         self._used.update(names_used(text))

@@ -266,7 +266,9 @@ async def test_results_that_cannot_be_sent(submitter: SubmitSide, files: Path) -
     [("exit 0", "why", {"r", "why"}), ("exit 3", "", set[str]()), ("exit 3", "why, not_there", {"why"})],
 )
 async def test_on_success(submitter: SubmitSide, text: str, failure: str, expected: set[str]) -> None:
-    """A job that failed sends its streams, what it names for that case as far as it is there, and nothing else."""
+    """
+    A job that failed sends its streams, what it names for that case as far as it is there, and nothing else.
+    """
     left = f"echo x; echo y > r; echo z > why; {text}"
     exited = await submitter.run(script(left, WhenToTransferOutput="ON_SUCCESS", FailureFiles=failure))
 

@@ -4,7 +4,7 @@ import pytest
 
 from kettle_services.schedd.domain.claims.claim import Claim
 from kettle_services.schedd.domain.jobs.job import Assign, End, decide
-from kettle_services.schedd.domain.queue.at_home import totals
+from kettle_services.schedd.domain.queue.at_home import in_order, totals
 from kettle_services.schedd.domain.queue.fold import Queue, job_stream
 from kettle_services.schedd.domain.submission.validation import Unacceptable, check
 from kettle_services.schedd.settings import ScheddSettings
@@ -39,6 +39,27 @@ def test_they_are_not_shown_to_the_negotiator() -> None:
 
     assert [JobId(1, 0)] == [job for _, job, _, _ in found.requests("alice")]
     assert [JobId(1, 1), JobId(1, 2)] == [job for _, job, _, _ in found.requests("alice", at_home=True)]
+
+
+def test_they_start_by_priority_whatever_else_they_ask_for() -> None:
+    """
+    Jobs of one autocluster wait for a more urgent one of another, and those that are being asked for are left out.
+    """
+    found = Queue("ap")
+    for number, (cpus, priorities) in enumerate([(1, [0, 9, 8]), (2, [5, 9])], start=1):
+        ad: Ad = {**AD, "JobUniverse": 7, "RequestCpus": cpus}
+        rows: list[list[Scalar]] = [[each] for each in priorities]
+        event = ClusterSubmitted(cluster=number, owner="alice", ad=ad, columns=["JobPrio"], rows=rows)
+        found.apply(f"cluster/{number}", event, number)
+
+    ordered = in_order(found, {}, 100)
+    assert [(JobId(1, 1), 1), (JobId(2, 1), 1), (JobId(1, 2), 1), (JobId(2, 0), 1), (JobId(1, 0), 1)] == [
+        (job, count) for job, _, _, count in ordered
+    ]
+    first = ordered[0][1:3]
+    assert [JobId(2, 1), JobId(1, 2), JobId(2, 0), JobId(1, 0)] == [
+        job for job, *_ in in_order(found, {first: 1}, 100)
+    ]
 
 
 def test_they_are_counted_by_universe_while_an_attempt_may_live() -> None:

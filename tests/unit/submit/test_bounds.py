@@ -57,3 +57,16 @@ def test_a_program_that_fails_is_quoted(tmp_path: Path) -> None:
     """With what it said, and its exit code."""
     said = refused("queue x from sh -c 'echo why >&2; exit 3' |\n", tmp_path)
     assert "failed with exit code 3: why" in said
+
+
+def test_what_is_given_beside_the_text_is_text(tmp_path: Path) -> None:
+    """It is refused with its name."""
+    with pytest.raises(SubmitError, match="command line: the value of word is not text in UTF-8"):
+        parse(f"{HEAD}queue\n", source="job.sub", cwd=tmp_path, environ={}, given={"word": "\udcff"})
+
+
+def test_paths_start_in_the_jobs_directory(tmp_path: Path) -> None:
+    """Which may itself be named with their help."""
+    text = f"{HEAD}initialdir = $Ff(sub)\narguments = $Ff(x) $Ff(/a/../b)\nqueue\n"
+    ad = expand(parse(text, source="job.sub", cwd=tmp_path, environ={}), SITE).ad
+    assert (f"{tmp_path}/sub", f"{tmp_path}/sub/x /a/../b") == (ad["Iwd"], ad["Args"])

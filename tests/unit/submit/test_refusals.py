@@ -257,8 +257,9 @@ def test_what_programs_write_is_tolerated_where_it_does_no_harm(tmp_path: Path) 
     odd = "LogDirectory = logs\nrequest_memmory = 2\nmachine_count = 1\nqueue\n"
     description = parse(HEAD + odd, source="job.sub", cwd=tmp_path, environ={}, tolerant=True)
     plain = parse(HEAD + "queue\n", source="job.sub", cwd=tmp_path, environ={})
-    assert expand(plain, SITE).ad == expand(description, SITE).ad
-    assert ["LogDirectory", "request_memmory", "machine_count"] == [each.name for each in description.unused]
+    found = expand(description, SITE)
+    assert expand(plain, SITE).ad == found.ad
+    assert ["LogDirectory", "request_memmory", "machine_count"] == [each.name for each in found.unused]
     for line in ("machine_count = 2", "use_oauth_services = box", "grid_resource = batch slurm"):
         with pytest.raises(SubmitError):
             parse(f"{HEAD}{line}\nqueue\n", source="job.sub", cwd=tmp_path, environ={}, tolerant=True)

@@ -1,7 +1,6 @@
 """`kettle submit`: from a submit file to jobs in the queue."""
 
 import argparse
-import asyncio
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -82,7 +81,7 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
         for done, submission in enumerate(submissions):
             try:
                 submitted = await pool.submit(submission)
-                await asyncio.to_thread(await_submit_events, submission, submitted.cluster, pool.pool)
+                await_submit_events(submission, submitted.cluster, pool.pool)  # nothing else runs here
                 _say(submitted, screen)
             except ClientError:
                 if done:

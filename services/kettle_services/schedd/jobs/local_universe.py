@@ -13,7 +13,7 @@ from typing import Final
 from kettle.runtime.local_startd import LocalStartd, find
 from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
 from kettle_services.schedd.domain.jobs.universes import AT_HOME
-from kettle_services.schedd.domain.queue.at_home import totals
+from kettle_services.schedd.domain.queue.at_home import in_order, totals
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.queue.time_slice import TimeSlice
 from kettle_services.schedd.settings import ScheddSettings
@@ -130,17 +130,12 @@ class LocalUniverse:
 
     def _in_order(self) -> list[tuple[JobId, int, int]]:
         """
-        The first job, autocluster and number of jobs that nobody asks a claim for yet, in the order of priority.
+        The first of several jobs alike, their autocluster, and how many nobody asks a claim for yet, by priority.
         """
-        found = [
-            (order, job, autocluster, count - self._claims.asked[submitter, autocluster])
-            for submitter in list(self._queue.at_home)
-            for order, job, autocluster, count in self._queue.requests(submitter, at_home=True)
-        ]
         return [
             (job, autocluster, count)
-            for _, job, autocluster, count in sorted(found)
-            if count > 0 and (self._queue.submitter(job), autocluster) not in self._refusals
+            for job, submitter, autocluster, count in in_order(self._queue, self._claims.asked, _MOST)
+            if (submitter, autocluster) not in self._refusals
         ]
 
     def _under_way(self) -> Ad:

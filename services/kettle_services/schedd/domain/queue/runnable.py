@@ -1,7 +1,7 @@
 """The jobs of one autocluster that may run now, best first."""
 
 from collections.abc import Iterable
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heappush, nsmallest
 
 from kettle_wire.jobs import JobId
 
@@ -43,6 +43,10 @@ class Runnable:
             # Most places are empty: skipping them one by one would take longer than starting over.
             self._heap = list(self._live)
             heapify(self._heap)
+
+    def first(self, most: int) -> list[Order]:
+        """The places of the jobs that should run first, in order, at most so many."""
+        return nsmallest(most, self._live)
 
     def best(self) -> tuple[Order, JobId] | None:
         """The first job and its place, left in; None if there is none."""
