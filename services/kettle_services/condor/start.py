@@ -18,6 +18,7 @@ COMMANDS: Final = {
     "condor_continue": ("act", "have suspended jobs go on"),
     "condor_vacate_job": ("act", "have running jobs leave their machines"),
     "condor_history": ("history", "jobs that have left the queue"),
+    "condor_watch_q": ("watch_q", "watch jobs: a table with bars, drawn anew as they come on"),
     "condor_wait": ("wait", "wait until a job event log says that jobs have ended"),
     "condor_qedit": ("edit", "give attributes of jobs other values"),
     "condor_prio": ("edit", "set or change the priority of jobs"),
