@@ -20,6 +20,7 @@ COMMANDS: Final = {
     "condor_history": ("history", "jobs that have left the queue"),
     "condor_watch_q": ("watch_q", "watch jobs: a table with bars, drawn anew as they come on"),
     "condor_wait": ("wait", "wait until a job event log says that jobs have ended"),
+    "condor_userlog": ("userlog", "how long jobs ran where, by their job event logs"),
     "condor_qedit": ("edit", "give attributes of jobs other values"),
     "condor_prio": ("edit", "set or change the priority of jobs"),
     "condor_transfer_data": ("transfer_data", "fetch what jobs left that were submitted with their files"),

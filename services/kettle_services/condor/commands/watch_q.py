@@ -366,7 +366,11 @@ def _select(wanted: _Wanted, pool: "Client") -> "Select":
 
 async def _named(pool: "Client", board: Board, select: "Select") -> bool:
     """Learn the names of batches and logs of jobs in the queue; whether there are any."""
+    from kettle_wire.commands.queue import Select
+
     ads = await pool.jobs(select, projection=_SHOWN)
+    for gone in sorted(set(select.clusters) - {ad.get("ClusterId") for ad in ads}):
+        ads += await pool.history(Select(clusters=[gone]), limit=1)
     for ad in ads:
         cluster, log = int(str(ad.get("ClusterId", 0))), str(ad.get("UserLog", ""))
         path = str(Path(str(ad.get("Iwd", "/")), log)) if log else ""
