@@ -1,6 +1,12 @@
 """Commands that watch jobs and machines, in a pool that runs."""
 
+import asyncio
+
+from kettle.testing.throwaway_pool import ThrowawayPool
+from kettle_wire.events import JobRemoved
+
 from .condor import WAITS, Condor, Said
+from .waiting import WITHIN_S, happened
 
 
 async def test_a_batch_is_watched_until_it_is_done(condor: Condor) -> None:
@@ -22,3 +28,37 @@ async def test_a_batch_is_watched_until_it_is_done(condor: Condor) -> None:
     assert Said(0, "", "WARNING: No jobs found, exiting...\n") == await condor(
         "condor_watch_q", "-users", "nobody-else"
     )
+
+
+async def test_a_command_line_runs_as_a_job(condor: Condor) -> None:
+    """With its output, its errors and its exit status; nothing of it is left behind."""
+    said = await condor("condor_run", "-a", "batch_name = once", "echo out; echo err >&2; exit 5")
+    assert Said(5, "out\n", "err\n") == said
+    assert [] == [path.name for path in condor.work.iterdir() if path.name.startswith(".condor")]
+    refused = await condor("condor_run", "-a", "request_memory = much more", "true")
+    assert (1, "") == (refused.status, refused.out)
+    assert "request_memory" in refused.err
+
+
+async def test_a_job_goes_with_the_command_that_waits_for_it(condor: Condor, pool: ThrowawayPool) -> None:
+    """However that is asked to end."""
+    running = await asyncio.create_subprocess_exec(
+        str(condor.place / "condor_run"),
+        "-a",
+        "requirements = false",
+        "true",
+        env=condor.environ,
+        cwd=condor.work,
+    )
+    try:
+        async with asyncio.timeout(WITHIN_S):
+            while not (jobs := await pool.client.jobs()):
+                await asyncio.sleep(0.1)
+        running.terminate()
+        assert 130 == await running.wait()
+    finally:
+        if running.returncode is None:
+            running.kill()
+            await running.wait()
+    await happened(pool.client, f"{jobs[0]['ClusterId']}.0", JobRemoved)
+    assert [] == list(condor.work.iterdir())
