@@ -35,7 +35,7 @@ def test_a_script_with_its_own_options(tmp_path: Path, capsys: pytest.CaptureFix
         "transfer_executable = false",
         "arguments = \"job.sh 'two words' 3\"",
         f"transfer_input_files = {tmp_path}/job.sh",
-        "should_transfer_files = if_needed",
+        "should_transfer_files = yes",
         "when_to_transfer_output = on_exit",
         f"initialdir = {tmp_path}",
         "output = other.o$(ClusterId).$(Task)",

@@ -161,7 +161,7 @@ def description(
             f"arguments = {_quoted([script.name, *arguments])}",
             f"transfer_input_files = {script.absolute()}",
         ]
-    lines += ["should_transfer_files = if_needed", "when_to_transfer_output = on_exit"]
+    lines += ["should_transfer_files = yes", "when_to_transfer_output = on_exit"]
     if directory := said.get("wd") or said.get("d") or (str(Path.cwd()) if "cwd" in alone else ""):
         lines.append(f"initialdir = {directory}")
     tasks = _tasks(said["t"]) if "t" in said else None
