@@ -20,7 +20,7 @@ COMMANDS: Final = {
     "condor_history": ("history", "jobs that have left the queue"),
     "condor_qsub": ("qsub", "jobs of scripts that were written for PBS or Grid Engine"),
     "condor_run": ("run", "a command line as a job, with its output and its exit status"),
-    "condor_watch_q": ("watch_q", "watch jobs: a table with bars, drawn anew as they come on"),
+    "condor_watch_q": ("watch_q", "watch jobs: a table with bars, drawn again as they come on"),
     "condor_wait": ("wait", "wait until a job event log says that jobs have ended"),
     "condor_userlog": ("userlog", "how long jobs ran where, by their job event logs"),
     "condor_qedit": ("edit", "give attributes of jobs other values"),

@@ -47,7 +47,7 @@ HELP: Final = {
     "condor_watch_q": """\
 usage: condor_watch_q [options]
 
-Watch jobs: a table of batches with bars, drawn anew whenever something changes.  Jobs of the queue are followed by what is
+Watch jobs: a table of batches with bars, drawn again whenever something changes.  Jobs of the queue are followed by what is
 recorded of them, with or without a log; those of -files by the files alone, without a pool.  Without -users, -clusters,
 -batches or -files they are all of yours.
 
