@@ -79,7 +79,7 @@ class Board:
         return found | self._from_logs
 
     def rows(self, by: str, jobs: Mapping[Job, Place]) -> list[Row]:
-        """By `batch`, `cluster` or `log`; groups in which something still happens come first, then the older."""
+        """By `batch`, `cluster` or `log`; groups that have not ended come first, then the older ones."""
         groups: dict[str, list[tuple[Job, Place]]] = {}
         for job, place in jobs.items():
             groups.setdefault(self._group(by, job[0]), []).append((job, place))
