@@ -1,9 +1,12 @@
 """Commands that watch jobs and machines, in a pool that runs."""
 
 import asyncio
+import json
+
+import pytest
 
 from kettle.testing.throwaway_pool import ThrowawayPool
-from kettle_wire.events import JobRemoved
+from kettle_wire.events import JobCompleted, JobRemoved
 
 from .condor import WAITS, Condor, Said
 from .waiting import WITHIN_S, happened
@@ -62,3 +65,37 @@ async def test_a_job_goes_with_the_command_that_waits_for_it(condor: Condor, poo
             await running.wait()
     await happened(pool.client, f"{jobs[0]['ClusterId']}.0", JobRemoved)
     assert [] == list(condor.work.iterdir())
+
+
+async def test_what_has_left_the_queue_is_stashed_once(condor: Condor) -> None:
+    """In files for a search engine; the next time only what has left it since."""
+    jobs: list[int] = []
+    for file in ("history-000001.ndjson", "history-000002.ndjson"):
+        jobs.append(await condor.submitted(f"{WAITS}queue\n"))
+        await condor("condor_rm", f"{jobs[-1]}")
+        # It asks until accounting has the job.
+        assert f"{jobs[-1]}\n" == (await condor("condor_history", f"{jobs[-1]}.0", "-af", "ClusterId")).out
+        said = await condor("condor_adstash", "--interface", "bulk", "--se_index_name", "jobs")
+        assert (0, "") == (said.status, said.err), said
+        lines = (condor.work / file).read_text().splitlines()
+        stashed = [json.loads(line)["ClusterId"] for line in lines[1::2]]
+        assert jobs[-1] in stashed
+        assert not set(jobs[:-1]) & set(stashed)
+    assert Said(0, "", "") == await condor("condor_adstash", "--interface", "bulk")
+
+
+async def test_a_script_of_another_system_runs(condor: Condor, pool: ThrowawayPool) -> None:
+    """With the options in it, and the names of output that its users look for."""
+    (condor.work / "job.sh").write_text(
+        '#!/bin/sh\n#PBS -N sweep -v "WHO=it"\n#$ -t 4-6:2\necho $WHO $SGE_TASK_ID $1\n'
+    )
+    said = await condor("condor_qsub", "-S", "/bin/sh", "job.sh", "word")
+    assert (0, "") == (said.status, said.err), said
+    match said.out.split():
+        case ["Your", "job", cluster, "has", "been", "submitted"]:
+            for proc in (0, 1):
+                await happened(pool.client, f"{cluster}.{proc}", JobCompleted)
+        case _:
+            pytest.fail(said.out)
+    for task in (4, 6):
+        assert f"it {task} word\n" == (condor.work / f"sweep.o{cluster}.{task}").read_text()

@@ -18,6 +18,7 @@ COMMANDS: Final = {
     "condor_continue": ("act", "have suspended jobs go on"),
     "condor_vacate_job": ("act", "have running jobs leave their machines"),
     "condor_history": ("history", "jobs that have left the queue"),
+    "condor_adstash": ("adstash", "ads of jobs that have left the queue, into files for a search engine"),
     "condor_qsub": ("qsub", "jobs of scripts that were written for PBS or Grid Engine"),
     "condor_run": ("run", "a command line as a job, with its output and its exit status"),
     "condor_watch_q": ("watch_q", "watch jobs: a table with bars, drawn again as they come on"),

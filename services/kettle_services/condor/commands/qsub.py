@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from kettle.client.client import Client
 from kettle.client.connections.condor_config import CondorConfig
 from kettle_services.condor.connections.pool_client import client_of
 from kettle_services.condor.errors import ToolError, WordsError, nearest
@@ -85,12 +86,15 @@ def run(_name: str, words: list[str]) -> int:
 def _submitted(text: str) -> int:
     from kettle.submit import SubmitError
 
-    client = client_of(CondorConfig(os.environ))
+    async def sent(pool: Client) -> int:
+        await pool.connection()  # a description is read beside an event loop
+        return (await pool.submit(text, cwd=Path.cwd())).cluster
+
     try:
-        done = client.run(lambda pool: pool.submit(text, cwd=Path.cwd()))
+        cluster = client_of(CondorConfig(os.environ)).run(sent)
     except SubmitError as error:
         raise ToolError(f"condor_qsub: {error}") from error
-    sys.stdout.write(f"Your job {done.cluster} has been submitted\n")
+    sys.stdout.write(f"Your job {cluster} has been submitted\n")
     return 0
 
 

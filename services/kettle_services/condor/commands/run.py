@@ -3,7 +3,7 @@
 import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -112,6 +112,7 @@ def _carried_out(client: ShortLivedClient, text: str) -> int:
     from kettle.submit import SubmitError
 
     async def work(pool: Client) -> int:
+        await pool.connection()
         try:
             cluster = (await pool.submit(text, cwd=Path.cwd())).cluster
         except SubmitError as error:
@@ -141,7 +142,7 @@ def _carried_out(client: ShortLivedClient, text: str) -> int:
 
 
 @contextmanager
-def _files() -> Iterator[dict[str, Path]]:
+def _files() -> Generator[dict[str, Path]]:
     """The files of the job in this directory, which go with the command."""
     files = {name: Path(f".condor_{name}.{os.getpid()}") for name in ("run", "out", "error")}
     try:
@@ -154,7 +155,7 @@ def _files() -> Iterator[dict[str, Path]]:
 
 
 @contextmanager
-def _interruptible() -> Iterator[None]:
+def _interruptible() -> Generator[None]:
     """Whatever asks the command to end is like ^C: the job goes with it."""
     signals = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
     before = [signal.signal(number, signal.default_int_handler) for number in signals]

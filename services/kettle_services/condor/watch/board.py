@@ -13,7 +13,7 @@ Job = tuple[int, int]
 
 PLACES: Final[tuple[Place, ...]] = ("REMOVED", "HELD", "SUSPENDED", "IDLE", "INPUT", "RUN", "OUTPUT", "DONE")
 """In the order of the columns."""
-_EXITED: Final = frozenset({"REMOVED", "DONE"})
+_EXITED: Final[frozenset[Place]] = frozenset({"REMOVED", "DONE"})
 _AFTER: Final[Mapping[int, Place]] = {
     0: "IDLE", 1: "RUN", 4: "IDLE", 5: "DONE", 7: "IDLE", 9: "REMOVED", 10: "SUSPENDED", 11: "RUN", 12: "HELD", 13: "IDLE",
     24: "IDLE",
@@ -75,8 +75,11 @@ class Board:
 
     def jobs(self) -> dict[Job, Place]:
         """Where each job is."""
-        found = {job: place for source in self._sources for job, place in source()}
-        return found | self._from_logs
+        found: dict[Job, Place] = {}
+        for source in self._sources:
+            found.update(source())
+        found.update(self._from_logs)
+        return found
 
     def rows(self, by: str, jobs: Mapping[Job, Place]) -> list[Row]:
         """By `batch`, `cluster` or `log`; groups that have not ended come first, then the older ones."""

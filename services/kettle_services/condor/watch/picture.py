@@ -8,7 +8,7 @@ import msgspec
 
 from kettle_services.condor.watch.board import PLACES, Place, Row
 
-_ALWAYS: Final = frozenset({"IDLE", "RUN", "DONE"})
+_ALWAYS: Final[frozenset[Place]] = frozenset({"IDLE", "RUN", "DONE"})
 """Columns that are there without jobs, too."""
 _BAR: Final[Mapping[Place, tuple[str, str]]] = {
     "IDLE": ("-", "93"), "INPUT": (">", "36"), "RUN": ("=", "36"), "OUTPUT": (">", "36"), "DONE": ("#", "32"),
@@ -55,7 +55,9 @@ def picture(title: str, rows: Sequence[Row], wishes: Wishes, *, width: int, mome
 
 
 def _table(title: str, rows: Sequence[Row], wishes: Wishes, width: int) -> Iterator[str]:
-    places = [place for place in PLACES if place in _ALWAYS or any(row.counts[place] for row in rows)]
+    places: list[Place] = [
+        place for place in PLACES if place in _ALWAYS or any(row.counts[place] for row in rows)
+    ]
     cells = [
         [row.name, *(str(row.counts[place] or "-") for place in places), str(row.total), row.active or "-"]
         for row in rows
@@ -100,7 +102,9 @@ def bar(counts: Mapping[Place, int], width: int, *, color: bool = False) -> str:
     """What part of all is where; rounding is made up for by the longest part."""
     room = max(min(width, _WIDEST) - 2, 1)
     total = sum(counts.values())
-    lengths = {place: room * counts.get(place, 0) // total if total else 0 for place in _BAR}
+    lengths: dict[Place, int] = {
+        place: room * counts.get(place, 0) // total if total else 0 for place in _BAR
+    }
     lengths[max(lengths, key=lambda place: lengths[place])] += room - sum(lengths.values())
     letters = (" ", "0") if not total else None
     parts = (
