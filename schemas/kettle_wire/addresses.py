@@ -1,4 +1,8 @@
-"""Addresses, as HTCondor's clients expect them: here daemons are reached over the pool's bus, and have no ports of their own."""
+"""
+Addresses, as HTCondor's clients expect them.
+
+Daemons are reached over the pool's bus, and have no ports of their own.
+"""
 
 
 def bus_addresses(nats_url: str) -> list[str]:

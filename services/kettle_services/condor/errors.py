@@ -16,7 +16,7 @@ class WordsError(ToolError):
 
 
 def nearest(name: str, known: Iterable[str], mark: str = "") -> str:
-    """The end of a sentence about an unknown name: which known one is most like it, if any; `mark` stands before it."""
+    """The end of a sentence about an unknown name: the known one that is most like it, behind `mark`."""
     import difflib  # only for who has made a mistake: it takes milliseconds
 
     found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)

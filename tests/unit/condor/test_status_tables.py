@@ -120,7 +120,7 @@ slot1_1@one.example LINUX      X86_64    0.500     2048      5000 [?????] [?????
     ],
 )
 def test_slots_are_shown(name: str, expected: str) -> None:
-    """Each view has its columns and its sums; those of machines are made of the slots that others are carved from."""
+    """Each view has its columns and its sums; a line for a machine is made of its partitionable slot."""
     assert expected == shown(name, [USED, SLOT])
 
 

@@ -21,11 +21,17 @@ class Daemon(NamedTuple):
     machine: str = ""
 
 
+class NoSuchDaemonError(ToolError):
+    """The pool has no daemon that is meant by a name, now."""
+
+
 def meant(role: str, said: str, daemons: Iterable[Daemon]) -> str:
     """
     The name of the daemon that is meant.
 
-    Raises ToolError: it may be several, or none.
+    Raises:
+        ToolError: it may be several.
+        NoSuchDaemonError: it is none.
     """
     there = sorted(set(daemons))
     for way in _WAYS:
@@ -37,7 +43,7 @@ def meant(role: str, said: str, daemons: Iterable[Daemon]) -> str:
     names = [daemon.name for daemon in there]
     more = ", ..." if len(names) > _SHOWN else ""
     known = f"it has {', '.join(names[:_SHOWN])}{more}" if names else "it has none now"
-    raise ToolError(f"Can't find address for {role} {said}: the pool has no such {role}; {known}")
+    raise NoSuchDaemonError(f"Can't find address for {role} {said}: the pool has no such {role}; {known}")
 
 
 def _named(said: str, daemon: Daemon) -> bool:

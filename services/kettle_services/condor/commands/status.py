@@ -222,13 +222,13 @@ def _condition(wanted: _Wanted) -> str:
         if look == "available" or not rolled:
             condition = both(condition, _CONDITIONS[look])
     if wanted.names:
-        condition = both(condition, " || ".join(map(_named, wanted.names)))
+        condition = both(condition, " || ".join(map(named, wanted.names)))
     if wanted.slots:
         condition = both(condition, "Absent =?= true" if wanted.absent else "Absent =!= true")
     return condition
 
 
-def _named(said: str) -> str:
+def named(said: str) -> str:
     """Ads of that name or machine, `daemon@machine`, or of a machine by its name up to the first dot."""
     from kettle.classad.printing import quoted_string
 
@@ -236,7 +236,7 @@ def _named(said: str) -> str:
     ways = [f"Name == {quoted_string(said)}"]
     host = f"Machine == {quoted_string(machine)}"
     if "." not in machine:
-        host = f"({host} || substr(Machine, 0, {len(machine) + 1}) == {quoted_string(machine + '.')})"
+        host = f'({host} || substr(Machine ?: "", 0, {len(machine) + 1}) == {quoted_string(machine + ".")})'
     ways.append(f"(Name == {quoted_string(name)} && {host})" if name else host)
     return " || ".join(ways)
 

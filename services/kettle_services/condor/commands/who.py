@@ -45,6 +45,7 @@ usage: condor_who [options]
 Who has a slot of this machine, for which job, since when and with which program; or the daemons of this machine.
 
   -daemons               the daemons, as their master tells
+  -allpids               under PID all processes of a job, with commas, and not only its first
 {options.HELP}\
   -pool P                of which pool
   -wide, -debug          change nothing here
@@ -64,6 +65,7 @@ class _Wanted(msgspec.Struct):
 
     printing: Printing
     daemons: bool = False
+    allpids: bool = False
     pool: str = ""
 
 
@@ -83,14 +85,14 @@ def run(_name: str, words: list[str]) -> int:
         _write(_DAEMONS, [row for ad in masters for row in _kept(ad)])
     else:
         slots = _ads(client, kind, constraint, list(_SLOT))
-        _write(_TITLES, [_row(ad, job) for ad, job in _with_jobs(client, slots)])
+        _write(_TITLES, [_row(ad, job, wanted) for ad, job in _with_jobs(client, slots)])
     return 0
 
 
 def _take(wanted: _Wanted, given: TypedOption) -> None:
     match given.name:
-        case "daemons":
-            wanted.daemons = True
+        case "daemons" | "allpids" as name:
+            setattr(wanted, name, True)
         case "pool":
             wanted.pool = given.values[0]
         case "wide" | "debug" | "quick":
@@ -134,7 +136,7 @@ def _jobs(client: ShortLivedClient, schedd: str, ids: list[JobId]) -> list[Ad]:
     return client.run(lambda pool: pool.at(schedd).jobs(Select(jobs=ids), projection=_JOB))
 
 
-def _row(slot: Ad, job: Ad) -> tuple[str, ...]:
+def _row(slot: Ad, job: Ad, wanted: _Wanted) -> tuple[str, ...]:
     part = f"_{slot['DSlotId']}" if "DSlotId" in slot else ""
     began = number(slot, "JobStart")
     return (
@@ -143,9 +145,18 @@ def _row(slot: Ad, job: Ad) -> tuple[str, ...]:
         f"{slot.get('SlotID', _UNKNOWN)}{part}",
         str(slot.get("JobId", _UNKNOWN)),
         run_time(time.time() - began) if began else _UNKNOWN,
-        str(job.get("JobPid", _UNKNOWN)),
+        process_ids(int(number(job, "JobPid"))) if wanted.allpids else str(job.get("JobPid", _UNKNOWN)),
         command_line(job) if "Cmd" in job else _UNKNOWN,
     )
+
+
+def process_ids(first: int) -> str:
+    """The processes of a job by its first, as far as they are there still."""
+    if first <= 0:
+        return _UNKNOWN
+    from kettle.execution.system.linux import descendants_of
+
+    return ",".join(map(str, [first, *sorted(descendants_of(first))]))
 
 
 def _kept(master: Ad) -> Iterator[tuple[str, ...]]:

@@ -7,7 +7,6 @@ from kettle.client.connections.condor_config import CondorConfig, pool_of
 from kettle.client.connections.pool_file import PoolFile
 from kettle.client.connections.transport import PATIENCE_S
 from kettle.client.short_lived import ShortLivedClient
-from kettle_services.condor.errors import ToolError
 
 DEFAULT_SCHEDD: Final = PoolFile(nats_url="").schedd
 _RESTART_S: Final = 5.0
@@ -21,7 +20,8 @@ def client_of(knobs: CondorConfig, *, pool: str = "", name: str = "") -> ShortLi
 
     Raises:
         PoolNotFoundError: there is no such pool.
-        ToolError: it has no such schedd.
+        NoSuchDaemonError: it has no such schedd.
+        ToolError: it has several that may be meant.
     """
     patience = knobs.number("TOOL_PATIENCE", PATIENCE_S)
     said = name or knobs.get("SCHEDD_NAME") or knobs.get("SCHEDD_HOST") or ""
@@ -36,13 +36,14 @@ def client_of(knobs: CondorConfig, *, pool: str = "", name: str = "") -> ShortLi
 
 def schedd_named(client: ShortLivedClient, said: str, patience: float) -> str:
     """The name of the schedd that is meant; raises ToolError."""
+    from kettle_services.condor.arguments.daemon_names import NoSuchDaemonError
     from kettle_services.condor.arguments.machines import one_of
 
     until = time.monotonic() + min(patience, _RESTART_S)
     while True:
         try:
             return one_of(client, "schedd", "Scheduler", said)
-        except ToolError:
+        except NoSuchDaemonError:
             if time.monotonic() >= until:
                 raise
         time.sleep(_PAUSE_S)

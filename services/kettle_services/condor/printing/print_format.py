@@ -158,7 +158,7 @@ def _continued(found: PrintFormat, section: str, line: str, where: str) -> None:
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines with their numbers; one that ends in a backslash goes on, comments and empty ones are left out."""
+    """Lines with their numbers, without comments and empty ones; one that ends in a backslash goes on."""
     kept, began = "", 0
     for number, line in enumerate(text.splitlines(), 1):
         began = began if kept else number

@@ -213,7 +213,8 @@ def _members(value: Any) -> list[str]:
     if isinstance(value, str):
         return [each.strip() for each in value.split(",") if each.strip()]
     if isinstance(value, Iterable):
-        return [each if isinstance(each, str) else written(each) for each in value]
+        members: Iterable[object] = value
+        return [each if isinstance(each, str) else written(each) for each in members]
     return [] if value is None else [written(value)]
 
 
@@ -234,13 +235,17 @@ def _remote_host(_value: Any, row: AdRow) -> Written:
     return _text(row, "GridResource" if grid else "RemoteHost") or None
 
 
+def _as_it_is(value: Any, _row: AdRow) -> Written:
+    return None if value is None else str(value)
+
+
 def _kept(value: Any, row: AdRow) -> Written:
     return value if isinstance(value, str) else row.text("Owner") if row.stored("Owner") is not None else None
 
 
 FUNCTIONS: Final = {
     "ACTIVITY_CODE": PrintFunction(_activity_code, ("State", "Activity"), always=True),
-    "ACTIVITY_OR_OCU": PrintFunction(lambda value, _row: value if isinstance(value, str) else None),
+    "ACTIVITY_OR_OCU": PrintFunction(_as_it_is),
     "ACTIVITY_TIME": PrintFunction(_elapsed, ("LastHeardFrom", "MyCurrentTime")),
     "BATCH_NAME": PrintFunction(_batch_name, ("JobBatchName", "DAGNodeName"), always=True),
     "BUFFER_IO_MISC": PrintFunction(_transfers, ("TransferringInput", "TransferringOutput", "TransferQueued"), always=True),
@@ -254,7 +259,7 @@ FUNCTIONS: Final = {
     "ELAPSED_TIME": PrintFunction(_elapsed, ("LastHeardFrom", "MyCurrentTime")),
     "GRID_JOB_ID": PrintFunction(_grid_job),
     "GRID_RESOURCE": PrintFunction(_grid_resource),
-    "GRID_STATUS": PrintFunction(lambda value, _row: None if value is None else str(value)),
+    "GRID_STATUS": PrintFunction(_as_it_is),
     "JOB_COMMAND": PrintFunction(_command, ("Args", "Arguments")),
     "JOB_DESCRIPTION": PrintFunction(_described, ("JobDescription", "Cmd", "Args", "Arguments")),
     "JOB_FACTORY_MODE": PrintFunction(_table(_MODES, "Unk")),

@@ -1,0 +1,101 @@
+"""Commands that watch jobs and machines, in a pool that runs."""
+
+import asyncio
+import json
+
+import pytest
+
+from kettle.testing.throwaway_pool import ThrowawayPool
+from kettle_wire.events import JobCompleted, JobRemoved
+
+from .condor import WAITS, Condor, Said
+from .waiting import WITHIN_S, happened
+
+
+async def test_a_batch_is_watched_until_it_is_done(condor: Condor) -> None:
+    """By what is recorded of its jobs, without a log; the exit status is the one that was asked for."""
+    description = "executable = /bin/sh\narguments = \"-c 'exit 0'\"\nqueue 2\n"
+    cluster = await condor.submitted(description)
+    words = ("-clusters", f"{cluster}", "-exit", "all,done,7", "-exit", "any,held,8")
+    said = await condor("condor_watch_q", *words)
+    assert (7, "") == (said.status, said.err), said
+    last = said.out.split("...\n")[-2].splitlines()
+    assert ["-", "-", "2", "2", "-"] == last[1].split()[2:7], last
+    assert "Total: 2 jobs; 2 completed" in last
+    assert 'because of condition "all done" at ' in said.out.splitlines()[-1]
+    held = await condor.submitted(f"{WAITS}hold = true\nbatch_name = night\nqueue\n")
+    said = await condor("condor_watch_q", "-clusters", f"{held}", "-exit", "any,held,3", "-no-progress")
+    assert (3, "") == (said.status, said.err), said
+    assert ["night", "1", "-", "-", "-", "1", f"{held}.0"] == said.out.splitlines()[1].split()[:7]
+    assert "Total: 1 jobs; 1 held" in said.out
+    assert Said(0, "", "WARNING: No jobs found, exiting...\n") == await condor(
+        "condor_watch_q", "-users", "nobody-else"
+    )
+
+
+async def test_a_command_line_runs_as_a_job(condor: Condor) -> None:
+    """With its output, its errors and its exit status; nothing of it is left behind."""
+    said = await condor("condor_run", "-a", "batch_name = once", "echo out; echo err >&2; exit 5")
+    assert Said(5, "out\n", "err\n") == said
+    assert [] == [path.name for path in condor.work.iterdir() if path.name.startswith(".condor")]
+    refused = await condor("condor_run", "-a", "request_memory = much more", "true")
+    assert (1, "") == (refused.status, refused.out)
+    assert "request_memory" in refused.err
+
+
+async def test_a_job_goes_with_the_command_that_waits_for_it(condor: Condor, pool: ThrowawayPool) -> None:
+    """However that is asked to end."""
+    running = await asyncio.create_subprocess_exec(
+        str(condor.place / "condor_run"),
+        "-a",
+        "requirements = false",
+        "true",
+        env=condor.environ,
+        cwd=condor.work,
+    )
+    try:
+        async with asyncio.timeout(WITHIN_S):
+            while not (jobs := await pool.client.jobs()):
+                await asyncio.sleep(0.1)
+        running.terminate()
+        assert 130 == await running.wait()
+    finally:
+        if running.returncode is None:
+            running.kill()
+            await running.wait()
+    await happened(pool.client, f"{jobs[0]['ClusterId']}.0", JobRemoved)
+    assert [] == list(condor.work.iterdir())
+
+
+async def test_what_has_left_the_queue_is_stashed_once(condor: Condor) -> None:
+    """In files for a search engine; the next time only what has left it since."""
+    jobs: list[int] = []
+    for file in ("history-000001.ndjson", "history-000002.ndjson"):
+        jobs.append(await condor.submitted(f"{WAITS}queue\n"))
+        await condor("condor_rm", f"{jobs[-1]}")
+        # It asks until accounting has the job.
+        assert f"{jobs[-1]}\n" == (await condor("condor_history", f"{jobs[-1]}.0", "-af", "ClusterId")).out
+        said = await condor("condor_adstash", "--interface", "bulk", "--se_index_name", "jobs")
+        assert (0, "") == (said.status, said.err), said
+        lines = (condor.work / file).read_text().splitlines()
+        stashed = [json.loads(line)["ClusterId"] for line in lines[1::2]]
+        assert jobs[-1] in stashed
+        assert not set(jobs[:-1]) & set(stashed)
+    assert Said(0, "", "") == await condor("condor_adstash", "--interface", "bulk")
+
+
+async def test_a_script_of_another_system_runs(condor: Condor, pool: ThrowawayPool) -> None:
+    """With the options in it, and the names of output that its users look for."""
+    (condor.work / "job.sh").write_text(
+        '#!/bin/sh\n#PBS -N sweep -v "WHO=it"\n#$ -t 4-6:2\necho $WHO $SGE_TASK_ID $1\n'
+    )
+    said = await condor("condor_qsub", "-S", "/bin/sh", "job.sh", "word")
+    assert (0, "") == (said.status, said.err), said
+    match said.out.split():
+        case ["Your", "job", cluster, "has", "been", "submitted"]:
+            for proc in (0, 1):
+                await happened(pool.client, f"{cluster}.{proc}", JobCompleted)
+        case _:
+            pytest.fail(said.out)
+    for task in (4, 6):
+        assert f"it {task} word\n" == (condor.work / f"sweep.o{cluster}.{task}").read_text()
