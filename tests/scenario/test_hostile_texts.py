@@ -82,7 +82,7 @@ async def test_no_listing_obeys_what_a_job_says(condor: Condor) -> None:
     [ad] = json.loads((await condor("condor_q", job, "-json")).out)
     assert hostile == ad["Hostile"]
     assert f"one\n{FORGED}" == ad["Lines"]
-    assert unsafe(await condor("condor_q", job, "-json")) == []
+    assert not re.search("[\x00-\x08\x0b-\x1f]", (await condor("condor_q", job, "-json")).out)
     whole = await condor("condor_q", job, "-long")
     assert (0, 1) == (whole.status, whole.out.count(f'\nLines = "one\\n{FORGED}"\n'))
 
