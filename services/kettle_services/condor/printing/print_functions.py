@@ -4,7 +4,7 @@ What `PRINTAS` of a print format names: functions that write a value, and other 
 
 import time
 from collections.abc import Callable, Iterable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from kettle_services.condor.errors import ToolError, nearest
 from kettle_services.condor.printing.queue_table import moment, run_time
@@ -213,7 +213,7 @@ def _members(value: Any) -> list[str]:
     if isinstance(value, str):
         return [each.strip() for each in value.split(",") if each.strip()]
     if isinstance(value, Iterable):
-        members: Iterable[object] = value
+        members = cast("Iterable[object]", value)
         return [each if isinstance(each, str) else written(each) for each in members]
     return [] if value is None else [written(value)]
 
