@@ -42,7 +42,7 @@ def job_sets(pool: PoolFile) -> list[Ad]:
 
 def _of(number: int, jobs: list[Ad]) -> Ad:
     first = jobs[0]
-    common = {name: first[name] for name in ("JobSetName", "Owner", "User") if name in first}
+    common: Ad = {name: first[name] for name in ("JobSetName", "Owner", "User") if name in first}
     return {"MyType": "JobSet", "JobSetId": number, **common, **_counted(jobs)}
 
 
