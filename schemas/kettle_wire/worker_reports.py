@@ -54,6 +54,8 @@ class OutputFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     mode: int
     size: int
     data: bytes | None = None
+    directory: bool = False
+    """It is a directory with nothing in it; its `data` is empty."""
 
 
 class FinalReport(msgspec.Struct, frozen=True, kw_only=True, tag="final"):

@@ -2,11 +2,15 @@
 Programs that were written for HTCondor run unmodified: the scripts in tests/acceptance say what they have to come to.
 """
 
+import os
+import re
 import sys
 import tempfile
+from ast import literal_eval
 from collections.abc import AsyncIterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Final
 
 import pytest
 import pytest_asyncio
@@ -16,7 +20,9 @@ from kettle_services.condor import launchers
 
 from .condor import Said, run
 
-SCRIPTS = Path(__file__).parents[1] / "acceptance"
+SCRIPTS: Final = Path(__file__).parents[1] / "acceptance"
+ORDER: Final = "KETTLE_TEST_CLIENTS"
+INSTALLED_WITHIN_S: Final = 600.0
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -33,11 +39,36 @@ async def pool(template: Path) -> AsyncIterator[ThrowawayPool]:
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-async def accepted(script: str, pool: ThrowawayPool, tmp_path: Path) -> Said:
+async def accepted(
+    script: str, pool: ThrowawayPool, tmp_path: Path, python: str = sys.executable, *, patience: int = 60
+) -> Said:
     place = launchers.install(tmp_path / "condor")
     work = tmp_path / "work"
-    words = [sys.executable, str(SCRIPTS / script), str(place), "--workdir", str(work), "--timeout", "60"]
-    return await run(words, tmp_path, {**pool.environ, "KETTLE_HOME": str(pool.home)}, within_s=240)
+    words = [python, str(SCRIPTS / script), str(place), "--workdir", str(work), "--timeout", str(patience)]
+    modules = str(place.parent / launchers.PYTHON)
+    environ = {**pool.environ, "KETTLE_HOME": str(pool.home), "PYTHONPATH": modules}
+    return await run(words, tmp_path, environ, within_s=240)
+
+
+async def python_of(script: str, module: str, tmp_path: Path) -> str:
+    """
+    A Python that has a client and what it needs, and not Kettle: made as the script's own list of packages says, which
+    needs a package registry and a minute, and therefore an order.
+    """
+    if ORDER not in os.environ:
+        pytest.skip(f"{module} is not installed ({ORDER}=1 installs clients into environments of their own)")
+    listed = re.search(r"^# dependencies = (\[.*\])", (SCRIPTS / script).read_text(), re.MULTILINE)
+    assert listed is not None
+    packages = literal_eval(listed[1])
+    made = await run(
+        [sys.executable, "-m", "venv", str(tmp_path / "environment")], tmp_path, dict(os.environ)
+    )
+    assert 0 == made.status, made
+    python = str(tmp_path / "environment" / "bin" / "python")
+    words = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages]
+    installed = await run(words, tmp_path, dict(os.environ), within_s=INSTALLED_WITHIN_S)
+    assert 0 == installed.status, installed
+    return python
 
 
 @pytest.mark.skipif(find_spec("dask_jobqueue") is None, reason="dask-jobqueue is not installed")
@@ -52,5 +83,23 @@ async def test_dask_computes_on_workers_that_are_jobs(pool: ThrowawayPool, tmp_p
 async def test_parsl_computes_on_a_block_that_is_a_job(pool: ThrowawayPool, tmp_path: Path) -> None:
     """CondorProvider of Parsl: a block starts, runs apps, is asked for its status and is cancelled."""
     said = await accepted("parsl_condor_provider.py", pool, tmp_path)
+    assert "PROVEN" == said.out.splitlines()[-1].partition(":")[0], said
+    assert 0 == said.status
+
+
+@pytest.mark.parametrize(
+    ("script", "module"),
+    [
+        ("htmap_maps.py", "htmap"),
+        ("ipyparallel_cluster.py", "ipyparallel"),
+        ("snakemake_htcondor.py", "snakemake"),
+    ],
+)
+async def test_a_client_in_an_environment_of_its_own(
+    script: str, module: str, pool: ThrowawayPool, tmp_path: Path
+) -> None:
+    """Installed as its users do it, it finds commands and modules by `kettle condor-env`."""
+    python = await python_of(script, module, tmp_path)
+    said = await accepted(script, pool, tmp_path, python, patience=120)
     assert "PROVEN" == said.out.splitlines()[-1].partition(":")[0], said
     assert 0 == said.status

@@ -120,6 +120,22 @@ async def test_lists_remaps_and_relative_paths(pool: ThrowawayPool, tmp_path: Pa
     assert not (tmp_path / "z").exists()
 
 
+async def test_an_empty_directory_among_the_results_comes_back(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """The listed one and those below it, by their names: HTMap needs them for a rerun."""
+    work = tmp_path / "empty"
+    work.mkdir()
+    submitted = await pool.client.submit(
+        "executable = /bin/sh\ntransfer_executable = false\nrequest_disk = 1M\n"
+        "arguments = \"-c 'mkdir -p a/b c/d c/e; touch c/e/f'\"\n"
+        "transfer_output_files = a/b, c\nqueue\n",
+        cwd=work,
+    )
+    await status(pool, submitted.cluster, 4)
+    assert ["b", "c", "c/d", "c/e", "c/e/f"] == sorted(
+        str(path.relative_to(work)) for path in work.rglob("*")
+    )
+
+
 async def test_a_job_has_the_proxy_of_its_submitter(pool: ThrowawayPool, tmp_path: Path) -> None:
     """
     Its own copy, closed to others, under the name of the file; what it makes of that does not come back, not even if it

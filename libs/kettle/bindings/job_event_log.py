@@ -80,7 +80,7 @@ class JobEventLog:
         for event in JobEventLog("sweep.log").events(stop_after=0): ...
 
     `stop_after` is the number of seconds without new events after which reading ends; without it, reading never ends.
-    It can be pickled, with its position.
+    It can be pickled, with its position and the time at which reading ends.
     """
 
     ads: ClassVar[type[ClassAd]] = ClassAd
@@ -89,7 +89,7 @@ class JobEventLog:
     def __init__(self, filename: str) -> None:
         self._path = str(filename)
         self._reader = LogReader(Path(self._path))
-        self._deadline = Deadline(math.inf)
+        self._end_after(math.inf)
         self._closed = False
         self._lock = threading.Lock()
         try:
@@ -102,8 +102,12 @@ class JobEventLog:
 
     def events(self, stop_after: float | None = None) -> Self:
         """The log as an iterator that ends when no event came for so many seconds; None: it never ends."""
-        self._deadline = Deadline(math.inf if stop_after is None else stop_after)
+        self._end_after(math.inf if stop_after is None else stop_after)
         return self
+
+    def _end_after(self, seconds: float) -> None:
+        self._deadline = Deadline(seconds)
+        self._ends_at = time.time() + seconds
 
     def __iter__(self) -> Self:
         return self
@@ -136,12 +140,13 @@ class JobEventLog:
     ) -> None:
         self.close()
 
-    def __getstate__(self) -> tuple[str, int]:
-        return self._path, self._reader.offset
+    def __getstate__(self) -> tuple[str, int, float]:
+        return self._path, self._reader.offset, self._ends_at
 
-    def __setstate__(self, t: tuple[str, int]) -> None:
+    def __setstate__(self, t: tuple[str, int, float]) -> None:
         self.__init__(t[0])  # type: ignore[misc]  # as if it had been opened again
         self._reader = LogReader(Path(self._path), t[1])
+        self._end_after(max(0.0, t[2] - time.time()))
 
     def _next(self) -> JobEvent | None:
         """The event behind what has been read, if all of it is there."""

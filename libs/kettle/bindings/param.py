@@ -40,6 +40,14 @@ _DAGMAN: Final[Mapping[str, Typed]] = {
 """Clients copy these, with their types, and expect them to be there."""
 
 
+_FIXED: Final[Mapping[str, Typed]] = {
+    **_DAGMAN,
+    "DAEMON_LIST": "MASTER, COLLECTOR, NEGOTIATOR, SCHEDD, STARTD",
+    "USE_JOBSETS": True,
+}
+"""DAEMON_LIST: HTCondor's roles in a pool on one machine, of which `condor_who -quick` says which are alive."""
+
+
 class Param(MutableMapping[str, Any]):
     """
     Names without regard to case: what the program set, else a variable `_CONDOR_NAME`, else a file, else what is known.
@@ -86,7 +94,7 @@ class Param(MutableMapping[str, Any]):
                 raise KeyError(key)
 
     def __iter__(self) -> Iterator[str]:
-        names = {name.upper() for name in (*_DAGMAN, *self.knobs.names())}
+        names = {name.upper() for name in (*_FIXED, *self.knobs.names())}
         names |= {name for name in _OWN if self._known(name) is not None}
         return iter(sorted(names))
 
@@ -107,7 +115,7 @@ class Param(MutableMapping[str, Any]):
             case "COLLECTOR_HOST" | "SCHEDD_NAME" | "CONDOR_HOST" as name:
                 return _of_the_pool(name, self.knobs)
             case other:
-                return _DAGMAN.get(other)
+                return _FIXED.get(other)
 
 
 _OWN: Final = ("FULL_HOSTNAME", "HOSTNAME", "COLLECTOR_HOST", "SCHEDD_NAME", "CONDOR_HOST")

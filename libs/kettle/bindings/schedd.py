@@ -22,9 +22,11 @@ from kettle.bindings.errors import (
 from kettle.bindings.expressions import ExprTree
 from kettle.bindings.history import ended
 from kettle.bindings.job_selection import Constraint, JobSpec, constraint_of, selection
+from kettle.bindings.job_sets import job_sets
 from kettle.bindings.pool_connections import ask, known, pool_here
 from kettle.bindings.submit_description import Items, Submit
 from kettle.bindings.submit_result import SubmitResult
+from kettle.bindings.values import CONTEXT
 from kettle.classad.nodes import held
 from kettle.client import PoolFile, Submission
 from kettle.client.jobs.submit_events import await_submit_events
@@ -122,12 +124,13 @@ class Schedd:
         opts: QueryOpt = QueryOpt.Default,
     ) -> list[Any]:
         """
-        The ads of jobs in the queue; with `QueryOpt.SummaryOnly` one ad with how many there are.
+        The ads of jobs in the queue; with `QueryOpt.SummaryOnly` one ad with how many there are, with `IncludeJobsetAds` also
+        those of job sets.
 
         `callback` is called with each ad; what it returns stands for the ad, unless that is None.
         """
         select = msgspec.structs.replace(selection(True), constraint=constraint_of(constraint))
-        if opts & (QueryOpt.AutoCluster | QueryOpt.GroupBy | QueryOpt.IncludeJobsetAds):
+        if opts & (QueryOpt.AutoCluster | QueryOpt.GroupBy):
             raise NotCarriedOutError(f"{opts!r} is not carried out: query the jobs and group them")
         if opts & QueryOpt.DefaultMyJobsOnly:
             select = msgspec.structs.replace(select, owners=[self.pool.user])
@@ -140,6 +143,9 @@ class Schedd:
         )
         now = int(time.time())
         ads = [self._of(_at(ad, now, projection)) for ad in found]
+        if opts & QueryOpt.IncludeJobsetAds:
+            sets = (ad for ad in job_sets(self.pool) if _meets(ad, select.constraint))
+            ads += map(self._of, _projected(sets, projection))
         if callback is None:
             return ads
         told = ((ad, callback(ad)) for ad in ads)
@@ -266,6 +272,13 @@ def _at(ad: Ad, now: int, projection: Sequence[str]) -> Ad:
     if projection and "servertime" not in {name.lower() for name in projection}:
         return ad
     return {"ServerTime": now} | ad
+
+
+def _meets(ad: Ad, constraint: str) -> bool:
+    if not constraint:
+        return True
+    value = classad.evaluate(classad.parse(constraint), classad.ClassAd.from_wire(ad), None, CONTEXT)
+    return classad.is_true(value)
 
 
 def _projected(ads: Iterable[Ad], projection: Sequence[str]) -> Iterable[Ad]:

@@ -12,6 +12,7 @@ import msgspec
 from kettle.bus.ports import Bus, RefusedError
 from kettle.classad import ClassAdParseError, Node, parse
 from kettle.runtime.daemon_ad import daemon_facts
+from kettle.runtime.duty_cycle import DutyCycle
 from kettle_services.collector.domain.ads import Adverts, NotAnAdError
 from kettle_services.collector.domain.machine_presence import Sighting, sighting_of
 from kettle_services.collector.domain.queries import Query, page
@@ -127,6 +128,7 @@ class Collector:
         Repeat the collector's own ad, and publish it at once when another pool is reached or lost; never returns.
         """
         started, number, said, due = time.time(), 0, Ad(), 0.0
+        duty = DutyCycle()
         key = ad_key("Collector", self._settings.name)
         facts = daemon_facts("collector", self._settings.name, self._settings.nats_url)
         tick = self._settings.housekeeping if forwarding.visits else self._settings.ad_interval
@@ -146,6 +148,7 @@ class Collector:
                 "MachinesTotal": registrar.total,
                 "HostsTotal": registrar.total,
                 **facts,
+                **duty.facts(),
                 **said,
             }
             await self._bus.put(self._subjects.ads, key, _encode(ad))

@@ -19,6 +19,8 @@ BIN: Final = "bin"
 """The directory for PATH."""
 PYTHON: Final = "python"
 """The directory for PYTHONPATH, with modules of the names of HTCondor's bindings."""
+INSTALLATION: Final = "installation"
+"""The file from which those modules know where Kettle is: `condor/python/kettle_installation` reads it."""
 
 _LONGEST: Final = 120
 """Bytes of a first line that every kernel reads to its end."""
@@ -29,6 +31,21 @@ sys.path += {paths!r}
 from kettle_services.condor.start import command
 
 command({name!r})
+"""
+HTCONDOR: Final = "htcondor"
+"""The command of nouns and verbs, which is in HTCondor's own package `htcondor`: ours only starts it on our modules."""
+_HTCONDOR: Final = """\
+#!/usr/bin/env python3
+import sys
+
+sys.path.insert(0, {bindings!r})
+try:
+    from htcondor_cli.cli import main
+except ModuleNotFoundError as error:
+    if error.name != "htcondor_cli":
+        raise
+    sys.exit("the htcondor command is in HTCondor's Python package, which this Python lacks: pip install htcondor")
+sys.exit(main())
 """
 
 
@@ -62,6 +79,8 @@ def install(directory: Path) -> Path:
         if not link.is_symlink() or link.readlink() != modules:
             link.unlink(missing_ok=True)
             link.symlink_to(modules, target_is_directory=True)
+        _write(directory / INSTALLATION, installation(), 0o644)
+        _write(place / HTCONDOR, _HTCONDOR.format(bindings=str(link)))
     return place
 
 
@@ -93,6 +112,11 @@ def module_paths() -> list[str]:
     return list(dict.fromkeys([*own, *needed]))
 
 
+def installation() -> str:
+    """For which Python Kettle is installed, and where: a line each."""
+    return "".join(f"{line}\n" for line in (sys.implementation.cache_tag, *module_paths()))
+
+
 def bindings() -> Path | None:
     """The directory with the modules of the names of HTCondor's bindings, if there is one."""
     place = Path(__file__).parent / PYTHON
@@ -101,7 +125,8 @@ def bindings() -> Path | None:
 
 def _current(directory: Path) -> bool:
     place = directory / BIN
-    return all(_says(place / name, launcher(name)) for name in COMMANDS)
+    there = bindings() is None or _says(directory / INSTALLATION, installation())
+    return there and all(_says(place / name, launcher(name)) for name in COMMANDS)
 
 
 def _says(path: Path, text: str) -> bool:
@@ -117,14 +142,14 @@ def _may_write(directory: Path) -> bool:
     return os.access(there, os.W_OK)
 
 
-def _write(path: Path, text: str) -> None:
+def _write(path: Path, text: str, mode: int = 0o755) -> None:
     """Whole or not at all: somebody may be starting it."""
-    if _says(path, text) and os.access(path, os.X_OK):
+    if _says(path, text) and path.stat().st_mode & mode == mode:
         return
     stage = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
     try:
         stage.write_text(text, encoding="utf-8")
-        stage.chmod(0o755)
+        stage.chmod(mode)
         stage.replace(path)
     except OSError:
         stage.unlink(missing_ok=True)

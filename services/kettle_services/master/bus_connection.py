@@ -17,6 +17,7 @@ from kettle.bus.ports import BucketSpec, Bus, BusError, Served
 from kettle.retry.backoff import steady
 from kettle.retry.loop import Waits
 from kettle.runtime import leaves
+from kettle.runtime.duty_cycle import DutyCycle
 from kettle_wire.ads import Ad
 from kettle_wire.identity import daemon
 from kettle_wire.subjects import Subjects, ad_key
@@ -92,6 +93,7 @@ class BusConnection:
                 await self._withdraw(bus, subjects)
 
     async def _advertise(self, bus: Bus, subjects: Subjects) -> None:
+        duty = DutyCycle()
         while True:
             self._changed.clear()
             interval = self._interval()
@@ -100,6 +102,7 @@ class BusConnection:
             ad = self._ad() | {
                 "UpdateSequenceNumber": self._sequence,
                 "ClassAdLifetime": int(lifetime) or 1,
+                **duty.facts(),
             }
             try:
                 # An ad that is put into no bucket is lost until its next repeat.

@@ -14,6 +14,7 @@ from kettle.bus.ports import Bus, BusError, KeyChange
 from kettle.classad import FOREIGN_STEPS, Context
 from kettle.runtime import Telemetry
 from kettle.runtime.daemon_ad import daemon_facts
+from kettle.runtime.duty_cycle import DutyCycle
 from kettle_services.negotiator.accountant import Accounts
 from kettle_services.negotiator.domain.ad_limits import checked, checked_submitter
 from kettle_services.negotiator.domain.concurrency_limits import SETTLES
@@ -259,6 +260,7 @@ class Negotiator:
         """Publish the negotiator's own ad; never returns."""
         started, number = int(time.time()), 0
         facts = daemon_facts("negotiator", self._settings.name, self._settings.nats_url)
+        duty = DutyCycle()
         while True:
             number += 1
             ad: Ad = {
@@ -269,6 +271,7 @@ class Negotiator:
                 "LastNegotiationCycle": self._record.cycle,
                 **facts,
                 **self._last,
+                **duty.facts(),
             }
             await self._bus.put(self._subjects.ads, ad_key("Negotiator", self._settings.name), _encode(ad))
             await asyncio.sleep(self._settings.ad_interval)

@@ -220,6 +220,14 @@ def test_a_reader_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert [9] == [event.type for event in log.events(stop_after=0)]
 
 
+def test_a_copy_of_a_reader_ends_when_the_reader_does(tmp_path: Path) -> None:
+    """HTMap keeps its reader in a file between two runs, and reads on without saying again for how long."""
+    path = written(tmp_path / "job.log", EVENTS["submit"])
+    log = JobEventLog(str(path)).events(stop_after=0)
+    copied = pickle.loads(pickle.dumps(log))
+    assert [0] == [event.type for event in copied]
+
+
 def test_a_reader_waits_for_what_comes(tmp_path: Path) -> None:
     path = written(tmp_path / "job.log")
     log = JobEventLog(str(path))

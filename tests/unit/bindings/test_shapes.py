@@ -82,6 +82,8 @@ FIRST: Final = {
 
 def ours(name: str) -> ModuleType:
     """Our module of this name under another one: the real one is imported here, too."""
+    beside = "kettle_installation"
+    sys.modules.setdefault(beside, importlib.import_module(f"kettle_services.condor.python.{beside}"))
     spec = importlib.util.spec_from_file_location(f"ours_{name}", MODULES / name / "__init__.py")
     assert spec is not None
     assert spec.loader is not None

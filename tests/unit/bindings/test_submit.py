@@ -36,6 +36,7 @@ SAME: dict[str, Callable[[Any], Any]] = {
     "case": lambda m: [m.Submit(BOTH)["EXECUTABLE"], m.Submit(BOTH)["my.mine"], m.Submit(BOTH).get("nope")],
     "missing": lambda m: m.Submit(BOTH)["nope"],
     "no text": lambda m: m.Submit({"a": None}),
+    "a path": lambda m: m.Submit({"iwd": Path("/tmp/x")})["iwd"],
     "a list": lambda m: m.Submit({"a": [1]}),
     "a line break": lambda m: m.Submit({"a": "x\ny"}),
     "no description": lambda m: m.Submit(3),

@@ -45,7 +45,7 @@ def test_what_jobs_share_is_sent_once(tmp_path: Path) -> None:
 
 def test_what_is_sent_is_what_the_sandbox_will_have(tmp_path: Path) -> None:
     """
-    Programs are executable, directories keep what is below them, of two files for one place the last one counts.
+    Programs are executable, listed or not, directories keep what is below them, of two files for one place the last counts.
     """
     (tmp_path / "d" / "e").mkdir(parents=True)
     (tmp_path / "d" / "e" / "f").write_text("deep")
@@ -54,7 +54,7 @@ def test_what_is_sent_is_what_the_sandbox_will_have(tmp_path: Path) -> None:
     (tmp_path / "run").write_text("#!/bin/sh\n")
     (tmp_path / "run").chmod(0o600)
     cargo = InputFiles(
-        [{**ad(tmp_path, Cmd="run", In="x", TransferInput="d, d/"), "TransferExecutable": True}]
+        [{**ad(tmp_path, Cmd="run", In="x", TransferInput="d, d/, run"), "TransferExecutable": True}]
     )
     (files,) = manifest(cargo).lists
     found = {file.name: cargo.files[file.sha256].path.read_text() for file in files}

@@ -13,7 +13,7 @@ from kettle_services.condor.start import COMMANDS
 def test_only_what_has_changed_is_written_again(tmp_path: Path) -> None:
     """And what is no command any more goes."""
     place = launchers.install(tmp_path)
-    assert sorted(COMMANDS) == sorted(path.name for path in place.iterdir())
+    assert sorted([*COMMANDS, launchers.HTCONDOR]) == sorted(path.name for path in place.iterdir())
     before = {path.name: path.stat().st_ino for path in place.iterdir()}
     (place / "condor_q").write_text("damaged")
     (place / "condor_old").write_text("")
@@ -45,6 +45,57 @@ def test_an_interpreter_may_have_any_name(tmp_path: Path) -> None:
     assert said.stdout.startswith("$CondorVersion: ")
     long = launchers.launcher("condor_q", "/" + "x" * 200)
     assert long.startswith("#!/bin/sh\n")
+
+
+def elsewhere(program: str, installation: Path) -> subprocess.CompletedProcess[str]:
+    """A program in an environment without Kettle, which has what `kettle condor-env` prints."""
+    python = Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}"
+    return subprocess.run(
+        [python, "-sSc", program],
+        env={"PYTHONPATH": str(installation / launchers.PYTHON)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+ALL_OF_IT = r"""
+import sys, classad, classad2, htcondor, htcondor2
+assert 3 == classad2.ExprTree("1 + 2").eval()
+assert True is classad2.ExprTree('regexp("a+", "caat")').eval()
+[job] = htcondor2.Submit("executable = /bin/true\nqueue").jobs()
+import kettle.bus.nats
+print(job["Cmd"])
+"""
+
+
+def test_the_bindings_are_found_from_an_environment_without_kettle(tmp_path: Path) -> None:
+    """PYTHONPATH leads to all that they need, by the file that is written beside the launchers."""
+    launchers.install(tmp_path)
+    said = elsewhere(ALL_OF_IT, tmp_path)
+    assert ("/bin/true\n", "") == (said.stdout, said.stderr)
+
+
+def test_an_environment_of_another_python_is_told_what_to_do(tmp_path: Path) -> None:
+    launchers.install(tmp_path)
+    about = tmp_path / launchers.INSTALLATION
+    about.write_text(about.read_text().replace(sys.implementation.cache_tag or "", "cpython-30"))
+    said = elsewhere("import htcondor2", tmp_path)
+    assert said.stderr.splitlines()[-1].startswith("ImportError: the Kettle of /"), said.stderr
+    assert "is installed for cpython-30" in said.stderr
+    assert "install Kettle into this environment as well" in said.stderr
+
+
+def test_the_noun_verb_command_says_where_it_is(tmp_path: Path) -> None:
+    """It is HTCondor's own, from its Python package."""
+    place = launchers.install(tmp_path)
+    said = subprocess.run(
+        [Path(sys.base_prefix) / "bin" / "python3", "-sS", place / launchers.HTCONDOR],
+        env={}, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert 1 == said.returncode
+    assert said.stderr.endswith("pip install htcondor\n")
 
 
 HEAVY = {"argparse", "asyncio", "email", "logging", "nats", "numpy", "ssl"}

@@ -77,8 +77,9 @@ class InputFiles:
         return [some for some in small if some], [file for file in wanted if file.size > SMALL]
 
     def _list(self, wanted: Sequence[TransferPath], but: Exclusions) -> list[SpooledFile]:
-        """Of two files for one place in the sandbox the last one counts."""
+        """Of two files for one place in the sandbox the last one counts; a program that is listed as well stays one."""
         found: dict[str, SpooledFile] = {}
+        programs: set[Path] = set()
         for one in wanted:
             with path_error(Path(one.path)):
                 for path, name in walk(one, but):
@@ -87,7 +88,9 @@ class InputFiles:
                     if not is_inside(name):
                         raise SpoolingError(f"{name!r} is no name of a file inside a sandbox")
                     file = self._file(path)
-                    mode = _EXECUTABLE if one.executable else one.mode or file.mode
+                    if one.executable:
+                        programs.add(path)
+                    mode = _EXECUTABLE if path in programs else one.mode or file.mode
                     found.pop(name, None)
                     found[name] = SpooledFile(name, file.sha256, file.size, mode)
         return list(found.values())

@@ -88,6 +88,8 @@ def collect(
             if name not in {STDOUT, STDERR}:
                 away = url_of(place, name) if place else None
                 url = away if isinstance(code, Purpose) else job.sent_to(remaps, name)
+            if url is not None and os.path.isdir(path):  # noqa: PTH112
+                continue  # an empty one: there is nothing to be sent
             if url is not None:
                 if _speakable(path) and os.path.isfile(path):  # noqa: PTH113
                     uploads.append(Move(url, path))
@@ -178,7 +180,8 @@ def _listed(
         if leaves(item):  # the submit side refuses it; this caller did not go through that check
             absent.append(item)
         elif os.path.isdir(path):  # noqa: PTH112
-            below = _tree(path.rstrip("/"), "" if item.endswith("/") and not checkpoint else name)
+            prefix = "" if item.endswith("/") and not checkpoint else name
+            below = _tree(path.rstrip("/"), prefix, empty=not checkpoint)
             yield from (each for each in below if checkpoint or not job.excludes(each[1]))
         elif os.path.exists(path):  # noqa: PTH110
             yield path, name
@@ -186,8 +189,11 @@ def _listed(
             absent.append(item)
 
 
-def _tree(path: str, prefix: str) -> Iterator[tuple[str, str]]:
-    """What is below a directory and is none, without recursion: a job may build deeper than our stack."""
+def _tree(path: str, prefix: str, *, empty: bool) -> Iterator[tuple[str, str]]:
+    """
+    What is below a directory and is none, without recursion: a job may build deeper than our stack.  With `empty` also the
+    directories in which nothing is.
+    """
     waiting = [""]
     while waiting:
         below = waiting.pop()
@@ -196,6 +202,8 @@ def _tree(path: str, prefix: str) -> Iterator[tuple[str, str]]:
                 found = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
         except OSError:
             continue  # not readable for the job itself
+        if empty and not found and (name := posixpath.normpath(posixpath.join(prefix, below))) != ".":
+            yield posixpath.join(path, below).rstrip("/"), name
         waiting += [posixpath.join(below, name) for name, branch in reversed(found) if branch]
         for name, branch in found:
             inner = posixpath.join(below, name)
@@ -213,6 +221,8 @@ def open_result(sandbox: Sandbox, path: str, name: str, room: int) -> OutputFile
         return None
     try:
         about = os.fstat(fd)
+        if stat.S_ISDIR(about.st_mode) and name not in {STDOUT, STDERR}:
+            return OutputFile(name=name, mode=stat.S_IMODE(about.st_mode), size=0, data=b"", directory=True)
         if not stat.S_ISREG(about.st_mode):
             return None
         mode = stat.S_IMODE(about.st_mode)

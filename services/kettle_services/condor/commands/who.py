@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from kettle.client.connections.condor_config import CondorConfig
+from kettle.client.connections.pool_file import PoolFile
 from kettle.client.errors import ClientError
 from kettle.client.short_lived import ShortLivedClient
 from kettle.terminal.text import visible
@@ -21,6 +22,7 @@ from kettle_services.condor.printing import options
 from kettle_services.condor.printing.options import PRINTING, Printing
 from kettle_services.condor.printing.queue_table import command_line, run_time
 from kettle_services.condor.printing.values import number
+from kettle_wire.addresses import daemon_address
 from kettle_wire.ads.daemon import prefix_of
 from kettle_wire.ads.types import Ad
 from kettle_wire.commands.queue import Select
@@ -46,6 +48,7 @@ Who has a slot of this machine, for which job, since when and with which program
 
   -daemons               the daemons, as their master tells
   -allpids               under PID all processes of a job, with commas, and not only its first
+  -quick                 which of them are alive, and where, for programs
 {options.HELP}\
   -pool P                of which pool
   -wide, -debug          change nothing here
@@ -59,6 +62,8 @@ _SLOT: Final = (
 _JOB: Final = ["ClusterId", "ProcId", "JobPid", "Cmd", "Args", "Arguments"]
 _UNKNOWN: Final = "?"
 
+_ALIVE: Final = frozenset({"Running", "Standby"})
+
 
 class _Wanted(msgspec.Struct):
     """What was typed."""
@@ -66,6 +71,7 @@ class _Wanted(msgspec.Struct):
     printing: Printing
     daemons: bool = False
     allpids: bool = False
+    quick: bool = False
     pool: str = ""
 
 
@@ -80,6 +86,9 @@ def run(_name: str, words: list[str]) -> int:
     constraint = f"({_here(client)}) && ({condition})"
     if wanted.printing.said:
         wanted.printing.show(lambda names: _ads(client, kind, constraint, names))
+    elif wanted.quick:
+        for master in _ads(client, "DaemonMaster", _here(client), []):
+            sys.stdout.writelines(f"{line}\n" for line in _alive(master, client.pool))
     elif wanted.daemons:
         masters = _ads(client, kind, constraint, [])
         _write(_DAEMONS, [row for ad in masters for row in _kept(ad)])
@@ -95,12 +104,32 @@ def _take(wanted: _Wanted, given: TypedOption) -> None:
             setattr(wanted, name, True)
         case "pool":
             wanted.pool = given.values[0]
-        case "wide" | "debug" | "quick":
+        case "quick":
+            wanted.quick = True
+        case "wide" | "debug":
             pass
         case "":
             raise ToolError(f"condor_who is about this machine; for others: condor_status {given.values[0]}")
         case refused:
             raise ToolError(f"condor_who: -{refused} is not carried out; leave it out")
+
+
+def _alive(master: Ad, pool: PoolFile) -> Iterator[str]:
+    """Each daemon with its process and its address, as programs read it."""
+    names = {
+        "COLLECTOR": pool.collector,
+        "NEGOTIATOR": pool.negotiator,
+        "SCHEDD": pool.schedd,
+        "MASTER": str(master.get("Name")),
+    }
+    for name in str(master.get("DaemonList", "")).upper().split(", "):
+        state = "Running" if name == "MASTER" else str(master.get(f"{name}_State"))
+        yield f'{name} = "{"Alive" if state in _ALIVE else state}"'
+        pid = master.get("MasterPid" if name == "MASTER" else f"{name}_Pid")
+        if pid is not None:
+            yield f"{name}_PID = {pid}"
+        if name in names:
+            yield f'{name}_Addr = "{daemon_address(pool.nats_url, names[name])}"'
 
 
 def _ads(client: ShortLivedClient, kind: str, constraint: str, names: list[str]) -> list[Ad]:

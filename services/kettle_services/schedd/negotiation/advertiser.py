@@ -15,6 +15,7 @@ import msgspec
 
 from kettle.bus.ports import Bus, BusError
 from kettle.runtime.daemon_ad import daemon_facts
+from kettle.runtime.duty_cycle import DutyCycle
 from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
 from kettle_services.schedd.domain.negotiation.concurrency_limits import added
 from kettle_services.schedd.domain.negotiation.flocking import flocked
@@ -77,6 +78,7 @@ class ScheddAdvertiser:
         self._published: dict[str, bytes] = {}
         self._refreshed = float("-inf")
         self._started = int(time.time())
+        self._duty = DutyCycle()
         self._numbers: Counter[str] = Counter()
         """Updates of each ad so far; they go on when an ad comes back."""
         bus.on_return(self._repeat)
@@ -150,7 +152,7 @@ class ScheddAdvertiser:
         number = self._numbers[key]
         if isinstance(ad, SubmitterAd):
             return msgspec.structs.replace(ad, started=self._started, sequence=number)
-        return ad | {"DaemonStartTime": self._started, "UpdateSequenceNumber": number}
+        return ad | {"DaemonStartTime": self._started, "UpdateSequenceNumber": number} | self._duty.facts()
 
     def submitter_ad(self, submitter: str) -> SubmitterAd | None:
         """The demand of a submitter; None if it has no jobs here."""

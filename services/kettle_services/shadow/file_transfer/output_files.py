@@ -6,6 +6,7 @@ import os
 import stat
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -45,10 +46,23 @@ async def place(ad: Ad, outputs: list[OutputFile], fetch: Fetch, *, places: File
             targets.setdefault(Path(target), []).append(output)
     for path, files in targets.items():
         try:
-            await write(path, files, fetch, mark, places=places)
+            if files[0].directory:
+                places.act("make", path, partial(_make, path, places))
+            else:
+                await write(path, files, fetch, mark, places=places)
             await asyncio.sleep(0)  # of very many small files, others wait for one only
         except OSError as error:
             raise OutputError(path, error) from error
+
+
+def _make(path: Path, places: FileAccess) -> None:
+    """An empty directory of a job's results, if it is not there."""
+    with places.directory(str(path), make=True) as (directory, name):
+        try:
+            os.mkdir(name, dir_fd=directory)
+        except FileExistsError:
+            if not stat.S_ISDIR(os.stat(name, dir_fd=directory).st_mode):
+                raise
 
 
 async def write(path: Path, files: list[OutputFile], fetch: Fetch, mark: str, *, places: FileAccess) -> None:

@@ -1,5 +1,9 @@
 """Version 1 of HTCondor's module `classad`, on Kettle; names only."""
 
+from importlib import import_module
+
+import_module("kettle_installation")  # finds Kettle where this environment has none
+
 from kettle.bindings.ad_parsing import (
     ParserType,
 )

@@ -1,5 +1,9 @@
 """HTCondor's module `htcondor2`, on Kettle; names only."""
 
+from importlib import import_module
+
+import_module("kettle_installation")  # finds Kettle where this environment has none
+
 from kettle.bindings.collector import (
     Collector,
 )
