@@ -14,7 +14,9 @@ GO: Final = b"+"
 
 
 class Launch(msgspec.Struct, frozen=True):
-    """Become `python -m module`; the packet carries the file for what the process writes, and that on which it waits."""
+    """
+    Become `python -m module`; the packet carries the file for what the process writes, and that on which it waits.
+    """
 
     number: int
     module: str
