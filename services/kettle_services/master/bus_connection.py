@@ -77,9 +77,11 @@ class BusConnection:
                     name=f"master {self._name}",
                     replicas=replicas,
                 ) as bus:
+                    _end_if_cancelled()
                     await self._speak(bus, subjects)
             except Exception as error:  # noqa: BLE001 - whatever it is, the daemons need their master
                 _log.warning("the line to the bus is broken, opening it again: %s", leaves(error)[0])
+            _end_if_cancelled()
             await waits.wait()
 
     async def _speak(self, bus: "NatsBus", subjects: Subjects) -> None:
@@ -95,6 +97,7 @@ class BusConnection:
     async def _advertise(self, bus: Bus, subjects: Subjects) -> None:
         duty = DutyCycle()
         while True:
+            _end_if_cancelled()
             self._changed.clear()
             interval = self._interval()
             lifetime = _LIFETIMES * interval
@@ -111,6 +114,7 @@ class BusConnection:
             except BusError as error:
                 _log.info("the ad waits: %s", error)
                 interval = min(interval, _AGAIN_S)
+            _end_if_cancelled()
             await asyncio.sleep(_CALM_S)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(interval):
@@ -122,3 +126,13 @@ class BusConnection:
                 await bus.delete(subjects.ads, ad_key("DaemonMaster", self._name))
         except (BusError, TimeoutError) as error:
             _log.info("the ad is not withdrawn, it expires: %s", error)
+
+
+def _end_if_cancelled() -> None:
+    """
+    The client of the bus forgets a cancellation that comes while it flushes, or in the moment in which an answer comes:
+    a master that is stopped as soon as it is ready would wait for this line without end.
+    """
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError

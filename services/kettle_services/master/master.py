@@ -32,6 +32,7 @@ from kettle_services.master.supervision.daemon_list import DaemonList
 from kettle_wire.ads import Ad
 from kettle_wire.subjects import Subjects
 
+_GOOD_BYE_S: Final = 3.0
 _TUNING_LOG: Final = "kernel-tuning.log"
 
 _log: Final = logging.getLogger(__name__)
@@ -132,7 +133,9 @@ class _Host:
         await self._stop()
         for task in (line, *beside):
             task.cancel()
-        await asyncio.wait([line])  # it says good-bye over a server that is still there
+        while not line.done():  # it says good-bye over a server that is still there
+            await asyncio.wait([line], timeout=_GOOD_BYE_S)
+            line.cancel()  # the client of the bus may have forgotten the first one
         await self.daemons.stop_servers(bring_up.servers)
 
     async def _start(self, bring_up: BringUp) -> None:
