@@ -77,7 +77,9 @@ class InputFiles:
         return [some for some in small if some], [file for file in wanted if file.size > SMALL]
 
     def _list(self, wanted: Sequence[TransferPath], but: Exclusions) -> list[SpooledFile]:
-        """Of two files for one place in the sandbox the last one counts; a program that is listed as well stays one."""
+        """
+        Of two files for one place in the sandbox the last one counts; a program that is listed as well stays one.
+        """
         found: dict[str, SpooledFile] = {}
         programs: set[Path] = set()
         for one in wanted:
