@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from types import ModuleType
 from typing import Final
@@ -87,7 +87,9 @@ def _dispatch(words: list[str]) -> int:
     if name not in COMMANDS:
         import difflib
 
-        close = difflib.get_close_matches(name.lower(), [*COMMANDS, *MEANT], n=1)
+        word = name.lower()
+        near = partial(difflib.get_close_matches, word, n=1)
+        close = [word] if word in MEANT else near(COMMANDS) or near(MEANT)
         hint = f"did you mean kettle {MEANT.get(close[0], close[0])}?" if close else "see kettle --help"
         with writing():
             sys.stderr.write(f"kettle: there is no command '{name}'; {hint}\n")

@@ -122,6 +122,8 @@ def _print(lines: list[LogLine], screen: Screen) -> None:
             screen.json_line({"daemon": line.daemon, **line.fields})
         else:
             screen.say(_text(line, screen))
+            if "exc" in line.fields:
+                screen.block(str(line.fields["exc"]))
     screen.flush()
 
 
@@ -134,8 +136,9 @@ def _text(line: LogLine, screen: Screen) -> str:
     level = str(line.fields.get("level", ""))
     style = "bad" if level in {"error", "critical"} else "held" if level == "warning" else "dim"
     extra = "".join(f" {name}={value}" for name, value in line.fields.items() if name not in _KNOWN)
-    trace = f"\n{line.fields['exc']}" if "exc" in line.fields else ""
-    return f"{screen.paint(when, 'dim')} {screen.paint(level, style)} {line.daemon}: {line.fields['msg']}{extra}{trace}"
+    return (
+        f"{screen.paint(when, 'dim')} {screen.paint(level, style)} {line.daemon}: {line.fields['msg']}{extra}"
+    )
 
 
 def _fields(line: str) -> dict[str, object]:
