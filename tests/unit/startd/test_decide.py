@@ -142,9 +142,29 @@ def test_a_lease_is_renewed_on_this_clock_and_never_beyond_its_length() -> None:
     far, changes = requests.alive(host, Alive(schedd="schedd", claims=keys, deadline=9e9), Now(1030.0, 0.0))
     assert [Renewed(["c1"], 1090.0)] == changes
     assert (["gone"], []) == (far.unknown, far.extra)
+    host.apply(changes[0])
 
     _, past = requests.alive(host, Alive(schedd="schedd", claims=keys, deadline=1040.0), Now(1035.0, 0.0))
     assert [] == past
+
+
+def test_a_claim_of_which_its_schedd_says_nothing_ends_soon() -> None:
+    """
+    Given a schedd that died before it recorded what it was granted, then the claim does not last for the lease; one that is
+    renewed does, and so does one on which a job begins.
+    """
+    silent, renewed, used = machine(), machine(), machine()
+    for host in (silent, renewed, used):
+        claimed(host)
+    _, changes = requests.alive(renewed, Alive(schedd="schedd", claims=[KEY], deadline=9e9), NOW)
+    renewed.apply(changes[0])
+    _, changes = attempts.activate(used, activation(0), NOW)
+    used.apply(changes[0])
+
+    later = Now(NOW.clock + requests.UNCONFIRMED_S, NOW.time)
+    assert [ClaimRemoved("c1")] == requests.expire(silent, later)
+    assert [] == requests.expire(renewed, later) + requests.expire(used, later)
+    assert NOW.clock + 60.0 == renewed.claims["c1"].deadline == used.claims["c1"].deadline
 
 
 def test_each_claim_goes_on_for_the_lease_that_it_has() -> None:

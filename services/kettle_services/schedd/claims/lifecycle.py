@@ -84,7 +84,9 @@ class ClaimLifecycle:
         self._leases = ClaimLeases(margin=settings.lease_margin)
         self._terms = LeaseTerms(settings.lease, settings.shortest_job_lease, settings.longest_job_lease)
         self._short = asyncio.Event()
-        """A claim was granted that has to be renewed sooner than the others."""
+        """Claims were granted that have to be renewed at once."""
+        self._unconfirmed: set[str] = set()
+        """Startds that wait for the first renewal of claims which they have granted."""
         self._paces = RenewalSchedule(interval=settings.alive_interval, lease=settings.lease)
         self._silence = Disconnects(recorder)
         self._minted = 0
@@ -320,9 +322,9 @@ class ClaimLifecycle:
             )
             jobs.append(job)
         if jobs:
-            if lease < self._settings.lease:
-                self._short.set()
             await self._recorder.shard.committed()
+            self._unconfirmed.add(match.startd)
+            self._short.set()
             for job in jobs:
                 self._shadows.hand_over(job)
         if unused:
@@ -416,7 +418,8 @@ class ClaimLifecycle:
                 startd, lease = held.granted.startd, held.granted.lease
                 by_startd.setdefault(startd, []).append(claim)
                 shortest[startd] = min(lease, shortest.get(startd, lease))
-            due = self._paces.due(shortest, time.monotonic())
+            due = self._paces.due(shortest, time.monotonic()) | self._unconfirmed
+            self._unconfirmed.clear()
             async with asyncio.TaskGroup() as renewals:
                 for startd, claims in by_startd.items():
                     if startd in due or self._leases.is_silent(startd):

@@ -5,6 +5,8 @@ what changes.
 Law of the startd: it looks at the machine, at the jobs that run and at the job that asks; at nothing else.
 """
 
+from typing import Final
+
 import msgspec
 
 from kettle.classad import ClassAd, rank
@@ -27,6 +29,12 @@ from kettle_wire.commands.startd import (
     GrantedClaim,
     RequestClaims,
 )
+
+UNCONFIRMED_S: Final = 20.0
+"""
+How long a new claim waits for its first renewal or job: a schedd that dies between its request and the record of what it was
+granted leaves claims behind that nobody knows of.  The schedd renews as soon as it has recorded them.
+"""
 
 
 def request_claims(machine: Machine, command: RequestClaims, now: Now) -> tuple[ClaimsDecided, list[Change]]:
@@ -100,6 +108,7 @@ def _admit(machine: Machine, command: RequestClaims, key: ClaimKey, now: Now) ->
     shares = _shares(machine, slot, job, now)
     if isinstance(shares, str):
         return shares
+    lease = machine.lease(command.lease)
     for size, devices in shares:
         claim = Claim(
             key=key,
@@ -107,8 +116,9 @@ def _admit(machine: Machine, command: RequestClaims, key: ClaimKey, now: Now) ->
             submitter=command.submitter,
             slot=machine.free_number(),
             resources=size,
-            lease=machine.lease(command.lease),
-            deadline=now.clock + machine.lease(command.lease),
+            lease=lease,
+            deadline=now.clock + min(lease, UNCONFIRMED_S),
+            until=now.clock + lease,
             made=now.time,
             changed=now.time,
             parent=slot.number,

@@ -93,6 +93,8 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     lease: float
     deadline: float
     """When it ends without a renewal, on this machine's clock since boot."""
+    until: float = 0.0
+    """When it ends without a renewal from the moment on at which a job begins; 0: its schedd has renewed it at once."""
     made: float
     """Seconds since the epoch."""
     changed: float

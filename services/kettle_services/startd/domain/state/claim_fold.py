@@ -38,7 +38,8 @@ def after(claim: Claim, change: OfClaim) -> Claim:
     match change:
         case AttemptAccepted(attempt=attempt, rank=rank):
             liked = claim.rank if rank is None else rank
-            return _replace(claim, attempt=attempt, changed=attempt.began, rank=liked)
+            until = max(claim.deadline, claim.until)  # its schedd has recorded it
+            return _replace(claim, attempt=attempt, changed=attempt.began, rank=liked, deadline=until)
         case AttemptFinished():
             return _replace(
                 claim, attempt=None, changed=change.at, sequence=max(change.sequence, claim.sequence)
