@@ -28,6 +28,7 @@ import msgspec
 
 from kettle.pool.personal_settings import PERSONAL
 from kettle.runtime import Settings
+from kettle.runtime.setting_types import FOREVER
 from kettle.runtime.settings import RESERVED, RESERVED_PREFIXES
 from kettle.schema_generation import Document, asyncapi, documents, incompatible, text
 from kettle.schema_generation.field_descriptions import meanings
@@ -128,7 +129,7 @@ def type_name(kind: Any) -> str:
 def _limits(meta: object) -> Iterator[str]:
     for sign, name in (("≥", "ge"), (">", "gt"), ("≤", "le"), ("<", "lt")):
         value = getattr(meta, name, None)
-        if value is not None:
+        if value is not None and value != FOREVER:
             yield f"{sign} {value}"
 
 

@@ -7,7 +7,7 @@ import msgspec
 
 _HIDDEN: Final = "kettle:hidden"
 _UNIT: Final = "kettle:unit"
-_FOREVER: Final = 1e12
+FOREVER: Final = 1e12
 """Seconds that nobody waits; infinity would be no time to calculate with."""
 
 T = TypeVar("T")
@@ -16,9 +16,9 @@ Hidden = Annotated[T, msgspec.Meta(extra={_HIDDEN: True})]
 Secret = Hidden[str]
 """A string that is never shown; of a URL only the password is hidden."""
 
-Seconds = Annotated[float, msgspec.Meta(gt=0, le=_FOREVER, extra={_UNIT: "s"})]
+Seconds = Annotated[float, msgspec.Meta(gt=0, le=FOREVER, extra={_UNIT: "s"})]
 """A time that has to pass."""
-Pause = Annotated[float, msgspec.Meta(ge=0, le=_FOREVER, extra={_UNIT: "s"})]
+Pause = Annotated[float, msgspec.Meta(ge=0, le=FOREVER, extra={_UNIT: "s"})]
 """A time that may be none at all."""
 MiB = Annotated[int, msgspec.Meta(ge=0, extra={_UNIT: "MiB"})]
 KiB = Annotated[int, msgspec.Meta(ge=0, extra={_UNIT: "KiB"})]
