@@ -25,5 +25,5 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     """Print the script."""
     from kettle_services.cli.completion import SHELLS, choices
 
-    screen.say(SHELLS[arguments.shell](choices()).rstrip("\n"))
+    screen.block(SHELLS[arguments.shell](choices()).rstrip("\n"))
     return 0

@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
         screen.json({"settings": conversion.carried, "not_carried": conversion.not_carried})
         return 0
     if not arguments.output:
-        screen.say(text.rstrip("\n"))
+        screen.block(text.rstrip("\n"))
     for each in conversion.not_carried:
         screen.note(f"not carried over: {each}")
     screen.note(f"{len(conversion.carried)} settings, {len(conversion.not_carried)} lines not carried over.")

@@ -88,4 +88,6 @@ def _text(line: LogLine, screen: Screen) -> str:
     level = str(line.fields.get("level", ""))
     style = "bad" if level in {"error", "critical"} else "held" if level == "warning" else "dim"
     extra = "".join(f" {name}={value}" for name, value in line.fields.items() if name not in _KNOWN)
-    return f"{screen.paint(when, 'dim')} {screen.paint(level, style)} {line.daemon}: {line.fields['msg']}{extra}"
+    return (
+        f"{screen.paint(when, 'dim')} {screen.paint(level, style)} {line.daemon}: {line.fields['msg']}{extra}"
+    )
