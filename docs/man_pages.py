@@ -4,7 +4,7 @@ Writes a manual page for each command of `kettle` and each condor_* command, as 
 
     .venv/bin/python docs/man_pages.py build/man/man1
 
-They are not committed: whoever makes a package writes them when it is built.
+They are not committed: a package writes them when it is built.
 """
 
 import argparse

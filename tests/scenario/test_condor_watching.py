@@ -103,7 +103,9 @@ async def test_a_script_of_another_system_runs(condor: Condor, pool: ThrowawayPo
 
 
 async def test_who_has_jobs_and_how_busy_the_daemons_are(condor: Condor) -> None:
-    """The user of a job is its owner at a domain, whom condor_qusers counts; the daemons have figures of their own."""
+    """
+    The user of a job is its owner at a domain, whom condor_qusers counts; the daemons have figures of their own.
+    """
     cluster = await condor.submitted(f"{WAITS}hold = true\nqueue 2\n")
     owner, user = (await condor("condor_q", f"{cluster}.0", "-af", "Owner", "User")).out.split()
     assert f"{owner}@{socket.gethostname()}" == user

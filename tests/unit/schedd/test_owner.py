@@ -33,7 +33,9 @@ def test_nobody_submits_as_somebody_else() -> None:
 
 
 def test_the_user_has_a_domain_and_is_not_chosen() -> None:
-    """It is the owner at the access point's domain in each job's ad; a submission that names one is refused."""
+    """
+    It is the owner at the access point's domain in each job's ad; a submission that names one is refused.
+    """
     ad = with_user({"Cmd": "/bin/true"}, "alice", "example.org")
     submitted = ClusterSubmitted(cluster=1, owner="alice", ad=ad, columns=[], rows=[[]])
     made = job_ad(submitted, 0, 0)
