@@ -19,7 +19,7 @@ ADS: list[Ad] = [
 
 
 def test_a_line_for_each_ad() -> None:
-    """Letters are compared without case, an expression stands as it is, and what is not there is undefined."""
+    """Letters are compared without case, an expression stands as it is, what is not there is undefined."""
     out = io.StringIO()
     show_attributes(ADS, ["ClusterId", "Requirements"], Screen(out=out))
     lines = [line.split(maxsplit=1) for line in out.getvalue().splitlines()]
