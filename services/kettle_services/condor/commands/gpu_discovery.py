@@ -9,7 +9,7 @@ import msgspec
 
 from kettle_services.condor.arguments.grammar import Option, TypedOption, understood
 from kettle_services.condor.errors import ToolError, WordsError
-from kettle_wire.ads.types import Ad, Scalar
+from kettle_wire.ads.types import Ad, Expr, Scalar
 
 OPTIONS: Final = {
     "by-index": Option(),
@@ -239,4 +239,10 @@ def _pairs(ad: Ad) -> str:
 def _literal(value: Scalar) -> str:
     from kettle.classad.ad import text_of
 
-    return repr(value) if isinstance(value, float) else text_of(value)
+    match value:
+        case float():
+            return repr(value)
+        case Expr(expr=text):
+            return text
+        case _:
+            return text_of(value)
