@@ -197,9 +197,13 @@ def _ask(client: ShortLivedClient, found: Sequence[Busy]) -> None:
     """What daemons say of themselves, as far as an ad can be told to be a daemon's."""
     for role, kind in _ROLES.items():
         those = [one for one in found if one.name.partition(".")[0] == role]
-        ads = client.run(lambda pool, kind=kind: pool.ads(kind, projection=_BUSY)) if those else []
+        ads = _of_kind(client, kind) if those else []
         for one in those:
             one.duty = duty_of(one, ads)
+
+
+def _of_kind(client: ShortLivedClient, kind: str) -> list[Ad]:
+    return client.run(lambda pool: pool.ads(kind, projection=_BUSY))
 
 
 def duty_of(one: Busy, ads: Sequence[Ad]) -> float | None:
