@@ -19,7 +19,7 @@ from kettle.matchmaking.explanation import Condition, Explainer, PatientExplaine
 from kettle.matchmaking.request import RESOURCES, Request
 from kettle.matchmaking.slot_demands import own_names
 from kettle_wire.ads import Expr
-from kettle_wire.commands.negotiator import Analysis, Edit, Present, Remedy, Tried
+from kettle_wire.commands.negotiator import Analysis, Present, Remedy, SuggestedEdit, Tried
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -148,7 +148,9 @@ class Analyst:
                 willing[name] = less & self._explainer.able(asking(job, name, Expr(f"TARGET.{name}")))
         return willing
 
-    def _for_later(self, job: ClassAd, clauses: Iterable[_Clause]) -> tuple[list[Remedy], list[Edit]]:
+    def _for_later(
+        self, job: ClassAd, clauses: Iterable[_Clause]
+    ) -> tuple[list[Remedy], list[SuggestedEdit]]:
         """
         Single changes after which no slot would match now, but some when what changes by itself is otherwise.
         """
@@ -169,7 +171,7 @@ class Analyst:
         tried: Iterable[Tried],
         clauses: Iterable[_Clause],
         together: Collection[str],
-    ) -> list[Edit]:
+    ) -> list[SuggestedEdit]:
         """Clauses that could be left out; of those that refuse only together also with smaller requests."""
         single = [editing.edited([one.text]) for one in tried if one.without]
         found = [one for one in single if one is not None]

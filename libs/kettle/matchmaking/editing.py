@@ -10,7 +10,7 @@ from kettle.classad import ClassAd, Node, NotRepresentable, conjuncts, unparse
 from kettle.classad.nodes import Conditional, Elvis, Logical
 from kettle.matchmaking.slot_demands import text_of
 from kettle_wire.ads import Expr
-from kettle_wire.commands.negotiator import Edit
+from kettle_wire.commands.negotiator import SuggestedEdit
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -36,7 +36,7 @@ class Editing:
 
     def edited(
         self, dropped: Collection[str], requests: Mapping[str, int | float] | None = None
-    ) -> Edit | None:
+    ) -> SuggestedEdit | None:
         """The job without these clauses and with these requests, if more slots match then."""
         requests = requests or {}
         requirements = self._without(dropped) if dropped else ""
@@ -48,7 +48,7 @@ class Editing:
         slots = self._able_with(changed)
         if slots <= self._able:
             return None
-        return Edit(
+        return SuggestedEdit(
             dropped=list(dropped),
             requirements=requirements,
             requests={name: float(amount) for name, amount in requests.items()},

@@ -67,7 +67,7 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How many slots that may match later refuse by it now, and will not when what changes by itself is otherwise."""
 
 
-class Edit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class SuggestedEdit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Attributes of the job that could be edited together."""
 
     dropped: list[str] = []
@@ -95,7 +95,7 @@ class Analysis(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How many of the able have room for one at this moment."""
     later: int = 0
     """How many others would match when what changes by itself was otherwise: their owner's presence, the load, the time."""
-    edits: list[Edit] = []
+    edits: list[SuggestedEdit] = []
     """Changes of its Requirements after which more slots match, the one that gains most first."""
     for_later: bool = False
     """After the remedies and edits no slot would match now, but so many when what changes by itself was otherwise."""

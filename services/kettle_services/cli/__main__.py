@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from types import ModuleType
 from typing import Final
@@ -85,25 +85,16 @@ def _dispatch(words: list[str]) -> int:
             return 0 if words else 2
     name, rest = ("version" if words[0] == "--version" else words[0]), words[1:]
     if name not in COMMANDS:
-        hint = f"did you mean kettle {meant}?" if (meant := _meant(name.lower())) else "see kettle --help"
+        import difflib
+
+        word = name.lower()
+        near = partial(difflib.get_close_matches, word, n=1)
+        close = [word] if word in MEANT else near(COMMANDS) or near(MEANT)
+        hint = f"did you mean kettle {MEANT.get(close[0], close[0])}?" if close else "see kettle --help"
         with writing():
             sys.stderr.write(f"kettle: there is no command '{name}'; {hint}\n")
         return 2
     return _run(name, rest)
-
-
-def _meant(name: str) -> str:
-    """
-    The command that may have been meant; one that is spelt like it comes before one that another word stands for.
-    """
-    import difflib
-
-    if name in MEANT:
-        return MEANT[name]
-    for known in (COMMANDS, MEANT):
-        if close := difflib.get_close_matches(name, known, n=1):
-            return MEANT.get(close[0], close[0])
-    return ""
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):

@@ -18,7 +18,8 @@ from kettle.runtime.duty_cycle import DutyCycle
 from kettle_services.negotiator.accountant import Accounts
 from kettle_services.negotiator.domain.ad_limits import checked, checked_submitter
 from kettle_services.negotiator.domain.concurrency_limits import SETTLES
-from kettle_services.negotiator.domain.cycle import Outcome, negotiate
+from kettle_services.negotiator.domain.cycle import negotiate
+from kettle_services.negotiator.domain.cycle_ad import last_cycle
 from kettle_services.negotiator.domain.pool import Pool
 from kettle_services.negotiator.domain.rejections import Reasons
 from kettle_services.negotiator.record import Record
@@ -57,21 +58,6 @@ def _submitter(key: str, value: bytes) -> SubmitterAd:
     if strange := stranger(key, ad.name, ad.schedd):
         raise ValueError(strange)
     return ad
-
-
-def _told(outcome: Outcome, started: float, duration: float) -> Ad:
-    """A cycle as HTCondor's negotiator tells of its last one."""
-    last = "LastNegotiationCycle"
-    return {
-        f"{last}Time": int(started),
-        f"{last}End0": int(started + duration),
-        f"{last}Duration0": round(duration),
-        f"{last}CandidateSlots0": outcome.slots,
-        f"{last}NumIdleJobs0": outcome.idle,
-        f"{last}Matches0": len(outcome.matches),
-        f"{last}Rejections0": len(outcome.rejections),
-        f"{last}NumSchedulers0": len(outcome.messages),
-    }
 
 
 class Negotiator:
@@ -230,7 +216,7 @@ class Negotiator:
         await self._record.write(outcome, started=started, duration=time.monotonic() - began)
         self._durations.record(time.monotonic() - began)
         self._matches.add(len(outcome.matches))
-        self._last = _told(outcome, started, time.monotonic() - began)
+        self._last = last_cycle(outcome, started, time.monotonic() - began)
         await self._tell_all(outcome.messages)
         return outcome.again
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from kettle.accounts.lookup import own_name
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import BusError
 from kettle.storage import PgLog
@@ -93,7 +94,7 @@ async def test_the_paused_owner_writes_nothing_and_stops(place: Servers, tmp_pat
         NatsBus.connect(
             place.nats.url,
             subjects=SUBJECTS,
-            identity=user("alice"),
+            identity=user(own_name()),
             credentials=str(place.nats.credentials("test")),
         ) as bus,
         PgLog.connect(place.postgres.dsn) as log,

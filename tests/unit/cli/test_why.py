@@ -10,7 +10,7 @@ from kettle_services.cli.commands import why
 from kettle_services.cli.explanations.job_state import Answer, answer
 from kettle_services.cli.output.screen import Screen
 from kettle_wire.ads import Ad, Scalar
-from kettle_wire.commands.negotiator import Analysis, Edit, Present, Remedy, Tried, Verdict
+from kettle_wire.commands.negotiator import Analysis, Present, Remedy, SuggestedEdit, Tried, Verdict
 from kettle_wire.commands.schedd import Explanation
 from kettle_wire.events import Match, Rejection, Withheld
 
@@ -149,7 +149,7 @@ def test_what_there_is_instead_and_what_lacks_together_is_named() -> None:
     assert "No single change is enough: 4 slots would need another answer of A and of B together." in said(
         waiting(None, both)
     )
-    edit = Edit(dropped=["A"], requirements="B", requests={"RequestMemory": 2048}, slots=4)
+    edit = SuggestedEdit(dropped=["A"], requirements="B", requests={"RequestMemory": 2048}, slots=4)
     text = said(waiting(None, Analysis(slots=6, able=0, clauses=[], together=["A", "B"], edits=[edit])))
     assert (
         "No single change is enough: 4 slots would match without A and if it asked for 2 GiB of memory."

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from kettle_wire.ads.types import Ad, Scalar
-    from kettle_wire.commands.negotiator import Analysis, Edit, Present, Remedy, Tried
+    from kettle_wire.commands.negotiator import Analysis, Present, Remedy, SuggestedEdit, Tried
     from kettle_wire.events import Rejection
 
 _RULES: Final = {
@@ -137,7 +137,7 @@ def _together(analysis: Analysis) -> Iterator[str]:
         )
 
 
-def _combined(edit: Edit) -> str:
+def _combined(edit: SuggestedEdit) -> str:
     without = f"without {' and '.join(edit.dropped)}" if edit.dropped else ""
     asks = " and ".join(
         f"{_amount(name, amount)}{_of(name)}" for name, amount in sorted(edit.requests.items())
