@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 
 import pytest
 
@@ -99,3 +100,26 @@ async def test_a_script_of_another_system_runs(condor: Condor, pool: ThrowawayPo
             pytest.fail(said.out)
     for task in (4, 6):
         assert f"it {task} word\n" == (condor.work / f"sweep.o{cluster}.{task}").read_text()
+
+
+async def test_who_has_jobs_and_how_busy_the_daemons_are(condor: Condor) -> None:
+    """
+    The user of a job is its owner at a domain, whom condor_qusers counts; the daemons have figures of their own.
+    """
+    cluster = await condor.submitted(f"{WAITS}hold = true\nqueue 2\n")
+    owner, user = (await condor("condor_q", f"{cluster}.0", "-af", "Owner", "User")).out.split()
+    assert f"{owner}@{socket.gethostname()}" == user
+    said = await condor(
+        "condor_qusers", "-user", user, "-constraint", "NumHeld >= 2", "-af", "OsUser", "User"
+    )
+    assert Said(0, f"{owner} {user}\n", "") == said
+    assert user in [line.split()[0] for line in (await condor("condor_qusers")).out.splitlines()]
+    assert Said(0, "", "") == await condor("condor_qusers", "nobody-else", "-af", "User")
+    said = await condor("condor_top", "-d", "0.2", "-schedd", "-master")
+    assert (0, "") == (said.status, said.err), said
+    rows = {line.split()[0]: line.split()[1:] for line in said.out.splitlines()[1:]}
+    assert {"schedd", "master"} == {name.partition(".")[0] for name in rows}
+    for row in rows.values():
+        assert row[4].endswith("%"), row
+        assert int(row[5]) > 1, row
+    await condor("condor_rm", f"{cluster}")

@@ -98,13 +98,13 @@ async def test_what_a_reconfiguration_would_change(pool: ThrowawayPool, file: Pa
     `kettle config diff` names each setting that would change, from what to what, where it is given and what it takes; after
     the reconfiguration there is nothing left but what waits for a restart.
     """
-    status, said, _ = await pool.kettle("config", "diff", within_s=WITHIN_S)
+    status, said, _ = await pool.kettle("config", "diff", "--json", within_s=WITHIN_S)
     assert (0, []) == (status, json.loads(said))
     before = file.read_text()
     text = before.replace("[startd]\n", "[startd]\npolling_interval = 7.0\n")
     file.write_text(text.replace("[master]\n", "[master]\nname = 'other'\ndisk_interval = 9.0\n"))
 
-    status, said, _ = await pool.kettle("config", "diff", within_s=WITHIN_S)
+    status, said, _ = await pool.kettle("config", "diff", "--json", within_s=WITHIN_S)
 
     changes = {f"{each['daemon']}.{each['setting']}": each for each in json.loads(said)}
     assert {
@@ -116,7 +116,7 @@ async def test_what_a_reconfiguration_would_change(pool: ThrowawayPool, file: Pa
     assert f"{file}:{line}" == changes["startd.polling_interval"]["origin"]
     status, _, trouble = await pool.kettle("reconfig", within_s=WITHIN_S)
     assert 0 == status, trouble
-    _, said, _ = await pool.kettle("config", "diff", within_s=WITHIN_S)
+    _, said, _ = await pool.kettle("config", "diff", "--json", within_s=WITHIN_S)
     assert ["name"] == [each["setting"] for each in json.loads(said)]
     file.write_text(before)
     status, _, trouble = await pool.kettle("reconfig", within_s=WITHIN_S)

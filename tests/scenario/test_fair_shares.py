@@ -73,7 +73,7 @@ async def test_what_runs_is_charged_and_ceilings_hold(pool: ThrowawayPool, tmp_p
     done = await accountant.reset_usage(me)
     assert (1, "negotiator") == (done.submitters, done.position.shard)
 
-    status, out, _ = await pool.kettle("userprio", me)
+    status, out, _ = await pool.kettle("userprio", me, "--json")
     (shown,) = json.loads(out)["submitters"]
     assert (0, me, 10.0) == (status, shown["name"], shown["factor"])
     status, out, err = await pool.kettle(

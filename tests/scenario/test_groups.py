@@ -90,7 +90,7 @@ async def test_quotas_and_limits_hold_and_say_so(pool: ThrowawayPool, tmp_path: 
     await pool.client.remove(select(f"{licensed.cluster}.0"))  # its licence goes to the next
     await so_many_run(2, 0, 1)
 
-    status, out, _ = await pool.kettle("userprio")
+    status, out, _ = await pool.kettle("userprio", "--json")
     shown = json.loads(out)
     names = {one["name"]: one.get("group", "") for one in shown["submitters"]}
     assert (0, "physics") == (status, names[f"physics.{ME}"])

@@ -111,9 +111,13 @@ async def test_waiting_for_all_includes_those_that_come_later(pool: ThrowawayPoo
         "executable = /bin/true\ntransfer_executable = false\nrequirements = false\nmax_idle = 2\nqueue 12\n"
     )
     cluster = (await pool.client.submit(text, cwd=tmp_path)).cluster
-    everything = select(owners=[pool.client.pool.user])
-    async with asyncio.timeout(WITHIN_S), aclosing(pool.client.watch(everything)) as watched:
-        progress = await anext(watched)
+    me = [pool.client.pool.user]
+    found: dict[str, list[int]] = {}
+    for condition in ("", f"ClusterId == {cluster} && ProcId % 5 == 4", f"ClusterId == {cluster + 1}"):
+        meant = select(owners=me, constraint=condition)
+        async with asyncio.timeout(WITHIN_S), aclosing(pool.client.watch(meant)) as watched:
+            progress = await anext(watched)
+        found[condition] = sorted(job.proc for job in progress.jobs if job.cluster == cluster)
+        assert progress.ended == (not progress.jobs)
     await pool.client.remove(select(cluster))
-    assert 12 == sum(job.cluster == cluster for job in progress.jobs)
-    assert not progress.ended
+    assert [list(range(12)), [4, 9], []] == list(found.values())

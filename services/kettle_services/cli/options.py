@@ -87,6 +87,27 @@ def json_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON, for programs")
 
 
+def attributes_option(parser: argparse.ArgumentParser, what: str) -> None:
+    """What is shown of each."""
+    parser.add_argument(
+        "--attributes", default="", metavar="A,B,...", help=f"these attributes, one {what} per line"
+    )
+
+
+def attributes_of(arguments: argparse.Namespace) -> list[str]:
+    """The attributes that were named."""
+    return [name.strip() for name in arguments.attributes.split(",") if name.strip()]
+
+
+def everybody_option(parser: argparse.ArgumentParser) -> None:
+    """
+    Jobs of all users are looked at; where jobs are acted on `--all` are one's own, so that this has a word that is longer.
+    """
+    parser.add_argument(
+        "--all-users", "--all", dest="all", action="store_true", help="everybody's jobs, not only yours"
+    )
+
+
 def job_options(parser: argparse.ArgumentParser, *, verb: str, then: str = "") -> None:
     """Which jobs; `then`: what stands behind their ids, among which the command has to look for it."""
     behind = f"; and {then}" if then else ""

@@ -36,6 +36,7 @@ COMMANDS: Final = {
     "condor_submit_dag": ("submit_dag", "not available yet"),
     "condor_transform_ads": ("transform_ads", "try transforms of jobs on ads"),
     "condor_userprio": ("userprio", "how users and groups share the pool"),
+    "condor_qusers": ("qusers", "who has jobs in the queue"),
     "condor_who": ("who", "the jobs and the daemons of this machine"),
     "condor_vacate": ("vacate", "have all jobs leave machines"),
     "condor_drain": ("drain", "empty a machine"),
@@ -44,6 +45,10 @@ COMMANDS: Final = {
     "condor_restart": ("daemons", "restart daemons"),
     "condor_reconfig": ("daemons", "have daemons read their settings again"),
     "condor_reschedule": ("reschedule", "nothing: there is no need to"),
+    "condor_fetchlog": ("fetchlog", "what the daemons of this machine wrote"),
+    "condor_top": ("top", "how busy the daemons are"),
+    "condor_gpu_discovery": ("gpu_discovery", "the GPUs of this machine"),
+    "condor_advertise": ("advertise", "not carried out: nobody speaks for another's daemon"),
     "condor_config_val": ("config_val", "the value of a knob"),
     "condor_version": ("version", "the version of HTCondor that these commands are like"),
 }

@@ -88,6 +88,8 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
     """Users who may act on the jobs of others, and look into them while they run."""
     accounting_groups: dict[str, tuple[str, ...]] = {}
     """Accounting groups that jobs may name, each with the users who may use it; `*` is everybody."""
+    uid_domain: Annotated[str, msgspec.Meta(pattern=r"^[\w.-]*$")] = ""
+    """What `User` of jobs has after the name of their owner and `@` (UID_DOMAIN); empty: the name of this host."""
     significant_attributes: tuple[str, ...] = ()
     """Attributes that machine policies look at, beyond the basic ones."""
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kettle_services.cli.__main__ import main
 from kettle_services.cli.commands import COMMANDS
 from kettle_services.cli.completion import SHELLS, choices
 
@@ -74,3 +75,10 @@ def test_every_command_is_in_each_script(scripts: dict[str, Path]) -> None:
     for script in scripts.values():
         text = script.read_text()
         assert all(f"'{name}" in text or f" {name} " in text for name in COMMANDS)
+
+
+def test_the_command_prints_the_lines_of_the_script(capsys: pytest.CaptureFixture[str]) -> None:
+    """As they are: a script on one line completes nothing."""
+    for shell, make in SHELLS.items():
+        assert 0 == main(["completion", shell])
+        assert make(choices()).rstrip("\n") == capsys.readouterr().out.rstrip("\n")

@@ -124,7 +124,7 @@ def test_each_value_is_shown_with_its_origin(
     monkeypatch.setenv("KETTLE_SCHEDD_LEASE", "500")
     monkeypatch.setenv("KETTLE_DATABASE_URL", "postgresql://ada:secret@host/kettle")
 
-    assert 0 == main(["config", "show", "--changed", "--file", str(file)])
+    assert 0 == main(["config", "show", "--json", "--changed", "--file", str(file)])
 
     shown = {(each["daemon"], each["setting"]): each for each in json.loads(capsys.readouterr().out)}
     assert {
@@ -134,7 +134,7 @@ def test_each_value_is_shown_with_its_origin(
         ("schedd", "log_level"): ("debug", f"{file}:5"),
         ("schedd", "lease"): (500.0, "KETTLE_SCHEDD_LEASE"),
     } == {key: (each["value"], each["origin"]) for key, each in shown.items() if key != ("kettle", "home")}
-    assert 0 == main(["config", "show", "shadow", "--file", str(file)])
+    assert 0 == main(["config", "show", "--json", "shadow", "--file", str(file)])
     assert {"shadow"} == {each["daemon"] for each in json.loads(capsys.readouterr().out)}
     assert 2 == main(["config", "show", "shedow", "--file", str(file)])
     assert "did you mean shadow?" in capsys.readouterr().err

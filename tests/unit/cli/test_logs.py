@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from kettle.runtime.daemon_logs import LogFile
 from kettle_services.cli.__main__ import main
-from kettle_services.cli.commands.logs import LogFile
 
 
 @pytest.fixture

@@ -94,7 +94,14 @@ def test_nothing_heavy_is_loaded() -> None:
 
 @pytest.mark.parametrize(
     ("typed", "meant"),
-    [("quue", "q"), ("queue", "q"), ("Submt", "submit"), ("remove", "rm"), ("configg", "config")],
+    [
+        ("quue", "q"),
+        ("stat", "status"),
+        ("queue", "q"),
+        ("Submt", "submit"),
+        ("remove", "rm"),
+        ("configg", "config"),
+    ],
 )
 def test_what_was_meant_is_suggested(capsys: pytest.CaptureFixture[str], typed: str, meant: str) -> None:
     """Misspelt commands, and words that other systems have for them."""

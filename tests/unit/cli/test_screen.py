@@ -56,6 +56,14 @@ def test_ads_as_json() -> None:
     assert rb'{"A":1,"B":"\/Expr(x + 1)\/","C":"/Expr(x)/"}' == bytes(written)
 
 
+def test_both_zeros_keep_their_signs() -> None:
+    """Although they are equal, whichever comes first."""
+    for zeros in ((0.0, -0.0), (-0.0, 0.0)):
+        assert [f'{{"A":{each!r}}}'.encode() for each in zeros] == [
+            bytes(plain({"A": each})) for each in zeros
+        ]
+
+
 @given(st.dictionaries(_NAMES, st.booleans() | _INTEGERS | st.text() | st.floats(), max_size=4))
 def test_simple_ads_look_the_same(ad: Ad) -> None:
     """

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from kettle.execution.system import probe_programs
+from kettle.execution.system.gpus import find_gpus
 from kettle.runtime import SettingsError
-from kettle_services.startd.machine import probe_programs
 from kettle_services.startd.machine.custom_resources import take_inventory
-from kettle_services.startd.machine.gpus import find_gpus
 from kettle_services.startd.machine.resource_discovery import parse_discovery
 from kettle_services.startd.settings import StartdSettings
 

@@ -1,7 +1,7 @@
 """Following jobs by what is recorded of them, as it is recorded."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from typing import Final
 
 from kettle.bus.ports import Bus
@@ -10,7 +10,7 @@ from kettle.client.errors import ClientError, CommandRefusedError
 from kettle.client.events.progress import JobState, Progress, state_after, state_after_all, state_of
 from kettle.client.events.shard_feed import Feed, Tail
 from kettle.client.jobs.queue import JobQueue
-from kettle.client.jobs.records import JobEvent, decoded, no_member, submitted
+from kettle.client.jobs.records import JobEvent, decoded, no_member, submission, submitted
 from kettle.client.jobs.status import id_of
 from kettle_wire import events
 from kettle_wire.ads.types import Ad
@@ -175,9 +175,8 @@ async def _population(pool: JobSource, select: Select) -> tuple[set[JobId], str]
     """
     if not select.jobs and not select.clusters:
         jobs = {id_of(ad) for ad in await pool.queued(select, _SHOWN)}
-        if not select.constraint:  # which nobody can try on jobs that are still to come
-            coming = await pool.unmade(select)
-            jobs |= {JobId(one.cluster, proc) for one in coming for proc in range(one.made, one.total)}
+        for one in await pool.unmade(select):
+            jobs |= {JobId(one.cluster, proc) for proc in await _coming(pool, one, select.constraint)}
         return jobs, (await pool.recorded(min(jobs))).shard if jobs else ""
     if select.constraint or select.owners:
         raise ClientError(
@@ -193,6 +192,17 @@ async def _population(pool: JobSource, select: Select) -> tuple[set[JobId], str]
             if job.cluster == cluster and job.proc >= size:
                 raise no_member(job, size)
     return jobs, shard
+
+
+async def _coming(pool: JobSource, unmade: Unmade, constraint: str) -> Iterable[int]:
+    """The jobs of a cluster that are still to be made, and meet a condition if there is one."""
+    procs = range(unmade.made, unmade.total)
+    if not constraint:
+        return procs
+    from kettle.client.events.unmade_jobs import meeting
+
+    found = submission(await pool.recorded(JobId(unmade.cluster, 0)))
+    return meeting(constraint, *found, procs) if found is not None else ()
 
 
 async def _cluster(pool: JobSource, cluster: int) -> tuple[str, int]:

@@ -32,16 +32,24 @@ def decoded(recorded: RecordedEvent) -> JobEvent:
     )
 
 
-def submitted(recorded: JobEvents) -> int | None:
-    """How many jobs the cluster has that a record is about; None if the record does not say."""
+def submission(recorded: JobEvents) -> tuple[ClusterSubmitted, int] | None:
+    """
+    The submission of the cluster that a record is about, and when that was, microseconds since the epoch; None if the record does not say.
+    """
     for event in recorded.events:
         if event.stream.startswith("cluster/"):
             match events.decode(event.data):
-                case ClusterSubmitted(rows=rows):
-                    return len(rows)
+                case ClusterSubmitted() as found:
+                    return found, event.at
                 case _:
                     pass
     return None
+
+
+def submitted(recorded: JobEvents) -> int | None:
+    """How many jobs the cluster has that a record is about; None if the record does not say."""
+    found = submission(recorded)
+    return None if found is None else len(found[0].rows)
 
 
 def check_member(job: JobId, recorded: JobEvents) -> None:

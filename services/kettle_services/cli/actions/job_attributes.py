@@ -37,7 +37,7 @@ def edit_jobs(
     counts = Counter(one.outcome for one in outcomes)
     if not outcomes:
         raise CommandError(
-            "no job in the queue matches the selection; see what is there with: kettle q --all"
+            "no job in the queue matches the selection; see what is there with: kettle q --all-users"
         )
     return 0 if counts["done"] or counts["already_done"] else 1
 

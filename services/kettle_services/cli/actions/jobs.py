@@ -80,7 +80,7 @@ def act(arguments: argparse.Namespace, screen: Screen, action: Action) -> int:
         raise CommandError(
             f"no job in the queue matches {what}; if it has ended, it is in: kettle history {what}"
             if what
-            else "no job in the queue matches the selection; see what is there with: kettle q --all"
+            else "no job in the queue matches the selection; see what is there with: kettle q --all-users"
         )
     return 1
 

@@ -33,13 +33,13 @@ not there, times that do not fit together.
 
 _SHOW: Final = """\
 Each setting with its value and its origin: the default, the line of a file, or a variable of this shell.  What all services
-share is under "kettle" once.  Passwords are not shown.  Without a terminal, JSON.
+share is under "kettle" once.  Passwords are not shown.
 """
 
 _DIFF: Final = """\
 What `kettle reconfig` would change now: what the running daemons work with, against the file and the variables with which
 their master was started.  A service whose settings have changed starts again, and its jobs go on; some settings of the
-master wait for `kettle restart`.  Without a terminal, JSON.
+master wait for `kettle restart`.
 """
 
 
@@ -105,7 +105,7 @@ def _show(arguments: argparse.Namespace, screen: Screen) -> int:
         if (not arguments.daemon or {each.daemon, each.daemon.partition(".")[0]} & set(arguments.daemon))
         and not (arguments.changed and each.origin == DEFAULT)
     ]
-    if screen.as_json or not screen.terminal:
+    if screen.as_json:
         screen.json(rows)
     else:
         cells = [(each.daemon, each.setting, _text(each.value), each.origin) for each in rows]
@@ -123,7 +123,7 @@ def _diff(arguments: argparse.Namespace, screen: Screen) -> int:
     from kettle_services.cli.configuration.comparison import changes
 
     found = changes((arguments.home or home_directory()).expanduser().resolve())
-    if screen.as_json or not screen.terminal:
+    if screen.as_json:
         screen.json(found)
     elif not found:
         screen.say("Nothing: the daemons work with these settings.")

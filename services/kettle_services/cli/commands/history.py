@@ -8,12 +8,20 @@ from typing import Final
 
 from kettle.client import ClientError, select
 from kettle.client.jobs.status import status_of
-from kettle_services.cli.commands.q import show_long
 from kettle_services.cli.errors import UsageError
-from kettle_services.cli.options import at_least, json_option, pool_options, with_pool
+from kettle_services.cli.options import (
+    at_least,
+    attributes_of,
+    attributes_option,
+    json_option,
+    pool_options,
+    with_pool,
+)
 from kettle_services.cli.output import exports
 from kettle_services.cli.output.quantities import counted
 from kettle_services.cli.output.screen import Screen, plain
+from kettle_services.cli.tables.attributes import chosen as chosen_attributes
+from kettle_services.cli.tables.attributes import show_attributes, show_long
 from kettle_services.cli.tables.jobs import HISTORY_TITLES, RIGHT, history_row
 from kettle_services.cli.times import FORMS, moment_argument
 from kettle_wire.ads.types import Ad
@@ -29,6 +37,7 @@ examples:
   kettle history --since 2d          that left the queue in the last two days
   kettle history --since 2026-11-20T08:00 --until 2026-11-20T20:00 --limit 0
   kettle history --since 2d --limit 0 --records jobs.ndjson
+  kettle history --attributes ClusterId,ProcId,ExitCode,RemoteWallClockTime
   kettle history --constraint 'ExitCode != 0 && RemoteWallClockTime > 3600'
 
 A constraint is a ClassAd expression (see the reference of the language). Comparisons of ExitCode, RemoteWallClockTime,
@@ -64,6 +73,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="at most so many jobs (default: 100; 0: all)",
     )
     parser.add_argument("--long", action="store_true", help="whole job ads")
+    attributes_option(parser, "job")
     parser.add_argument(
         "--records",
         type=Path,
@@ -80,6 +90,7 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
         chosen = select(*arguments.ids, owners=arguments.owner, constraint=arguments.constraint)
     except ClientError as error:
         raise UsageError(str(error)) from error
+    names = attributes_of(arguments)
     times = {"since": arguments.since, "until": arguments.until}
     behind: list[int] = []
     with _searching(screen) as searched:
@@ -92,7 +103,9 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     if arguments.records is not None:
         _write_records(arguments.records, ads, screen)
     elif screen.as_json:
-        screen.json([plain(ad) for ad in ads])
+        screen.json([plain(chosen_attributes(ad, names)) for ad in ads])
+    elif names:
+        show_attributes(ads, names, screen)
     elif arguments.long:
         show_long(ads, screen)
     else:

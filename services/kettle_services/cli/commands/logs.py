@@ -2,13 +2,10 @@
 
 import argparse
 import time
-from collections.abc import Iterator, Mapping
 from datetime import datetime
-from pathlib import Path
 from typing import Final
 
-import msgspec
-
+from kettle.runtime.daemon_logs import LEVELS, LogFile, LogLine, files_of
 from kettle_services.cli.errors import UsageError
 from kettle_services.cli.options import at_least, home_option, json_option
 from kettle_services.cli.output.screen import Screen
@@ -24,53 +21,8 @@ examples:
   kettle logs --level warning      only warnings and errors
 """
 
-_LEVELS: Final = ("debug", "info", "warning", "error", "critical")
 _LOOK_S: Final = 0.2
-_MOST_BYTES: Final = 4 << 20
-"""So much of the end of each file is looked through."""
 _KNOWN: Final = frozenset({"ts", "level", "role", "logger", "msg", "exc"})
-
-
-class LogLine(msgspec.Struct, frozen=True):
-    """One line of a daemon; what is no JSON, such as a traceback, has no time of its own."""
-
-    daemon: str
-    fields: Mapping[str, object]
-
-    @property
-    def at(self) -> str:
-        """Its time as text, which sorts."""
-        return str(self.fields.get("ts", ""))
-
-    def least(self, level: str) -> bool:
-        """Whether it is at least so important."""
-        return _LEVELS.index(str(self.fields.get("level", "info"))) >= _LEVELS.index(level)
-
-
-class LogFile:
-    """One log, read from near its end on."""
-
-    def __init__(self, path: Path) -> None:
-        self.daemon: Final = path.name.removesuffix(".log")
-        self._path = path
-        self._at = max(0, path.stat().st_size - _MOST_BYTES)
-        self._last = ""
-
-    def more(self) -> Iterator[LogLine]:
-        """What was added since the last call; a file that was put aside begins again."""
-        size = self._path.stat().st_size
-        with self._path.open("rb") as file:
-            file.seek(self._at if self._at <= size else 0)
-            data = file.read()
-            self._at = file.tell()
-        if data and not data.endswith(b"\n"):
-            rest = data.rpartition(b"\n")[2]
-            self._at -= len(rest)
-            data = data[: len(data) - len(rest)]
-        for line in data.decode(errors="replace").splitlines():
-            fields = _fields(line)
-            self._last = str(fields.setdefault("ts", self._last))
-            yield LogLine(self.daemon, fields)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -82,7 +34,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-n", "--lines", type=at_least(0), default=20, metavar="N", help="how many (default: 20)"
     )
-    parser.add_argument("--level", choices=_LEVELS, default="debug", help="only lines that are so important")
+    parser.add_argument("--level", choices=LEVELS, default="debug", help="only lines that are so important")
     json_option(parser)
     home_option(parser)
 
@@ -92,7 +44,7 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     from kettle.client import home_directory
 
     directory = (arguments.home or home_directory()) / "log"
-    paths = {path.name.removesuffix(".log"): path for path in sorted(directory.glob("*.log"))}
+    paths = files_of(directory)
     if not paths:
         raise UsageError(f"there are no logs in {directory}: no pool was ever up there")
     for name in arguments.daemons:
@@ -139,11 +91,3 @@ def _text(line: LogLine, screen: Screen) -> str:
     return (
         f"{screen.paint(when, 'dim')} {screen.paint(level, style)} {line.daemon}: {line.fields['msg']}{extra}"
     )
-
-
-def _fields(line: str) -> dict[str, object]:
-    try:
-        fields = msgspec.json.decode(line, type=dict[str, object])
-    except msgspec.MsgspecError:
-        return {"line": line}
-    return fields if str(fields.get("level", "info")) in _LEVELS else {**fields, "level": "info"}

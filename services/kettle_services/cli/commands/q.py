@@ -7,12 +7,23 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from kettle.client.jobs.status import status_of
-from kettle_services.cli.options import at_least, job_options, json_option, pool_options, selection, with_pool
+from kettle_services.cli.options import (
+    at_least,
+    attributes_of,
+    attributes_option,
+    everybody_option,
+    job_options,
+    json_option,
+    pool_options,
+    selection,
+    with_pool,
+)
 from kettle_services.cli.output.quantities import counted
-from kettle_services.cli.output.screen import Cell, JsonArray, Screen, plain
+from kettle_services.cli.output.screen import JsonArray, Screen, plain
+from kettle_services.cli.tables.attributes import show_attributes, show_long
 from kettle_services.cli.tables.jobs import (
     HELD_TITLES,
     QUEUE_ATTRIBUTES,
@@ -23,7 +34,6 @@ from kettle_services.cli.tables.jobs import (
     queue_row,
     total_line,
 )
-from kettle_wire.ads.types import Ad, Expr
 from kettle_wire.commands.queue import JobAds, Select, Unmade
 
 if TYPE_CHECKING:
@@ -35,8 +45,8 @@ The jobs in the queue: those that wait (I), run (R) or are held (H).  Jobs that 
 examples:
   kettle q                                    your jobs
   kettle q 12                                 cluster 12
-  kettle q --all                              everybody's
-  kettle q --all --totals                     only how many there are
+  kettle q --all-users                        everybody's
+  kettle q --all-users --totals               only how many there are
   kettle q --batch                            one line for each batch: batch_name, or the cluster
   kettle q --jobsets                          one line for each of your job sets
   kettle q --held                             held jobs, with the reason
@@ -50,7 +60,7 @@ examples:
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
     job_options(parser, verb="show only")
-    parser.add_argument("--all", action="store_true", help="everybody's jobs")
+    everybody_option(parser)
     parser.add_argument("--held", action="store_true", help="only held jobs, and why they are held")
     together = parser.add_mutually_exclusive_group()
     together.add_argument(
@@ -59,9 +69,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     together.add_argument("--jobsets", action="store_true", help="one line for each job set")
     parser.add_argument("--totals", action="store_true", help="only how many jobs there are of each status")
     parser.add_argument("--long", action="store_true", help="whole job ads")
-    parser.add_argument(
-        "--attributes", default="", metavar="A,B,...", help="these attributes, one job per line"
-    )
+    attributes_option(parser, "job")
     parser.add_argument(
         "--limit",
         type=at_least(0),
@@ -74,7 +82,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
     """Show the jobs; finding none is no failure."""
-    chosen = [name.strip() for name in arguments.attributes.split(",") if name.strip()]
+    chosen = attributes_of(arguments)
     question = _Question(arguments)
     if arguments.batch or arguments.jobsets:
         _show_together(arguments, question, screen)
@@ -149,8 +157,7 @@ def _show_table(
 
     found, totals = with_pool(arguments, ask)
     if chosen:
-        columns = [_cells(found.jobs, name) for name in chosen]
-        screen.table(chosen, list(zip(*columns, strict=True)))
+        show_attributes(found.jobs, chosen, screen)
     else:
         _show(found, totals, screen, held=arguments.held)
     if totals is not None and totals.total > len(found.jobs):
@@ -198,35 +205,3 @@ def _show_unmade(unmade: list[Unmade], screen: Screen) -> None:
     for one in unmade:
         how = "held" if one.paused else "made as there is room"
         screen.say(f"Cluster {one.cluster}: {one.total - one.made} of {one.total} jobs not yet made ({how}).")
-
-
-def show_long(ads: list[Ad], screen: Screen) -> None:
-    """Whole ads, each followed by an empty line."""
-    from kettle.classad import ClassAd
-    from kettle.classad.long_form import list_long
-
-    for ad in ads:
-        screen.block(list_long(ClassAd.from_wire(ad)).rstrip())
-        screen.say()
-
-
-def _cells(ads: list[Ad], name: str) -> Sequence[Cell]:
-    values = [ad.get(name) for ad in ads]
-    if {int, str}.issuperset(map(type, values)):
-        return cast("list[int | str]", values)
-    return [_cell(ad, name) for ad in ads]
-
-
-def _cell(ad: Ad, name: str) -> str:
-    value = ad.get(name)
-    if value is None:
-        value = next((value for key, value in ad.items() if key.lower() == name.lower()), None)
-    match value:
-        case None:
-            return "undefined"
-        case Expr(expr=text):
-            return text
-        case bool():
-            return str(value).lower()
-        case _:
-            return str(value)

@@ -12,9 +12,10 @@ import msgspec
 
 from kettle.client import Client, PoolUnreachableError, home_directory
 from kettle_services.cli.errors import UsageError
-from kettle_services.cli.options import json_option, pool_options, with_pool
+from kettle_services.cli.options import attributes_of, attributes_option, json_option, pool_options, with_pool
 from kettle_services.cli.output.quantities import counted, run_time, size
 from kettle_services.cli.output.screen import Cell, Screen, plain
+from kettle_services.cli.tables.attributes import show_attributes, show_long
 from kettle_services.cli.tables.daemons import show_masters
 from kettle_services.cli.tables.jobs import number
 from kettle_wire.ads.types import Ad
@@ -28,6 +29,7 @@ examples:
   kettle status --absent            the slots of machines that are silent and expected back
   kettle status --master            the daemons of every host, by the ads of their masters
   kettle status --ads Scheduler     the ads of one type as they are: Machine, Scheduler, Submitter, Negotiator, ...
+  kettle status --attributes Name,Cpus,Memory,State
   kettle status --pool physics      only what the pool physics forwards here
   kettle status --json
 """
@@ -58,6 +60,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--absent", action="store_true", help="the slots of machines that are silent")
     parser.add_argument("--master", action="store_true", help="the daemons of every host")
     parser.add_argument("--ads", metavar="TYPE", help="the ads of this type, whole")
+    attributes_option(parser, "slot, or ad of that type,")
     parser.add_argument("--constraint", default="", metavar="EXPR", help="only ads for which this is true")
     parser.add_argument("--pool", default="", metavar="NAME", help="only what this pool forwards here")
     json_option(parser)
@@ -67,9 +70,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
     """Show it."""
     wanted = _constraint(arguments.pool, arguments.constraint)
-    if arguments.ads:
-        ads = with_pool(arguments, lambda pool: pool.ads(arguments.ads, constraint=wanted, forwarded=True))
-        _show_ads(ads, screen)
+    names = attributes_of(arguments)
+    if arguments.ads or names:
+        kind = arguments.ads or ("DaemonMaster" if arguments.master else "Machine")
+        ads = with_pool(
+            arguments, lambda pool: pool.ads(kind, constraint=wanted, projection=names, forwarded=True)
+        )
+        _show_ads(ads, names, screen)
         return 0
     if arguments.master:
         foreign = bool(arguments.pool)
@@ -127,16 +134,13 @@ def _local(home: Path | None) -> Any:
         return None
 
 
-def _show_ads(ads: Sequence[Ad], screen: Screen) -> None:
+def _show_ads(ads: Sequence[Ad], names: Sequence[str], screen: Screen) -> None:
     if screen.as_json:
         screen.json([plain(ad) for ad in ads])
-        return
-    from kettle.classad import ClassAd
-    from kettle.classad.long_form import list_long
-
-    for ad in ads:
-        screen.block(list_long(ClassAd.from_wire(ad)).rstrip())
-        screen.say()
+    elif names:
+        show_attributes(ads, names, screen)
+    else:
+        show_long(ads, screen)
 
 
 def _show_services(master: Any, screen: Screen) -> None:

@@ -17,7 +17,7 @@ HELP: Final = """\
 The priorities of submitters: the one with the smallest effective priority is served first, and has the largest
 share.  It is the real priority, which follows the use of the pool with a half-life, times the priority factor.
 Where the pool has accounting groups, their quotas come first.
-On a terminal it is a table, elsewhere JSON.  Everybody may read them; only administrators of the pool may change anything.
+Everybody may read them; only administrators of the pool may change anything.
 
 examples:
   kettle userprio                             all submitters, the best first
@@ -101,8 +101,8 @@ def _told(option: str, arguments: argparse.Namespace, submitters: int) -> str:
 
 
 def show(found: Priorities, screen: Screen) -> None:
-    """A table on a terminal, JSON elsewhere."""
-    if screen.as_json or not screen.terminal:
+    """A table, or JSON for programs."""
+    if screen.as_json:
         screen.json(msgspec.to_builtins(found))
         return
     if found.groups:

@@ -12,7 +12,14 @@ from kettle.client import Client, JobId, WhyReports
 from kettle_services.cli.explanations import match_analysis
 from kettle_services.cli.explanations.job_state import Answer, answer
 from kettle_services.cli.explanations.many_jobs import Answers, answers, heading, single
-from kettle_services.cli.options import job_options, json_option, pool_options, selection, with_pool
+from kettle_services.cli.options import (
+    everybody_option,
+    job_options,
+    json_option,
+    pool_options,
+    selection,
+    with_pool,
+)
 from kettle_services.cli.output.screen import Screen
 from kettle_wire.commands.negotiator import Analysis
 
@@ -42,7 +49,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="only jobs of this batch (batch_name in their description)",
     )
-    parser.add_argument("--all", action="store_true", help="everybody's jobs")
+    everybody_option(parser)
     json_option(parser)
     pool_options(parser)
 

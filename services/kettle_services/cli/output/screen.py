@@ -284,12 +284,17 @@ def _member(value: Scalar) -> Scalar | msgspec.Raw:
 
 
 @lru_cache(maxsize=1024)
+@lru_cache(maxsize=1024)
 def _real(digits: str) -> msgspec.Raw:
-    return _written(float(digits))
+    return _raw(float(digits))
 
 
 @lru_cache(maxsize=1024)
-def _written(value: Scalar) -> msgspec.Raw:
+def _written(expression: Expr) -> msgspec.Raw:
+    return _raw(expression)
+
+
+def _raw(value: Scalar) -> msgspec.Raw:
     from kettle.classad import ClassAd, write_json
 
     text = write_json(ClassAd.from_wire({"A": value}))

@@ -52,18 +52,18 @@ def _named(said: str, daemon: Daemon) -> bool:
 
 def _named_at_host(said: str, daemon: Daemon) -> bool:
     name, _, host = said.partition("@")
-    return name == daemon.name.lower() and _is_host(host, daemon.machine)
+    return name == daemon.name.lower() and is_host(host, daemon.machine)
 
 
 def _at_host(said: str, daemon: Daemon) -> bool:
-    return _is_host(said, daemon.machine)
+    return is_host(said, daemon.machine)
 
 
 def _begins(said: str, daemon: Daemon) -> bool:
-    return _is_host(said, daemon.name)
+    return is_host(said, daemon.name)
 
 
-def _is_host(said: str, machine: str) -> bool:
+def is_host(said: str, machine: str) -> bool:
     """Of two names of a host, one may be what stands before the other's first dot."""
     said, machine = said.lower(), machine.lower()
     if not said or not machine:

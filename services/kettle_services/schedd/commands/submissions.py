@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
@@ -19,7 +20,12 @@ from kettle_services.schedd.domain.queue.fold import factory_stream
 from kettle_services.schedd.domain.submission import job_sets, spooling
 from kettle_services.schedd.domain.submission.accounting_group import completed
 from kettle_services.schedd.domain.submission.admission import Admission, Admitted
-from kettle_services.schedd.domain.submission.validation import Unacceptable, check, without_owner
+from kettle_services.schedd.domain.submission.validation import (
+    Unacceptable,
+    check,
+    with_user,
+    without_owner,
+)
 from kettle_services.schedd.queue.backlog import Backlog
 from kettle_services.schedd.queue.limits import QueueLimits
 from kettle_services.schedd.queue.recorder import QueueRecorder
@@ -70,6 +76,7 @@ class Submissions:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="admission")
         self._limits = limits
         self._accounts = accounts
+        self._domain = settings.uid_domain or socket.gethostname()
 
     async def submit(self, request: Submit, caller: Identity) -> Decision[Submitted]:
         """A cluster of jobs; `unacceptable` if it cannot be, or `busy`."""
@@ -172,6 +179,7 @@ class Submissions:
         if request.spool:
             ad, columns, rows = spooling.placed((ad, columns, rows), settings.spool_path)
         ad, columns, rows = completed(ad, columns, rows, owner=owner, members=settings.accounting_groups)
+        ad = with_user(ad, owner, self._domain)
         return msgspec.structs.replace(admitted, ad=ad, columns=columns, rows=rows)
 
     def _make_room(self, owner: str, jobs: int, *, late: bool) -> None:

@@ -8,11 +8,11 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from kettle.execution.system.gpus import find_gpus
 from kettle.execution.system.nvidia import PROC
 from kettle.runtime import SettingsError
 from kettle_services.startd.domain.slots.slot import Device, attribute_of, device
 from kettle_services.startd.domain.state.resource_spelling import GPUS
-from kettle_services.startd.machine.gpus import find_gpus
 from kettle_services.startd.machine.resource_discovery import Found, discover
 from kettle_services.startd.settings import StartdSettings
 from kettle_wire.ads import Ad

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kettle.classad import ClassAd, ClassAdParseError, EvaluationFailed, Value, evaluate, parse
+from kettle.execution.system.probe_programs import ask
 from kettle.runtime import SettingsError
-from kettle_services.startd.machine.probe_programs import ask
 from kettle_wire.ads import Ad
 
 Found = dict[str, int | dict[str, Ad]]

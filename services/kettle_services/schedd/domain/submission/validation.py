@@ -82,6 +82,15 @@ def without_owner(ad: Ad, owner: str) -> Ad:
     return {name: value for name, value in ad.items() if name != found}
 
 
+def with_user(ad: Ad, owner: str, domain: str) -> Ad:
+    """
+    The ad with its User, as HTCondor spells it: `ada@example.org`; who is charged is known by other attributes.
+
+    `check` lets no User in: it follows from who sent the command.
+    """
+    return {**ad, "User": f"{owner}@{domain}"}
+
+
 def check_values(ad: Ad) -> None:
     """Raise `Unacceptable` for values that no job can have."""
     _expressions(ad.values())

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from kettle.execution.system.nvidia import PROC, cards
-from kettle_services.startd.machine.probe_programs import ask
+from kettle.execution.system.probe_programs import ask
 from kettle_wire.ads import Ad, Scalar
 
 _log: Final = logging.getLogger(__name__)
