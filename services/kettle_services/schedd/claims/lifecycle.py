@@ -83,10 +83,8 @@ class ClaimLifecycle:
         self._settings = settings
         self._leases = ClaimLeases(margin=settings.lease_margin)
         self._terms = LeaseTerms(settings.lease, settings.shortest_job_lease, settings.longest_job_lease)
-        self._short = asyncio.Event()
-        """Claims were granted that have to be renewed at once."""
-        self._unconfirmed: set[str] = set()
-        """Startds that wait for the first renewal of claims which they have granted."""
+        self._unconfirmed, self._granted = set[str](), asyncio.Event()
+        """Startds that wait for the first renewal of claims that they have granted, and that there are such."""
         self._paces = RenewalSchedule(interval=settings.alive_interval, lease=settings.lease)
         self._silence = Disconnects(recorder)
         self._minted = 0
@@ -324,7 +322,7 @@ class ClaimLifecycle:
         if jobs:
             await self._recorder.shard.committed()
             self._unconfirmed.add(match.startd)
-            self._short.set()
+            self._granted.set()
             for job in jobs:
                 self._shadows.hand_over(job)
         if unused:
@@ -411,15 +409,14 @@ class ClaimLifecycle:
         A startd that did not answer is asked again sooner than the others.
         """
         while True:
-            self._short.clear()
+            self._granted.clear()
             by_startd: dict[str, list[str]] = {}
             shortest: dict[str, float] = {}
             for claim, held in self._queue.claims.items():
                 startd, lease = held.granted.startd, held.granted.lease
                 by_startd.setdefault(startd, []).append(claim)
                 shortest[startd] = min(lease, shortest.get(startd, lease))
-            due = self._paces.due(shortest, time.monotonic()) | self._unconfirmed
-            self._unconfirmed.clear()
+            due, self._unconfirmed = self._paces.due(shortest, time.monotonic()) | self._unconfirmed, set()
             async with asyncio.TaskGroup() as renewals:
                 for startd, claims in by_startd.items():
                     if startd in due or self._leases.is_silent(startd):
@@ -430,7 +427,7 @@ class ClaimLifecycle:
             if any(map(self._leases.is_silent, by_startd)):
                 pause = min(pause, self._settings.reconnect_interval)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._short.wait(), pause)
+                await asyncio.wait_for(self._granted.wait(), pause)
 
     async def _renew(self, startd: str, claims: list[str]) -> None:
         reply = await self._alive(startd, claims)
