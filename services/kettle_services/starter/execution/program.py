@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from kettle.execution.attempts.job_spec import JobSpec
+from kettle.execution.attempts.job_spec import Isolation, JobSpec
 from kettle.execution.containers.policy import ContainerError
 from kettle.execution.job_environment.job_ad import JobAd
 from kettle.execution.job_environment.quoting import split_arguments_v1, split_arguments_v2_raw
 from kettle.execution.job_environment.variables import job_environment
+from kettle.execution.processes.isolation import Enclosure
 from kettle.execution.processes.launch import Program
 from kettle.execution.sandbox.output_files import STDERR, STDOUT
 from kettle_wire.codes import HoldCode
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from kettle.execution.containers.job_container import JobContainer
     from kettle.execution.containers.request import ContainerRequest
 
+_NONE: Final = Isolation()
 _CONTAINER: Final = ("ContainerImage", "DockerImage", "WantContainer", "WantDocker")
 
 
@@ -70,7 +72,22 @@ def program_of(spec: JobSpec, job: JobAd, sandbox: str, inside: str = "") -> Pro
         stdout=stdout,
         stderr=stdout if out and out == err else stderr,
         account=spec.account,
+        enclosure=None if inside else enclosure_of(spec, job, sandbox),
     )
+
+
+def enclosure_of(spec: JobSpec, job: JobAd, sandbox: str) -> Enclosure | None:
+    """
+    How the job's processes are isolated where they are in no container; None: they share everything with the machine.
+
+    One that runs where its files are sees the machine's directories: they are what it wants.
+    """
+    isolation = spec.isolation
+    if not job.transfers:
+        isolation = msgspec.structs.replace(isolation, directories=())
+    if isolation == _NONE:
+        return None
+    return Enclosure(isolation=isolation, sandbox=sandbox, memory=spec.memory)
 
 
 def _in_place(spec: JobSpec, job: JobAd, sandbox: str) -> Program:
@@ -89,6 +106,7 @@ def _in_place(spec: JobSpec, job: JobAd, sandbox: str) -> Program:
         stdout=out,
         stderr=err,
         account=spec.account,
+        enclosure=enclosure_of(spec, job, sandbox),
     )
 
 
