@@ -83,6 +83,17 @@ async def test_the_next_job_of_a_slot_sees_nothing_of_its_predecessor(submitter:
 
 
 @mounts
+async def test_temporary_files_do_not_come_back_with_the_whole_sandbox(submitter: SubmitSide) -> None:
+    """What else the job has made does, whatever it is called."""
+    text = "echo x > /tmp/x; mkdir -p d/.private; echo y > d/.private/y"
+
+    final = await submitter.run(script(text, TransferOutput="."))
+
+    assert "d/.private/y" in {file.name for file in final.outputs}
+    assert [] == [file.name for file in final.outputs if file.name.startswith(".private")]
+
+
+@mounts
 async def test_temporary_files_count_as_the_jobs_disk(submitter: SubmitSide) -> None:
     """They are in its sandbox."""
     final = await submitter.run(script("head -c 3000000 /dev/zero > /tmp/x; true"))

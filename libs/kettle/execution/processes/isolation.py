@@ -8,7 +8,6 @@ would cost more than all of them.
 
 import _thread
 import ctypes
-import errno
 import os
 import posixpath
 from collections.abc import Callable
@@ -18,7 +17,9 @@ from typing import Final
 import msgspec
 
 from kettle.execution.attempts.job_spec import Account, Isolation
-from kettle.execution.sandbox.directory import PRIVATE, acting_as
+from kettle.execution.sandbox import private_directories
+from kettle.execution.sandbox.directory import acting_as
+from kettle.execution.sandbox.private_directories import is_below, name_of
 
 SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - a mount point
 
@@ -27,7 +28,6 @@ _NEW_MOUNTS: Final = 0x00020000
 _NEW_IPC: Final = 0x08000000
 _NOSUID, _NODEV, _BIND, _RECURSIVE, _SLAVE = 0x2, 0x4, 0x1000, 0x4000, 0x80000
 _ANYBODY: Final = 0o1777
-_PLACE: Final = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 _libc: Final = ctypes.CDLL(None, use_errno=True)
 
@@ -45,77 +45,38 @@ class Enclosure(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the job sees other mounts than the machine."""
         return bool(self.isolation.directories) or self.isolation.shared_memory
 
-    def _make(self) -> None:
-        """
-        Make the job's own directories, if they are not there. Raises OSError: something else is.
-
-        They belong to us, like the machine's: the job can neither remove nor exchange what else is mounted inside.
-        """
-        try:
-            os.mkdir(f"{self.sandbox}/{PRIVATE}", 0o755)  # noqa: PTH102 - hot
-        except FileExistsError:
-            return  # the program's next life; who made it is seen when it is opened
-        place = self._open()
-        try:
-            for directory in self.isolation.directories:
-                own = f"/proc/self/fd/{place}/{_name(directory)}"
-                os.mkdir(own)  # noqa: PTH102
-                if (shown := self._shown_in(directory)) is not None:
-                    os.makedirs(f"{own}/{posixpath.relpath(shown, directory)}", 0o755)  # noqa: PTH103
-                os.chmod(own, _ANYBODY)  # noqa: PTH101
-        finally:
-            os.close(place)
-
     def enter(self, account: Account | None, directory: str) -> None:
         """
         Have the calling thread, and what it starts from here on, isolated, and in a directory that the account may enter.
 
         Raises OSError.
         """
-        if self.isolation.directories:
-            self._make()
         if self.mounts:
             _unshare(_NEW_MOUNTS | (_NEW_IPC if self.isolation.shared_memory else 0))
             # What the machine mounts and unmounts later is seen by the job too, as of an automounter, but not vice versa.
             _mount("none", "/", None, _RECURSIVE | _SLAVE)
-            with ExitStack() as closing:
-                self._mount_directories(closing)
+            if self.isolation.directories:
+                with ExitStack() as closing:
+                    self._mount_directories(closing)
             if self.isolation.shared_memory:
                 size = f",size={self.memory}m" if self.memory else ""
                 _mount("shm", SHARED_MEMORY, "tmpfs", _NOSUID | _NODEV, f"mode={_ANYBODY:o}{size}")
-            if any(_is_below(directory, own) for own in self.isolation.directories):
+            if any(is_below(directory, own) for own in self.isolation.directories):
                 with acting_as(account):
                     os.chdir(directory)  # it was the machine's until now
         if self.isolation.no_new_privileges:
             lock_privileges()
 
     def _mount_directories(self, closing: ExitStack) -> None:
-        if not self.isolation.directories:
-            return
-        place = self._open()
-        closing.callback(os.close, place)
-        shown = posixpath.dirname(self.sandbox)
-        execute = os.open(shown, _PLACE)
-        closing.callback(os.close, execute)
-        hidden = False
-        for directory in self.isolation.directories:
-            _mount(f"/proc/self/fd/{place}/{_name(directory)}", directory, None, _BIND)
-            hidden = hidden or self._shown_in(directory) is not None
-        if hidden:
-            _mount(f"/proc/self/fd/{execute}", shown, None, _BIND | _RECURSIVE)
-
-    def _open(self) -> int:
-        """Where the job's own directories are, which nobody but us has made."""
-        place = os.open(f"{self.sandbox}/{PRIVATE}", _PLACE)
-        if os.fstat(place).st_uid != os.geteuid():
-            os.close(place)
-            raise PermissionError(errno.EPERM, "the job has exchanged its directories")
-        return place
-
-    def _shown_in(self, directory: str) -> str | None:
-        """The directory of the sandboxes, if it would be hidden behind the job's own `directory`."""
         execute = posixpath.dirname(self.sandbox)
-        return execute if _is_below(execute, directory) else None
+        place = private_directories.make(self.sandbox, self.isolation.directories, shown=execute)
+        closing.callback(os.close, place)
+        shown = os.open(execute, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        closing.callback(os.close, shown)
+        for directory in self.isolation.directories:
+            _mount(f"/proc/self/fd/{place}/{name_of(directory)}", directory, None, _BIND)
+        if any(is_below(execute, directory) for directory in self.isolation.directories):
+            _mount(f"/proc/self/fd/{shown}", execute, None, _BIND | _RECURSIVE)
 
 
 def lock_privileges() -> None:
@@ -172,15 +133,6 @@ def in_thread(work: Callable[[], int]) -> int:
     if errors:
         raise errors[0]
     return results[0]
-
-
-def _name(directory: str) -> str:
-    """What the job's own one is called in its sandbox: no two directories have one name."""
-    return directory.strip("/").replace("%", "%25").replace("/", "%2F")
-
-
-def _is_below(path: str, directory: str) -> bool:
-    return path == directory or path.startswith(f"{directory}/")
 
 
 def _unshare(what: int) -> None:

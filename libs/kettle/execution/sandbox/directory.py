@@ -15,18 +15,11 @@ from typing import Final
 
 from kettle.execution.attempts.job_spec import Account, Input
 from kettle.execution.job_environment import helper_programs
+from kettle.execution.sandbox import private_directories
 
 SYSTEM_EXECUTE: Final = "/var/lib/kettle/execute"
 """
 Where pools of root have their sandboxes, each in a directory of its own: a pool's home lets no other account in.
-"""
-
-PRIVATE: Final = ".private"
-"""
-The directory in the sandbox with what a job has in place of directories of the machine, such as `/tmp`.
-
-It is ours, so that a job cannot exchange what is mounted the next time; a name that jobs give to directories of their
-own, such as `tmp`, would be taken from them.
 """
 
 _COPY_BYTES: Final = 1 << 30
@@ -115,7 +108,7 @@ class Sandbox:
 
     def remove(self) -> None:
         """Remove it with all that is in it."""
-        _remove_unused(self.path)
+        private_directories.retire(self.path)
         remove_tree(self.path)
 
     def _own(self, path: str) -> None:
@@ -146,6 +139,7 @@ def release_execute(execute: str) -> None:
 
     The last process does it: the startd, or after the end of their lifeline the zygote or a starter.
     """
+    private_directories.release(execute)
     helper_programs.remove(execute)
     if posixpath.dirname(execute) == SYSTEM_EXECUTE:
         with contextlib.suppress(OSError):
@@ -167,18 +161,6 @@ def remove_tree(path: str) -> None:
         return
     except OSError:
         remove_any_tree(path)
-
-
-def _remove_unused(sandbox: str) -> None:
-    """Remove what the job had in place of the machine's directories and did not use: so the usual sandbox is flat."""
-    with contextlib.suppress(OSError):
-        place = os.open(f"{sandbox}/{PRIVATE}", os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        try:
-            for name in os.listdir(place):  # noqa: PTH208 - a descriptor
-                os.rmdir(name, dir_fd=place)
-        finally:
-            os.close(place)
-        os.rmdir(f"{sandbox}/{PRIVATE}")  # noqa: PTH106
 
 
 def remove_any_tree(path: str, *, where: int | None = None) -> None:
