@@ -7,7 +7,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kettle.execution.processes.isolation import why_no_mounts
+from kettle.execution.attempts.job_spec import Account, Isolation
+from kettle.execution.processes.isolation import Enclosure, why_no_mounts
+from kettle.execution.processes.launch import Program, launch
+from kettle.execution.processes.side_program import spawn_beside
+from kettle.execution.sandbox.directory import Sandbox
 from kettle.testing.submit_side import SubmitSide, script
 from kettle_services.startd.settings import StartdSettings
 from kettle_wire.worker_reports import FinalReport
@@ -107,3 +111,59 @@ async def test_shared_memory_has_the_size_of_the_jobs_memory(submitter: SubmitSi
     final = await submitter.run(script("df -m --output=size /dev/shm | tail -1; mountpoint -q /dev/shm"))
 
     assert 0 < int(said(final)) <= 4096
+
+
+@mounts
+async def test_a_job_may_choose_more_directories(submitter: SubmitSide) -> None:
+    """Each must be there; nobody else sees what it writes there."""
+    chosen = await submitter.run(script("ls -A /srv /opt; touch /srv/x", MountUnderScratch="/srv,/opt"))
+    missing = await submitter.run(script("true", MountUnderScratch="/no/such"))
+
+    assert "/opt:\n\n/srv:\n" == said(chosen)
+    assert not Path("/srv/x").exists()
+    assert missing.result.ending is not None
+    assert missing.result.ending.holds
+    assert "/no/such" in missing.result.ending.reason
+
+
+def look_in(directory: Path) -> bool:
+    """Start a job that waits, and a program beside it: whether that sees what the job has written."""
+    account = Account(54321, 54322)
+    sandbox = Sandbox(f"{directory}/execute/x", account)
+    Path(directory, "execute").mkdir()
+    sandbox.make()
+    isolation = Isolation(no_new_privileges=True, directories=DEFAULTS, shared_memory=True)
+    job = Program(
+        path="/bin/sh", arguments=["-c", "echo x > /tmp/x; echo y > /dev/shm/y; mkfifo f; echo > f; read word < f"],
+        environment={"PATH": "/usr/bin:/bin"}, directory=sandbox.path,
+        stdin=os.devnull, stdout=os.devnull, stderr=os.devnull,
+        account=account, enclosure=Enclosure(isolation=isolation, sandbox=sandbox.path),
+    )  # fmt: skip
+    pid = launch(job)
+    told, tell = os.pipe()
+    look = "until read word < f; do :; done; cat /tmp/x /dev/shm/y; grep -c 'NoNewPrivs:.1' /proc/self/status"
+    beside = msgspec.structs.replace(job, arguments=["-c", look], streams=(tell, tell, tell))
+    born = spawn_beside(None, beside, job=pid)
+    os.close(tell)
+    os.set_inheritable(told, False)
+    said = b""
+    while piece := os.read(told, 4096):
+        said += piece
+    os.kill(pid, 9)
+    for each in (pid, born.pid):
+        os.waitpid(each, 0)
+    sandbox.remove()
+    return said.endswith(b"x\ny\n1\n")
+
+
+@mounts
+def test_who_looks_in_sees_what_the_job_sees(directory: Path) -> None:
+    """Programs beside the job have its directories and shared memory, and no more rights."""
+    child = os.fork()  # launching changes the process that does it for a moment
+    if child == 0:
+        well = False
+        try:
+            well = look_in(directory)
+        finally:
+            os._exit(0 if well else 1)
+    assert 0 == os.waitpid(child, 0)[1]

@@ -51,6 +51,7 @@ def program_of(spec: JobSpec, job: JobAd, sandbox: str, inside: str = "") -> Pro
 
     Raises:
         QuotingError: arguments or environment are not well formed.
+        ContainerError: see `enclosure_of`.
     """
     if inside and inside != sandbox:
         spec = msgspec.structs.replace(spec, home="")  # it is not in the container
@@ -80,14 +81,33 @@ def enclosure_of(spec: JobSpec, job: JobAd, sandbox: str) -> Enclosure | None:
     """
     How the job's processes are isolated where they are in no container; None: they share everything with the machine.
 
-    One that runs where its files are sees the machine's directories: they are what it wants.
+    One that runs where its files are sees the machine's directories: they are what it wants.  Only where no program gets
+    more rights may a job choose directories itself: it could give `sudo` another `/etc`.
+
+    Raises:
+        ContainerError: it chooses what this machine does not have.
     """
     isolation = spec.isolation
     if not job.transfers:
         isolation = msgspec.structs.replace(isolation, directories=())
+    elif isolation.directories and isolation.no_new_privileges and job.given("MountUnderScratch"):
+        directories = (*isolation.directories, *_more_directories(job))
+        isolation = msgspec.structs.replace(isolation, directories=tuple(dict.fromkeys(directories)))
     if isolation == _NONE:
         return None
     return Enclosure(isolation=isolation, sandbox=sandbox, memory=spec.memory)
+
+
+def _more_directories(job: JobAd) -> list[str]:
+    from kettle.execution.containers.request import scratch_directories  # few jobs want that
+
+    wanted = scratch_directories(job)
+    for directory in wanted:
+        if not os.path.isdir(directory):  # noqa: PTH112 - a string
+            raise ContainerError(
+                f"mount_under_scratch names {directory!r}, and this machine has no such directory"
+            )
+    return wanted
 
 
 def _in_place(spec: JobSpec, job: JobAd, sandbox: str) -> Program:
