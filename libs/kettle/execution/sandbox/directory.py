@@ -139,7 +139,7 @@ def release_execute(execute: str) -> None:
 
     The last process does it: the startd, or after the end of their lifeline the zygote or a starter.
     """
-    private_directories.release(execute)
+    private_directories.remove_spares(execute)  # their starters run nothing any more
     helper_programs.remove(execute)
     if posixpath.dirname(execute) == SYSTEM_EXECUTE:
         with contextlib.suppress(OSError):

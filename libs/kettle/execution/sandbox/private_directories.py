@@ -11,7 +11,6 @@ import os
 import posixpath
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Final
 
 PRIVATE: Final = ".private"
@@ -73,10 +72,12 @@ def release(execute: str) -> None:
     _remove(_spare(execute))
 
 
-def remove_spares(execute: Path) -> None:
+def remove_spares(execute: str) -> None:
     """Remove all that wait, also those of starters that died; one that lives makes others."""
-    for path in execute.glob(f"{_SPARE}*"):
-        _remove(str(path))
+    with suppress(FileNotFoundError):
+        for name in os.listdir(execute):  # noqa: PTH208 - short
+            if name.startswith(_SPARE):
+                _remove(f"{execute}/{name}")
 
 
 def name_of(directory: str) -> str:

@@ -16,14 +16,23 @@ _log: Final = logging.getLogger(__name__)
 
 async def find_isolation(settings: StartdSettings, execute: Path) -> tuple[Isolation, Ad]:
     """What each job gets, and what the machine's ad says of it."""
-    directories = tuple(each for each in dict.fromkeys(settings.mount_under_scratch) if Path(each).is_dir())
-    shared_memory = settings.mount_private_dev_shm and not execute.is_relative_to(SHARED_MEMORY)
-    if (directories or shared_memory) and os.geteuid() != 0:
-        directories, shared_memory = (), False  # an ordinary user's jobs run as that user anyway
-    if (directories or shared_memory) and (why := await asyncio.to_thread(why_no_mounts)):
+    directories, shared_memory = _wanted(settings, execute)
+    why = ""
+    if (directories or shared_memory) and os.geteuid() == 0:
+        why = await asyncio.to_thread(why_no_mounts)
+    if why:
         _log.warning("jobs share /tmp and /dev/shm with this machine: %s", why)
+    if why or os.geteuid() != 0:  # an ordinary user's jobs run as that user anyway
         directories, shared_memory = (), False
     isolation = Isolation(
         no_new_privileges=settings.no_new_privileges, directories=directories, shared_memory=shared_memory
     )
     return isolation, {"HasMountUnderScratch": True} if directories else {}
+
+
+def _wanted(settings: StartdSettings, execute: Path) -> tuple[tuple[str, ...], bool]:
+    """What is set, as far as this machine has it and the sandboxes stay where they are."""
+    there = tuple(each for each in dict.fromkeys(settings.mount_under_scratch) if Path(each).is_dir())
+    if missing := set(settings.mount_under_scratch) - set(there):
+        _log.warning("mount_under_scratch: there is no directory %s", ", ".join(sorted(missing)))
+    return there, settings.mount_private_dev_shm and not execute.is_relative_to(SHARED_MEMORY)
