@@ -85,23 +85,28 @@ def launch(program: Program, cgroup: Cgroup | None = None) -> int:
         actions = _actions(program, undo)
         if cgroup is not None:
             undo.callback(cgroup.leave)
-            with _step("group", program):
-                cgroup.join()
         becomes = None if program.lowers_itself else program.account
         if becomes is not None:
             with _step("account", program):
                 undo.enter_context(_real_account(becomes))
-        return _spawn(program, actions, resets=becomes is not None)
+        return _spawn(program, cgroup, actions, resets=becomes is not None)
 
 
-def _spawn(program: Program, actions: list[tuple[Any, ...]], *, resets: bool) -> int:
-    """Have it executed by a child of this thread, or of one that is isolated."""
+def _spawn(program: Program, cgroup: Cgroup | None, actions: list[tuple[Any, ...]], *, resets: bool) -> int:
+    """
+    Have it executed by a child of this thread, or of one that is isolated.
+
+    That comes first: what the kernel keeps about mounts would be dear to charge to a group that is new.
+    """
     enclosure = program.enclosure
 
     def spawn() -> int:
         if enclosure is not None:
             with _step("isolation", program):
                 enclosure.enter(program.account, program.directory)
+        if cgroup is not None:
+            with _step("group", program):
+                cgroup.join()
         with _step("program", program):
             return os.posix_spawn(
                 program.path,

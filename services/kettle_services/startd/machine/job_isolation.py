@@ -17,12 +17,10 @@ _log: Final = logging.getLogger(__name__)
 async def find_isolation(settings: StartdSettings, execute: Path) -> tuple[Isolation, Ad]:
     """What each job gets, and what the machine's ad says of it."""
     directories, shared_memory = _wanted(settings, execute)
-    why = ""
-    if (directories or shared_memory) and os.geteuid() == 0:
-        why = await asyncio.to_thread(why_no_mounts)
-    if why:
+    if os.geteuid() != 0 or settings.job_account == "own":  # all jobs are one account anyway
+        directories, shared_memory = (), False
+    elif (directories or shared_memory) and (why := await asyncio.to_thread(why_no_mounts)):
         _log.warning("jobs share /tmp and /dev/shm with this machine: %s", why)
-    if why or os.geteuid() != 0:  # an ordinary user's jobs run as that user anyway
         directories, shared_memory = (), False
     isolation = Isolation(
         no_new_privileges=settings.no_new_privileges, directories=directories, shared_memory=shared_memory
