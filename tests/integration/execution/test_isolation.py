@@ -1,4 +1,4 @@
-"""What jobs without a container do not share with the machine: directories for temporary files, shared memory, rights."""
+"""What jobs without a container do not share with the machine: temporary files, shared memory, rights."""
 
 import os
 import secrets
@@ -16,8 +16,8 @@ from kettle.testing.submit_side import SubmitSide, script
 from kettle_services.startd.settings import StartdSettings
 from kettle_wire.worker_reports import FinalReport
 
-WHY_NOT = "only root has mounts of its own" if os.geteuid() != 0 else why_no_mounts()
-mounts = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+WHY_NOT = "only root makes namespaces for jobs" if os.geteuid() != 0 else why_no_mounts()
+mounts = pytest.mark.skipif(bool(WHY_NOT), reason=f"this machine lets no job have its own /tmp: {WHY_NOT}")
 DEFAULTS = StartdSettings().mount_under_scratch
 NAME = f"kettle-own-{secrets.token_hex(8)}"
 
@@ -58,7 +58,7 @@ class TestWithMoreRights:
 
 @mounts
 async def test_temporary_files_are_the_jobs_own(submitter: SubmitSide) -> None:
-    """The machine does not see them, and the job sees none of the machine's; they go with it and are no results."""
+    """The machine does not see them, nor the job the machine's; they go with it and are no results."""
     other = Path("/tmp", f"{NAME}-machine")
     writes = f"ls {other} || echo x > /tmp/{NAME}; echo y > /var/tmp/{NAME}"
     other.touch()

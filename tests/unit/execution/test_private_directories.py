@@ -1,4 +1,4 @@
-"""What a job has in place of the machine's directories: made, kept for the next job, or gone with the sandbox."""
+"""What a job has in place of the machine's directories: made, kept for the next one, or gone with it."""
 
 import os
 from pathlib import Path

@@ -27,7 +27,6 @@ _NO_NEW_PRIVILEGES: Final = 38
 _NEW_MOUNTS: Final = 0x00020000
 _NEW_IPC: Final = 0x08000000
 _NOSUID, _NODEV, _BIND, _RECURSIVE, _SLAVE = 0x2, 0x4, 0x1000, 0x4000, 0x80000
-_ANYBODY: Final = 0o1777
 
 _libc: Final = ctypes.CDLL(None, use_errno=True)
 
@@ -60,7 +59,7 @@ class Enclosure(msgspec.Struct, frozen=True, kw_only=True):
                     self._mount_directories(closing)
             if self.isolation.shared_memory:
                 size = f",size={self.memory}m" if self.memory else ""
-                _mount("shm", SHARED_MEMORY, "tmpfs", _NOSUID | _NODEV, f"mode={_ANYBODY:o}{size}")
+                _mount("shm", SHARED_MEMORY, "tmpfs", _NOSUID | _NODEV, f"mode=1777{size}")
             if any(is_below(directory, own) for own in self.isolation.directories):
                 with acting_as(account):
                     os.chdir(directory)  # it was the machine's until now
@@ -91,7 +90,7 @@ def why_no_mounts() -> str:
     def attempt() -> int:
         _unshare(_NEW_MOUNTS | _NEW_IPC)
         _mount("none", "/", None, _RECURSIVE | _SLAVE)
-        _mount("shm", SHARED_MEMORY, "tmpfs", _NOSUID | _NODEV, f"mode={_ANYBODY:o}")
+        _mount("shm", SHARED_MEMORY, "tmpfs", _NOSUID | _NODEV, "mode=1777")
         _mount(SHARED_MEMORY, SHARED_MEMORY, None, _BIND)
         return 0
 

@@ -9,6 +9,7 @@ the sandboxes, for the next job of the same starter.
 import errno
 import os
 import posixpath
+import stat
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
@@ -18,7 +19,7 @@ PRIVATE: Final = ".private"
 
 _SPARE: Final = "private_"
 """The beginning of the name of those that wait; the process id of their starter follows."""
-_ANYBODY: Final = 0o1777
+_ANYBODY: Final = stat.S_ISVTX | 0o777
 _OPEN: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 

@@ -100,7 +100,7 @@ def _removed(engines: Sequence[FoundRuntime], sandbox: str, leaving: Callable[[]
 
 
 def leftovers(execute: Path, layout: CgroupLayout | None) -> list[str]:
-    """Names of sandboxes and groups that exist, also those that others made; what no job uses is removed at once."""
+    """Names of sandboxes and groups that exist, also those that others made; spare directories go at once."""
     private_directories.remove_spares(str(execute))
     found = {path.name for path in execute.glob("dir_*")}
     if layout is not None:
