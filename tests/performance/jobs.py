@@ -26,6 +26,7 @@ from kettle.client import Client, select
 from kettle.pool.personal_settings import Value
 from kettle.testing.measurements import accounted, below, group_seconds, processor_seconds, say, summary
 from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
+from kettle_services.startd.settings import StartdSettings
 
 TRUE: Final = "executable = /bin/true\nqueue {count}\n"
 FILES: Final = (
@@ -163,6 +164,9 @@ async def measure(arguments: argparse.Namespace, directory: Path, group: Path | 
         home.mkdir()
         settings: dict[str, dict[str, Value]] = {
             "master": {"throwaway": False},
+            "startd": {
+                "mount_under_scratch": list(StartdSettings().mount_under_scratch)
+            },  # as people have it
             "schedd": {"accounting_groups": {f"user{n}": ["*"] for n in range(max(arguments.users))}},
         }
         async with throwaway_pool(home, cpus=slots, settings=settings) as pool:

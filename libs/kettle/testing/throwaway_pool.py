@@ -65,6 +65,7 @@ SHORT: Final[Tables] = {
         "shutdown_kill_timeout": 0.5,
         "report_repeat": 0.3,
         "container_runtimes": [],
+        "mount_under_scratch": [],  # jobs leave evidence for their tests below /tmp
     },
 }
 """

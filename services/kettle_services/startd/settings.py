@@ -14,6 +14,7 @@ from kettle_services.startd.domain.state import policy_expressions as policy
 from kettle_wire.ads import Scalar
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
+AbsolutePath = Annotated[str, msgspec.Meta(pattern=r"^(/[^/\0]+)+$")]
 TransferMethod = Literal[
     "dav", "davs", "file", "gs", "http", "https", "root", "roots", "s3", "xroot", "xroots"
 ]
@@ -138,6 +139,19 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     long as it uses no CPU: one that does nothing else must not keep the access point busy."""
     enforce_disk: bool = False
     """Hold a job that uses more disk than its slot has (STARTD_ENFORCE_DISK_LIMITS)."""
+    no_new_privileges: bool = True
+    """
+    No program that a job executes gets rights that the job has not, as set-user-id programs (sudo, ping) would.
+    """
+    mount_under_scratch: tuple[AbsolutePath, ...] = ("/tmp", "/var/tmp")  # noqa: S108 - each job has its own
+    """
+    Directories of the machine that each job without a container has for itself, in its sandbox; takes root
+    (MOUNT_UNDER_SCRATCH).
+    """
+    mount_private_dev_shm: bool = True
+    """
+    Each job without a container has shared memory for itself: /dev/shm and System V; takes root (MOUNT_PRIVATE_DEV_SHM).
+    """
     cgroups: bool = True
     """Use control groups where the machine lets us."""
     container_runtimes: tuple[Literal["bubblewrap", "runc", "crun", "podman", "docker"], ...] = (

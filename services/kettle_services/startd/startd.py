@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from kettle.bus.ports import Bus
-from kettle.execution.attempts.job_spec import AttemptId, Input, StoredReport
+from kettle.execution.attempts.job_spec import AttemptId, Input, Isolation, StoredReport
 from kettle.execution.attempts.messages import AccessReply, Question
 from kettle.execution.containers.policy import ContainerPolicy
 from kettle.execution.system.cgroup_layout import CgroupLayout
@@ -83,6 +83,7 @@ class Startd:
         cgroups: CgroupLayout | None,
         containers: ContainerPolicy | None,
         plugins: list[Plugin],
+        isolation: Isolation,
         reporter: ReportDelivery,
         advertiser: Advertiser,
         cache: InputCache,
@@ -108,13 +109,14 @@ class Startd:
         self._starters = StarterSupervisor(starter_pool, self)
         self._questions = QuestionRelay(bus, tasks, key=self._key, reply=self._starters.reply)
         self._starter_pool = starter_pool
-        self._specs = StarterOrders(machine, settings, execute, cgroups, containers, plugins)
+        self._specs = StarterOrders(machine, settings, execute, cgroups, containers, plugins, isolation)
         self._backfilling = Backfilling(
             machine,
             settings,
             execute=execute,
             cgroups=cgroups,
             containers=containers,
+            isolation=isolation,
             starter_pool=starter_pool,
             evictions=self._evictions,
             moment=moment,

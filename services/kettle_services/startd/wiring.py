@@ -31,6 +31,7 @@ from kettle_services.startd.file_transfer.input_download import Fetcher
 from kettle_services.startd.file_transfer.plugins import find_plugins, plugin_attributes
 from kettle_services.startd.machine import host
 from kettle_services.startd.machine.container_runtimes import find_containers, tidy_containers
+from kettle_services.startd.machine.job_isolation import find_isolation
 from kettle_services.startd.machine.survey import survey
 from kettle_services.startd.policy.load_and_keyboard import Observer
 from kettle_services.startd.settings import StartdSettings
@@ -109,7 +110,8 @@ async def running(
     containers, attributes = await find_containers(settings, execute)
     facts = await asyncio.to_thread(survey, settings, execute)
     plugins = await find_plugins(settings)
-    attributes |= plugin_attributes(plugins, bus=settings.nats_url)
+    isolation, isolated = await find_isolation(settings, execute)
+    attributes |= isolated | plugin_attributes(plugins, bus=settings.nats_url)
     facts = msgspec.structs.replace(facts, attributes={**attributes, **facts.attributes})
     machine = Machine(
         facts, capability=secrets.token_hex(16), local_capability=secrets.token_hex(16) if facts.local else ""
@@ -155,6 +157,7 @@ async def running(
                 cgroups=cgroups,
                 containers=containers,
                 plugins=plugins,
+                isolation=isolation,
                 reporter=reporter,
                 advertiser=advertiser,
                 cache=cache,
@@ -169,10 +172,9 @@ async def running(
                 await startd.take_over()
                 handlers = Handlers(startd, administrators=host.administrators(settings))
                 await bus.serve("startd", machine.facts.name, handlers.served(), version=VERSION)
-                name = machine.facts.name
                 _offer_local_slot(machine, settings)
                 # Clients that wait for the answer of the previous process do not need to wait longer.
-                await bus.publish(subjects.notice("startd", name), name.encode())
+                await bus.publish(subjects.notice("startd", machine.facts.name), machine.facts.name.encode())
                 loops = (
                     tidy_containers(containers, execute),
                     starter_pool.keep(),

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from kettle.execution.attempts.job_spec import JobSpec
+from kettle.execution.attempts.job_spec import Isolation, JobSpec
 from kettle_services.startd.domain.claims.requests import request_claims
 from kettle_services.startd.domain.slots.layout import lay_out
 from kettle_services.startd.domain.slots.resources import Resources
@@ -40,7 +40,7 @@ def claim(machine: Machine, recorder: Recorder, name: str, **wants: int) -> str:
 
 
 def spec(machine: Machine, name: str, path: Path) -> JobSpec:
-    specs = StarterOrders(machine, StartdSettings(job_account="own"), path, None, None, [])
+    specs = StarterOrders(machine, StartdSettings(job_account="own"), path, None, None, [], Isolation())
     what = activation(key=ClaimKey(name, "s"))
     return specs.of(machine.claims[name], what, [], NOW)
 

@@ -99,6 +99,17 @@ class JobHooks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """
 
 
+class Isolation(msgspec.Struct, frozen=True, kw_only=True):
+    """What a job without a container does not share with the rest of the machine."""
+
+    no_new_privileges: bool = False
+    """No program that it executes gets rights that it has not: set-user-id programs run as the job's account."""
+    directories: tuple[str, ...] = ()
+    """Directories of the machine in whose place it has one of its own, in its sandbox."""
+    shared_memory: bool = False
+    """It has `/dev/shm`, objects of System V and message queues of its own."""
+
+
 class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that a starter needs to know; it asks no other service."""
 
@@ -145,6 +156,7 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     checkpoint_pause: float = 10.0
     """The least seconds between two starts of a program that ends with a checkpoint."""
     enforce_disk: bool = False
+    isolation: Isolation = Isolation()
     containers: ContainerPolicy | None = None
     """None: there are no containers on this machine."""
     plugins: list[Plugin] = []

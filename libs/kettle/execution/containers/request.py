@@ -94,9 +94,17 @@ def _reachable(job: JobAd, network: Network) -> Network:
 
 
 def _scratch(job: JobAd) -> tuple[str, ...]:
-    asked = job.items("MountUnderScratch")
-    own = [_directory(item, "mount_under_scratch") for item in asked or []]
-    return tuple(dict.fromkeys((*_SCRATCH, *own)))
+    return tuple(dict.fromkeys((*_SCRATCH, *scratch_directories(job))))
+
+
+def scratch_directories(job: JobAd) -> list[str]:
+    """
+    The directories beside `/tmp` that the job wants for itself.
+
+    Raises:
+        ContainerError: one of them cannot be had anywhere.
+    """
+    return [_directory(item, "mount_under_scratch") for item in job.items("MountUnderScratch") or []]
 
 
 def _directory(path: str, command: str) -> str:

@@ -17,10 +17,11 @@ from typing import Any, Final, Literal
 import msgspec
 
 from kettle.execution.attempts.job_spec import Account
+from kettle.execution.processes.isolation import Enclosure, in_thread
 from kettle.execution.sandbox.directory import acting_as
 from kettle.execution.system.cgroup import Cgroup
 
-Step = Literal["group", "account", "directory", "input", "output", "error", "program"]
+Step = Literal["group", "account", "isolation", "directory", "input", "output", "error", "program"]
 _SHEBANG_BYTES: Final = 256
 SIGNALS: Final = tuple(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 """
@@ -53,6 +54,8 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     """Descriptors here that become its streams, instead of the paths."""
     terminal: str = ""
     """The path of a terminal that becomes its streams and controls its session, instead of the paths."""
+    enclosure: Enclosure | None = None
+    """What it does not share with the machine; None: it shares all."""
 
 
 class LaunchError(Exception):
@@ -82,12 +85,28 @@ def launch(program: Program, cgroup: Cgroup | None = None) -> int:
         actions = _actions(program, undo)
         if cgroup is not None:
             undo.callback(cgroup.leave)
-            with _step("group", program):
-                cgroup.join()
         becomes = None if program.lowers_itself else program.account
         if becomes is not None:
             with _step("account", program):
                 undo.enter_context(_real_account(becomes))
+        return _spawn(program, cgroup, actions, resets=becomes is not None)
+
+
+def _spawn(program: Program, cgroup: Cgroup | None, actions: list[tuple[Any, ...]], *, resets: bool) -> int:
+    """
+    Have it executed by a child of this thread, or of one that is isolated.
+
+    That comes first: what the kernel keeps about mounts would be dear to charge to a group that is new.
+    """
+    enclosure = program.enclosure
+
+    def spawn() -> int:
+        if enclosure is not None:
+            with _step("isolation", program):
+                enclosure.enter(program.account, program.directory)
+        if cgroup is not None:
+            with _step("group", program):
+                cgroup.join()
         with _step("program", program):
             return os.posix_spawn(
                 program.path,
@@ -97,8 +116,10 @@ def launch(program: Program, cgroup: Cgroup | None = None) -> int:
                 setsid=True,
                 setsigmask=(),
                 setsigdef=SIGNALS,
-                resetids=becomes is not None,
+                resetids=resets,
             )
+
+    return spawn() if enclosure is None else in_thread(spawn)
 
 
 def _actions(program: Program, undo: ExitStack) -> list[tuple[Any, ...]]:
@@ -188,6 +209,8 @@ def _sentence(program: Program, step: Step, errno: int) -> str:
             return f"cannot open {program.stderr} as standard error: {why}"
         case "group":
             return f"cannot put the job into its control group: {why}"
+        case "isolation":
+            return f"cannot give the job directories and rights of its own: {why}"
         case "account":
             return f"cannot become the job's account: {why}"
 

@@ -16,6 +16,7 @@ from contextlib import suppress
 from typing import Final, NoReturn
 
 from kettle.execution.attempts.job_spec import Account
+from kettle.execution.processes.isolation import join_mounts, lock_privileges
 from kettle.execution.processes.launch import SIGNALS, Program
 from kettle.execution.system.cgroup import Cgroup
 
@@ -58,13 +59,20 @@ class SpawnedProgram:
             os.kill(self.pid, signal.SIGKILL)
 
 
-def spawn_beside(cgroup: Cgroup | None, program: Program) -> SpawnedProgram:
+def spawn_beside(cgroup: Cgroup | None, program: Program, *, job: int = 0) -> SpawnedProgram:
     """
-    Begin a program with streams or a terminal of its own, as its account. Raises OSError: there can be no child.
+    Begin a program with streams or a terminal of its own, as its account, isolated as the process `job` is.
+
+    Raises OSError: there can be no child.
     """
 
     def join() -> None:
+        enclosure = program.enclosure
+        if enclosure is not None and enclosure.mounts:
+            join_mounts(job)
         become_account(program.account)
+        if enclosure is not None and enclosure.isolation.no_new_privileges:
+            lock_privileges()
 
     return spawn(program, cgroup, join)
 

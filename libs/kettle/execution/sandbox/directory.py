@@ -15,6 +15,7 @@ from typing import Final
 
 from kettle.execution.attempts.job_spec import Account, Input
 from kettle.execution.job_environment import helper_programs
+from kettle.execution.sandbox import private_directories
 
 SYSTEM_EXECUTE: Final = "/var/lib/kettle/execute"
 """
@@ -107,6 +108,7 @@ class Sandbox:
 
     def remove(self) -> None:
         """Remove it with all that is in it."""
+        private_directories.retire(self.path)
         remove_tree(self.path)
 
     def _own(self, path: str) -> None:
@@ -137,6 +139,7 @@ def release_execute(execute: str) -> None:
 
     The last process does it: the startd, or after the end of their lifeline the zygote or a starter.
     """
+    private_directories.remove_spares(execute)  # their starters run nothing any more
     helper_programs.remove(execute)
     if posixpath.dirname(execute) == SYSTEM_EXECUTE:
         with contextlib.suppress(OSError):

@@ -18,7 +18,7 @@ from typing import Final
 import msgspec
 
 from kettle.execution.job_environment.job_ad import JobAd
-from kettle.execution.sandbox import manifest
+from kettle.execution.sandbox import manifest, private_directories
 from kettle.execution.sandbox.directory import Mark, Sandbox, acting_as
 from kettle.transfer.checkpoint_manifest import url as url_of
 from kettle.transfer.file_lists import leaves, placed
@@ -181,7 +181,8 @@ def _listed(
             absent.append(item)
         elif os.path.isdir(path):  # noqa: PTH112
             prefix = "" if item.endswith("/") and not checkpoint else name
-            below = _tree(path.rstrip("/"), prefix, empty=not checkpoint)
+            hidden = private_directories.PRIVATE if posixpath.normpath(item) == "." else ""
+            below = _tree(path.rstrip("/"), prefix, empty=not checkpoint, hidden=hidden)
             yield from (each for each in below if checkpoint or not job.excludes(each[1]))
         elif os.path.exists(path):  # noqa: PTH110
             yield path, name
@@ -189,17 +190,21 @@ def _listed(
             absent.append(item)
 
 
-def _tree(path: str, prefix: str, *, empty: bool) -> Iterator[tuple[str, str]]:
+def _tree(path: str, prefix: str, *, empty: bool, hidden: str) -> Iterator[tuple[str, str]]:
     """
     What is below a directory and is none, without recursion: a job may build deeper than our stack.  With `empty` also the
-    directories in which nothing is.
+    directories in which nothing is; never what is called `hidden` at the top.
     """
     waiting = [""]
     while waiting:
         below = waiting.pop()
         try:
             with os.scandir(posixpath.join(path, below)) as entries:
-                found = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
+                found = sorted(
+                    (entry.name, entry.is_dir(follow_symlinks=False))
+                    for entry in entries
+                    if below or entry.name != hidden
+                )
         except OSError:
             continue  # not readable for the job itself
         if empty and not found and (name := posixpath.normpath(posixpath.join(prefix, below))) != ".":

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from kettle.execution.attempts import stored_reports
-from kettle.execution.attempts.job_spec import AttemptId, JobSpec, StoredReport
+from kettle.execution.attempts.job_spec import AttemptId, Isolation, JobSpec, StoredReport
 from kettle.execution.attempts.messages import Question
 from kettle.execution.containers.policy import ContainerPolicy
 from kettle.execution.job_environment.job_ad import long_form
@@ -55,6 +55,7 @@ class Backfilling:
         execute: Path,
         cgroups: CgroupLayout | None,
         containers: ContainerPolicy | None,
+        isolation: Isolation,
         starter_pool: StarterPool,
         evictions: CleanupTasks,
         moment: Callable[[], Now],
@@ -65,6 +66,7 @@ class Backfilling:
         self._execute = execute
         self._cgroups = cgroups
         self._containers = containers
+        self._isolation = isolation
         self._evictions = evictions
         self._moment = moment
         self._told = told
@@ -176,6 +178,7 @@ class Backfilling:
             measure_interval=settings.measure_interval,
             enforce_disk=settings.enforce_disk,
             containers=self._containers,
+            isolation=self._isolation,
         )
 
     def _end(self, attempt: AttemptId) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from kettle.execution.attempts.job_spec import ChirpPolicy, Input, JobHooks, JobSpec
+from kettle.execution.attempts.job_spec import ChirpPolicy, Input, Isolation, JobHooks, JobSpec
 from kettle.execution.containers.policy import ContainerPolicy
 from kettle.execution.job_environment.job_ad import long_form
 from kettle.execution.system.cgroup_layout import CgroupLayout
@@ -31,6 +31,7 @@ class StarterOrders:
         cgroups: CgroupLayout | None,
         containers: ContainerPolicy | None,
         plugins: list[Plugin],
+        isolation: Isolation,
     ) -> None:
         self._machine = machine
         self._facts = machine.facts
@@ -39,6 +40,7 @@ class StarterOrders:
         self._cgroups = cgroups
         self._containers = containers
         self._plugins = plugins
+        self._isolation = isolation
         self._home = host.home()
         self._machine_ads: dict[str, str] = {}
 
@@ -75,6 +77,7 @@ class StarterOrders:
             measure_interval=self._settings.measure_interval,
             checkpoint_pause=self._settings.checkpoint_pause,
             enforce_disk=self._settings.enforce_disk,
+            isolation=self._isolation,
             containers=self._containers,
             plugins=self._plugins,
             plugin_lifetime=self._settings.transfer_plugin_lifetime,

@@ -17,6 +17,7 @@ from typing import Final
 from kettle.execution.attempts.job_spec import Account
 from kettle.execution.containers.policy import FoundRuntime
 from kettle.execution.containers.runtimes.runtime import AREA, MARK
+from kettle.execution.sandbox import private_directories
 from kettle.execution.sandbox.account_remains import AccountRemains
 from kettle.execution.sandbox.directory import remove_tree
 from kettle.execution.system.cgroup import Cgroup
@@ -99,7 +100,8 @@ def _removed(engines: Sequence[FoundRuntime], sandbox: str, leaving: Callable[[]
 
 
 def leftovers(execute: Path, layout: CgroupLayout | None) -> list[str]:
-    """Names of sandboxes and groups that exist, also those that others made."""
+    """Names of sandboxes and groups that exist, also those that others made; spare directories go at once."""
+    private_directories.remove_spares(str(execute))
     found = {path.name for path in execute.glob("dir_*")}
     if layout is not None:
         with contextlib.suppress(OSError):

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from kettle.execution.attempts.job_spec import JobSpec
+from kettle.execution.attempts.job_spec import Isolation, JobSpec
 from kettle.execution.containers.policy import ContainerError
 from kettle.execution.job_environment.job_ad import JobAd
 from kettle.execution.job_environment.quoting import split_arguments_v1, split_arguments_v2_raw
 from kettle.execution.job_environment.variables import job_environment
+from kettle.execution.processes.isolation import Enclosure
 from kettle.execution.processes.launch import Program
 from kettle.execution.sandbox.output_files import STDERR, STDOUT
 from kettle_wire.codes import HoldCode
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from kettle.execution.containers.job_container import JobContainer
     from kettle.execution.containers.request import ContainerRequest
 
+_NONE: Final = Isolation()
 _CONTAINER: Final = ("ContainerImage", "DockerImage", "WantContainer", "WantDocker")
 
 
@@ -49,6 +51,7 @@ def program_of(spec: JobSpec, job: JobAd, sandbox: str, inside: str = "") -> Pro
 
     Raises:
         QuotingError: arguments or environment are not well formed.
+        ContainerError: see `enclosure_of`.
     """
     if inside and inside != sandbox:
         spec = msgspec.structs.replace(spec, home="")  # it is not in the container
@@ -70,7 +73,41 @@ def program_of(spec: JobSpec, job: JobAd, sandbox: str, inside: str = "") -> Pro
         stdout=stdout,
         stderr=stdout if out and out == err else stderr,
         account=spec.account,
+        enclosure=None if inside else enclosure_of(spec, job, sandbox),
     )
+
+
+def enclosure_of(spec: JobSpec, job: JobAd, sandbox: str) -> Enclosure | None:
+    """
+    How the job's processes are isolated where they are in no container; None: they share everything with the machine.
+
+    One that runs where its files are sees the machine's directories: they are what it wants.  Only where no program gets
+    more rights may a job choose directories itself: it could give `sudo` another `/etc`.
+
+    Raises:
+        ContainerError: it chooses what this machine does not have.
+    """
+    isolation = spec.isolation
+    if not job.transfers:
+        isolation = msgspec.structs.replace(isolation, directories=())
+    elif isolation.directories and isolation.no_new_privileges and job.given("MountUnderScratch"):
+        directories = (*isolation.directories, *_more_directories(job))
+        isolation = msgspec.structs.replace(isolation, directories=tuple(dict.fromkeys(directories)))
+    if isolation == _NONE:
+        return None
+    return Enclosure(isolation=isolation, sandbox=sandbox, memory=spec.memory)
+
+
+def _more_directories(job: JobAd) -> list[str]:
+    from kettle.execution.containers.request import scratch_directories  # few jobs want that
+
+    wanted = scratch_directories(job)
+    for directory in wanted:
+        if not os.path.isdir(directory):  # noqa: PTH112 - a string
+            raise ContainerError(
+                f"mount_under_scratch names {directory!r}, and this machine has no such directory"
+            )
+    return wanted
 
 
 def _in_place(spec: JobSpec, job: JobAd, sandbox: str) -> Program:
@@ -89,6 +126,7 @@ def _in_place(spec: JobSpec, job: JobAd, sandbox: str) -> Program:
         stdout=out,
         stderr=err,
         account=spec.account,
+        enclosure=enclosure_of(spec, job, sandbox),
     )
 
 

@@ -200,5 +200,5 @@ class AccessRequests:
             program = msgspec.structs.replace(
                 job, path=_SHELL, arguments=words, environment={**job.environment, **environment}
             )
-            start = partial(spawn_beside, cgroup)
+            start = partial(spawn_beside, cgroup, job=tree.pid)
         return self._sessions.open(number, request, program, tree, start)
