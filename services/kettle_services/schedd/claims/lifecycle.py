@@ -416,7 +416,10 @@ class ClaimLifecycle:
                 startd, lease = held.granted.startd, held.granted.lease
                 by_startd.setdefault(startd, []).append(claim)
                 shortest[startd] = min(lease, shortest.get(startd, lease))
-            due, self._unconfirmed = self._paces.due(shortest, time.monotonic()) | self._unconfirmed, set()
+            due, self._unconfirmed = (
+                self._paces.due(shortest, time.monotonic()) | self._unconfirmed,
+                set[str](),
+            )
             async with asyncio.TaskGroup() as renewals:
                 for startd, claims in by_startd.items():
                     if startd in due or self._leases.is_silent(startd):
