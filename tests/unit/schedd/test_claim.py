@@ -115,3 +115,14 @@ def test_short_leases_are_renewed_more_often() -> None:
     assert set() == paces.due(usual, 290.0)
     assert 10.0 == paces.pause(290.0)
     assert {"quick", "slow"} == paces.due(usual, 300.0)
+
+
+def test_who_has_granted_claims_is_asked_at_once() -> None:
+    """Once, and the others in their turn."""
+    paces = RenewalSchedule(interval=300.0, lease=1800.0)
+    leases = {"a": 1800.0, "b": 1800.0}
+    assert {"a", "b"} == paces.due(leases, 1000.0)
+    paces.soon("b")
+    paces.soon("gone")
+    assert {"b"} == paces.due(leases, 1001.0)
+    assert set() == paces.due(leases, 1002.0)

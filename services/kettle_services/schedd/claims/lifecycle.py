@@ -83,8 +83,8 @@ class ClaimLifecycle:
         self._settings = settings
         self._leases = ClaimLeases(margin=settings.lease_margin)
         self._terms = LeaseTerms(settings.lease, settings.shortest_job_lease, settings.longest_job_lease)
-        self._unconfirmed, self._granted = set[str](), asyncio.Event()
-        """Startds that wait for the first renewal of claims that they have granted, and that there are such."""
+        self._granted = asyncio.Event()
+        """Claims were granted that have to be renewed at once."""
         self._paces = RenewalSchedule(interval=settings.alive_interval, lease=settings.lease)
         self._silence = Disconnects(recorder)
         self._minted = 0
@@ -321,7 +321,7 @@ class ClaimLifecycle:
             jobs.append(job)
         if jobs:
             await self._recorder.shard.committed()
-            self._unconfirmed.add(match.startd)
+            self._paces.soon(match.startd)
             self._granted.set()
             for job in jobs:
                 self._shadows.hand_over(job)
@@ -416,10 +416,7 @@ class ClaimLifecycle:
                 startd, lease = held.granted.startd, held.granted.lease
                 by_startd.setdefault(startd, []).append(claim)
                 shortest[startd] = min(lease, shortest.get(startd, lease))
-            due, self._unconfirmed = (
-                self._paces.due(shortest, time.monotonic()) | self._unconfirmed,
-                set[str](),
-            )
+            due = self._paces.due(shortest, time.monotonic())
             async with asyncio.TaskGroup() as renewals:
                 for startd, claims in by_startd.items():
                     if startd in due or self._leases.is_silent(startd):

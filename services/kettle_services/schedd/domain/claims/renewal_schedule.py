@@ -14,6 +14,11 @@ class RenewalSchedule:
         self._all_due = 0.0
         self._due: dict[str, float] = {}
         """When startds with short leases are asked before the others."""
+        self._soon: set[str] = set()
+
+    def soon(self, startd: str) -> None:
+        """A startd has granted claims, and waits for their first renewal."""
+        self._soon.add(startd)
 
     def due(self, shortest: Mapping[str, float], now: float) -> set[str]:
         """
@@ -33,6 +38,8 @@ class RenewalSchedule:
         self._due = {
             startd: now + pace if startd in asked else self._due[startd] for startd, pace in quick.items()
         }
+        asked |= self._soon & shortest.keys()
+        self._soon.clear()
         return asked
 
     def pause(self, now: float) -> float:
