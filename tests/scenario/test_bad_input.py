@@ -5,6 +5,7 @@ import json
 import re
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -283,7 +284,10 @@ async def test_a_second_up_finds_the_pool(pool: ThrowawayPool) -> None:
 
 def connected(pid: int) -> bool:
     """Whether a process has a connection over TCP: a command is at work by then."""
-    own = {str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir()}
+    own = set[str]()
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # closed meanwhile
+            own.add(str(link.readlink()))
     lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     return any(fields[3] == "01" and f"socket:[{fields[9]}]" in own for fields in lines)
 

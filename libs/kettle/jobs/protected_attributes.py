@@ -14,7 +14,7 @@ ACTED_ON: Final = frozenset({
     "executablesize", "fd",
     "filesystemdomain", "fnx", "fp", "from", "globalmemorymb", "gpus", "groupquota", "groupresourcesallocated",
     "groupresourcesinuse", "hasbubblewrap", "hascontainer", "hascrun", "hasdocker", "hasdockerengine",
-    "hasdockerurl", "hasfiletransfer", "hasfiletransferpluginmethods", "hasjobdeferral", "hasjobtransferplugins",
+    "hasdockerurl", "hasfiletransfer", "hasfiletransferpluginmethods", "hasjobdeferral", "hasjobtransferplugins", "hasmountunderscratch",
     "hasperfileencryption", "haspodman", "hasrunc", "hassandboximage", "hasselfcheckpointtransfers", "hassif",
     "held", "htcondor", "id", "idle", "in", "incomplete", "inputbytesfetched", "inputbytesfromstore", "inputcachebytes",
     "inputcachefiles", "inputcachehits", "inputfilesfetched", "it", "item", "iwd", "job", "jobbatchid",
