@@ -90,13 +90,18 @@ async def holdings(home: Path, url: str, pid: int) -> BusHoldings:
     os.kill(pid, signal.SIGHUP)
     try:
         async with asyncio.timeout(_PATIENCE_S):
-            client = await _let_in(url, password)
-        try:
-            what = {"accounts": True, "streams": True, "consumer": True, "config": True}
-            streams = await _ask(client, "JSZ", what, _Streams)
-            connections = await _ask(client, "CONNZ", {"subscriptions": True, "limit": 4096}, _Connections)
-        finally:
-            await client.close()
+            while True:
+                client = await _let_in(url, password)
+                try:
+                    what = {"accounts": True, "streams": True, "consumer": True, "config": True}
+                    streams = await _ask(client, "JSZ", what, _Streams)
+                    about = {"subscriptions": True, "limit": 4096}
+                    connections = await _ask(client, "CONNZ", about, _Connections)
+                except NatsError:
+                    continue  # the server let us in while it exchanged its accounts, and forgot us with the old ones
+                finally:
+                    await client.close()
+                break
     finally:
         config.write_text(before, encoding="utf-8")
     return _counted(streams, connections)
