@@ -94,6 +94,22 @@ async def test_an_address_that_is_none_costs_its_mail_only(
     assert b"2" == (tmp_path / "mail" / "written").read_bytes()
 
 
+async def test_a_mail_is_sent_when_its_frame_is_marked_as_written(
+    tmp_path: Path, settings: ShadowSettings
+) -> None:
+    """One that was left by a shadow that was killed before that is written again, and sent once."""
+    before = MailOutbox(tmp_path / "mail", settings, head=1)
+    before.write(2, [mail("bob")])
+    (tmp_path / "mail" / "written").write_bytes(b"1")
+
+    outbox, server = MailOutbox(tmp_path / "mail", settings, head=1), MailServer()
+    assert [] == outbox.waiting()
+    outbox.write(2, [mail("bob")])
+    async with sending(outbox, settings, server):
+        await until(lambda: not outbox.waiting())
+    assert ["bob"] == server.taken
+
+
 async def test_whatever_a_mail_does_to_libraries_stops_no_other(
     tmp_path: Path, settings: ShadowSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -87,8 +87,11 @@ class MailOutbox:
         self._loop.call_soon_threadsafe(self.filled.set)
 
     def waiting(self) -> list[Path]:
-        """The files of the mails that wait, oldest first."""
-        return sorted(self._directory.glob(f"*{_SUFFIX}"))
+        """
+        The files of the mails that wait, oldest first; those of a frame that is not marked as written may be written again.
+        """
+        found = sorted(self._directory.glob(f"*{_SUFFIX}"))
+        return [path for path in found if int(path.name.partition("-")[0]) <= self._written]
 
     def _has_room(self, owner: str, waiting: int) -> bool:
         with self._lock:
