@@ -39,7 +39,7 @@ async def main(port: int = 9464) -> None:
     pool = json.loads((home / "pool.json").read_text())
     bus = await nats.connect(
         pool["nats_url"].split(","),
-        nkeys_seed=pool["credentials"] or None,
+        user_credentials=pool["credentials"] or None,
         inbox_prefix=f"_INBOX_u-{pool['user']}".encode(),
     )
     # The durable consumer remembers what was counted, so a restart counts nothing twice; unused, it lives a week.

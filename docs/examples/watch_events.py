@@ -14,7 +14,7 @@ async def main(place: int = 0) -> None:
     pool = json.loads(Path(os.environ.get("KETTLE_HOME", "~/.kettle"), "pool.json").expanduser().read_text())
     stream, inbox = f"KETTLE_{pool['pool']}_MONITOR", f"_INBOX_u-{pool['user']}".encode()
     urls, seed = pool["nats_url"].split(","), pool["credentials"] or None
-    bus = await nats.connect(urls, nkeys_seed=seed, inbox_prefix=inbox)
+    bus = await nats.connect(urls, user_credentials=seed, inbox_prefix=inbox)
     config = ConsumerConfig(deliver_policy=DeliverPolicy.BY_START_SEQUENCE, ack_policy=AckPolicy.NONE)
     while True:
         config.opt_start_seq = place + 1

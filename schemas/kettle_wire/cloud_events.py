@@ -15,7 +15,7 @@ import msgspec
 
 from kettle_wire.events.codec import EVENT_TYPES, Recorded
 from kettle_wire.events.many_jobs import JobsChanged
-from kettle_wire.subjects import token
+from kettle_wire.subjects import token, untoken
 
 SPECVERSION: Final = "1.0"
 JSON: Final = "application/json"
@@ -100,9 +100,19 @@ def kind_of_type(type_: str) -> str:
 
 
 @lru_cache(maxsize=256)
+def escaped(name: str) -> str:
+    """Any text as a part of an identifier, with `%XX` as in a URI."""
+    return token(name).replace("=", "%")
+
+
+def unescaped(text: str) -> str:
+    """Inverse of `escaped`; raises ValueError for what it does not make."""
+    return untoken(text.replace("%", "="))
+
+
 def source_of(pool: str, shard: str) -> str:
     """Where events of a shard come from, a URI reference."""
-    return f"/kettle/{token(pool)}/{token(shard)}"
+    return f"/kettle/{escaped(pool)}/{escaped(shard)}"
 
 
 @lru_cache(maxsize=64)

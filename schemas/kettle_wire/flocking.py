@@ -9,7 +9,7 @@ pool has made; its submitters there are `submitter@domain`, and the ids of its c
 import re
 from typing import Final
 
-from kettle_wire.subjects import unkey
+from kettle_wire.subjects import untoken
 
 POOL: Final = r"^[A-Za-z0-9_-]{1,64}$"
 """How a pool is called by those who visit it."""
@@ -74,7 +74,7 @@ def stranger(key: str, submitter: str, schedd: str) -> str:
     parts = key.split(".")
     if len(parts) == 2:
         return ""
-    visitor = unkey(parts[1])
+    visitor = untoken(parts[1])
     if schedd != visitor:
         return f"it is an ad of {visitor} and names the schedd {schedd}"
     if not is_guest(submitter, visitor):

@@ -1,5 +1,6 @@
 """
-Who sends a command, as the last token of its subject: a daemon of the pool, a person, or another pool's schedd.
+Who sends a command, as the last token of its subject: a daemon of the pool, the startd of a machine, a person, or another pool's
+schedd.
 """
 
 from typing import Final, Literal
@@ -8,13 +9,14 @@ import msgspec
 
 from kettle_wire.subjects import token, untoken
 
-Kind = Literal["daemon", "user", "visitor"]
-_PREFIX: Final[dict[Kind, str]] = {"daemon": "d-", "user": "u-", "visitor": "v-"}
+Kind = Literal["daemon", "worker", "user", "visitor"]
+_PREFIX: Final[dict[Kind, str]] = {"daemon": "d-", "worker": "w-", "user": "u-", "visitor": "v-"}
 
 
 class Identity(msgspec.Struct, frozen=True):
     """
-    A caller as the bus authenticated it. A daemon's name is its role, a person's the login name, a visiting schedd's the one
+    A caller as the bus authenticated it. A daemon's name is its role, a worker's that of its startd, a person's the
+    login name, a visiting schedd's the one
     under which it was admitted (see `kettle_wire.flocking`).
     """
 
@@ -25,6 +27,13 @@ class Identity(msgspec.Struct, frozen=True):
     def token(self) -> str:
         """The identity as one subject token."""
         return _PREFIX[self.kind] + token(self.name)
+
+    @property
+    def inbox(self) -> str:
+        """
+        How the subjects begin on which it gets its replies; nobody else may subscribe there.
+        """
+        return f"_INBOX.{self.token}"
 
     @classmethod
     def from_subject(cls, subject: str) -> "Identity":
@@ -41,6 +50,11 @@ class Identity(msgspec.Struct, frozen=True):
 def daemon(role: str) -> Identity:
     """The identity of a service of the pool."""
     return Identity("daemon", role)
+
+
+def worker(startd: str) -> Identity:
+    """The identity of the startd of one machine, which is no other's."""
+    return Identity("worker", startd)
 
 
 def user(name: str) -> Identity:

@@ -1,42 +1,40 @@
 """
 Every subject, stream, bucket and durable name on the bus, as functions.
 
-A token from outside (a host, an owner, a slot) is encoded so that any name is safe: characters that
-NATS gives a meaning to, and `%` itself, become `%XX`. Job ids are never part of a stored subject:
+A token from outside (a host, an owner, a slot) is encoded so that any name is safe, in subjects and in the keys of buckets:
+characters that NATS gives a meaning to, and `=` itself, become `=XX`. Job ids are never part of a stored subject:
 the number of subjects in a stream must not grow with the number of jobs.
 """
 
 from functools import lru_cache
 from typing import Final
 
+_MACHINE: Final = "Machine"
 _SAFE: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
 
 
 @lru_cache(maxsize=4096)
 def token(name: str) -> str:
-    """Encode any text as one subject token; an empty name becomes `%`."""
+    """Encode any text as one token of a subject or a key; an empty name becomes `=`."""
     if name and _SAFE.issuperset(name):
         return name
-    return "".join(c if c in _SAFE else "".join(f"%{b:02X}" for b in c.encode()) for c in name) or "%"
+    return "".join(c if c in _SAFE else "".join(f"={b:02X}" for b in c.encode()) for c in name) or "="
 
 
 def untoken(text: str) -> str:
     """Inverse of `token`; raises ValueError for what is no token."""
-    head, *rest = text.split("%")
+    head, *rest = text.split("=")
     encoded = head.encode() + b"".join(
         bytes([int(part[:2], 16)]) + part[2:].encode() for part in rest if part
     )
     return encoded.decode()
 
 
-def key(name: str) -> str:
-    """Encode any text as one token of a key-value key, where `%` itself is not allowed: `=XX`."""
-    return "".join(c if c in _SAFE else "".join(f"={b:02X}" for b in c.encode()) for c in name) or "="
+API: Final = "$JS.API"
+"""How the subjects of JetStream's interface begin."""
 
-
-def unkey(text: str) -> str:
-    """Inverse of `key`; raises ValueError for what is no key."""
-    return untoken(text.replace("=", "%"))
+GUESTS_API: Final = "kettle.js"
+"""What guests call the interface of the pool's JetStream: under its own name the server answers that they have none."""
 
 
 class Subjects:
@@ -45,7 +43,7 @@ class Subjects:
     def __init__(self, pool: str) -> None:
         self.pool = pool
         self._prefix = f"kettle.{token(pool)}"
-        self._asset = f"KETTLE_{key(pool)}".replace("=", "_")
+        self._asset = f"KETTLE_{token(pool)}".replace("=", "_")
 
     def command(self, role: str, name: str, verb: str, caller: str) -> str:
         """
@@ -64,6 +62,10 @@ class Subjects:
         """Filter: everything that services of `role` answer."""
         return f"{self._prefix}.cmd.{role}.>"
 
+    def commands_at(self, role: str) -> str:
+        """Filter: the same, of commands and nothing longer, as accounts share it."""
+        return f"{self._prefix}.cmd.{role}.*.*.*"
+
     def commands_of(self, role: str, name: str) -> str:
         """Filter: everything that one service answers."""
         return f"{self._prefix}.cmd.{role}.{token(name)}.*.*"
@@ -79,7 +81,7 @@ class Subjects:
 
     def event_stream(self, shard: str) -> str:
         """The JetStream stream that holds `events(shard)`; its sequence is the frame number."""
-        return f"{self._asset}_EVT_{key(shard).replace('=', '_')}"
+        return f"{self._asset}_EVT_{token(shard).replace('=', '_')}"
 
     def shard_of(self, subject: str) -> str:
         """The shard whose frames are on a subject that `events` made."""
@@ -133,9 +135,17 @@ class Subjects:
         """Filter: the reports of all machines to one schedd."""
         return f"{self._prefix}.work.{token(schedd)}.*"
 
+    def work_by(self, startd: str) -> str:
+        """Filter: the reports of one machine to all schedds."""
+        return f"{self._prefix}.work.*.{token(startd)}"
+
+    def reporter(self, subject: str) -> str:
+        """The machine whose reports are on a subject that `work` made; only its startd may publish there."""
+        return untoken(subject.rpartition(".")[2])
+
     def work_reader(self, schedd: str) -> str:
         """The durable consumer with which the shadows of a schedd read `work_of(schedd)`."""
-        return f"shadow-{key(schedd)}"
+        return f"shadow-{token(schedd)}"
 
     @property
     def work_all(self) -> str:
@@ -163,12 +173,12 @@ class Subjects:
 
     @property
     def ads(self) -> str:
-        """Key-value bucket of public ads, `<AdType>.<name>`."""
+        """Key-value bucket of public ads, by `ad_key`, `machine_key` and the like."""
         return f"{self._asset}_ADS"
 
     @property
     def private_ads(self) -> str:
-        """Key-value bucket of claim capabilities, `<slot name>`; for startds and negotiators alone."""
+        """Key-value bucket of claim capabilities, by `slot_key`; for startds and negotiators alone."""
         return f"{self._asset}_PRIVATE"
 
     @property
@@ -189,7 +199,7 @@ def visitors_key(visitor: str, submitter: str) -> str:
     """
     The key of the ad of a visiting schedd's submitter: under the visitor's name, so that it can write no other.
     """
-    return f"Submitter.{key(visitor)}.{key(submitter)}"
+    return f"Submitter.{token(visitor)}.{token(submitter)}"
 
 
 FORWARDED: Final = "Forwarded"
@@ -202,9 +212,19 @@ def forwarded_key(forwarder: str, own: str) -> str:
     """
     The key of an ad that another pool forwards, which stands under `own` there: under its name, it can write no other.
     """
-    return f"{FORWARDED}.{key(forwarder)}.{own}"
+    return f"{FORWARDED}.{token(forwarder)}.{own}"
+
+
+def slot_key(startd: str, slot: str) -> str:
+    """The key of a slot in the bucket of capabilities: below its startd's name, so that no startd can write another's."""
+    return f"{token(startd)}.{token(slot)}"
+
+
+def machine_key(startd: str, slot: str) -> str:
+    """The key of a slot's ad in the bucket `Subjects.ads`, below its startd's name as well."""
+    return f"{_MACHINE}.{slot_key(startd, slot)}"
 
 
 def ad_key(ad_type: str, name: str) -> str:
     """The key of an ad in the bucket `Subjects.ads`."""
-    return f"{ad_type}.{key(name)}"
+    return f"{ad_type}.{token(name)}"

@@ -111,7 +111,7 @@ async def _connected(
     async with asyncio.timeout(WITHIN_S):
         await client.connect(
             url,
-            nkeys_seed=credentials or None,
+            user_credentials=credentials or None,
             reconnected_cb=returned,
             error_cb=untold,
             reconnect_to_server_handler=ours_again,
@@ -178,7 +178,7 @@ async def test_no_socket_is_left_by_who_gives_up_while_connecting(real: Place) -
         transport = TcpTransport()
         client = NatsClient(transport)
         connecting = asyncio.ensure_future(
-            client.connect(_url(real), nkeys_seed=real.addresses.nats_credentials or None)
+            client.connect(_url(real), user_credentials=real.addresses.nats_credentials or None)
         )
         for _ in range(steps):
             await asyncio.sleep(0)

@@ -32,7 +32,7 @@ from kettle_wire.commands.schedd import MATCHED, Matched
 from kettle_wire.commands.startd import Done
 from kettle_wire.events import CycleNegotiated
 from kettle_wire.identity import Identity
-from kettle_wire.subjects import ad_key, key
+from kettle_wire.subjects import ad_key, machine_key, slot_key
 
 SCHEDD: Final = "bench"
 JOBS: Final = 100_000
@@ -131,9 +131,10 @@ async def put_slots(bus: NatsBus, place: Backend, slots: int) -> None:
 
     def both() -> Iterable[Coroutine[Any, Any, object]]:
         for name, ad in machines(slots):
-            secret = SlotSecret(startd=name.partition("@")[2], capability=f"{name}#secret")
-            yield bus.put(subjects.private_ads, key(name), _encode(secret))
-            yield bus.put(subjects.ads, ad_key("Machine", name), _encode(ad))
+            startd = name.partition("@")[2]
+            secret = SlotSecret(startd=startd, capability=f"{name}#secret")
+            yield bus.put(subjects.private_ads, slot_key(startd, name), _encode(secret))
+            yield bus.put(subjects.ads, machine_key(startd, name), _encode(ad))
 
     await together(both())
 

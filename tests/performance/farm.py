@@ -263,7 +263,7 @@ async def run(plan: Plan) -> dict[str, Any]:
                 throwaway_pool(Path(home), settings=settings) as pool,
                 PgLog.connect(addresses.database_url) as log,
             ):
-                await client.connect(addresses.nats_url, nkeys_seed=addresses.nats_credentials)
+                await client.connect(addresses.nats_url, user_credentials=addresses.nats_credentials)
                 try:
                     farm = Farm(plan, pool, place, log=log, stream=JetStreamContext(client))
                     return await measure(farm, place, Path(home), plan)

@@ -324,7 +324,7 @@ async def intruder(pool: ThrowawayPool) -> AsyncIterator[Intruder]:
     one = Intruder()
     await one.client.connect(
         pool.client.pool.nats_url,
-        nkeys_seed=pool.client.pool.credentials,
+        user_credentials=pool.client.pool.credentials,
         inbox_prefix=f"_INBOX_{user(pool.client.pool.user).token}",
         error_cb=one.complain,
     )

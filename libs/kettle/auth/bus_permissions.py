@@ -2,8 +2,11 @@
 What each role may do on the bus: the subjects on which it may publish and to which it may subscribe.
 
 Each client publishes only under its own identity and subscribes only to its own inbox, so a command's subject names the
-caller. A service also answers requests, which the server allows per request (`allow_responses`). JetStream's
+caller. Who answers requests may publish where answers are awaited, and nowhere that an asker could name instead. JetStream's
 interface is opened call by call, for the streams and buckets that the role needs.
+
+Guests are those whom the server keeps in accounts beside the pool's own (`kettle.auth.trust.accounts`): people, workers,
+outsiders. Where there is one account for all (a server of somebody else, configured by hand) nobody is.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +16,17 @@ from kettle_wire.commands.catalogue import open_to
 from kettle_wire.commands.log import READ_FRAMES
 from kettle_wire.endpoint import Caller
 from kettle_wire.identity import Identity
-from kettle_wire.subjects import Subjects, forwarded_key, visitors_key
+from kettle_wire.subjects import (
+    API,
+    GUESTS_API,
+    Subjects,
+    ad_key,
+    forwarded_key,
+    machine_key,
+    slot_key,
+    token,
+    visitors_key,
+)
 
 SHARDS: Final[Mapping[str, Sequence[str]]] = {
     "schedd": ("schedd.schedd",),
@@ -25,7 +38,6 @@ SHARDS: Final[Mapping[str, Sequence[str]]] = {
 
 _ADS: Final[Mapping[str, Sequence[str]]] = {
     "schedd": ("Scheduler", "Submitter"),
-    "startd": ("Machine", "StartDaemon"),
     "collector": ("Collector", "Absent"),
     "negotiator": ("Negotiator",),
     "accounting": ("Accounting",),
@@ -39,7 +51,9 @@ _FOLLOWS_EVENTS_OF: Final[Mapping[str, Sequence[str]]] = {
 }
 _FOLLOWS_ADS: Final = ("collector", "negotiator")
 _CALLERS: Final = frozenset(caller.value for caller in Caller)
-_API: Final = "$JS.API"
+
+STARTD: Final = Caller.STARTD.value
+"""The role of what runs on a machine, whose identity is a worker's."""
 
 ADMINISTRATOR: Final = Caller.ADMINISTRATOR.value
 """The role of a person who may also switch the daemons of every host."""
@@ -53,50 +67,141 @@ FORWARDER: Final = "forwarder"
 MONITOR: Final = "monitor"
 """The role of a program outside of the pool that may read the published events of everybody."""
 
+_FROM_OTHERS: Final = "_R_.>"
+"""Where the server waits for the answers to questions from other accounts; it makes a subject for each."""
+
 
 def permissions(
-    role: str, subjects: Subjects, identity: Identity, *, shards: Mapping[str, Sequence[str]] = SHARDS
+    role: str,
+    subjects: Subjects,
+    identity: Identity,
+    *,
+    shards: Mapping[str, Sequence[str]] = SHARDS,
+    guest: bool = False,
 ) -> tuple[list[str], list[str]]:
     """
     Where `identity` may publish, and to what it may subscribe; `role` is a service's, `user` for a person,
     `administrator` for one who runs the pool, `monitor`, `visitor` or `forwarder`.
 
-    `shards`: the names of the shards that each role owns.
+    `shards`: the names of the shards that each role owns; `guest`: it is in an account beside the pool's own.
     """
-    if role == VISITOR:
-        return _visitors(subjects, identity)
-    if role == FORWARDER:  # puts ads under its own name, and takes them away; it reads and asks nothing
-        return [f"$KV.{subjects.ads}.{forwarded_key(identity.name, '>')}"], [f"_INBOX_{identity.token}.>"]
-    publish = _asks(role, subjects, identity)
-    subscribe = [f"_INBOX_{identity.token}.>"]
-    if role == MONITOR:
-        stream = subjects.monitor_stream
-        # Clients that filter nothing leave the filter out of the request's subject.
-        everything = [*_reads(stream, ">"), f"{_API}.CONSUMER.CREATE.{stream}.*"]
-        return everything, [*subscribe, subjects.tail_all]
-    if identity.kind == "user":
-        # Everybody who may query the queue may follow it: frames are published live, but their stream is closed to
-        # people.
-        publish += _reads(subjects.monitor_stream, subjects.monitor(identity.name))
-        return publish, [*subscribe, subjects.events_all, subjects.tail_of(identity.name)]
-    publish += [
-        *_writes_ads(role, subjects),
-        *_owns_shards(role, subjects, shards),
-        *_moves_work(role, subjects),
-        *_moves_objects(role, subjects),
-        *_publishes_events(role, subjects),
+    bus = _Bus(subjects, guest=guest)
+    match role:
+        case "visitor":
+            return _visitors(bus, identity)
+        case "startd":
+            return _workers(bus, identity)
+        case "forwarder":  # puts ads under its own name, and takes them away; it reads and asks nothing
+            return [f"$KV.{subjects.ads}.{forwarded_key(identity.name, '>')}"], _inbox(identity)
+        case "monitor":
+            # Clients that filter nothing leave the filter out of the request's subject.
+            stream = subjects.monitor_stream
+            everything = [*bus.reads(stream, ">"), f"{bus.api}.CONSUMER.CREATE.{stream}.*"]
+            return everything, [*_inbox(identity), subjects.tail_all]
+        case _:
+            return (
+                _people(bus, role, identity)
+                if identity.kind == "user"
+                else _services(bus, role, identity, shards)
+            )
+
+
+class _Bus:
+    """How one of those whom permissions are for uses JetStream."""
+
+    def __init__(self, subjects: Subjects, *, guest: bool) -> None:
+        self.subjects = subjects
+        self.guest = guest
+        self.api = GUESTS_API if guest else API
+
+    @property
+    def answers(self) -> list[str]:
+        """Where those wait who have asked: in our account, and in others."""
+        return [_FROM_OTHERS] if self.guest else ["_INBOX.>", _FROM_OTHERS]
+
+    def looks(self, stream: str) -> str:
+        """Look at a stream."""
+        return f"{self.api}.STREAM.INFO.{stream}"
+
+    def makes(self, stream: str) -> list[str]:
+        """Look at a stream, and make it if it is not there; guests make none."""
+        return (
+            [self.looks(stream)] if self.guest else [self.looks(stream), f"{self.api}.STREAM.CREATE.{stream}"]
+        )
+
+    def reads(self, stream: str, subject: str, reader: str = "*") -> list[str]:
+        """
+        Read some subjects of a stream: the server compares them with the filter of the consumer that is made.
+        """
+        api = self.api
+        return [
+            self.looks(stream),
+            f"{api}.CONSUMER.CREATE.{stream}.{reader}.{subject}",
+            f"{api}.CONSUMER.INFO.{stream}.{reader}",
+            f"{api}.CONSUMER.DELETE.{stream}.{reader}",
+            f"{api}.CONSUMER.MSG.NEXT.{stream}.{reader}",
+            f"$JS.ACK.{stream}.>" if reader == "*" else f"$JS.ACK.{stream}.{reader}.>",
+        ]
+
+
+def _inbox(identity: Identity) -> list[str]:
+    return [f"{identity.inbox}.>"]
+
+
+def _people(bus: _Bus, role: str, identity: Identity) -> tuple[list[str], list[str]]:
+    """
+    Everybody who may query the queue may follow it: frames are published live, but their stream is closed to people.
+    """
+    subjects = bus.subjects
+    own = bus.reads(subjects.monitor_stream, subjects.monitor(identity.name))
+    heard = [*_inbox(identity), subjects.events_all, subjects.tail_of(identity.name)]
+    return [*_asks(role, subjects, identity), *own], heard
+
+
+def _services(
+    bus: _Bus, role: str, identity: Identity, shards: Mapping[str, Sequence[str]]
+) -> tuple[list[str], list[str]]:
+    subjects = bus.subjects
+    publish = [
+        *_asks(role, subjects, identity),
+        *bus.answers,
+        *_writes_ads(bus, role),
+        *_owns_shards(bus, role, shards),
+        *_keeps_work(bus, role),
+        *_publishes_events(bus, role),
+        _notices(subjects, role),
     ]
     for owner in _FOLLOWS_EVENTS_OF.get(role, ()):
         for shard in shards.get(owner, ()):
-            publish += _reads(subjects.event_stream(shard), subjects.events(shard))
+            publish += bus.reads(subjects.event_stream(shard), subjects.events(shard))
     if role in _FOLLOWS_ADS:
-        publish += _reads(f"KV_{subjects.ads}", f"$KV.{subjects.ads}.>")
-    publish.append(_notices(subjects, role))
-    subscribe.append(_notices(subjects, "*"))
-    subscribe.append("$SRV.*")
+        publish += bus.reads(f"KV_{subjects.ads}", f"$KV.{subjects.ads}.>")
+    subscribe = [*_inbox(identity), _notices(subjects, "*"), "$SRV.*"]
     for served in (role, READ_FRAMES.role) if shards.get(role) else (role,):
-        subscribe += [subjects.commands_to(served), f"$SRV.*.{served}", f"$SRV.*.{served}.*"]
+        subscribe += [subjects.commands_to(served), *_found_as(served)]
     return publish, subscribe
+
+
+def _workers(bus: _Bus, identity: Identity) -> tuple[list[str], list[str]]:
+    """
+    A startd advertises itself and its slots, answers commands and reports, all of it below its own name.
+    """
+    subjects, name = bus.subjects, identity.name
+    ads, private, slot = subjects.ads, subjects.private_ads, _every_slot
+    publish = [
+        *_asks(STARTD, subjects, identity),
+        *bus.answers,
+        *bus.makes(f"KV_{ads}"),
+        f"$KV.{ads}.{slot(machine_key(name, 'x'))}",
+        f"$KV.{ads}.{ad_key('StartDaemon', name)}",
+        *bus.makes(f"KV_{private}"),
+        f"$KV.{private}.{slot(slot_key(name, 'x'))}",
+        *bus.makes(subjects.work_stream),
+        subjects.work_by(name),
+        f"{bus.api}.DIRECT.GET.{subjects.object_stream}.{subjects.objects_all}",
+        subjects.notice(STARTD, name),
+    ]
+    return publish, [*_inbox(identity), subjects.commands_of(STARTD, name), "$SRV.*", *_found_as(STARTD)]
 
 
 def _asks(role: str, subjects: Subjects, identity: Identity) -> list[str]:
@@ -110,103 +215,79 @@ def _asks(role: str, subjects: Subjects, identity: Identity) -> list[str]:
     ]
 
 
-def _visitors(subjects: Subjects, identity: Identity) -> tuple[list[str], list[str]]:
+def _visitors(bus: _Bus, identity: Identity) -> tuple[list[str], list[str]]:
     """
     A visitor asks startds about its own claims, publishes the demand of its submitters, and receives its matches and
     reports.
 
     All of this is under its own name: it can neither read nor write anything of others.
     """
-    stream, reader = subjects.work_stream, subjects.work_reader(identity.name)
-    advertised = visitors_key(identity.name, "x").removesuffix("x")
+    subjects, name = bus.subjects, identity.name
     publish = [
         *_asks(VISITOR, subjects, identity),
-        f"$KV.{subjects.ads}.{advertised}*",
-        f"{_API}.STREAM.INFO.{stream}",
-        f"{_API}.CONSUMER.CREATE.{stream}.{reader}.{subjects.work_of(identity.name)}",
-        f"{_API}.CONSUMER.INFO.{stream}.{reader}",
-        f"{_API}.CONSUMER.DELETE.{stream}.{reader}",
-        f"{_API}.CONSUMER.MSG.NEXT.{stream}.{reader}",
-        f"$JS.ACK.{stream}.{reader}.>",
+        *bus.answers,
+        f"$KV.{subjects.ads}.{_every_slot(visitors_key(name, 'x'))}",
+        *bus.reads(subjects.work_stream, subjects.work_of(name), subjects.work_reader(name)),
     ]
-    subscribe = [f"_INBOX_{identity.token}.>", "$SRV.*"]
+    subscribe = [*_inbox(identity), "$SRV.*"]
     for role in ("schedd", "shadow"):
-        subscribe += [subjects.commands_of(role, identity.name), f"$SRV.*.{role}", f"$SRV.*.{role}.*"]
+        subscribe += [subjects.commands_of(role, name), *_found_as(role)]
     return publish, subscribe
 
 
-def _writes_ads(role: str, subjects: Subjects) -> list[str]:
-    granted = _makes(f"KV_{subjects.ads}")
+def _every_slot(key: str) -> str:
+    return key.removesuffix("x") + "*"
+
+
+def _found_as(role: str) -> list[str]:
+    """Where programs ask which services there are."""
+    return [f"$SRV.*.{role}", f"$SRV.*.{role}.*"]
+
+
+def _writes_ads(bus: _Bus, role: str) -> list[str]:
+    subjects, private = bus.subjects, bus.subjects.private_ads
+    granted = bus.makes(f"KV_{subjects.ads}")
     granted += [f"$KV.{subjects.ads}.{ad_type}.>" for ad_type in _ADS.get(role, ())]
-    private = subjects.private_ads
-    if role in {"startd", "negotiator", "collector"}:
-        granted += _makes(f"KV_{private}")
-    if role == "startd":
-        granted.append(f"$KV.{private}.>")
+    if role in {"negotiator", "collector"}:
+        granted += bus.makes(f"KV_{private}")
     if role == "negotiator":
-        granted += _reads(f"KV_{private}", f"$KV.{private}.>")
+        granted += bus.reads(f"KV_{private}", f"$KV.{private}.>")
     return granted
 
 
-def _owns_shards(role: str, subjects: Subjects, shards: Mapping[str, Sequence[str]]) -> list[str]:
+def _owns_shards(bus: _Bus, role: str, shards: Mapping[str, Sequence[str]]) -> list[str]:
+    """The frames of its shards, and the leases by which their owners are chosen, are each its owners' alone."""
+    subjects, leases = bus.subjects, bus.subjects.leases
     granted: list[str] = []
     for shard in shards.get(role, ()):
-        granted += [subjects.events(shard), *_makes(subjects.event_stream(shard))]
-    if granted:
-        leases = subjects.leases
-        granted += [*_makes(f"KV_{leases}"), f"$KV.{leases}.>", *_reads(f"KV_{leases}", f"$KV.{leases}.>")]
-    return granted
+        entry = f"$KV.{leases}.{token(shard)}"
+        granted += [
+            subjects.events(shard),
+            *bus.makes(subjects.event_stream(shard)),
+            entry,
+            *bus.reads(f"KV_{leases}", entry),
+        ]
+    return [*granted, *bus.makes(f"KV_{leases}")] if granted else []
 
 
-def _moves_work(role: str, subjects: Subjects) -> list[str]:
-    match role:
-        case "startd":
-            return [*_makes(subjects.work_stream), subjects.work_all]
-        case "shadow":
-            return [*_makes(subjects.work_stream), *_reads(subjects.work_stream, subjects.work_all)]
-        case _:
-            return []
+def _keeps_work(bus: _Bus, role: str) -> list[str]:
+    """Reports of workers, and files that many of them want."""
+    if role != "shadow":
+        return []
+    subjects = bus.subjects
+    work, objects = subjects.work_stream, subjects.object_stream
+    return [*bus.makes(work), *bus.reads(work, subjects.work_all), *bus.makes(objects), subjects.objects_all]
 
 
-def _moves_objects(role: str, subjects: Subjects) -> list[str]:
-    stream = subjects.object_stream
-    match role:
-        case "startd":
-            return [f"{_API}.DIRECT.GET.{stream}.{subjects.objects_all}"]
-        case "shadow":
-            return [*_makes(stream), subjects.objects_all]
-        case _:
-            return []
-
-
-def _publishes_events(role: str, subjects: Subjects) -> list[str]:
+def _publishes_events(bus: _Bus, role: str) -> list[str]:
     if role != "gateway":
         return []
-    stream = subjects.monitor_stream
+    stream = bus.subjects.monitor_stream
     return [
-        *_makes(stream),
-        f"{_API}.STREAM.MSG.GET.{stream}",
-        f"{_API}.STREAM.LIST",
-        subjects.tail_all,
-    ]
-
-
-def _makes(stream: str) -> list[str]:
-    """Look at a stream, and make it if it is not there."""
-    return [f"{_API}.STREAM.INFO.{stream}", f"{_API}.STREAM.CREATE.{stream}"]
-
-
-def _reads(stream: str, subject: str) -> list[str]:
-    """
-    Read some subjects of a stream: the server compares them with the filter of the consumer that is made.
-    """
-    return [
-        f"{_API}.STREAM.INFO.{stream}",
-        f"{_API}.CONSUMER.CREATE.{stream}.*.{subject}",
-        f"{_API}.CONSUMER.INFO.{stream}.*",
-        f"{_API}.CONSUMER.DELETE.{stream}.*",
-        f"{_API}.CONSUMER.MSG.NEXT.{stream}.*",
-        f"$JS.ACK.{stream}.>",
+        *bus.makes(stream),
+        f"{bus.api}.STREAM.MSG.GET.{stream}",
+        f"{bus.api}.STREAM.LIST",
+        bus.subjects.tail_all,
     ]
 
 

@@ -1,11 +1,13 @@
 """Who may send a command: compares its declaration with the caller that the bus reports."""
 
-from typing import Any
+from typing import Any, Final
 
 from kettle.bus.ports import RefusedError, Served
 from kettle_wire.codes import RefusalCode
 from kettle_wire.endpoint import Caller
 from kettle_wire.identity import Identity
+
+_KINDS: Final = {"daemon": "the service {}", "worker": "the startd {}"}
 
 
 def require_caller(served: Served[Any, Any], caller: Identity) -> None:
@@ -14,7 +16,7 @@ def require_caller(served: Served[Any, Any], caller: Identity) -> None:
         return
     endpoint = served.endpoint
     role, verb = endpoint.role, endpoint.verb
-    who = f"the service {caller.name}" if caller.kind == "daemon" else caller.name
+    who = _KINDS.get(caller.kind, "{}").format(caller.name)
     if Caller.ADMINISTRATOR in endpoint.callers:
         names = ", ".join(sorted(served.administrators())) or "nobody"
         raise RefusedError(
@@ -30,6 +32,8 @@ def _admitted(served: Served[Any, Any], caller: Identity) -> bool:
     match caller.kind:
         case "daemon":
             return caller.name in callers
+        case "worker":
+            return Caller.STARTD in callers
         case "visitor":
             return Caller.VISITOR in callers
         case "user":

@@ -43,6 +43,9 @@ BUSY_MS: Final = 200
 SENTENCE: Final = 1000
 """Characters of a refusal that stand in its header, too."""
 
+_INBOXES: Final = ("_INBOX.", "_R_.")
+"""Of those in our account, and what the server makes of those in others."""
+
 Respond = Callable[[Parcel], Awaitable[None]]
 
 Around = Callable[[str, Mapping[str, str]], AbstractContextManager[object]]
@@ -61,10 +64,14 @@ class CommandService:
         subjects: Subjects,
         around: Around | None,
         limits: PartLimits | None = None,
+        *,
+        sole: bool = False,
     ) -> None:
+        """`sole`: nobody else answers under our name, and we may answer under no other."""
         self._connection = connection
         self._subjects = subjects
         self._around = around
+        self._sole = sole
         self._depot = PartStore(lambda: connection.limit, limits)
         self._alone = secrets.token_hex(8)
         self._places: dict[str, asyncio.Task[None]] = {}
@@ -79,6 +86,8 @@ class CommandService:
         Answer the endpoints of `role` that are meant for `name`, from when this returns; `shared`: see `Bus.serve`.
         """
         add_service = cast("Callable[..., Any]", micro.add_service)
+        if self._sole:
+            self._depot.place = name
         service = await add_service(
             self._connection.client,
             name=role,
@@ -104,6 +113,10 @@ class CommandService:
 
     def _handler(self, served: Served[Any, Any]) -> Callable[[Request], Any]:
         async def handle(request: Request) -> None:
+            # nats-py shows it to nobody, and answers whatever it says
+            if not _is_question(request._msg.reply):  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+                return
+
             async def respond(parcel: Parcel) -> None:
                 await request.respond(parcel.data, dict(parcel.headers) or None)
 
@@ -183,7 +196,9 @@ class CommandService:
             return _encode(await whole.served.handler(request, caller))
 
     async def _open(self, role: str) -> None:
-        """Let parts come in, from when this returns."""
+        """Let parts come in, from when this returns; where the name is one connection's alone they come with its commands."""
+        if self._sole:
+            return
         if role not in self._places:
             self._places[role] = asyncio.create_task(self._subscribe(role), name=f"parts for {role}")
         try:
@@ -193,6 +208,9 @@ class CommandService:
 
     async def _subscribe(self, role: str) -> None:
         async def arrived(message: Msg) -> None:
+            if not _is_question(message.reply):
+                return
+
             async def respond(parcel: Parcel) -> None:
                 await self._connection.publish(message.reply, parcel.data, headers=parcel.headers)
 
@@ -202,6 +220,16 @@ class CommandService:
         subject = self._subjects.command(role, self._depot.place, "*", "*")
         await self._connection.client.subscribe(subject, cb=arrived)  # pyright: ignore[reportUnknownMemberType]
         await self._connection.settle()
+
+
+def _is_question(reply: str) -> bool:
+    """
+    Whether who sent a message waits for the answer at a place for answers.
+
+    What a service or JetStream answers to somebody who named our subject as his inbox is no command, whoever it is from: it
+    has no such place.
+    """
+    return reply.startswith(_INBOXES)
 
 
 @contextmanager

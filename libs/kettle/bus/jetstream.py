@@ -22,7 +22,6 @@ from kettle.retry.deadline import Deadline
 from kettle.retry.loop import retry
 from kettle_wire.codes import RefusalCode
 
-API: Final = "$JS.API"
 API_S: Final = 5.0
 """Deadline of one call of the API."""
 LOOK_S: Final = 1.0
@@ -207,8 +206,11 @@ class JetStream:
         name = str(config["name"])
         try:
             return await self.stream(name), False
-        except NotFoundError:
-            pass
+        except NotFoundError as error:
+            if self._connection.guest:
+                raise BusUnavailableError(
+                    f"{name} has not been made yet: the pool's services do that"
+                ) from error
         try:
             made = _stream.decode((await self._call(f"STREAM.CREATE.{name}", _encode(config))).data)
         except _ExistsError:
@@ -261,7 +263,7 @@ class JetStream:
         """The newest message on a subject, from any server that has a copy; None if there is none."""
         try:
             reply = await self._connection.request(
-                f"{API}.DIRECT.GET.{stream}.{subject}", b"", deadline=deadline
+                f"{self._connection.api}.DIRECT.GET.{stream}.{subject}", b"", deadline=deadline
             )
         except NoResponderError:
             return None
@@ -300,7 +302,9 @@ class JetStream:
 
     async def _call(self, subject: str, body: bytes, *, deadline: float = API_S) -> Msg:
         try:
-            reply = await self._connection.request(f"{API}.{subject}", body, deadline=deadline)
+            reply = await self._connection.request(
+                f"{self._connection.api}.{subject}", body, deadline=deadline
+            )
         except NoResponderError as error:
             raise BusUnavailableError("the server's JetStream does not answer") from error
         failed = _failed.decode(reply.data).error

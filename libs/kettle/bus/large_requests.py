@@ -82,7 +82,7 @@ async def _fetch(carry: Carry, first: Parcel) -> bytes:
 
 
 def _place(reply: Parcel) -> tuple[str, str]:
-    place, _, number = reply.headers.get(PLACE, "").partition(" ")
+    place, _, number = reply.headers.get(PLACE, "").rpartition(" ")
     if not place or not number:
         raise BusError("a service answered that does not take messages in parts")
     return place, number

@@ -78,7 +78,9 @@ class NatsBus:
         self._connection = connection
         self._jetstream = JetStream(connection)
         self._together = AtomicBatches(connection)
-        self._service = CommandService(connection, subjects, around, limits)
+        self._service = CommandService(
+            connection, subjects, around, limits, sole=identity.kind in {"worker", "visitor"}
+        )
         self._inject = inject
         self._replicas = replicas
         self._remakes: dict[str, dict[str, Any]] = {}

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
+from kettle.bus.credentials import Credential
 from kettle.bus.large_requests import HEADERS
 from kettle.bus.nats_driver import Msg, Server, Subscription, errors
 from kettle.bus.nats_transport import NatsClient, TcpTransport
@@ -25,6 +26,7 @@ from kettle.retry.backoff import Backoff
 from kettle.retry.loop import Waits
 from kettle_wire.codes import RefusalCode
 from kettle_wire.identity import Identity
+from kettle_wire.subjects import API, GUESTS_API
 
 PENDING_BYTES: Final = 32 * 1024 * 1024
 """What may wait for the connection to come back; beyond it, unconfirmed messages are dropped."""
@@ -38,14 +40,8 @@ OVERRUN_S: Final = 0.5
 """After messages were dropped, listeners are told once it may be over."""
 NO_RESPONDERS: Final = "503"
 
+
 _log = logging.getLogger(__name__)
-
-
-def inbox_of(identity: Identity) -> str:
-    """
-    The first token of the subjects on which one identity gets its replies; nobody else may subscribe there.
-    """
-    return f"_INBOX_{identity.token}"
 
 
 def status_of(message: Msg) -> str:
@@ -60,7 +56,9 @@ class NatsConnection:
     def __init__(self, identity: Identity) -> None:
         self._transport = TcpTransport()
         self.client = NatsClient(self._transport)
-        self.inbox = inbox_of(identity)
+        self.inbox = identity.inbox
+        self.api = API
+        """How the subjects of JetStream's interface begin for us."""
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._connected = asyncio.Event()
         self._on_return: list[Callable[[], None]] = []
@@ -105,6 +103,11 @@ class NatsConnection:
             for flushes in connection._flushes:
                 flushes.cancel()
             connection.failed.cancel()
+
+    @property
+    def guest(self) -> bool:
+        """Whether the pool's streams are in another account than ours: we use them and make none."""
+        return self.api == GUESTS_API
 
     @property
     def connected(self) -> bool:
@@ -241,7 +244,11 @@ class NatsConnection:
     async def _connect(self, url: str, credentials: str, name: str) -> None:
         options: dict[str, Any] = {"reconnect_time_wait": FIRST_RETRY_S}
         if credentials:
-            options["nkeys_seed"] = credentials
+            # A statement is shown again at each connection: the file may have a newer one by then.
+            shown = Credential.read(credentials)
+            options["user_credentials" if shown.jwt else "nkeys_seed"] = credentials
+            if shown.guest:
+                self.api = GUESTS_API
         await self.client.connect(
             [server.strip() for server in url.split(",") if server.strip()],
             name=name,

@@ -12,11 +12,11 @@ import os
 import socket
 from collections.abc import Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from kettle.bus.credentials import Credential
 from kettle.bus.large_requests import HEADERS, Parcel, call_in_parts
 from kettle.bus.ports import FROM_JOB, BusError, Rep, Req
 from kettle.retry.deadline import Deadline
@@ -60,6 +60,7 @@ class _Hello(msgspec.Struct, frozen=True, omit_defaults=True):
     protocol: int
     name: str
     nkey: str = ""
+    jwt: str = ""
     sig: str = ""
 
 
@@ -147,13 +148,13 @@ class _Line:
         info = msgspec.json.decode(said, type=_Info)
         if info.tls_required or not info.headers or bool(credentials) > bool(info.nonce):
             raise UnusualError("it wants encryption, or knows no headers or keys")
-        nkey, sig = _signed(credentials, info.nonce) if credentials else ("", "")
+        nkey, jwt, sig = _signed(credentials, info.nonce) if credentials else ("", "", "")
         hello = _Hello(
             verbose=False, pedantic=False, headers=True, no_responders=True, lang="python3", version="0",
-            protocol=1, name="client", nkey=nkey, sig=sig,
+            protocol=1, name="client", nkey=nkey, jwt=jwt, sig=sig,
         )  # fmt: skip
         self.limit = max(info.max_payload - HEADERS, 1)
-        self._inbox = f"_INBOX_{identity.token}.{os.urandom(11).hex()}"
+        self._inbox = f"{identity.inbox}.{os.urandom(11).hex()}"
         greeting = b"CONNECT %b\r\nSUB %b 1\r\n" % (msgspec.json.encode(hello), self._inbox.encode())
         self._plug.sendall(greeting)
 
@@ -217,18 +218,20 @@ def _headers(noted: bytes) -> dict[str, str]:
     return headers
 
 
-def _signed(credentials: str, nonce: str) -> tuple[str, str]:
-    """Public key and signature by the seed that the file holds."""
+def _signed(credentials: str, nonce: str) -> tuple[str, str, str]:
+    """Public key or the statement about it, one of them empty, and a signature by the seed that the file holds."""
     import base64
 
     import nkeys as untyped  # type: ignore[import-untyped]  # pyright: ignore[reportMissingTypeStubs]
 
     nkeys: Any = untyped
+    shown = Credential.read(credentials)
     try:
-        pair = nkeys.from_seed(bytearray(Path(credentials).read_bytes().strip()))
+        pair = nkeys.from_seed(bytearray(shown.seed.encode()))
     except nkeys.NkeysError as error:
         raise UnusualError(f"{credentials} holds no seed") from error
     try:
-        return pair.public_key.decode(), base64.b64encode(pair.sign(nonce.encode())).decode()
+        signature = base64.b64encode(pair.sign(nonce.encode())).decode()
+        return "" if shown.jwt else pair.public_key.decode(), shown.jwt, signature
     finally:
         pair.wipe()

@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from kettle.bus.batching import BatchingDelay
-from kettle.bus.jetstream import API, NANOSECONDS, JetStream, NotFoundError, StreamInfo, pull_request
+from kettle.bus.jetstream import NANOSECONDS, JetStream, NotFoundError, StreamInfo, pull_request
 from kettle.bus.nats_connection import NatsConnection, status_of
 from kettle.bus.nats_driver import Msg, Subscription, errors
 from kettle.bus.ports import BusError, BusUnavailableError, NoResponderError, ReplyTimeoutError
@@ -264,7 +264,7 @@ class StreamReader:
         if more < self._source.batch / 2 or self._doubtful:
             return
         self._wanted += more
-        subject = f"{API}.CONSUMER.MSG.NEXT.{self._source.stream}.{self._name}"
+        subject = f"{self._connection.api}.CONSUMER.MSG.NEXT.{self._source.stream}.{self._name}"
         most = max(PULL_BYTES, 2 * self._connection.client.max_payload)
         request = pull_request(more, most=most, expires=PULL_S, heartbeat=HEARTBEAT_S)
         await self._connection.publish(subject, request, reply=self._inbox)
@@ -329,5 +329,5 @@ class StreamReader:
         if not self._source.durable and self._connection.connected:
             with suppress(BusError):
                 await self._connection.publish(
-                    f"{API}.CONSUMER.DELETE.{self._source.stream}.{self._name}", b""
+                    f"{self._connection.api}.CONSUMER.DELETE.{self._source.stream}.{self._name}", b""
                 )

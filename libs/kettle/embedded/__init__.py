@@ -8,9 +8,10 @@ Both servers run as nobody we know, listen where only this machine or this accou
 credentials, die with the process that started them, and come back at the same address after a crash.
 """
 
+from kettle.auth.trust.server import Permissions
 from kettle.embedded.errors import AlreadySupervisedError, EmbeddedError, MissingBinaryError, StartError
 from kettle.embedded.nats import EmbeddedNats
-from kettle.embedded.nats_config import Limits, Member, Permissions
+from kettle.embedded.nats_config import Limits, Member
 from kettle.embedded.postgres import EmbeddedPostgres
 
 __all__ = [

@@ -1,5 +1,5 @@
 """
-A NATS server of our own with JetStream, on the loopback interface, with one key per role.
+A NATS server of our own with JetStream, on the loopback interface, which believes what its operator says (`Trust`).
 
     directory/            private to the account that starts the server
         lock              held by the supervisor
@@ -20,12 +20,13 @@ from typing import Final, Self
 
 import msgspec
 
-from kettle.embedded import nkeys
+from kettle.auth.private_files import private_directory, write_private
+from kettle.auth.trust.keys import SeedError
+from kettle.auth.trust.server import PROBE_INBOX, Permissions, SingleAccount, Trust
 from kettle.embedded.binaries import nats_server
 from kettle.embedded.errors import EmbeddedError, StartError
-from kettle.embedded.nats_config import Limits, Member, Permissions, render
+from kettle.embedded.nats_config import Limits, Member, render
 from kettle.embedded.ports import kept_port, listens
-from kettle.embedded.private_files import private_directory, write_private
 from kettle.embedded.server_account import NATS_UID, seen_by, server_account
 from kettle.embedded.server_process import DirectoryLock, ServerProcess, Stop, end_orphan, log_tail
 
@@ -37,7 +38,6 @@ _ANSWER_S: Final = 0.5
 """For an answer of JetStream in a cluster: one that has no leader yet leaves the question unanswered."""
 _STOP: Final = Stop(((Signals.SIGTERM, 10.0),))
 _INFO: Final = "$JS.API.INFO"
-_PROBE: Final = Permissions(publish=(_INFO,), subscribe=("_PROBE.>",))
 
 
 class _Info(msgspec.Struct):
@@ -57,21 +57,21 @@ class EmbeddedNats:
         self,
         directory: Path,
         *,
-        credentials: Path,
-        permissions: Mapping[str, Permissions],
+        trust: Trust | None = None,
+        credentials: Path | None = None,
+        permissions: Mapping[str, Permissions] | None = None,
         name: str = "kettle",
         port: int = 0,
         limits: Limits | None = None,
         member: Member | None = None,
     ) -> None:
         """
-        `permissions` says what each role may do; the seed of its key is in the directory `credentials`.
+        `trust`: whom it trusts; left out, those whom `permissions` names, with files in the directory `credentials`.
         `port` 0 is one that is free, and remembered.
         `member` makes it one of a cluster: then JetStream answers, and `start` returns, once most of them are there.
         """
         self.directory = private_directory(directory.absolute())
-        self._credentials = credentials.absolute()
-        self._permissions = permissions
+        self._trust = trust or SingleAccount((credentials or directory).absolute(), permissions or {})
         self._name = name
         self._fixed_port = port
         self._port = 0
@@ -97,8 +97,8 @@ class EmbeddedNats:
         return self._data / "jetstream"
 
     def credentials(self, role: str) -> Path:
-        """The file with the seed that a role shows to the server."""
-        return nkeys.key_file(self._credentials, role)
+        """The file that somebody shows to the server, by his name here."""
+        return self._trust.credentials(role)
 
     @property
     def pid(self) -> int:
@@ -124,11 +124,10 @@ class EmbeddedNats:
         try:
             await end_orphan(self._data / "nats.pid", self._data, _STOP)
             self._port = self._choose_port()
-            probe = nkeys.new_seed()
-            self._write_config(probe)
+            self._write_config()
             self._heard = self._log.stat().st_size if self._log.exists() else 0
             async with asyncio.timeout(START_S):
-                await self._come_up(probe)
+                await self._come_up(self._trust.probe())
         except BaseException as error:
             await self.stop()
             if isinstance(error, TimeoutError):
@@ -150,14 +149,12 @@ class EmbeddedNats:
                 return found[0].decode(errors="replace")
         return ""
 
-    def allow(self, permissions: Mapping[str, Permissions]) -> None:
+    def trust_again(self) -> None:
         """
-        Change the permissions from now on. A client with unchanged permissions keeps its connection; a client that has
-        lost all permissions is disconnected.
+        Believe from now on what the operator says now.  Who is not trusted any more is disconnected, and nobody else.
         """
-        self._permissions = permissions
         if self.running:
-            self._write_config(nkeys.new_seed())
+            self._write_config()
             self._running().signal(Signals.SIGHUP)
 
     async def wait(self) -> int:
@@ -184,11 +181,11 @@ class EmbeddedNats:
     ) -> None:
         await self.stop()
 
-    def _write_config(self, probe: str) -> None:
-        users = {
-            nkeys.kept_key(self._credentials, role): rights for role, rights in self._permissions.items()
-        }
-        users[nkeys.public_key(probe)] = _PROBE
+    def _write_config(self) -> None:
+        try:
+            trust = self._trust.statements()
+        except SeedError as error:
+            raise EmbeddedError(str(error)) from error
         private_directory(self.store)
         # Relative: the server works in `data`, whose parents it may not be able to enter.
         text = render(
@@ -196,7 +193,7 @@ class EmbeddedNats:
             port=self._port,
             store="jetstream",
             pid_file="nats.pid",
-            users=users,
+            trust=trust,
             limits=self._limits,
             member=self._member,
         )
@@ -234,8 +231,8 @@ class EmbeddedNats:
         try:
             await client.connect(
                 self.url,
-                nkeys_seed_str=probe,
-                inbox_prefix=b"_PROBE",
+                user_credentials=probe,
+                inbox_prefix=PROBE_INBOX,
                 allow_reconnect=False,
                 connect_timeout=int(START_S),
                 error_cb=_quiet,

@@ -1,25 +1,15 @@
 """
-The configuration of our NATS server: who may do what on it, and its limits.
+The configuration of our NATS server: whom it trusts, and its limits.
 
 It is written again at every start from what the pool knows, so that nobody has to edit it.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
-
-class Permissions(msgspec.Struct, frozen=True):
-    """
-    The subjects on which a role may publish and to which it may subscribe; `*` and `>` as in NATS.
-
-    `replies` lets it also answer each request that it receives, on whatever subject the asker named.
-    """
-
-    publish: Sequence[str] = ()
-    subscribe: Sequence[str] = ()
-    replies: bool = False
+from kettle.auth.trust.server import Statements
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,12 +47,12 @@ def render(
     port: int,
     store: str,
     pid_file: str,
-    users: Mapping[str, Permissions],
+    trust: Statements,
     limits: Limits,
     member: Member | None = None,
 ) -> str:
-    """The text of the file; `users` maps public keys to what their holders may do."""
-    entries = "\n".join(_user(key, permissions) for key, permissions in users.items())
+    """The text of the file."""
+    accounts = "\n".join(f"  {key}: {_quoted(jwt)}" for key, jwt in trust.accounts.items())
     return f"""\
 server_name: {_quoted(name)}
 listen: "127.0.0.1:{port}"
@@ -75,10 +65,12 @@ jetstream {{
   max_memory_store: {limits.max_memory}
   max_file_store: {limits.max_file}
 }}
-authorization {{
-  users: [
-{entries}
-  ]
+max_control_line: 64KB
+operator: {_quoted(trust.operator)}
+system_account: {trust.system}
+resolver: MEMORY
+resolver_preload: {{
+{accounts}
 }}
 {_cluster(member) if member else ""}"""
 
@@ -94,20 +86,6 @@ cluster {{
   routes: [{routes}]
 }}
 """
-
-
-def _user(key: str, permissions: Permissions) -> str:
-    rights = [f"publish: {_allowed(permissions.publish)}", f"subscribe: {_allowed(permissions.subscribe)}"]
-    if permissions.replies:
-        rights.append("allow_responses: { max: 1024, expires: 1h }")
-    return f"    {{ nkey: {key}, permissions: {{ {', '.join(rights)} }} }}"
-
-
-def _allowed(subjects: Sequence[str]) -> str:
-    # To the server an empty list of what is allowed would mean everything.
-    if not subjects:
-        return '{ deny: [">"] }'
-    return f"{{ allow: [{', '.join(_quoted(subject) for subject in subjects)}] }}"
 
 
 def _quoted(text: str) -> str:

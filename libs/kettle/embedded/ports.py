@@ -5,8 +5,8 @@ import socket
 from pathlib import Path
 from typing import Final
 
+from kettle.auth.private_files import write_private
 from kettle.embedded.errors import EmbeddedError
-from kettle.embedded.private_files import write_private
 
 # Below the range from which the kernel takes the ports of outgoing connections: ours is still free after a crash.
 _PORTS: Final = range(10000, 32000)

@@ -20,8 +20,8 @@ from pathlib import Path
 from signal import Signals
 from typing import Final
 
+from kettle.auth.private_files import private_directory, write_private
 from kettle.embedded.errors import StartError
-from kettle.embedded.private_files import private_directory, write_private
 from kettle.embedded.server_account import Account, named_account, nameless, seen_by
 from kettle.embedded.server_process import ServerProcess, Stop, log_tail
 

@@ -3,7 +3,7 @@ The pass with which a schedd and its shadow visit another pool: made by that poo
 
     credentials/flock/      in the pool's directory, for its owner only
         NAME.json           the pass
-        NAME.nk             its key, as the client of the bus wants it
+        NAME.creds          what it shows to the bus of that pool: a key, and what the pool says of it
 """
 
 import os
@@ -13,6 +13,7 @@ from typing import Annotated, Final
 
 import msgspec
 
+from kettle.bus.credentials import Credential
 from kettle_wire.flocking import POOL, VISITOR
 
 _NAME: Final = re.compile(POOL)
@@ -31,6 +32,8 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     visitor: Annotated[str, msgspec.Meta(pattern=VISITOR)]
     """The name under which the schedd is admitted, `name@domain`."""
     seed: Annotated[str, msgspec.Meta(pattern=r"^S[A-Z2-7]+$")]
+    jwt: str = ""
+    """What that pool says of the key; empty: its server knows the key itself."""
 
     def __repr__(self) -> str:
         return f"Pass({self.visitor} to {self.pool})"
@@ -74,14 +77,14 @@ class Passes:
 
     def key(self, name: str) -> Path:
         """The file with the key of a pass."""
-        return self._directory / f"{name}.nk"
+        return self._directory / f"{name}.creds"
 
     def keep(self, name: str, one: Pass) -> Path:
         """Take a pass in, for the owner of the directory alone; where it lies now."""
         if not _NAME.fullmatch(name):
             raise PassError(f"'{name}' is no name for a pool: letters, digits, - and _")
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _write(self.key(name), one.seed.encode() + b"\n")
+        _write(self.key(name), Credential(one.seed, one.jwt).text().encode())
         return _write(self._directory / f"{name}.json", encoded(one))
 
 

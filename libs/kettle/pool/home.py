@@ -62,7 +62,7 @@ class Home(msgspec.Struct, frozen=True):
 
     @property
     def credentials(self) -> Path:
-        """The NKey seed of each service and of the person."""
+        """The credentials of each service and of the person."""
         return self.path / "credentials"
 
     @property
@@ -88,8 +88,10 @@ class Home(msgspec.Struct, frozen=True):
             return ""
 
     def credential(self, name: str) -> Path:
-        """The seed of one service, or of the person: `user`."""
-        return self.credentials / f"{name}.nk"
+        """What one service, or the person (`user`), shows to the bus: where a site gave it a seed alone, that."""
+        seed = self.credentials / f"{name}.nk"
+        own = self.credentials / f"{name}.creds"
+        return seed if seed.exists() and not own.exists() else own
 
 
 def open_home(path: Path, *, uid: int | None = None) -> Home:

@@ -18,7 +18,7 @@ from kettle.bus.ports import BucketSpec
 from kettle.runtime.process_identity import gone, presence
 from kettle.runtime.settings import OwnerSettings
 from kettle_wire.identity import daemon
-from kettle_wire.subjects import Subjects, key
+from kettle_wire.subjects import Subjects, token
 
 STALLED: Final = 30.0
 """Seconds without a turn of the service's event loop after which it does not ask to be elected any more."""
@@ -112,7 +112,7 @@ class Candidacy:
         """Be elected, and be elected again whenever the lease was lost; never returns."""
         while True:
             await self._responsive()
-            lease = await leases.acquire(key(self._shard), presence(), ttl=self._settings.owner_lease)
+            lease = await leases.acquire(token(self._shard), presence(), ttl=self._settings.owner_lease)
             lost = asyncio.ensure_future(lease.lost)
             stalled = asyncio.create_task(self._stalled())
             try:

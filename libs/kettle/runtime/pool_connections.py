@@ -11,22 +11,24 @@ from typing import TYPE_CHECKING
 from kettle.bus.nats import NatsBus
 from kettle.runtime.service import Runtime
 from kettle.runtime.settings import Settings
-from kettle_wire.identity import daemon
+from kettle_wire.identity import Identity, daemon
 from kettle_wire.subjects import Subjects
 
 if TYPE_CHECKING:
     from kettle.storage import PgLog
 
 
-async def join_bus(rt: Runtime, settings: Settings, *, name: str = "") -> NatsBus:
+async def join_bus(
+    rt: Runtime, settings: Settings, *, name: str = "", identity: Identity | None = None
+) -> NatsBus:
     """
-    Connect to the bus as the service's role, waiting for the server as long as it takes; closed with the service.
+    Connect to the bus as the service's role, or as `identity`, waiting for the server as long as it takes; closed with the service.
     """
     bus = await rt.enter(
         NatsBus.connect(
             settings.nats_url,
             subjects=Subjects(settings.pool),
-            identity=daemon(rt.role),
+            identity=identity or daemon(rt.role),
             credentials=settings.nats_credentials,
             name=name or rt.role,
             inject=rt.telemetry.inject,

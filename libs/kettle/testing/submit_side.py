@@ -30,7 +30,7 @@ from kettle_wire.commands.startd import (
 )
 from kettle_wire.identity import Identity
 from kettle_wire.jobs import JobId
-from kettle_wire.subjects import Subjects, key
+from kettle_wire.subjects import Subjects, slot_key
 from kettle_wire.worker_reports import FinalReport, Report, ReportKey, Reports
 
 POOL: Final = "test"
@@ -118,7 +118,7 @@ class SubmitSide:
 
     async def capability(self) -> str:
         """What a negotiator would hand over."""
-        name = key(f"slot1@{self.startd}")
+        name = slot_key(self.startd, f"slot1@{self.startd}")
         async for change in self.schedd.watch(self.subjects.private_ads):
             if change is not None and change.key == name and change.value is not None:
                 return msgspec.msgpack.decode(change.value, type=SlotSecret).capability

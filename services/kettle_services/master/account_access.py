@@ -3,7 +3,7 @@ Accounts of this machine that may use a pool of root: each finds the pool's addr
 directory of its own.
 
     <directory>/<login>/pool.json    how to reach the pool
-    <directory>/<login>/user.nk      the seed of the account's key
+    <directory>/<login>/user.creds   the account's credentials
 
 The directories belong to root, so that nobody can put a link in the way of what is written here.
 """
@@ -27,7 +27,7 @@ from kettle.pool.home import Home
 if TYPE_CHECKING:
     from kettle.client.connections.pool_file import PoolFile
 
-_KEY: Final = "user.nk"
+_KEY: Final = "user.creds"
 _POOL: Final = "pool.json"
 _MARK: Final = ".kettle-accounts"
 """Says which pool's the directory is."""
@@ -86,7 +86,7 @@ def admitted(names: Sequence[str], credentials: Path) -> list[Admitted]:
     found: list[Admitted] = []
     for name in names:
         entry = pwd.getpwnam(name)
-        seed = credentials / f"{credential_of(name)}.nk"
+        seed = credentials / f"{credential_of(name)}.creds"
         found.append(Admitted(name, entry.pw_uid, entry.pw_gid, seed))
     return found
 

@@ -6,20 +6,20 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kettle.bus.open_servers import open_servers, warning
-from kettle.embedded import EmbeddedNats, EmbeddedPostgres, Permissions
+from kettle.embedded import EmbeddedNats, EmbeddedPostgres
 from kettle.pool import processes
 from kettle.pool.home import Home
 from kettle.runtime import Lifeline, Notifier, lifeline
 from kettle.runtime.settings import IN_USE
 from kettle.runtime.settings_in_use import SettingsInUse
 from kettle_services.master import account_access
-from kettle_services.master.bus_users import PERSON, bus_users, login_name
+from kettle_services.master.bus_members import PERSON, BusMembers, login_name
 from kettle_services.master.domain.start_order import NEEDS_DATABASE, Instance, role_of
 from kettle_services.master.settings import MasterSettings
 from kettle_services.master.supervision.daemon_list import DaemonList
@@ -67,6 +67,7 @@ class BringUp:
         self._notify_environ = notify_environ
         self._lifeline = line
         self._server: EmbeddedNats | None = None
+        self._members: BusMembers | None = None
         self._accounts: list[str] = []
         self._notifier = Notifier.from_environ(os.environ)
         self.nats_url = settings.nats_url
@@ -117,11 +118,10 @@ class BringUp:
     def _nats(self, group: asyncio.TaskGroup) -> EmbeddedNats | None:
         if self._settings.nats_url:
             return None
+        self._accounts = account_access.named(self._settings.accounts)
+        self._members = BusMembers(self._home, self._settings, self._accounts, environ_of=self._own_environ)
         self._server = EmbeddedNats(
-            self._home.path / NATS,
-            credentials=self._home.credentials,
-            permissions=self._allowed(self._settings),
-            name=f"kettle-{self._settings.pool}",
+            self._home.path / NATS, trust=self._members, name=f"kettle-{self._settings.pool}"
         )
         self._daemons.keep(Server(NATS, self._server), group)
         return self._server
@@ -135,15 +135,11 @@ class BringUp:
         """
         Let in the accounts and visitors of other settings, and no others; a server that is not ours has its own administrator.
         """
-        if self._server is not None:
-            self._server.allow(self._allowed(settings))
+        if self._server is not None and self._members is not None:
+            self._accounts = account_access.named(settings.accounts)
+            self._members.admit(settings, self._accounts)
+            self._server.trust_again()
             self._tell_accounts(settings)
-
-    def _allowed(self, settings: MasterSettings) -> Mapping[str, Permissions]:
-        self._accounts = account_access.named(settings.accounts)
-        return bus_users(
-            settings.pool, settings.daemon_list, settings.flock_from, settings.view_from, self._accounts
-        )
 
     def _postgres(self, group: asyncio.TaskGroup) -> EmbeddedPostgres | None:
         if POSTGRES not in self.servers:
@@ -202,16 +198,22 @@ class BringUp:
         instance = Instance.parse(name)
         variables = self._environ_of_all() | {
             "KETTLE_NATS_URL": self.nats_url,
-            "KETTLE_NATS_CREDENTIALS": self.credentials(instance.role),
+            "KETTLE_NATS_CREDENTIALS": self.credentials(name if instance.role == "startd" else instance.role),
             IN_USE: str(self._home.in_use / f"{name}.json"),
         }
         if instance.role in NEEDS_DATABASE:
             variables["KETTLE_DATABASE_URL"] = self.database_url
         return variables | instance.variables() | self._settings.environment.get(name, {})
 
+    def _own_environ(self, name: str) -> dict[str, str]:
+        """What decides about the settings of an entry of the daemon list."""
+        own = Instance.parse(name).variables() | self._settings.environment.get(name, {})
+        return self._environ_of_all() | own
+
     def credentials(self, role: str) -> str:
         """
-        The path of the seed with which a role, or the person, connects to the bus; empty: it needs none.
+        The path of the credentials with which a role, or the person, connects to the bus; empty: it needs none. Of a startd
+        the entry in the daemon list counts, for each has its own.
         """
         own = self._home.credential(role)
         return str(own) if not self._settings.nats_url or own.exists() else self._settings.nats_credentials

@@ -15,7 +15,7 @@ from kettle.pool.daemon_states import DaemonState
 from kettle.runtime import SettingsError
 from kettle.runtime.settings_problems import Problem
 from kettle_services.master.account_access import AccountsError
-from kettle_services.master.bus_users import login_name
+from kettle_services.master.bus_members import login_name
 from kettle_services.master.domain.command_rules import chosen, needs_restart
 from kettle_services.master.domain.daemon import How
 from kettle_services.master.domain.start_order import stop_stages

@@ -18,7 +18,7 @@ from kettle.runtime.settings_in_use import SettingsInUse
 from kettle_services.master import configuration_check
 from kettle_services.master.bring_up import BringUp
 from kettle_services.master.bus_connection import BusConnection
-from kettle_services.master.bus_users import MASTER
+from kettle_services.master.bus_members import MASTER
 from kettle_services.master.commands import MasterCommands
 from kettle_services.master.domain.ad import Host, master_ad
 from kettle_services.master.domain.daemon import How

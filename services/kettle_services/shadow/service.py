@@ -52,7 +52,7 @@ from kettle_wire.commands.shadow import (
     Stop,
 )
 from kettle_wire.commands.startd import Done, Piece
-from kettle_wire.flocking import abroad, pool_of
+from kettle_wire.flocking import abroad, name_there, pool_of
 from kettle_wire.identity import Identity
 from kettle_wire.jobs import JobId
 from kettle_wire.subjects import Subjects
@@ -200,7 +200,7 @@ class Shadow:
             known.leave()
         attempt = AttemptFollower(assignment, self._side)
         for startd, report in self._strays.take(schedd.Attempt(assignment.job, assignment.attempt)):
-            if pool_of(startd) == pool_of(assignment.startd):
+            if startd == assignment.startd:
                 attempt.receive_report(report)
         followed = self._attempts[assignment.job] = Followed(attempt)
         followed.task = self._tasks.create_task(self._follow(attempt), name=f"job {assignment.job}")
@@ -277,7 +277,7 @@ class Shadow:
 
     async def fetch_input(self, request: FetchInput, caller: Identity) -> Piece:
         """A worker reads an input file."""
-        _, source = self._source(request)
+        _, source = self._source(request, caller)
         path = source.path
         try:
             data = await asyncio.to_thread(self._inputs.piece, source, request.offset, request.length)
@@ -290,7 +290,7 @@ class Shadow:
 
     async def offer_input(self, request: OfferInput, caller: Identity) -> Offered:
         """A worker asks whether an input file is in the object store, which is for those of our own pool."""
-        assignment, source = self._source(request)
+        assignment, source = self._source(request, caller)
         if pool_of(assignment.startd):
             return Offered()
         piece = await self._objects.offer(source, assignment.startd)
@@ -298,11 +298,11 @@ class Shadow:
             raise RefusedError(RefusalCode.BUSY, f"{source.path} is on its way into the object store")
         return Offered(piece=piece)
 
-    def _source(self, request: FetchInput | OfferInput) -> tuple[Assignment, Source]:
+    def _source(self, request: FetchInput | OfferInput, caller: Identity) -> tuple[Assignment, Source]:
         """The input file that a worker wants, if it may have it now."""
         known = self._known(request.job, request.attempt)
         source = known.attempt.source(request.key.secret, request.name) if known is not None else None
-        if known is None or source is None:
+        if known is None or source is None or not _runs_on(known.attempt, caller):
             raise RefusedError(
                 RefusalCode.NOT_FOUND, f"job {request.job} has no input file {request.name} for you"
             )
@@ -317,7 +317,11 @@ class Shadow:
     async def answer(self, request: Ask, caller: Identity) -> Answered:
         """What a starter asks, for itself or for a program of its job."""
         known = self._known(request.job, request.attempt)
-        if known is None or not known.attempt.trusts(request.key.secret):
+        if (
+            known is None
+            or not known.attempt.trusts(request.key.secret)
+            or not _runs_on(known.attempt, caller)
+        ):
             raise RefusedError(RefusalCode.NOT_FOUND, f"job {request.job} is not looked after here for you")
         ad, question = known.attempt.assignment.ad, request.question
         if isinstance(question, Command):
@@ -376,16 +380,18 @@ class Shadow:
                 except msgspec.MsgspecError as error:
                     _log.warning("not a report", extra={"subject": message.subject, "cause": str(error)})
                     continue
+                startd = subjects.reporter(message.subject)
+                if reports.startd != startd:
+                    _log.warning("reports in another's name", extra={"by": startd, "as": reports.startd})
+                    continue
                 for report in reports.reports:
-                    self._hear(abroad(pool, reports.startd), report)
+                    self._hear(abroad(pool, startd), report)
             await batch.ack()
 
     def _hear(self, startd: str, report: Report) -> None:
         known = self._known(report.job, report.attempt)
         if known is not None:
-            if pool_of(known.attempt.assignment.startd) == pool_of(
-                startd
-            ):  # no pool speaks of another's jobs
+            if known.attempt.assignment.startd == startd:  # nobody speaks of another's jobs
                 known.attempt.receive_report(report)
         elif isinstance(report.body, FinalReport) and self._strays.add(startd, report):
             self._sync.set()
@@ -466,3 +472,8 @@ class Shadow:
         for ended in orders.over:  # nobody will ask for their results any more
             for startd, report in self._strays.take(ended):
                 self._workers[startd].confirm(report.key)
+
+
+def _runs_on(attempt: AttemptFollower, caller: Identity) -> bool:
+    """Whether it is the startd of an attempt that asks about it: what an attempt is known by may have leaked."""
+    return caller.kind != "worker" or name_there(attempt.assignment.startd) == caller.name

@@ -21,7 +21,7 @@ from kettle_services.startd.domain.state.machine import Machine
 from kettle_services.startd.state.advertised_names import AdvertisedNames, slot_of
 from kettle_wire.ads import Ad
 from kettle_wire.ads.daemon import SlotSecret
-from kettle_wire.subjects import Subjects, ad_key, key
+from kettle_wire.subjects import Subjects, ad_key, machine_key, slot_key
 
 _log: Final = logging.getLogger(__name__)
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -189,12 +189,15 @@ class Advertiser:
         machine, facts = self._machine, self._machine.facts
         opened = {facts.slot_name(slot.number): machine.capability for slot in facts.slots}
         opened |= {facts.name_of(claim): capability(machine, claim) for claim in preemptible(machine)}
-        return {key(name): SlotSecret(startd=facts.name, capability=one) for name, one in opened.items()}
+        return {
+            slot_key(facts.name, name): SlotSecret(startd=facts.name, capability=one)
+            for name, one in opened.items()
+        }
 
     def _ads(self) -> dict[str, Ad]:
         """By key in the bucket; dynamic slots before the one that they were carved from."""
         machine, now = self._machine, time.time()
-        ads = {ad_key("Machine", str(ad["Name"])): ad for ad in slot_ads(machine, now=now)}
+        ads = {machine_key(machine.facts.name, str(ad["Name"])): ad for ad in slot_ads(machine, now=now)}
         own = self._facts | startd_ad(machine, now=now, version=self._version) | self._counted()
         ads[ad_key("StartDaemon", machine.facts.name)] = own
         return ads

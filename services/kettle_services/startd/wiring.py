@@ -39,6 +39,7 @@ from kettle_services.startd.startd import Startd
 from kettle_services.startd.starters.pool import StarterPool, ZygoteStarterPool
 from kettle_services.startd.state.journal import Journal, lock_state
 from kettle_services.startd.state.recorder import Recorder
+from kettle_wire.identity import worker
 from kettle_wire.subjects import Subjects
 
 _log: Final = logging.getLogger(__name__)
@@ -47,7 +48,7 @@ _log: Final = logging.getLogger(__name__)
 async def serve(rt: Runtime, settings: StartdSettings) -> None:
     """Offer the machine until the process is asked to stop; then end what runs, say so, and withdraw."""
     watch_budgets(rt.telemetry)
-    bus = await join_bus(rt, settings)
+    bus = await join_bus(rt, settings, identity=worker(host.machine_name(settings)))
     fd = inherited(os.environ, OF_JOBS)
     async with AsyncExitStack() as stack:
         starting = running(bus, settings, lifeline_fd=fd, telemetry=rt.telemetry)

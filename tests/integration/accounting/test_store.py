@@ -66,7 +66,7 @@ async def acknowledged(backend: Backend) -> int:
     """The last frame that the bus need not bring again."""
     joined = backend.settings(Settings)
     client: Any = await nats.connect(  # pyright: ignore[reportUnknownMemberType]
-        joined.nats_url.split(","), nkeys_seed=joined.nats_credentials or None
+        joined.nats_url.split(","), user_credentials=joined.nats_credentials or None
     )
     try:
         info = await client.jetstream().consumer_info(backend.subjects.event_stream(SHARD), CONSUMER)

@@ -35,7 +35,7 @@ from nats.aio.client import Client
 
 async def main():
     client = Client()
-    await client.connect(sys.argv[1], nkeys_seed=sys.argv[2])
+    await client.connect(sys.argv[1], user_credentials=sys.argv[2])
     async def ignore(message): pass
     await client.subscribe(sys.argv[3], cb=ignore)
     await client.flush()
@@ -271,7 +271,7 @@ async def _pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 async def consumers(nats: EmbeddedNats) -> tuple[int, int]:
     """How many the server has for the stream and for the bucket."""
     client = Client()
-    await client.connect(nats.url, nkeys_seed=str(nats.credentials("test")))
+    await client.connect(nats.url, user_credentials=str(nats.credentials("test")))
     try:
         manager = cast("Any", client).jetstream()
         return len(await manager.consumers_info(STREAM)), len(

@@ -16,10 +16,8 @@ from nats.js import JetStreamContext
 from kettle.embedded import AlreadySupervisedError, EmbeddedError, EmbeddedNats, Permissions
 
 PERMISSIONS = {
-    "schedd": Permissions(
-        publish=("evt.>", "$JS.API.>", "cmd.>"), subscribe=("evt.>", "_INBOX.schedd.>"), replies=True
-    ),
-    "startd": Permissions(publish=("work.>",), subscribe=("cmd.startd.>",), replies=True),
+    "schedd": Permissions(publish=("evt.>", "$JS.API.>", "cmd.>"), subscribe=("evt.>", "_INBOX.schedd.>")),
+    "startd": Permissions(publish=("work.>", "_INBOX.>"), subscribe=("cmd.startd.>",)),
     "mute": Permissions(),
 }
 
@@ -42,7 +40,7 @@ async def client(server: EmbeddedNats, role: str, **options: Any) -> AsyncGenera
     try:
         await connected.connect(
             server.url,
-            nkeys_seed=str(server.credentials(role)),
+            user_credentials=str(server.credentials(role)),
             inbox_prefix=f"_INBOX.{role}".encode(),
             error_cb=note,
             **options,
@@ -104,7 +102,7 @@ async def test_empty_permissions_permit_nothing(directory: Path) -> None:
 
 
 async def test_request_is_answered_within_permissions(directory: Path) -> None:
-    """A role that may reply answers on the asker's private inbox without any permission for it."""
+    """A role that may publish where answers are awaited answers on the asker's private inbox."""
 
     async def answer(message: Msg) -> None:
         await message.respond(b"claimed")
@@ -129,7 +127,7 @@ async def test_stranger_is_refused(directory: Path) -> None:
         other = EmbeddedNats(directory / "other", credentials=directory / "c2", permissions=PERMISSIONS)
         async with other:
             assert running.url != other.url
-            assert await refused(running.url, nkeys_seed=str(other.credentials("schedd")))
+            assert await refused(running.url, user_credentials=str(other.credentials("schedd")))
 
 
 async def test_killed_server_comes_back_to_its_clients(directory: Path) -> None:
@@ -187,7 +185,8 @@ async def test_nobody_else_can_reach_it(directory: Path) -> None:
         port = int(running.url.rpartition(":")[2])
         listening = tcp_listeners()
         assert [f"0100007F:{port:04X}"] == [each for each in listening if each.endswith(f":{port:04X}")]
-        assert {0o600} == {path.stat().st_mode & 0o777 for path in (directory / "credentials").iterdir()}
+        secrets = (path for path in (directory / "credentials").rglob("*") if path.is_file())
+        assert {0o600} == {path.stat().st_mode & 0o777 for path in secrets}
         assert {0o700} == {
             path.stat().st_mode & 0o777
             for path in (directory / "credentials", directory / "nats", running.store)
@@ -208,7 +207,8 @@ async def test_second_supervisor_is_refused_and_an_orphan_ended(directory: Path)
 
 async def test_bad_seed_is_named(directory: Path) -> None:
     """A credentials file that holds no seed is refused by name."""
-    (directory / "credentials").mkdir(mode=0o700)
-    (directory / "credentials" / "schedd.nk").write_text("nonsense\n")
-    with pytest.raises(EmbeddedError, match=r"schedd\.nk: this is no NKey seed"):
+    seeds = directory / "credentials" / "trust"
+    seeds.mkdir(mode=0o700, parents=True)
+    (seeds / "user-schedd.nk").write_text("nonsense\n")
+    with pytest.raises(EmbeddedError, match=r"user-schedd\.nk: this is no NKey seed"):
         await server(directory).start()

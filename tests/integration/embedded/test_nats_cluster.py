@@ -19,7 +19,7 @@ async def test_the_leader_of_a_stream_may_die(directory: Path) -> None:
     """What was acknowledged is there, the others go on, and the one that comes back has what it missed."""
     async with NatsCluster(directory, permissions=EVERYTHING) as cluster:
         client = Client()
-        await client.connect(cluster.url.split(","), nkeys_seed=str(cluster.credentials("test")))
+        await client.connect(cluster.url.split(","), user_credentials=str(cluster.credentials("test")))
         try:
             stream = JetStreamContext(client, timeout=1.0)
 

@@ -11,7 +11,7 @@ from kettle_wire.ads import Ad, Expr, Scalar
 from kettle_wire.ads.daemon import SlotSecret, SubmitterAd
 from kettle_wire.commands.schedd import MatchedSlot
 from kettle_wire.commands.startd import Occupied
-from kettle_wire.subjects import key
+from kettle_wire.subjects import slot_key
 
 from .test_cycle import job, pool, slot, submitter
 from .test_preemption import standing
@@ -52,9 +52,9 @@ def placed(slots: list[Ad], *submitters: SubmitterAd) -> Pool:
     one = pool([], *submitters)
     for ad in slots:
         name = str(ad["Name"])
-        one.slot(key(name), ad)
         startd = name.partition("@")[2]
-        one.secret(key(name), SlotSecret(startd=startd, capability=f"secret of {name}"))
+        one.slot(slot_key(startd, name), ad)
+        one.secret(slot_key(startd, name), SlotSecret(startd=startd, capability=f"secret of {name}"))
     return one
 
 

@@ -11,7 +11,7 @@ from kettle_wire.ads import Ad
 from kettle_wire.attempts import Transfer
 from kettle_wire.commands.startd import ClaimKey
 from kettle_wire.jobs import JobId
-from kettle_wire.subjects import key as safe
+from kettle_wire.subjects import token as safe
 from kettle_wire.worker_reports import Report, ReportKey
 
 _NAME_BYTES: Final = 120

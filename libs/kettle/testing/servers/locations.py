@@ -58,7 +58,7 @@ async def forget(addresses: Addresses, pool: str) -> None:
     """Remove the streams and buckets of a pool."""
     prefix = f"KETTLE_{pool}_"
     client = Client()
-    await client.connect(addresses.nats_url.split(","), nkeys_seed=addresses.nats_credentials or None)
+    await client.connect(addresses.nats_url.split(","), user_credentials=addresses.nats_credentials or None)
     try:
         manager = JetStreamContext(client)
         async with asyncio.timeout(_WITHIN_S):
@@ -75,7 +75,7 @@ async def forget(addresses: Addresses, pool: str) -> None:
 async def everywhere(addresses: Addresses, stream: str) -> None:
     """Wait until every server that keeps a stream has all of it: a reader may be given to any of them."""
     client = Client()
-    await client.connect(addresses.nats_url.split(","), nkeys_seed=addresses.nats_credentials or None)
+    await client.connect(addresses.nats_url.split(","), user_credentials=addresses.nats_credentials or None)
     try:
         async with asyncio.timeout(_WITHIN_S):
             while True:

@@ -129,9 +129,13 @@ class NatsCluster:
     async def _healthy(self, node: int) -> bool:
         try:
             async with self._http.get(f"http://127.0.0.1:{self._status[node]}/healthz") as response:
-                return response.status == HTTPStatus.OK
+                if response.status != HTTPStatus.OK:
+                    return False
+            meta = (await self._get(node, "jsz")).get("meta_cluster", {})
         except aiohttp.ClientConnectionError:
             return False
+        # The one that leads takes another for away until it has heard of it over the system account.
+        return not any(other.get("offline") for other in meta.get("replicas") or ())
 
     async def _get(self, node: int, page: str) -> dict[str, Any]:
         async with self._http.get(f"http://127.0.0.1:{self._status[node]}/{page}") as response:

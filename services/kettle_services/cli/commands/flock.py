@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Final
 
 from kettle.auth.bus_permissions import FORWARDER, VISITOR, permissions
+from kettle.bus.credentials import Credential
 from kettle.client import home_directory
 from kettle.flocking.passes import Pass, PassError, Passes, decoded, encoded
+from kettle.pool.home import Home
 from kettle_services.cli.errors import CommandError, UsageError
 from kettle_services.cli.options import home_option, json_option, pool_options, with_pool
 from kettle_services.cli.output.screen import Screen
@@ -36,8 +38,8 @@ are asked at the moment, and how many jobs run there; then the submitters of oth
 _ADMIT: Final = """\
 Make the pass of a schedd that may send jobs here.  Put its name into flock_from of [master] first, and run
 `kettle reconfig`: that makes its credential.  The pass is a secret: its holder can run jobs here as any user of that
-schedd's domain.  To withdraw it, remove the name from flock_from, remove credentials/visitor-NAME@DOMAIN.nk from the
-pool's directory, and run `kettle reconfig`: it ends at once, and a later pass has another key.
+schedd's domain.  To withdraw it, remove the name from flock_from and run `kettle reconfig`: it ends at once, and a later
+pass has another key.
 
 A collector that may forward its ads here has its name in view_from instead; its pass is made in the same way, and permits
 nothing else.
@@ -106,22 +108,23 @@ def _pass(arguments: argparse.Namespace, screen: Screen) -> int:
         rights = {
             "publish": publish,
             "subscribe": subscribe,
-            "allow_responses": {"max": 1024, "expires": "1h"},
         }
         screen.json(rights)
         return 0
-    credential = arguments.key or home / "credentials" / f"visitor-{arguments.visitor}.nk"
+    credential = arguments.key or Home(home).credential(f"visitor-{arguments.visitor}")
     try:
-        seed = credential.read_text(encoding="ascii").strip()
+        shown = Credential.read(credential)
     except OSError as error:
         raise CommandError(
             f"{credential} cannot be read ({error.strerror}): add {arguments.visitor} to flock_from or view_from in the "
             "table [master] of the settings, and say: kettle reconfig"
         ) from error
-    except UnicodeDecodeError as error:
+    except ValueError as error:
         raise CommandError(f"{credential} holds no NKey seed of a user") from error
     url = arguments.nats_url or pool.nats_url
-    data = encoded(Pass(pool=pool.pool, nats_url=url, visitor=arguments.visitor, seed=seed))
+    data = encoded(
+        Pass(pool=pool.pool, nats_url=url, visitor=arguments.visitor, seed=shown.seed, jwt=shown.jwt)
+    )
     try:
         decoded(data, str(credential))
     except PassError as error:

@@ -11,6 +11,7 @@ import msgspec
 
 from kettle.bus.nats import NatsBus
 from kettle.client import PoolFile
+from kettle.pool.home import Home
 from kettle_services.cli.log.databases import ShardLocation
 from kettle_services.cli.log.event_pages import EventFilter
 from kettle_wire.identity import daemon
@@ -26,7 +27,7 @@ LOOK_S: Final = 1.0
 async def audit_bus(home: Path, *, patience: float) -> AsyncGenerator[NatsBus]:
     """A connection to the pool's bus that may read frames."""
     pool = PoolFile.load(home)
-    own = home / "credentials" / f"{ROLE}.nk"
+    own = Home(home).credential(ROLE)
     # A site's own servers may know the audit by a key, by that of the person, or nobody by anything.
     usual = str(own) if own.exists() else pool.credentials
     async with NatsBus.connect(

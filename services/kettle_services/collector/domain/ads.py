@@ -11,7 +11,7 @@ from kettle_services.collector.domain.update_statistics import ADDED, Updates
 from kettle_wire.ads.daemon import SubmitterAd
 from kettle_wire.ads.types import Ad, Scalar
 from kettle_wire.flocking import domain_of, stranger
-from kettle_wire.subjects import FORWARDED, unkey
+from kettle_wire.subjects import FORWARDED, untoken
 
 SUBMITTER: Final = "Submitter"
 SLOT: Final = "Machine"
@@ -196,7 +196,7 @@ def is_forwarded(key: str) -> bool:
 
 def source_of(key: str) -> str:
     """Which pool forwards an ad; raises ValueError if the key does not say."""
-    return domain_of(unkey(key.split(".", 2)[1]))
+    return domain_of(untoken(key.split(".", 2)[1]))
 
 
 def _shelf_of(key: str) -> tuple[bool, str]:

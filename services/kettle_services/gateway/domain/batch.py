@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from kettle.bus.ports import Post
-from kettle_wire.subjects import token, untoken
+from kettle_wire.cloud_events import escaped, unescaped
 
 MESSAGES: Final = 1_000
 """The most messages of one batch, as the server has it."""
@@ -31,12 +31,12 @@ _decode: Final = msgspec.json.Decoder(dict[str, Mark]).decode
 
 def note_of(marks: Mapping[str, Mark]) -> str:
     """Marks by shard as a note, which is plain ASCII."""
-    return _encode({token(shard): mark for shard, mark in marks.items()}).decode()
+    return _encode({escaped(shard): mark for shard, mark in marks.items()}).decode()
 
 
 def marks_of(note: str) -> dict[str, Mark]:
     """Inverse of `note_of`; nothing for no note. Raises ValueError for anything else."""
-    return {untoken(shard): mark for shard, mark in _decode(note).items()} if note else {}
+    return {unescaped(shard): mark for shard, mark in _decode(note).items()} if note else {}
 
 
 class Piece(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ from kettle_wire.events import ClusterSubmitted, decode, tag_of
 from kettle_wire.events.codec import Recorded
 from kettle_wire.frames import Entry, Frame
 from kettle_wire.jobs import JobId
-from kettle_wire.subjects import Subjects, token
+from kettle_wire.subjects import Subjects
 
 SCHEDD: Final = "schedd."
 """How the shards of access points begin."""
@@ -109,7 +109,7 @@ class Publisher:
         return _encode(
             cloud_events.CloudEvent(
                 specversion=cloud_events.SPECVERSION,
-                id=f"{token(frame.shard)}:{told.name}",
+                id=f"{cloud_events.escaped(frame.shard)}:{told.name}",
                 source=source,
                 type=cloud_events.type_of(tag),
                 subject=str(told.job) if told.job else entry.stream,

@@ -87,7 +87,7 @@ class Pool:
         The row of the partitionable slot that a dynamic one is a part of, if that is of the same startd; else -1.
         """
         part = self.secret_of(row)
-        slot = subjects.key(f"slot{self.slots.value(row, 'SlotID')}@{part.startd}")
+        slot = subjects.slot_key(part.startd, f"slot{self.slots.value(row, 'SlotID')}@{part.startd}")
         whole = self.secrets.get(slot)
         return (
             self.slots.row(slot)

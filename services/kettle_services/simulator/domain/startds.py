@@ -23,7 +23,7 @@ from kettle_services.negotiator.domain.pool import Pool
 from kettle_services.simulator.domain.machine import Machine, Slot
 from kettle_wire.ads import Ad
 from kettle_wire.ads.daemon import SlotSecret
-from kettle_wire.subjects import key
+from kettle_wire.subjects import slot_key
 
 _DEFAULT: Final = {"Cpus": 1, "Memory": 128, "Disk": 1024}
 
@@ -91,8 +91,7 @@ class Startds:
         for claim in self.claims_on(name):
             self.free(claim)
         for slot in self._of.pop(name, []):
-            del self._slots[slot]
-            self._withdraw(slot)
+            self._withdraw(self._slots.pop(slot).startd, slot)
 
     @property
     def machines(self) -> list[str]:
@@ -184,7 +183,7 @@ class Startds:
         for name, amount_ in part.amounts.items():
             found.left[name] += amount_
         if part.number:
-            self._withdraw(part.name)
+            self._withdraw(found.startd, part.name)
         self._say(found)
 
     def _take(self, found: _Slot, part: Part, ad: Ad) -> None:
@@ -192,7 +191,7 @@ class Startds:
             found.left[name] -= asked
         found.parts[part.claim] = self._parts[part.claim] = part
         self._named[part.name] = part.claim
-        slot = key(part.name)
+        slot = slot_key(found.startd, part.name)
         self._pool.slot(slot, ad)
         secret = SlotSecret(startd=found.startd, capability=part.name)
         self._pool.secret(slot, secret if _ranks(found.slot.ad) else None)
@@ -202,13 +201,14 @@ class Startds:
     # -- ads ---------------------------------------------------------------------------------------------------------
 
     def _say(self, found: _Slot) -> None:
-        slot = key(found.name)
+        slot = slot_key(found.startd, found.name)
         self._pool.slot(slot, self._free_ad(found))
         self._pool.secret(slot, SlotSecret(startd=found.startd, capability=found.name))
 
-    def _withdraw(self, name: str) -> None:
-        self._pool.slot(key(name), None)
-        self._pool.secret(key(name), None)
+    def _withdraw(self, startd: str, name: str) -> None:
+        slot = slot_key(startd, name)
+        self._pool.slot(slot, None)
+        self._pool.secret(slot, None)
 
     @staticmethod
     def _free_ad(found: _Slot) -> Ad:

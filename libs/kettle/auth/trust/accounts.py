@@ -1,0 +1,105 @@
+"""
+The accounts of a pool on the bus, and what each of them uses of the others.
+
+    POOL       the pool's services, with JetStream
+    PEOPLE     persons, administrators, and programs that read the published events
+    WORKERS    the startds of the machines
+    OUTSIDERS  schedds of other pools that send jobs here, and collectors of others that forward ads
+    SYSTEM     the server's own, for who tells it about accounts
+
+What somebody in one account asks in another is mapped by the server: the answer goes to a place that the server has made,
+and from there to the asker's own account.  So nobody can have a service, or JetStream, write to a subject of the pool by
+naming that as the place for the answer, as is possible where all share one account.
+"""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from kettle_wire.commands.catalogue import ENDPOINTS
+from kettle_wire.subjects import API, FORWARDED, GUESTS_API, Subjects
+
+
+class Account(StrEnum):
+    """Those above."""
+
+    SYSTEM = "SYSTEM"
+    POOL = "POOL"
+    PEOPLE = "PEOPLE"
+    WORKERS = "WORKERS"
+    OUTSIDERS = "OUTSIDERS"
+
+
+_POOL, _PEOPLE, _WORKERS, _OUTSIDERS = Account.POOL, Account.PEOPLE, Account.WORKERS, Account.OUTSIDERS
+
+_VISITORS: Final = ("schedd", "shadow")
+"""The roles in which a schedd of another pool and its shadow answer here."""
+
+
+class Use(msgspec.Struct, frozen=True):
+    """Subjects of the account `of` that the account `by` uses."""
+
+    of: Account
+    by: Account
+    subject: str
+    heard: bool = False
+    """`of` speaks there and `by` hears it; otherwise `by` asks there and `of` answers."""
+    local: str = ""
+    """What `by` calls it, with `$1` for the first `*`; empty: the same."""
+    many: bool = False
+    """A question has more than one answer."""
+
+
+def uses(subjects: Subjects) -> Sequence[Use]:
+    """Everything that passes between the accounts of a pool."""
+    roles = sorted({endpoint.role for endpoint in ENDPOINTS} - {"startd"})
+    ads, private = subjects.ads, subjects.private_ads
+    monitor, work, objects = subjects.monitor_stream, subjects.work_stream, subjects.object_stream
+    return [
+        *(_asked(_POOL, _PEOPLE, subjects.commands_at(role)) for role in roles),
+        *(_asked(_WORKERS, by, subjects.commands_at("startd")) for by in (_POOL, _PEOPLE, _OUTSIDERS)),
+        _asked(_POOL, _WORKERS, subjects.commands_at("shadow")),
+        # A visiting schedd's name has an `@`, and no schedd of ours has.
+        *(_asked(_OUTSIDERS, _POOL, subjects.commands_at(role)) for role in _VISITORS),
+        Use(_POOL, _PEOPLE, subjects.events_all, heard=True),
+        Use(_POOL, _PEOPLE, subjects.tail_all, heard=True),
+        Use(_WORKERS, _POOL, subjects.notices("startd"), heard=True),
+        *_read(_PEOPLE, monitor),
+        _api(_PEOPLE, f"CONSUMER.CREATE.{monitor}.*"),
+        *_read(_OUTSIDERS, work),
+        *(_api(_WORKERS, f"STREAM.INFO.{stream}") for stream in (f"KV_{ads}", f"KV_{private}", work)),
+        _api(_WORKERS, f"DIRECT.GET.{objects}.>"),
+        _asked(_POOL, _WORKERS, subjects.work_all),
+        _asked(_POOL, _WORKERS, f"$KV.{ads}.Machine.*.*"),
+        _asked(_POOL, _WORKERS, f"$KV.{ads}.StartDaemon.*"),
+        _asked(_POOL, _WORKERS, f"$KV.{private}.*.*"),
+        _asked(_POOL, _OUTSIDERS, f"$KV.{ads}.Submitter.*.*"),
+        _asked(_POOL, _OUTSIDERS, f"$KV.{ads}.{FORWARDED}.>"),
+    ]
+
+
+def _asked(of: Account, by: Account, subject: str) -> Use:
+    return Use(of, by, subject)
+
+
+def _api(by: Account, call: str, *, many: bool = False) -> Use:
+    """A call of the interface of the pool's JetStream."""
+    parts, number = call.split("."), 0
+    for place, part in enumerate(parts):
+        if part == "*":
+            number += 1
+            parts[place] = f"${number}"
+    return Use(_POOL, by, f"{API}.{call}", local=f"{GUESTS_API}.{'.'.join(parts)}", many=many)
+
+
+def _read(by: Account, stream: str) -> list[Use]:
+    return [
+        _api(by, f"STREAM.INFO.{stream}"),
+        _api(by, f"CONSUMER.CREATE.{stream}.*.>"),
+        _api(by, f"CONSUMER.INFO.{stream}.*"),
+        _api(by, f"CONSUMER.DELETE.{stream}.*"),
+        _api(by, f"CONSUMER.MSG.NEXT.{stream}.*", many=True),
+        _asked(_POOL, by, f"$JS.ACK.{stream}.>"),
+    ]

@@ -1,0 +1,216 @@
+"""
+Whom the server of a pool trusts: the accounts, and one signing key for each kind of member of them.
+
+    <directory>/operator.nk            signs what is said of accounts; nobody needs it while the pool runs
+    <directory>/account-<ACCOUNT>.nk
+    <directory>/sign-<kind>.nk         signs members of one kind, and can give them no other permissions than that kind has
+    <directory>/revoked.json           keys of members that are not admitted any more
+
+A signing key is *scoped*: the account says what those may do whom it signs for, in a form with their name in it, and a
+statement that brings permissions of its own is refused by the server.  So a stolen key makes members of one kind.
+Services are the exception: each role has permissions of its own, and what is said of them is signed by a key that only
+the master uses.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from kettle.auth import bus_permissions
+from kettle.auth.bus_permissions import ADMINISTRATOR, FORWARDER, MONITOR, STARTD, VISITOR, permissions
+from kettle.auth.private_files import private_directory, write_private
+from kettle.auth.trust.accounts import Account, Use, uses
+from kettle.auth.trust.jwts import encode
+from kettle.auth.trust.keys import KeyPair
+from kettle.auth.trust.keys import Kind as KeyKind
+from kettle.auth.trust.server import (
+    PROBE,
+    PROBING,
+    UNLIMITED,
+    Permissions,
+    Seeds,
+    Statements,
+    account,
+    operator,
+    user,
+)
+from kettle.bus.credentials import GUEST
+from kettle_wire import identity
+from kettle_wire.identity import Identity
+from kettle_wire.subjects import Subjects
+
+_ANSWER_NS: Final = 3600 * 1_000_000_000
+"""How long the server keeps the place for an answer."""
+_NAME: Final = "KETTLETEMPLATE"
+_ITS_NAME: Final = "{{name()}}"
+
+
+class Kind(Enum):
+    """
+    Kinds of members: their role in the permissions, the account that they are in, and the identity that they speak under.
+    """
+
+    PERSON = "user", Account.PEOPLE, identity.user
+    ADMINISTRATOR = ADMINISTRATOR, Account.PEOPLE, identity.user
+    MONITOR = MONITOR, Account.PEOPLE, identity.daemon
+    WORKER = STARTD, Account.WORKERS, identity.worker
+    VISITOR = VISITOR, Account.OUTSIDERS, identity.visitor
+    FORWARDER = FORWARDER, Account.OUTSIDERS, identity.visitor
+
+    def __init__(self, role: str, account: Account, speaks_as: Callable[[str], Identity]) -> None:
+        self.role = role
+        self.account = account
+        self.speaks_as = speaks_as
+
+
+class PoolTrust:
+    """The keys of one pool, in a directory that only its account can read."""
+
+    def __init__(
+        self,
+        directory: Path,
+        subjects: Subjects,
+        *,
+        shards: Mapping[str, Sequence[str]] = bus_permissions.SHARDS,
+    ) -> None:
+        """`shards`: the names of the shards that each role owns."""
+        self._directory = directory
+        self._subjects = subjects
+        self._shards = shards
+        self._seeds = Seeds(directory)
+
+    def statements(self) -> Statements:
+        """What the server has to be told, as it is now."""
+        own, now = self._seeds.key("operator", KeyKind.OPERATOR), _now()
+        keys = {each: self._account(each) for each in Account}
+        shared, revoked = uses(self._subjects), self._revoked()
+        accounts: dict[str, str] = {}
+        for each, key in keys.items():
+            more: dict[str, object] = {
+                "exports": _exports(each, shared),
+                "imports": _imports(each, shared, keys),
+                "signing_keys": self._signing_keys(each),
+            }
+            if revoked:
+                more["revocations"] = revoked
+            accounts[key.public] = account(
+                own, key, each.value, now=now, jetstream=each is Account.POOL, **more
+            )
+        return Statements(operator(own, keys[Account.SYSTEM], now=now), keys[Account.SYSTEM].public, accounts)
+
+    def member(self, kind: Kind, name: str, public: str, *, expires: int = 0) -> str:
+        """
+        What the pool says of somebody's key; `expires` in seconds since the epoch, 0 is never.
+        """
+        nats = {
+            "type": "user",
+            "version": 2,
+            "issuer_account": self._account(kind.account).public,
+            "tags": [GUEST],
+        }
+        signer = self._signer(kind)
+        speaks_as = kind.speaks_as(name)
+        return encode(signer, public, nats, name=_token(speaks_as), issued=_now(), expires=expires)
+
+    def service(self, role: str, public: str) -> str:
+        """What the pool says of the key of one of its services, or of who asks whether its server is up."""
+        speaks_as = identity.daemon(role)
+        may = (
+            PROBING
+            if role == PROBE
+            else Permissions(*permissions(role, self._subjects, speaks_as, shards=self._shards))
+        )
+        signer, pool = self._seeds.key("sign-service", KeyKind.ACCOUNT), self._account(Account.POOL).public
+        return user(signer, public, role, may, now=_now(), account=pool)
+
+    def revoke(self, publics: Sequence[str]) -> None:
+        """Whatever has been said of these keys until now is not to be believed any more."""
+        revoked = self._revoked() | dict.fromkeys(publics, _now())
+        private_directory(self._directory)
+        write_private(self._directory / "revoked.json", msgspec.json.encode(revoked).decode())
+
+    def _revoked(self) -> dict[str, int]:
+        try:
+            data = (self._directory / "revoked.json").read_bytes()
+        except FileNotFoundError:
+            return {}
+        return msgspec.json.decode(data, type=dict[str, int])
+
+    def _account(self, which: Account) -> KeyPair:
+        return self._seeds.key(f"account-{which}", KeyKind.ACCOUNT)
+
+    def _signer(self, kind: Kind) -> KeyPair:
+        return self._seeds.key(f"sign-{kind.name.lower()}", KeyKind.ACCOUNT)
+
+    def _signing_keys(self, which: Account) -> list[Any]:
+        if which is Account.POOL:
+            return [self._seeds.key("sign-service", KeyKind.ACCOUNT).public]
+        return [
+            {
+                "kind": "user_scope",
+                "key": self._signer(kind).public,
+                "role": kind.name.lower(),
+                "template": UNLIMITED | self._form(kind).claims(),
+            }
+            for kind in Kind
+            if kind.account is which
+        ]
+
+    def _form(self, kind: Kind) -> Permissions:
+        """What each of a kind may do, with the place of his name."""
+        speaks_as = kind.speaks_as(_NAME)
+        publish, subscribe = permissions(kind.role, self._subjects, speaks_as, guest=True)
+        if kind is Kind.ADMINISTRATOR:  # nobody's events are closed to those who run the pool
+            more = permissions(MONITOR, self._subjects, speaks_as, guest=True)
+            publish, subscribe = [*publish, *more[0]], [*subscribe, *more[1]]
+        return Permissions(_with_name(publish), _with_name(subscribe))
+
+
+def _with_name(subjects: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(subject.replace(_NAME, _ITS_NAME) for subject in subjects))
+
+
+def _token(speaks_as: Identity) -> str:
+    """The name as a subject has it: that is what the server puts into the form."""
+    return speaks_as.token.partition("-")[2]
+
+
+def _exports(which: Account, shared: Sequence[Use]) -> list[dict[str, Any]]:
+    found: dict[tuple[str, bool], dict[str, Any]] = {}
+    for use in shared:
+        if use.of is not which:
+            continue
+        entry: dict[str, Any] = {"name": use.subject, "subject": use.subject, "type": _type(use)}
+        if not use.heard:
+            entry |= {
+                "response_type": "Stream" if use.many else "Singleton",
+                "response_threshold": _ANSWER_NS,
+            }
+        found[use.subject, use.heard] = entry
+    return list(found.values())
+
+
+def _imports(which: Account, shared: Sequence[Use], keys: Mapping[Account, KeyPair]) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": use.subject,
+            "subject": use.subject,
+            "account": keys[use.of].public,
+            "type": _type(use),
+            "local_subject": use.local or use.subject,
+        }
+        for use in shared
+        if use.by is which
+    ]
+
+
+def _type(use: Use) -> str:
+    return "stream" if use.heard else "service"
+
+
+def _now() -> int:
+    return int(time.time())

@@ -1,0 +1,74 @@
+"""
+What a client shows to the server: a key, and where the server believes statements about keys (operator mode), the
+statement about it.  Both are in one file: an NKey seed alone, or a file of NATS credentials (`.creds`).
+"""
+
+from base64 import urlsafe_b64decode
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+_JWT: Final = "-----BEGIN NATS USER JWT-----"
+GUEST: Final = "guest"
+_SEED: Final = "-----BEGIN USER NKEY SEED-----"
+
+
+class _User(msgspec.Struct, frozen=True):
+    tags: list[str] = []
+
+
+class _Statement(msgspec.Struct, frozen=True):
+    nats: _User
+
+
+class Credential(msgspec.Struct, frozen=True):
+    """The content of such a file; a secret."""
+
+    seed: str
+    jwt: str = ""
+    """Empty: the server knows the key itself."""
+
+    @classmethod
+    def read(cls, path: str | Path) -> "Credential":
+        """Raises OSError, and ValueError for a file that is none."""
+        text = Path(path).read_text(encoding="ascii")
+        if _JWT not in text:
+            return cls(text.strip())
+        return cls(_after(_SEED, text), _after(_JWT, text))
+
+    @property
+    def guest(self) -> bool:
+        """Whether its holder is in another account than the pool's services: the statement says so by a tag."""
+        if not self.jwt:
+            return False
+        body = self.jwt.split(".")[1]
+        return GUEST in _statement.decode(urlsafe_b64decode(body + "=" * (-len(body) % 4))).nats.tags
+
+    def text(self) -> str:
+        """The content of the file."""
+        if not self.jwt:
+            return f"{self.seed}\n"
+        return f"""\
+{_JWT}
+{self.jwt}
+------END NATS USER JWT------
+
+{_SEED}
+{self.seed}
+------END USER NKEY SEED------
+"""
+
+    def __repr__(self) -> str:
+        return "Credential()"
+
+
+_statement: Final = msgspec.json.Decoder(_Statement)
+
+
+def _after(mark: str, text: str) -> str:
+    _, found, rest = text.partition(mark)
+    lines = rest.split()
+    if not found or not lines:
+        raise ValueError("no credentials of NATS: a statement or a seed is missing")
+    return lines[0]

@@ -1,0 +1,142 @@
+"""
+Who may connect to the pool's own NATS server: its services, the startds of this machine, the person whose pool it is, other
+accounts, and schedds and collectors of other pools.
+
+Each has a file of credentials in the pool's directory, whose key is made the first time and kept.  Who is not admitted any
+more loses his file, and his connections.
+"""
+
+import os
+import pwd
+import socket
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from kettle.auth.bus_permissions import MONITOR, VISITOR
+from kettle.auth.private_files import write_private
+from kettle.auth.trust.keys import KeyPair
+from kettle.auth.trust.keys import Kind as KeyKind
+from kettle.auth.trust.pool import Kind, PoolTrust
+from kettle.auth.trust.server import PROBE, Statements
+from kettle.bus.credentials import Credential
+from kettle.embedded import EmbeddedError
+from kettle.pool.home import Home
+from kettle.runtime import Settings, SettingsError
+from kettle_services.master.account_access import credential_of
+from kettle_services.master.domain.start_order import role_of, shards
+from kettle_services.master.settings import MasterSettings
+from kettle_wire.subjects import Subjects
+
+PERSON: Final = "user"
+"""The name of the person's credential."""
+
+MASTER: Final = "master"
+"""The name of the master's own credential."""
+
+AUDIT: Final = "audit"
+"""The name of the credential with which `kettle log check` reads the frames."""
+
+_STARTD: Final = "startd"
+_OF_OTHERS: Final = (f"{VISITOR}-*", credential_of("*"))
+
+
+def login_name() -> str:
+    """The login name of the person, or the number of an account that has no name."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())
+
+
+def visitors_credential(name: str) -> str:
+    """The name of the credential of a visiting schedd, or of a collector that forwards."""
+    return f"{VISITOR}-{name}"
+
+
+class _Startd(Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What matters here of a startd's settings."""
+
+    name: str = ""
+
+
+def startd_name(environ: Mapping[str, str]) -> str:
+    """The name that a startd with this environment will have; what else is wrong with its settings it finds out itself."""
+    try:
+        given = _Startd.read(_STARTD, environ=environ).given.get("name")
+    except SettingsError:
+        given = None
+    return str(given.value) if given is not None and given.value else socket.gethostname()
+
+
+class BusMembers:
+    """The credentials of a pool, as its settings want them; see `kettle.auth.trust.server.Trust`."""
+
+    def __init__(
+        self,
+        home: Home,
+        settings: MasterSettings,
+        accounts: Sequence[str],
+        *,
+        environ_of: Callable[[str], Mapping[str, str]],
+    ) -> None:
+        """`accounts`: other accounts of this machine; `environ_of`: of an entry of the daemon list."""
+        self._home = home
+        self._trust = PoolTrust(
+            home.credentials / "trust", Subjects(settings.pool), shards=shards(settings.daemon_list)
+        )
+        self._environ_of = environ_of
+        self.admit(settings, accounts)
+
+    def admit(self, settings: MasterSettings, accounts: Sequence[str]) -> None:
+        """Let in those whom other settings name, and no others."""
+        members = {
+            PERSON: (Kind.ADMINISTRATOR, login_name()),
+            MONITOR: (Kind.MONITOR, MONITOR),
+            **{credential_of(name): (Kind.PERSON, name) for name in accounts},
+            **{visitors_credential(name): (Kind.VISITOR, name) for name in settings.flock_from},
+            **{visitors_credential(name): (Kind.FORWARDER, name) for name in settings.view_from},
+        }
+        self._revoke(path for each in _OF_OTHERS for path in self._files(each) if path.stem not in members)
+        for credential, (kind, name) in members.items():
+            self._write(
+                credential, lambda public, kind=kind, name=name: self._trust.member(kind, name, public)
+            )
+        for role in {*map(role_of, settings.daemon_list), AUDIT, MASTER, PROBE} - {_STARTD}:
+            self._write(role, lambda public, role=role: self._trust.service(role, public))
+        for entry in settings.daemon_list:
+            if role_of(entry) == _STARTD:
+                name = startd_name(self._environ_of(entry))
+                self._write(entry, lambda public, name=name: self._trust.member(Kind.WORKER, name, public))
+
+    def statements(self) -> Statements:
+        """See `Trust`."""
+        return self._trust.statements()
+
+    def credentials(self, name: str) -> Path:
+        """See `Trust`; of a startd the name is its entry in the daemon list."""
+        return self._home.credential(name)
+
+    def probe(self) -> str:
+        """See `Trust`."""
+        return str(self.credentials(PROBE))
+
+    def _files(self, pattern: str) -> Iterable[Path]:
+        return self._home.credentials.glob(f"{pattern}.creds")
+
+    def _revoke(self, paths: Iterable[Path]) -> None:
+        gone = list(paths)
+        if gone:
+            self._trust.revoke([KeyPair(Credential.read(path).seed).public for path in gone])
+        for path in gone:
+            path.unlink()
+
+    def _write(self, name: str, state: Callable[[str], str]) -> None:
+        path = self.credentials(name)
+        try:
+            key = KeyPair(Credential.read(path).seed)
+        except FileNotFoundError:
+            key = KeyPair.new(KeyKind.USER)
+        except ValueError as error:
+            raise EmbeddedError(f"{path}: {error}; remove the file to have a new one made") from error
+        write_private(path, Credential(key.seed, state(key.public)).text())
