@@ -11,36 +11,34 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from kettle.auth.bus_permissions import permissions
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import BucketSpec, RefusedError, Served, StreamSpec, WrongSequenceError
-from kettle.embedded import EmbeddedNats, Permissions
+from kettle.embedded import EmbeddedNats
 from kettle.testing.servers.embedded import server_directory
+from kettle.testing.servers.members import Members
 from kettle_wire.commands import collector, schedd, startd
 from kettle_wire.endpoint import Endpoint
-from kettle_wire.identity import Identity, daemon, visitor
-from kettle_wire.subjects import Subjects, ad_key, forwarded_key, visitors_key
+from kettle_wire.identity import Identity, daemon, visitor, worker
+from kettle_wire.subjects import Subjects, ad_key, forwarded_key, machine_key, visitors_key
 
 SUBJECTS = Subjects("pool")
 US, OTHERS = "view@home.example", "view@other.example"
-WHO: dict[str, tuple[str, Identity]] = {role: (role, daemon(role)) for role in ("startd", "collector")} | {
+WHO: dict[str, tuple[str, Identity]] = {
+    "collector": ("collector", daemon("collector")),
+    "startd": ("startd", worker("host")),
     "forwarder": ("forwarder", visitor(US)),
     "visitor": ("visitor", visitor("ap@home.example")),
 }
 PATIENCE_S = 10.0
-OWN = forwarded_key(US, ad_key("Machine", "slot1@host"))
+OWN = forwarded_key(US, machine_key("host", "slot1@host"))
 Connect = Callable[[str], Awaitable[NatsBus]]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def guarded() -> AsyncIterator[EmbeddedNats]:
-    rights: dict[str, Permissions] = {}
-    for name, (role, identity) in WHO.items():
-        publish, subscribe = permissions(role, SUBJECTS, identity)
-        rights[name] = Permissions(publish=publish, subscribe=subscribe, replies=name != "forwarder")
     with server_directory() as directory:
         async with EmbeddedNats(
-            directory / "nats", credentials=directory / "keys", permissions=rights
+            directory / "nats", trust=Members(directory / "keys", SUBJECTS, WHO)
         ) as server:
             yield server
 
@@ -99,11 +97,11 @@ async def test_it_finds_out_whether_it_may_without_writing(connect: Connect) -> 
 @pytest.mark.parametrize(
     "place",
     [
-        ad_key("Machine", "slot1@host"),
+        machine_key("host", "slot1@host"),
         ad_key("Scheduler", US),
         ad_key("Collector", "collector"),
         visitors_key(US, "a@home.example"),
-        forwarded_key(OTHERS, ad_key("Machine", "slot1@host")),
+        forwarded_key(OTHERS, machine_key("host", "slot1@host")),
     ],
 )
 async def test_it_puts_no_other_ads(connect: Connect, place: str) -> None:
@@ -144,7 +142,7 @@ async def test_it_answers_nobody_and_overhears_nothing(connect: Connect) -> None
     """Neither commands nor notices nor the inboxes of others."""
     bus = await connect("forwarder")
     heard: list[str] = []
-    for subject in ("kettle.pool.>", "_INBOX_d-collector.>", SUBJECTS.events_all, SUBJECTS.notices("startd")):
+    for subject in ("kettle.pool.>", "_INBOX.d-collector.>", SUBJECTS.events_all, SUBJECTS.notices("startd")):
         await bus.listen(subject, lambda subject, _data: heard.append(subject))
     answerer = await connect("startd")
 

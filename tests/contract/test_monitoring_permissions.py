@@ -6,14 +6,15 @@ from contextlib import AsyncExitStack, aclosing
 
 import pytest
 
-from kettle.auth.bus_permissions import MONITOR, permissions
+from kettle.auth.bus_permissions import MONITOR
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import Bus, Post, RefusedError
-from kettle.embedded import EmbeddedNats, Permissions
+from kettle.embedded import EmbeddedNats
 from kettle.testing.servers.embedded import server_directory
+from kettle.testing.servers.members import Members
 from kettle_services.gateway.event_stream import stream_spec
 from kettle_services.gateway.settings import GatewaySettings
-from kettle_wire.identity import Identity, daemon, user
+from kettle_wire.identity import Identity, daemon, user, worker
 from kettle_wire.subjects import Subjects
 
 SUBJECTS = Subjects("pool")
@@ -23,7 +24,7 @@ WHO: dict[str, tuple[str, Identity]] = {
     "monitor": (MONITOR, daemon(MONITOR)),
     "alice": ("user", user("alice")),
     "bob": ("user", user("bob")),
-    "startd": ("startd", daemon("startd")),
+    "startd": ("startd", worker("host")),
     "schedd": ("schedd", daemon("schedd")),
 }
 WITHIN_S = 10.0
@@ -35,13 +36,9 @@ async def connect() -> AsyncIterator[Connect]:
     """
     Connections by the name of their holder; alice's and bob's jobs and a machine have had an event each.
     """
-    allowed: dict[str, Permissions] = {}
-    for name, (role, identity) in WHO.items():
-        publish, subscribe = permissions(role, SUBJECTS, identity)
-        allowed[name] = Permissions(publish=publish, subscribe=subscribe, replies=identity.kind == "daemon")
     async with AsyncExitStack() as stack:
         directory = stack.enter_context(server_directory())
-        nats = EmbeddedNats(directory / "nats", credentials=directory / "keys", permissions=allowed)
+        nats = EmbeddedNats(directory / "nats", trust=Members(directory / "keys", SUBJECTS, WHO))
         await stack.enter_async_context(nats)
 
         async def connected(name: str) -> NatsBus:

@@ -9,24 +9,27 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from kettle.auth.bus_permissions import permissions
+from kettle.auth.bus_permissions import SHARDS
 from kettle.bus.leases import KeyLeases
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import BucketSpec, NoResponderError, RefusedError, ReplyTimeoutError, Served, StreamSpec
-from kettle.embedded import EmbeddedNats, Permissions
+from kettle.embedded import EmbeddedNats
 from kettle.testing.servers.embedded import server_directory
+from kettle.testing.servers.members import Members
 from kettle_wire.commands import accounting, collector, master, negotiator, questions, schedd, shadow, startd
 from kettle_wire.endpoint import Endpoint
-from kettle_wire.identity import Identity, daemon, user
+from kettle_wire.identity import Identity, daemon, user, worker
 from kettle_wire.jobs import JobId
-from kettle_wire.subjects import Subjects, ad_key
+from kettle_wire.subjects import Subjects, ad_key, machine_key, slot_key, token
 
 SUBJECTS = Subjects("pool")
-ROLES = ("schedd", "shadow", "startd", "collector", "negotiator", "accounting", "master")
-WHO: dict[str, Identity] = {role: daemon(role) for role in ROLES} | {
-    "user": user("alice"),
-    "other": user("bob"),
-    "administrator": user("grace"),
+ROLES = ("schedd", "shadow", "collector", "negotiator", "accounting", "master")
+WHO: dict[str, tuple[str, Identity]] = {role: (role, daemon(role)) for role in ROLES} | {
+    "startd": ("startd", worker("host")),
+    "neighbour": ("startd", worker("other.host")),
+    "user": ("user", user("alice")),
+    "other": ("user", user("bob")),
+    "administrator": ("administrator", user("grace")),
 }
 PATIENCE_S = 10.0
 WORK = StreamSpec(name=SUBJECTS.work_stream, subjects=[SUBJECTS.work_all])
@@ -42,18 +45,11 @@ OBJECTS = StreamSpec(name=SUBJECTS.object_stream, subjects=[SUBJECTS.objects_all
 Connect = Callable[..., Awaitable[NatsBus]]
 
 
-def allowed(name: str, identity: Identity) -> Permissions:
-    role = "user" if identity.kind == "user" and name != "administrator" else name
-    publish, subscribe = permissions(role, SUBJECTS, identity)
-    return Permissions(publish=publish, subscribe=subscribe, replies=identity.kind == "daemon")
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def guarded() -> AsyncIterator[EmbeddedNats]:
     with server_directory() as directory:
-        rights = {name: allowed(name, identity) for name, identity in WHO.items()}
         async with EmbeddedNats(
-            directory / "nats", credentials=directory / "keys", permissions=rights
+            directory / "nats", trust=Members(directory / "keys", SUBJECTS, WHO)
         ) as server:
             yield server
 
@@ -68,7 +64,7 @@ async def connect(guarded: EmbeddedNats) -> AsyncIterator[Connect]:
                 NatsBus.connect(
                     guarded.url,
                     subjects=SUBJECTS,
-                    identity=claiming or WHO[name],
+                    identity=claiming or WHO[name][1],
                     credentials=str(guarded.credentials(name)),
                     patience=PATIENCE_S,
                 )
@@ -145,14 +141,17 @@ async def test_a_role_may_ask_what_it_needs(
         heard.append(caller)
         raise RefusedError("heard", "a refusal is an answer")
 
-    service = await connect(endpoint.role)
+    service, name = await connect(endpoint.role), WHO[endpoint.role][1].name
     await service.serve(
-        endpoint.role, "x", [Served(endpoint, refuse, lambda: [WHO["administrator"].name])], version="1.0.0"
+        endpoint.role,
+        name,
+        [Served(endpoint, refuse, lambda: [WHO["administrator"][1].name])],
+        version="1.0.0",
     )
     with pytest.raises(RefusedError) as answer:
-        await (await connect(asker)).call(endpoint, "x", request, deadline=PATIENCE_S)
+        await (await connect(asker)).call(endpoint, name, request, deadline=PATIENCE_S)
     assert "heard" == answer.value.code
-    assert [WHO[asker]] == heard
+    assert [WHO[asker][1]] == heard
 
 
 @pytest.mark.parametrize("case", FORBIDDEN, ids=named)
@@ -175,7 +174,7 @@ async def test_nobody_speaks_or_listens_for_another(connect: Connect, victim: Id
         )
     mine = await connect("user")
     replies: list[str] = []
-    await mine.listen(f"_INBOX_{victim.token}.>", lambda subject, _data: replies.append(subject))
+    await mine.listen(f"_INBOX.{victim.token}.>", lambda subject, _data: replies.append(subject))
     await mine.listen("kettle.pool.>", lambda subject, _data: replies.append(subject))
     if victim == user("bob"):
         await echo(connect, "other")
@@ -256,14 +255,16 @@ ADS = [
     ("accounting", "Accounting"),
     ("master", "DaemonMaster"),
 ]
+KEYS = {"Machine": machine_key("host", "slot1@host"), "StartDaemon": ad_key("StartDaemon", "host")}
 
 
 @pytest.mark.parametrize(("role", "ad_type"), ADS)
 async def test_each_advertises_itself_and_no_other(connect: Connect, role: str, ad_type: str) -> None:
     """A role puts ads of its own types; collector and negotiator see them."""
-    bus = await connect(role)
-    await bus.ensure_bucket(BucketSpec(name=SUBJECTS.ads, ttl=60.0))
-    key = ad_key(ad_type, f"{role}@host.example")
+    bus, spec = await connect(role), BucketSpec(name=SUBJECTS.ads, ttl=60.0)
+    for maker in (await connect("collector"), bus):  # a startd finds it, and makes none
+        await maker.ensure_bucket(spec)
+    key = KEYS.get(ad_type) or ad_key(ad_type, f"{role}@host.example")
     for reader in ("collector", "negotiator"):
         async with aclosing((await connect(reader)).watch(SUBJECTS.ads, f"{ad_type}.>")) as changes:
             async with asyncio.timeout(PATIENCE_S):
@@ -276,16 +277,49 @@ async def test_each_advertises_itself_and_no_other(connect: Connect, role: str, 
     for _, other in ADS:
         if (role, other) not in ADS:
             with pytest.raises(RefusedError):
-                await bus.update(SUBJECTS.ads, ad_key(other, "forged"), b"ad", expect=0)
+                await bus.update(SUBJECTS.ads, KEYS.get(other) or ad_key(other, "forged"), b"ad", expect=0)
+
+
+@pytest.mark.parametrize(
+    "key", [machine_key("host", "slot1@host"), ad_key("StartDaemon", "host")], ids=["slot", "startd"]
+)
+async def test_no_startd_advertises_another(connect: Connect, key: str) -> None:
+    """Each has its own key, and its name is a part of what it may write."""
+    await (await connect("collector")).ensure_bucket(BucketSpec(name=SUBJECTS.ads, ttl=60.0))
+    with pytest.raises(RefusedError) as answer:
+        await (await connect("neighbour")).update(SUBJECTS.ads, key, b"forged", expect=0)
+    assert "not_permitted" == answer.value.code
+
+
+async def test_no_startd_speaks_or_listens_for_another(connect: Connect) -> None:
+    """
+    It reports in its own name alone, asks shadows in no other, and hears no commands but its own.
+    """
+    neighbour, asker = await connect("neighbour"), await connect("schedd")
+    await (await connect("shadow")).ensure_stream(WORK)
+    with pytest.raises(RefusedError) as answer:
+        await neighbour.append(SUBJECTS.work("schedd", "host"), b"forged", deadline=PATIENCE_S)
+    assert "not_permitted" == answer.value.code
+    heard: list[str] = []
+    for subject in (SUBJECTS.commands_of("startd", "host"), SUBJECTS.commands_at("startd"), "_R_.>"):
+        await neighbour.listen(subject, lambda subject, _data: heard.append(subject))
+    with pytest.raises(NoResponderError):
+        await asker.call(startd.RELEASE, "host", startd.Release(claims=[], reason=""))
+    assert [] == heard
+    with pytest.raises(RefusedError) as answer:
+        await (await connect("neighbour", claiming=WHO["startd"][1])).call(
+            shadow.FETCH_INPUT, "x", FETCH, deadline=PATIENCE_S
+        )
+    assert "not_permitted" == answer.value.code
 
 
 async def test_capabilities_are_for_startd_and_negotiator(connect: Connect) -> None:
     """The one writes, the other reads, nobody else does either."""
     bus = await connect("startd")
     spec = BucketSpec(name=SUBJECTS.private_ads, ttl=60.0)
-    for maker in (bus, await connect("collector"), await connect("negotiator")):
+    for maker in (await connect("collector"), await connect("negotiator"), bus):
         await maker.ensure_bucket(spec)
-    await bus.update(spec.name, "slot1", b"secret", expect=0)
+    await bus.update(spec.name, slot_key("host", "slot1"), b"secret", expect=0)
     async with (
         aclosing((await connect("negotiator")).watch(spec.name)) as changes,
         asyncio.timeout(PATIENCE_S),
@@ -296,19 +330,22 @@ async def test_capabilities_are_for_startd_and_negotiator(connect: Connect) -> N
     for role in ("collector", "schedd", "shadow", "accounting", "master", "user", "startd"):
         with pytest.raises(RefusedError):
             await asyncio.wait_for(anext((await connect(role)).watch(spec.name)), PATIENCE_S)
-    for role in ("collector", "schedd", "shadow", "negotiator", "user"):
+    for role in ("collector", "schedd", "shadow", "negotiator", "user", "neighbour"):
         with pytest.raises(RefusedError):
-            await (await connect(role)).update(spec.name, "slot2", b"forged", expect=0)
+            await (await connect(role)).update(spec.name, slot_key("host", "slot2"), b"forged", expect=0)
 
 
 @pytest.mark.parametrize("role", ["schedd", "collector", "negotiator", "accounting"])
 async def test_owners_of_shards_contend_by_lease(connect: Connect, role: str) -> None:
-    """A lease is got, renewed and released."""
-    bus = await connect(role)
+    """A lease is got, renewed and released; those of other shards are closed to it."""
+    bus, own = await connect(role), SHARDS[role][0]
     await bus.ensure_bucket(BucketSpec(name=SUBJECTS.leases, memory=False))
     async with asyncio.timeout(PATIENCE_S):
-        lease = await KeyLeases(bus, SUBJECTS.leases).acquire(role, "me", ttl=5.0)
+        lease = await KeyLeases(bus, SUBJECTS.leases).acquire(token(own), "me", ttl=5.0)
         await lease.release()
+    for (other,) in (shards for name, shards in SHARDS.items() if name != role):
+        with pytest.raises(RefusedError):
+            await bus.update(SUBJECTS.leases, token(other), b"me", expect=0)
 
 
 async def test_a_notice_is_given_by_its_own_kind(connect: Connect) -> None:

@@ -11,21 +11,22 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from kettle.auth.bus_permissions import permissions
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import BucketSpec, RefusedError, ReplyTimeoutError, Served, StreamSpec
-from kettle.embedded import EmbeddedNats, Permissions
+from kettle.embedded import EmbeddedNats
 from kettle.testing.servers.embedded import server_directory
+from kettle.testing.servers.members import Members
 from kettle_wire.commands import accounting, collector, negotiator, schedd, shadow, startd
 from kettle_wire.endpoint import Endpoint
-from kettle_wire.identity import Identity, daemon, visitor
+from kettle_wire.identity import Identity, daemon, visitor, worker
 from kettle_wire.jobs import JobId
-from kettle_wire.subjects import Subjects, ad_key, visitors_key
+from kettle_wire.subjects import Subjects, ad_key, machine_key, visitors_key
 
 SUBJECTS = Subjects("pool")
 US, OTHERS = "ap@home.example", "ap@other.example"
-ROLES = ("schedd", "shadow", "startd", "collector", "negotiator")
+ROLES = ("schedd", "shadow", "collector", "negotiator")
 WHO: dict[str, tuple[str, Identity]] = {role: (role, daemon(role)) for role in ROLES} | {
+    "startd": ("startd", worker("host")),
     "visitor": ("visitor", visitor(US)),
     "another": ("visitor", visitor(OTHERS)),
 }
@@ -38,13 +39,9 @@ Connect = Callable[..., Awaitable[NatsBus]]
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def guarded() -> AsyncIterator[EmbeddedNats]:
-    rights: dict[str, Permissions] = {}
-    for name, (role, identity) in WHO.items():
-        publish, subscribe = permissions(role, SUBJECTS, identity)
-        rights[name] = Permissions(publish=publish, subscribe=subscribe, replies=True)
     with server_directory() as directory:
         async with EmbeddedNats(
-            directory / "nats", credentials=directory / "keys", permissions=rights
+            directory / "nats", trust=Members(directory / "keys", SUBJECTS, WHO)
         ) as server:
             yield server
 
@@ -172,7 +169,7 @@ async def test_it_answers_for_itself_alone(
         assert [] == overheard
     with pytest.raises(RefusedError) as answer:
         await (await connect(asker)).call(endpoint, US, request_, deadline=PATIENCE_S)
-    assert ("heard", [daemon(asker)]) == (answer.value.code, heard)
+    assert ("heard", [WHO[asker][1]]) == (answer.value.code, heard)
 
 
 async def test_it_advertises_its_own_submitters_and_nothing_else(connect: Connect) -> None:
@@ -193,7 +190,7 @@ async def test_it_advertises_its_own_submitters_and_nothing_else(connect: Connec
     for other in (
         ad_key("Submitter", "alice"),
         visitors_key(OTHERS, "a@other.example"),
-        ad_key("Machine", "slot1@host"),
+        machine_key("host", "slot1@host"),
         ad_key("Scheduler", US),
     ):
         with pytest.raises(RefusedError):
@@ -233,16 +230,16 @@ async def test_it_hears_nothing_of_the_pool(connect: Connect) -> None:
     heard: list[str] = []
     for subject in (
         "kettle.pool.>",
-        "_INBOX_d-schedd.>",
+        "_INBOX.d-schedd.>",
         SUBJECTS.events_all,
         SUBJECTS.notices("schedd"),
         SUBJECTS.commands_to("schedd"),
     ):
         await bus.listen(subject, lambda subject, _data: heard.append(subject))
     await (await connect("schedd")).publish(SUBJECTS.notice("schedd", "x"), b"")
-    await answering(await connect("startd"), startd.RELEASE, "overheard")
+    await answering(await connect("startd"), startd.RELEASE, "host")
     with pytest.raises(RefusedError):
         await (await connect("schedd")).call(
-            startd.RELEASE, "overheard", startd.Release(claims=[], reason=""), deadline=PATIENCE_S
+            startd.RELEASE, "host", startd.Release(claims=[], reason=""), deadline=PATIENCE_S
         )
     assert [] == heard

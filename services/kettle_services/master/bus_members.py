@@ -10,17 +10,14 @@ import os
 import pwd
 import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from kettle.auth.bus_permissions import MONITOR, VISITOR
-from kettle.auth.private_files import write_private
-from kettle.auth.trust.keys import KeyPair
-from kettle.auth.trust.keys import Kind as KeyKind
+from kettle.auth.trust.files import key_in, write
 from kettle.auth.trust.pool import Kind, PoolTrust
 from kettle.auth.trust.server import PROBE, Statements
-from kettle.bus.credentials import Credential
-from kettle.embedded import EmbeddedError
 from kettle.pool.home import Home
 from kettle.runtime import Settings, SettingsError
 from kettle_services.master.account_access import credential_of
@@ -99,15 +96,13 @@ class BusMembers:
         }
         self._revoke(path for each in _OF_OTHERS for path in self._files(each) if path.stem not in members)
         for credential, (kind, name) in members.items():
-            self._write(
-                credential, lambda public, kind=kind, name=name: self._trust.member(kind, name, public)
-            )
+            self._write(credential, partial(self._trust.member, kind, name))
         for role in {*map(role_of, settings.daemon_list), AUDIT, MASTER, PROBE} - {_STARTD}:
-            self._write(role, lambda public, role=role: self._trust.service(role, public))
+            self._write(role, partial(self._trust.service, role))
         for entry in settings.daemon_list:
             if role_of(entry) == _STARTD:
                 name = startd_name(self._environ_of(entry))
-                self._write(entry, lambda public, name=name: self._trust.member(Kind.WORKER, name, public))
+                self._write(entry, partial(self._trust.member, Kind.WORKER, name))
 
     def statements(self) -> Statements:
         """See `Trust`."""
@@ -127,16 +122,9 @@ class BusMembers:
     def _revoke(self, paths: Iterable[Path]) -> None:
         gone = list(paths)
         if gone:
-            self._trust.revoke([KeyPair(Credential.read(path).seed).public for path in gone])
+            self._trust.revoke([key.public for path in gone if (key := key_in(path)) is not None])
         for path in gone:
             path.unlink()
 
     def _write(self, name: str, state: Callable[[str], str]) -> None:
-        path = self.credentials(name)
-        try:
-            key = KeyPair(Credential.read(path).seed)
-        except FileNotFoundError:
-            key = KeyPair.new(KeyKind.USER)
-        except ValueError as error:
-            raise EmbeddedError(f"{path}: {error}; remove the file to have a new one made") from error
-        write_private(path, Credential(key.seed, state(key.public)).text())
+        write(self.credentials(name), state)

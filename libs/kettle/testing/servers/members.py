@@ -1,0 +1,42 @@
+"""The accounts of a pool on a server of a test's own, with the credentials of those whom the test names."""
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+from kettle.auth.trust.files import write
+from kettle.auth.trust.pool import Kind, PoolTrust
+from kettle.auth.trust.server import PROBE, Statements
+from kettle_wire.identity import Identity
+from kettle_wire.subjects import Subjects
+
+KINDS: Mapping[str, Kind] = {kind.role: kind for kind in Kind}
+"""By the role that permissions are made for; any other is a service's."""
+
+
+class Members:
+    """See `kettle.auth.trust.server.Trust`."""
+
+    def __init__(self, directory: Path, subjects: Subjects, who: Mapping[str, tuple[str, Identity]]) -> None:
+        """`who`: by the name of the credential a role, and as whom it speaks."""
+        self._directory = directory
+        self._trust = PoolTrust(directory / "trust", subjects)
+        for name, (role, identity) in {**who, PROBE: (PROBE, None)}.items():
+            kind = KINDS.get(role)
+            if kind is None:
+                write(self.credentials(name), partial(self._trust.service, role))
+            else:
+                assert identity is not None
+                write(self.credentials(name), partial(self._trust.member, kind, identity.name))
+
+    def statements(self) -> Statements:
+        """See `Trust`."""
+        return self._trust.statements()
+
+    def credentials(self, name: str) -> Path:
+        """See `Trust`."""
+        return self._directory / f"{name}.creds"
+
+    def probe(self) -> str:
+        """See `Trust`."""
+        return str(self.credentials(PROBE))
