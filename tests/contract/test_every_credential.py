@@ -1,0 +1,153 @@
+"""
+Every credential of a pool tried on every subject of every other one, and on subjects that nobody declares: what is not its
+own, the server refuses.
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Iterable
+
+import pytest
+import pytest_asyncio
+from nats.aio.client import Client
+
+from kettle.auth.bus_permissions import FORWARDER, MONITOR, VISITOR, permissions
+from kettle.embedded import EmbeddedNats
+from kettle.testing.servers.embedded import server_directory
+from kettle.testing.servers.members import KINDS, Members
+from kettle_wire.identity import Identity, daemon, user, visitor, worker
+from kettle_wire.subjects import Subjects
+
+SUBJECTS = Subjects("pool")
+SERVICES = ("schedd", "shadow", "collector", "negotiator", "accounting", "gateway", "audit", "master")
+WHO: dict[str, tuple[str, Identity]] = {role: (role, daemon(role)) for role in SERVICES} | {
+    "startd": ("startd", worker("host")),
+    "neighbour": ("startd", worker("other.host")),
+    "ada": ("user", user("ada")),
+    "bob": ("user", user("bob")),
+    "administrator": ("administrator", user("grace")),
+    "monitor": (MONITOR, daemon(MONITOR)),
+    "visitor": (VISITOR, visitor("ap@home")),
+    "forwarder": (FORWARDER, visitor("view@home")),
+}
+NOBODYS = (
+    "$SYS.REQ.SERVER.PING",
+    "$SYS.REQ.ACCOUNT.A.CLAIMS.UPDATE",
+    "$SYS.REQ.USER.AUTH",
+    "$JS.API.STREAM.DELETE.KETTLE_pool_WORK",
+    "$JS.API.STREAM.PURGE.KETTLE_pool_EVT_collector",
+    "$JS.API.STREAM.UPDATE.KV_KETTLE_pool_ADS",
+    "$JS.API.STREAM.MSG.DELETE.KV_KETTLE_pool_LEASES",
+    "$JS.API.STREAM.CREATE.MINE",
+    "$JS.API.CONSUMER.CREATE.KV_KETTLE_pool_PRIVATE",
+    "$JS.API.CONSUMER.DURABLE.CREATE.KETTLE_pool_WORK.mine",
+    "$JS.API.SERVER.REMOVE",
+    "kettle.js.STREAM.DELETE.KETTLE_pool_MONITOR",
+    "kettle.js.STREAM.MSG.GET.KETTLE_pool_WORK",
+    "kettle.pool.cmd.schedd.s.submit.u-root",
+    "kettle.pool.cmd.schedd.s.submit",
+    "kettle.pool.cmd.startd.host.activate.d-shadow.more",
+    "kettle.pool.evt.another",
+    "kettle.other.cmd.schedd.s.submit.u-ada",
+    "$KV.KETTLE_pool_ADS.Scheduler",
+    "$KV.KETTLE_pool_PRIVATE.slot1",
+    "anything",
+)
+WITHIN_S = 30.0
+_VIOLATION = re.compile(r'permissions violation for (publish|subscription) to "([^"]*)"')
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def pool() -> AsyncIterator[EmbeddedNats]:
+    with server_directory() as directory:
+        async with EmbeddedNats(
+            directory / "nats", trust=Members(directory / "keys", SUBJECTS, WHO)
+        ) as server:
+            yield server
+
+
+def rights(name: str) -> tuple[list[str], list[str]]:
+    role, identity = WHO[name]
+    own = permissions(role, SUBJECTS, identity, guest=role in KINDS)
+    if role == "administrator":
+        more = permissions(MONITOR, SUBJECTS, identity, guest=True)
+        return [*own[0], *more[0]], [*own[1], *more[1]]
+    return own
+
+
+def permits(pattern: str, subject: str) -> bool:
+    """The meaning of a pattern, by itself: not by what made the permissions, and not by the server."""
+    wanted, given = pattern.split("."), subject.split(".")
+    for place, part in enumerate(wanted):
+        if part == ">":
+            return len(given) > place
+        if place >= len(given) or part not in {"*", given[place]}:
+            return False
+    return len(wanted) == len(given)
+
+
+def concrete(patterns: Iterable[str]) -> set[str]:
+    return {pattern.replace("*", "x").replace(">", "x.y") for pattern in patterns}
+
+
+async def refused(pool: EmbeddedNats, name: str, publish: set[str], subscribe: set[str]) -> set[tuple[str, str]]:
+    """What the server says no to."""
+    found: set[tuple[str, str]] = set()
+
+    async def note(error: Exception) -> None:
+        if said := _VIOLATION.search(str(error)):
+            found.add((said[1], said[2]))
+
+    client = Client()
+    await client.connect(
+        pool.url,
+        user_credentials=str(pool.credentials(name)),
+        inbox_prefix=WHO[name][1].inbox.encode(),
+        error_cb=note,
+        allow_reconnect=False,
+    )
+    try:
+        for subject in sorted(publish):
+            await client.publish(subject, b"")
+        for subject in sorted(subscribe):
+            await client.subscribe(subject)  # pyright: ignore[reportUnknownMemberType]
+        async with asyncio.timeout(WITHIN_S):
+            for _ in range(2):  # the client's flush overtakes what still waits to be written when it is called
+                await client.flush()
+            expected = {
+                *(("publish", each.lower()) for each in publish),
+                *(("subscription", each.lower()) for each in subscribe),
+            }
+            while found != expected and not client.is_closed:
+                before = len(found)
+                await client.flush()
+                if len(found) == before:
+                    break
+        return found
+    finally:
+        await client.close()
+
+
+@pytest.mark.parametrize("name", WHO)
+async def test_a_credential_opens_what_is_declared_for_it_and_nothing_else(
+    pool: EmbeddedNats, name: str
+) -> None:
+    """All that others may publish, or subscribe to, and more; several hundred subjects each."""
+    others_publish = concrete(subject for other in WHO for subject in rights(other)[0]) | set(NOBODYS)
+    others_subscribe = {subject for other in WHO for subject in rights(other)[1]} | set(NOBODYS) | {">"}
+    own_publish, own_subscribe = rights(name)
+    closed_publish = {each for each in others_publish if not any(permits(own, each) for own in own_publish)}
+    closed_subscribe = {each for each in others_subscribe if not any(permits(own, each) for own in own_subscribe)}
+    assert len(closed_publish) > 100
+    said = await refused(pool, name, closed_publish, closed_subscribe)
+    assert {("publish", each.lower()) for each in closed_publish} == {each for each in said if each[0] == "publish"}
+    assert {("subscription", each.lower()) for each in closed_subscribe} == {
+        each for each in said if each[0] == "subscription"
+    }
+
+
+@pytest.mark.parametrize("name", WHO)
+async def test_a_credential_opens_all_that_is_declared_for_it(pool: EmbeddedNats, name: str) -> None:
+    """The forms in which the accounts state permissions say the same as the declarations."""
+    publish, subscribe = rights(name)
+    assert set() == await refused(pool, name, concrete(publish), set(subscribe))
