@@ -228,3 +228,18 @@ def machine_key(startd: str, slot: str) -> str:
 def ad_key(ad_type: str, name: str) -> str:
     """The key of an ad in the bucket `Subjects.ads`."""
     return f"{ad_type}.{token(name)}"
+
+
+def impostor(key: str, name: object) -> str:
+    """
+    Why an ad that a startd put under a key says that it is of another; empty: it does not, or is no startd's.
+
+    The server lets a startd write below its own name, whatever the ad itself says.
+    """
+    kind, _, own = key.partition(".")
+    if kind == _MACHINE:
+        startd, _, slot = own.partition(".")
+        right = name == untoken(slot) and untoken(slot).endswith(f"@{untoken(startd)}")
+    else:
+        right = kind != "StartDaemon" or name == untoken(own)
+    return "" if right else f"it came from {own} and names itself {name}"

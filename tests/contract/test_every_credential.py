@@ -90,7 +90,9 @@ def concrete(patterns: Iterable[str]) -> set[str]:
     return {pattern.replace("*", "x").replace(">", "x.y") for pattern in patterns}
 
 
-async def refused(pool: EmbeddedNats, name: str, publish: set[str], subscribe: set[str]) -> set[tuple[str, str]]:
+async def refused(
+    pool: EmbeddedNats, name: str, publish: set[str], subscribe: set[str]
+) -> set[tuple[str, str]]:
     """What the server says no to."""
     found: set[tuple[str, str]] = set()
 
@@ -112,7 +114,9 @@ async def refused(pool: EmbeddedNats, name: str, publish: set[str], subscribe: s
         for subject in sorted(subscribe):
             await client.subscribe(subject)  # pyright: ignore[reportUnknownMemberType]
         async with asyncio.timeout(WITHIN_S):
-            for _ in range(2):  # the client's flush overtakes what still waits to be written when it is called
+            for _ in range(
+                2
+            ):  # the client's flush overtakes what still waits to be written when it is called
                 await client.flush()
             expected = {
                 *(("publish", each.lower()) for each in publish),
@@ -137,10 +141,14 @@ async def test_a_credential_opens_what_is_declared_for_it_and_nothing_else(
     others_subscribe = {subject for other in WHO for subject in rights(other)[1]} | set(NOBODYS) | {">"}
     own_publish, own_subscribe = rights(name)
     closed_publish = {each for each in others_publish if not any(permits(own, each) for own in own_publish)}
-    closed_subscribe = {each for each in others_subscribe if not any(permits(own, each) for own in own_subscribe)}
+    closed_subscribe = {
+        each for each in others_subscribe if not any(permits(own, each) for own in own_subscribe)
+    }
     assert len(closed_publish) > 100
     said = await refused(pool, name, closed_publish, closed_subscribe)
-    assert {("publish", each.lower()) for each in closed_publish} == {each for each in said if each[0] == "publish"}
+    assert {("publish", each.lower()) for each in closed_publish} == {
+        each for each in said if each[0] == "publish"
+    }
     assert {("subscription", each.lower()) for each in closed_subscribe} == {
         each for each in said if each[0] == "subscription"
     }

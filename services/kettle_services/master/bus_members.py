@@ -35,7 +35,7 @@ AUDIT: Final = "audit"
 """The name of the credential with which `kettle log check` reads the frames."""
 
 _STARTD: Final = "startd"
-_OF_OTHERS: Final = (f"{VISITOR}-*", credential_of("*"))
+_OF_OTHERS: Final = {Kind.VISITOR: f"{VISITOR}-*", Kind.PERSON: credential_of("*")}
 
 
 def login_name() -> str:
@@ -94,7 +94,8 @@ class BusMembers:
             **{visitors_credential(name): (Kind.VISITOR, name) for name in settings.flock_from},
             **{visitors_credential(name): (Kind.FORWARDER, name) for name in settings.view_from},
         }
-        self._revoke(path for each in _OF_OTHERS for path in self._files(each) if path.stem not in members)
+        for kind, pattern in _OF_OTHERS.items():
+            self._revoke(kind, [path for path in self._files(pattern) if path.stem not in members])
         for credential, (kind, name) in members.items():
             self._write(credential, partial(self._trust.member, kind, name))
         for role in {*map(role_of, settings.daemon_list), AUDIT, MASTER, PROBE} - {_STARTD}:
@@ -119,10 +120,9 @@ class BusMembers:
     def _files(self, pattern: str) -> Iterable[Path]:
         return self._home.credentials.glob(f"{pattern}.creds")
 
-    def _revoke(self, paths: Iterable[Path]) -> None:
-        gone = list(paths)
+    def _revoke(self, kind: Kind, gone: Sequence[Path]) -> None:
         if gone:
-            self._trust.revoke([key.public for path in gone if (key := key_in(path)) is not None])
+            self._trust.revoke(kind, [key.public for path in gone if (key := key_in(path)) is not None])
         for path in gone:
             path.unlink()
 

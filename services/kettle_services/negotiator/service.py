@@ -28,7 +28,7 @@ from kettle_wire.ads import Ad
 from kettle_wire.ads.daemon import SlotSecret, SubmitterAd
 from kettle_wire.commands.schedd import MATCHED, Matched, MatchedSlot
 from kettle_wire.flocking import stranger
-from kettle_wire.subjects import Subjects, ad_key
+from kettle_wire.subjects import Subjects, ad_key, impostor, token
 
 _log: Final = logging.getLogger(__name__)
 _decode_ad: Final = msgspec.msgpack.Decoder(Ad).decode
@@ -49,8 +49,18 @@ others.
 _A = TypeVar("_A")
 
 
-def _slot(value: bytes) -> Ad:
-    return checked(_decode_ad(value))
+def _slot(key: str, value: bytes) -> Ad:
+    ad = checked(_decode_ad(value))
+    if strange := impostor(key, ad.get("Name")):
+        raise ValueError(strange)
+    return ad
+
+
+def _secret(key: str, value: bytes) -> SlotSecret:
+    secret = _decode_secret(value)
+    if token(secret.startd) != key.partition(".")[0]:
+        raise ValueError(f"it came from {key} and is of {secret.startd}")
+    return secret
 
 
 def _submitter(key: str, value: bytes) -> SubmitterAd:
@@ -109,7 +119,9 @@ class Negotiator:
             if change is None:
                 self._listed("slots")
             else:
-                self._pool.slot(change.key.removeprefix("Machine."), self._read(change, _slot))
+                self._pool.slot(
+                    change.key.removeprefix("Machine."), self._read(change, partial(_slot, change.key))
+                )
                 self._stir()
 
     async def watch_secrets(self) -> None:
@@ -118,7 +130,7 @@ class Negotiator:
             if change is None:
                 self._listed("secrets")
             else:
-                self._pool.secret(change.key, self._read(change, _decode_secret))
+                self._pool.secret(change.key, self._read(change, partial(_secret, change.key)))
                 self._stir()
 
     async def watch_submitters(self) -> None:

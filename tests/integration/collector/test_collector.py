@@ -19,7 +19,7 @@ from kettle_wire.ads.types import Ad
 from kettle_wire.commands.collector import QUERY_ADS, Ads, QueryAds
 from kettle_wire.events import MachineJoined, MachineLeft, decode
 from kettle_wire.identity import user
-from kettle_wire.subjects import ad_key
+from kettle_wire.subjects import ad_key, machine_key
 
 encode = msgspec.msgpack.encode
 
@@ -37,7 +37,7 @@ async def put_slot(backend: Backend, bus: NatsBus, name: str, machine: str, memo
         "TotalCpus": 4,
         "ClaimId": "s",
     }
-    await bus.put(backend.subjects.ads, ad_key("Machine", name), encode(ad))
+    await bus.put(backend.subjects.ads, machine_key(name.partition("@")[2], name), encode(ad))
 
 
 async def ask(bus: NatsBus, kind: str = "", constraint: str = "", **more: object) -> Ads:
@@ -82,7 +82,7 @@ async def test_several_collectors_answer(backend: Backend) -> None:
             "DaemonStartTime": 100,
             "UpdateSequenceNumber": number,
         }
-        await bus.put(backend.subjects.ads, ad_key("Machine", "slot1@a"), encode(ad))
+        await bus.put(backend.subjects.ads, machine_key("a", "slot1@a"), encode(ad))
 
     async def told(bus: NatsBus) -> object:
         # As clients do: a question that is on its way to one that goes away is asked again.
@@ -119,7 +119,7 @@ async def test_updates_that_never_came_are_counted(backend: Backend) -> None:
         ad: Ad = {
             "Name": "slot1@a", "Machine": "a", "DaemonStartTime": started, "UpdateSequenceNumber": number,
         }  # fmt: skip
-        await bus.put(backend.subjects.ads, ad_key("Machine", "slot1@a"), encode(ad))
+        await bus.put(backend.subjects.ads, machine_key("a", "slot1@a"), encode(ad))
 
     async def counted(bus: NatsBus, *expected: int) -> bool:
         ads = (await ask(bus, "Machine", "UpdatesTotal > 0")).ads
@@ -132,7 +132,7 @@ async def test_updates_that_never_came_are_counted(backend: Backend) -> None:
         await eventually(lambda: counted(bus, 1, 0, 0))
         await update(bus, 8)
         await eventually(lambda: counted(bus, 2, 3, 2))
-        await bus.delete(backend.subjects.ads, ad_key("Machine", "slot1@a"))
+        await bus.delete(backend.subjects.ads, machine_key("a", "slot1@a"))
         await eventually(lambda: _found(bus, "Machine", 0))
         await update(bus, 10)
         await eventually(lambda: counted(bus, 3, 5, 3))
@@ -166,7 +166,7 @@ async def test_machines_come_and_go(backend: Backend) -> None:
         await eventually(lambda: _found(bus, "Machine", 2))
         assert [joined] == await recorded(backend)
         for name in ("slot1@a", "slot2@a"):
-            await bus.delete(backend.subjects.ads, ad_key("Machine", name))
+            await bus.delete(backend.subjects.ads, machine_key(name.partition("@")[2], name))
         await eventually(lambda: _count(backend, 2))
         await put_slot(backend, bus, "slot1@a", "a")
         await eventually(lambda: _count(backend, 3))
@@ -192,7 +192,7 @@ async def test_a_collector_that_stands_by_answers_and_writes_when_it_is_its_turn
             assert ["slot1@a"] == [ad["Name"] for ad in found.ads]
             await put_slot(backend, bus, "slot1@b", "b")
             await eventually(lambda: _count(backend, 2))
-            await bus.delete(backend.subjects.ads, ad_key("Machine", "slot1@a"))
+            await bus.delete(backend.subjects.ads, machine_key("a", "slot1@a"))
             await eventually(lambda: _count(backend, 3))
     assert [
         MachineJoined(machine="a", cpus=4, memory=1024),

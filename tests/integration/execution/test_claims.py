@@ -10,14 +10,16 @@ from kettle.testing.submit_side import SCHEDD, SubmitSide, job_ad, script
 from kettle.testing.worker import WorkerPool
 from kettle_wire.ads import Ad
 from kettle_wire.commands.startd import ALIVE, RELEASE, Alive, AliveReply, ClaimKey, Release
-from kettle_wire.subjects import ad_key
+from kettle_wire.subjects import machine_key
 from kettle_wire.worker_reports import Started
 
 
 async def slot(submitter: SubmitSide, name: str) -> Ad | None:
     """The ad of a slot as it stands in the bucket now."""
     found: Ad | None = None
-    async for change in submitter.schedd.watch(submitter.subjects.ads, ad_key("Machine", name)):
+    async for change in submitter.schedd.watch(
+        submitter.subjects.ads, machine_key(name.partition("@")[2], name)
+    ):
         if change is None:
             return found
         found = None if change.value is None else msgspec.msgpack.decode(change.value, type=Ad)

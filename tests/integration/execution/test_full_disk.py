@@ -16,7 +16,7 @@ from kettle.testing.submit_side import SCHEDD, job_ad, output, script
 from kettle.testing.worker import WorkerPool
 from kettle_wire.ads import Ad
 from kettle_wire.commands.startd import ALIVE, Alive, ClaimKey
-from kettle_wire.subjects import ad_key
+from kettle_wire.subjects import machine_key
 from kettle_wire.worker_reports import Started
 
 
@@ -92,7 +92,9 @@ async def test_the_slots_ad_says_that_the_disk_is_full(pool: WorkerPool, disk: D
         disk.full = True
         await submitter.request_keys([ClaimKey("new", "s")])
         seen: list[object] = []
-        async for change in submitter.schedd.watch(submitter.subjects.ads, ad_key("Machine", "slot1@worker")):
+        async for change in submitter.schedd.watch(
+            submitter.subjects.ads, machine_key("worker", "slot1@worker")
+        ):
             if change is None or change.value is None:
                 continue
             ad = msgspec.msgpack.decode(change.value, type=Ad)

@@ -71,8 +71,8 @@ def test_the_rights_are_those_of_the_visitor(there: Path, capsys: pytest.Capture
     """For a NATS server that somebody else configures."""
     assert 0 == main(["flock", "pass", "ap@physics", "--rights", "--home", str(there)])
     rights = json.loads(capsys.readouterr().out)
-    assert "kettle.chemistry.cmd.startd.*.request_claims.v-ap%40physics" in rights["publish"]
-    assert "_INBOX_v-ap%40physics.>" in rights["subscribe"]
+    assert "kettle.chemistry.cmd.startd.*.request_claims.v-ap=40physics" in rights["publish"]
+    assert "_INBOX.v-ap=40physics.>" in rights["subscribe"]
 
 
 def test_the_rights_of_a_collector_that_forwards(there: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -82,4 +82,4 @@ def test_the_rights_of_a_collector_that_forwards(there: Path, capsys: pytest.Cap
     assert 0 == main(["flock", "pass", "view@physics", "--view", "--rights", "--home", str(there)])
     rights = json.loads(capsys.readouterr().out)
     assert ["$KV.KETTLE_chemistry_ADS.Forwarded.view=40physics.>"] == rights["publish"]
-    assert ["_INBOX_v-view%40physics.>"] == rights["subscribe"]
+    assert ["_INBOX.v-view=40physics.>"] == rights["subscribe"]

@@ -11,7 +11,7 @@ from kettle_services.negotiator.domain.pool import Pool
 from kettle_services.negotiator.domain.rejections import BUSY, NO_MATCH, NO_SLOTS, Reasons
 from kettle_wire.ads import Ad, Expr, Scalar
 from kettle_wire.ads.daemon import ResourceRequest, SlotSecret, SubmitterAd
-from kettle_wire.subjects import token
+from kettle_wire.subjects import slot_key
 
 
 def slot(name: str = "slot1@m", cpus: int = 8, memory: int = 8192, **more: Scalar) -> Ad:
@@ -49,7 +49,7 @@ def submitter(name: str, *requests: tuple[int, int, Ad], running: int = 0) -> Su
 def pool(slots: list[Ad], *submitters: SubmitterAd) -> Pool:
     made = Pool()
     for ad in slots:
-        name = token(str(ad["Name"]))
+        name = slot_key("m", str(ad["Name"]))
         made.slot(name, ad)
         made.secret(name, SlotSecret(startd="m", capability=f"secret of {ad['Name']}"))
     for demand in submitters:
@@ -97,12 +97,14 @@ def test_who_has_least_is_served_first(fed_back: bool) -> None:
     one = pool([], submitter("alice", (1, 1000, job())), submitter("bob", (1, 1000, job())))
     for cycle in range(100):
         name = f"slot{cycle}@m"
-        one.slot(token(name), slot(name, cpus=1))
-        one.secret(token(name), SlotSecret(startd="m", capability="c"))
+        one.slot(slot_key("m", name), slot(name, cpus=1))
+        one.secret(slot_key("m", name), SlotSecret(startd="m", capability="c"))
         (match,) = negotiate(one, Reasons(), now=float(cycle), trust=1000.0).matches
         got[match.submitter] += 1
         if fed_back:
-            one.slot(token(name), slot(name, cpus=1, State="Claimed", AccountingGroup=match.submitter))
+            one.slot(
+                slot_key("m", name), slot(name, cpus=1, State="Claimed", AccountingGroup=match.submitter)
+            )
 
     assert {"alice": 50, "bob": 50} == dict(got)
 
@@ -191,7 +193,7 @@ def test_a_new_ad_replaces_what_was_assumed() -> None:
     """A slot that says itself what is left is believed."""
     one = pool([slot()], submitter("alice", (1, 8, job())))
     negotiate(one, Reasons(), now=0.0, trust=2.0)
-    one.slot(token("slot1@m"), slot(cpus=5))
+    one.slot(slot_key("m", "slot1@m"), slot(cpus=5))
     one.submitter("Submitter.alice", submitter("alice", (1, 8, job())))
 
     assert [5] == [m.count for m in negotiate(one, Reasons(), now=0.5, trust=2.0).matches]
@@ -269,15 +271,15 @@ def test_only_what_makes_a_match_possible_stirs_the_pool() -> None:
         return stirred
 
     assert stirs()
-    one.slot(token("slot1@m"), slot(cpus=0, MyCurrentTime=2))
+    one.slot(slot_key("m", "slot1@m"), slot(cpus=0, MyCurrentTime=2))
     one.submitter("Submitter.alice", submitter("alice", (1, 2, job())))
     assert not stirs()
     one.submitter("Submitter.alice", submitter("alice", (1, 3, job())))
     assert stirs()
-    one.slot(token("slot1@m"), slot(cpus=4))
+    one.slot(slot_key("m", "slot1@m"), slot(cpus=4))
     assert stirs()
     negotiate(one, Reasons(), now=0.0, trust=2.0)
-    one.slot(token("slot1@m"), slot(cpus=4))
+    one.slot(slot_key("m", "slot1@m"), slot(cpus=4))
     assert stirs()
 
 
@@ -329,9 +331,9 @@ def test_a_resource_of_which_a_slot_knows_nothing_is_not_counted() -> None:
 def test_an_explanation_follows_the_slots_within_seconds() -> None:
     """It holds for two seconds while slots change, and the cycle says when it is to be looked at again."""
     changing, reasons = pool([slot()], submitter("alice", (1, 1, job("TARGET.Speed > 1")))), Reasons()
-    changing.slot(token("slot1@m"), slot(cpus=0))
+    changing.slot(slot_key("m", "slot1@m"), slot(cpus=0))
     assert [NO_MATCH] == [r.reason for r in negotiate(changing, reasons, now=0.0, trust=2.0).rejections]
-    changing.slot(token("slot1@m"), slot(cpus=0, Speed=2))
+    changing.slot(slot_key("m", "slot1@m"), slot(cpus=0, Speed=2))
     soon = negotiate(changing, reasons, now=1.0, trust=2.0)
 
     assert ([NO_MATCH], 2.0) == ([r.reason for r in soon.rejections], soon.again)
@@ -368,7 +370,7 @@ def test_nobody_preempts_where_the_slot_does_not_say_how() -> None:
         busy("slot1_4@m", 0.0, Requirements=False),
     ]
     found = pool(slots, submitter("alice", (1, 10, job(Liking=2))))
-    found.secret(token("slot1_1@m"), None)
+    found.secret(slot_key("m", "slot1_1@m"), None)
 
     outcome = negotiate(found, Reasons(), now=0.0, trust=2.0)
 

@@ -14,7 +14,7 @@ from kettle_services.negotiator.domain.rejections import Reasons
 from kettle_services.negotiator.domain.slot_usage import usage
 from kettle_wire.ads import Ad
 from kettle_wire.ads.daemon import SlotSecret
-from kettle_wire.subjects import token
+from kettle_wire.subjects import slot_key
 
 from .test_cycle import job, pool, slot, submitter
 
@@ -54,8 +54,8 @@ def test_who_wants_something_is_served_within_bounded_cycles(
             ad = slot(
                 match.slot, 1, State="Claimed", PartitionableSlot=False, AccountingGroup=match.submitter
             )
-            one.slot(token(match.slot), ad)
-            one.secret(token(match.slot), SlotSecret(startd="m", capability="other"))
+            one.slot(slot_key("m", match.slot), ad)
+            one.secret(slot_key("m", match.slot), SlotSecret(startd="m", capability="other"))
         accountant.observe(now, usage(one.slots))
         now += 60.0 * minutes
         for event in accountant.charge(now):

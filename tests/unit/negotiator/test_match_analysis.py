@@ -8,7 +8,7 @@ from kettle_services.negotiator.match_analysis import Answering
 from kettle_services.negotiator.record import Record
 from kettle_wire.commands.negotiator import Verdict, Why
 from kettle_wire.identity import Identity
-from kettle_wire.subjects import token
+from kettle_wire.subjects import slot_key
 
 from .test_cycle import job, pool, slot, submitter
 
@@ -30,7 +30,7 @@ async def test_the_present_state_is_told_while_jobs_wait_and_follows_the_slots()
         assert (1, 0, 8192.0) == (first.slots, first.able, first.remedies[0].most)
         assert first is (await ask()).analysis
         one.submitter("Submitter.alice", submitter("alice", (1, 3, job(RequestMemory=9_000))))
-        one.slot(token("slot1@big"), slot("slot1@big", TotalSlotMemory=9_000))
+        one.slot(slot_key("m", "slot1@big"), slot("slot1@big", TotalSlotMemory=9_000))
         second = (await ask()).analysis
         assert second is not None
         assert (2, 1) == (second.slots, second.able)

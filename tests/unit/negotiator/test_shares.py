@@ -16,7 +16,7 @@ from kettle_services.negotiator.domain.rejections import CEILING, Reasons
 from kettle_services.negotiator.domain.slot_usage import usage
 from kettle_wire.ads import Ad
 from kettle_wire.ads.daemon import SlotSecret
-from kettle_wire.subjects import token
+from kettle_wire.subjects import slot_key
 
 from .test_cycle import job, pool, slot, submitter
 
@@ -117,14 +117,14 @@ def test_nobody_starves(priorities: list[float], cores: int, seed: int) -> None:
     for cycle in range(20 * len(names)):
         now = 1e6 + 86_400.0 * cycle
         free = f"slot{random.randrange(cores)}@m"
-        one.slot(token(free), slot(free, cpus=1))
-        one.secret(token(free), SlotSecret(startd="m", capability="c"))
+        one.slot(slot_key("m", free), slot(free, cpus=1))
+        one.secret(slot_key("m", free), SlotSecret(startd="m", capability="c"))
         accountant.observe(now, usage(one.slots))
         standings = accountant.standings(now, names)
         outcome = negotiate(one, Reasons(), now=now, trust=1.0, standings=standings)
         for match in outcome.matches:
             served.add(match.submitter)
-            one.slot(token(match.slot), claimed(match.slot, match.submitter, 1))
+            one.slot(slot_key("m", match.slot), claimed(match.slot, match.submitter, 1))
         accountant.observe(now, usage(one.slots))
         for event in accountant.charge(now):
             fold_into(accountant.principals, event)

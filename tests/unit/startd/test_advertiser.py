@@ -74,7 +74,7 @@ async def test_what_a_former_startd_advertised_and_this_does_not_is_gone(
     before.apply(ClaimRemoved("c1"))
     await advertise(server, divided(), advertised_names, withdraw=withdraw)
 
-    ads, secrets = {"Machine.slot1=40host", "StartDaemon.host"}, {"slot1=40host"}
+    ads, secrets = {"Machine.host.slot1=40host", "StartDaemon.host"}, {"host.slot1=40host"}
     expected = (set[str](), set[str]()) if withdraw else (ads, secrets)
     assert expected == (await names(server, SUBJECTS.ads), await names(server, SUBJECTS.private_ads))
     assert advertised_names.exists() is not withdraw
@@ -86,6 +86,6 @@ async def test_names_are_noted_once(tmp_path: Path) -> None:
     for _ in range(3):
         await advertise(server, divided(SlotType(count=2)), advertised_names)
 
-    assert ["Machine.slot1=40host", "Machine.slot2=40host", "StartDaemon.host"] == sorted(
+    assert ["Machine.host.slot1=40host", "Machine.host.slot2=40host", "StartDaemon.host"] == sorted(
         advertised_names.read_text().splitlines()
     )

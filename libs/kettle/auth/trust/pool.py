@@ -84,8 +84,11 @@ class PoolTrust:
         self._seeds = Seeds(directory)
 
     def statements(self) -> Statements:
-        """What the server has to be told, as it is now."""
-        own, now = self._seeds.key("operator", KeyKind.OPERATOR), _now()
+        """
+        What the server has to be told, as it is now.  It is the same text until something has changed, because the server deals
+        anew with an account of which it is told something else, and answers that are on their way into that are lost.
+        """
+        own = self._seeds.key("operator", KeyKind.OPERATOR)
         keys = {each: self._account(each) for each in Account}
         shared, revoked = uses(self._subjects), self._revoked()
         accounts: dict[str, str] = {}
@@ -95,12 +98,10 @@ class PoolTrust:
                 "imports": _imports(each, shared, keys),
                 "signing_keys": self._signing_keys(each),
             }
-            if revoked:
-                more["revocations"] = revoked
-            accounts[key.public] = account(
-                own, key, each.value, now=now, jetstream=each is Account.POOL, **more
-            )
-        return Statements(operator(own, keys[Account.SYSTEM], now=now), keys[Account.SYSTEM].public, accounts)
+            if each in revoked:
+                more["revocations"] = revoked[each]
+            accounts[key.public] = account(own, key, each.value, jetstream=each is Account.POOL, **more)
+        return Statements(operator(own, keys[Account.SYSTEM]), keys[Account.SYSTEM].public, accounts)
 
     def member(self, kind: Kind, name: str, public: str, *, expires: int = 0) -> str:
         """
@@ -127,18 +128,19 @@ class PoolTrust:
         signer, pool = self._seeds.key("sign-service", KeyKind.ACCOUNT), self._account(Account.POOL).public
         return user(signer, public, role, may, now=_now(), account=pool)
 
-    def revoke(self, publics: Sequence[str]) -> None:
-        """Whatever has been said of these keys until now is not to be believed any more."""
-        revoked = self._revoked() | dict.fromkeys(publics, _now())
+    def revoke(self, kind: Kind, publics: Sequence[str]) -> None:
+        """Whatever has been said until now of these keys of members is not to be believed any more."""
+        revoked = self._revoked()
+        revoked[kind.account] = revoked.get(kind.account, {}) | dict.fromkeys(publics, _now())
         private_directory(self._directory)
         write_private(self._directory / "revoked.json", msgspec.json.encode(revoked).decode())
 
-    def _revoked(self) -> dict[str, int]:
+    def _revoked(self) -> dict[Account, dict[str, int]]:
         try:
             data = (self._directory / "revoked.json").read_bytes()
         except FileNotFoundError:
             return {}
-        return msgspec.json.decode(data, type=dict[str, int])
+        return msgspec.json.decode(data, type=dict[Account, dict[str, int]])
 
     def _account(self, which: Account) -> KeyPair:
         return self._seeds.key(f"account-{which}", KeyKind.ACCOUNT)

@@ -83,15 +83,13 @@ class Seeds:
             raise SeedError(f"{path}: {error}; remove the file to have a new one made") from error
 
 
-def operator(key: KeyPair, system: KeyPair, *, now: int) -> str:
-    """What an operator says of itself."""
+def operator(key: KeyPair, system: KeyPair) -> str:
+    """What an operator says of itself: always the same, for a running server takes no other."""
     nats = {"type": "operator", "version": 2, "system_account": system.public}
-    return encode(key, key.public, nats, name="kettle", issued=now)
+    return encode(key, key.public, nats, name="kettle", issued=0)
 
 
-def account(
-    signer: KeyPair, key: KeyPair, name: str, *, now: int, jetstream: bool = False, **more: object
-) -> str:
+def account(signer: KeyPair, key: KeyPair, name: str, *, jetstream: bool = False, **more: object) -> str:
     """What an operator says of an account; `more` as version 2 of these statements names it."""
     limits = _ACCOUNT | (_JETSTREAM if jetstream else {})
     nats = {
@@ -101,7 +99,7 @@ def account(
         "default_permissions": {"pub": {}, "sub": {}},
         **more,
     }
-    return encode(signer, key.public, nats, name=name, issued=now)
+    return encode(signer, key.public, nats, name=name, issued=0)
 
 
 def user(
@@ -137,11 +135,11 @@ class SingleAccount:
         for name in self._permissions:
             self.credentials(name)
         return Statements(
-            operator(own, system, now=0),
+            operator(own, system),
             system.public,
             {
-                system.public: account(own, system, "system", now=0),
-                everybody.public: account(own, everybody, "everybody", now=0, jetstream=True),
+                system.public: account(own, system, "system"),
+                everybody.public: account(own, everybody, "everybody", jetstream=True),
             },
         )
 

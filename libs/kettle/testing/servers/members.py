@@ -1,6 +1,6 @@
 """The accounts of a pool on a server of a test's own, with the credentials of those whom the test names."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -40,3 +40,7 @@ class Members:
     def probe(self) -> str:
         """See `Trust`."""
         return str(self.credentials(PROBE))
+
+    def revoke(self, kind: Kind, publics: Sequence[str]) -> None:
+        """See `PoolTrust.revoke`; the server has to be told afterwards."""
+        self._trust.revoke(kind, publics)

@@ -11,7 +11,7 @@ from kettle_services.collector.domain.update_statistics import ADDED, Updates
 from kettle_wire.ads.daemon import SubmitterAd
 from kettle_wire.ads.types import Ad, Scalar
 from kettle_wire.flocking import domain_of, stranger
-from kettle_wire.subjects import FORWARDED, untoken
+from kettle_wire.subjects import FORWARDED, impostor, untoken
 
 SUBMITTER: Final = "Submitter"
 SLOT: Final = "Machine"
@@ -117,6 +117,8 @@ class Adverts:
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             raise NotAnAdError(str(error)) from error
         folded = {name.lower(): value for name, value in ad.items()}
+        if strange := impostor(key, folded.get("name")):
+            raise NotAnAdError(strange)
         # An absent slot is a picture that a collector made; what is forwarded was counted where it comes from.
         counted = not forwarded and not key.startswith(f"{ABSENT}.")
         ours = _OURS if counted else _SOURCE

@@ -1,0 +1,196 @@
+"""
+Attacks that have somebody else write what the attacker may not, by naming that as the place for an answer; and what
+becomes of a credential that is not trusted any more.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+
+import msgspec
+import pytest
+import pytest_asyncio
+from nats.aio.client import Client
+from nats.errors import Error
+
+from kettle.auth.trust.files import key_in
+from kettle.auth.trust.pool import Kind
+from kettle.bus.nats import NatsBus
+from kettle.bus.ports import BucketSpec, NoResponderError, RefusedError, Served, StreamSpec
+from kettle.embedded import EmbeddedNats
+from kettle.testing.servers.embedded import server_directory
+from kettle.testing.servers.members import Members
+from kettle_wire.commands import collector, schedd, startd
+from kettle_wire.identity import Identity, daemon, user, worker
+from kettle_wire.subjects import API, GUESTS_API, Subjects, machine_key
+
+SUBJECTS = Subjects("pool")
+WHO: dict[str, tuple[str, Identity]] = {
+    role: (role, daemon(role)) for role in ("schedd", "shadow", "collector", "negotiator", "gateway")
+} | {
+    "startd": ("startd", worker("host")),
+    "neighbour": ("startd", worker("other.host")),
+    "ada": ("user", user("ada")),
+    "bob": ("user", user("bob")),
+}
+EVENTS = StreamSpec(name=SUBJECTS.event_stream("schedd.schedd"), subjects=[SUBJECTS.events("schedd.schedd")])
+MONITOR = StreamSpec(
+    name=SUBJECTS.monitor_stream, subjects=[SUBJECTS.tail_all], transform=SUBJECTS.monitor_transform
+)
+WITHIN_S = 10.0
+ENDS_S = 1.0
+RawConnect = Callable[[str], Awaitable[Client]]
+
+
+class Pool:
+    """A server with what a pool has on it, and a schedd that answers."""
+
+    def __init__(self, server: EmbeddedNats, members: Members, stack: AsyncExitStack) -> None:
+        self.server, self.members, self._stack = server, members, stack
+        self.heard: list[str] = []
+
+    async def bus(self, name: str) -> NatsBus:
+        return await self._stack.enter_async_context(
+            NatsBus.connect(
+                self.server.url,
+                subjects=SUBJECTS,
+                identity=WHO[name][1],
+                credentials=str(self.server.credentials(name)),
+                patience=WITHIN_S,
+            )
+        )
+
+    async def raw(self, name: str) -> Client:
+        """A client that publishes whatever it likes."""
+        client = Client()
+        self._stack.push_async_callback(client.close)  # also of one that was refused
+        await client.connect(
+            self.server.url,
+            user_credentials=str(self.server.credentials(name)),
+            inbox_prefix=WHO[name][1].inbox.encode(),
+            error_cb=_quiet,
+            allow_reconnect=False,
+        )
+        return client
+
+    async def answer(self, bus: NatsBus, name: str) -> None:
+        async def heard(_request: msgspec.Struct, caller: Identity) -> msgspec.Struct:
+            self.heard.append(caller.token)
+            raise RefusedError("heard", "a refusal is an answer")
+
+        await bus.serve(
+            *name.split("/"), [Served(_ENDPOINTS[name.split("/", maxsplit=1)[0]], heard)], version="1.0.0"
+        )
+
+
+_ENDPOINTS = {"schedd": schedd.QUERY_JOBS, "startd": startd.RELEASE, "collector": collector.QUERY_ADS}
+
+
+async def _quiet(_error: Exception) -> None:
+    pass
+
+
+@pytest_asyncio.fixture
+async def pool() -> AsyncIterator[Pool]:
+    async with AsyncExitStack() as stack:
+        directory = stack.enter_context(server_directory())
+        members = Members(directory / "keys", SUBJECTS, WHO)
+        server = await stack.enter_async_context(EmbeddedNats(directory / "nats", trust=members))
+        made = Pool(server, members, stack)
+        await (await made.bus("gateway")).ensure_stream(MONITOR)
+        await (await made.bus("schedd")).ensure_stream(EVENTS)
+        await (await made.bus("collector")).ensure_bucket(BucketSpec(name=SUBJECTS.ads, ttl=60.0))
+        yield made
+
+
+async def settled(client: Client) -> None:
+    """What it has published has been dealt with, and so have the answers."""
+    for _ in range(3):
+        await client.flush()
+    with pytest.raises(Error):
+        await client.request("nobody", b"", timeout=0.3)
+
+
+ASKED = [
+    ("ada", SUBJECTS.command("schedd", "ap", "query_jobs", user("ada").token)),
+    ("ada", f"{GUESTS_API}.STREAM.INFO.{MONITOR.name}"),
+    ("startd", f"$KV.{SUBJECTS.ads}.{machine_key('host', 'slot1@host')}"),
+    ("startd", f"{GUESTS_API}.STREAM.INFO.{SUBJECTS.work_stream}"),
+    ("shadow", SUBJECTS.command("schedd", "ap", "query_jobs", daemon("shadow").token)),
+]
+
+
+@pytest.mark.parametrize("place", [SUBJECTS.events("schedd.schedd"), f"{API}.STREAM.DELETE.{EVENTS.name}"])
+@pytest.mark.parametrize(("who", "asked"), ASKED, ids=[f"{who}-{at}" for at, (who, _) in enumerate(ASKED)])
+async def test_no_answer_goes_where_the_asker_may_not_publish(
+    pool: Pool, who: str, asked: str, place: str
+) -> None:
+    """Neither a service nor JetStream adds to the log, or deletes it, for somebody else."""
+    service = await pool.bus("schedd")
+    await pool.answer(service, "schedd/ap")
+    attacker = await pool.raw(who)
+    request = msgspec.msgpack.encode(schedd.QueryJobs(select=schedd.Select()))
+    await attacker.publish(asked, request, reply=place)
+    await settled(attacker)
+    assert 0 == await service.last_sequence(EVENTS.name)
+
+
+async def test_an_answer_is_no_command(pool: Pool) -> None:
+    """What a service or JetStream says to a startd that names another's subject does not reach that one as an order."""
+    victim, attacker = await pool.bus("neighbour"), await pool.raw("startd")
+    await pool.answer(victim, "startd/other.host")
+    order = SUBJECTS.command("startd", "other.host", "release", daemon("schedd").token)
+    await attacker.publish(f"$KV.{SUBJECTS.ads}.{machine_key('host', 'slot1@host')}", b"ad", reply=order)
+    await attacker.publish(f"{GUESTS_API}.STREAM.INFO.{SUBJECTS.work_stream}", b"", reply=order)
+    await settled(attacker)
+    assert [] == pool.heard
+    with pytest.raises(RefusedError):
+        await (await pool.bus("schedd")).call(
+            startd.RELEASE, "other.host", startd.Release(claims=[], reason=""), deadline=WITHIN_S
+        )
+    assert [daemon("schedd").token] == pool.heard
+
+
+async def test_a_service_gives_itself_no_right(pool: Pool) -> None:
+    """A message that it sends to itself, with what it would like to write as the place for the answer, permits nothing."""
+    attacker, owner = await pool.raw("shadow"), await pool.bus("schedd")
+    notice = SUBJECTS.notice("shadow", "x")
+    heard = await attacker.subscribe(notice)  # pyright: ignore[reportUnknownMemberType]
+    await attacker.publish(notice, b"", reply=EVENTS.subjects[0])
+    await heard.next_msg(timeout=WITHIN_S)
+    await attacker.publish(EVENTS.subjects[0], b"forged")
+    await settled(attacker)
+    assert 0 == await owner.last_sequence(EVENTS.name)
+
+
+async def test_who_is_not_trusted_any_more_is_cut_off(pool: Pool) -> None:
+    """
+    Within a second, for good.  Others of its account stay connected, and in other accounts what is on its way is answered.
+    """
+    gone, stays, owner = await pool.raw("ada"), await pool.bus("bob"), await pool.bus("schedd")
+    answer, arrived = asyncio.Event(), asyncio.Event()
+
+    async def slow(_request: msgspec.Struct, _caller: Identity) -> msgspec.Struct:
+        arrived.set()
+        await answer.wait()
+        raise RefusedError("heard", "at last")
+
+    served = [Served(startd.RELEASE, slow)]
+    await (await pool.bus("startd")).serve("startd", "host", served, version="1.0.0")
+    release = startd.Release(claims=[], reason="")
+    asking = asyncio.create_task(owner.call(startd.RELEASE, "host", release, deadline=WITHIN_S))
+    await asyncio.wait_for(arrived.wait(), WITHIN_S)
+    key = key_in(pool.server.credentials("ada"))
+    assert key is not None
+    pool.members.revoke(Kind.PERSON, [key.public])
+    pool.server.trust_again()
+    async with asyncio.timeout(ENDS_S):
+        while not gone.is_closed:
+            await asyncio.sleep(0.01)
+    with pytest.raises(Error, match="Authorization Violation"):
+        await pool.raw("ada")
+    answer.set()
+    with pytest.raises(RefusedError, match="at last"):
+        await asking
+    with pytest.raises(NoResponderError):
+        await stays.call(schedd.QUERY_JOBS, "nobody", schedd.QueryJobs(select=schedd.Select()))
