@@ -40,10 +40,10 @@ async def main(port: int = 9464) -> None:
     bus = await nats.connect(
         pool["nats_url"].split(","),
         user_credentials=pool["credentials"] or None,
-        inbox_prefix=f"_INBOX_u-{pool['user']}".encode(),
+        inbox_prefix=f"_INBOX.u-{pool['user']}".encode(),
     )
     # The durable consumer remembers what was counted, so a restart counts nothing twice; unused, it lives a week.
-    events = await bus.jetstream().pull_subscribe(
+    events = await bus.jetstream(prefix="kettle.js").pull_subscribe(
         ">",
         durable="prometheus",
         stream=f"KETTLE_{pool['pool']}_MONITOR",

@@ -12,13 +12,13 @@ from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 
 async def main(place: int = 0) -> None:
     pool = json.loads(Path(os.environ.get("KETTLE_HOME", "~/.kettle"), "pool.json").expanduser().read_text())
-    stream, inbox = f"KETTLE_{pool['pool']}_MONITOR", f"_INBOX_u-{pool['user']}".encode()
-    urls, seed = pool["nats_url"].split(","), pool["credentials"] or None
-    bus = await nats.connect(urls, user_credentials=seed, inbox_prefix=inbox)
+    stream, inbox = f"KETTLE_{pool['pool']}_MONITOR", f"_INBOX.u-{pool['user']}".encode()
+    urls, credentials = pool["nats_url"].split(","), pool["credentials"] or None
+    bus = await nats.connect(urls, user_credentials=credentials, inbox_prefix=inbox)
     config = ConsumerConfig(deliver_policy=DeliverPolicy.BY_START_SEQUENCE, ack_policy=AckPolicy.NONE)
     while True:
         config.opt_start_seq = place + 1
-        events = await bus.jetstream().pull_subscribe(">", stream=stream, config=config)
+        events = await bus.jetstream(prefix="kettle.js").pull_subscribe(">", stream=stream, config=config)
         try:
             while message := (await events.fetch(1, timeout=10))[0]:
                 event, place = json.loads(message.data), message.metadata.sequence.stream

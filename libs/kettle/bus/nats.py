@@ -105,7 +105,7 @@ class NatsBus:
         limits: PartLimits | None = None,
     ) -> AsyncGenerator["NatsBus", None]:
         """
-        Connect with the NKey seed in the file `credentials` (empty: none), waiting up to `patience` seconds.
+        Connect with what the file `credentials` holds (empty: none), waiting up to `patience` seconds.
 
         `url` may name several servers of one cluster, with commas between them; each of `replicas` many keeps a copy
         of every stream and bucket that this connection makes.

@@ -50,7 +50,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     pool: str = "personal"
     nats_url: Secret = "nats://127.0.0.1:4222"
     nats_credentials: str = ""
-    """Path of a file, readable by its owner only, with the NKey seed that the service shows to the bus."""
+    """Path of a file, readable by its owner only, with what the service shows to the bus: NATS credentials, or an NKey seed."""
     nats_replicas: Annotated[int, msgspec.Meta(ge=1, le=5)] = 1
     """How many servers of a NATS cluster keep a copy of each stream; 3 lets one of them die."""
     database_url: Secret = ""

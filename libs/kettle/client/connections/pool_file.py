@@ -30,7 +30,7 @@ class PoolFile(msgspec.Struct, frozen=True, kw_only=True):
     pool: str = DEFAULT_POOL
     nats_url: str
     credentials: str = ""
-    """Path of a file with the NKey seed of the person; empty: the server asks for none."""
+    """Path of a file with the credentials of the person, or an NKey seed; empty: the server asks for none."""
     user: str = ""
     """The login name, as the pool knows it."""
     schedd: str = "schedd"
