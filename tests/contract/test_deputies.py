@@ -6,6 +6,7 @@ becomes of a credential that is not trusted any more.
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
+from typing import Any
 
 import msgspec
 import pytest
@@ -21,6 +22,7 @@ from kettle.embedded import EmbeddedNats
 from kettle.testing.servers.embedded import server_directory
 from kettle.testing.servers.members import Members
 from kettle_wire.commands import collector, schedd, startd
+from kettle_wire.endpoint import Endpoint
 from kettle_wire.identity import Identity, daemon, user, worker
 from kettle_wire.subjects import API, GUESTS_API, Subjects, machine_key
 
@@ -83,7 +85,11 @@ class Pool:
         )
 
 
-_ENDPOINTS = {"schedd": schedd.QUERY_JOBS, "startd": startd.RELEASE, "collector": collector.QUERY_ADS}
+_ENDPOINTS: dict[str, Endpoint[Any, Any]] = {
+    "schedd": schedd.QUERY_JOBS,
+    "startd": startd.RELEASE,
+    "collector": collector.QUERY_ADS,
+}
 
 
 async def _quiet(_error: Exception) -> None:
@@ -170,7 +176,7 @@ async def test_who_is_not_trusted_any_more_is_cut_off(pool: Pool) -> None:
     gone, stays, owner = await pool.raw("ada"), await pool.bus("bob"), await pool.bus("schedd")
     answer, arrived = asyncio.Event(), asyncio.Event()
 
-    async def slow(_request: msgspec.Struct, _caller: Identity) -> msgspec.Struct:
+    async def slow(_request: startd.Release, _caller: Identity) -> startd.Done:
         arrived.set()
         await answer.wait()
         raise RefusedError("heard", "at last")

@@ -91,11 +91,10 @@ def operator(key: KeyPair, system: KeyPair) -> str:
 
 def account(signer: KeyPair, key: KeyPair, name: str, *, jetstream: bool = False, **more: object) -> str:
     """What an operator says of an account; `more` as version 2 of these statements names it."""
-    limits = _ACCOUNT | (_JETSTREAM if jetstream else {})
-    nats = {
+    nats: dict[str, Any] = {
         "type": "account",
         "version": 2,
-        "limits": limits,
+        "limits": _ACCOUNT | (_JETSTREAM if jetstream else {}),
         "default_permissions": {"pub": {}, "sub": {}},
         **more,
     }
