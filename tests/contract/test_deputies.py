@@ -80,9 +80,8 @@ class Pool:
             self.heard.append(caller.token)
             raise RefusedError("heard", "a refusal is an answer")
 
-        await bus.serve(
-            *name.split("/"), [Served(_ENDPOINTS[name.split("/", maxsplit=1)[0]], heard)], version="1.0.0"
-        )
+        role, _, own = name.partition("/")
+        await bus.serve(role, own, [Served(_ENDPOINTS[role], heard)], version="1.0.0")
 
 
 _ENDPOINTS: dict[str, Endpoint[Any, Any]] = {
