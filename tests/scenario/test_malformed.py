@@ -4,6 +4,7 @@ What a pool does with messages that no client of ours would send, and with a per
 
 import random
 import re
+import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from functools import partial
@@ -27,8 +28,8 @@ from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.commands import collector, schedd, shadow
 from kettle_wire.commands.catalogue import ENDPOINTS, open_to
 from kettle_wire.endpoint import Caller, Endpoint
-from kettle_wire.identity import Identity, daemon, user
-from kettle_wire.subjects import Subjects
+from kettle_wire.identity import Identity, daemon, user, worker
+from kettle_wire.subjects import API, GUESTS_API, Subjects
 
 FOR_PEOPLE: Final = open_to(Caller.USER, Caller.ADMINISTRATOR)
 """What the pool's owner may ask, who is its administrator."""
@@ -39,8 +40,19 @@ def credentials(pool: ThrowawayPool, name: str) -> str:
     """
     The file with the credential of a user or service; on servers of somebody else all have the one of that.
     """
-    own = pool.home / "credentials" / f"{name}.nk"
+    own = pool.home / "credentials" / f"{name}.creds"
     return str(own) if own.exists() else pool.client.pool.credentials
+
+
+def known_as(pool: ThrowawayPool, name: str) -> Identity:
+    """As whom the holder of a credential speaks."""
+    match name:
+        case "user":
+            return user(pool.client.pool.user)
+        case "startd":
+            return worker(socket.gethostname())
+        case _:
+            return daemon(name)
 
 
 class Sender:
@@ -54,7 +66,7 @@ class Sender:
 
     async def _connected(self, name: str) -> tuple[Identity, NatsConnection]:
         if name not in self._open:
-            who = user(self.pool.client.pool.user) if name == "user" else daemon(name)
+            who = known_as(self.pool, name)
             connection = await self._stack.enter_async_context(
                 NatsConnection.open(
                     self.pool.client.pool.nats_url,
@@ -325,7 +337,7 @@ async def intruder(pool: ThrowawayPool) -> AsyncIterator[Intruder]:
     await one.client.connect(
         pool.client.pool.nats_url,
         user_credentials=pool.client.pool.credentials,
-        inbox_prefix=f"_INBOX_{user(pool.client.pool.user).token}",
+        inbox_prefix=user(pool.client.pool.user).inbox,
         error_cb=one.complain,
     )
     try:
@@ -358,7 +370,7 @@ async def test_a_person_speaks_for_nobody_else(pool: ThrowawayPool, intruder: In
             for bucket in (subjects.ads, subjects.private_ads, subjects.leases)
             for key in ("Machine.evil", "evil")
         ),
-        f"_INBOX_{daemon('schedd').token}.x",
+        f"{daemon('schedd').inbox}.x",
     ]
     assert [] == [subject for subject in forged if await intruder.publish(subject)]
     assert before == await heads(pool)
@@ -371,7 +383,8 @@ async def test_a_person_reads_no_secrets(pool: ThrowawayPool, intruder: Intruder
     subjects = Subjects(pool.client.pool.pool)
     private, work = f"KV_{subjects.private_ads}", subjects.work_stream
     asked = [
-        f"$JS.API.{verb}"
+        f"{api}.{verb}"
+        for api in (API, GUESTS_API)
         for stream in (private, work, f"KV_{subjects.leases}", subjects.event_stream("schedd.schedd"))
         for verb in (
             f"STREAM.INFO.{stream}",
@@ -391,7 +404,7 @@ async def test_a_person_reads_no_secrets(pool: ThrowawayPool, intruder: Intruder
     overheard = [
         ">",
         "*.>",
-        f"_INBOX_{daemon('schedd').token}.>",
+        f"{daemon('schedd').inbox}.>",
         f"$KV.{subjects.private_ads}.>",
         "$KV.>",
         subjects.work_all,

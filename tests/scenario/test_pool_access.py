@@ -74,7 +74,7 @@ async def completed(pool: ThrowawayPool, description: str, work: Path) -> tuple[
 @asynccontextmanager
 async def shadow_of(pool: ThrowawayPool) -> AsyncGenerator[Bus]:
     """The bus, with the credential of the pool's shadow."""
-    own = pool.home / "credentials" / "shadow.nk"
+    own = pool.home / "credentials" / "shadow.creds"
     async with NatsBus.connect(
         pool.client.pool.nats_url,
         subjects=Subjects(pool.client.pool.pool),

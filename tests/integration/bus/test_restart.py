@@ -15,6 +15,7 @@ import msgspec
 import pytest
 import pytest_asyncio
 
+from kettle.auth.trust.keys import KeyPair, Kind
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import (
     BucketSpec,
@@ -288,10 +289,8 @@ async def test_two_owners_never_publish_a_frame_twice(nats: EmbeddedNats) -> Non
 
 async def test_wrong_credentials_are_told_at_once(nats: EmbeddedNats, directory: Path) -> None:
     """Waiting would not help."""
-    from kettle.embedded import nkeys
-
     stranger = directory / "stranger.nk"
-    stranger.write_text(nkeys.new_seed())
+    stranger.write_text(KeyPair.new(Kind.USER).seed)
     began = time.monotonic()
     with pytest.raises(BusUnavailableError, match="does not accept our credentials"):
         async with NatsBus.connect(

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from kettle import pool
+from kettle.auth.trust.files import key_in
 from kettle.client.connections.pool_file import PoolFile
 from kettle.runtime import make_lifeline
 
@@ -65,8 +66,8 @@ def test_credentials_are_for_their_owner_alone(served: DummyPool) -> None:
     Whatever gives access to the pool can be read by its owner alone, and everybody has a key of their own.
     """
     served.up(MASTER_THROWAWAY="true")
-    keys = {path.stem: path for path in (served.home / "credentials").glob("*.nk")}
-    assert {"audit", "collector", "master", "monitor", "user"} == set(keys)
+    keys = {path.stem: path for path in (served.home / "credentials").glob("*.creds")}
+    assert {"audit", "collector", "master", "monitor", "probe", "user"} == set(keys)
     assert keys["user"].read_text() != keys["collector"].read_text()
     files = [
         *keys.values(),
@@ -104,12 +105,15 @@ def test_data_survive_a_restart_of_the_pool(served: DummyPool, template: Path) -
     """
     served.environ["KETTLE_MASTER_POSTGRES_TEMPLATE"] = str(template)  # initdb would flush a thousand files
     first = served.up()
-    key = (served.home / "credentials" / "user.nk").read_text()
+    key = key_in(served.home / "credentials" / "user.creds")
+    assert key is not None
     pool.down(served.home)
     assert not (served.home / "pool.json").exists()
     second = served.up()
     assert first.state.pool_id == second.state.pool_id
-    assert (served.home / "credentials" / "user.nk").read_text() == key
+    kept = key_in(served.home / "credentials" / "user.creds")
+    assert kept is not None
+    assert kept.seed == key.seed
 
 
 def test_the_state_is_json(served: DummyPool) -> None:

@@ -12,14 +12,14 @@ from kettle_services.master.account_access import AccountsError, Admitted, tell,
 from kettle_services.master.settings import MasterSettings
 
 POOL = PoolFile(
-    pool="p", nats_url="nats://h:1", credentials="/root/user.nk", user="root", database_url="secret"
+    pool="p", nats_url="nats://h:1", credentials="/root/user.creds", user="root", database_url="secret"
 )
 ME = os.geteuid(), os.getegid()
 
 
 def admitted(tmp_path: Path, name: str) -> Admitted:
     """An account with our numbers, so that anybody can run this."""
-    seed = tmp_path / f"account-{name}.nk"
+    seed = tmp_path / f"account-{name}.creds"
     seed.write_text(f"seed of {name}\n")
     return Admitted(name, *ME, seed)
 
