@@ -1,6 +1,8 @@
 """Rules for every test: the directory of a test says what it needs, and KETTLE_TEST_SERVERS where it runs."""
 
 import compileall
+import gc
+import sys
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -32,6 +34,9 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(str(error)) from error
     if not hasattr(config, "workerinput"):  # once, not in each worker of pytest-xdist
         _compile()
+    # Tests as pytest rewrites them are worth keeping, for the other workers and the next run: it takes seconds of a core.
+    sys.dont_write_bytecode = False
+    gc.disable()  # until all tests are collected: what is made until then stays
 
 
 def _compile() -> None:
@@ -95,6 +100,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.skip(reason=reason))
     config.hook.pytest_deselected(items=[item for item in items if _kind(item) not in _ON_SERVERS])
     items[:] = [item for item in items if _kind(item) in _ON_SERVERS]
+
+
+def pytest_collection_finish() -> None:
+    """
+    Leave what was collected out of all later looks for garbage.
+
+    They would take a third of a second each, and they are many.
+    """
+    gc.freeze()
+    gc.enable()
 
 
 def _kind(item: pytest.Item) -> str:

@@ -22,7 +22,7 @@ async def test_a_broken_pool_keeps_its_promises() -> None:
     """More than ten faults in 26 seconds, of most kinds there are: every law holds, and all is idle again."""
     faults = tuple(kind for kind in KINDS if kind not in LONG)
     found = await run(
-        Plan(seed=SEED, seconds=26.0, every=1.8, longest=5.0, depth=60, faults=faults), Silent()
+        Plan(seed=SEED, seconds=26.0, every=1.8, longest=5.0, depth=30, cpus=3, faults=faults), Silent()
     )
     assert found.clean, report.text(found)
     assert found.faults >= 10

@@ -45,7 +45,7 @@ async def test_a_command_line_runs_as_a_job(condor: Condor) -> None:
 
 
 async def test_a_job_goes_with_the_command_that_waits_for_it(condor: Condor, pool: ThrowawayPool) -> None:
-    """However that is asked to end."""
+    """However that is asked to end, and without another word."""
     running = await asyncio.create_subprocess_exec(
         str(condor.place / "condor_run"),
         "-a",
@@ -53,13 +53,15 @@ async def test_a_job_goes_with_the_command_that_waits_for_it(condor: Condor, poo
         "true",
         env=condor.environ,
         cwd=condor.work,
+        stderr=asyncio.subprocess.PIPE,
     )
     try:
         async with asyncio.timeout(WITHIN_S):
             while not (jobs := await pool.client.jobs()):
                 await asyncio.sleep(0.1)
         running.terminate()
-        assert 130 == await running.wait()
+        _, err = await running.communicate()
+        assert (130, b"") == (running.returncode, err)
     finally:
         if running.returncode is None:
             running.kill()

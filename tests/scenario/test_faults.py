@@ -14,7 +14,7 @@ from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 
 from .evidence import Evidence, true_to_record, verified
 
-JOBS = 200
+JOBS = 100
 PARTS = ("schedd", "shadow", "startd", "nats", "postgres")
 SEEDS = [int(seed) for seed in os.environ.get("KETTLE_TEST_SEEDS", "1").split(",")]
 """More of them, given as `1,2,3`, are more moments at which something dies."""
@@ -82,7 +82,7 @@ async def test_every_part_is_killed_once(
     tmp_path: Path, template: Path, evidence: Evidence, seed: int
 ) -> None:
     """
-    200 jobs complete although schedd, shadow, startd, NATS and PostgreSQL are killed one after the other.
+    100 jobs complete although schedd, shadow, startd, NATS and PostgreSQL are killed one after the other.
     """
     chance = random.Random(seed)
     # A portion of the jobs for each part: however slow the machine is, some are left when the next part is killed.

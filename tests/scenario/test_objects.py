@@ -23,9 +23,9 @@ from kettle_wire.subjects import Subjects
 
 WITHIN_S = 180.0
 MIB = 1 << 20
-SIZE = 20 * MIB
-JOBS = 300
-PIECES = 40
+SIZE = 10 * MIB
+JOBS = 100
+PIECES = 20
 """Half a mebibyte each."""
 MACHINES = ("one", "two")
 
@@ -129,7 +129,7 @@ async def pieces(pool: ThrowawayPool) -> int:
 
 async def test_an_input_of_many_jobs_moves_once_to_each_machine(pool: ThrowawayPool, large: Path) -> None:
     """
-    300 jobs, asking side by side on two machines: one reads it from the shadow, the other from the object store, into
+    100 jobs, asking side by side on two machines: one reads it from the shadow, the other from the object store, into
     which it was put once.
     """
     before, stored = await counted(pool), await pieces(pool)

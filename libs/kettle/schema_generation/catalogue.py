@@ -1,5 +1,7 @@
 """Which documents there are, and what they are called."""
 
+from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final
 
 from kettle.schema_generation.json_schema import Document, schema
@@ -29,7 +31,8 @@ Documents of what is kept permanently, or read by unknown programs: see `kettle.
 """
 
 
-def documents() -> dict[str, Document]:
+@cache
+def documents() -> Mapping[str, Document]:
     """Path -> JSON Schema, for all that is ever recorded, published, asked or answered."""
     found = event_schemas(CODEC)
     found |= {path: schema(kind, id_=_id(path), title=title) for path, (title, kind) in _OTHERS.items()}

@@ -18,14 +18,18 @@ from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.shadow import FETCH_INPUT, FetchInput
 from kettle_wire.commands.startd import (
     ACTIVATE,
+    CONFIRM,
+    RELEASE,
     REQUEST_CLAIMS,
     Activate,
     Activation,
     ActivationResult,
     ClaimKey,
     ClaimsDecided,
+    Confirm,
     InputFile,
     Piece,
+    Release,
     RequestClaims,
 )
 from kettle_wire.identity import Identity
@@ -86,6 +90,7 @@ class SubmitSide:
         self._heard = asyncio.Event()
         self._procs = 0
         self._claims = 0
+        self._granted: list[ClaimKey] = []
 
     async def prepare(self) -> None:
         """Make what others would make, and answer."""
@@ -130,6 +135,13 @@ class SubmitSide:
         keys = [ClaimKey(f"claim#{self._claims - n}", f"secret{self._claims - n}") for n in range(count)]
         return await self.request_keys(keys, lease=lease, ad=ad)
 
+    async def settle(self) -> None:
+        """Confirm every report, and give back every claim, whether or not it is over."""
+        keys = [report.key for report in self.reports]
+        await self.shadow.call(CONFIRM, self.startd, Confirm(recorded=keys))
+        await self.schedd.call(RELEASE, self.startd, Release(claims=self._granted, reason="the test is over"))
+        self.reports, self._granted = [], []
+
     async def request_keys(
         self,
         keys: list[ClaimKey],
@@ -148,7 +160,10 @@ class SubmitSide:
             claims=keys,
             lease=lease,
         )
-        return await self.schedd.call(REQUEST_CLAIMS, self.startd, request)
+        decided = await self.schedd.call(REQUEST_CLAIMS, self.startd, request)
+        granted = {each.claim for each in decided.granted}
+        self._granted += [claim for claim in keys if claim.claim in granted]
+        return decided
 
     async def claim(self, *, lease: float = LEASE, **attributes: Scalar) -> ClaimKey:
         """Have one claim."""

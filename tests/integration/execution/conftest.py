@@ -1,75 +1,32 @@
 """A startd with real starters and real jobs; the pool around it is a bus in memory."""
 
-import asyncio
-import secrets
-import shutil
-import tempfile
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 
 import pytest
 
-from kettle.bus.memory import MemoryBus
-from kettle.bus.memory_server import MemoryServer
-from kettle.pool.personal_settings import slot_uid_base
-from kettle.testing.submit_side import POOL, STARTD, SubmitSide
+from kettle.testing.submit_side import SubmitSide
 from kettle.testing.worker import WorkerPool
 from kettle_services.startd.settings import StartdSettings
-from kettle_services.startd.wiring import running
-from kettle_wire.identity import daemon
-from kettle_wire.subjects import Subjects
+
+from .workers import open_directory, worker_pool, worker_settings
 
 
 @pytest.fixture
-def directory() -> Generator[Path]:
-    """
-    A directory that other accounts can pass through; the temporary directories of pytest are closed to them.
-    """
-    path = Path(tempfile.mkdtemp(prefix="kettle-"))
-    path.chmod(0o711)
-    try:
+def directory() -> Iterator[Path]:
+    with open_directory() as path:
         yield path
-    finally:
-        shutil.rmtree(path)
 
 
 @pytest.fixture
 def settings(directory: Path) -> StartdSettings:
-    return StartdSettings(
-        pool=POOL,
-        home=str(directory),
-        name=STARTD,
-        num_cpus=8,
-        memory=4096,
-        disk=1 << 20,
-        report_repeat=0.3,
-        machine_max_vacate_time=5.0,
-        monitor_interval=0.2,
-        adoption_patience=0.5,
-        checkpoint_pause=0.01,
-        container_runtimes=(),  # trying them takes longer than most tests
-        mount_under_scratch=(),  # jobs tell their tests something by files below /tmp
-        slot_uid_base=slot_uid_base(secrets.token_hex(8)),  # tests run side by side
-    )
+    return worker_settings(directory)
 
 
 @pytest.fixture
 async def pool(settings: StartdSettings) -> AsyncGenerator[WorkerPool]:
-    server = MemoryServer()
-    schedd, shadow = (
-        MemoryBus(server, subjects=Subjects(POOL), identity=daemon(role)) for role in ("schedd", "shadow")
-    )
-    submitter = SubmitSide(schedd, shadow)
-    await submitter.prepare()
-    listening = asyncio.create_task(submitter.listen())
-    pool = WorkerPool(server, submitter, Path(settings.home), lambda bus: running(bus, settings))
-    try:
-        yield pool
-    finally:
-        pool.clean()
-        listening.cancel()
-        schedd.close()
-        shadow.close()
+    async with worker_pool(settings) as made:
+        yield made
 
 
 @pytest.fixture

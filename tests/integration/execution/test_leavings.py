@@ -22,7 +22,7 @@ from kettle_wire.worker_reports import FinalReport, Started, not_made
 
 WITHIN_S = 30.0
 MEMORY = "/dev/shm"
-DEEP = "n=0; while [ $n -lt 1500 ]; do mkdir d; cd d; n=$((n+1)); done; echo x > bottom"
+DEEP = "deep=$(printf 'd/%.0s' $(seq 1500)); mkdir -p $deep; echo x > ${deep}bottom"
 
 
 def unlike_streams(exited: FinalReport) -> set[str]:

@@ -20,8 +20,8 @@ from kettle.transfer.plugin import Move, Order
 from kettle.transfer.plugins import MODULES, own_plugins
 from kettle.transfer.s3_signatures import Key, place, signed
 
-SMALL = 48
-LARGE = int(os.environ.get("KETTLE_TEST_TRANSFER_MIB", "128"))
+SMALL = 40
+LARGE = int(os.environ.get("KETTLE_TEST_TRANSFER_MIB", "96"))
 BOUND_KIB = {"root": 40 << 10, "cache": 40 << 10}
 """
 How much more the larger file may take; `xrdcp` has four buffers of 8 MiB, of which a short transfer may not need all.
@@ -99,9 +99,10 @@ def test_memory_does_not_grow_with_the_file(urls: dict[str, str], tmp_path: Path
     peaks: dict[bool, list[int]] = {True: [], False: []}
     for mib in (SMALL, LARGE):
         there, back = tmp_path / "there", tmp_path / "back"
+        piece = os.urandom(1 << 20)
         with there.open("wb") as file:
             for _ in range(mib):
-                file.write(os.urandom(1 << 20))
+                file.write(piece)
         if method == "cache":  # it has the file of before, and rightly so
             urls = {**urls, **{name: f"{urls[name]}-{mib}" for name in ("root", "cache")}}
         for upload, path in ((True, there), (False, back)):

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Final
 
 import msgspec
@@ -154,11 +155,23 @@ def _files() -> Generator[dict[str, Path]]:
             path.unlink(missing_ok=True)
 
 
+def _interrupt(_number: int, frame: FrameType | None) -> None:
+    """
+    Do what ^C does now.
+
+    While an event loop runs, that cancels the one task; an exception would end the connection too, by which the job is removed.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    if not callable(handler):
+        raise KeyboardInterrupt
+    handler(signal.SIGINT, frame)
+
+
 @contextmanager
 def _interruptible() -> Generator[None]:
     """Whatever asks the command to end is like ^C: the job goes with it."""
     signals = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-    before = [signal.signal(number, signal.default_int_handler) for number in signals]
+    before = [signal.signal(number, _interrupt) for number in signals]
     try:
         yield
     finally:

@@ -1,11 +1,14 @@
 """A worker for jobs in containers, by each runtime in its turn."""
 
 import os
-from collections.abc import AsyncGenerator, Iterator
+import subprocess
+from collections.abc import AsyncGenerator, Generator, Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
+import pytest_asyncio
+from tests.integration.execution.workers import open_directory, worker_pool, worker_settings
 
 from kettle.testing.container_images import busybox_root, missing, tar_of
 from kettle.testing.servers.container_engines import engine
@@ -44,24 +47,76 @@ def options(runtime: str) -> Iterator[dict[str, list[str]]]:
         yield {runtime: found}
 
 
-@pytest.fixture
-def settings(
-    settings: StartdSettings, runtime: str, options: dict[str, list[str]], directory: Path
-) -> StartdSettings:
-    (directory / "node").touch()
+def _with_containers(home: Path, runtime: str, options: dict[str, list[str]]) -> StartdSettings:
+    (home / "node").touch()
     return msgspec.structs.replace(
-        settings,
+        worker_settings(home),
         container_runtimes=(runtime,),
         container_engine_options=options,
         container_images_mib=64,
         machine_resources={"gpus": ["GPU-a"]},
-        container_devices=[str(directory / "node")],
+        container_devices=[str(home / "node")],
         polling_interval=0.1,
         activity_delay=0.01,
         want_suspend=True,
         suspend="TARGET.Pause =?= true && TotalJobSuspendTime =?= undefined",
-        continue_="time() - EnteredCurrentActivity >= 6",
+        continue_="time() - EnteredCurrentActivity >= 2",
     )
+
+
+@pytest.fixture
+def settings(directory: Path, runtime: str, options: dict[str, list[str]]) -> StartdSettings:
+    """Settings of a startd of the test's own."""
+    return _with_containers(directory, runtime, options)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def pool(settings: StartdSettings) -> AsyncGenerator[WorkerPool]:
+    """For tests that have startds of their own."""
+    async with worker_pool(settings) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def place() -> Generator[Path]:
+    with open_directory() as directory:
+        path = directory / "shared"
+        (path / "below").mkdir(parents=True)
+        path.chmod(0o777)
+        if os.geteuid() == 0:
+            below = path / "below"
+            subprocess.run(["/bin/mount", "-t", "tmpfs", "-o", "mode=1777", "tmpfs", below], check=True)
+        try:
+            yield path
+        finally:
+            if os.geteuid() == 0:
+                subprocess.run(["/bin/umount", path / "below"], check=True)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def standing(runtime: str, options: dict[str, list[str]], place: Path) -> AsyncGenerator[WorkerPool]:
+    """
+    A worker for all other tests of a module: trying a runtime is most of the start of a startd, and takes seconds.
+    """
+    with open_directory() as home:
+        settings = msgspec.structs.replace(
+            _with_containers(home, runtime, options), container_bind=[f"{place}:/site", f"{place}:/open:rw"]
+        )
+        async with worker_pool(settings) as made, made.startd() as startd:
+            yield made
+            await startd.drain()
+
+
+@pytest.fixture
+def shared(place: Path) -> Iterator[Path]:
+    """
+    The directory that the standing worker's owner shows to all jobs, read-only as /site and writable as /open: everybody may
+    write there, and another file system is mounted below it.
+    """
+    yield place
+    for path in place.iterdir():
+        if path.name != "below":
+            path.unlink()
 
 
 @pytest.fixture
@@ -75,9 +130,9 @@ def image(directory: Path, runtime: str) -> Path:
     return archive
 
 
-@pytest.fixture
-async def submitter(pool: WorkerPool) -> AsyncGenerator[SubmitSide]:
-    async with pool.startd() as startd:
-        yield pool.submitter
-        await startd.drain()
-    assert [] == list(pool.execute.glob("dir_*"))
+@pytest_asyncio.fixture(loop_scope="module")
+async def submitter(standing: WorkerPool) -> AsyncGenerator[SubmitSide]:
+    """The submit side of the standing worker; a test leaves it without claims, sandboxes and reports."""
+    yield standing.submitter
+    await standing.submitter.settle()
+    await standing.until(lambda: not [*standing.execute.glob("dir_*"), *standing.reports.glob("*")])

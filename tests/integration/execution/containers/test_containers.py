@@ -3,10 +3,6 @@
 import os
 import re
 import signal
-import subprocess
-import threading
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,13 +10,14 @@ import pytest
 from kettle.testing.container_images import busybox_root, docker_archive, oci_layout, tar_of
 from kettle.testing.submit_side import SubmitSide, inline, output, script
 from kettle.testing.worker import WorkerPool
-from kettle_services.startd.starters import orphan_cleanup
 from kettle_wire.ads import Expr, Scalar
 from kettle_wire.attempts import Ending
 from kettle_wire.commands.startd import DEACTIVATE, Deactivate, Deactivation
 from kettle_wire.worker_reports import Continued, Started, Suspended
 
 from .wanted import ONE, PLAIN, inside
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def test_a_job_sees_its_image_and_its_sandbox(submitter: SubmitSide, image: Path) -> None:
@@ -78,7 +75,9 @@ async def test_a_job_that_ignores_the_soft_signal_is_killed(submitter: SubmitSid
     assert 1004 == failed.result.ending.code
 
 
-async def test_a_job_stands_still_and_goes_on(submitter: SubmitSide, pool: WorkerPool, image: Path) -> None:
+async def test_a_job_stands_still_and_goes_on(
+    submitter: SubmitSide, standing: WorkerPool, image: Path
+) -> None:
     """
     It does so when its machine's policy says so: its processes are found, no matter what made the container.
     """
@@ -90,7 +89,7 @@ async def test_a_job_stands_still_and_goes_on(submitter: SubmitSide, pool: Worke
     report = await submitter.hear(activation, lambda report: isinstance(report.body, Suspended))
     assert isinstance(report.body, Suspended)
     assert report.body.processes >= 1
-    (sandbox,) = pool.execute.glob("dir_*")
+    (sandbox,) = standing.execute.glob("dir_*")
     (sandbox / "go").touch()
     await submitter.hear(activation, lambda report: isinstance(report.body, Continued), wait=20)
 
@@ -175,23 +174,23 @@ def mounts_of(pool: WorkerPool, options: dict[str, list[str]]) -> list[str]:
     return [line for line in lines if any(place in line for place in ours) and daemons not in line]
 
 
-async def test_after_a_killed_starter_nothing_is_left(pool: WorkerPool, image: Path) -> None:
+async def test_after_a_killed_starter_nothing_is_left(
+    submitter: SubmitSide, standing: WorkerPool, image: Path
+) -> None:
     """The startd ends what runs in the container and removes what there was of it."""
-    async with pool.startd() as startd:
-        activation = await pool.submitter.start(inside(image, f"exec sleep {pool.nap}"))
-        await pool.submitter.hear(activation, lambda report: isinstance(report.body, Started))
-        job = await pool.sleeper()
-        starter = int(Path(f"/proc/{job}/stat").read_text().rpartition(")")[2].split()[1])
+    activation = await submitter.start(inside(image, f"exec sleep {standing.nap}"))
+    await submitter.hear(activation, lambda report: isinstance(report.body, Started))
+    job = await standing.sleeper()
+    starter = int(Path(f"/proc/{job}/stat").read_text().rpartition(")")[2].split()[1])
 
-        os.kill(starter, signal.SIGKILL)
+    os.kill(starter, signal.SIGKILL)
 
-        failed = await pool.submitter.final(activation)
-        assert failed.result.exit is None
-        assert failed.result.ending is not None
-        assert (False, 1007) == (failed.result.ending.holds, failed.result.ending.code)
-        assert [] == pool.sleeping()
-        assert [] == list(pool.execute.glob("dir_*"))
-        await startd.drain()
+    failed = await submitter.final(activation)
+    assert failed.result.exit is None
+    assert failed.result.ending is not None
+    assert (False, 1007) == (failed.result.ending.holds, failed.result.ending.code)
+    assert [] == standing.sleeping()
+    assert [] == list(standing.execute.glob("dir_*"))
 
 
 async def test_a_killed_starter_without_a_startd_is_cleaned_up_by_the_next(
@@ -263,10 +262,10 @@ async def test_images_of_layers(submitter: SubmitSide, directory: Path, kind: st
 @ONE
 @pytest.mark.parametrize(("asked", "said"), [(Expr("1 - 1"), b""), (1, b"GPU-a\n")])
 async def test_device_files_are_for_those_who_have_a_gpu(
-    submitter: SubmitSide, image: Path, directory: Path, asked: Scalar, said: bytes
+    submitter: SubmitSide, standing: WorkerPool, image: Path, asked: Scalar, said: bytes
 ) -> None:
     """Not for those whose request, whatever it looks like, is none."""
-    text = f"test -e {directory}/node && echo $_CONDOR_AssignedGPUs; true"
+    text = f"test -e {standing.home}/node && echo $_CONDOR_AssignedGPUs; true"
     wants = inside(image, text, RequestGPUs=asked)
 
     exited = await submitter.final(
@@ -352,19 +351,24 @@ async def test_what_cannot_be_had_holds_the_job(
 @PLAIN
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs jobs that run as another account")
 async def test_an_unpacked_image_is_for_those_who_have_it(
-    submitter: SubmitSide, pool: WorkerPool, directory: Path
+    submitter: SubmitSide, standing: WorkerPool, directory: Path
 ) -> None:
     """
     Another job that knows where it is unpacked does not get there, and the one whose image it is runs in it.
     """
+    others = set(_unpacked(standing))
     archive = directory / "mine.tar"
     archive.write_bytes(tar_of(busybox_root(directory / "root")))
     assert b"busybox\n" == output(await submitter.run(inside(archive, "cat /etc/image")))
-    (unpacked,) = (pool.execute / "images").glob("*/root/etc/image")
+    (unpacked,) = set(_unpacked(standing)) - others
 
     exited = await submitter.run(script(f"cat {unpacked} || echo closed"))
 
     assert b"closed\n" == output(exited)
+
+
+def _unpacked(pool: WorkerPool) -> list[Path]:
+    return list((pool.execute / "images").glob("*/root/etc/image"))
 
 
 @ONE
@@ -385,45 +389,6 @@ async def test_an_image_is_no_way_around_file_modes(submitter: SubmitSide, direc
         failed.result.ending.code,
         failed.result.ending.subcode,
     )
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs a mount namespace")
-def test_a_process_that_has_the_sandbox_mounted_is_found(directory: Path) -> None:
-    """A container that was made and never started carries neither the job's account nor its environment."""
-    sandbox = directory / "dir_claim_1.0_1"
-    with mounted(sandbox) as process:
-        threading.Thread(target=process.wait).start()
-        assert orphan_cleanup.remove_remains(str(sandbox), None, None)
-
-        assert -signal.SIGKILL == process.wait()
-    assert not sandbox.exists()
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs a mount namespace")
-def test_what_another_pool_has_mounted_is_left_alone(directory: Path) -> None:
-    """Two pools on a machine may have claims, and so sandboxes, of the same name."""
-    ours, theirs = directory / "ours" / "dir_claim_1.0_1", directory / "theirs" / "dir_claim_1.0_1"
-    ours.mkdir(parents=True)
-    with mounted(theirs) as process:
-        assert orphan_cleanup.remove_remains(str(ours), None, None)
-
-        assert process.poll() is None
-        process.kill()
-    assert not ours.exists()
-
-
-@contextmanager
-def mounted(sandbox: Path) -> Generator[subprocess.Popen[bytes]]:
-    """A process in a mount namespace of its own, with part of a sandbox mounted there."""
-    root = sandbox / ".container" / "root"
-    root.mkdir(parents=True)
-    text = 'mount --bind "$0" "$0" && cd / && echo up && exec sleep 9873'
-    with subprocess.Popen(
-        ["/usr/bin/unshare", "-m", "--", "/bin/sh", "-c", text, str(root)], env={}, stdout=subprocess.PIPE
-    ) as process:
-        assert process.stdout is not None
-        assert b"up\n" == process.stdout.readline()
-        yield process
 
 
 @ONE

@@ -17,6 +17,8 @@ from kettle_wire.worker_reports import Started
 
 from .wanted import DOCKER, ENGINE, asked, inside
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 
 @ENGINE
 async def test_nothing_of_a_container_stays_with_its_engine(
@@ -105,19 +107,19 @@ async def test_no_device_of_an_image_works(
 
 @DOCKER
 async def test_an_engine_that_hangs_costs_no_result(
-    pool: WorkerPool, submitter: SubmitSide, image: Path, options: dict[str, list[str]]
+    standing: WorkerPool, submitter: SubmitSide, image: Path, options: dict[str, list[str]]
 ) -> None:
     """The report of a job is on the disk before its container is removed."""
     daemon = int(Path(options["docker"][1].removeprefix("unix://")).with_name("pid").read_text())
     text = "echo result; while ! test -e go; do sleep 0.1; done"
     activation = await submitter.start(inside(image, text))
     await submitter.hear(activation, lambda report: isinstance(report.body, Started))
-    (sandbox,) = pool.execute.glob("dir_*")
+    (sandbox,) = standing.execute.glob("dir_*")
     os.kill(daemon, signal.SIGSTOP)
     try:
         (sandbox / "go").touch()
-        await pool.until(lambda: list(pool.reports.glob("*")))
-        await pool.until(lambda: pool.processes(f"{options['docker'][1]}\0rm\0--force\0--volumes"))
+        await standing.until(lambda: list(standing.reports.glob("*")))
+        await standing.until(lambda: standing.processes(f"{options['docker'][1]}\0rm\0--force\0--volumes"))
     finally:
         os.kill(daemon, signal.SIGCONT)
 

@@ -3,8 +3,6 @@ What a container keeps apart: the machine from a job that would get out of it, a
 """
 
 import os
-import subprocess
-from collections.abc import Generator
 from pathlib import Path
 
 import msgspec
@@ -19,37 +17,20 @@ from kettle_wire.commands.startd import DEACTIVATE, Deactivate, Deactivation
 
 from .wanted import ENGINES, ONE, PLAIN, inside
 
-
-@pytest.fixture
-def shared(directory: Path) -> Generator[Path]:
-    """A directory that everybody may write, and another file system mounted below it."""
-    path = directory / "shared"
-    (path / "below").mkdir(parents=True)
-    path.chmod(0o777)
-    if os.geteuid() == 0:
-        subprocess.run(["/bin/mount", "-t", "tmpfs", "-o", "mode=1777", "tmpfs", path / "below"], check=True)
-    try:
-        yield path
-    finally:
-        if os.geteuid() == 0:
-            subprocess.run(["/bin/umount", path / "below"], check=True)
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def test_what_is_bound_read_only_is_so_on_every_way(
-    settings: StartdSettings, pool: WorkerPool, image: Path, shared: Path, runtime: str
+    submitter: SubmitSide, image: Path, shared: Path, runtime: str
 ) -> None:
     """
     Directly, in file systems below it, and through the container's root as it is seen in the sandbox; /proc is there once.
     """
-    owner = msgspec.structs.replace(settings, container_bind=[f"{shared}:/site", f"{shared}:/open:rw"])
     ways = "/site /site/below /srv/.container/root/site /srv/.container/root/site/below"
     # An engine has the root elsewhere.
     seen = "" if runtime in ENGINES else "ls /srv/.container/root/proc /srv/.container/root/site; "
     text = f"for way in {ways}; do touch $way/$$ 2>/dev/null && echo $way; done; {seen}touch /open/written"
-    other = WorkerPool(pool.server, pool.submitter, pool.home, lambda bus: running(bus, owner))
-    async with other.startd() as startd:
-        exited = await pool.submitter.run(inside(image, text))
-        await startd.drain()
+    exited = await submitter.run(inside(image, text))
 
     listed = b"/srv/.container/root/proc:\n\n/srv/.container/root/site:\n" if seen else b""
     assert listed == (output(exited) or b"")
@@ -75,7 +56,7 @@ async def test_the_jobs_environment_is_for_the_inside_only(
 
 
 async def test_the_soft_signal_reaches_the_job(
-    settings: StartdSettings, pool: WorkerPool, image: Path, shared: Path
+    standing: WorkerPool, submitter: SubmitSide, image: Path, shared: Path
 ) -> None:
     """
     The job's own signal comes first, and the job has time for its last words; nothing around it dies before it.
@@ -83,19 +64,15 @@ async def test_the_soft_signal_reaches_the_job(
     text = (
         "trap 'sleep 0.2; echo bye > /open/said; exit 0' USR1; touch /open/up; while :; do sleep 0.05; done"
     )
-    owner = msgspec.structs.replace(settings, container_bind=[f"{shared}:/open:rw"])
-    other = WorkerPool(pool.server, pool.submitter, pool.home, lambda bus: running(bus, owner))
-    async with other.startd() as startd:
-        activation = await pool.submitter.start(inside(image, text, KillSig="SIGUSR1"))
-        await pool.until((shared / "up").exists)
+    activation = await submitter.start(inside(image, text, KillSig="SIGUSR1"))
+    await standing.until((shared / "up").exists)
 
-        order = Deactivation(
-            key=activation.key, job=activation.job, attempt=1, ending=Ending(code=1023, reason="removed")
-        )
-        await pool.submitter.shadow.call(DEACTIVATE, pool.submitter.startd, Deactivate(attempts=[order]))
+    order = Deactivation(
+        key=activation.key, job=activation.job, attempt=1, ending=Ending(code=1023, reason="removed")
+    )
+    await submitter.shadow.call(DEACTIVATE, submitter.startd, Deactivate(attempts=[order]))
 
-        failed = await pool.submitter.final(activation)
-        await startd.drain()
+    failed = await submitter.final(activation)
     assert failed.result.exit is None
     assert failed.result.ending is not None
     assert (False, 1023, "removed") == (

@@ -1,0 +1,52 @@
+"""What is left of a container that was made and never started: only what it has mounted tells whose it is."""
+
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from kettle_services.startd.starters import orphan_cleanup
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs a mount namespace")
+def test_a_process_that_has_the_sandbox_mounted_is_found(directory: Path) -> None:
+    """A container that was made and never started carries neither the job's account nor its environment."""
+    sandbox = directory / "dir_claim_1.0_1"
+    with mounted(sandbox) as process:
+        threading.Thread(target=process.wait).start()
+        assert orphan_cleanup.remove_remains(str(sandbox), None, None)
+
+        assert -signal.SIGKILL == process.wait()
+    assert not sandbox.exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs a mount namespace")
+def test_what_another_pool_has_mounted_is_left_alone(directory: Path) -> None:
+    """Two pools on a machine may have claims, and so sandboxes, of the same name."""
+    ours, theirs = directory / "ours" / "dir_claim_1.0_1", directory / "theirs" / "dir_claim_1.0_1"
+    ours.mkdir(parents=True)
+    with mounted(theirs) as process:
+        assert orphan_cleanup.remove_remains(str(ours), None, None)
+
+        assert process.poll() is None
+        process.kill()
+    assert not ours.exists()
+
+
+@contextmanager
+def mounted(sandbox: Path) -> Generator[subprocess.Popen[bytes]]:
+    """A process in a mount namespace of its own, with part of a sandbox mounted there."""
+    root = sandbox / ".container" / "root"
+    root.mkdir(parents=True)
+    text = 'mount --bind "$0" "$0" && cd / && echo up && exec sleep 9873'
+    with subprocess.Popen(
+        ["/usr/bin/unshare", "-m", "--", "/bin/sh", "-c", text, str(root)], env={}, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert b"up\n" == process.stdout.readline()
+        yield process
