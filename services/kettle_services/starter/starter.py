@@ -72,7 +72,8 @@ class Starter:
         self._spec: JobSpec = order.spec
         self._job = JobAd(order.spec.ad)
         self._sandbox = Sandbox(f"{order.spec.execute}/{order.spec.id.sandbox}", order.spec.account)
-        self._remains = None if order.spec.account is None else AccountRemains(order.spec.account)
+        account = order.spec.account
+        self._remains = None if account is None or account.home else AccountRemains(account)
         self._cgroup = Cgroup(order.spec.cgroups, order.spec.id.name) if order.spec.cgroups else None
         self._tree: ProcessTree | None = None
         self._container: JobContainer | None = None
@@ -108,7 +109,8 @@ class Starter:
         self._line.send(self._hello())
         become_subreaper()
         if os.geteuid() == 0:
-            os.setgroups([])  # when we act as the job's account, we have no group but its own
+            # When we act as the job's account, we have no group but its own.
+            os.setgroups(self._spec.account.groups if self._spec.account is not None else [])
         try:
             self._live()
         except Exception as error:  # noqa: BLE001 - the runner of this process: a job must not be able to end it

@@ -50,6 +50,10 @@ class Account(msgspec.Struct, frozen=True):
 
     uid: int
     gid: int
+    groups: tuple[int, ...] = ()
+    """The groups that it is in besides; the account of a slot is in none."""
+    home: str = ""
+    """Its home directory; empty: it exists only for its slot, and all that belongs to it is the job's."""
 
 
 class Input(msgspec.Struct, frozen=True):
