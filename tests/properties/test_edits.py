@@ -78,9 +78,7 @@ def picture(queue: Queue) -> object:
 def test_what_becomes_significant_counts_as_if_it_always_had(
     submitted: ClusterSubmitted, said: "list[tuple[set[int], Ad | int | Hold | Release | Remove]]"
 ) -> None:
-    """
-    Whatever was done to the jobs before: held ones and removed ones are in no demand, and edits count.
-    """
+    """Whatever was done to the jobs before: held ones and removed ones are in no demand, and edits count."""
     early, late = Queue("ap", significant=["Blue"]), Queue("ap")
     for queue in (early, late):
         queue.apply("cluster/1", submitted, AT)

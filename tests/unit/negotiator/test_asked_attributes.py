@@ -23,8 +23,8 @@ def asked(*machines: Ad) -> set[str]:
         ({"Start": Expr('Department == "physics"')}, {"department"}),
         ({"Start": Expr("MyWish"), "MyWish": Expr("TARGET.Wish > 3")}, {"wish"}),
         ({"Rank": Expr("target.Liking")}, {"liking"}),
-        ({"Requirements": Expr("TARGET.RequestCpus < Cpus && START"), "Cpus": 1, "Start": True}, set()),
-        ({"ChildName": Expr('{ "slot1_1", TARGET.x }'), "Start": Expr("1 +")}, set()),
+        ({"Requirements": Expr("TARGET.RequestCpus < Cpus && START"), "Cpus": 1, "Start": True}, set[str]()),
+        ({"ChildName": Expr('{ "slot1_1", TARGET.x }'), "Start": Expr("1 +")}, set[str]()),
     ],
 )
 def test_all_expressions_of_a_machine_count(machine: Ad, expected: set[str]) -> None:

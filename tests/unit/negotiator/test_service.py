@@ -98,7 +98,9 @@ def asking(name: str, job: Ad) -> SubmitterAd:
 
 
 async def test_schedds_are_told_what_machines_ask_of_jobs() -> None:
-    """Without a match: the attribute is missing in the requests, so there can be none yet. Once, and after a restart."""
+    """
+    Without a match: the attribute is missing in the requests, so there can be none yet. Once, and after a restart.
+    """
     encode = msgspec.msgpack.encode
     start = {**SLOT, **AMOUNTS, "Requirements": Expr("START"), "Start": Expr("TARGET.IsShort =?= true")}
     bus = Buckets(

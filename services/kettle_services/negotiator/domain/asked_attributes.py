@@ -27,7 +27,9 @@ class AskedAttributes:
         """Expression -> the names that it has without a scope, which may be of the machine itself."""
 
     def note(self, machine: Ad) -> None:
-        """A machine says this of itself: what all its expressions ask of the job, whatever they are for, counts."""
+        """
+        A machine says this of itself: what all its expressions ask of the job, whatever they are for, counts.
+        """
         for value in machine.values():
             # Lists are no policies, and those of a machine's parts are new with each job that begins or ends.
             if type(value) is Expr and not value.expr.startswith("{"):
@@ -50,7 +52,7 @@ class AskedAttributes:
         try:
             external = references(parse(text)).external
         except ClassAdError:
-            external = frozenset()
+            external = frozenset[str]()
         asked = {trimmed(name) for name in external if name[:7].upper() == "TARGET."}
         self._add({name.lower() for name in asked})
         own = {name for name in external - asked if "." not in name}

@@ -27,7 +27,9 @@ def mark_significant(queue: Queue, names: Iterable[str]) -> list[str]:
 
 
 def _has(queue: Queue, cluster: Cluster, names: Collection[str]) -> bool:
-    """Whether one of a cluster's jobs has one of these attributes, or may be given it by an edit that was made."""
+    """
+    Whether one of a cluster's jobs has one of these attributes, or may be given it by an edit that was made.
+    """
     submitted = cluster.submitted
     if any(name.lower() in names for name in (*submitted.ad, *submitted.columns)):
         return True
