@@ -148,6 +148,7 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "stream_input": ("StreamIn",),
     "stream_output": ("StreamOut",),
     "submit_event_notes": ("SubmitEventNotes",),
+    "submit_event_notes_attrs": ("SubmitEventNotesAttrs",),
     "submit_event_user_notes": ("SubmitEventUserNotes",),
     "success_exit_code": ("JobSuccessExitCode",),
     "suspend_job_at_exec": ("SuspendJobAtExec",),
