@@ -67,6 +67,8 @@ class Input(msgspec.Struct, frozen=True):
     """The hash of its bytes; empty: it was not computed."""
     saved: bool = False
     """An earlier run of the job left it."""
+    directory: bool = False
+    """It is a directory with nothing in it."""
 
 
 class ChirpPolicy(msgspec.Struct, frozen=True, kw_only=True):
