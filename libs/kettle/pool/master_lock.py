@@ -12,10 +12,10 @@ from typing import Final
 
 import msgspec
 
-from kettle.client.connections.lock_files import is_held
 from kettle.pool import processes
 from kettle.pool.home import Home
 from kettle.retry.deadline import Deadline
+from kettle.retry.lock_files import is_held
 
 _GLANCE_S: Final = 0.2
 """

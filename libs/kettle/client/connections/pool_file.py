@@ -10,8 +10,8 @@ from typing import Final
 
 import msgspec
 
-from kettle.client.connections.lock_files import is_held
 from kettle.client.errors import PoolNotFoundError
+from kettle.retry.lock_files import is_held
 
 FILE: Final = "pool.json"
 DEFAULT_POOL: Final = "personal"

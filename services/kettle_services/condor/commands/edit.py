@@ -94,7 +94,9 @@ def _qedit(words: list[str]) -> int:
 
 
 def _warn(acted: Acted) -> None:
-    """HTCondor's factories would take edits over: here jobs that are not made yet come as they were submitted."""
+    """
+    HTCondor's factories would take edits over: here jobs that are not made yet come as they were submitted.
+    """
     for one in acted.factories:
         sys.stderr.write(
             f"WARNING: {one.unmade} job(s) of cluster {one.cluster} are still to be made, and will come as submitted\n"
