@@ -88,7 +88,6 @@ CLASSES: Final[dict[str, Callable[[Difference], bool]]] = {
     "the old syntax of environments is always converted: one attribute for one meaning": _of(
         "env", "envdelim", "environment"
     ),
-    "attributes of the event log's first event are not put into it": _of("submiteventnotesattrs"),
     "what goes with Requirements is in the ad also beside those of one's own": _of("scheddinterval", "wanttransferpluginmethods"),
     "queue 0 makes no job, as the manual says": lambda found: (
         found.attribute == "number" and "queue 0" in found.vector.text

@@ -59,7 +59,7 @@ def test_a_statement_changes_what_it_says(text: str, changed: Ad | None) -> None
 TRICKS: Ad = {
     "X": "$(MY.X)",
     "Y": "$(MY.Y) $(n) $$(Machine) $INT(n)",
-    "List": "$(MY.List) b",
+    "List": "$(MY.List), b",
     "Deep": "$EVAL(MY.Deep)",
 }
 

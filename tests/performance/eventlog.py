@@ -34,8 +34,9 @@ from kettle.eventsourcing.working_set import Checkpointer
 from kettle.projections import prepare
 from kettle.storage import PgCursors, PgLog, PgWorkingSet
 from kettle.testing.servers.embedded import Servers, servers
-from kettle_services.schedd.domain.queue.fold import Change, Queue
+from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.domain.queue.replay import Replay
+from kettle_services.schedd.domain.queue.rows import Change
 from kettle_services.schedd.domain.queue.working_set import restore
 from kettle_services.schedd.queue.recorder import mark
 from kettle_wire.ads import Ad

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kettle_services.schedd.domain.jobs.job import Hold, Job, Refused, Release, Remove, decide
+from kettle_services.schedd.domain.negotiation.reclustering import mark_significant
 from kettle_services.schedd.domain.queue.fold import Queue, job_stream
 from kettle_services.schedd.domain.queue.grouped_events import group_events
 from kettle_services.schedd.domain.queue.replay import Replay
@@ -71,6 +72,26 @@ def picture(queue: Queue) -> object:
         queue.requests("anna"),
         queue.tally["anna"].get("idle", 0),
     )
+
+
+@given(submissions, said_of)
+def test_what_becomes_significant_counts_as_if_it_always_had(
+    submitted: ClusterSubmitted, said: "list[tuple[set[int], Ad | int | Hold | Release | Remove]]"
+) -> None:
+    """Whatever was done to the jobs before: held ones and removed ones are in no demand, and edits count."""
+    early, late = Queue("ap", significant=["Blue"]), Queue("ap")
+    for queue in (early, late):
+        queue.apply("cluster/1", submitted, AT)
+        for procs, command in said:
+            for job in [JobId(1, proc) for proc in sorted(procs) if JobId(1, proc) in queue.jobs]:
+                for event in single(queue, job, command):
+                    queue.apply(job_stream(job), event, AT)
+
+    mark_significant(late, ["blue"])
+
+    if early.jobs:
+        assert picture(early) == picture(late)
+    assert early.requests("anna") == late.requests("anna")
 
 
 @given(submissions, said_of)

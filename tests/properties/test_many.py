@@ -24,9 +24,10 @@ from kettle_services.schedd.domain.jobs.job import (
     Remove,
     decide,
 )
-from kettle_services.schedd.domain.queue.fold import Change, Queue, job_stream
+from kettle_services.schedd.domain.queue.fold import Queue, job_stream
 from kettle_services.schedd.domain.queue.grouped_events import group_events
 from kettle_services.schedd.domain.queue.replay import Replay
+from kettle_services.schedd.domain.queue.rows import Change
 from kettle_services.schedd.domain.queue.working_set import restore
 from kettle_services.shadow.projections.mail import MailProjector
 from kettle_services.simulator.domain.recording import Recording

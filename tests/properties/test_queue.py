@@ -22,8 +22,9 @@ from kettle_services.schedd.domain.jobs.job import (
     decide,
     evolve,
 )
-from kettle_services.schedd.domain.queue.fold import Change, Queue, job_stream
+from kettle_services.schedd.domain.queue.fold import Queue, job_stream
 from kettle_services.schedd.domain.queue.replay import Replay
+from kettle_services.schedd.domain.queue.rows import Change
 from kettle_services.schedd.domain.queue.working_set import restore
 from kettle_wire.ads import Scalar
 from kettle_wire.attempts import AttemptResult, Ending, ExitRecord

@@ -1,6 +1,7 @@
-"""Real accounts of this machine, and a pool of root that they may use."""
+"""Real accounts of this machine, all in one group besides their own, and a pool of root that they may use."""
 
 import asyncio
+import grp
 import os
 import pwd
 import secrets
@@ -30,6 +31,8 @@ class Person(msgspec.Struct, frozen=True):
     uid: int
     gid: int
     work: Path
+    more_groups: tuple[int, ...] = ()
+    """The groups that the account is in besides its own."""
 
     def write(self, name: str, text: str, mode: int = 0o600) -> Path:
         """A file of this person's."""
@@ -52,14 +55,25 @@ def people(count: int) -> Generator[list[Person]]:
     lines = [f"{name}:{secrets.token_hex(8)}::::{place / name}:/bin/sh\n" for name in names]
     try:
         subprocess.run(["newusers"], input="".join(lines), text=True, check=True, timeout=WITHIN_S)
+        group = _group_of(names, prefix)
         made = [pwd.getpwnam(name) for name in names]
         for entry in made:
             Path(entry.pw_dir).chmod(0o700)
-        yield [Person(entry.pw_name, entry.pw_uid, entry.pw_gid, Path(entry.pw_dir)) for entry in made]
+        yield [
+            Person(entry.pw_name, entry.pw_uid, entry.pw_gid, Path(entry.pw_dir), (group,)) for entry in made
+        ]
     finally:
         for name in names:
             subprocess.run(["userdel", name], capture_output=True, check=False, timeout=WITHIN_S)
+        subprocess.run(["groupdel", prefix], capture_output=True, check=False, timeout=WITHIN_S)
         shutil.rmtree(place)
+
+
+def _group_of(names: Sequence[str], name: str) -> int:
+    """The number of a new group with these members."""
+    for command in (["groupadd", name], ["gpasswd", "-M", ",".join(names), name]):
+        subprocess.run(command, capture_output=True, check=True, timeout=WITHIN_S)
+    return grp.getgrnam(name).gr_gid
 
 
 @asynccontextmanager

@@ -86,9 +86,11 @@ async def test_fifty_owners_use_one_access_point(
     pool: ThrowawayPool, directory: Path, persons: list[Person]
 ) -> None:
     """
-    All at once, each with its own rights; then one attacks another; then commands run as processes of an account.
+    All at once, each with its own rights; then in the local universe; then one attacks another; then commands run as
+    processes of an account.
     """
     await everybody_works_at_once(directory, persons)
+    await local_jobs_run_as_their_owner(directory, persons[2])
     await attacks_fail(pool, directory, ada=persons[0], mallory=persons[1])
     await commands_find_the_pool(directory, persons[2], persons[3])
 
@@ -104,6 +106,31 @@ async def everybody_works_at_once(directory: Path, persons: list[Person]) -> Non
         assert f"of {person.name}\n" == (person.work / "out").read_text()
         made = {name: (person.work / name).stat() for name in ("out", "err", "log", "made")}
         assert {(person.uid, person.gid)} == {(about.st_uid, about.st_gid) for about in made.values()}
+
+
+async def local_jobs_run_as_their_owner(directory: Path, person: Person) -> None:
+    """
+    With its ids, all its groups and its home, where its files are, and in a sandbox if it wants one; with no rights of root.
+    """
+    program = 'id -u; id -g; id -G; echo "$HOME"; pwd; grep -E "^(CapEff|Groups)" /proc/self/status | tr -d "\\t"; cat in'
+    person.write("who", f"#!/bin/sh\n{program}\n", 0o700)
+    described = "executable = who\ninput = in\nlog = log\n"
+    local = f"{described}universe = local\noutput = local\nqueue\n"
+    scheduler = f"{described}universe = scheduler\noutput = scheduler\nqueue\n"
+    sandboxed = f"{described}universe = local\nshould_transfer_files = yes\ntransfer_input_files = in\noutput = sandboxed\nqueue\n"
+    async with client_of(person, directory) as client, asyncio.timeout(WITHIN_S):
+        clusters = [
+            (await client.submit(text, cwd=person.work)).cluster for text in (local, scheduler, sandboxed)
+        ]
+        await client.wait(select(*clusters))
+    groups = " ".join(map(str, (person.gid, *person.more_groups)))
+    sorted_groups = " ".join(map(str, sorted((person.gid, *person.more_groups))))
+    for name in ("local", "scheduler", "sandboxed"):
+        uid, gid, ids, home, where, *rest = (person.work / name).read_text().splitlines()
+        assert (person.uid, person.gid, person.work) == (int(uid), int(gid), Path(home)), name
+        assert groups == ids
+        assert (name != "sandboxed") == (Path(where) == person.work)
+        assert [f"Groups:{sorted_groups} ", "CapEff:0000000000000000", f"of {person.name}"] == rest
 
 
 def state(person: Person) -> dict[str, tuple[int, int, bytes]]:
@@ -179,9 +206,12 @@ async def test_who_has_no_account_of_a_person_is_refused_at_once(
     (tmp_path / "program").chmod(0o755)
     (tmp_path / "sub").write_text("executable = program\noutput = out\nqueue\n")
     submission = prepare(tmp_path / "sub", cwd=tmp_path)
+    local = prepare("universe = local\nexecutable = program\noutput = out\nqueue\n", cwd=tmp_path)
     async with somebody(pool, name, tmp_path) as client, asyncio.timeout(WITHIN_S):
         with pytest.raises(CommandRefusedError, match=rf"belongs to {name}.* account.*condor_submit -spool"):
             await client.submit("executable = /bin/true\nqueue\n", cwd=tmp_path)
+        with pytest.raises(CommandRefusedError, match=rf"belongs to {name}.* account.*vanilla"):
+            await client.submit(local, spool=True)
         spooled = await client.submit(submission, spool=True)
         await client.spools.send(submission.queued(proc, spooled.cluster) for proc in range(spooled.count))
         await client.wait(select(spooled.cluster))

@@ -88,6 +88,12 @@ async def test_a_factory_is_seen_paced_stopped_and_given_up(pool: ThrowawayPool,
     assert "Total for query: 2 jobs" in said
     code, said, _ = await pool.kettle("edit", f"{cluster}", "max_idle=3")
     assert (0, f"Cluster {cluster}: JobMaterializeMaxIdle = 3.") == (code, said.strip())
+    code, _, noted = await pool.kettle("edit", f"{cluster}", 'Colour="red"')
+    assert (0, True) == (
+        code,
+        f"jobs of cluster {cluster} are still to be made, and will come as sub" in noted,
+    )
+    assert "" == (await pool.kettle("edit", f"{cluster}.0", 'Colour="red"'))[2]
     pid = pool.kill("schedd")
     await pool.restarted("schedd", after=pid)
     async with asyncio.timeout(WITHIN_S):

@@ -45,7 +45,6 @@ async def home(
         "schedd": {
             "flock_to": ["nowhere", "there"],
             "flock_patience": 0.5,
-            "significant_attributes": ["StaysAtHome"],
         },
         "startd": {"start": "TARGET.StaysAtHome =?= true"},
     }

@@ -22,7 +22,6 @@ SETTINGS: Final[dict[str, dict[str, Any]]] = {
         "activity_delay": 0.05,
         "max_job_retirement_time": "TARGET.Precious =?= true ? 600 : 0",
     },
-    "schedd": {"significant_attributes": ["Liking"]},
     "negotiator": {"allow_pslot_preemption": True},
 }
 

@@ -53,7 +53,6 @@ async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Asyn
                 ],
                 "start": "SlotTypeID == 2 || TARGET.WantsStatic =?= true",
             },
-            "schedd": {"significant_attributes": ["WantsStatic"]},
         },
         environ={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"},
         template=template,

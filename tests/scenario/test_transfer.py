@@ -120,20 +120,24 @@ async def test_lists_remaps_and_relative_paths(pool: ThrowawayPool, tmp_path: Pa
     assert not (tmp_path / "z").exists()
 
 
-async def test_an_empty_directory_among_the_results_comes_back(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """The listed one and those below it, by their names: HTMap needs them for a rerun."""
+async def test_empty_directories_go_along_and_come_back(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    The listed ones and those below them, by their names: HTMap needs them for a rerun, and programs write into them.
+    """
     work = tmp_path / "empty"
-    work.mkdir()
+    (work / "in" / "x" / "y").mkdir(parents=True)
     submitted = await pool.client.submit(
         "executable = /bin/sh\ntransfer_executable = false\nrequest_disk = 1M\n"
-        "arguments = \"-c 'mkdir -p a/b c/d c/e; touch c/e/f'\"\n"
+        "arguments = \"-c 'find in > in/x/y/found; mkdir -p a/b c/d c/e; touch c/e/f; cp in/x/y/found c/e/f'\"\n"
+        "transfer_input_files = in\n"
         "transfer_output_files = a/b, c\nqueue\n",
         cwd=work,
     )
     await status(pool, submitted.cluster, 4)
-    assert ["b", "c", "c/d", "c/e", "c/e/f"] == sorted(
+    assert ["b", "c", "c/d", "c/e", "c/e/f", "in", "in/x", "in/x/y"] == sorted(
         str(path.relative_to(work)) for path in work.rglob("*")
     )
+    assert ["in", "in/x", "in/x/y", "in/x/y/found"] == sorted((work / "c/e/f").read_text().split())
 
 
 async def test_a_job_has_the_proxy_of_its_submitter(pool: ThrowawayPool, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def configuration() -> dict[str, Any]:
     policy = (
         'TARGET.WantsDesk =!= true || (KeyboardIdle > 2147483640 && ClockMin >= 0 && TARGET.Owner != "eve")'
     )
-    return {"settings": {"startd": {"start": policy}, "schedd": {"significant_attributes": ["WantsDesk"]}}}
+    return {"settings": {"startd": {"start": policy}}}
 
 
 async def said(pool: ThrowawayPool, *words: str) -> str:

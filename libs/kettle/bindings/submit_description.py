@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import re
+import socket
 import time
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from pathlib import Path, PurePath
@@ -177,8 +178,9 @@ class Submit(MutableMapping[str, str]):
         self, count: int, items: Items | None, cluster: int, first: int, qdate: int, owner: str
     ) -> Iterator[ClassAd]:
         submission = self.submission(count, items)
-        owner = owner or login_name()
-        known = {"ClusterId": cluster, "QDate": qdate or int(time.time()), "Owner": owner, "User": owner}
+        owner, _, domain = (owner or login_name()).partition("@")
+        user = f"{owner}@{domain or socket.gethostname()}"  # as a schedd spells it that was told no domain
+        known = {"ClusterId": cluster, "QDate": qdate or int(time.time()), "Owner": owner, "User": user}
         from kettle import classad
 
         for proc in range(submission.count):

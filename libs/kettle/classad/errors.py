@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kettle.classad.nodes import Node
+
 
 class ClassAdError(Exception):
     """Whatever this library raises."""
@@ -84,18 +86,25 @@ class StepsExceeded(BudgetExceeded):
 class Budgets:
     """How often a budget has been exceeded in this process, and who wants to know; no value depends on it."""
 
-    __slots__ = ("exceeded", "watch")
+    __slots__ = ("blame", "exceeded", "watch")
 
     def __init__(self) -> None:
         self.exceeded = 0
         self.watch: Callable[[str, int], None] | None = None
         """Hears why it was exceeded, and how often that has happened."""
+        self.blame: Callable[[Node | str], None] | None = None
+        """Hears of which expression, or attribute, there is no value for that."""
 
     def count(self, sentence: str) -> None:
         """It has happened once more."""
         self.exceeded += 1
         if self.watch is not None:
             self.watch(sentence, self.exceeded)
+
+    def name(self, expression: Node | str) -> None:
+        """It was this expression, or an attribute of this name."""
+        if self.blame is not None:
+            self.blame(expression)
 
 
 BUDGETS: Final = Budgets()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from kettle.classad.closures import entered, run
 from kettle.classad.context import NOTHING, Context
-from kettle.classad.errors import BudgetExceeded
+from kettle.classad.errors import BUDGETS, BudgetExceeded
 from kettle.classad.evaluation import new_scope
 from kettle.classad.values import UNDEFINED, Value
 
@@ -34,7 +34,11 @@ def evaluate(
     try:
         value = run(expression, scope)
     except RecursionError:
+        BUDGETS.name(expression)
         raise BudgetExceeded from None
+    except BudgetExceeded:
+        BUDGETS.name(expression)
+        raise
     scope.state.close()
     return value
 
@@ -44,7 +48,11 @@ def evaluate_attribute(
 ) -> Value:
     """The value of an attribute of `my` (or of its chained ad), undefined if there is none."""
     scope = new_scope(run, my, target, context)
-    value = value_of_attribute(name.lower(), scope)
+    try:
+        value = value_of_attribute(name.lower(), scope)
+    except BudgetExceeded:
+        BUDGETS.name(my.get(name, name))
+        raise
     scope.state.close()
     return value
 

@@ -15,6 +15,7 @@ import msgspec
 from kettle.pool import processes
 from kettle.pool.home import Home
 from kettle.retry.deadline import Deadline
+from kettle.retry.lock_files import is_held
 
 _GLANCE_S: Final = 0.2
 """
@@ -74,16 +75,9 @@ class MasterLock:
 def locked(home: Home) -> bool:
     """Whether a master lives, or is being started."""
     try:
-        fd = os.open(home.lock, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        return is_held(home.lock)
     except FileNotFoundError:
         return False
-    try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(fd)
-    return False
 
 
 def holder(home: Home) -> Holder | None:

@@ -1,1 +1,3 @@
-"""Trying again: how long to wait, how long to go on, and the loop that does both."""
+"""
+Waiting for others: how long to wait before trying again, how long to go on, the loop that does both, and locks of files.
+"""

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar, cast, get_args, get_
 
 import msgspec
 
-from kettle.runtime.nearest_names import did_you_mean
+from kettle.terminal.nearest_names import did_you_mean
 
 Kind = Literal["condition", "number", "text", "value"]
 

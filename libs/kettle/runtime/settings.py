@@ -15,9 +15,9 @@ from typing import Annotated, Any, Final, Generic, Literal, Self, TypeVar, Union
 import msgspec
 
 from kettle.runtime import expression_types
-from kettle.runtime.nearest_names import did_you_mean
 from kettle.runtime.setting_types import MiB, Secret, shown, without_unit
 from kettle.runtime.settings_problems import Problem, SettingRefused, SettingsError, SettingsFile
+from kettle.terminal.nearest_names import did_you_mean
 
 ROLES: Final = frozenset({
     "accounting", "cli", "collector", "gateway", "master", "negotiator", "schedd", "shadow", "startd", "starter",

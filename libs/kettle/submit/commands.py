@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from kettle.terminal.nearest_names import nearest
+
 NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "accounting_group": ("AccountingGroup",),
     "accounting_group_user": ("AcctGroupUser",),
@@ -148,6 +150,7 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "stream_input": ("StreamIn",),
     "stream_output": ("StreamOut",),
     "submit_event_notes": ("SubmitEventNotes",),
+    "submit_event_notes_attrs": ("SubmitEventNotesAttrs",),
     "submit_event_user_notes": ("SubmitEventUserNotes",),
     "success_exit_code": ("JobSuccessExitCode",),
     "suspend_job_at_exec": ("SuspendJobAtExec",),
@@ -279,14 +282,6 @@ def complaint(name: str, macros: Iterable[str]) -> str:
         return f"'{name}' cannot choose: these have no properties of their own; say it in requirements"
     match = _RESOURCE.fullmatch(lower)
     meant = _meant(match[1]) if match is not None else None
-    close = [f"request_{meant}"] if meant is not None else _closest(lower, macros)
-    hint = f"did you mean '{close[0]}'?" if close else f"to use it as a macro, write $({name}) somewhere"
+    close = f"request_{meant}" if meant is not None else nearest(lower, (*macros, *NAMES), likeness=0.7)
+    hint = f"did you mean '{close}'?" if close else f"to use it as a macro, write $({name}) somewhere"
     return f"'{name}' is not a submit command; {hint}"
-
-
-def _closest(name: str, macros: Iterable[str]) -> list[str]:
-    import difflib
-
-    candidates = {known.lower(): known for known in macros}
-    candidates |= {spelling.lower(): spelling for spelling in NAMES}
-    return [candidates[found] for found in difflib.get_close_matches(name, list(candidates), n=1, cutoff=0.7)]

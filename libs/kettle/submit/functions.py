@@ -112,7 +112,7 @@ def _environment(argument: str, macros: Macros) -> str:
 
 def _choice(argument: str, macros: Macros) -> str:
     first, *others = (part.strip() for part in argument.split(","))
-    choices = _listed(others[0], macros) if len(others) == 1 else others
+    choices = _listed(others[0], macros, separators=",") if len(others) == 1 else others
     index = _number(macros.resolve(first), f"$CHOICE({argument})", macros)
     if not 0 <= index < len(choices):
         raise MacroError(f"$CHOICE({argument}): there is no choice number {index} among {len(choices)}")
@@ -127,11 +127,12 @@ def _random_choice(argument: str, macros: Macros) -> str:
     return macros.expand(macros.draw().choice(choices))
 
 
-def _listed(name: str, macros: Macros) -> list[str]:
+def _listed(name: str, macros: Macros, *, separators: str = r"\s,") -> list[str]:
     """
     The words that a macro comes to; they are expanded already, and a value must not be taken for a text.
     """
-    return [part for part in re.split(r"[\s,]+", macros.resolve(name)) if part]
+    parts = (part.strip() for part in re.split(f"[{separators}]+", macros.resolve(name)))
+    return [part for part in parts if part]
 
 
 def _random_integer(argument: str, macros: Macros) -> str:

@@ -11,6 +11,7 @@ _FILES: Final = (("log", "UserLog"), ("dagman_log", "DAGManNodesLog"))
 _TEXTS: Final = (
     ("submit_event_notes", "SubmitEventNotes"),
     ("submit_event_user_notes", "SubmitEventUserNotes"),
+    ("submit_event_notes_attrs", "SubmitEventNotesAttrs"),
     ("ulog_execute_attrs", "UserLogExecuteEventAttrs"),
     ("job_ad_information_attrs", "JobAdInformationAttrs"),
 )

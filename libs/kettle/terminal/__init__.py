@@ -1,1 +1,3 @@
-"""What is written for people: text that does nothing to their terminal but be seen."""
+"""
+What is written for people: text that does nothing to their terminal but be seen, and what they may have meant.
+"""

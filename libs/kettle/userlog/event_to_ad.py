@@ -132,7 +132,22 @@ def _submitted(event: Submitted) -> Ad:
     own |= {name: note for name, note in zip(_NOTES, event.notes, strict=False) if note}
     if event.notes and event.notes[0].startswith(_NODE):
         own["StructuredNotes"] = nested([("DAGNodeName", quoted(event.notes[0].removeprefix(_NODE)))])
+    elif event.notes and _is_ad(event.notes[0]):
+        own["StructuredNotes"] = Expr(event.notes[0])
     return own
+
+
+def _is_ad(note: str) -> bool:
+    """Whether a note is an ad, as that of `submit_event_notes_attrs`."""
+    if not (note.startswith("[") and note.endswith("]")):
+        return False
+    from kettle.classad import ClassAdParseError, parse
+    from kettle.classad.nodes import AdLiteral
+
+    try:
+        return isinstance(parse(note), AdLiteral)
+    except ClassAdParseError:
+        return False
 
 
 def _cluster_submit(event: ClusterSubmit) -> Ad:

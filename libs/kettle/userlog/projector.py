@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, cast, get_args
 
 import msgspec
 
-from kettle.userlog.event_to_ad import TRIGGERS, TYPES, attributes, quoted
+from kettle.userlog.event_to_ad import TRIGGERS, TYPES, attributes, nested, quoted
 from kettle.userlog.events import (
     OF_CLUSTER,
     Aborted,
@@ -182,7 +182,7 @@ class UserLogProjector:
         if not self._routes.has_any(cluster.names):
             return
         self._state.clusters[event.cluster] = cluster
-        if self._routes.wants_ads(cluster.names):
+        if self._routes.wants_ads(cluster.names) or "SubmitEventNotesAttrs" in cluster.names:
             self._ads.submitted(event, at_us)
         if not event.late:
             yield from self._made(event.cluster, range(len(event.rows)), at)
@@ -213,8 +213,16 @@ class UserLogProjector:
         for proc in procs if cluster in self._state.clusters else ():
             job = JobId(cluster, proc)
             self._state.clusters[cluster].made = proc + 1
-            notes = _notes(self._ad(job))
+            notes = self._notes(job)
             yield from self._line(Submitted(job=job, at=at, host=f"<{self._address}>", notes=notes))
+
+    def _notes(self, job: JobId) -> list[str]:
+        """What a job says of its submission; attributes are told as an ad where there are no words."""
+        ad = self._ad(job)
+        names, notes = names_in(ad.get("SubmitEventNotesAttrs")), _notes(ad)
+        if names and not ad.get("SubmitEventNotes") and (said := self._ads.said(job, names)):
+            return [nested(_written(list(said.items()))).expr, *notes[1:]]
+        return notes
 
     def _of_staying(self, job: JobId, event: Event, at: float) -> Iterator[LogLine]:
         """Of a job that has ended, and is only kept in the queue, the log says nothing more."""

@@ -20,6 +20,7 @@ _KEPT: Final = {
         "RequestDisk",
         "SubmitEventNotes",
         "SubmitEventUserNotes",
+        "SubmitEventNotesAttrs",
         "UserLogUseXML",
         "UserLogExecuteEventAttrs",
         "JobAdInformationAttrs",

@@ -194,6 +194,8 @@ class Matched(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
     cycle: int
     matches: list[MatchedSlot]
+    significant: list[str] = []
+    """Attributes that the machines of the pool ask of jobs, in lower case, besides those that schedds always show."""
 
 
 class Attempt(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):

@@ -96,6 +96,8 @@ class InputFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     data: bytes | None = None
     saved: bool = False
     """An earlier run of the job left it: it is a result, whether this run changes it or not."""
+    directory: bool = False
+    """It is a directory with nothing in it; its `data` is empty."""
 
 
 class Activation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

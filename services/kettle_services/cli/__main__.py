@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import Final
@@ -85,12 +85,11 @@ def _dispatch(words: list[str]) -> int:
             return 0 if words else 2
     name, rest = ("version" if words[0] == "--version" else words[0]), words[1:]
     if name not in COMMANDS:
-        import difflib
+        from kettle.terminal.nearest_names import nearest
 
         word = name.lower()
-        near = partial(difflib.get_close_matches, word, n=1)
-        close = [word] if word in MEANT else near(COMMANDS) or near(MEANT)
-        hint = f"did you mean kettle {MEANT.get(close[0], close[0])}?" if close else "see kettle --help"
+        close = word if word in MEANT else nearest(word, COMMANDS) or nearest(word, MEANT)
+        hint = f"did you mean kettle {MEANT.get(close, close)}?" if close else "see kettle --help"
         with writing():
             sys.stderr.write(f"kettle: there is no command '{name}'; {hint}\n")
         return 2

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+from kettle.terminal.nearest_names import nearest
+
 
 class ToolError(Exception):
     """The command ends with `status`; the message goes to standard error as it is."""
@@ -15,9 +17,7 @@ class WordsError(ToolError):
     """A mistake in what was typed."""
 
 
-def nearest(name: str, known: Iterable[str], mark: str = "") -> str:
+def do_you_mean(name: str, known: Iterable[str], mark: str = "") -> str:
     """The end of a sentence about an unknown name: the known one that is most like it, behind `mark`."""
-    import difflib  # only for who has made a mistake: it takes milliseconds
-
-    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return f"; do you mean {mark}{found[0]}?" if found else ""
+    found = nearest(name, known)
+    return f"; do you mean {mark}{found}?" if found else ""

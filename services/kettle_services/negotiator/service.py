@@ -46,7 +46,18 @@ _HEARD_S: Final = 0.2
 How long a cycle waits for schedds to accept their matches before the next one, so that a hanging schedd does not delay
 others.
 """
+_TOLD_S: Final = 60.0
+"""How long a schedd is believed to remember: that a visitor from another pool was started again is not seen."""
 _A = TypeVar("_A")
+
+
+class _Told(msgspec.Struct, frozen=True):
+    """What a schedd was told."""
+
+    started: int
+    """When the schedd began, seconds since the epoch."""
+    names: frozenset[str]
+    at: float
 
 
 def _slot(key: str, value: bytes) -> Ad:
@@ -112,6 +123,10 @@ class Negotiator:
         self._wake = asyncio.Event()
         self._telling: set[asyncio.Task[None]] = set()
         """Messages with matches that are under way."""
+        self._told: dict[str, _Told] = {}
+        """What each schedd was told of significant attributes."""
+        for text in settings.rules:
+            pool.asked.note_expression(text)
 
     async def watch_slots(self) -> None:
         """Follow the slots' ads; never returns."""
@@ -229,8 +244,26 @@ class Negotiator:
         self._durations.record(time.monotonic() - began)
         self._matches.add(len(outcome.matches))
         self._last = last_cycle(outcome, started, time.monotonic() - began)
-        await self._tell_all(outcome.messages)
+        untold: dict[str, list[MatchedSlot]] = {schedd: [] for schedd in self._untold()}
+        await self._tell_all({**untold, **outcome.messages})
         return outcome.again
+
+    def _untold(self) -> list[str]:
+        """
+        The schedds that do not know yet what machines ask of jobs, or may have forgotten it; what they ask by default all do.
+        """
+        names, now = self._pool.asked.names, time.monotonic()
+        if not names:
+            return []
+        started = {ad.schedd: ad.started for ad in self._pool.submitters.values()}
+        self._told = {schedd: told for schedd, told in self._told.items() if schedd in started}
+        return [
+            schedd
+            for schedd, begun in started.items()
+            if (told := self._told.get(schedd)) is None
+            or (told.started, told.names) != (begun, names)
+            or told.at + _TOLD_S < now
+        ]
 
     async def _tell_all(self, messages: Mapping[str, list[MatchedSlot]]) -> None:
         """Send each schedd its matches. A schedd that does not answer does not delay the others."""
@@ -248,9 +281,12 @@ class Negotiator:
             task.result()
 
     async def _tell(self, schedd: str, matches: list[MatchedSlot]) -> None:
-        message = Matched(cycle=self._record.cycle, matches=matches)
+        names = self._pool.asked.names
+        started = next((ad.started for ad in self._pool.submitters.values() if ad.schedd == schedd), 0)
+        message = Matched(cycle=self._record.cycle, matches=matches, significant=sorted(names))
         try:
             await self._bus.call(MATCHED, schedd, message, deadline=self._settings.match_deadline)
+            self._told[schedd] = _Told(started, names, time.monotonic())
         except BusError as error:  # matches are advice: what is not taken is offered again
             _log.warning("schedd not reached", extra={"schedd": schedd, "cause": str(error)})
 

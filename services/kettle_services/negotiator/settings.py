@@ -106,6 +106,14 @@ class NegotiatorSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknow
         )
 
     @property
+    def rules(self) -> list[str]:
+        """Expressions of the pool that look at jobs."""
+        rules = [self.pre_job_rank, self.post_job_rank]
+        if self.preemption_requirements:
+            rules += [self.preemption_requirements, self.preemption_rank]
+        return [text for text in rules if text]
+
+    @property
     def preemption(self) -> Preemption:
         """The rules of preemption."""
         return Preemption(

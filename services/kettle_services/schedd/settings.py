@@ -91,7 +91,10 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
     uid_domain: Annotated[str, msgspec.Meta(pattern=r"^[\w.-]*$")] = ""
     """What `User` of jobs has after the name of their owner and `@` (UID_DOMAIN); empty: the name of this host."""
     significant_attributes: tuple[str, ...] = ()
-    """Attributes that machine policies look at, beyond the basic ones."""
+    """
+    Attributes that divide jobs into autoclusters besides the basic ones and those that the machines' policies look at, which
+    the negotiator finds by itself.
+    """
 
     job_transforms: tuple[JobTransform, ...] = ()
     """

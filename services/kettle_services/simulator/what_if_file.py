@@ -4,7 +4,6 @@ What somebody would have otherwise: a file with settings of the negotiator, prio
 It is checked as the settings of a service are, by the same code; a refusal names the file and the place in it.
 """
 
-import difflib
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ import msgspec
 from kettle.classad import ClassAdParseError, parse
 from kettle.runtime.settings_problems import SettingRefused
 from kettle.runtime.toml_lines import TomlLines
+from kettle.terminal.nearest_names import nearest
 from kettle_services.negotiator.domain.principals import GROUP
 from kettle_services.negotiator.settings import NegotiatorSettings
 from kettle_services.simulator.domain.changed_machines import Addition, with_machines
@@ -247,5 +247,5 @@ def _shown(value: object) -> str:
 
 
 def _closest(name: str, known: tuple[str, ...]) -> str:
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-    return f", did you mean {close[0]}?" if close else ""
+    close = nearest(name, known)
+    return f", did you mean {close}?" if close else ""

@@ -117,6 +117,7 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     job_account: Literal["auto", "slot", "own"] = "auto"
     """
     The account of jobs: one per slot, which needs root, or the startd's own; auto: slot if the startd is root.
+    Jobs of the local and scheduler universe run as their owners on a startd that is root.
     """
     slot_uid_base: Annotated[int, msgspec.Meta(gt=0, lt=2**32 - 100_000)] = 1_900_000_000
     """

@@ -10,8 +10,9 @@ from typing import Final
 
 import msgspec
 
+from kettle.accounts.lookup import StrangerError
 from kettle.bus.ports import Bus
-from kettle.execution.attempts.job_spec import AttemptId, Input, Isolation, StoredReport
+from kettle.execution.attempts.job_spec import Account, AttemptId, Input, Isolation, StoredReport
 from kettle.execution.attempts.messages import AccessReply, Question
 from kettle.execution.containers.policy import ContainerPolicy
 from kettle.execution.system.cgroup_layout import CgroupLayout
@@ -47,6 +48,7 @@ from kettle_services.startd.file_transfer.checkpoints import Checkpoints
 from kettle_services.startd.file_transfer.input_cache import InputCache
 from kettle_services.startd.file_transfer.input_download import InputError
 from kettle_services.startd.machine import host
+from kettle_services.startd.machine.job_accounts import JobAccounts
 from kettle_services.startd.policy.backfill import Backfilling
 from kettle_services.startd.policy.evaluation import PolicyEvaluator
 from kettle_services.startd.policy.load_and_keyboard import Observer
@@ -109,6 +111,7 @@ class Startd:
         self._starters = StarterSupervisor(starter_pool, self)
         self._questions = QuestionRelay(bus, tasks, key=self._key, reply=self._starters.reply)
         self._starter_pool = starter_pool
+        self._accounts = JobAccounts(settings)
         self._specs = StarterOrders(machine, settings, execute, cgroups, containers, plugins, isolation)
         self._backfilling = Backfilling(
             machine,
@@ -218,8 +221,9 @@ class Startd:
         self._starters.expect(attempt)
         self._backfilling.evaluate()
         here = all(file.data is not None for file in activation.inputs)
-        if here and not self._backfilling.is_leaving(claim.parent):
-            self._start(claim, activation, [self._cache.input(file) for file in activation.inputs])
+        if here and not self._backfilling.is_leaving(claim.parent) and not self._accounts.are_asked(claim):
+            account = host.account(self._settings, claim.slot)
+            self._start(claim, activation, account, [self._cache.input(file) for file in activation.inputs])
             return
         fetching = self._tasks.create_task(self._fetch(attempt, activation), name=f"inputs {attempt.name}")
         self._fetching[attempt] = fetching
@@ -228,11 +232,12 @@ class Startd:
         """Get the input files, then start; the files stay in the cache until the starter has copied them."""
         began = time.time()
         try:
+            account = await self._accounts.find(self.machine.claims[attempt.claim], activation.ad)
             async with self._cache.gathered(activation) as inputs:
                 await self._backfilling.left(self.machine.claims[attempt.claim].parent)
                 claim = self.machine.claims[attempt.claim]
                 self._fetching.pop(attempt, None)
-                self._start(claim, activation, inputs, Transfer(began=began, ended=time.time()))
+                self._start(claim, activation, account, inputs, Transfer(began=began, ended=time.time()))
                 await self._starters.settled(attempt)
         except InputError as error:
             self._fetching.pop(attempt, None)
@@ -240,11 +245,20 @@ class Startd:
             code = VacateCode.ScratchDirError if error.errno else HoldCode.TransferInputError
             ending = Ending(code=code, subcode=error.errno, reason=str(error))
             self._report_lost_attempt(attempt, ending)
+        except StrangerError as refusal:
+            self._fetching.pop(attempt, None)
+            ending = Ending(code=HoldCode.FailedToAccessUserAccount, reason=str(refusal))
+            self._report_lost_attempt(attempt, ending)
 
     def _start(
-        self, claim: Claim, activation: Activation, inputs: list[Input], fetched: Transfer | None = None
+        self,
+        claim: Claim,
+        activation: Activation,
+        account: Account | None,
+        inputs: list[Input],
+        fetched: Transfer | None = None,
     ) -> None:
-        spec = self._specs.of(claim, activation, inputs, moment())
+        spec = self._specs.of(claim, activation, account, inputs, moment())
         self._starters.start(msgspec.structs.replace(spec, fetched=fetched))
 
     def _attempt(self, attempt: AttemptId) -> RunningAttempt | None:

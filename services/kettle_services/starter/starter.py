@@ -15,7 +15,7 @@ from kettle.execution.job_environment.job_ad import JobAd, long_form
 from kettle.execution.job_environment.quoting import QuotingError
 from kettle.execution.processes.launch import LaunchError, launch
 from kettle.execution.sandbox import manifest
-from kettle.execution.sandbox.account_remains import AccountRemains
+from kettle.execution.sandbox.account_remains import remains_of
 from kettle.execution.sandbox.directory import Mark, Sandbox
 from kettle.execution.sandbox.output_files import STDOUT, Purpose, TooManyResultsError, collect
 from kettle.execution.system.cgroup import Cgroup
@@ -72,7 +72,7 @@ class Starter:
         self._spec: JobSpec = order.spec
         self._job = JobAd(order.spec.ad)
         self._sandbox = Sandbox(f"{order.spec.execute}/{order.spec.id.sandbox}", order.spec.account)
-        self._remains = None if order.spec.account is None else AccountRemains(order.spec.account)
+        self._remains = remains_of(order.spec.account)
         self._cgroup = Cgroup(order.spec.cgroups, order.spec.id.name) if order.spec.cgroups else None
         self._tree: ProcessTree | None = None
         self._container: JobContainer | None = None
@@ -108,7 +108,7 @@ class Starter:
         self._line.send(self._hello())
         become_subreaper()
         if os.geteuid() == 0:
-            os.setgroups([])  # when we act as the job's account, we have no group but its own
+            os.setgroups(self._spec.account.groups if self._spec.account else [])  # as whom we act has these
         try:
             self._live()
         except Exception as error:  # noqa: BLE001 - the runner of this process: a job must not be able to end it

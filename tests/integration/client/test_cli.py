@@ -16,6 +16,7 @@ from kettle_wire.events import (
     JobAssigned,
     JobCompleted,
     JobHeld,
+    JobRemoved,
     JobStarted,
     Match,
     Rejection,
@@ -214,6 +215,25 @@ async def test_wait(world: World, sub: Path) -> None:
         out, _ = await process.communicate()
         assert 0 == await process.wait()
     assert b"3 of 3 jobs completed well.\n" == out
+
+
+async def test_wait_until_a_condition(world: World, sub: Path) -> None:
+    """What has been true of a job once counts; a job that ends before is told by the exit status."""
+    await world.kettle("submit", "job.sub")
+    await world.pool.record(("job/1.0", ASSIGNED))
+    process = await world.start("wait", "1", "--until", "JobStatus == 2", "--json")
+    await world.pool.record(("job/1.0", DONE), ("job/1.1", ASSIGNED), ("job/1.2", JobRemoved(reason="r")))
+    async with asyncio.timeout(20):
+        out, _ = await process.communicate()
+        assert 1 == await process.wait()
+    found = json(out.decode())
+    assert (3, True) == (
+        found["total"],
+        found["met"] in {1, 2},
+    )  # the first may have been seen, or have ended before
+    assert "1.2" in found["ended"]
+    assert 0 == (await world.kettle("wait", "1.1", "--until", "JobStatus == 2")).status
+    assert "cannot be read" in (await world.kettle("wait", "1", "--until", "1 +")).err
 
 
 async def test_wait_for_jobs_that_end_badly(world: World, sub: Path) -> None:

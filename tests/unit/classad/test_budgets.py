@@ -14,6 +14,7 @@ from kettle.classad import (
     EvaluationFailed,
     List,
     evaluate,
+    evaluate_attribute,
     flatten,
     interpret,
     parse,
@@ -149,7 +150,7 @@ def test_long_arguments_and_versions_are_read_once() -> None:
 
 
 def test_a_budget_that_is_exceeded_is_counted_and_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """Each one counts; the log has one line for many."""
+    """Each one counts; the log has one line for many, and names each expression once, and few of many."""
     before = BUDGETS.exceeded
     watch_budgets(Telemetry())
     try:
@@ -157,12 +158,18 @@ def test_a_budget_that_is_exceeded_is_counted_and_logged(caplog: pytest.LogCaptu
             for _ in range(3):
                 with pytest.raises(EvaluationFailed):
                     evaluate(parse(often("true")), context=Context(max_steps=10))
+            for number in range(10):
+                ad = ClassAd({"Start": parse(often(str(number)))})
+                with pytest.raises(EvaluationFailed):
+                    evaluate_attribute("start", ad, context=Context(max_steps=10))
     finally:
-        BUDGETS.watch = None
-    assert BUDGETS.exceeded == before + 3
-    assert ["the evaluation of an expression was given up: the expression goes on too long"] == [
-        record.message for record in caplog.records
-    ]
+        BUDGETS.watch = BUDGETS.blame = None
+    assert BUDGETS.exceeded == before + 13
+    general, *named = [record.message for record in caplog.records]
+    assert "the evaluation of an expression was given up: the expression goes on too long" == general
+    assert 5 == len(named)
+    assert all(line.startswith("this expression was given up: ") and len(line) < 350 for line in named)
+    assert "true" in named[0]
 
 
 def test_a_list_that_is_kept_has_a_budget_of_its_own() -> None:

@@ -20,6 +20,7 @@ from kettle_services.negotiator.service import Negotiator
 from kettle_services.negotiator.settings import NegotiatorSettings
 from kettle_wire.ads import Ad, Expr
 from kettle_wire.ads.daemon import ResourceRequest, SlotSecret, SubmitterAd
+from kettle_wire.commands.schedd import Matched
 from kettle_wire.events import Match
 from kettle_wire.subjects import Subjects, visitors_key
 
@@ -94,6 +95,27 @@ def demand(cpus: int) -> SubmitterAd:
 def asking(name: str, job: Ad) -> SubmitterAd:
     requests = [ResourceRequest(autocluster=1, count=1, ad=job)]
     return SubmitterAd(name=name, schedd="ap", idle=1, running=0, held=0, requests=requests)
+
+
+async def test_schedds_are_told_what_machines_ask_of_jobs() -> None:
+    """
+    Without a match: the attribute is missing in the requests, so there can be none yet. Once, and after a restart.
+    """
+    encode = msgspec.msgpack.encode
+    start = {**SLOT, **AMOUNTS, "Requirements": Expr("START"), "Start": Expr("TARGET.IsShort =?= true")}
+    bus = Buckets(
+        {"Machine.s": encode(start), "Submitter.ada": encode(demand(1))},
+        {"s": encode(SlotSecret(startd="m", capability="c"))},
+    )
+    service = negotiator(bus, Written(), interval=0.01, min_interval=0.01)
+    await told(service)
+    await _run(service, 0.2)
+    assert [Matched(cycle=0, matches=[], significant=["isshort"])] == bus.calls
+
+    bus.ads["Submitter.ada"] = encode(msgspec.structs.replace(demand(1), started=5))
+    await told(service)
+    await _run(service, 0.2)
+    assert 2 == len(bus.calls)
 
 
 async def test_an_ad_that_cannot_be_read_is_left_out(caplog: pytest.LogCaptureFixture) -> None:

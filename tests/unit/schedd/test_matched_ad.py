@@ -55,7 +55,7 @@ def test_what_has_no_value_is_named(text: str) -> None:
 
 def test_a_job_finds_its_files_where_the_file_systems_are_the_same() -> None:
     """With its owner's rights, and only where files need not be moved."""
-    assert runs_in_place(SHARED, SLOT)
+    assert runs_in_place(SHARED, SLOT, NOW)
     assert "NO" == matched(SHARED, SLOT, NOW)["ShouldTransferFiles"]
 
 
@@ -74,4 +74,11 @@ def test_a_job_finds_its_files_where_the_file_systems_are_the_same() -> None:
 )
 def test_files_are_moved_where_they_have_to_be(job: Ad, slot: Ad) -> None:
     """To another file system, for another account, from or to a URL, into a container."""
-    assert not runs_in_place(SHARED | job, SLOT | slot)
+    assert not runs_in_place(SHARED | job, SLOT | slot, NOW)
+
+
+@pytest.mark.parametrize(("owner", "expected"), [("alice", True), ("bob", True), ("root", False)])
+def test_the_machine_may_say_the_account_by_the_job(owner: str, *, expected: bool) -> None:
+    """A local job of an access point for accounts runs as its owner, but nobody's runs as root."""
+    account = Expr('ifThenElse(TARGET.Owner == "root", undefined, TARGET.Owner)')
+    assert expected == runs_in_place(SHARED | {"Owner": owner}, SLOT | {"JobAccount": account}, NOW)

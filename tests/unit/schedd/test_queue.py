@@ -5,7 +5,8 @@ import pytest
 
 from kettle_services.schedd.domain.jobs.job import Assign, End, Hold, decide
 from kettle_services.schedd.domain.negotiation.autoclusters import Autoclusters
-from kettle_services.schedd.domain.queue.fold import NEWEST, Queue, job_stream
+from kettle_services.schedd.domain.queue.fold import Queue, job_stream
+from kettle_services.schedd.domain.queue.rows import NEWEST
 from kettle_services.schedd.domain.queue.working_set import restore
 from kettle_services.schedd.queue.selection import listed
 from kettle_wire.ads import Ad, Expr, Scalar

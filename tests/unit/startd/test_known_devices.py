@@ -42,7 +42,7 @@ def claim(machine: Machine, recorder: Recorder, name: str, **wants: int) -> str:
 def spec(machine: Machine, name: str, path: Path) -> JobSpec:
     specs = StarterOrders(machine, StartdSettings(job_account="own"), path, None, None, [], Isolation())
     what = activation(key=ClaimKey(name, "s"))
-    return specs.of(machine.claims[name], what, [], NOW)
+    return specs.of(machine.claims[name], what, None, [], NOW)
 
 
 def test_what_is_spelt_in_another_way_is_not_given_twice(tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def test_an_attribute_that_only_some_have_is_undefined_for_the_others() -> None:
         ("arguments = $ENV(HOME) $ENV(NOPE) $ENV(NOPE:other)", "/home/ada UNDEFINED other"),
         ("n = 3\ne = $(n)*2\narguments = $INT(e) $INT(n,%03d) $REAL(e)", "6 003 6"),
         ("arguments = $CHOICE(1,a,b,c)", "b"),
-        ("l = a, b c\ni = 2\narguments = $CHOICE(i,l)", "c"),
+        ("l = a, b c\ni = 1\narguments = $CHOICE(i,l)", "b c"),
         (
             "t = abcdef\narguments = $SUBSTR(t,2) $SUBSTR(t,-2) $SUBSTR(t,1,3) $SUBSTR(t,1,-1)",
             "cdef ef bcd bcde",

@@ -5,7 +5,7 @@ from pathlib import PurePosixPath
 
 import msgspec
 
-from kettle.userlog import UserLogProjector
+from kettle.userlog import UserLogProjector, attributes, parse
 from kettle_wire.ads.types import Ad, Expr
 from kettle_wire.events import (
     ClaimGranted,
@@ -38,6 +38,21 @@ def test_notes_of_a_submission() -> None:
     [line] = Shard().feed(cluster(ad={**ad, "SubmitEventNotes": "", "UserLogUseXML": True}))
     assert '<a n="UserNotes"><s>mine</s></a>' in line.text
     assert "LogNotes" not in line.text
+
+
+def test_attributes_in_the_event_of_a_submission() -> None:
+    """
+    As an ad in place of the first note, which readers give back as such; words that are given count more.
+    """
+    ad: Ad = {"Iwd": "/w", "UserLog": "l", "SubmitEventNotesAttrs": "Project, args, None", "Project": 'a "b"'}
+    columns: Ad = {"SubmitEventUserNotes": "mine", "Args": "x y"}
+    [line] = Shard().feed(cluster(ad={**ad, **columns}))
+    note = r'[ Project = "a \"b\""; Args = "x y" ]'
+    assert f"\n    {note}\n    mine\n...\n" in line.text
+    [event] = parse(line.text)
+    assert Expr(note) == attributes(event)["StructuredNotes"]
+    [line] = Shard().feed(cluster(ad={**ad, "SubmitEventNotes": "[ broken"}))
+    assert "\n    [ broken\n...\n" in line.text
 
 
 def test_attributes_of_the_slot_in_the_event_of_its_start() -> None:

@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from kettle.client.errors import PoolNotFoundError
+from kettle.retry.lock_files import is_held
 
 FILE: Final = "pool.json"
 DEFAULT_POOL: Final = "personal"
@@ -49,19 +50,10 @@ class PoolFile(msgspec.Struct, frozen=True, kw_only=True):
         """Whether this machine's master has ended without removing the file."""
         if not self.lock:
             return False
-        import fcntl
-
         try:
-            fd = os.open(self.lock, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            return not is_held(self.lock)
         except OSError:
             return False
-        try:
-            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        finally:
-            os.close(fd)
-        return True
 
     def name_of(self, role: str) -> str:
         """The name of the service of a role that is asked if none is named; of masters it is this host's."""

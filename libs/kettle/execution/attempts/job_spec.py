@@ -50,6 +50,10 @@ class Account(msgspec.Struct, frozen=True):
 
     uid: int
     gid: int
+    groups: tuple[int, ...] = ()
+    """The groups that it is in besides; the account of a slot is in none."""
+    home: str = ""
+    """Its home directory; empty: it exists only for its slot, and all that belongs to it is the job's."""
 
 
 class Input(msgspec.Struct, frozen=True):
@@ -63,6 +67,8 @@ class Input(msgspec.Struct, frozen=True):
     """The hash of its bytes; empty: it was not computed."""
     saved: bool = False
     """An earlier run of the job left it."""
+    directory: bool = False
+    """It is a directory with nothing in it."""
 
 
 class ChirpPolicy(msgspec.Struct, frozen=True, kw_only=True):

@@ -52,6 +52,13 @@ class AccountRemains:
             raise failures[0]
 
 
+def remains_of(account: Account | None) -> AccountRemains | None:
+    """
+    What is to be removed after the job that begins; None: not all that belongs to its account is the job's.
+    """
+    return None if account is None or account.home else AccountRemains(account)
+
+
 def _settled(path: str, before: int) -> int | None:
     """When it was last written to, if that is so long ago that another time would differ."""
     written = _written(path)

@@ -50,10 +50,10 @@ class Sandbox:
         path = f"{self.path}/{file.name}"
         for at, char in enumerate(file.name):
             if char == "/":
-                directory = f"{self.path}/{file.name[:at]}"
-                with contextlib.suppress(FileExistsError):
-                    os.mkdir(directory, 0o755)  # noqa: PTH102
-                    self._own(directory)
+                self._have_directory(f"{self.path}/{file.name[:at]}")
+        if file.directory:
+            self._have_directory(path)
+            return
         fd = _new(path, 0o600)  # of two files with one name the last one wins
         try:
             if file.data is not None:
@@ -65,6 +65,11 @@ class Sandbox:
                 os.fchown(fd, self.account.uid, self.account.gid)
         finally:
             os.close(fd)
+
+    def _have_directory(self, path: str) -> None:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(path, 0o755)  # noqa: PTH102
+            self._own(path)
 
     def write(self, name: str, text: str) -> None:
         """

@@ -9,7 +9,7 @@ from kettle_services.cli.options import selection, with_pool
 from kettle_services.cli.output.quantities import counted
 from kettle_services.cli.output.screen import Screen
 from kettle_wire.ads.types import Ad
-from kettle_wire.commands.schedd import Acted, JobOutcome
+from kettle_wire.commands.schedd import Acted, FactoryOutcome, JobOutcome
 
 _LISTED = 20
 _ON_A_MACHINE = frozenset({"running", "suspended", "vacating"})
@@ -29,17 +29,29 @@ def edit_jobs(
         mine = Select(owners=[pool.pool.user], constraint=select.constraint) if own else select
         return await pool.edit_jobs(mine, attributes, add_to_priority=add_to_priority)
 
-    outcomes = with_pool(arguments, do).outcomes
+    acted = with_pool(arguments, do)
+    outcomes = acted.outcomes
     if screen.as_json:
         screen.json([{"job": str(one.job), "outcome": one.outcome, "status": one.status} for one in outcomes])
     else:
         _tell(outcomes, screen)
+        for factory in acted.factories:
+            screen.trouble(untouched(factory))
     counts = Counter(one.outcome for one in outcomes)
     if not outcomes:
         raise CommandError(
             "no job in the queue matches the selection; see what is there with: kettle q --all-users"
         )
     return 0 if counts["done"] or counts["already_done"] else 1
+
+
+def untouched(one: FactoryOutcome) -> str:
+    """Of jobs that are still to be made, in a sentence."""
+    are = "is" if one.unmade == 1 else "are"
+    return (
+        f"{counted(one.unmade, 'job')} of cluster {one.cluster} {are} still to be made, and will come as submitted: "
+        "edit them when they are in the queue, or remove the cluster and submit what is left again."
+    )
 
 
 def _tell(outcomes: list[JobOutcome], screen: Screen) -> None:

@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
 
 def _show(arguments: argparse.Namespace, screen: Screen) -> int:
     from kettle.runtime import SettingsError
-    from kettle.runtime.nearest_names import did_you_mean
+    from kettle.terminal.nearest_names import did_you_mean
     from kettle_services.cli.configuration.origins import ALL, DEFAULT, origins
     from kettle_services.cli.configuration.services import of_host
 

@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
         raise UsageError(f"there are no logs in {directory}: no pool was ever up there")
     for name in arguments.daemons:
         if name not in paths:
-            from kettle.runtime.nearest_names import did_you_mean
+            from kettle.terminal.nearest_names import did_you_mean
 
             raise UsageError(
                 f"there is no log of {name} in {directory}{did_you_mean(name, paths)}; there are: {', '.join(paths)}"

@@ -1,9 +1,9 @@
 """`kettle schema`: the wire contract, for programs in any language."""
 
 import argparse
-import difflib
 from typing import Final
 
+from kettle.terminal.nearest_names import nearest
 from kettle_services.cli.errors import UsageError
 from kettle_services.cli.options import json_option
 from kettle_services.cli.output.screen import Screen
@@ -58,6 +58,6 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
             screen.octets(text(document))
             return 0
     short = [name.partition("/")[2] for name in names]
-    close = difflib.get_close_matches(wanted, short, n=1)
-    hint = f"did you mean {close[0]}?" if close else "see kettle schema"
+    close = nearest(wanted, short)
+    hint = f"did you mean {close}?" if close else "see kettle schema"
     raise UsageError(f"there is no schema '{arguments.name}'; {hint}")

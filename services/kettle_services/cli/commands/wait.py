@@ -2,7 +2,7 @@
 
 import argparse
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +21,7 @@ examples:
   kettle wait 12.0 12.7
   kettle wait                          all of your jobs that are in the queue now
   kettle wait 12 --for 600             but not longer than ten minutes
+  kettle wait 12 --until 'JobStatus == 2'   until each job has run, or has ended without being seen so
   kettle wait --log sweep.log          all jobs of a job event log, without asking the pool
   kettle submit x.sub --json | jq .cluster | xargs kettle wait && plot results
 """
@@ -33,6 +34,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     job_options(parser, verb="wait for")
     parser.add_argument("--for", dest="limit", type=seconds, metavar="SECONDS", help="give up after so long")
     parser.add_argument("--log", metavar="FILE", help="look into this job event log, and ask no pool")
+    parser.add_argument(
+        "--until",
+        metavar="EXPR",
+        help="not until they have ended, but until this expression has been true of the ad of each; 1 if one ended before",
+    )
     parser.add_argument(
         "--through-hold", action="store_true", help="go on waiting when all that is left is held"
     )
@@ -52,6 +58,8 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
             "a job event log knows the ids of jobs and nothing else: name jobs by id beside --log"
         )
     select = selection(arguments)
+    if arguments.until:
+        return _until(select, arguments, screen)
     progress = _of_log(select, arguments, screen) if arguments.log else _of_pool(select, arguments, screen)
     return _said(progress, arguments, screen)
 
@@ -64,13 +72,49 @@ def _of_log(select: Select, arguments: argparse.Namespace, screen: Screen) -> Pr
 
 def _of_pool(select: Select, arguments: argparse.Namespace, screen: Screen) -> Progress:
     async def wait(pool: Client) -> Progress:
-        await pool.connection()
-        mine = select
-        if not (select.jobs or select.clusters or select.owners or select.constraint):
-            mine = Select(owners=[pool.pool.user])
-        elif arguments.jobset and not select.owners:
-            mine = Select(owners=[pool.pool.user], constraint=select.constraint)
-        return await _wait(pool.watch(mine), arguments, screen)
+        return await _wait(pool.watch(await _mine(pool, select, arguments)), arguments, screen)
+
+    return with_pool(arguments, wait)
+
+
+async def _mine(pool: Client, select: Select, arguments: argparse.Namespace) -> Select:
+    """The jobs that are meant: one's own, if none are named or sets are one's own."""
+    await pool.connection()
+    if not (select.jobs or select.clusters or select.owners or select.constraint):
+        return Select(owners=[pool.pool.user])
+    if arguments.jobset and not select.owners:
+        return Select(owners=[pool.pool.user], constraint=select.constraint)
+    return select
+
+
+def _until(select: Select, arguments: argparse.Namespace, screen: Screen) -> int:
+    from kettle.classad import ClassAdParseError, parse
+    from kettle_services.cli.commands.wait_until import wait_until
+
+    try:
+        parse(arguments.until)
+    except ClassAdParseError as error:
+        raise UsageError(f"--until: '{arguments.until}' cannot be read: {error}") from error
+    if arguments.log:
+        raise UsageError("a job event log knows no attributes of jobs: --until asks the pool")
+
+    async def wait(pool: Client) -> int:
+        mine = await _mine(pool, select, arguments)
+        try:
+            async with asyncio.timeout(arguments.limit):
+                found = await wait_until(pool, mine, arguments.until, through_hold=arguments.through_hold)
+        except TimeoutError as error:
+            raise CommandError(
+                f"after {duration(arguments.limit)}, {arguments.until} has not been true of all of them"
+            ) from error
+        total = len(found.met) + len(found.ended) + len(found.left)
+        if screen.as_json:
+            screen.json({"total": total, "met": len(found.met), "ended": sorted(map(str, found.ended))})
+        else:
+            screen.say(f"{arguments.until} was true of {len(found.met)} of {counted(total, 'job')}.")
+        if found.left:
+            raise CommandError(_held(found.left))
+        return 0 if len(found.met) == total else 1
 
     return with_pool(arguments, wait)
 
@@ -132,11 +176,13 @@ def how(state: JobState) -> str:
 
 
 def _unfinished(progress: Progress) -> str:
-    held = [job for job, state in sorted(progress.jobs.items()) if state.status == "held"]
-    first: JobId = held[0]
+    return _held({job for job, state in progress.jobs.items() if state.status == "held"})
+
+
+def _held(jobs: Collection[JobId]) -> str:
     return (
-        f"{counted(len(held), 'job')} held and nothing else to wait for; "
-        f"see kettle why {first}, then kettle release or kettle rm"
+        f"{counted(len(jobs), 'job')} held and nothing else to wait for; "
+        f"see kettle why {min(jobs)}, then kettle release or kettle rm"
     )
 
 

@@ -9,8 +9,8 @@ from typing import Final, cast
 
 from kettle.runtime import Settings, SettingsError
 from kettle.runtime.expression_types import unknown_attributes
-from kettle.runtime.nearest_names import did_you_mean
 from kettle.runtime.settings_problems import Problem
+from kettle.terminal.nearest_names import did_you_mean
 from kettle_services.cli.configuration.known_attributes import KnownAttributes, made_by
 from kettle_services.cli.configuration.services import DaemonReading, of_host
 from kettle_services.schedd.settings import ScheddSettings

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from kettle.terminal.text import visible
 from kettle_wire.ads.types import Ad
 
 _BYTES: Final = 4096
@@ -59,9 +60,8 @@ def tail(path: Path) -> list[str] | None:
     finally:
         os.close(descriptor)
     lines = data.decode(errors="replace").splitlines()
-    return [_safe(line) for line in lines[-_LINES:]]
+    return [_cut(visible(line)) for line in lines[-_LINES:]]
 
 
-def _safe(line: str) -> str:
-    text = "".join(one if one.isprintable() or one == "\t" else "\N{REPLACEMENT CHARACTER}" for one in line)
+def _cut(text: str) -> str:
     return text if len(text) <= _WIDTH else text[:_WIDTH] + "..."

@@ -2,13 +2,13 @@
 
 import argparse
 import asyncio
-import difflib
 from pathlib import Path
 from typing import Final
 
 from kettle.client import home_directory
 from kettle.eventsourcing.log import LogError
 from kettle.projections import PROJECTIONS, Lag, Rebuilt, lags, rebuild
+from kettle.terminal.nearest_names import nearest
 from kettle_services.cli.errors import CommandError, UsageError
 from kettle_services.cli.log.databases import ShardLocation, places
 from kettle_services.cli.log.folds import WORKING_SETS
@@ -86,10 +86,9 @@ def _state(lag: Lag) -> str:
 async def _rebuild(home: Path, arguments: argparse.Namespace, screen: Screen) -> int:
     name: str = arguments.name
     if name != WORKING_SET and name not in PROJECTIONS:
-        close = difflib.get_close_matches(name, [*PROJECTIONS, WORKING_SET], n=1)
-        hint = (
-            f"did you mean {close[0]}?" if close else f"there are: {', '.join([*PROJECTIONS, WORKING_SET])}"
-        )
+        known = [*PROJECTIONS, WORKING_SET]
+        close = nearest(name, known)
+        hint = f"did you mean {close}?" if close else f"there are: {', '.join(known)}"
         raise UsageError(f"there is no projection '{name}'; {hint}")
     if (name == WORKING_SET) != bool(arguments.shard):
         raise UsageError(

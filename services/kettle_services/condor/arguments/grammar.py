@@ -9,7 +9,7 @@ to the next dash.  Options are recognized in upper and lower case.
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from kettle_services.condor.errors import WordsError, nearest
+from kettle_services.condor.errors import WordsError, do_you_mean
 
 _MOST_DIGITS: Final = 15
 """The most digits of a number: more is a typing error, and no number that a message can hold."""
@@ -98,7 +98,7 @@ def _option(word: str, options: Mapping[str, Option]) -> tuple[str, str]:
         name = next(iter(meant), None)
     if name is None or (colon and not options[name].letters):
         dashes = word[: len(word) - len(word.lstrip("-"))]
-        raise WordsError(f"Unrecognized argument {word}{nearest(typed, named, dashes)}")
+        raise WordsError(f"Unrecognized argument {word}{do_you_mean(typed, named, dashes)}")
     return name, letters
 
 

@@ -12,7 +12,7 @@ import msgspec
 from kettle.client.connections.condor_config import CondorConfig
 from kettle_services.condor.arguments.grammar import Option, TypedOption, understood, whole_number
 from kettle_services.condor.connections.pool_client import client_of
-from kettle_services.condor.errors import ToolError, WordsError, nearest
+from kettle_services.condor.errors import ToolError, WordsError, do_you_mean
 from kettle_services.condor.printing.values import number
 from kettle_wire.ads.types import Ad
 
@@ -122,7 +122,7 @@ def _interface(said: str) -> str:
             f"condor_adstash: --interface {said} is not carried out; write --interface bulk, and send the file"
         )
     if said not in _INTERFACES:
-        raise WordsError(f"--interface knows no '{said}'{nearest(said, _INTERFACES)}")
+        raise WordsError(f"--interface knows no '{said}'{do_you_mean(said, _INTERFACES)}")
     return said
 
 

@@ -83,6 +83,7 @@ def _qedit(words: list[str]) -> int:
     for one in acted.outcomes:
         if one.outcome == "denied":
             sys.stderr.write(f"Permission denied to edit job {one.job}\n")
+    _warn(acted)
     if not done:
         for name in attributes:
             sys.stderr.write(f'Failed to set attribute "{name}": no matching job could be changed\n')
@@ -90,6 +91,16 @@ def _qedit(words: list[str]) -> int:
     for name in attributes:
         sys.stdout.write(f'Set attribute "{name}" for {done} matching job{"s" * (done != 1)}.\n')
     return 0
+
+
+def _warn(acted: Acted) -> None:
+    """
+    HTCondor's factories would take edits over: here jobs that are not made yet come as they were submitted.
+    """
+    for one in acted.factories:
+        sys.stderr.write(
+            f"WARNING: {one.unmade} job(s) of cluster {one.cluster} are still to be made, and will come as submitted\n"
+        )
 
 
 def _changes(words: list[str]) -> list[tuple[str, str]]:
@@ -124,6 +135,7 @@ def _prio(words: list[str]) -> int:
         raise WordsError(f"'{wanted.priority}' is not a priority: write a number")
     attributes: Ad = {"JobPrio": int(wanted.priority)} if wanted.priority else {}
     acted = _edited(wanted, attributes, int(steps[0]) if steps else 0)
+    _warn(acted)
     status = 1
     for one in acted.outcomes:
         if one.outcome in {"done", "already_done"}:

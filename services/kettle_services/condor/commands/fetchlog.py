@@ -66,7 +66,7 @@ def log_of(subsystem: str) -> Path:
     """
     from kettle.client import home_directory
     from kettle.runtime.daemon_logs import files_of
-    from kettle.runtime.nearest_names import did_you_mean
+    from kettle.terminal.nearest_names import did_you_mean
 
     directory = home_directory() / "log"
     known = files_of(directory)

@@ -13,7 +13,7 @@ import msgspec
 from kettle.client.client import Client
 from kettle.client.connections.condor_config import CondorConfig
 from kettle_services.condor.connections.pool_client import client_of
-from kettle_services.condor.errors import ToolError, WordsError, nearest
+from kettle_services.condor.errors import ToolError, WordsError, do_you_mean
 
 HELP: Final = {
     "condor_qsub": """\
@@ -112,7 +112,7 @@ def _read(words: Sequence[str]) -> _Wanted:
         if name in _ALONE:
             wanted.alone.add(name)
         elif name not in _TAKES:
-            raise WordsError(f"Unrecognized argument {typed}{nearest(name, _TAKES | _ALONE, '-')}")
+            raise WordsError(f"Unrecognized argument {typed}{do_you_mean(name, _TAKES | _ALONE, '-')}")
         elif not rest:
             raise WordsError(f"Argument {typed} requires another parameter")
         else:

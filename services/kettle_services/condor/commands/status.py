@@ -13,7 +13,7 @@ from kettle.terminal.text import visible_ads
 from kettle_services.condor.arguments.grammar import Option, TypedOption, understood, whole_number
 from kettle_services.condor.arguments.jobs import both, checked
 from kettle_services.condor.connections.pool_client import client_of
-from kettle_services.condor.errors import WordsError, nearest
+from kettle_services.condor.errors import WordsError, do_you_mean
 from kettle_services.condor.printing import options
 from kettle_services.condor.printing.options import PRINTING, Printing
 from kettle_services.condor.printing.print_format import Order
@@ -178,7 +178,7 @@ def _take(wanted: _Wanted, given: TypedOption) -> None:
 def _subsystem(said: str) -> str:
     kind = _SUBSYSTEMS.get(said.lower())
     if kind is None:
-        raise WordsError(f"-subsystem knows no '{said}'{nearest(said.lower(), _SUBSYSTEMS)}")
+        raise WordsError(f"-subsystem knows no '{said}'{do_you_mean(said.lower(), _SUBSYSTEMS)}")
     return kind
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from kettle_services.condor.arguments.grammar import ALL, Option, TypedOption, understood
-from kettle_services.condor.errors import ToolError, WordsError, nearest
+from kettle_services.condor.errors import ToolError, WordsError, do_you_mean
 from kettle_services.condor.watch.board import HOW_MANY, WHERE, Board, Cluster, Ending, Job, Place
 from kettle_services.condor.watch.picture import Wishes, picture
 
@@ -174,7 +174,7 @@ def _one_of(given: TypedOption, known: Iterable[str]) -> str:
     value = given.values[0].lower()
     if value not in known:
         raise WordsError(
-            f"-{given.name} takes {', '.join(known)}, not '{given.values[0]}'{nearest(value, known)}"
+            f"-{given.name} takes {', '.join(known)}, not '{given.values[0]}'{do_you_mean(value, known)}"
         )
     return value
 
@@ -197,7 +197,7 @@ def ending_of(said: str) -> Ending:
     for part, known, what in ((parts[0], HOW_MANY, "GROUPER"), (parts[1], WHERE, "JOB_STATUS")):
         if part not in known:
             raise WordsError(
-                f"-exit: the {what} is one of {', '.join(known)}, not '{part}'{nearest(part, known)}"
+                f"-exit: the {what} is one of {', '.join(known)}, not '{part}'{do_you_mean(part, known)}"
             )
     status = parts[2] if parts[2:] else "0"
     if not (status.isascii() and status.isdigit() and int(status) <= _LARGEST):

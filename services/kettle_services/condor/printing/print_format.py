@@ -20,7 +20,7 @@ from typing import Final
 
 import msgspec
 
-from kettle_services.condor.errors import ToolError, nearest
+from kettle_services.condor.errors import ToolError, do_you_mean
 
 FILLERS: Final = " ?*.-_#0"
 """What `OR` can put in the place of a value that is not there."""
@@ -223,7 +223,7 @@ def _head(found: PrintFormat, line: str, where: str) -> None:
             case word if word in _TEXTS:
                 setattr(found, _TEXTS[word], _escaped(words.next(word)))
             case word:
-                raise ToolError(f"{where}: SELECT knows no '{word}'{nearest(word.upper(), _HEAD)}")
+                raise ToolError(f"{where}: SELECT knows no '{word}'{do_you_mean(word.upper(), _HEAD)}")
 
 
 def _column(line: str, where: str) -> Column:
@@ -232,7 +232,9 @@ def _column(line: str, where: str) -> Column:
     for each in words:
         if each[0] not in _COLUMN:
             if column.expression:
-                raise ToolError(f"{where}: '{each[0]}' is not a keyword{nearest(each[0].upper(), _COLUMN)}")
+                raise ToolError(
+                    f"{where}: '{each[0]}' is not a keyword{do_you_mean(each[0].upper(), _COLUMN)}"
+                )
             continue
         column.expression = column.expression or line[: each.start()].strip()
         _take(column, each[0], words)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple, cast
 
-from kettle_services.condor.errors import ToolError, nearest
+from kettle_services.condor.errors import ToolError, do_you_mean
 from kettle_services.condor.printing.queue_table import moment, run_time
 from kettle_services.condor.printing.values import AdRow, number, written
 
@@ -27,7 +27,7 @@ def function_named(name: str) -> PrintFunction:
     """The function of that name; raises ToolError."""
     found = FUNCTIONS.get(name)
     if found is None:
-        raise ToolError(f"PRINTAS knows no function '{name}'{nearest(name.upper(), FUNCTIONS)}")
+        raise ToolError(f"PRINTAS knows no function '{name}'{do_you_mean(name.upper(), FUNCTIONS)}")
     return found
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from kettle.classad import ClassAd
 from kettle.classad.columnar import Table
 from kettle.matchmaking import Amounts, Claimant, Demand, Grant, Offer, weights
+from kettle_services.negotiator.domain.asked_attributes import AskedAttributes
 from kettle_services.negotiator.domain.concurrency_limits import Pendings
 from kettle_services.negotiator.domain.slot_usage import usage
 from kettle_wire import subjects
@@ -53,6 +54,8 @@ class Pool:
         self._promised: dict[tuple[str, int], tuple[int, float]] = {}
         self.pendings = Pendings()
         """Matches that use concurrency limits, of which their schedds have not spoken yet."""
+        self.asked: Final = AskedAttributes()
+        """What the machines ask of jobs: their schedds have to show it."""
         self.stirred = True
 
     # -- updates ------------------------------------------------------------------------------------------------
@@ -65,7 +68,10 @@ class Pool:
             self.slots.put(key, ad)
         elif key in self.slots:
             self.slots.remove(key)
-        self.stirred |= self.slots.news != before
+        if self.slots.news != before:
+            self.stirred = True
+            if ad is not None:
+                self.asked.note(ad)
 
     def secret(self, key: str, secret: SlotSecret | None) -> None:
         """A slot's private ad came, or went."""

@@ -51,7 +51,6 @@ from kettle_wire.flocking import pool_of
 from kettle_wire.jobs import JobId
 
 _log: Final = logging.getLogger(__name__)
-
 _TRIES: Final = 3
 _ROOM_S: Final = 1.0
 """Between two looks whether a slot is free whose job has to make room for a better one."""
@@ -125,7 +124,7 @@ class ClaimLifecycle:
         count = min(match.count, self._queue.runnable(*key) - self.asked[key], room)
         crowded = match.limits and self.limits.crowded(match.submitter, self.asked_limits)
         if count <= 0 or job is None or crowded:
-            self._wake()
+            self.wake()
         else:
             self.asked[key] += count
             self.asked_limits.count(match.submitter, match.limits, count)
@@ -144,7 +143,8 @@ class ClaimLifecycle:
             )
             self._tasks.create_task(self._request(match, request, refused), name=f"claims on {match.slot}")
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
+        """There may be something to ask for that nobody asks for yet."""
         for waker in self._wakers:
             waker()
 
@@ -232,7 +232,7 @@ class ClaimLifecycle:
             self.asked_limits.count(match.submitter, match.limits, -len(claims))
             self._asking.difference_update(claims)
         if isinstance(decided, Undecided) or len(decided.granted) < len(claims):
-            self._wake()
+            self.wake()
             self.refusals.add_refusal(key, match.slot, decided.reason)
             if refused is not None:
                 refused(decided.reason)

@@ -23,6 +23,7 @@ from kettle_services.schedd.domain.jobs.job import (
 from kettle_services.schedd.domain.jobs.resource_retry import grown
 from kettle_services.schedd.domain.queue.fold import job_stream
 from kettle_services.schedd.jobs.policies import Policies
+from kettle_services.schedd.negotiation.significance import learn_significant
 from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_services.schedd.queue.time_slice import TimeSlice
 from kettle_services.schedd.settings import ScheddSettings
@@ -77,6 +78,8 @@ class AttemptReports:
     async def accept_matches(self, request: Matched, caller: Identity) -> Decision[Done]:
         """Advice: which slots to ask for claims."""
         del caller
+        if learn_significant(self._queue, request.significant):
+            self._claims.wake()
         self._claims.cycles |= {match.submitter: request.cycle for match in request.matches}
         for claim in self._claims.idle.waiting:  # what was kept for a job is used before there is more
             self._claims.reuse_idle(claim)

@@ -18,7 +18,7 @@ from kettle_services.schedd.domain.submission.validation import Unacceptable
 from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_wire.codes import RefusalCode
-from kettle_wire.commands.schedd import Acted, EditJobs, Outcome
+from kettle_wire.commands.schedd import Acted, EditJobs, FactoryOutcome, JobOutcome, Outcome
 from kettle_wire.events import JobEdited, JobEvent
 from kettle_wire.identity import Identity
 from kettle_wire.jobs import JobId
@@ -52,7 +52,20 @@ class JobEdits:
             _Decisions(self._recorder, edit).of,
             at_once=bool(edit.add_to_priority),
         )
-        return Decision(lambda position: Acted(outcomes=outcomes, position=position), changes)
+        factories = [] if request.select.jobs else self._untouched(outcomes)
+        return Decision(
+            lambda position: Acted(outcomes=outcomes, position=position, factories=factories), changes
+        )
+
+    def _untouched(self, outcomes: Sequence[JobOutcome]) -> list[FactoryOutcome]:
+        """Clusters whose further jobs will come as they were submitted: an edit is of jobs that are there."""
+        queue = self._recorder.queue
+        edited = {one.job.cluster for one in outcomes if one.outcome in ("done", "already_done")}
+        return [
+            FactoryOutcome(cluster, "bad_status", factory.unmade)
+            for cluster in sorted(edited & queue.unmade)
+            if (factory := queue.factory(cluster)) is not None
+        ]
 
 
 class _Decisions:

@@ -16,6 +16,7 @@ from kettle.jobs.submitted_on_hold import REASON, on_hold
 from kettle.submit.submit_machine import machine_macros
 from kettle_services.schedd.domain.jobs.factory import asked, begun, paused
 from kettle_services.schedd.domain.jobs.job import Hold, Job, decide
+from kettle_services.schedd.domain.jobs.universes import at_home
 from kettle_services.schedd.domain.queue.fold import factory_stream
 from kettle_services.schedd.domain.submission import job_sets, spooling
 from kettle_services.schedd.domain.submission.accounting_group import completed
@@ -82,8 +83,12 @@ class Submissions:
         """A cluster of jobs; `unacceptable` if it cannot be, or `busy`."""
         owner = caller.name
         if not request.spool:
-            await self._refuse_stranger(owner)
+            await self._refuse_stranger(owner, "submit it with its files: condor_submit -spool")
         admitted = await self._admitted(request, owner)
+        if request.spool and self._accounts.privileged and at_home(admitted.ad.get("JobUniverse", 0)):
+            await self._refuse_stranger(
+                owner, "a program that runs on it needs one: submit it as vanilla job"
+            )
         late = asked(admitted.ad)
         self._make_room(owner, len(admitted.rows), late=late)
         number = self._queue.newest_cluster + 1
@@ -109,14 +114,14 @@ class Submissions:
         held = self._spooling(event) if request.spool else self._on_hold(event)
         return Decision(reply, [(f"cluster/{number}", event), *held])
 
-    async def _refuse_stranger(self, owner: str) -> None:
-        """Files that are here already are used with their owner's rights, which needs an account here."""
+    async def _refuse_stranger(self, owner: str, instead: str) -> None:
+        """
+        Files that are here already are used with their owner's rights, and local jobs have them: both need an account.
+        """
         try:
             await self._accounts.find(owner)
         except StrangerError as error:
-            raise RefusedError(
-                RefusalCode.UNACCEPTABLE, f"{error}; submit it with its files: condor_submit -spool"
-            ) from error
+            raise RefusedError(RefusalCode.UNACCEPTABLE, f"{error}; {instead}") from error
 
     def _spooling(self, submitted: ClusterSubmitted) -> Recording:
         """What is to be recorded of jobs whose files are to be sent."""

@@ -65,7 +65,7 @@ class ScheddAdvertiser:
         """`more`: what else the schedd says of itself in its ad."""
         self._more = more
         self._facts: Final = daemon_facts("schedd", queue.schedd, settings.nats_url)
-        self._demand = ResourceRequests(queue, claims, settings)
+        self._demand = ResourceRequests(queue, claims)
         self._flocked: Counter[str] = Counter()
         """Jobs of each submitter that run in other pools, as of the last publication."""
         self._bus = bus

@@ -9,7 +9,7 @@ name before its own.
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import msgspec
@@ -24,6 +24,7 @@ from kettle_services.schedd.domain.jobs.universes import at_home
 from kettle_services.schedd.domain.negotiation.flocking import Level, flocked, may_flock
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.negotiation.resource_requests import ResourceRequests
+from kettle_services.schedd.negotiation.significance import learn_significant
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_wire.ads import Ad
 from kettle_wire.ads.daemon import SubmitterAd
@@ -201,7 +202,7 @@ class Flock:
 
     def demand(self, pool: str) -> ResourceRequests:
         """What is asked of a pool."""
-        return ResourceRequests(self._queue, self._claims, self._settings, lambda job: self._goes(job, pool))
+        return ResourceRequests(self._queue, self._claims, lambda job: self._goes(job, pool))
 
     @property
     def queue(self) -> Queue:
@@ -212,6 +213,13 @@ class Flock:
     def ad_interval(self) -> float:
         """Seconds between repeats of an ad that has not changed."""
         return self._settings.ad_interval
+
+    def learn_significant(self, names: Sequence[str]) -> None:
+        """Machines of a pool look at these attributes of jobs."""
+        if learn_significant(self._queue, names):
+            self._claims.wake()
+            for stir in self._pools.values():
+                stir.set()
 
     def matched(self, pool: str, submitter: str, match: MatchedSlot) -> None:
         """A pool offers a slot to a submitter."""
@@ -303,6 +311,7 @@ class _VisitedPool:
         """That pool's negotiator offers slots: this is advice, as from our own."""
         if caller != daemon("negotiator"):
             raise RefusedError(RefusalCode.DENIED, f"only a negotiator may say this, not {caller.name}")
+        self._flock.learn_significant(request.significant)
         for match in request.matches:
             submitter = self._guests.get(match.submitter)
             if submitter is not None:

@@ -9,7 +9,6 @@ from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
 from kettle_services.schedd.domain.negotiation.autoclusters import significant
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.domain.queue.runnable import Order
-from kettle_services.schedd.settings import ScheddSettings
 from kettle_wire.ads.daemon import ResourceRequest
 from kettle_wire.jobs import JobId
 
@@ -30,12 +29,10 @@ class ResourceRequests:
         self,
         queue: Queue,
         claims: ClaimLifecycle,
-        settings: ScheddSettings,
         suits: Callable[[JobId], bool] | None = None,
     ) -> None:
         self._queue = queue
         self._claims = claims
-        self._settings = settings
         self._suits = suits
         self._turn = 0
 
@@ -48,7 +45,7 @@ class ResourceRequests:
             open_count = min(count - self._claims.asked[submitter, autocluster], room)
             if open_count > 0 and not (crowded and self._queue.limited(job)) and self._suit(job):
                 ad = self._queue.ad(job)
-                names = {*significant(ad, self._settings.significant_attributes), *_ALWAYS}
+                names = {*significant(ad, self._queue.significant), *_ALWAYS}
                 picture = {name: value for name, value in ad.items() if name in names}
                 request = ResourceRequest(autocluster=autocluster, count=open_count, ad=picture)
                 size += len(_size(request))

@@ -11,9 +11,10 @@ from kettle.eventsourcing.log import Log, WorkingSet
 from kettle.eventsourcing.shard import Shard
 from kettle.eventsourcing.working_set import Checkpointer
 from kettle.jobs import trace_meta
-from kettle_services.schedd.domain.queue.fold import Change, Queue, job_of_stream, job_stream
+from kettle_services.schedd.domain.queue.fold import Queue, job_of_stream, job_stream
 from kettle_services.schedd.domain.queue.grouped_events import group_events
 from kettle_services.schedd.domain.queue.leave_in_queue import ENDINGS, concerned, settled
+from kettle_services.schedd.domain.queue.rows import Change
 from kettle_services.schedd.domain.queue.working_set import restore as restore_queue
 from kettle_wire import events
 from kettle_wire.events import Event, JobEvent, JobVacated

@@ -225,14 +225,15 @@ class _Reading:
     def _find(self, wanted: TransferPath, places: FileAccess) -> list[tuple[Path, str, TransferPath]]:
         found: list[tuple[Path, str, TransferPath]] = []
         with _named(Path(wanted.path)):
-            for path, name in walk(wanted, self._but, places.listed):
+            for path, name in walk(wanted, self._but, places.listed, empty=True):
                 self._found += 1
                 if self._found > MAX_FILES:
                     raise InputError(path, f"the job has more than {MAX_FILES} input files and directories")
                 if self.given_up.is_set():
                     raise InputError(path, "nobody waits for it")
                 if name is not None:
-                    self._weigh(path)
+                    if not name.endswith("/"):
+                        self._weigh(path)
                     found.append((path, name, wanted))
         return found
 
@@ -244,8 +245,11 @@ class _Reading:
             raise InputError(path, why, code=HoldCode.MaxTransferInputSizeExceeded)
 
     def _source(self, path: Path, name: str, wanted: TransferPath, places: FileAccess) -> Source:
-        if not is_inside(name):
+        if not is_inside(name.rstrip("/")):
             raise ValueError(f"{name!r} is no name of a file inside a sandbox")
+        if name.endswith("/"):  # an empty directory
+            file = InputFile(name=name.rstrip("/"), mode=0o755, size=0, sha256="", data=b"", directory=True)
+            return Source(file, path, places)
         fd = places.act("read", path, lambda: places.open_input(path))
         try:
             status = os.fstat(fd)

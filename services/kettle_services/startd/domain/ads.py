@@ -106,7 +106,7 @@ def claim_ad(machine: Machine, claim: Claim, *, now: float) -> Ad:
         "EnteredCurrentActivity": int(claim.changed),
         "CurrentRank": claim.rank,
         **_totals("TotalSlot", claim.resources),
-        **({"Start": Expr(_LOCALS), "Rank": 0.0} if claim.local else {}),
+        **(_local(facts) if claim.local else {}),
         "Requirements": False if claim.ending else Expr("START && WithinResourceLimits"),
         "PublicClaimId": claim.key.claim,
         "RemoteOwner": claim.submitter,
@@ -119,6 +119,11 @@ def claim_ad(machine: Machine, claim: Claim, *, now: float) -> Ad:
         **({"UserPreemption": True} if facts.user_preemption and not claim.local else {}),
     }
     return _weighed(facts, claim.resources, ad)
+
+
+def _local(facts: Facts) -> Ad:
+    account: Ad = {"JobAccount": Expr(facts.local_account)} if facts.local_account else {}
+    return {"Start": Expr(_LOCALS), "Rank": 0.0, **account}
 
 
 def _preempted(heir: Claim | None) -> Ad:

@@ -100,7 +100,13 @@ class InputCache:
         """A file as described to a starter."""
         path = "" if file.data is not None else str(self._directory / file.sha256)
         return Input(
-            name=file.name, mode=file.mode, data=file.data, path=path, sha256=file.sha256, saved=file.saved
+            name=file.name,
+            mode=file.mode,
+            data=file.data,
+            path=path,
+            sha256=file.sha256,
+            saved=file.saved,
+            directory=file.directory,
         )
 
     async def _have(self, activation: Activation, file: InputFile) -> None:

@@ -19,6 +19,7 @@ from kettle_services.startd.domain.state.policy_expressions import PolicyExpress
 from kettle_services.startd.machine import host
 from kettle_services.startd.machine.custom_resources import Inventory, take_inventory
 from kettle_services.startd.machine.detected_limits import usable_cpus, usable_memory
+from kettle_services.startd.machine.job_accounts import local_account
 from kettle_services.startd.settings import StartdSettings
 
 _PARTS: Final = ("", "Total", "TotalSlot", "TotalSlotAvailable", "Assigned", "Available", "Offline", "Child")
@@ -93,6 +94,7 @@ def survey(settings: StartdSettings, execute: Path) -> Facts:
         local_overcommit=settings.local_overcommit,
         max_lease=settings.max_lease,
         local_policy=PolicyExpressions({"MachineMaxVacateTime": settings.policy["MachineMaxVacateTime"]}),
+        local_account=local_account(),
         weight=settings.slot_weight,
         attributes={**host.platform_attributes(), **host.job_account(settings), **settings.attributes},
         started=int(time.time()),

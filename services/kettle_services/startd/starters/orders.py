@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from kettle.execution.attempts.job_spec import ChirpPolicy, Input, Isolation, JobHooks, JobSpec
+from kettle.execution.attempts.job_spec import Account, ChirpPolicy, Input, Isolation, JobHooks, JobSpec
 from kettle.execution.containers.policy import ContainerPolicy
 from kettle.execution.job_environment.job_ad import long_form
 from kettle.execution.system.cgroup_layout import CgroupLayout
@@ -44,11 +44,17 @@ class StarterOrders:
         self._home = host.home()
         self._machine_ads: dict[str, str] = {}
 
-    def of(self, claim: Claim, activation: Activation, inputs: list[Input], now: Now) -> JobSpec:
+    def of(
+        self,
+        claim: Claim,
+        activation: Activation,
+        account: Account | None,
+        inputs: list[Input],
+        now: Now,
+    ) -> JobSpec:
         """
         The order for the starter of an attempt; a startd that is being stopped gives jobs less time to end.
         """
-        account = host.account(self._settings, claim.slot)
         return JobSpec(
             key=claim.key,
             job=activation.job,
@@ -71,7 +77,7 @@ class StarterOrders:
             sequence=claim.sequence,
             account=account,
             cgroups=self._cgroups,
-            home="" if account is not None else self._home,
+            home=account.home if account is not None else self._home,
             kill_timeout=self.kill_timeout(claim, now),
             monitor_interval=self._settings.monitor_interval,
             measure_interval=self._settings.measure_interval,

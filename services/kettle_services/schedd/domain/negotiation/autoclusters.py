@@ -2,8 +2,8 @@
 Autoclusters: jobs that no machine policy can tell apart.
 
 Two jobs share one if all significant attributes have the same text (HTCondor's rule: text, not value). The significant
-attributes are the basic ones below, all requests for custom resources, and all attributes of the job that these
-mention, also indirectly.
+attributes are the basic ones, all requests for custom resources, those that the machines of the pool look at, and all
+attributes of the job that these mention, also indirectly.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,21 +14,8 @@ from typing import Final
 import msgspec
 
 from kettle.classad import parse, references
+from kettle.jobs.significant_attributes import BASIC, asks
 from kettle_wire.ads import Ad, Expr, Scalar
-
-BASIC: Final = (
-    "ConcurrencyLimits",
-    "FlockTo",
-    "JobLeaseDuration",
-    "JobUniverse",
-    "Rank",
-    "Requirements",
-    "WantFlocking",
-)
-_ASKING: Final = ("request", "require")
-"""
-How the names of amounts begin, and of what is required of each piece: any machine may have resources of its own.
-"""
 
 _MOST_EDITS: Final = 256
 """Different edits of one cluster's jobs that are remembered; the number of others is worked out again."""
@@ -56,7 +43,7 @@ def _reached(ad: Mapping[str, Scalar], extra: Iterable[str]) -> set[str]:
     """
     What is significant by itself in an ad with names in lower case, and all that this mentions, be it there or not.
     """
-    names = {name.lower() for name in (*BASIC, *extra)} | {name for name in ad if _asks(name)}
+    names = {name.lower() for name in (*BASIC, *extra)} | {name for name in ad if asks(name)}
     pending = list(names)
     while pending:
         value = ad.get(pending.pop())
@@ -65,10 +52,6 @@ def _reached(ad: Mapping[str, Scalar], extra: Iterable[str]) -> set[str]:
             names |= more
             pending.extend(more)
     return names
-
-
-def _asks(name: str) -> bool:
-    return name.startswith(_ASKING)
 
 
 def signature(ad: Mapping[str, Scalar], names: Iterable[str]) -> int:
@@ -89,9 +72,7 @@ class Autoclusters:
         self._extra = tuple(extra)
         self._columns = columns
         reached = _reached({name.lower(): value for name, value in ad.items()}, self._extra)
-        self._varying = [
-            i for i, name in enumerate(columns) if name.lower() in reached or _asks(name.lower())
-        ]
+        self._varying = [i for i, name in enumerate(columns) if name.lower() in reached or asks(name.lower())]
         self._known: dict[bytes, int] = {}
         self._others: dict[bytes, Autoclusters] = {}
         self.same: Final = None if self._varying else signature(ad, significant(ad, self._extra))

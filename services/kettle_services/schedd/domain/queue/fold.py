@@ -21,6 +21,7 @@ from kettle_services.schedd.domain.jobs.leave_in_queue import LeaveInQueue
 from kettle_services.schedd.domain.negotiation.concurrency_limits import LimitsInUse
 from kettle_services.schedd.domain.queue.entry import FRESH, QueuedJob, by_hand
 from kettle_services.schedd.domain.queue.job_ads import QueuedJobAds
+from kettle_services.schedd.domain.queue.rows import LEFT, NEWEST, Change
 from kettle_services.schedd.domain.queue.runnable import Order, Runnable
 from kettle_services.schedd.domain.submission.cluster import Cluster, cluster_of
 from kettle_services.schedd.domain.submission.departed import DepartedJobs
@@ -51,26 +52,11 @@ JOB_EVENTS: Final[frozenset[type[JobEvent]]] = frozenset(get_args(JobEvent))
 _ENDS_OR_BEGINS: Final = frozenset({JobAssigned, JobVacated, JobCompleted})
 
 
-class Change(msgspec.Struct, frozen=True, gc=False):
-    """A row of the working set after an event; `state` None: the row is deleted."""
-
-    stream: str
-    state: bytes | None
-    version: int = 0
-    """Of the stream; 0: that of the event."""
-
-
 class Unfit(Exception):  # noqa: N818 - says that the log and this code disagree; nothing catches it
     """An event that cannot follow what was folded so far: the log is damaged or this code is wrong."""
 
 
 _NOTHING: Final[Mapping[JobId, QueuedJob]] = {}
-NEWEST: Final = "cluster#newest"
-"""
-The row of the working set with the number of the newest cluster: numbers are not used again when all jobs have left.
-"""
-LEFT: Final = "#left"
-"""Part of the names of rows that record which jobs of a cluster have left."""
 _encode = msgspec.msgpack.Encoder().encode
 _WAITING: Final = frozenset({"idle", "held"})
 """The statuses that a factory's `max_idle` counts."""
@@ -133,7 +119,8 @@ class Queue:
         """Startd -> when it last renewed the leases of its claims, seconds since 1970. Neither is this."""
         self.staying: Final = LeaveInQueue()
         """Jobs that want to be in the queue after their end."""
-        self._significant = tuple(significant)
+        self.significant: tuple[str, ...] = tuple(significant)
+        """Attributes that decide a job's autocluster, besides those that always do."""
 
     # -- questions ---------------------------------------------------------------------------------------------------
 
@@ -254,7 +241,7 @@ class Queue:
         factory: Factory | None = None,
     ) -> None:
         """Add a submission; the jobs in `gone` have left the queue already, those in `known` have a past."""
-        cluster = cluster_of(event, at, gone or DepartedJobs(), factory, self._significant)
+        cluster = cluster_of(event, at, gone or DepartedJobs(), factory, self.significant)
         self.clusters[event.cluster] = cluster
         self.newest_cluster = max(self.newest_cluster, event.cluster)
         self.staying.note(event.cluster, event.ad, event.columns)
@@ -424,18 +411,21 @@ class Queue:
         for submitter, theirs in self._by_submitter(cluster, jobs):
             self.tally[submitter][state.status] -= len(theirs)
         if state.runnable:
-            if self.cooling or self.deferred:
-                jobs = [job for job in jobs if self._offered(job)]
-            for demand, submitter, number, theirs in self._by_request(cluster, jobs):
-                runnable = demand[submitter][number]
-                for some, priority in self._by_priority(cluster, theirs):
-                    runnable.discard(some, priority)
-                if not runnable:
-                    del demand[submitter][number]
-                    if not demand[submitter]:
-                        del demand[submitter]
+            offered = self.cooling or self.deferred
+            self.withdraw(cluster, [job for job in jobs if self._offered(job)] if offered else jobs)
         elif state.claim in self.claims:
             self.claims[state.claim] = msgspec.structs.replace(self.claims[state.claim], job=None)
+
+    def withdraw(self, cluster: Cluster, jobs: list[JobId]) -> None:
+        """Inverse of `offer`."""
+        for demand, submitter, number, theirs in self._by_request(cluster, jobs):
+            runnable = demand[submitter][number]
+            for some, priority in self._by_priority(cluster, theirs):
+                runnable.discard(some, priority)
+            if not runnable:
+                del demand[submitter][number]
+                if not demand[submitter]:
+                    del demand[submitter]
 
     def _offered(self, job: JobId) -> bool:
         """Whether a job that may run does not wait for its time; it waits no more."""
@@ -475,16 +465,17 @@ class Queue:
         """The time of a job that waited for it has come."""
         if self.deferred.get(job) is False:
             self.deferred[job] = True
-            self._offer(self.clusters[job.cluster], [job])
+            self.offer(self.clusters[job.cluster], [job])
 
     def _ready(self, cluster: Cluster, jobs: list[JobId]) -> None:
         if cluster.timed:
             self.deferred.update(dict.fromkeys(jobs, False))
             self.unplanned.update(jobs)
         else:
-            self._offer(cluster, jobs)
+            self.offer(cluster, jobs)
 
-    def _offer(self, cluster: Cluster, jobs: list[JobId]) -> None:
+    def offer(self, cluster: Cluster, jobs: list[JobId]) -> None:
+        """Jobs of a cluster that are in the same state may run from now on."""
         for demand, submitter, number, theirs in self._by_request(cluster, jobs):
             runnable = demand.setdefault(submitter, {}).setdefault(number, Runnable())
             for some, priority in self._by_priority(cluster, theirs):

@@ -8,7 +8,8 @@ import msgspec
 
 from kettle_services.schedd.domain.jobs.factory import Factory
 from kettle_services.schedd.domain.queue.entry import QueuedJob
-from kettle_services.schedd.domain.queue.fold import LEFT, NEWEST, Queue, Unfit, job_of_stream
+from kettle_services.schedd.domain.queue.fold import Queue, Unfit, job_of_stream
+from kettle_services.schedd.domain.queue.rows import LEFT, NEWEST
 from kettle_services.schedd.domain.submission.departed import DepartedJobs
 from kettle_wire.event_expansion import STREAM
 from kettle_wire.events import ClaimGranted, ClusterSubmitted, Event, decode

@@ -78,7 +78,9 @@ def without_owner(ad: Ad, owner: str) -> Ad:
     if found is None:
         return ad
     if ad[found] != owner:
-        raise Unacceptable(f"you are {owner}: jobs cannot be submitted with Owner = {ad[found]!r}")
+        raise Unacceptable(
+            f"you are {owner}: jobs cannot be submitted with Owner = {ad[found]!r}; leave that line out"
+        )
     return {name: value for name, value in ad.items() if name != found}
 
 

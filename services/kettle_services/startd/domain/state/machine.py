@@ -67,6 +67,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """Claims make room for those of submitters whom the negotiator prefers."""
     local_policy: PolicyExpressions = PolicyExpressions()
     """What local jobs are subject to; how many there are is for their schedd to say."""
+    local_account: str = ""
+    """Whose rights a local job has, as an expression; empty: those that all jobs here have."""
     max_lease: float = _LONGEST_LEASE
     """Seconds that a job may run without word from its schedd."""
     weight: str = "Cpus"

@@ -1,13 +1,18 @@
 """The known name that somebody who misspelt one may have meant."""
 
-import difflib
 from collections.abc import Iterable
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """The nearest of the known names, no matter how it is capitalised; empty if none is near."""
+def nearest(name: str, known: Iterable[str], *, likeness: float = 0.6) -> str:
+    """
+    The nearest of the known names, no matter how it is capitalised; empty if none is near.
+
+    `likeness`: from 0, everything is near, to 1, only the name itself is.
+    """
+    import difflib  # only for who has made a mistake: it takes milliseconds
+
     spelt = {each.lower(): each for each in known}
-    close = difflib.get_close_matches(name.lower(), list(spelt), n=1, cutoff=0.6)
+    close = difflib.get_close_matches(name.lower(), list(spelt), n=1, cutoff=likeness)
     return spelt[close[0]] if close else ""
 
 

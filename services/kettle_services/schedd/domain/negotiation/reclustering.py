@@ -1,0 +1,60 @@
+"""
+Attributes become significant while jobs wait: the machines of a pool look at them, as its negotiator has found out.
+
+Only clusters whose jobs have such an attribute are looked at: the jobs of others are numbered as before.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+from itertools import groupby
+
+from kettle_services.schedd.domain.negotiation.autoclusters import Autoclusters
+from kettle_services.schedd.domain.queue.entry import QueuedJob
+from kettle_services.schedd.domain.queue.fold import Queue
+from kettle_services.schedd.domain.submission.cluster import Cluster
+from kettle_wire.jobs import JobId
+
+
+def mark_significant(queue: Queue, names: Iterable[str]) -> list[str]:
+    """Have these attributes decide the autoclusters too; those that did not before, in lower case."""
+    known = {name.lower() for name in queue.significant}
+    new = sorted({name.lower() for name in names} - known)
+    if new:
+        queue.significant = (*queue.significant, *new)
+        for cluster in queue.clusters.values():
+            if _has(queue, cluster, frozenset(new)):
+                _renumber(queue, cluster)
+    return new
+
+
+def _has(queue: Queue, cluster: Cluster, names: Collection[str]) -> bool:
+    """
+    Whether one of a cluster's jobs has one of these attributes, or may be given it by an edit that was made.
+    """
+    submitted = cluster.submitted
+    if any(name.lower() in names for name in (*submitted.ad, *submitted.columns)):
+        return True
+    return any(name.lower() in names for entry, _ in _alike(queue, cluster) for name in entry.by_hand)
+
+
+def _renumber(queue: Queue, cluster: Cluster) -> None:
+    offered = [
+        (entry, [job for job in jobs if _is_offered(queue, job)]) for entry, jobs in _alike(queue, cluster)
+    ]
+    waiting = [jobs for entry, jobs in offered if entry.job.runnable and jobs]
+    for jobs in waiting:
+        queue.withdraw(cluster, jobs)
+    submitted = cluster.submitted
+    cluster.autoclusters = Autoclusters(submitted.ad, submitted.columns, queue.significant)
+    for jobs in waiting:
+        queue.offer(cluster, jobs)
+
+
+def _alike(queue: Queue, cluster: Cluster) -> Iterator[tuple[QueuedJob, list[JobId]]]:
+    """The jobs of a cluster that are in the queue, in runs of those that share their state."""
+    for _, run in groupby(cluster.jobs(), key=lambda job: id(queue.jobs[job])):
+        jobs = list(run)
+        yield queue.jobs[jobs[0]], jobs
+
+
+def _is_offered(queue: Queue, job: JobId) -> bool:
+    return job not in queue.cooling and queue.deferred.get(job) is not False
