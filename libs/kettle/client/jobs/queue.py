@@ -174,14 +174,17 @@ class JobQueue:
         *,
         projection: Sequence[str] = (),
         limit: int = 0,
+        after: JobId | None = None,
         page_bytes: int = PAGE,
     ) -> AsyncGenerator[JobAds, None]:
         """
         What `queue` returns, little by little, for selections of which nobody wants to keep all ads: a queue may be long.
 
         There is at least one page, which may be empty.  Each is of one moment, but the queue may change between two.
+        `after`: only the jobs that come after this one, as `more` of a page says it.
         """
         request = self._question(select, projection=projection, limit=limit, page=page_bytes)
+        request = msgspec.structs.replace(request, after=after)
         while True:
             page = await self.requests.ask(QUERY_JOBS, request)
             yield page

@@ -9,8 +9,9 @@ from kettle.client import ClientError, Submission, SubmitError, prepare_clusters
 from kettle.client.jobs.submit_events import await_submit_events
 from kettle_services.cli.errors import CommandError, UsageError
 from kettle_services.cli.options import json_option, pool_options, with_pool
+from kettle_services.cli.output.ads_as_json import plain
 from kettle_services.cli.output.quantities import counted
-from kettle_services.cli.output.screen import Screen, plain
+from kettle_services.cli.output.screen import Screen
 from kettle_services.cli.standard_input import standard_input
 from kettle_wire.commands.schedd import Submitted
 

@@ -3,21 +3,24 @@
 import os
 import sys
 import time
-from typing import Final
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from kettle.client.connections.condor_config import CondorConfig, user_identity
 from kettle.client.short_lived import ShortLivedClient
-from kettle.terminal.text import visible_ads
 from kettle_services.condor.arguments.grammar import Option, TypedOption, understood, whole_number
 from kettle_services.condor.arguments.jobs import JobSelection, owner
+from kettle_services.condor.connections.job_pages import job_pages
 from kettle_services.condor.connections.pool_client import client_of
 from kettle_services.condor.errors import ToolError
 from kettle_services.condor.printing import options
 from kettle_services.condor.printing.options import PRINTING, Printing
-from kettle_wire.ads.types import Ad
-from kettle_wire.commands.queue import JobAds, Select
+from kettle_wire.commands.queue import Select, Unmade
+
+if TYPE_CHECKING:
+    from kettle.client.client import Client
 
 OPTIONS: Final = PRINTING | {
     "allusers": Option(also=("all",)),
@@ -105,7 +108,7 @@ def run(_name: str, words: list[str]) -> int:
     client = client_of(knobs, pool=wanted.pool, name=wanted.name)
     select = _select(wanted, client)
     if wanted.printing.said:
-        wanted.printing.show(lambda names: _ads(client, select, names, wanted.limit))
+        wanted.printing.show_from(job_pages(client, select, wanted.limit))
     elif wanted.analysis:
         _analyse(client, select, wanted)
     else:
@@ -159,38 +162,42 @@ def _select(wanted: _Wanted, client: ShortLivedClient) -> Select:
     )
 
 
-def _found(client: ShortLivedClient, select: Select, names: list[str], limit: int) -> JobAds:
-    return client.run(lambda pool: pool.queue(select, projection=names, limit=limit))
-
-
-def _ads(client: ShortLivedClient, select: Select, names: list[str], limit: int) -> list[Ad]:
-    """The jobs, with the time of the answer where it is asked for: scripts compute ages from it."""
-    found = _found(client, select, names, limit).jobs
-    if names and "servertime" not in map(str.lower, names):
-        return found
-    now = int(time.time())
-    return [{**ad, "ServerTime": now} for ad in found]
-
-
 def _table(client: ShortLivedClient, select: Select, wanted: _Wanted) -> None:
     from kettle_services.condor.printing import queue_table as tables
 
+    head = tables.head(client.pool, time.time()) + "\n"
     if wanted.totals:
         counted = client.run(lambda pool: pool.totals(select))
-        sys.stdout.write(tables.head(client.pool) + "\n" + tables.total("query", counted.statuses) + "\n")
-        return
-    found = _found(client, select, list(tables.ATTRIBUTES), wanted.limit)
-    found = msgspec.structs.replace(found, jobs=visible_ads(found.jobs))
-    if wanted.empty and not found.jobs:
-        sys.stdout.write("All queues are empty\n")
+        sys.stdout.write(head + "\n" + tables.total("query", counted.statuses) + "\n")
         return
     how = wanted.status if wanted.status in {"run", "held"} else "batch" if wanted.batch else "jobs"
-    sys.stdout.writelines(tables.table(found, how, client.pool, user_identity(client.pool)))
+    table, totals = tables.table_of(how), tables.Totals(user_identity(client.pool))
+    names = [*dict.fromkeys((*table.attributes, *totals.attributes))]
+    unmade: list[Unmade] = []
+    begun = False
+
+    async def show(pool: "Client") -> None:
+        nonlocal begun
+        async with aclosing(pool.pages(select, projection=names, limit=wanted.limit)) as pages:
+            async for page in pages:
+                unmade.extend(page.unmade)
+                if not begun and (page.jobs or not wanted.empty):
+                    sys.stdout.writelines((head, *table.begin()))
+                    begun = True
+                totals.add(page.jobs)
+                sys.stdout.writelines(table.add(page.jobs))
+
+    client.run(show)
+    if not begun:
+        sys.stdout.write("All queues are empty\n")
+        return
+    sys.stdout.writelines(table.end(unmade))
+    sys.stdout.writelines(totals.lines())
 
 
 def _analyse(client: ShortLivedClient, select: Select, wanted: _Wanted) -> None:
     from kettle_services.condor.match_analysis import analysed
 
-    jobs = _ads(client, select, [], wanted.limit)
+    jobs = client.run(lambda pool: pool.jobs(select, limit=wanted.limit))
     whole = wanted.analysis == "better-analyze"
     sys.stdout.writelines(analysed(client, jobs, whole=whole))

@@ -1,13 +1,13 @@
 """Prints ads as a print format says."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from kettle_services.condor.errors import ToolError
 from kettle_services.condor.printing.autoformat import Format, format_of
 from kettle_services.condor.printing.print_format import Column, Order, PrintFormat
 from kettle_services.condor.printing.print_functions import PrintFunction, function_named
-from kettle_services.condor.printing.values import AdRow, Fetch, fetched
+from kettle_services.condor.printing.values import AdRow, Fetch, Needs, fetched
 from kettle_wire.ads.types import Ad
 
 _NARROWEST: Final = 3
@@ -28,12 +28,19 @@ class PrintTable:
 
         Raises ToolError: the format is about other ads than these.
         """
+        self.check_source()
+        return self.ordered(self.meeting(fetched([*self.needed, *more], fetch)))
+
+    def check_source(self) -> None:
+        """Raises ToolError: the format is about other ads than those that there are."""
         if self.layout.source or self.layout.unique:
             asked = f"FROM {self.layout.source}" if self.layout.source else "UNIQUE"
             raise ToolError(f"SELECT {asked} is not carried out by this command; leave it out")
+
+    def meeting(self, ads: Sequence[Ad]) -> Sequence[Ad]:
+        """Those that meet WHERE."""
         where = self.layout.where
-        ads = fetched([*self.needed, *more], fetch)
-        return self.ordered([ad for ad in ads if AdRow(ad).value(where) is True] if where else ads)
+        return [ad for ad in ads if AdRow(ad).value(where) is True] if where else ads
 
     @property
     def needed(self) -> list[str]:
@@ -68,6 +75,28 @@ class PrintTable:
             line += text
             line += self.layout.behind if at < last and cell.column.suffix else ""
         return line + self.layout.behind_ad
+
+
+class TableForm:
+    """`-print-format`: a table, whose columns may be as wide as what comes last."""
+
+    def __init__(self, table: PrintTable) -> None:
+        self._table: Final = table
+        self._ads: Final[list[Ad]] = []
+        self.needs: Needs = Needs(table.needed)
+
+    def begin(self) -> Iterable[str]:
+        """Nothing yet."""
+        return ()
+
+    def add(self, ads: Sequence[Ad]) -> Iterable[str]:
+        """Nothing yet."""
+        self._ads.extend(self._table.meeting(ads))
+        return ()
+
+    def end(self) -> Iterable[str]:
+        """All of it."""
+        return self._table.lines(self._table.ordered(self._ads))
 
 
 class _Cell:
