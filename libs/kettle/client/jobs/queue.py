@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from kettle.client.connections.transport import Requests, new_id
+from kettle.client.connections.transport import SIDE_QUESTION_S, Requests, new_id
 from kettle.client.errors import ClientError, CommandRefusedError
 from kettle_wire.ads.types import Ad
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.queue import (
     ACT,
+    ASK_ROOM,
     EDIT,
     EDIT_JOBS,
     QUERY_JOBS,
@@ -19,6 +20,7 @@ from kettle_wire.commands.queue import (
     Act,
     Acted,
     Action,
+    AskRoom,
     Edit,
     Edited,
     EditJobs,
@@ -100,6 +102,19 @@ class JobQueue:
             ) from error
         self._wrote(reply.position)
         return reply
+
+    async def require_room(self, jobs: int, *, late: bool = False) -> None:
+        """
+        Before very many jobs are made from a description: `refused`, if so many may not be submitted as one cluster.
+
+        `late`: they come into the queue little by little.  Where nobody knows, the submission itself will tell.
+        """
+        try:
+            await self.requests.ask(ASK_ROOM, AskRoom(jobs=jobs, late=late), patience=SIDE_QUESTION_S)
+        except CommandRefusedError:
+            raise
+        except ClientError:
+            return
 
     async def hold(self, select: Select, reason: str = "") -> Acted:
         """Stop jobs, and keep them from running until they are released."""

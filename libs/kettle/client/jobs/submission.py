@@ -2,17 +2,22 @@
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from kettle.client.errors import ClientError
 
 if TYPE_CHECKING:
+    from kettle.client.jobs.queue import JobQueue
     from kettle.submit import Description, Site, Submission
+    from kettle.submit.expected_jobs import ExpectedJobs
     from kettle.submit.queue_statement import Iteration
+
+_MANY: Final = 20_000
+"""Jobs of a cluster about which the access point is asked before they are made."""
 
 
 def prepare(
@@ -56,12 +61,14 @@ def prepare_clusters(
     tolerant: bool = False,
     single: bool = False,
     skip_filechecks: bool = False,
+    expect: "Callable[[list[ExpectedJobs]], None] | None" = None,
 ) -> "list[Submission]":
     """
     Prepare a description that may make several clusters: returns a submission for each, in order.
 
     The whole description is checked before any part can be sent.  `single`: more than one cluster is refused.
     `skip_filechecks`: it is not looked at whether the files are there that the jobs read and write.
+    `expect` is told how many jobs there will be before they are made, and may raise what it likes.
 
     Raises:
         SubmitError: the description is refused.
@@ -70,9 +77,25 @@ def prepare_clusters(
     from kettle.submit import expand, expand_clusters
 
     read, site = _read(description, given, cwd, environ, source, submit_method, tolerant=tolerant)
+    if expect is not None:
+        from kettle.submit.expected_jobs import expected_jobs
+
+        expect(expected_jobs(read))
     if skip_filechecks:
         site = msgspec.structs.replace(site, skip_filechecks=True)
     return [expand(read, site)] if single else expand_clusters(read, site)
+
+
+def are_many(expected: "list[ExpectedJobs]") -> bool:
+    """Whether it takes long to make and to send them."""
+    return any(each.count >= _MANY for each in expected)
+
+
+async def require_room(pool: "JobQueue", expected: "list[ExpectedJobs]") -> None:
+    """Raises CommandRefusedError: the access point would refuse one of the clusters, since they are too many jobs."""
+    for each in expected:
+        if each.count >= _MANY:
+            await pool.require_room(each.count, late=each.late)
 
 
 def as_factory(submission: "Submission") -> "Submission":
