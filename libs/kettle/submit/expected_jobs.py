@@ -17,7 +17,7 @@ _LATE: Final = frozenset(
 class ExpectedJobs(NamedTuple):
     """Those of one cluster."""
 
-    count: int
+    jobs: int
     late: bool
     """Whether they are to come into the queue little by little."""
 
@@ -30,7 +30,7 @@ def expected_jobs(description: Description) -> list[ExpectedJobs]:
     """
     return [
         ExpectedJobs(
-            count=sum(queue.iteration.count * len(queue.iteration.rows) for queue in queues),
+            jobs=sum(queue.iteration.count * len(queue.iteration.rows) for queue in queues),
             late=any(not _LATE.isdisjoint(queue.assignments) for queue in queues),
         )
         for queues in queues_of_clusters(description)

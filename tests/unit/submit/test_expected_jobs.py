@@ -14,7 +14,7 @@ def expected(text: str) -> list[ExpectedJobs]:
     described = parse(text, source="job.sub", cwd=Path("/tmp"), environ={})
     counts = [each.count for each in expand_clusters(described, SITE)]
     found = expected_jobs(described)
-    assert counts == [each.count for each in found]
+    assert counts == [each.jobs for each in found]
     return found
 
 

@@ -88,14 +88,14 @@ def prepare_clusters(
 
 def are_many(expected: "list[ExpectedJobs]") -> bool:
     """Whether it takes long to make and to send them."""
-    return any(each.count >= _MANY for each in expected)
+    return any(each.jobs >= _MANY for each in expected)
 
 
 async def require_room(pool: "JobQueue", expected: "list[ExpectedJobs]") -> None:
     """Raises CommandRefusedError: the access point would refuse one of the clusters, since they are too many jobs."""
     for each in expected:
-        if each.count >= _MANY:
-            await pool.require_room(each.count, late=each.late)
+        if each.jobs >= _MANY:
+            await pool.require_room(each.jobs, late=each.late)
 
 
 def as_factory(submission: "Submission") -> "Submission":

@@ -180,7 +180,7 @@ def _expect(expected: "list[ExpectedJobs]", wanted: _Wanted, knobs: CondorConfig
     """What is too much is refused before it is made."""
     from kettle.client.jobs.submission import are_many, require_room
 
-    count = sum(each.count for each in expected)
+    count = sum(each.jobs for each in expected)
     if wanted.most and count > wanted.most:
         raise ToolError(
             f"\nERROR: the description makes {count} jobs, more than the {wanted.most} of -maxjobs"

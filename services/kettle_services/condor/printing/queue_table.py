@@ -13,7 +13,7 @@ from kettle.client.connections.condor_config import bus_addresses
 from kettle.client.connections.pool_file import PoolFile
 from kettle.client.jobs.status import status_of
 from kettle.terminal.text import visible
-from kettle_services.condor.printing.values import number
+from kettle_services.condor.printing.values import Needs, number
 from kettle_wire.ads.types import Ad, Scalar
 from kettle_wire.commands.queue import Unmade
 
@@ -26,18 +26,20 @@ _QUOTED: Final = re.compile(r"'((?:[^']|'')*)'")
 """Arguments are kept quoted; a person wants to see the words."""
 _BATCH_TITLES: Final = ("OWNER", "BATCH_NAME", "SUBMITTED", "DONE", "RUN", "IDLE", "HOLD", "TOTAL", "JOB_IDS")
 
-Line = Callable[[Ad, float], str]
+Line = Callable[[Ad, float, Callable[[Ad, float], float]], str]
 
 
 class JobTable:
     """A line for each job, as they come."""
 
-    def __init__(self, title: str, line: Line, attributes: Sequence[str]) -> None:
-        """`attributes`: what the lines are made of."""
-        self._title: Final = title
-        self._line: Final = line
+    def __init__(self, how: str, time_of: str = "wall") -> None:
+        """`how`: `jobs`, `run` or `held`.  `time_of`: which time RUN_TIME is, `wall`, `current` or `cpu`."""
+        self._title, self._line, attributes = _KINDS[how]
+        self._title = self._title.replace("RUN_TIME", "CPU_TIME") if time_of == "cpu" else self._title
+        self._time_of: Final = _TIMES[time_of]
         self._now: Final = time.time()
-        self.attributes: Final = attributes
+        self.needs: Needs = Needs(attributes, evaluated=False)
+        self.totals: bool = how != "run"
 
     def begin(self) -> Iterable[str]:
         """The titles."""
@@ -45,7 +47,7 @@ class JobTable:
 
     def add(self, ads: Sequence[Ad]) -> Iterator[str]:
         """A line for each."""
-        return (visible(self._line(ad, self._now)) + "\n" for ad in ads)
+        return (visible(self._line(ad, self._now, self._time_of)) + "\n" for ad in ads)
 
     def end(self, unmade: Sequence[Unmade]) -> Iterable[str]:
         """Jobs that are still to come are no lines."""
@@ -56,10 +58,10 @@ class JobTable:
 class BatchTable:
     """A line for each batch: jobs of one person with one JobBatchName, else in one cluster."""
 
-    attributes: Final = ATTRIBUTES
-
     def __init__(self) -> None:
         self._batches: Final = Batches(by_batch)
+        self.needs: Needs = Needs(ATTRIBUTES, evaluated=False)
+        self.totals: bool = True
 
     def begin(self) -> Iterable[str]:
         """Nothing: columns are as wide as what comes last."""
@@ -99,17 +101,27 @@ class Totals:
 
     def lines(self) -> Iterator[str]:
         """The last lines of condor_q."""
-        everybody, mine = Counter[str](), Counter[str]()
-        for (owner, status), count in self._counted.items():
-            word = status_of({"JobStatus": status})
-            everybody[word] += count
-            mine[word] += count * (owner == self._person)
+        everybody, mine = self.counts()
         yield "\n"
         yield total("query", everybody) + "\n"
         yield total(self._person, mine) + "\n"
         if mine.total() != everybody.total():
             yield total("all users", everybody) + "\n"
         yield "\n"
+
+    def counts(self) -> "tuple[Counter[str], Counter[str]]":
+        """Of all jobs that were seen, and of those of the person, by status."""
+        everybody, mine = Counter[str](), Counter[str]()
+        for (owner, status), count in self._counted.items():
+            word = status_of({"JobStatus": status})
+            everybody[word] += count
+            mine[word] += count * (owner == self._person)
+        return everybody, mine
+
+
+def counted(ads: Iterable[Ad]) -> dict[str, int]:
+    """How many there are, by status."""
+    return Counter(map(status_of, ads))
 
 
 def head(pool: PoolFile, now: float | None = None) -> str:
@@ -150,11 +162,25 @@ def moment(seconds: float) -> str:
     return time.strftime("%m/%d %H:%M", time.localtime(seconds)).removeprefix("0").rjust(11)
 
 
-def _ran(ad: Ad, now: float) -> float:
-    ran = number(ad, "RemoteWallClockTime")
-    if status_of(ad) in {"running", "suspended"} and (start := number(ad, "JobCurrentStartDate")):
-        ran += now - start
-    return ran
+def ran(ad: Ad, now: float) -> float:
+    """How long a job has run so far, its earlier runs included."""
+    return number(ad, "RemoteWallClockTime") + (_since_start(ad, now) or 0.0)
+
+
+def _ran_last(ad: Ad, now: float) -> float:
+    """How long a job has been running now; where it waits, its last run."""
+    since = _since_start(ad, now)
+    waits = status_of(ad) in {"idle", "held"}
+    return since if since is not None else number(ad, "LastRemoteWallClockTime") if waits else 0.0
+
+
+def _since_start(ad: Ad, now: float) -> float | None:
+    runs = status_of(ad) in {"running", "suspended"} and (start := number(ad, "JobCurrentStartDate"))
+    return now - start if runs else None
+
+
+def _used(ad: Ad, _now: float) -> float:
+    return number(ad, "RemoteUserCpu")
 
 
 def beginning(ad: Ad) -> str:
@@ -162,25 +188,32 @@ def beginning(ad: Ad) -> str:
     return f"{number(ad, 'ClusterId'):4.0f}.{number(ad, 'ProcId'):<3.0f} {ad.get('Owner', '???')!s:<14}"
 
 
-def _job(ad: Ad, now: float) -> str:
+def _job(ad: Ad, now: float, time_of: Callable[[Ad, float], float]) -> str:
     size = number(ad, "MemoryUsage") or number(ad, "ImageSize") / 1024
     return (
-        f"{beginning(ad)} {moment(number(ad, 'QDate'))} {run_time(_ran(ad, now)):>12} {LETTERS[status_of(ad)]:<2} "
+        f"{beginning(ad)} {moment(number(ad, 'QDate'))} {run_time(time_of(ad, now)):>12} {LETTERS[status_of(ad)]:<2} "
         f"{number(ad, 'JobPrio'):<3.0f} {size:<4.1f} {command_line(ad)}"
     )
 
 
-def _running(ad: Ad, now: float) -> str:
+def _running(ad: Ad, now: float, time_of: Callable[[Ad, float], float]) -> str:
     host = ad.get("RemoteHost", "[????????????????]")
-    return f"{beginning(ad)} {moment(number(ad, 'QDate'))} {run_time(_ran(ad, now)):>12} {host}"
+    return f"{beginning(ad)} {moment(number(ad, 'QDate'))} {run_time(time_of(ad, now)):>12} {host}"
 
 
-def _held(ad: Ad, _now: float) -> str:
+def _held(ad: Ad, _now: float, _time_of: Callable[[Ad, float], float]) -> str:
     return f"{beginning(ad)} {moment(number(ad, 'EnteredCurrentStatus'))} {ad.get('HoldReason', '')}"
 
 
 _LINE: Final = ("ClusterId", "ProcId", "Owner")
-_RUN: Final = ("QDate", "JobStatus", "RemoteWallClockTime", "JobCurrentStartDate")
+_RUN: Final = (
+    "QDate", "JobStatus", "RemoteWallClockTime", "JobCurrentStartDate", "LastRemoteWallClockTime", "RemoteUserCpu",
+)  # fmt: skip
+_TIMES: Final[Mapping[str, Callable[[Ad, float], float]]] = {
+    "wall": ran,
+    "current": _ran_last,
+    "cpu": _used,
+}
 _COMMAND: Final = ("JobPrio", "Cmd", "Args", "Arguments", "MemoryUsage", "ImageSize")
 _KINDS: Final[Mapping[str, tuple[str, Line, Sequence[str]]]] = {
     "jobs": (
@@ -199,11 +232,6 @@ _KINDS: Final[Mapping[str, tuple[str, Line, Sequence[str]]]] = {
         (*_LINE, "EnteredCurrentStatus", "HoldReason"),
     ),
 }
-
-
-def table_of(how: str) -> JobTable | BatchTable:
-    """The table `batch`, `jobs`, `run` or `held`."""
-    return BatchTable() if how == "batch" else JobTable(*_KINDS[how])
 
 
 def _batch(batch: Batch) -> tuple[str, ...]:
