@@ -1,6 +1,6 @@
 """A person's jobs at one access point: those in its queue, and those that have left it."""
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -37,6 +37,7 @@ from kettle_wire.jobs import JobId
 if TYPE_CHECKING:
     from kettle.client.jobs.records import JobEvent
     from kettle.submit import Submission
+    from kettle.submit.expected_jobs import ExpectedJobs
     from kettle_wire.commands.schedd import JobEvents, RunningNow
 
 PAGE: Final = 2 * 1024 * 1024
@@ -103,18 +104,24 @@ class JobQueue:
         self._wrote(reply.position)
         return reply
 
-    async def require_room(self, jobs: int, *, late: bool = False) -> None:
+    async def require_room(self, expected: "Iterable[ExpectedJobs]") -> None:
         """
-        Before very many jobs are made from a description: `refused`, if so many may not be submitted as one cluster.
+        Before very many jobs are made from a description: `refused`, if as many as one of the clusters may not be submitted.
 
-        `late`: they come into the queue little by little.  Where nobody knows, the submission itself will tell.
+        Where nobody knows, the submission itself will tell.
         """
-        try:
-            await self.requests.ask(ASK_ROOM, AskRoom(jobs=jobs, late=late), patience=SIDE_QUESTION_S)
-        except CommandRefusedError:
-            raise
-        except ClientError:
-            return
+        from kettle.submit.expected_jobs import MANY
+
+        for each in expected:
+            if each.jobs < MANY:
+                continue
+            try:
+                request = AskRoom(jobs=each.jobs, late=each.late)
+                await self.requests.ask(ASK_ROOM, request, patience=SIDE_QUESTION_S)
+            except CommandRefusedError:
+                raise
+            except ClientError:
+                return
 
     async def hold(self, select: Select, reason: str = "") -> Acted:
         """Stop jobs, and keep them from running until they are released."""

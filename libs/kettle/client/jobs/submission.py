@@ -4,20 +4,16 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from kettle.client.errors import ClientError
 
 if TYPE_CHECKING:
-    from kettle.client.jobs.queue import JobQueue
     from kettle.submit import Description, Site, Submission
     from kettle.submit.expected_jobs import ExpectedJobs
     from kettle.submit.queue_statement import Iteration
-
-_MANY: Final = 20_000
-"""Jobs of a cluster about which the access point is asked before they are made."""
 
 
 def prepare(
@@ -84,18 +80,6 @@ def prepare_clusters(
     if skip_filechecks:
         site = msgspec.structs.replace(site, skip_filechecks=True)
     return [expand(read, site)] if single else expand_clusters(read, site)
-
-
-def are_many(expected: "list[ExpectedJobs]") -> bool:
-    """Whether it takes long to make and to send them."""
-    return any(each.jobs >= _MANY for each in expected)
-
-
-async def require_room(pool: "JobQueue", expected: "list[ExpectedJobs]") -> None:
-    """Raises CommandRefusedError: the access point would refuse one of the clusters, since they are too many jobs."""
-    for each in expected:
-        if each.jobs >= _MANY:
-            await pool.require_room(each.jobs, late=each.late)
 
 
 def as_factory(submission: "Submission") -> "Submission":

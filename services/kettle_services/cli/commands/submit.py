@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kettle.client import ClientError, Submission, SubmitError, prepare_clusters
-from kettle.client.jobs.submission import are_many, require_room
 from kettle.client.jobs.submit_events import await_submit_events
 from kettle_services.cli.errors import CommandError, UsageError
 from kettle_services.cli.options import json_option, pool_options, with_pool
@@ -92,10 +91,11 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
 
 def _prepared(arguments: argparse.Namespace) -> list[Submission]:
     """What the file describes; of too many jobs none is made."""
+    from kettle.submit.expected_jobs import are_many
 
     def expect(expected: "list[ExpectedJobs]") -> None:
         if are_many(expected) and not arguments.dry_run:
-            with_pool(arguments, lambda pool: require_room(pool, expected))
+            with_pool(arguments, lambda pool: pool.require_room(expected))
 
     typed = arguments.file == "-"
     try:

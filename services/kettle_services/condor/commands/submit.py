@@ -178,7 +178,7 @@ def _submitted(submissions: "list[Submission]", wanted: _Wanted, knobs: CondorCo
 
 def _expect(expected: "list[ExpectedJobs]", wanted: _Wanted, knobs: CondorConfig) -> None:
     """What is too much is refused before it is made."""
-    from kettle.client.jobs.submission import are_many, require_room
+    from kettle.submit.expected_jobs import are_many
 
     count = sum(each.jobs for each in expected)
     if wanted.most and count > wanted.most:
@@ -187,7 +187,7 @@ def _expect(expected: "list[ExpectedJobs]", wanted: _Wanted, knobs: CondorConfig
         )
     if are_many(expected) and not wanted.dry_run:
         late = [each._replace(late=each.late or wanted.factory) for each in expected]
-        client_of(knobs, pool=wanted.pool, name=wanted.name).run(lambda pool: require_room(pool, late))
+        client_of(knobs, pool=wanted.pool, name=wanted.name).run(lambda pool: pool.require_room(late))
 
 
 def _capabilities(client: ShortLivedClient) -> int:
