@@ -151,7 +151,9 @@ async def test_a_job_runs_where_its_files_are_if_it_may(condor: Condor, pool: Th
 
 
 async def test_too_many_jobs_are_refused_before_one_is_made(condor: Condor, pool: ThrowawayPool) -> None:
-    """The limit is what is said, although not even the first job could be made, and in whichever way they are submitted."""
+    """
+    The limit is what is said, although not even the first job could be made, and in whichever way they are submitted.
+    """
     text = f"{WAITS}request_cpus = 1 +\nqueue 200000\n"
     (condor.work / "job.sub").write_text(text)
     limit = "the submission has 200000 jobs, but at most 100000 may be submitted at once"

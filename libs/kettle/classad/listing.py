@@ -28,7 +28,7 @@ class _Shape(NamedTuple):
     names: tuple[str, ...]
     """In the order of the layout."""
     values: Callable[[Ad], Iterable[Scalar]]
-    """Those of an ad, in the order of the layout."""
+    """The values of an ad, in the order of the layout."""
     texts: tuple[int, ...]
     """Which values are strings that stand between quotes."""
     others: tuple[int, ...]

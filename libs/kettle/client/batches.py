@@ -114,7 +114,7 @@ class _Counted:
         self._statuses: Final[dict[Scalar, int]] = {}
         self._sizes: Final[dict[int, int]] = {}
         self._cluster: object = None
-        """That of the last job: what its jobs have in common is looked at once."""
+        """The cluster of the last job: what its jobs have in common is looked at once."""
 
     def add(self, ad: Ad) -> None:
         """One more job."""
@@ -127,7 +127,9 @@ class _Counted:
             self._submitted = min(self._submitted, _number(ad, "QDate"))
 
     def batch(self, coming: Mapping[int, int]) -> Batch:
-        """All of it as a row; `coming`: of each cluster the jobs that come into the queue as there is room."""
+        """
+        All of it as a row; `coming`: of each cluster the jobs that come into the queue as there is room.
+        """
         statuses: Counter[str] = Counter()
         for status, count in self._statuses.items():
             statuses[status_of({"JobStatus": status})] += count

@@ -18,7 +18,7 @@ _LATE: Final = frozenset(
 
 
 class ExpectedJobs(NamedTuple):
-    """Those of one cluster."""
+    """The jobs of one cluster."""
 
     jobs: int
     late: bool

@@ -1,4 +1,6 @@
-"""Ads as JSON: one by one within other values, and very many of them as an array that comes little by little."""
+"""
+Ads as JSON: one by one within other values, and very many of them as an array that comes little by little.
+"""
 
 from collections.abc import Sequence
 from typing import Final
@@ -36,7 +38,9 @@ def plain(ad: Ad) -> msgspec.Raw:
 
 
 class JsonArray:
-    """An array of ads that come little by little: what is written is what `Screen.json` writes of all of them."""
+    """
+    An array of ads that come little by little: what is written is what `Screen.json` writes of all of them.
+    """
 
     def __init__(self, screen: Screen) -> None:
         self._screen = screen

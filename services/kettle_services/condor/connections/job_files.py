@@ -23,7 +23,7 @@ _UNKNOWN: Final = "???"
 
 def jobs_in_file(chosen: JobSelection, limit: int, *, log: str = "", ads: str = "") -> QueuedJobs:
     """
-    Those of a job event log, or of a file of ads, as a queue.
+    The jobs of a log, or of a file of ads, as a queue.
 
     Raises ToolError: it cannot be read.
     """

@@ -1,4 +1,4 @@
-"""The jobs of a queue page by page, with the attributes that whoever shows them turns out to need."""
+"""The jobs of a queue page by page, with the attributes that turn out to be needed to show them."""
 
 import time
 from contextlib import aclosing
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def jobs_in_queue(client: ShortLivedClient, select: Select, limit: int) -> QueuedJobs:
-    """Those of a schedd."""
+    """The jobs of a schedd."""
     from kettle_services.condor.printing.queue_table import head
 
     unmade: list[Unmade] = []

@@ -159,7 +159,9 @@ def _ranges(jobs: Sequence[JobId]) -> str:
 
 
 class FactoryView:
-    """`-factory`: clusters whose jobs come into the queue little by little, and of which some are still to come."""
+    """
+    `-factory`: clusters whose jobs come into the queue little by little, and of which some are still to come.
+    """
 
     def __init__(self) -> None:
         self._first: Final[dict[int, Ad]] = {}
