@@ -52,7 +52,11 @@ class Listing:
         two texts `plain`, of which the first has a place for the name.  `order`: of the members, by their names.
         """
         self._kept: Final = lru_cache(maxsize=_REMEMBERED, typed=True)(member)
-        self._real: Final = lru_cache(maxsize=_REMEMBERED)(lambda name, digits: member(name, float(digits)))
+
+        def real(name: str, digits: str) -> str:
+            return member(name, float(digits))
+
+        self._real: Final = lru_cache(maxsize=_REMEMBERED)(real)
         self._plain: Final = plain
         self._is_plain: Final = is_plain
         self._between: Final = between
@@ -87,10 +91,14 @@ class Listing:
         for at in (*texts, *numbers):
             conversion = '"%s"' if kind_of[ordered[at]] is str else "%d"
             conversions[at] = f"{before % ordered[at]}{conversion}{behind}"
+
+        def few(ad: Ad) -> list[Scalar]:
+            return [ad[name] for name in ordered]
+
         return _Shape(
             layout=self._between.join(conversions.values()),
             names=ordered,
-            values=itemgetter(*ordered) if len(ordered) > 1 else lambda ad: [ad[name] for name in ordered],
+            values=itemgetter(*ordered) if len(ordered) > 1 else few,
             texts=tuple(texts),
             others=tuple(at for at, text in conversions.items() if text == "%s"),
         )

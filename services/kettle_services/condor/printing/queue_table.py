@@ -175,8 +175,8 @@ def _ran_last(ad: Ad, now: float) -> float:
 
 
 def _since_start(ad: Ad, now: float) -> float | None:
-    runs = status_of(ad) in {"running", "suspended"} and (start := number(ad, "JobCurrentStartDate"))
-    return now - start if runs else None
+    start = number(ad, "JobCurrentStartDate")
+    return now - start if start and status_of(ad) in {"running", "suspended"} else None
 
 
 def _used(ad: Ad, _now: float) -> float:
