@@ -75,6 +75,7 @@ async def connect(guarded: EmbeddedNats) -> AsyncIterator[Connect]:
 
 REQUESTS: list[tuple[str, Endpoint[Any, Any], msgspec.Struct]] = [
     ("user", schedd.SUBMIT, schedd.Submit(id="1", ad={}, columns=[], rows=[[]])),
+    ("user", schedd.ASK_ROOM, schedd.AskRoom(jobs=1)),
     ("user", schedd.ACT, schedd.Act(id="1", action="hold", select=schedd.Select())),
     ("user", schedd.QUERY_JOBS, schedd.QueryJobs(select=schedd.Select())),
     ("user", schedd.QUERY_EVENTS, schedd.QueryEvents(job=JobId(1, 0))),

@@ -12,7 +12,7 @@ import resource
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,6 +28,26 @@ IN_FLIGHT: Final = 100
 THREE: Final = "ClusterId,ProcId,JobStatus"
 BEATS: Final = 0.02
 """How often, seconds, somebody else asks the schedd for next to nothing while it is busy."""
+KETTLE: Final = "from kettle_services.cli.entry import command; command()"
+"""What the file `kettle` is, wherever it was installed."""
+CONDOR: Final = "from kettle_services.condor.start import command; command({!r})"
+MEASURED: Final = """\
+import json, os, sys, time
+read, write = os.pipe()
+began, first = time.perf_counter(), 0.0
+actions = [(os.POSIX_SPAWN_DUP2, write, 1)] if sys.argv[1] == "pipe" else []
+process = os.posix_spawn(sys.argv[2], sys.argv[2:], os.environ, file_actions=actions)
+os.close(write)
+while actions and os.read(read, 1 << 20):
+    first = first or time.perf_counter() - began
+_, status, used = os.wait4(process, 0)
+said = {"status": status, "seconds": time.perf_counter() - began, "first": first, "mib": used.ru_maxrss / 1024}
+sys.stderr.write(json.dumps(said))
+"""
+"""
+Runs a program, and says on standard error what it took. It stands between because a program's peak of memory includes what
+its parent had when it started it, and the measuring program may have much.
+"""
 
 
 class Round:
@@ -39,6 +59,10 @@ class Round:
         self.schedd_cpu = 0.0
         self.longest_wait = 0.0
         """The longest that somebody else waited meanwhile for the answer to a question about nothing."""
+        self.mib = 0.0
+        """The client's peak of memory, of a whole process; about 9 is the least that can be measured."""
+        self.first = 0.0
+        """Seconds until the first output, where it is read as it comes."""
 
 
 def own_cpu() -> float:
@@ -89,31 +113,60 @@ def figures(rounds: list[Round], *, per_second: int = 0) -> dict[str, Any]:
         report["per_second"] = summary((per_second / each.seconds for each in rounds), 0)
     if any(each.longest_wait for each in rounds):
         report["others_wait_s"] = summary(each.longest_wait for each in rounds)
+    if any(each.first for each in rounds):
+        report["first_output_s"] = summary(each.first for each in rounds)
+    if any(each.mib for each in rounds):
+        report["client_mib"] = summary((each.mib for each in rounds), 1)
     return report
 
 
-async def command(pool: ThrowawayPool, *words: str) -> None:
-    """A whole `kettle` process; what it prints goes into a file, as if somebody kept it."""
+async def command(pool: ThrowawayPool, *words: str, piped: bool = False) -> Round:
+    """
+    A whole process of `kettle`, or of a condor_* command, and what it alone took; what it prints goes into a file, as if
+    somebody kept it, or, `piped`, to somebody who reads it as it comes.
+    """
     environ = {**pool.environ, "KETTLE_HOME": str(pool.home)}
+    name, *rest = words if words[0].startswith("condor_") else ("", *words)
+    code = CONDOR.format(name) if name else KETTLE
+    program = [sys.executable, "-P", "-c", code, *rest]
     with tempfile.TemporaryFile() as out:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
-            "-P",
-            "-m",
-            "kettle_services.cli",
-            *words,
+            *("-IS", "-c", MEASURED, "pipe" if piped else "file"),
+            *program,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=out,
+            stderr=asyncio.subprocess.PIPE,
             env=environ,
             cwd=pool.home.parent,
         )
-        if await process.wait():
-            raise SystemExit(f"kettle {' '.join(words)} failed")
+        _, said = await process.communicate()
+    measured = json.loads(said.splitlines()[-1])
+    if process.returncode or measured["status"]:
+        raise SystemExit(f"{' '.join(words)} failed: {said.decode()}")
+    result = Round()
+    result.mib, result.first = measured["mib"], measured["first"]
+    return result
+
+
+async def timed_command(
+    pool: ThrowawayPool, words: Sequence[str], *, piped: bool = False, beside: bool = False
+) -> Round:
+    """One process of a command, with its peak of memory."""
+    alone = Round()
+
+    async def run() -> None:
+        nonlocal alone
+        alone = await command(pool, *words, piped=piped)
+
+    result = await timed(pool, run, beside=beside)
+    result.mib, result.first = alone.mib, alone.first
+    return result
 
 
 async def of_command(pool: ThrowawayPool, rounds: int, *words: str) -> dict[str, Any]:
     """So many processes of one command, one after the other."""
-    return figures([await timed(pool, lambda: command(pool, *words)) for _ in range(rounds)])
+    return figures([await timed_command(pool, words) for _ in range(rounds)])
 
 
 async def start(pool: ThrowawayPool, rounds: int, _: argparse.Namespace) -> dict[str, Any]:
@@ -189,27 +242,33 @@ async def query(pool: ThrowawayPool, rounds: int, arguments: argparse.Namespace)
     }
 
 
+STREAMED: Final = {
+    "whole_ads_json": ("q", "--all", "--json"),
+    "whole_ads_long": ("q", "--all", "--long"),
+    "page": ("q", "--all", "--limit", "50"),
+    "constraint": ("q", "--constraint", "RequestMemory == 200 && ProcId == 7"),
+    "condor_q": ("condor_q",),
+    "condor_q_nobatch": ("condor_q", "-nobatch"),
+    "condor_q_totals": ("condor_q", "-totals"),
+    "condor_q_long": ("condor_q", "-long"),
+}
+"""What is asked about a long queue whose jobs were all edited."""
+PIPED: Final = frozenset({"condor_q_nobatch"})
+"""Those that somebody reads line by line: then it counts when the first line comes."""
+
+
 async def stream(pool: ThrowawayPool, rounds: int, arguments: argparse.Namespace) -> dict[str, Any]:
     """
-    Whole ads of a long queue, whose jobs were all edited: as JSON, with the client's memory and what others wait meanwhile;
-    and what a constraint takes that is true of few.
+    All of a long queue, whose jobs were all edited, in the forms in which people and programs ask for it, in turns; with
+    the client's memory, and what others wait meanwhile.
     """
     await fill(pool, arguments.queued)
     await pool.client.edit_jobs(everything(pool), {"RequestMemory": 200})
-    whole = [
-        await timed(pool, lambda: command(pool, "q", "--all", "--json"), beside=True) for _ in range(rounds)
-    ]
-    few = ("q", "--constraint", "RequestMemory == 200 && ProcId == 7")
-    return {
-        "jobs": arguments.queued,
-        "whole_ads_json": {**figures(whole), "largest_client_mib": largest_child_mib()},
-        "constraint": await of_command(pool, rounds, *few),
-    }
-
-
-def largest_child_mib() -> float:
-    """The most memory that one of the children that have ended took."""
-    return round(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024, 1)
+    taken: dict[str, list[Round]] = {name: [] for name in arguments.form or STREAMED}
+    for _ in range(rounds):
+        for name, found in taken.items():
+            found.append(await timed_command(pool, STREAMED[name], piped=name in PIPED, beside=True))
+    return {"jobs": arguments.queued, **{name: figures(found) for name, found in taken.items()}}
 
 
 async def hold(pool: ThrowawayPool, rounds: int, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -272,6 +331,9 @@ def main() -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--part", action="append", choices=PARTS, help="only this; may be repeated")
+    parser.add_argument(
+        "--form", action="append", choices=STREAMED, help="of the part stream only this; may be repeated"
+    )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--queued", type=int, default=100_000, help="jobs in the long queue")
     parser.add_argument("--in-one-cluster", type=int, default=10_000)

@@ -96,7 +96,7 @@ async def test_what_is_in_the_ads_is_in_the_reference(
             types = {str(ad["MyType"]) for ad in ads}
             expected = {
                 "Machine",
-                "StartDaemon",
+                "StartD",
                 "DaemonMaster",
                 "Scheduler",
                 "Submitter",

@@ -124,3 +124,55 @@ async def test_jobs_are_chosen_like_everywhere(condor: Condor) -> None:
     }.items():
         said = await condor("condor_q", *words, "-af:j", "ClusterId")
         assert (0, expected) == (said.status, said.out.split()[::2]), words
+
+
+async def test_tables_that_options_ask_for(condor: Condor) -> None:
+    """Each has the titles of HTCondor's; what cannot be carried out says what to use instead."""
+    cluster = await condor.submitted(f"{WAITS}log = jobs.log\nqueue 2\n")
+    await condor.submitted(f"{WAITS}max_materialize = 1\nqueue 3\n")
+    for words, (title, row) in {
+        ("-idle",): (" ID      OWNER          UNIVERSE  CPUS MEMORY STARTS LAST_HOST", f" {cluster}.1 "),
+        ("-io",): (" ID      OWNER          RUNS ST  INPUT  OUTPUT  RATE      MISC", ""),
+        ("-grid",): (" ID      OWNER          STATUS     GRID->MANAGER    HOST       GRID_JOB_ID", ""),
+        ("-cputime",): (" ID      OWNER            SUBMITTED     CPU_TIME ST PRI SIZE CMD", f" {cluster}.1 "),
+        ("-currentrun",): (
+            " ID      OWNER            SUBMITTED     RUN_TIME ST PRI SIZE CMD",
+            f" {cluster}.1 ",
+        ),
+        ("-factory",): (
+            " ID      OWNER            SUBMITTED  LIMIT PRESNT   RUN    IDLE   HOLD NEXTID MODE",
+            f" {cluster + 1}. ",
+        ),
+        ("-jobset",): ("JOBSETID NAME OWNER COMPLETE REMOVED    IDLE RUNNING    HELD", ""),
+        ("-userlog", "jobs.log", "-nobatch"): (
+            " ID      OWNER            SUBMITTED     RUN_TIME ST PRI SIZE CMD",
+            f" {cluster}.1 ",
+        ),
+    }.items():
+        said = await condor("condor_q", *words)
+        assert (0, "") == (said.status, said.err), words
+        lines = said.out.splitlines()
+        assert title == lines[3], words
+        assert bool(row) == any(row in f" {line}" for line in lines[4:] if line[:1] == " "), said.out
+    for option in ("-autocluster", "-goodput", "-unmatchable"):
+        refused = await condor("condor_q", option)
+        assert (1, "", True) == (
+            refused.status,
+            refused.out,
+            f"condor_q: {option} is not carried out: " in refused.err,
+        )
+
+
+async def test_jobs_of_files_are_printed_without_a_pool(condor: Condor) -> None:
+    """Ads that were printed are read again, of the queue and of the history; so is a job event log."""
+    cluster = await condor.submitted(f"{WAITS}log = jobs.log\nqueue 2\n")
+    for option in ("-long", "-json", "-xml", "-jsonl"):
+        (condor.work / "ads").write_text((await condor("condor_q", f"{cluster}", option)).out)
+        again = await condor("condor_q", "-jobads", "ads", "-af:j", "JobStatus", KETTLE_HOME="/nowhere")
+        assert Said(0, f"{cluster}.0 1\n{cluster}.1 1\n", "") == again, option
+        newest = await condor("condor_history", "-file", "ads", "-limit", "1", "-af", "ProcId")
+        assert Said(0, "1\n", "") == newest, option
+    since = await condor("condor_history", "-userlog", "jobs.log", "-since", f"{cluster}.0", "-af", "ProcId")
+    assert Said(0, "1\n", "") == since
+    refused = await condor("condor_history", "-epochs")
+    assert (1, True) == (refused.status, "kettle events ID tells what each run of a job did" in refused.err)

@@ -90,7 +90,7 @@ async def test_a_table_of_ones_own(condor: Condor, tmp_path: Path) -> None:
     assert (0, f"{HOST[:4]:4}") == (said.status, said.out[:4]), said
     cluster = await condor.submitted(f"{WAITS}queue 2\n")
     (tmp_path / "jobs.cpf").write_text(
-        "SELECT\nClusterId AS ID NOSUFFIX\nProcId AS ' ' NOPREFIX PRINTF .%-3d\nJobStatus AS ST PRINTAS JOB_STATUS\n"
+        "SELECT NOTITLE\nClusterId AS ID NOSUFFIX\nProcId AS ' ' NOPREFIX PRINTF .%-3d\nJobStatus AS ST PRINTAS JOB_STATUS\n"
         "GROUP BY ProcId DESCENDING\n"
     )
     said = await condor("condor_q", f"{cluster}", "-pr", "jobs.cpf")

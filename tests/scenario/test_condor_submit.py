@@ -8,7 +8,7 @@ from pathlib import Path
 from kettle.client import Client, select
 from kettle.testing.throwaway_pool import ThrowawayPool
 
-from .condor import WAITS, Condor
+from .condor import WAITS, Condor, Said
 
 SH = "executable = /bin/sh\n"
 WITHIN_S = 60.0
@@ -148,3 +148,22 @@ async def test_a_job_runs_where_its_files_are_if_it_may(condor: Condor, pool: Th
     await ended(pool, cluster)
     own = os.geteuid() != 0
     assert own is (Path((condor.work / "where").read_text().strip()) == condor.work)
+
+
+async def test_too_many_jobs_are_refused_before_one_is_made(condor: Condor, pool: ThrowawayPool) -> None:
+    """
+    The limit is what is said, although not even the first job could be made, and in whichever way they are submitted.
+    """
+    text = f"{WAITS}request_cpus = 1 +\nqueue 200000\n"
+    (condor.work / "job.sub").write_text(text)
+    limit = "the submission has 200000 jobs, but at most 100000 may be submitted at once"
+    for said in (
+        await condor("condor_submit", "job.sub"),
+        await condor("condor_submit", typed=text),
+        Said(*await pool.kettle("submit", str(condor.work / "job.sub"))),
+    ):
+        assert (1, "", True) == (said.status, said.out, limit in said.err), said
+    more = await condor("condor_submit", "-maxjobs", "199999", "job.sub")
+    assert (1, "\nERROR: the description makes 200000 jobs, more than the 199999 of -maxjobs\n") == more[::2]
+    little = await condor("condor_submit", "-factory", "job.sub")
+    assert (1, True) == (little.status, "'1 +' is not an expression" in little.err), little

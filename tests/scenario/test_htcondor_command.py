@@ -90,5 +90,6 @@ async def test_the_daemons_are_well(
     told = await htcondor(environ, tmp_path, noun, "status")
     assert 0 == told.status, told
     assert "Bad" not in told.err
+    assert "UNKNOWN" not in told.err
     for line in lines:
         assert line in told.err

@@ -11,9 +11,8 @@ from typing import Final
 import msgspec
 
 from kettle.client.jobs.status import id_of, status_of
-from kettle_wire.ads.types import Ad
+from kettle_wire.ads.types import Ad, Scalar
 from kettle_wire.commands.queue import Unmade
-from kettle_wire.jobs import JobId
 
 ATTRIBUTES: Final = (
     "ClusterId", "ProcId", "Owner", "QDate", "JobStatus", "JobBatchName", "JobSetName", "JobSetId", "TotalSubmitProcs",
@@ -77,54 +76,89 @@ def by_set(ad: Ad) -> Key | None:
     return (str(ad.get("Owner", "?")), name) if isinstance(name, str) and name else None
 
 
+class Batches:
+    """Batches of jobs that come little by little, in the order of the queue."""
+
+    def __init__(self, key_of: Callable[[Ad], Key | None]) -> None:
+        """`key_of`: to which batch the job of an ad belongs, if to any."""
+        self._key_of: Final = key_of
+        self._found: Final[dict[Key, _Counted]] = {}
+
+    def add(self, ads: Iterable[Ad]) -> None:
+        """Some more jobs."""
+        for ad in ads:
+            if (key := self._key_of(ad)) is None:
+                continue
+            counted = self._found.get(key)
+            if counted is None:
+                number = _number(ad, "JobSetId") if self._key_of is by_set else 0
+                counted = self._found[key] = _Counted(key, number, ad)
+            counted.add(ad)
+
+    def rows(self, unmade: Iterable[Unmade]) -> Iterator[Batch]:
+        """One for each key, in the order of the first jobs."""
+        coming = {one.cluster: one.total - one.made for one in unmade}
+        for counted in self._found.values():
+            yield counted.batch(coming)
+
+
+class _Counted:
+    """What has been seen of a batch so far."""
+
+    def __init__(self, key: Key, number: int, first: Ad) -> None:
+        self._key: Final = key
+        self._number: Final = number
+        self._first: Final = first
+        self._last = first
+        self._submitted = _number(first, "QDate")
+        self._statuses: Final[dict[Scalar, int]] = {}
+        self._sizes: Final[dict[int, int]] = {}
+        self._cluster: object = None
+        """The cluster of the last job: what its jobs have in common is looked at once."""
+
+    def add(self, ad: Ad) -> None:
+        """One more job."""
+        self._last = ad
+        status, cluster = ad.get("JobStatus", 0), ad.get("ClusterId")
+        self._statuses[status] = self._statuses.get(status, 0) + 1
+        if cluster != self._cluster:
+            self._cluster = cluster
+            self._sizes[id_of(ad).cluster] = _number(ad, "TotalSubmitProcs")
+            self._submitted = min(self._submitted, _number(ad, "QDate"))
+
+    def batch(self, coming: Mapping[int, int]) -> Batch:
+        """
+        All of it as a row; `coming`: of each cluster the jobs that come into the queue as there is room.
+        """
+        statuses: Counter[str] = Counter()
+        for status, count in self._statuses.items():
+            statuses[status_of({"JobStatus": status})] += count
+        row = Batch(
+            owner=self._key[0],
+            name=self._key[1],
+            number=self._number,
+            submitted=self._submitted,
+            clusters=list(self._sizes),
+            first=str(id_of(self._first)),
+            last=str(id_of(self._last)),
+            total=max(sum(self._sizes.values()), statuses.total()),
+            unmade=sum(coming.get(cluster, 0) for cluster in self._sizes),
+            idle=statuses["idle"],
+            running=sum(statuses[each] for each in _RUNS),
+            held=statuses["held"],
+            suspended=statuses["suspended"],
+        )
+        row.done = max(0, row.total - row.waiting - row.running - row.held)
+        return row
+
+
 def grouped(
     ads: Iterable[Ad], unmade: Iterable[Unmade], key_of: Callable[[Ad], Key | None]
 ) -> Iterator[Batch]:
     """One for each key, in the order of the first jobs; `ads` are in the order of the queue."""
-    coming = {one.cluster: one.total - one.made for one in unmade}
-    found: dict[Key, Batch] = {}
-    sizes: dict[Key, dict[int, int]] = {}
-    seen: Counter[Key] = Counter()
-    for ad in ads:
-        if (key := key_of(ad)) is None:
-            continue
-        job = id_of(ad)
-        if key not in found:
-            of_set = _number(ad, "JobSetId") if key_of is by_set else 0
-            found[key] = Batch(
-                owner=key[0],
-                name=key[1],
-                number=of_set,
-                submitted=_number(ad, "QDate"),
-                clusters=[],
-                first=str(job),
-            )
-        found[key].submitted = min(found[key].submitted, _number(ad, "QDate"))
-        _count(found[key], job, status_of(ad))
-        seen[key] += 1
-        sizes.setdefault(key, {})[job.cluster] = _number(ad, "TotalSubmitProcs")
-    for key, batch in found.items():
-        _sum(batch, seen[key], sizes[key], coming)
-        yield batch
-
-
-def _count(batch: Batch, job: JobId, status: str) -> None:
-    batch.last = str(job)
-    if not batch.clusters or batch.clusters[-1] != job.cluster:
-        batch.clusters.append(job.cluster)
-    if status in _RUNS:
-        batch.running += 1
-        batch.suspended += status == "suspended"
-    elif status == "held":
-        batch.held += 1
-    elif status == "idle":
-        batch.idle += 1
-
-
-def _sum(batch: Batch, seen: int, sizes: Mapping[int, int], coming: Mapping[int, int]) -> None:
-    batch.total = max(sum(sizes.values()), seen)
-    batch.unmade = sum(coming.get(cluster, 0) for cluster in sizes)
-    batch.done = max(0, batch.total - batch.waiting - batch.running - batch.held)
+    batches = Batches(key_of)
+    batches.add(ads)
+    return batches.rows(unmade)
 
 
 def _number(ad: Ad, name: str) -> int:

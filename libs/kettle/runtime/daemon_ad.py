@@ -15,7 +15,7 @@ _MIB: Final = 1 << 20
 
 def daemon_facts(role: str, name: str, nats_url: str) -> Ad:
     """What does not change while the daemon runs: its host, its address on the bus, and its version."""
-    address = daemon_address(nats_url, name)
+    address = daemon_address(nats_url, name, role)
     uname = platform.uname()
     return {
         "Machine": socket.gethostname(),

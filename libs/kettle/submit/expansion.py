@@ -89,7 +89,7 @@ def expand(description: Description, site: Site) -> Submission:
     Raises:
         SubmitError: as `expand_clusters` does; or a second cluster would begin at one of the queue statements.
     """
-    first, *more = _clusters(description)
+    first, *more = queues_of_clusters(description)
     if more:
         (second, *_), *_ = more
         raise second.refused(
@@ -112,7 +112,9 @@ def expand_clusters(description: Description, site: Site) -> list[Submission]:
         SubmitError: a command cannot be carried out, or a file is missing.
     """
     disk = Disk()
-    first, *more = (_submission(queues, description, site, disk) for queues in _clusters(description))
+    first, *more = (
+        _submission(queues, description, site, disk) for queues in queues_of_clusters(description)
+    )
     told = set(description.warnings)
     return [
         first,
@@ -125,7 +127,7 @@ def expand_clusters(description: Description, site: Site) -> list[Submission]:
     ]
 
 
-def _clusters(description: Description) -> list[list[Queue]]:
+def queues_of_clusters(description: Description) -> list[list[Queue]]:
     """The queue statements that make jobs, those of each cluster together."""
     clusters: list[list[Queue]] = []
     for queue in description.queues:

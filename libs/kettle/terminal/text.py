@@ -15,6 +15,7 @@ _CONTROLS: Final = "\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u
 """Control characters, what turns the direction of text around, and halves of characters."""
 _IN_LINES: Final = re.compile(f"[{_CONTROLS}]")
 _IN_FIELDS: Final = re.compile(f"[{_CONTROLS}\t\n\u2028\u2029]")
+_CONTROL_OCTETS: Final = bytes(octet for octet in (*range(32), 127) if octet not in b"\t\n")
 _ESCAPES: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
@@ -33,6 +34,8 @@ def visible_ads(ads: Iterable[Ad]) -> list[Ad]:
 
 def visible_lines(text: str) -> str:
     """Whole lines: what does not print is shown, except for line breaks and tabulators."""
+    if text.isascii() and len(text.encode().translate(None, _CONTROL_OCTETS)) == len(text):
+        return text  # a tenth of the time of a search, and listings are long
     return _IN_LINES.sub(_escape, text) if _IN_LINES.search(text) else text
 
 

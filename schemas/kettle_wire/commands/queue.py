@@ -37,6 +37,18 @@ class Submitted(msgspec.Struct, frozen=True, kw_only=True):
     """What the site would rather have otherwise."""
 
 
+class AskRoom(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """May so many jobs be submitted as one cluster? Asked before very many jobs are made."""
+
+    jobs: Number
+    late: bool = False
+    """They are to come into the queue little by little."""
+
+
+class Room(msgspec.Struct, frozen=True, kw_only=True):
+    """At this moment they may."""
+
+
 Action = Literal["hold", "release", "remove", "remove_x", "vacate", "vacate_fast", "suspend", "continue"]
 
 
@@ -169,6 +181,9 @@ class JobAds(msgspec.Struct, frozen=True, kw_only=True):
 
 SUBMIT = Endpoint(
     "schedd", "submit", Submit, Submitted, callers=(Caller.USER, Caller.JOB), repeat=Repeat.FIRST_ANSWER
+)
+ASK_ROOM = Endpoint(
+    "schedd", "ask_room", AskRoom, Room, callers=(Caller.USER, Caller.JOB), repeat=Repeat.QUERY
 )
 ACT = Endpoint("schedd", "act", Act, Acted, callers=(Caller.USER, Caller.JOB), repeat=Repeat.FIRST_ANSWER)
 EDIT = Endpoint("schedd", "edit", Edit, Edited, callers=(Caller.USER, Caller.JOB), repeat=Repeat.FIRST_ANSWER)

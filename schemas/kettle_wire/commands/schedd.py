@@ -9,6 +9,7 @@ from kettle_wire.attempts import AttemptResult, Transfer, Usage
 from kettle_wire.commands.access import Access
 from kettle_wire.commands.queue import (
     ACT,
+    ASK_ROOM,
     EDIT,
     EDIT_JOBS,
     QUERY_JOBS,
@@ -16,6 +17,7 @@ from kettle_wire.commands.queue import (
     Act,
     Acted,
     Action,
+    AskRoom,
     Edit,
     Edited,
     EditJobs,
@@ -24,6 +26,7 @@ from kettle_wire.commands.queue import (
     JobOutcome,
     Outcome,
     QueryJobs,
+    Room,
     Select,
     Submit,
     Submitted,
@@ -37,6 +40,7 @@ from kettle_wire.spooling import Procs
 
 __all__ = [
     "ACT",
+    "ASK_ROOM",
     "EDIT",
     "EDIT_JOBS",
     "QUERY_JOBS",
@@ -44,6 +48,7 @@ __all__ = [
     "Act",
     "Acted",
     "Action",
+    "AskRoom",
     "Edit",
     "EditJobs",
     "Edited",
@@ -52,6 +57,7 @@ __all__ = [
     "JobOutcome",
     "Outcome",
     "QueryJobs",
+    "Room",
     "Select",
     "Submit",
     "Submitted",

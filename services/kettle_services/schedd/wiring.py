@@ -162,6 +162,7 @@ def _answers(
 ) -> list[Served[Any, Any]]:
     limits = QueueLimits(recorder.queue, settings)
     backlog = Backlog(recorder.shard, limit=settings.max_backlog)
+    submissions = Submissions(recorder, limits, backlog, settings, Accounts())
     questions = Queries(log, recorder, factories, settings.queue_super_users)
     reasons = Explanations(recorder, home_jobs, factories, limits, claims.refusals, settings, flock.explain)
     attempt_reports = AttemptReports(recorder, claims, shadows, policies, settings)
@@ -169,7 +170,8 @@ def _answers(
     pipeline = CommandPipeline(recorder, require_room=backlog.require_room)
     command, query = pipeline.command, pipeline.query
     served: list[Served[Any, Any]] = [
-        command(commands.SUBMIT, Submissions(recorder, limits, backlog, settings, Accounts()).submit),
+        command(commands.SUBMIT, submissions.submit),
+        query(commands.ASK_ROOM, submissions.ask_room),
         command(commands.ACT, JobActions(recorder, shadows, factories, settings).act),
         command(commands.EDIT, FactoryEdits(recorder, settings).edit),
         command(commands.EDIT_JOBS, JobEdits(recorder, settings).edit),

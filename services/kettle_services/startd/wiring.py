@@ -5,7 +5,7 @@ import hashlib
 import logging
 import os
 import secrets
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
@@ -18,6 +18,7 @@ from kettle.execution.system.cgroup_layout import probe_cgroups, remove_layout
 from kettle.execution.system.linux import boot_id
 from kettle.runtime import Runtime, SettingsError, Telemetry
 from kettle.runtime.daemon_ad import daemon_facts
+from kettle.runtime.duty_cycle import DutyCycle
 from kettle.runtime.expression_budgets import watch_budgets
 from kettle.runtime.lifeline import OF_JOBS, inherited
 from kettle.runtime.local_startd import LocalStartd, leave_word, take_back
@@ -39,6 +40,7 @@ from kettle_services.startd.startd import Startd
 from kettle_services.startd.starters.pool import StarterPool, ZygoteStarterPool
 from kettle_services.startd.state.journal import Journal, lock_state
 from kettle_services.startd.state.recorder import Recorder
+from kettle_wire.ads import Ad
 from kettle_wire.identity import worker
 from kettle_wire.subjects import Subjects
 
@@ -84,6 +86,12 @@ async def unless(event: asyncio.Event) -> AsyncGenerator[None]:
             yield
         finally:
             waiting.cancel()
+
+
+def _counted(cache: InputCache) -> Callable[[], Ad]:
+    """What the startd's own ad says of itself that changes all the time."""
+    duty = DutyCycle()
+    return lambda: cache.ad() | duty.facts()
 
 
 @asynccontextmanager
@@ -147,7 +155,7 @@ async def running(
                 delay=settings.activity_delay,
                 version=VERSION,
                 facts=daemon_facts("startd", machine.facts.name, settings.nats_url),
-                counted=cache.ad,
+                counted=_counted(cache),
             )
             startd = Startd(
                 machine,

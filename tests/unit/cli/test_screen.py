@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kettle.classad import ClassAd, write_json
+from kettle_services.cli.output.ads_as_json import JsonArray, plain
 from kettle_services.cli.output.quantities import counted, duration, run_time, size
-from kettle_services.cli.output.screen import JsonArray, Screen, plain
+from kettle_services.cli.output.screen import Screen
 from kettle_wire.ads.types import Ad, Expr
 
 _NAMES = st.text("abAB1", min_size=1, max_size=2).filter(lambda name: not name[0].isdecimal())
@@ -53,13 +54,13 @@ def test_a_terminal_gets_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_ads_as_json() -> None:
     """An expression can be told from a string."""
     written = plain({"A": 1, "B": Expr("x + 1"), "C": "/Expr(x)/"})
-    assert rb'{"A":1,"B":"\/Expr(x + 1)\/","C":"/Expr(x)/"}' == bytes(written)
+    assert rb'{"A": 1, "B": "\/Expr(x + 1)\/", "C": "/Expr(x)/"}' == bytes(written)
 
 
 def test_both_zeros_keep_their_signs() -> None:
     """Although they are equal, whichever comes first."""
     for zeros in ((0.0, -0.0), (-0.0, 0.0)):
-        assert [f'{{"A":{each!r}}}'.encode() for each in zeros] == [
+        assert [f'{{"A": {each!r}}}'.encode() for each in zeros] == [
             bytes(plain({"A": each})) for each in zeros
         ]
 
@@ -75,11 +76,20 @@ def test_simple_ads_look_the_same(ad: Ad) -> None:
     assert expected + "\n" == out.getvalue()
 
 
-@given(st.lists(st.lists(st.fixed_dictionaries({"A": st.text(), "B": st.lists(st.integers())}), max_size=3)))
-def test_an_array_in_pieces_is_the_array(pieces: list[list[dict[str, object]]]) -> None:
-    """However its elements come, and also if there are none."""
+_VALUES = (
+    st.booleans()
+    | _INTEGERS
+    | st.text()
+    | st.floats()
+    | st.sampled_from([Expr("x + 1"), Expr('{ 1, "b", [ c = { } ] }'), Expr("[ ]"), Expr("undefined")])
+)
+
+
+@given(st.lists(st.lists(st.dictionaries(_NAMES, _VALUES, max_size=4), max_size=3)))
+def test_an_array_in_pieces_is_the_array(pieces: list[list[Ad]]) -> None:
+    """However its ads come, whatever they hold, and also if there are none."""
     whole, little = io.StringIO(), io.StringIO()
-    screen(whole).json([one for piece in pieces for one in piece])
+    screen(whole).json([plain(one) for piece in pieces for one in piece])
     array = JsonArray(screen(little))
     for piece in pieces:
         array.add(piece)

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from kettle_services.condor.printing.autoformat import Columns, format_of
-from kettle_services.condor.printing.values import AdRow, fetched, names_in
+from kettle_services.condor.printing.values import AdRow, Needs, fetched, names_in
 from kettle_wire.ads.types import Ad, Expr
 
 AD: Ad = {
@@ -111,4 +111,5 @@ def test_what_is_asked_for_is_what_is_needed() -> None:
     [ad] = fetched(["Sum"], fetch)
     assert 5 == AdRow(ad).value("Sum")
     assert [["Sum"], ["Sum", "Part"], ["Sum", "Part", "Whole"]] == asked
-    assert [{"Sum": queue["Sum"]}] == fetched(["Sum"], fetch, evaluated=False)
+    assert [] == Needs(["Sum"], evaluated=False).of([queue])
+    assert [] == Needs([]).of([queue]), "whole ads have everything"

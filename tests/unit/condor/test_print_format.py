@@ -84,7 +84,14 @@ def test_columns_are_cut_and_aligned() -> None:
         ("SELECT\nOwner AS O PRINTSA OWNER\n", "'PRINTSA' is not a keyword; do you mean PRINTAS?"),
         ("SELECT\n1 +\n", r"line 2: '1 \+' is neither an attribute nor an expression"),
         ("SELECT\nOwner\nWHERE (\n", r"WHERE: '\(' is neither"),
-        ("SELECT\nOwner\nSUMMARY ALL\n", "line 3: SUMMARY takes STANDARD or NONE, not 'ALL'"),
+        (
+            "SELECT\nOwner\nSUMMARY ALL\n",
+            "line 3: SUMMARY takes STANDARD or NONE, or columns on the lines below it, not 'ALL'",
+        ),
+        (
+            "SELECT\nOwner\nSUMMARY NONE\nJobs\n",
+            "line 4: columns stand behind SUMMARY without STANDARD or NONE",
+        ),
         ("SELECT\nQDate PRINTAS QDAT\n", "PRINTAS knows no function 'QDAT'; do you mean QDATE?"),
     ],
 )

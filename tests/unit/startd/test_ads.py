@@ -96,4 +96,4 @@ def test_the_startd_tells_the_whole_machine() -> None:
 
     ad = startd_ad(host, now=0.0, version="1")
 
-    assert ("StartDaemon", 4, 1) == (ad["MyType"], ad["TotalCpus"], ad["NumDynamicSlots"])
+    assert ("StartD", 4, 1) == (ad["MyType"], ad["TotalCpus"], ad["NumDynamicSlots"])

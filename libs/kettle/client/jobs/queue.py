@@ -1,17 +1,18 @@
 """A person's jobs at one access point: those in its queue, and those that have left it."""
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from kettle.client.connections.transport import Requests, new_id
+from kettle.client.connections.transport import SIDE_QUESTION_S, Requests, new_id
 from kettle.client.errors import ClientError, CommandRefusedError
 from kettle_wire.ads.types import Ad
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.queue import (
     ACT,
+    ASK_ROOM,
     EDIT,
     EDIT_JOBS,
     QUERY_JOBS,
@@ -19,6 +20,7 @@ from kettle_wire.commands.queue import (
     Act,
     Acted,
     Action,
+    AskRoom,
     Edit,
     Edited,
     EditJobs,
@@ -35,6 +37,7 @@ from kettle_wire.jobs import JobId
 if TYPE_CHECKING:
     from kettle.client.jobs.records import JobEvent
     from kettle.submit import Submission
+    from kettle.submit.expected_jobs import ExpectedJobs
     from kettle_wire.commands.schedd import JobEvents, RunningNow
 
 PAGE: Final = 2 * 1024 * 1024
@@ -100,6 +103,25 @@ class JobQueue:
             ) from error
         self._wrote(reply.position)
         return reply
+
+    async def require_room(self, expected: "Iterable[ExpectedJobs]") -> None:
+        """
+        Before very many jobs are made from a description: `refused`, if as many as one of the clusters may not be submitted.
+
+        Where nobody knows, the submission itself will tell.
+        """
+        from kettle.submit.expected_jobs import MANY
+
+        for each in expected:
+            if each.jobs < MANY:
+                continue
+            try:
+                request = AskRoom(jobs=each.jobs, late=each.late)
+                await self.requests.ask(ASK_ROOM, request, patience=SIDE_QUESTION_S)
+            except CommandRefusedError:
+                raise
+            except ClientError:
+                return
 
     async def hold(self, select: Select, reason: str = "") -> Acted:
         """Stop jobs, and keep them from running until they are released."""
@@ -174,14 +196,17 @@ class JobQueue:
         *,
         projection: Sequence[str] = (),
         limit: int = 0,
+        after: JobId | None = None,
         page_bytes: int = PAGE,
     ) -> AsyncGenerator[JobAds, None]:
         """
         What `queue` returns, little by little, for selections of which nobody wants to keep all ads: a queue may be long.
 
         There is at least one page, which may be empty.  Each is of one moment, but the queue may change between two.
+        `after`: only the jobs that come after this one, as `more` of a page says it.
         """
         request = self._question(select, projection=projection, limit=limit, page=page_bytes)
+        request = msgspec.structs.replace(request, after=after)
         while True:
             page = await self.requests.ask(QUERY_JOBS, request)
             yield page

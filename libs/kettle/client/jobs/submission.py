@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from kettle.client.errors import ClientError
 
 if TYPE_CHECKING:
     from kettle.submit import Description, Site, Submission
+    from kettle.submit.expected_jobs import ExpectedJobs
     from kettle.submit.queue_statement import Iteration
 
 
@@ -56,12 +57,14 @@ def prepare_clusters(
     tolerant: bool = False,
     single: bool = False,
     skip_filechecks: bool = False,
+    expect: "Callable[[list[ExpectedJobs]], None] | None" = None,
 ) -> "list[Submission]":
     """
     Prepare a description that may make several clusters: returns a submission for each, in order.
 
     The whole description is checked before any part can be sent.  `single`: more than one cluster is refused.
     `skip_filechecks`: it is not looked at whether the files are there that the jobs read and write.
+    `expect` is told how many jobs there will be before they are made, and may raise what it likes.
 
     Raises:
         SubmitError: the description is refused.
@@ -70,6 +73,10 @@ def prepare_clusters(
     from kettle.submit import expand, expand_clusters
 
     read, site = _read(description, given, cwd, environ, source, submit_method, tolerant=tolerant)
+    if expect is not None:
+        from kettle.submit.expected_jobs import expected_jobs
+
+        expect(expected_jobs(read))
     if skip_filechecks:
         site = msgspec.structs.replace(site, skip_filechecks=True)
     return [expand(read, site)] if single else expand_clusters(read, site)

@@ -18,8 +18,9 @@ from kettle_services.cli.options import (
     with_pool,
 )
 from kettle_services.cli.output import exports
+from kettle_services.cli.output.ads_as_json import plain
 from kettle_services.cli.output.quantities import counted
-from kettle_services.cli.output.screen import Screen, plain
+from kettle_services.cli.output.screen import Screen
 from kettle_services.cli.tables.attributes import chosen as chosen_attributes
 from kettle_services.cli.tables.attributes import show_attributes, show_long
 from kettle_services.cli.tables.jobs import HISTORY_TITLES, RIGHT, history_row

@@ -21,8 +21,9 @@ from kettle_services.cli.options import (
     selection,
     with_pool,
 )
+from kettle_services.cli.output.ads_as_json import JsonArray
 from kettle_services.cli.output.quantities import counted
-from kettle_services.cli.output.screen import JsonArray, Screen, plain
+from kettle_services.cli.output.screen import Screen
 from kettle_services.cli.tables.attributes import show_attributes, show_long
 from kettle_services.cli.tables.jobs import (
     HELD_TITLES,
@@ -137,7 +138,7 @@ class _Question:
 
 
 def _add_json(written: JsonArray, page: JobAds) -> None:
-    written.add([plain(ad) for ad in page.jobs])
+    written.add(page.jobs)
 
 
 def _show_long(screen: Screen, page: JobAds) -> None:

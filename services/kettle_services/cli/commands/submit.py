@@ -9,13 +9,15 @@ from kettle.client import ClientError, Submission, SubmitError, prepare_clusters
 from kettle.client.jobs.submit_events import await_submit_events
 from kettle_services.cli.errors import CommandError, UsageError
 from kettle_services.cli.options import json_option, pool_options, with_pool
+from kettle_services.cli.output.ads_as_json import plain
 from kettle_services.cli.output.quantities import counted
-from kettle_services.cli.output.screen import Screen, plain
+from kettle_services.cli.output.screen import Screen
 from kettle_services.cli.standard_input import standard_input
 from kettle_wire.commands.schedd import Submitted
 
 if TYPE_CHECKING:
     from kettle.client import Client
+    from kettle.submit.expected_jobs import ExpectedJobs
 
 HELP: Final = """\
 Send jobs to the pool.  A submit file is checked here, before anything is recorded; when the command returns,
@@ -62,14 +64,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
     """Submit, or show."""
-    given = _given(arguments.given)
-    try:
-        if arguments.file == "-":
-            submissions = prepare_clusters(_typed(), given=given, source="standard input", submit_method=0)
-        else:
-            submissions = prepare_clusters(Path(arguments.file), given=given, submit_method=0)
-    except SubmitError as error:
-        raise CommandError(str(error)) from error
+    submissions = _prepared(arguments)
     for warning in (warning for each in submissions for warning in each.warnings):
         screen.trouble(f"Warning: {warning}")
     if arguments.dry_run:
@@ -92,6 +87,27 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
 
     with_pool(arguments, send)
     return 0
+
+
+def _prepared(arguments: argparse.Namespace) -> list[Submission]:
+    """What the file describes; of too many jobs none is made."""
+    from kettle.submit.expected_jobs import are_many
+
+    def expect(expected: "list[ExpectedJobs]") -> None:
+        if are_many(expected) and not arguments.dry_run:
+            with_pool(arguments, lambda pool: pool.require_room(expected))
+
+    typed = arguments.file == "-"
+    try:
+        return prepare_clusters(
+            _typed() if typed else Path(arguments.file),
+            given=_given(arguments.given),
+            source="standard input" if typed else None,
+            submit_method=0,
+            expect=expect,
+        )
+    except SubmitError as error:
+        raise CommandError(str(error)) from error
 
 
 def _say(submitted: Submitted, screen: Screen) -> None:

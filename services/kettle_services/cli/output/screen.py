@@ -9,14 +9,12 @@ import re
 import sys
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
 from typing import Final, TextIO, cast
 
 import msgspec
 
 from kettle.terminal.text import is_plain, visible, visible_lines
 from kettle_services.cli.errors import OutputError
-from kettle_wire.ads.types import Ad, Expr, Scalar
 
 Cell = str | int | float
 
@@ -43,8 +41,6 @@ _USUAL_LINES: Final = 24
 _LEAST_ROWS: Final = 10
 _AROUND: Final = 5
 """Lines around the rows of a table: the titles, the totals, and where the next command is typed."""
-_SIMPLE: Final = frozenset({bool, int, str})
-"""What any writer of JSON writes in the same way."""
 
 
 def columns() -> int:
@@ -236,73 +232,3 @@ def _column(cells: Sequence[Cell]) -> tuple[Sequence[Cell], int]:
 
 def _text(cell: Cell) -> str:
     return f"{cell:.2f}" if isinstance(cell, float) else str(cell)
-
-
-class JsonArray:
-    """
-    An array whose elements come little by little: what is written is what `Screen.json` writes of all of them.
-    """
-
-    def __init__(self, screen: Screen) -> None:
-        self._screen = screen
-        self._begun = False
-
-    def add(self, values: Sequence[object]) -> None:
-        """Some more elements."""
-        if values:
-            data = msgspec.json.format(msgspec.json.encode(values, order="deterministic"), indent=2)
-            within = data[len("[\n") : -len("\n]")].decode()
-            self._screen.write(f"{',' if self._begun else '['}\n{within}")
-            self._begun = True
-
-    def end(self) -> None:
-        """There are no more."""
-        self._screen.write("\n]\n" if self._begun else "[]\n")
-
-
-def plain(ad: Ad) -> msgspec.Raw:
-    r"""
-    An ad as JSON has it; an expression is the string ``"\/Expr(...)\/"``, whose slashes distinguish it from other
-    strings.
-    """
-    # There may be very many ads, and loading the language takes longer than a short command.
-    if not (order := _order(tuple(ad))):
-        from kettle.classad import ClassAd, write_json
-
-        return msgspec.Raw(write_json(ClassAd.from_wire(ad)).encode("utf-8", "surrogateescape"))
-    members: dict[str, Scalar | msgspec.Raw] = {name: ad[name] for name in order}
-    for name, value in ad.items():
-        if type(value) not in _SIMPLE:
-            members[name] = _member(value)
-    return msgspec.Raw(msgspec.json.encode(members))
-
-
-def _member(value: Scalar) -> Scalar | msgspec.Raw:
-    if isinstance(value, float):
-        return _real(repr(value))  # by its digits, because -0.0 equals 0.0
-    return _written(value) if isinstance(value, Expr) else value
-
-
-@lru_cache(maxsize=1024)
-@lru_cache(maxsize=1024)
-def _real(digits: str) -> msgspec.Raw:
-    return _raw(float(digits))
-
-
-@lru_cache(maxsize=1024)
-def _written(expression: Expr) -> msgspec.Raw:
-    return _raw(expression)
-
-
-def _raw(value: Scalar) -> msgspec.Raw:
-    from kettle.classad import ClassAd, write_json
-
-    text = write_json(ClassAd.from_wire({"A": value}))
-    return msgspec.Raw(text[len('{"A": ') : -len("}")].encode("utf-8", "surrogateescape"))
-
-
-@lru_cache(maxsize=64)
-def _order(names: tuple[str, ...]) -> tuple[str, ...]:
-    """The names as `write_json` orders them; none if two are the same name."""
-    distinct = len({name.lower() for name in names}) == len(names)
-    return tuple(sorted(names, key=lambda name: (len(name), name.lower()))) if distinct else ()

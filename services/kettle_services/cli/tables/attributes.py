@@ -1,8 +1,9 @@
 """Ads as they are: chosen attributes of each in a line, or all of them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import cast
 
+from kettle.classad.listing import LONG
 from kettle_services.cli.output.screen import Cell, Screen
 from kettle_wire.ads.types import Ad, Expr
 
@@ -19,14 +20,10 @@ def chosen(ad: Ad, names: Sequence[str]) -> Ad:
     return {name: value for name, value in ad.items() if not keys or name.lower() in keys}
 
 
-def show_long(ads: Sequence[Ad], screen: Screen) -> None:
+def show_long(ads: Iterable[Ad], screen: Screen) -> None:
     """Whole ads, each followed by an empty line."""
-    from kettle.classad import ClassAd
-    from kettle.classad.long_form import list_long
-
     for ad in ads:
-        screen.block(list_long(ClassAd.from_wire(ad)).rstrip())
-        screen.say()
+        screen.block(LONG.members(ad))
 
 
 def _cells(ads: Sequence[Ad], name: str) -> Sequence[Cell]:

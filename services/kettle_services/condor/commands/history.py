@@ -26,6 +26,18 @@ from kettle_wire.commands.queue import Select
 from kettle_wire.endpoint import Position
 from kettle_wire.jobs import JobId
 
+_RUNS: Final = "no ads of single runs are kept: kettle events ID tells what each run of a job did"
+_REFUSED: Final = {
+    "daemon": "daemons keep no history of themselves; kettle log show and kettle logs have what they recorded and wrote",
+    "directory": "there are no files of single jobs or runs; write the ids of the jobs instead",
+    "epochs": _RUNS,
+    "extract": "write the ads that are wanted into a file with -long, which -file reads",
+    "search": "there are no files of single jobs or runs; -file FILE reads one file of ads",
+    "startd": "machines keep no history; -constraint with LastRemoteHost finds the jobs of one",
+    "transfer-history": _RUNS,
+    "type": _RUNS,
+}
+"""What else there is for what an option asks."""
 OPTIONS: Final = PRINTING | {
     "allusers": Option(also=("all",)),
     "backwards": Option(),
@@ -35,12 +47,17 @@ OPTIONS: Final = PRINTING | {
     "file": Option(takes=1),
     "forwards": Option(),
     "limit": Option(takes=1),
+    "local": Option(),
     "match": Option(takes=1),
     "name": Option(takes=1, also=("n",)),
     "pool": Option(takes=1, also=("p",)),
     "scanlimit": Option(takes=1),
+    "schedd": Option(),
     "since": Option(takes=1),
+    "stream-results": Option(letters=True),
+    "userlog": Option(takes=1),
     "wide": Option(letters=True, also=("w",)),
+    **{name: Option(letters=True) for name in _REFUSED},
 }
 HELP: Final = {
     "condor_history": f"""\
@@ -54,13 +71,13 @@ whom they belong to.  Finding none is no failure.
   -since ID|EXPRESSION   those that left the queue after that job, or after the newest for which it is true
   -completedsince TIME   those that left the queue then or later (seconds since the epoch)
   -forwards              the oldest first
+  -file FILE             those whose ads are in a file, which has the newest last: of HTCondor, or of -long, -json or -xml
+  -userlog FILE          those of which a job event log tells
+  -scanlimit N           look at no more than so many jobs of a file
 {asked.HELP}\
   -name SCHEDD, -pool P  of which pool
-  -backwards, -scanlimit N, -wide, -debug   change nothing here
+  -backwards, -local, -schedd, -stream-results, -wide, -debug   change nothing here
 """,
-}
-_INSTEAD: Final = {
-    "file": "there are no history files: all of it is in the event log",
 }
 _ASKED: Final = 10
 """About so many jobs the schedd is asked, one by one."""
@@ -79,6 +96,9 @@ class _Wanted(msgspec.Struct):
     forwards: bool = False
     name: str = ""
     pool: str = ""
+    file: str = ""
+    userlog: str = ""
+    scanlimit: int = 0
 
 
 def run(_name: str, words: list[str]) -> int:
@@ -87,13 +107,34 @@ def run(_name: str, words: list[str]) -> int:
     for given in understood(words, OPTIONS):
         if not wanted.printing.read_option(given):
             _take(wanted, given)
-    client = client_of(CondorConfig(os.environ), pool=wanted.pool, name=wanted.name)
     if wanted.printing.said:
-        wanted.printing.show(lambda _names: client.run(lambda pool: _found(pool, wanted)))
+        wanted.printing.show(lambda _names: _jobs(wanted))
     else:
-        found = client.run(lambda pool: _found(pool, wanted))
-        sys.stdout.writelines(_table(visible_ads(found)))
+        sys.stdout.writelines(_table(visible_ads(_jobs(wanted))))
     return 0
+
+
+def _jobs(wanted: _Wanted) -> list[Ad]:
+    """The jobs in their order: of a pool, or of a file."""
+    if wanted.file or wanted.userlog:
+        return _in_file(wanted)
+    client = client_of(CondorConfig(os.environ), pool=wanted.pool, name=wanted.name)
+    return client.run(lambda pool: _found(pool, wanted))
+
+
+def _in_file(wanted: _Wanted) -> list[Ad]:
+    """From the end of the file on, or from its beginning."""
+    from kettle_services.condor.connections.job_files import ads_of_file, jobs_of_log, meant
+
+    every = jobs_of_log(wanted.userlog) if wanted.userlog else ads_of_file(wanted.file)
+    every = every if wanted.forwards else every[::-1]
+    every = every[: wanted.scanlimit] if wanted.scanlimit else every
+    if (newer := wanted.newer_than) is not None:
+        last = JobSelection(newer.jobs, newer.clusters, newer.owners, newer.constraint)
+        every = list(takewhile(lambda ad: not meant([ad], last), every))
+    since = wanted.since
+    ads = [ad for ad in meant(every, wanted.chosen) if since is None or number(ad, "CompletionDate") >= since]
+    return ads[: wanted.limit] if wanted.limit else ads
 
 
 def _take(wanted: _Wanted, given: TypedOption) -> None:
@@ -110,12 +151,12 @@ def _take(wanted: _Wanted, given: TypedOption) -> None:
             wanted.newer_than = _newest(given.values[0])
         case "forwards":
             wanted.forwards = True
-        case "name" | "pool" as name:
+        case "name" | "pool" | "file" | "userlog" as name:
             setattr(wanted, name, given.values[0])
-        case "file" as name:
-            raise ToolError(
-                f"condor_history: -{name} is not carried out by this version of Kettle; {_INSTEAD[name]}"
-            )
+        case "scanlimit":
+            wanted.scanlimit = whole_number(given)
+        case name if name in _REFUSED:
+            raise ToolError(f"condor_history: -{name} is not carried out: {_REFUSED[name]}")
         case _:
             pass
 

@@ -3,7 +3,7 @@
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +22,7 @@ from kettle_wire.jobs import JobId
 
 if TYPE_CHECKING:
     from kettle.submit import Submission
+    from kettle.submit.expected_jobs import ExpectedJobs
 
 OPTIONS: Final = {
     "addr": Option(takes=1, also=("address",)),
@@ -137,7 +138,7 @@ def run(_name: str, words: list[str]) -> int:
     if wanted.capabilities:
         return _capabilities(client_of(knobs, pool=wanted.pool, name=wanted.name))
     try:
-        submissions = _prepared(wanted)
+        submissions = _prepared(wanted, lambda expected: _expect(expected, wanted, knobs))
     except NoJobError:
         if wanted.how != "terse":
             named = wanted.file if wanted.file not in {"", "-"} else "(stdin)"
@@ -158,11 +159,6 @@ def run(_name: str, words: list[str]) -> int:
 
 
 def _submitted(submissions: "list[Submission]", wanted: _Wanted, knobs: CondorConfig) -> int:
-    count = sum(submission.count for submission in submissions)
-    if wanted.most and count > wanted.most:
-        raise ToolError(
-            f"\nERROR: the description makes {count} jobs, more than the {wanted.most} of -maxjobs"
-        )
     if wanted.dry_run:
         return _dry_run(submissions, wanted)
     client = client_of(knobs, pool=wanted.pool, name=wanted.name)
@@ -178,6 +174,20 @@ def _submitted(submissions: "list[Submission]", wanted: _Wanted, knobs: CondorCo
         raise ToolError(_after(queued, len(submissions), error)) from error
     sys.stdout.writelines(said(queued, wanted.how))
     return _visited(queued[0].cluster, wanted) if wanted.interactive else 0
+
+
+def _expect(expected: "list[ExpectedJobs]", wanted: _Wanted, knobs: CondorConfig) -> None:
+    """What is too much is refused before it is made."""
+    from kettle.submit.expected_jobs import are_many
+
+    count = sum(each.jobs for each in expected)
+    if wanted.most and count > wanted.most:
+        raise ToolError(
+            f"\nERROR: the description makes {count} jobs, more than the {wanted.most} of -maxjobs"
+        )
+    if are_many(expected) and not wanted.dry_run:
+        late = [each._replace(late=each.late or wanted.factory) for each in expected]
+        client_of(knobs, pool=wanted.pool, name=wanted.name).run(lambda pool: pool.require_room(late))
 
 
 def _capabilities(client: ShortLivedClient) -> int:
@@ -284,7 +294,7 @@ def _take_word(wanted: _Wanted, word: str, option: str) -> None:
     wanted.file = word
 
 
-def _prepared(wanted: _Wanted) -> "list[Submission]":
+def _prepared(wanted: _Wanted, expect: "Callable[[list[ExpectedJobs]], None]") -> "list[Submission]":
     from kettle.client.jobs.submission import as_factory, prepare_clusters
 
     if wanted.interactive and not wanted.file:
@@ -308,6 +318,7 @@ def _prepared(wanted: _Wanted) -> "list[Submission]":
         tolerant=True,
         single=wanted.single_cluster,
         skip_filechecks=wanted.disable,
+        expect=expect,
     )
     return [as_factory(submission) for submission in submissions] if wanted.factory else submissions
 

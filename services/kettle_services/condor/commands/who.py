@@ -121,6 +121,7 @@ def _alive(master: Ad, pool: PoolFile) -> Iterator[str]:
         "NEGOTIATOR": pool.negotiator,
         "SCHEDD": pool.schedd,
         "MASTER": str(master.get("Name")),
+        "STARTD": str(master.get("Name")),
     }
     for name in str(master.get("DaemonList", "")).upper().split(", "):
         state = "Running" if name == "MASTER" else str(master.get(f"{name}_State"))
@@ -129,7 +130,7 @@ def _alive(master: Ad, pool: PoolFile) -> Iterator[str]:
         if pid is not None:
             yield f"{name}_PID = {pid}"
         if name in names:
-            yield f'{name}_Addr = "{daemon_address(pool.nats_url, names[name])}"'
+            yield f'{name}_Addr = "{daemon_address(pool.nats_url, names[name], name.lower())}"'
 
 
 def _ads(client: ShortLivedClient, kind: str, constraint: str, names: list[str]) -> list[Ad]:

@@ -1,13 +1,14 @@
 """What condor_q, condor_history and condor_status take alike: how ads are printed."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from kettle.terminal.text import data_output
 from kettle_services.condor.arguments.grammar import ALL, Option, TypedOption
-from kettle_services.condor.printing.autoformat import ID, Columns, Format, format_of
-from kettle_services.condor.printing.values import AdRow, Fetch, fetched
+from kettle_services.condor.printing.autoformat import Columns, Format, format_of
+from kettle_services.condor.printing.forms import Form, Lines
+from kettle_services.condor.printing.values import Fetch, Source, source_of
 from kettle_wire.ads.types import Ad
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ PRINTING: Final = {
     "format": Option(takes=2, also=("f",)),
     "long": Option(also=("l",)),
     "json": Option(also=("j",)),
+    "jsonl": Option(),
     "xml": Option(also=("x",)),
     "attributes": Option(takes=1, also=("projection", "attr")),
     "print-format": Option(takes=1, also=("pr",)),
@@ -27,7 +29,7 @@ HELP: Final = """\
   -af[:letters] A ...    chosen attributes or expressions, one job a line; letters: j the id first, t tabs, `,` commas,
                          l with names, n a value a line, g an empty line between, V strings in quotes, r as they stand, h titles
   -format F A            text with one conversion of printf, for an attribute; may be repeated
-  -long, -json, -xml     whole ads
+  -long, -json, -jsonl, -xml   whole ads
   -attributes A,B,...    of whole ads only these
   -print-format FILE     a table as a print format file says: SELECT, columns, WHERE, GROUP BY, SUMMARY
 """
@@ -51,7 +53,7 @@ class Printing:
                 self._columns.append(Columns(given.values, given.letters))
             case "format":
                 self._formats.append(format_of(*given.values))
-            case "long" | "json" | "xml":
+            case "long" | "json" | "jsonl" | "xml":
                 self._whole = given.name
             case "attributes":
                 self.names += [name for name in given.values[0].replace(",", " ").split() if name]
@@ -70,41 +72,31 @@ class Printing:
 
     def show(self, fetch: Fetch) -> None:
         """Ask for the ads and print them."""
-        data_output(sys.stdout).writelines(self._pieces(fetch))
+        self.show_from(source_of(fetch))
 
-    def _pieces(self, fetch: Fetch) -> Iterable[str]:
+    def show_from(self, source: Source) -> None:
+        """Have ads asked for, and print them as they come."""
+        form, out = self._form(), data_output(sys.stdout)
+        out.writelines(form.begin())
+
+        def show(ads: Sequence[Ad]) -> list[str]:
+            more = form.needs.of(ads)
+            if not more:
+                out.writelines(form.add(ads))
+            return more
+
+        source(form.needs.names, show)
+        out.writelines(form.end())
+
+    def _form(self) -> Form:
         if self.layout is not None:
-            from kettle_services.condor.printing.print_table import PrintTable
+            from kettle_services.condor.printing.print_table import PrintTable, TableForm
 
             table = PrintTable(self.layout)
-            return table.lines(table.ads(fetch))
-        if not self._columns and not self._formats:
-            return self._ads(fetch(self.names))
-        texts = [text for columns in self._columns for text in columns.texts]
-        texts += [each.text for each in self._formats if each.conversion]
-        always = ID if any("j" in columns.letters for columns in self._columns) else ()
-        evaluated = bool(self._formats) or any(columns.evaluated for columns in self._columns)
-        return self._lines(fetched(texts, fetch, evaluated=evaluated, always=always))
+            table.check_source()
+            return TableForm(table)
+        if self._columns or self._formats:
+            return Lines(self._columns, self._formats)
+        from kettle_services.condor.printing.whole_ads import FORMS
 
-    def _lines(self, ads: Sequence[Ad]) -> Iterable[str]:
-        """Like HTCondor, which has one list of columns, the formats come first in a line."""
-        yield from (columns.heading() for columns in self._columns)
-        if len(self._columns) == 1 and not self._formats:
-            yield from self._columns[0].lines(ads)
-            return
-        for ad in ads:
-            row = AdRow(ad)
-            yield from (each.printed(row) for each in self._formats)
-            yield from (columns.line(row) for columns in self._columns)
-
-    def _ads(self, ads: Sequence[Ad]) -> Iterable[str]:
-        from kettle_services.condor.printing import whole_ads as whole
-
-        chosen = [whole.chosen(ad, self.names) for ad in ads]
-        match self._whole:
-            case "json":
-                return whole.json(chosen)
-            case "xml":
-                return whole.xml(chosen)
-            case _:
-                return whole.long(chosen)
+        return FORMS[self._whole or "long"](self.names)

@@ -8,7 +8,8 @@ What a print format file says: `-print-format FILE`, the table language of HTCon
     [WHERE EXPRESSION]
     [GROUP BY EXPRESSION [ASCENDING | DESCENDING]
        ...]
-    [SUMMARY [STANDARD | NONE]]
+    [SUMMARY [STANDARD | NONE]
+       EXPRESSION ...]
 
 The tables of condor_status are written in it; `print_table` prints what it says.
 """
@@ -83,6 +84,10 @@ class PrintFormat(msgspec.Struct):
     title: bool = True
     header: bool = True
     summary: bool = False
+    totals: list[Column] = []
+    """What stands on the lines below SUMMARY: columns of the totals of condor_q, instead of the standard ones."""
+    chosen_summary: bool = False
+    """Whether STANDARD or NONE stands behind SUMMARY."""
     labels: str | None = None
     """What stands between a label and its value, if labels replace the headings."""
     before_ad: str = ""
@@ -154,7 +159,7 @@ def _continued(found: PrintFormat, section: str, line: str, where: str) -> None:
         case "GROUP":
             _order(found, line, where)
         case _:
-            raise ToolError(f"{where}: nothing comes behind SUMMARY, but there is '{line}'")
+            _total(found, line, where)
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
@@ -289,8 +294,19 @@ def _order(found: PrintFormat, line: str, where: str) -> None:
 
 def _summary(found: PrintFormat, line: str, where: str) -> None:
     if line not in {"", "STANDARD", "NONE"}:
-        raise ToolError(f"{where}: SUMMARY takes STANDARD or NONE, not '{line}'")
+        raise ToolError(
+            f"{where}: SUMMARY takes STANDARD or NONE, or columns on the lines below it, not '{line}'"
+        )
     found.summary = line != "NONE"
+    found.chosen_summary = bool(line)
+
+
+def _total(found: PrintFormat, line: str, where: str) -> None:
+    if found.chosen_summary:
+        raise ToolError(
+            f"{where}: columns stand behind SUMMARY without STANDARD or NONE, but there is '{line}'"
+        )
+    found.totals.append(_column(line, where))
 
 
 def _checked(expression: str, where: str) -> str:

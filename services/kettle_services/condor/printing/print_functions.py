@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple, cast
 
 from kettle_services.condor.errors import ToolError, do_you_mean
-from kettle_services.condor.printing.queue_table import moment, run_time
+from kettle_services.condor.printing.queue_table import moment, ran, run_time
 from kettle_services.condor.printing.values import AdRow, number, written
 
 Written = str | None
@@ -124,14 +124,9 @@ def _command(value: Any, row: AdRow) -> Written:
     return f"{value} {arguments(row.ad)}".rstrip() if isinstance(value, str) else None
 
 
-def _cpu_time(value: Any, row: AdRow) -> Written:
-    if isinstance(value, int | float) and value:
-        return run_time(value)
-    ran = number(row.ad, "RemoteWallClockTime")
-    began = number(row.ad, "JobCurrentStartDate")
-    if began and row.value("JobStatus") in {2, 6, 7}:
-        ran += time.time() - began
-    return run_time(ran)
+def _cpu_time(_value: Any, row: AdRow) -> Written:
+    """Wall-clock time in spite of its name, as in HTCondor: RUN_TIME of the usual table."""
+    return run_time(ran(row.ad, time.time()))
 
 
 def _cpu_util(_value: Any, row: AdRow) -> Written:

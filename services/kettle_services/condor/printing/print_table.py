@@ -1,13 +1,13 @@
 """Prints ads as a print format says."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, Protocol
 
 from kettle_services.condor.errors import ToolError
-from kettle_services.condor.printing.autoformat import Format, format_of
+from kettle_services.condor.printing.autoformat import ID, Format, format_of
 from kettle_services.condor.printing.print_format import Column, Order, PrintFormat
 from kettle_services.condor.printing.print_functions import PrintFunction, function_named
-from kettle_services.condor.printing.values import AdRow, Fetch, fetched
+from kettle_services.condor.printing.values import AdRow, Fetch, Needs, fetched
 from kettle_wire.ads.types import Ad
 
 _NARROWEST: Final = 3
@@ -28,12 +28,21 @@ class PrintTable:
 
         Raises ToolError: the format is about other ads than these.
         """
+        self.check_source()
+        return self.ordered(self.meeting(fetched([*self.needed, *more], fetch)))
+
+    def check_source(self) -> None:
+        """Raises ToolError: the format is about other ads or totals than those that there are."""
         if self.layout.source or self.layout.unique:
             asked = f"FROM {self.layout.source}" if self.layout.source else "UNIQUE"
             raise ToolError(f"SELECT {asked} is not carried out by this command; leave it out")
+        if self.layout.totals:
+            raise ToolError("only condor_q has totals in columns behind SUMMARY; leave them out")
+
+    def meeting(self, ads: Sequence[Ad]) -> Sequence[Ad]:
+        """Those that meet WHERE."""
         where = self.layout.where
-        ads = fetched([*self.needed, *more], fetch)
-        return self.ordered([ad for ad in ads if AdRow(ad).value(where) is True] if where else ads)
+        return [ad for ad in ads if AdRow(ad).value(where) is True] if where else ads
 
     @property
     def needed(self) -> list[str]:
@@ -49,11 +58,17 @@ class PrintTable:
         return in_order(ads, self.layout.order)
 
     def lines(self, ads: Sequence[Ad]) -> Iterator[str]:
-        """The heading, and a line for each ad; without titles and summaries, which are the command's."""
+        """
+        The heading, and a line for each ad; without titles and summaries, which are the command's.
+
+        Without columns there are no lines: such a format asks for the summary alone.
+        """
+        if not self._cells:
+            return
         rows = [[cell.text(row) for cell in self._cells] for row in map(AdRow, ads)]
         for at, cell in enumerate(self._cells):
             cell.settle(row[at] for row in rows)
-        if self.layout.header and self.layout.labels is None and self._cells:
+        if self.layout.header and self.layout.labels is None:
             yield self._joined([cell.heading for cell in self._cells])
         for row in rows:
             yield self._joined(
@@ -68,6 +83,46 @@ class PrintTable:
             line += text
             line += self.layout.behind if at < last and cell.column.suffix else ""
         return line + self.layout.behind_ad
+
+
+class Merging(Protocol):
+    """What makes one line of several ads."""
+
+    def add(self, ads: Iterable[Ad]) -> None:
+        """Some more ads."""
+        ...
+
+    def ads(self) -> list[Ad]:
+        """What they have come to."""
+        ...
+
+
+class TableForm:
+    """`-print-format`: a table, whose columns may be as wide as what comes last."""
+
+    def __init__(self, table: PrintTable, merging: Merging | None = None) -> None:
+        self._table: Final = table
+        self._merging: Final = merging
+        self._ads: Final[list[Ad]] = []
+        self.needs: Needs = Needs([*table.needed, *(ID if merging else ())])
+
+    def begin(self) -> Iterable[str]:
+        """Nothing yet."""
+        return ()
+
+    def add(self, ads: Sequence[Ad]) -> Iterable[str]:
+        """Nothing yet."""
+        meeting = self._table.meeting(ads)
+        if self._merging is None:
+            self._ads.extend(meeting)
+        else:
+            self._merging.add(meeting)
+        return ()
+
+    def end(self) -> Iterable[str]:
+        """All of it."""
+        ads = self._ads if self._merging is None else self._merging.ads()
+        return self._table.lines(self._table.ordered(ads))
 
 
 class _Cell:

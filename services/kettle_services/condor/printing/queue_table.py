@@ -3,24 +3,20 @@
 import re
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Final
 
-from kettle.client.batches import Batch, by_batch, grouped
+from kettle.client.batches import ATTRIBUTES, Batch, Batches, by_batch
 from kettle.client.connections.condor_config import bus_addresses
 from kettle.client.connections.pool_file import PoolFile
 from kettle.client.jobs.status import status_of
-from kettle_services.condor.printing.values import number
-from kettle_wire.ads.types import Ad
-from kettle_wire.commands.queue import JobAds
+from kettle.terminal.text import visible
+from kettle_services.condor.printing.values import Needs, number
+from kettle_wire.ads.types import Ad, Scalar
+from kettle_wire.commands.queue import Unmade
 
-ATTRIBUTES: Final = (
-    "ClusterId", "ProcId", "Owner", "QDate", "JobStatus", "JobPrio", "Cmd", "Args", "Arguments", "MemoryUsage",
-    "ImageSize", "RemoteWallClockTime", "JobCurrentStartDate", "HoldReason", "EnteredCurrentStatus", "RemoteHost",
-    "JobBatchName", "TotalSubmitProcs",
-)  # fmt: skip
-"""What the tables are made of."""
 STATUSES: Final = ("completed", "removed", "idle", "running", "held", "suspended")
 """In the order of the last lines."""
 LETTERS: Final[Mapping[str, str]] = {
@@ -30,27 +26,102 @@ _QUOTED: Final = re.compile(r"'((?:[^']|'')*)'")
 """Arguments are kept quoted; a person wants to see the words."""
 _BATCH_TITLES: Final = ("OWNER", "BATCH_NAME", "SUBMITTED", "DONE", "RUN", "IDLE", "HOLD", "TOTAL", "JOB_IDS")
 
-Line = Callable[[Ad, float], str]
+Line = Callable[[Ad, float, Callable[[Ad, float], float]], str]
 
 
-def table(found: JobAds, how: str, pool: PoolFile, person: str) -> Iterator[str]:
-    """The lines of a table: `batch`, `jobs`, `run` or `held`."""
-    now = time.time()
-    yield head(pool, now) + "\n"
-    if how == "batch":
-        yield from _batches(found)
-    else:
-        title, line = _KINDS[how]
-        yield title + "\n"
-        yield from (line(ad, now) + "\n" for ad in found.jobs)
-    yield "\n"
-    counts = _counted(found.jobs)
-    yield total("query", counts) + "\n"
-    mine = [ad for ad in found.jobs if ad.get("Owner") == person]
-    yield total(person, _counted(mine)) + "\n"
-    if len(mine) != len(found.jobs):
-        yield total("all users", counts) + "\n"
-    yield "\n"
+class JobTable:
+    """A line for each job, as they come."""
+
+    def __init__(self, how: str, time_of: str = "wall") -> None:
+        """`how`: `jobs`, `run` or `held`.  `time_of`: which time RUN_TIME is, `wall`, `current` or `cpu`."""
+        self._title, self._line, attributes = _KINDS[how]
+        self._title = self._title.replace("RUN_TIME", "CPU_TIME") if time_of == "cpu" else self._title
+        self._time_of: Final = _TIMES[time_of]
+        self._now: Final = time.time()
+        self.needs: Needs = Needs(attributes, evaluated=False)
+        self.totals: bool = how != "run"
+
+    def begin(self) -> Iterable[str]:
+        """The titles."""
+        return [self._title + "\n"]
+
+    def add(self, ads: Sequence[Ad]) -> Iterator[str]:
+        """A line for each."""
+        return (visible(self._line(ad, self._now, self._time_of)) + "\n" for ad in ads)
+
+    def end(self, unmade: Sequence[Unmade]) -> Iterable[str]:
+        """Jobs that are still to come are no lines."""
+        del unmade
+        return ()
+
+
+class BatchTable:
+    """A line for each batch: jobs of one person with one JobBatchName, else in one cluster."""
+
+    def __init__(self) -> None:
+        self._batches: Final = Batches(by_batch)
+        self.needs: Needs = Needs(ATTRIBUTES, evaluated=False)
+        self.totals: bool = True
+
+    def begin(self) -> Iterable[str]:
+        """Nothing: columns are as wide as what comes last."""
+        return ()
+
+    def add(self, ads: Sequence[Ad]) -> Iterable[str]:
+        """Counts them."""
+        self._batches.add(ads)
+        return ()
+
+    def end(self, unmade: Sequence[Unmade]) -> Iterator[str]:
+        """All lines."""
+        rows = [_batch(batch) for batch in self._batches.rows(unmade)]
+        widths = [
+            max(len(row[column]) for row in (_BATCH_TITLES, *rows))
+            for column in range(len(_BATCH_TITLES) - 1)
+        ]
+        for row in (_BATCH_TITLES, *rows):
+            left, right = row[:2], row[2:-1]
+            cells = [cell.ljust(width) for cell, width in zip(left, widths[:2], strict=True)]
+            cells += [cell.rjust(width) for cell, width in zip(right, widths[2:], strict=True)]
+            yield " ".join([*cells, row[-1]]) + "\n"
+
+
+class Totals:
+    """How many jobs there are, all of them and those of one person."""
+
+    attributes: Final = ("Owner", "JobStatus")
+
+    def __init__(self, person: str) -> None:
+        self._person: Final = person
+        self._counted: Final[Counter[tuple[Scalar, Scalar]]] = Counter()
+
+    def add(self, ads: Sequence[Ad]) -> None:
+        """Some more jobs."""
+        self._counted.update((ad.get("Owner", ""), ad.get("JobStatus", 0)) for ad in ads)
+
+    def lines(self) -> Iterator[str]:
+        """The last lines of condor_q."""
+        everybody, mine = self.counts()
+        yield "\n"
+        yield total("query", everybody) + "\n"
+        yield total(self._person, mine) + "\n"
+        if mine.total() != everybody.total():
+            yield total("all users", everybody) + "\n"
+        yield "\n"
+
+    def counts(self) -> "tuple[Counter[str], Counter[str]]":
+        """Of all jobs that were seen, and of those of the person, by status."""
+        everybody, mine = Counter[str](), Counter[str]()
+        for (owner, status), count in self._counted.items():
+            word = status_of({"JobStatus": status})
+            everybody[word] += count
+            mine[word] += count * (owner == self._person)
+        return everybody, mine
+
+
+def counted(ads: Iterable[Ad]) -> dict[str, int]:
+    """How many there are, by status."""
+    return Counter(map(status_of, ads))
 
 
 def head(pool: PoolFile, now: float | None = None) -> str:
@@ -91,11 +162,25 @@ def moment(seconds: float) -> str:
     return time.strftime("%m/%d %H:%M", time.localtime(seconds)).removeprefix("0").rjust(11)
 
 
-def _ran(ad: Ad, now: float) -> float:
-    ran = number(ad, "RemoteWallClockTime")
-    if status_of(ad) in {"running", "suspended"} and (start := number(ad, "JobCurrentStartDate")):
-        ran += now - start
-    return ran
+def ran(ad: Ad, now: float) -> float:
+    """How long a job has run so far, its earlier runs included."""
+    return number(ad, "RemoteWallClockTime") + (_since_start(ad, now) or 0.0)
+
+
+def _ran_last(ad: Ad, now: float) -> float:
+    """How long a job has been running now; where it waits, its last run."""
+    since = _since_start(ad, now)
+    waits = status_of(ad) in {"idle", "held"}
+    return since if since is not None else number(ad, "LastRemoteWallClockTime") if waits else 0.0
+
+
+def _since_start(ad: Ad, now: float) -> float | None:
+    start = number(ad, "JobCurrentStartDate")
+    return now - start if start and status_of(ad) in {"running", "suspended"} else None
+
+
+def _used(ad: Ad, _now: float) -> float:
+    return number(ad, "RemoteUserCpu")
 
 
 def beginning(ad: Ad) -> str:
@@ -103,52 +188,60 @@ def beginning(ad: Ad) -> str:
     return f"{number(ad, 'ClusterId'):4.0f}.{number(ad, 'ProcId'):<3.0f} {ad.get('Owner', '???')!s:<14}"
 
 
-def _job(ad: Ad, now: float) -> str:
+def _job(ad: Ad, now: float, time_of: Callable[[Ad, float], float]) -> str:
     size = number(ad, "MemoryUsage") or number(ad, "ImageSize") / 1024
     return (
-        f"{beginning(ad)} {moment(number(ad, 'QDate'))} {run_time(_ran(ad, now)):>12} {LETTERS[status_of(ad)]:<2} "
+        f"{beginning(ad)} {moment(number(ad, 'QDate'))} {run_time(time_of(ad, now)):>12} {LETTERS[status_of(ad)]:<2} "
         f"{number(ad, 'JobPrio'):<3.0f} {size:<4.1f} {command_line(ad)}"
     )
 
 
-def _running(ad: Ad, now: float) -> str:
+def _running(ad: Ad, now: float, time_of: Callable[[Ad, float], float]) -> str:
     host = ad.get("RemoteHost", "[????????????????]")
-    return f"{beginning(ad)} {moment(number(ad, 'QDate'))} {run_time(_ran(ad, now)):>12} {host}"
+    return f"{beginning(ad)} {moment(number(ad, 'QDate'))} {run_time(time_of(ad, now)):>12} {host}"
 
 
-def _held(ad: Ad, _now: float) -> str:
+def _held(ad: Ad, _now: float, _time_of: Callable[[Ad, float], float]) -> str:
     return f"{beginning(ad)} {moment(number(ad, 'EnteredCurrentStatus'))} {ad.get('HoldReason', '')}"
 
 
-_KINDS: Final[Mapping[str, tuple[str, Line]]] = {
-    "jobs": (" ID      OWNER            SUBMITTED     RUN_TIME ST PRI SIZE CMD", _job),
-    "run": (" ID      OWNER            SUBMITTED     RUN_TIME HOST(S)", _running),
-    "held": (" ID      OWNER          HELD_SINCE  HOLD_REASON", _held),
+_LINE: Final = ("ClusterId", "ProcId", "Owner")
+_RUN: Final = (
+    "QDate", "JobStatus", "RemoteWallClockTime", "JobCurrentStartDate", "LastRemoteWallClockTime", "RemoteUserCpu",
+)  # fmt: skip
+_TIMES: Final[Mapping[str, Callable[[Ad, float], float]]] = {
+    "wall": ran,
+    "current": _ran_last,
+    "cpu": _used,
 }
-
-
-def _counted(ads: Sequence[Ad]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for ad in ads:
-        status = status_of(ad)
-        counts[status] = counts.get(status, 0) + 1
-    return counts
-
-
-def _batches(found: JobAds) -> Iterator[str]:
-    """A line for each batch: jobs of one person with one JobBatchName, else in one cluster."""
-    rows = [_batch(batch) for batch in grouped(found.jobs, found.unmade, by_batch)]
-    widths = [
-        max(len(row[column]) for row in (_BATCH_TITLES, *rows)) for column in range(len(_BATCH_TITLES) - 1)
-    ]
-    for row in (_BATCH_TITLES, *rows):
-        left, right = row[:2], row[2:-1]
-        cells = [cell.ljust(width) for cell, width in zip(left, widths[:2], strict=True)]
-        cells += [cell.rjust(width) for cell, width in zip(right, widths[2:], strict=True)]
-        yield " ".join([*cells, row[-1]]) + "\n"
+_COMMAND: Final = ("JobPrio", "Cmd", "Args", "Arguments", "MemoryUsage", "ImageSize")
+_KINDS: Final[Mapping[str, tuple[str, Line, Sequence[str]]]] = {
+    "jobs": (
+        " ID      OWNER            SUBMITTED     RUN_TIME ST PRI SIZE CMD",
+        _job,
+        (*_LINE, *_RUN, *_COMMAND),
+    ),
+    "run": (
+        " ID      OWNER            SUBMITTED     RUN_TIME HOST(S)",
+        _running,
+        (*_LINE, *_RUN, "RemoteHost"),
+    ),
+    "held": (
+        " ID      OWNER          HELD_SINCE  HOLD_REASON",
+        _held,
+        (*_LINE, "EnteredCurrentStatus", "HoldReason"),
+    ),
+}
 
 
 def _batch(batch: Batch) -> tuple[str, ...]:
     figures = (batch.done, batch.running - batch.suspended, batch.waiting, batch.held)
     cells = [str(figure) if figure else "_" for figure in figures]
-    return (batch.owner, batch.name, moment(batch.submitted), *cells, str(batch.total), batch.ids)
+    return (
+        visible(batch.owner),
+        visible(batch.name),
+        moment(batch.submitted),
+        *cells,
+        str(batch.total),
+        batch.ids,
+    )

@@ -141,28 +141,65 @@ def _references(text: str) -> list[str]:
 
 Fetch = Callable[[list[str]], list[Ad]]
 """Asks for ads with these attributes."""
+Show = Callable[[Sequence[Ad]], list[str]]
+"""Shows some ads; or shows nothing, and returns which further attributes it needs of them."""
+Source = Callable[[list[str], Show], None]
+"""Asks for ads with these attributes, and has them shown, perhaps little by little."""
 
 
-def fetched(
-    texts: Sequence[str], fetch: Fetch, *, evaluated: bool = True, always: Sequence[str] = ()
-) -> list[Ad]:
+def source_of(fetch: Fetch) -> Source:
+    """All of them at once."""
+
+    def ask(names: list[str], show: Show) -> None:
+        while more := show(fetch(names)):
+            names = [*names, *more]
+
+    return ask
+
+
+def fetched(texts: Sequence[str], fetch: Fetch) -> list[Ad]:
+    """Ads with what is needed to say what attributes and expressions come to, and little else."""
+    found: list[Ad] = []
+    needs = Needs(texts)
+
+    def keep(ads: Sequence[Ad]) -> list[str]:
+        if more := needs.of(ads):
+            return more
+        found[:] = ads
+        return []
+
+    source_of(fetch)(needs.names, keep)
+    return found
+
+
+class Needs:
     """
-    Ads with what is needed to say what attributes and expressions come to, and little else.
+    The attributes that have to be known to say what attributes and expressions come to.
 
     An attribute may be an expression about others, which is seen only when it is there.
     """
-    names = names_in([*always, *texts])
-    while True:
-        ads = fetch(names)
-        more = [name for name in _wanting(ads) if name.lower() not in {each.lower() for each in names}]
-        if not evaluated or not more:
-            return ads
-        names = [*names, *more]
 
+    def __init__(self, texts: Sequence[str], *, evaluated: bool = True) -> None:
+        """`evaluated`: whether values are wanted, and not the expressions."""
+        self.names: Final = names_in(texts)
+        """What is asked for at first."""
+        self._evaluated = evaluated
+        self._known = {name.lower() for name in self.names}
+        self._seen: set[str] = set()
 
-def _wanting(ads: Sequence[Ad]) -> list[str]:
-    texts = {value.expr for ad in ads for value in ad.values() if isinstance(value, Expr)}
-    return names_in(f"({text})" for text in sorted(texts)) if texts else []
+    def of(self, ads: Sequence[Ad]) -> list[str]:
+        """Those that have not been asked for, and which expressions in these ads are about."""
+        if not self._evaluated or not self.names:
+            return []  # whole ads have everything
+        texts = {value.expr for ad in ads for value in ad.values() if type(value) is Expr} - self._seen
+        self._seen |= texts
+        more = [
+            name
+            for name in names_in(f"({text})" for text in sorted(texts))
+            if name.lower() not in self._known
+        ]
+        self._known.update(map(str.lower, more))
+        return more
 
 
 def number(ad: Mapping[str, object], name: str) -> float:

@@ -24,6 +24,7 @@ from kettle_services.schedd.domain.submission.admission import Admission, Admitt
 from kettle_services.schedd.domain.submission.validation import (
     Unacceptable,
     check,
+    check_count,
     with_user,
     without_owner,
 )
@@ -32,7 +33,7 @@ from kettle_services.schedd.queue.limits import QueueLimits
 from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_wire.codes import HoldCode, RefusalCode
-from kettle_wire.commands.schedd import Submit, Submitted
+from kettle_wire.commands.schedd import AskRoom, Room, Submit, Submitted
 from kettle_wire.endpoint import Position
 from kettle_wire.events import ClusterSubmitted, FactorySubmitted, encode
 from kettle_wire.identity import Identity
@@ -90,7 +91,8 @@ class Submissions:
                 owner, "a program that runs on it needs one: submit it as vanilla job"
             )
         late = asked(admitted.ad)
-        self._make_room(owner, len(admitted.rows), late=late)
+        self._backlog.require_room()
+        self._require_places(owner, len(admitted.rows), late=late)
         number = self._queue.newest_cluster + 1
         try:
             ad = job_sets.numbered(
@@ -113,6 +115,21 @@ class Submissions:
 
         held = self._spooling(event) if request.spool else self._on_hold(event)
         return Decision(reply, [(f"cluster/{number}", event), *held])
+
+    async def ask_room(self, request: AskRoom, caller: Identity) -> Room:
+        """
+        Raises RefusedError, as `submit` would, for more jobs than the caller may submit; so nobody makes them for nothing.
+        """
+        if not self._admission.needed:  # a transform may have the jobs come little by little, or not
+            try:
+                check_count(request.jobs, self._most_at_once(late=request.late))
+            except Unacceptable as refusal:
+                raise RefusedError(RefusalCode.UNACCEPTABLE, str(refusal)) from refusal
+            self._require_places(caller.name, request.jobs, late=request.late)
+        return Room()
+
+    def _most_at_once(self, *, late: bool) -> int:
+        return self._settings.max_jobs_per_factory if late else self._settings.max_jobs_per_submission
 
     async def _refuse_stranger(self, owner: str, instead: str) -> None:
         """
@@ -177,8 +194,7 @@ class Submissions:
         if self._admission.needed:
             check(own, request.columns, request.rows, limit=settings.max_jobs_per_factory)
             admitted = self._admission.admit(owner, own, request.columns, request.rows, now=time.time())
-        late = asked(admitted.ad)
-        limit = settings.max_jobs_per_factory if late else settings.max_jobs_per_submission
+        limit = self._most_at_once(late=asked(admitted.ad))
         check(admitted.ad, admitted.columns, admitted.rows, limit=limit)
         ad, columns, rows = admitted.ad, admitted.columns, admitted.rows
         if request.spool:
@@ -187,8 +203,7 @@ class Submissions:
         ad = with_user(ad, owner, self._domain)
         return msgspec.structs.replace(admitted, ad=ad, columns=columns, rows=rows)
 
-    def _make_room(self, owner: str, jobs: int, *, late: bool) -> None:
-        self._backlog.require_room()
+    def _require_places(self, owner: str, jobs: int, *, late: bool) -> None:
         refused = self._limits.refusal_of_factory if late else self._limits.refusal
         if refusal := refused(owner, jobs):
             raise RefusedError(RefusalCode.UNACCEPTABLE, refusal)

@@ -157,7 +157,7 @@ def startd_ad(machine: Machine, *, now: float, version: str) -> Ad:
     """The startd itself."""
     facts = machine.facts
     return {
-        "MyType": "StartDaemon",
+        "MyType": "StartD",
         "Name": facts.name,
         "Machine": facts.name,
         "DaemonStartTime": facts.started,

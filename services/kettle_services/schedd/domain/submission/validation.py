@@ -40,11 +40,7 @@ def check(ad: Ad, columns: list[str], rows: list[list[Scalar]], *, limit: int) -
     """Raise `Unacceptable` for what must not be recorded."""
     if not rows:
         raise Unacceptable("the submission has no jobs: the queue statement yields no items")
-    if len(rows) > limit:
-        raise Unacceptable(
-            f"the submission has {len(rows)} jobs, but at most {limit} may be submitted at once; "
-            "submit them as several clusters, or with max_idle, which lets more in, little by little"
-        )
+    check_count(len(rows), limit)
     if set(map(len, rows)) != {len(columns)}:
         raise Unacceptable(
             f"a row of the submission does not have {len(columns)} values, one for each column"
@@ -70,6 +66,15 @@ def check(ad: Ad, columns: list[str], rows: list[list[Scalar]], *, limit: int) -
     _universes([ad[universe]] if universe in ad else [])
     if universe in columns:
         _universes(row[columns.index(universe)] for row in rows)
+
+
+def check_count(jobs: int, limit: int) -> None:
+    """Raise `Unacceptable` for more jobs than one submission may have."""
+    if jobs > limit:
+        raise Unacceptable(
+            f"the submission has {jobs} jobs, but at most {limit} may be submitted at once; "
+            "submit them as several clusters, or with max_idle, which lets more in, little by little"
+        )
 
 
 def without_owner(ad: Ad, owner: str) -> Ad:
