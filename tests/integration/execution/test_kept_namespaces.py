@@ -34,7 +34,7 @@ SEES: Final = (
     "python3 -c 'import ctypes; print(ctypes.CDLL(None).mq_open(b\"/kettle-left\", 0))'"
 )
 """What of an earlier job there could be."""
-NEW_MOUNTS, RECURSIVE, PRIVATE = 0x20000, 0x4000, 0x40000
+NEW_MOUNTS, RECURSIVE, PRIVATE, SHARED = 0x20000, 0x4000, 0x40000, 0x100000
 T = TypeVar("T")
 
 
@@ -225,12 +225,16 @@ def test_they_are_not_kept_where_programs_may_get_rights(directory: Path) -> Non
     assert not in_child(work)
 
 
-def test_what_the_machine_mounts_between_two_jobs_the_next_one_sees(directory: Path) -> None:
-    """Also where mounts of the machine do not reach other namespaces by themselves."""
+@pytest.mark.parametrize("propagation", [PRIVATE, SHARED], ids=["private", "shared"])
+def test_what_the_machine_mounts_between_two_jobs_the_next_one_sees(
+    directory: Path, propagation: int
+) -> None:
+    """Whether or not mounts of the machine reach other namespaces by themselves."""
 
     def work() -> list[str]:
         ctypes.CDLL(None).unshare(NEW_MOUNTS)
         mount("none", "/", None, RECURSIVE | PRIVATE)
+        mount("none", "/", None, RECURSIVE | propagation)
         worker = Worker(directory)
         said = [worker.run("ls /mnt/kettle-new 2>&1")]
         mount("disk", "/mnt", "tmpfs", 0)

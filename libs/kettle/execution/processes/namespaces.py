@@ -50,8 +50,8 @@ class Namespaces:
         self._lists: list[int] = []
         """Of System V objects."""
         try:
-            # The machine's mounts as they are now: another look is made before the namespaces are entered again.
-            self._mounts_of_machine = self._open("/proc/self/mounts")
+            # Where nothing comes by itself, we have to hear of each change.
+            self._mounts_of_machine = None if _propagates() else self._open("/proc/self/mounts")
             _unshare(_NEW_MOUNTS | (_NEW_IPC if shared_memory else 0))
             # What the machine mounts and unmounts later is seen by the job too, as of an automounter, but not vice versa.
             mount("none", "/", None, _RECURSIVE | _SLAVE)
@@ -71,7 +71,9 @@ class Namespaces:
             _set(*entry)
 
     def is_current(self) -> bool:
-        """Whether the machine has the mounts that it had when they were made."""
+        """Whether a job in them sees what the machine has mounted and unmounted since they were made."""
+        if self._mounts_of_machine is None:
+            return True
         poll = select.poll()
         poll.register(self._mounts_of_machine, select.POLLPRI)
         return not poll.poll(0)
@@ -162,6 +164,12 @@ def failure(what: str) -> OSError:
     """The error of the system call that has just failed."""
     number = ctypes.get_errno()
     return OSError(number, os.strerror(number), what)
+
+
+def _propagates() -> bool:
+    """Whether mounts of this process's namespace reach those that were made of it, as systemd has it."""
+    with open("/proc/self/mountinfo", "rb") as file:  # noqa: PTH123 - hot
+        return any(line.split(b" ", 5)[4] == b"/" and b" shared:" in line for line in file)
 
 
 def _mount_queues() -> str:
