@@ -1,4 +1,4 @@
-"""Jobs that one process runs one after the other, in namespaces that are kept or not: what the next one finds."""
+"""Jobs that one process runs one after the other: what the next one finds of its predecessor."""
 
 import ctypes
 import os

@@ -65,7 +65,7 @@ class Namespaces:
             raise
 
     def enter(self) -> None:
-        """Have the calling thread, and what it starts from here on, in them; it is at the root then. Raises OSError."""
+        """Have the calling thread, and what it starts from here on, in them, at the root.  Raises OSError."""
         _unshare(_OWN_DIRECTORY)
         for entry in self._entries:
             _set(*entry)
