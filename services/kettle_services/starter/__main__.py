@@ -20,7 +20,7 @@ from kettle_services.starter.job_loop import run_starter  # noqa: E402
 def main(arguments: list[str]) -> int:
     """Fork starters until the startd ends."""
     sock, lifeline_fd, execute = int(arguments[0]), int(arguments[1]), arguments[2]
-    if serve(socket.socket(fileno=sock), lifeline_fd, lambda line: run_starter(line, lifeline_fd, execute)):
+    if serve(socket.socket(fileno=sock), lifeline_fd, lambda line: run_starter(line, lifeline_fd)):
         release_execute(execute)
     return 0
 

@@ -31,6 +31,8 @@ class Orders(msgspec.Struct, frozen=True):
     """Returns when so many milliseconds have passed, or a message has arrived."""
     ending: Callable[[], Ending | None]
     """Whether the job was ordered to end."""
+    expose: Callable[[], None]
+    """Something runs as the job's account that sees the machine's directories."""
 
 
 class HooksAndTransfers:
@@ -57,6 +59,7 @@ class HooksAndTransfers:
         while (wait_ms := self._transfers.wait_ms()) is not None:
             self._orders.wait(wait_ms)
             self._heed()
+        self._orders.expose()
         plugin_process = PluginProcess(
             self._spec,
             self._job,

@@ -4,7 +4,6 @@ import gc
 import socket
 from typing import Final
 
-from kettle.execution.sandbox import private_directories
 from kettle_services.starter.reports.final import StarterProcess
 from kettle_services.starter.reports.startd_connection import StartdConnection
 from kettle_services.starter.starter import Starter
@@ -13,7 +12,7 @@ _JOBS: Final = 100
 """How many one process runs at most."""
 
 
-def run_starter(sock: socket.socket, lifeline_fd: int, execute: str) -> None:
+def run_starter(sock: socket.socket, lifeline_fd: int) -> None:
     """
     Be a starter: wait for the order on `sock`, carry it out, and rest until the next one.
 
@@ -26,7 +25,6 @@ def run_starter(sock: socket.socket, lifeline_fd: int, execute: str) -> None:
             break
         gc.collect()  # nobody else does: what belonged to that job is nothing to the next one
     supervisor.close()
-    private_directories.release(execute)
 
 
 def _run_one(supervisor: StarterProcess, *, last: bool) -> bool:

@@ -15,7 +15,6 @@ from kettle.execution.job_environment.job_ad import JobAd, long_form
 from kettle.execution.job_environment.quoting import QuotingError
 from kettle.execution.processes.launch import LaunchError, launch
 from kettle.execution.sandbox import manifest
-from kettle.execution.sandbox.account_remains import remains_of
 from kettle.execution.sandbox.directory import Mark, Sandbox
 from kettle.execution.sandbox.output_files import STDOUT, Purpose, TooManyResultsError, collect
 from kettle.execution.system.cgroup import Cgroup
@@ -24,6 +23,7 @@ from kettle.transfer.plugin import Move
 from kettle_services.starter.chirp.server import Proxy
 from kettle_services.starter.deadlines import Deadlines
 from kettle_services.starter.execution.core_files import cores_of, take_core
+from kettle_services.starter.execution.job_remains import JobRemains
 from kettle_services.starter.execution.process_tree import ProcessTree, empty_process_tree
 from kettle_services.starter.execution.program import container_of, program_of
 from kettle_services.starter.execution.stack_limit import stack_of
@@ -72,7 +72,7 @@ class Starter:
         self._spec: JobSpec = order.spec
         self._job = JobAd(order.spec.ad)
         self._sandbox = Sandbox(f"{order.spec.execute}/{order.spec.id.sandbox}", order.spec.account)
-        self._remains = remains_of(order.spec.account)
+        self._remains = JobRemains(order.spec, self._sandbox, supervisor.namespaces)
         self._cgroup = Cgroup(order.spec.cgroups, order.spec.id.name) if order.spec.cgroups else None
         self._tree: ProcessTree | None = None
         self._container: JobContainer | None = None
@@ -88,7 +88,9 @@ class Starter:
         )
         questions = SubmitSideQuestions(order.spec.shadow, line.send)
         self._transfers = Transfers(order.spec, self._job, questions)
-        orders = Orders(watch=self._watch, wait=self._wait, ending=lambda: self._ending)
+        orders = Orders(
+            watch=self._watch, wait=self._wait, ending=lambda: self._ending, expose=self._remains.expose
+        )
         self._hooks_and_transfers = HooksAndTransfers(
             order.spec, self._job, self._cgroup, self._transfers, orders
         )
@@ -161,11 +163,13 @@ class Starter:
             self._container.clear()
         if contained is None:
             program = program_of(self._spec, self._job, path)
+            self._remains.enclosed(program.enclosure)
             manifest.write_before(self._sandbox, self._job, program.environment)
             self._check()
             forget_peak()
             with cores_of(self._job), stack_of(self._job):
-                return launch(msgspec.structs.replace(program, appends=appends), self._cgroup)
+                program = msgspec.structs.replace(program, appends=appends)
+                return launch(program, self._cgroup, self._supervisor.namespaces)
         request, self._container = contained
         program = program_of(self._spec, self._job, path, request.directory)
         manifest.write_before(self._sandbox, self._job, program.environment)
@@ -408,12 +412,7 @@ class Starter:
         if self._cgroup is not None:
             self._cgroup.remove()
         try:
-            if self._remains is not None:
-                self._remains.remove()
-            if kept:
-                self._sandbox.close_to_others()
-            else:
-                self._sandbox.remove()
+            self._remains.remove(results=kept)
         except OSError as error:  # the startd removes it when it starts the next time
             self._stumble(after_mishap(error), error)
         stored = StoredReport(

@@ -8,15 +8,16 @@ import msgspec
 import pytest
 
 from kettle.execution.attempts.job_spec import Account, Isolation
-from kettle.execution.processes.isolation import Enclosure, why_no_mounts
+from kettle.execution.processes.isolation import Enclosure, in_thread
 from kettle.execution.processes.launch import Program, launch
+from kettle.execution.processes.namespaces import why_no_mounts
 from kettle.execution.processes.side_program import spawn_beside
 from kettle.execution.sandbox.directory import Sandbox
 from kettle.testing.submit_side import SubmitSide, script
 from kettle_services.startd.settings import StartdSettings
 from kettle_wire.worker_reports import FinalReport
 
-WHY_NOT = "only root makes namespaces for jobs" if os.geteuid() != 0 else why_no_mounts()
+WHY_NOT = "only root makes namespaces for jobs" if os.geteuid() != 0 else in_thread(why_no_mounts)
 mounts = pytest.mark.skipif(bool(WHY_NOT), reason=f"this machine lets no job have its own /tmp: {WHY_NOT}")
 DEFAULTS = StartdSettings().mount_under_scratch
 NAME = f"kettle-own-{secrets.token_hex(8)}"

@@ -110,7 +110,7 @@ def test_an_order_to_end_may_come_with_the_one_to_run(place: Path, spec: JobSpec
         try:
             os.setsid()
             ours.close()
-            run_starter(theirs, -1, "")
+            run_starter(theirs, -1)
         finally:
             os._exit(0)
     theirs.close()

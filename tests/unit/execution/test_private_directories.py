@@ -35,31 +35,33 @@ def test_everybody_may_write_to_them_and_nobody_may_exchange_them(sandbox: Path)
     assert 0o40755 == place.stat().st_mode
 
 
-def test_unused_ones_serve_the_next_job(sandbox: Path) -> None:
+def identity(place: Path) -> tuple[int, int]:
+    about = place.stat()
+    return about.st_dev, about.st_ino
+
+
+def test_those_of_one_job_are_given_to_the_next(sandbox: Path) -> None:
     """They are the same directories, and in between they are in no sandbox."""
-    first = (make(sandbox) / "tmp").stat().st_ino
-    private_directories.retire(str(sandbox))
+    place = make(sandbox)
+    first = identity(place)
+
+    assert private_directories.keep(str(sandbox), first)
     assert [] == list(sandbox.iterdir())
     assert spare(sandbox).is_dir()
 
-    assert first == (make(sandbox) / "tmp").stat().st_ino
+    private_directories.give(str(sandbox))
+    assert first == identity(place)
     assert not spare(sandbox).exists()
 
 
-@pytest.mark.parametrize("change", ["file", "mode", "link"])
-def test_what_a_job_has_changed_serves_nobody_else(sandbox: Path, change: str) -> None:
+def test_what_a_job_has_put_in_their_place_is_not_kept(sandbox: Path) -> None:
     """It goes with the sandbox."""
     place = make(sandbox)
-    if change == "file":
-        (place / "var%2Ftmp" / "x").touch()
-    elif change == "mode":
-        (place / "tmp").chmod(0o777)
-    else:
-        place.rename(sandbox / "mine")
-        place.symlink_to("mine")
+    was = identity(place)
+    place.rename(sandbox / "mine")
+    place.mkdir()
 
-    private_directories.retire(str(sandbox))
-
+    assert not private_directories.keep(str(sandbox), was)
     assert place.exists()
     assert not spare(sandbox).exists()
 
@@ -76,14 +78,18 @@ def test_what_the_job_has_put_in_their_place_is_not_followed(sandbox: Path, tmp_
 
 def test_the_directory_of_the_sandboxes_has_a_place_in_the_one_that_hides_it(sandbox: Path) -> None:
     """Also if the job is started again."""
+    place = make(sandbox, shown="/tmp/a/b")
     for _ in range(2):
         assert (make(sandbox, shown="/tmp/a/b") / "tmp" / "a" / "b").is_dir()
+
+    private_directories.keep(str(sandbox), identity(place))
+    private_directories.release(str(sandbox.parent))
+    assert [sandbox] == list(sandbox.parent.iterdir())
 
 
 def test_those_of_starters_that_died_are_removed(sandbox: Path) -> None:
     """And nothing else."""
-    make(sandbox)
-    private_directories.retire(str(sandbox))
+    private_directories.keep(str(sandbox), identity(make(sandbox)))
     spare(sandbox).rename(sandbox.parent / "private_1")
 
     private_directories.remove_spares(str(sandbox.parent))

@@ -156,7 +156,7 @@ def test_a_hook_is_heard_no_more_if_its_end_was_not_awaited(monkeypatch: pytest.
     RAN.clear()
     monkeypatch.setattr(hooks, "HookRun", Ran)
     told = cast("JobSpec", SimpleNamespace(hooks=JobHooks(timeout=1.0, prepare_job=["/hook"])))
-    orders = Orders(watch=fails, wait=lambda _: None, ending=lambda: None)
+    orders = Orders(watch=fails, wait=lambda _: None, ending=lambda: None, expose=lambda: None)
     with pytest.raises(OSError, match="no descriptors"):
         HooksAndTransfers(told, JobAd({}), None, cast("Transfers", None), orders).run_prepare_hook(
             "prepare_job"

@@ -46,7 +46,7 @@ def test_nothing_of_a_job_is_left_for_the_next(
     ours.sendall(frame(RunJob(spec([]))) * 3)
     gc.disable()
     try:
-        job_loop.run_starter(theirs, -1, "")
+        job_loop.run_starter(theirs, -1)
     finally:
         gc.enable()
     assert [0, 0, 0] == alive

@@ -7,35 +7,30 @@ would cost more than all of them.
 """
 
 import _thread
-import ctypes
 import os
 import posixpath
-from collections.abc import Callable
-from contextlib import ExitStack
-from typing import Final
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Final, TypeVar
 
 import msgspec
 
 from kettle.execution.attempts.job_spec import Account, Isolation
-from kettle.execution.sandbox import private_directories
-from kettle.execution.sandbox.directory import acting_as
-from kettle.execution.sandbox.private_directories import is_below, name_of
-
-SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - a mount point
+from kettle.execution.processes.kept_namespaces import NamespaceKeeper
+from kettle.execution.processes.namespaces import failure, libc
 
 _NO_NEW_PRIVILEGES: Final = 38
-_NEW_MOUNTS: Final = 0x00020000
-_NEW_IPC: Final = 0x08000000
-_NOSUID, _NODEV, _BIND, _RECURSIVE, _SLAVE = 0x2, 0x4, 0x1000, 0x4000, 0x80000
 
-_libc: Final = ctypes.CDLL(None, use_errno=True)
+T = TypeVar("T")
 
 
 class Enclosure(msgspec.Struct, frozen=True, kw_only=True):
-    """The isolation of one job: what it is, and in which sandbox."""
+    """The isolation of one job: what it is, for whom, and in which sandbox."""
 
     isolation: Isolation
     sandbox: str
+    owner: tuple[str, str] = ("", "")
+    """Whose job it is: an access point, and whom it names."""
     memory: int = 0
     """MiB that its shared memory may have at most; 0: no limit of its own."""
 
@@ -44,77 +39,52 @@ class Enclosure(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the job sees other mounts than the machine."""
         return bool(self.isolation.directories) or self.isolation.shared_memory
 
-    def enter(self, account: Account | None, directory: str) -> None:
-        """
-        Have the calling thread, and what it starts from here on, isolated, and in a directory that the account may enter.
+    @property
+    def execute(self) -> str:
+        """The directory of the sandboxes."""
+        return posixpath.dirname(self.sandbox)
 
-        Raises OSError.
+    def may_follow(self, other: "Enclosure") -> bool:
+        """Whether it is as another one, for a job of the same person."""
+        return msgspec.structs.replace(other, sandbox=self.sandbox) == self and other.execute == self.execute
+
+    def enter(self, keeper: NamespaceKeeper) -> None:
+        """
+        Have the calling thread, and what it starts from here on, isolated; at the root, if it sees other mounts now.
+
+        The thread must end after that. Raises OSError.
         """
         if self.mounts:
-            _unshare(_NEW_MOUNTS | (_NEW_IPC if self.isolation.shared_memory else 0))
-            # What the machine mounts and unmounts later is seen by the job too, as of an automounter, but not vice versa.
-            _mount("none", "/", None, _RECURSIVE | _SLAVE)
-            if self.isolation.directories:
-                with ExitStack() as closing:
-                    self._mount_directories(closing)
-            if self.isolation.shared_memory:
-                size = f",size={self.memory}m" if self.memory else ""
-                _mount("shm", SHARED_MEMORY, "tmpfs", _NOSUID | _NODEV, f"mode=1777{size}")
-            if any(is_below(directory, own) for own in self.isolation.directories):
-                with acting_as(account):
-                    os.chdir(directory)  # it was the machine's until now
+            keeper.enter(self)
         if self.isolation.no_new_privileges:
             lock_privileges()
-
-    def _mount_directories(self, closing: ExitStack) -> None:
-        execute = posixpath.dirname(self.sandbox)
-        place = private_directories.make(self.sandbox, self.isolation.directories, shown=execute)
-        closing.callback(os.close, place)
-        shown = os.open(execute, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        closing.callback(os.close, shown)
-        for directory in self.isolation.directories:
-            _mount(f"/proc/self/fd/{place}/{name_of(directory)}", directory, None, _BIND)
-        if any(is_below(execute, directory) for directory in self.isolation.directories):
-            _mount(f"/proc/self/fd/{shown}", execute, None, _BIND | _RECURSIVE)
 
 
 def lock_privileges() -> None:
     """What this thread executes from here on gets no rights beyond those that it has. Raises OSError."""
-    if _libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
-        raise _error("no_new_privs")
+    if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
+        raise failure("no_new_privs")
 
 
-def why_no_mounts() -> str:
-    """Why this machine does not let us give a job mounts and shared memory of its own; empty: it does."""
-
-    def attempt() -> int:
-        _unshare(_NEW_MOUNTS | _NEW_IPC)
-        _mount("none", "/", None, _RECURSIVE | _SLAVE)
-        _mount("shm", SHARED_MEMORY, "tmpfs", _NOSUID | _NODEV, "mode=1777")
-        _mount(SHARED_MEMORY, SHARED_MEMORY, None, _BIND)
-        return 0
-
+@contextmanager
+def files_of(account: Account | None) -> Generator[None]:
+    """With the account's rights to files, for this thread alone: the others keep theirs."""
+    if account is None:
+        yield
+        return
+    uid, gid = os.geteuid(), os.getegid()
+    libc.setfsgid(account.gid)
+    libc.setfsuid(account.uid)
     try:
-        in_thread(attempt)
-    except OSError as error:
-        return str(error)
-    return ""
+        yield
+    finally:
+        libc.setfsuid(uid)
+        libc.setfsgid(gid)
 
 
-def join_mounts(pid: int) -> None:
-    """Have the calling process see the mounts and System V objects of another one. Raises OSError."""
-    for kind, flag in (("ipc", _NEW_IPC), ("mnt", _NEW_MOUNTS)):
-        fd = os.open(f"/proc/{pid}/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            if _libc.setns(fd, flag):
-                raise _error(kind)
-        finally:
-            os.close(fd)
-
-
-def in_thread(work: Callable[[], int]) -> int:
+def in_thread(work: Callable[[], T]) -> T:
     """Do the work in a thread of its own, and wait for it; it returns and raises what the work does."""
-    results: list[int] = []
+    results: list[T] = []
     errors: list[BaseException] = []
     ended = _thread.allocate_lock()
     ended.acquire()
@@ -132,19 +102,3 @@ def in_thread(work: Callable[[], int]) -> int:
     if errors:
         raise errors[0]
     return results[0]
-
-
-def _unshare(what: int) -> None:
-    if _libc.unshare(what):
-        raise _error("namespaces")
-
-
-def _mount(source: str, target: str, kind: str | None, flags: int, options: str | None = None) -> None:
-    encoded = [None if text is None else os.fsencode(text) for text in (source, target, kind, options)]
-    if _libc.mount(encoded[0], encoded[1], encoded[2], ctypes.c_ulong(flags), encoded[3]):
-        raise _error(target)
-
-
-def _error(what: str) -> OSError:
-    number = ctypes.get_errno()
-    return OSError(number, os.strerror(number), what)

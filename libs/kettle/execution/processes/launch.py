@@ -12,12 +12,14 @@ import os
 import signal
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any, Final, Literal
 
 import msgspec
 
 from kettle.execution.attempts.job_spec import Account
-from kettle.execution.processes.isolation import Enclosure, in_thread
+from kettle.execution.processes.isolation import Enclosure, files_of, in_thread
+from kettle.execution.processes.kept_namespaces import NamespaceKeeper
 from kettle.execution.sandbox.directory import acting_as
 from kettle.execution.system.cgroup import Cgroup
 
@@ -69,44 +71,63 @@ class LaunchError(Exception):
         self.errno = errno
 
 
-def launch(program: Program, cgroup: Cgroup | None = None) -> int:
+def launch(program: Program, cgroup: Cgroup | None = None, keeper: NamespaceKeeper | None = None) -> int:
     """
     Start the program in a session of its own; returns its pid once it really is that program.
 
-    For processes with one thread only: the working directory and the real account change for a moment.
+    For processes with one thread only: the working directory and the real account change for a moment.  `keeper` has the
+    namespaces of enclosed programs; None: they end with this one.
 
     Raises:
         LaunchError: some step failed; nothing is left running.
     """
     with ExitStack() as undo:
-        with _step("directory", program), acting_as(None if program.lowers_itself else program.account):
-            os.chdir(program.directory)  # which the job may have named: with its own rights
-        undo.callback(os.chdir, "/")
+        enclosure = program.enclosure
+        if enclosure is None or not enclosure.mounts:
+            with _step("directory", program), acting_as(None if program.lowers_itself else program.account):
+                os.chdir(program.directory)  # which the job may have named: with its own rights
+            undo.callback(os.chdir, "/")
         actions = _actions(program, undo)
-        if cgroup is not None:
-            undo.callback(cgroup.leave)
         becomes = None if program.lowers_itself else program.account
         if becomes is not None:
             with _step("account", program):
                 undo.enter_context(_real_account(becomes))
-        return _spawn(program, cgroup, actions, resets=becomes is not None)
+        if enclosure is None:
+            return _spawn(program, cgroup, actions, resets=becomes is not None)
+        if keeper is None:
+            keeper = NamespaceKeeper()
+            undo.callback(keeper.drop)
+        return in_thread(partial(_spawn_enclosed, enclosure, keeper, program, cgroup, actions))
+
+
+def _spawn_enclosed(
+    enclosure: Enclosure,
+    keeper: NamespaceKeeper,
+    program: Program,
+    cgroup: Cgroup | None,
+    actions: list[tuple[Any, ...]],
+) -> int:
+    """
+    Have it executed by a child of this thread, which is isolated.
+
+    That comes before the thread joins the group: what outlives the job is not charged to it.
+    """
+    with _step("isolation", program):
+        enclosure.enter(keeper)
+    if enclosure.mounts:
+        with _step("directory", program), files_of(program.account):
+            os.chdir(program.directory)
+    return _spawn(program, cgroup, actions, resets=program.account is not None)
 
 
 def _spawn(program: Program, cgroup: Cgroup | None, actions: list[tuple[Any, ...]], *, resets: bool) -> int:
-    """
-    Have it executed by a child of this thread, or of one that is isolated.
-
-    That comes first: what the kernel keeps about mounts would be dear to charge to a group that is new.
-    """
-    enclosure = program.enclosure
-
-    def spawn() -> int:
-        if enclosure is not None:
-            with _step("isolation", program):
-                enclosure.enter(program.account, program.directory)
+    """Have it executed by a child of this thread, which is in the job's group only for that moment."""
+    with ExitStack() as undo:
         if cgroup is not None:
             with _step("group", program):
                 cgroup.join()
+            # Also if the thread ends now: a group in which the kernel knows one that ends cannot be removed.
+            undo.callback(cgroup.leave)
         with _step("program", program):
             return os.posix_spawn(
                 program.path,
@@ -118,8 +139,6 @@ def _spawn(program: Program, cgroup: Cgroup | None, actions: list[tuple[Any, ...
                 setsigdef=SIGNALS,
                 resetids=resets,
             )
-
-    return spawn() if enclosure is None else in_thread(spawn)
 
 
 def _actions(program: Program, undo: ExitStack) -> list[tuple[Any, ...]]:

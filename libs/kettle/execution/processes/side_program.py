@@ -16,7 +16,8 @@ from contextlib import suppress
 from typing import Final, NoReturn
 
 from kettle.execution.attempts.job_spec import Account
-from kettle.execution.processes.isolation import join_mounts, lock_privileges
+from kettle.execution.processes import namespaces
+from kettle.execution.processes.isolation import lock_privileges
 from kettle.execution.processes.launch import SIGNALS, Program
 from kettle.execution.system.cgroup import Cgroup
 
@@ -69,7 +70,7 @@ def spawn_beside(cgroup: Cgroup | None, program: Program, *, job: int = 0) -> Sp
     def join() -> None:
         enclosure = program.enclosure
         if enclosure is not None and enclosure.mounts:
-            join_mounts(job)
+            namespaces.join(job)
         become_account(program.account)
         if enclosure is not None and enclosure.isolation.no_new_privileges:
             lock_privileges()

@@ -13,10 +13,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
-from kettle.execution.attempts.job_spec import Account
+from kettle.execution.attempts.job_spec import Account, Isolation
 from kettle.execution.sandbox.directory import remove_any_tree
 
 SHARED_DIRECTORIES: Final = ("/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue")  # noqa: S108 - we only remove there
+_OF_SHARED_MEMORY: Final = ("/dev/shm", "/dev/mqueue")  # noqa: S108 - as above
+_NOTHING: Final = Isolation()
 _SETTLED_NS: Final = 1_000_000_000
 """The kernel's clock of files is coarse: two changes in quick succession may have one time."""
 _REMOVE: Final = 0
@@ -40,11 +42,18 @@ class AccountRemains:
         settled = time.time_ns() - _SETTLED_NS
         self._written = {path: _settled(path, settled) if begins else None for path in directories}
 
-    def remove(self) -> None:
-        """Remove all of it; raises OSError for what cannot be removed, after all else is."""
-        _remove_system_v(self._uid)
+    def remove(self, hidden: Isolation = _NOTHING) -> None:
+        """
+        Remove all of it, but where the account had something of its own instead: nothing of it is there.
+
+        Raises OSError for what cannot be removed, after all else is.
+        """
+        if not hidden.shared_memory:
+            _remove_system_v(self._uid)
         failures: list[OSError] = []
         for path in self._directories:
+            if path in hidden.directories or (hidden.shared_memory and path in _OF_SHARED_MEMORY):
+                continue
             then = self._written[path]
             if then is None or _written(path) != then:
                 failures += _remove_files(path, self._uid)

@@ -113,7 +113,6 @@ class Sandbox:
 
     def remove(self) -> None:
         """Remove it with all that is in it."""
-        private_directories.retire(self.path)
         remove_tree(self.path)
 
     def _own(self, path: str) -> None:

@@ -2,8 +2,7 @@
 What a job has in place of directories of the machine, such as `/tmp`: directories of its own, in its sandbox.
 
 They belong to us, as the machine's do, so that a job cannot exchange what is mounted, or what is mounted inside.
-A directory is dear to remove (100 us, and on a busy disk 2 ms): those that a job has left empty wait, in the directory of
-the sandboxes, for the next job of the same starter.
+Between two jobs of one starter they wait in the directory of the sandboxes: see `kettle.execution.processes.kept_namespaces`.
 """
 
 import errno
@@ -30,11 +29,8 @@ def make(sandbox: str, directories: Sequence[str], *, shown: str) -> int:
     Raises OSError: also if the job has put something else there.
     """
     path = f"{sandbox}/{PRIVATE}"
-    if not os.path.lexists(path):
-        try:
-            os.rename(_spare(posixpath.dirname(sandbox)), path)  # noqa: PTH104 - hot
-        except FileNotFoundError:
-            os.mkdir(path, 0o755)  # noqa: PTH102
+    with suppress(FileExistsError):
+        os.mkdir(path, 0o755)  # noqa: PTH102
     place = os.open(path, _OPEN)
     try:
         _check(place)
@@ -54,18 +50,21 @@ def make(sandbox: str, directories: Sequence[str], *, shown: str) -> int:
     return place
 
 
-def retire(sandbox: str) -> None:
-    """Keep those that the job has left as they were, out of its sandbox; others go with it."""
+def keep(sandbox: str, place: tuple[int, int]) -> bool:
+    """
+    Take the directories at a place, which is a device and an inode, out of a sandbox; false: the job has moved them.
+    """
     path = f"{sandbox}/{PRIVATE}"
-    with suppress(OSError):
-        place = os.open(path, _OPEN)
-        try:
-            _check(place)
-            clean = all(_is_clean(place, name) for name in os.listdir(place))  # noqa: PTH208 - a descriptor
-        finally:
-            os.close(place)
-        if clean:
-            os.rename(path, _spare(posixpath.dirname(sandbox)))  # noqa: PTH104
+    about = os.stat(path, follow_symlinks=False)  # noqa: PTH116 - hot
+    if (about.st_dev, about.st_ino) != place:
+        return False
+    os.rename(path, _spare(posixpath.dirname(sandbox)))  # noqa: PTH104 - hot
+    return True
+
+
+def give(sandbox: str) -> None:
+    """Put those that were kept into another sandbox; raises FileNotFoundError: they are gone."""
+    os.rename(_spare(posixpath.dirname(sandbox)), f"{sandbox}/{PRIVATE}")  # noqa: PTH104 - hot
 
 
 def release(execute: str) -> None:
@@ -100,21 +99,8 @@ def _check(place: int) -> None:
         raise PermissionError(errno.EPERM, "the job has exchanged its directories")
 
 
-def _is_clean(place: int, name: str) -> bool:
-    """Whether a directory is empty and has the modes that we gave it."""
-    about = os.stat(name, dir_fd=place, follow_symlinks=False)
-    if (about.st_uid, about.st_mode & 0o7777) != (os.geteuid(), _ANYBODY):
-        return False
-    fd = os.open(name, _OPEN, dir_fd=place)
-    try:
-        with os.scandir(fd) as entries:
-            return next(entries, None) is None
-    finally:
-        os.close(fd)
-
-
 def _remove(path: str) -> None:
+    """They are empty, but for the way to the directory of the sandboxes."""
     with suppress(OSError):
-        for name in os.listdir(path):  # noqa: PTH208 - short
-            os.rmdir(f"{path}/{name}")  # noqa: PTH106
-        os.rmdir(path)  # noqa: PTH106
+        for place, _, _ in os.walk(path, topdown=False):
+            os.rmdir(place)  # noqa: PTH106

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from kettle.execution.attempts.job_spec import Isolation
-from kettle.execution.processes.isolation import SHARED_MEMORY, why_no_mounts
+from kettle.execution.processes.isolation import in_thread
+from kettle.execution.processes.namespaces import SHARED_MEMORY, why_no_mounts
 from kettle_services.startd.settings import StartdSettings
 from kettle_wire.ads import Ad
 
@@ -19,7 +20,7 @@ async def find_isolation(settings: StartdSettings, execute: Path) -> tuple[Isola
     directories, shared_memory = _wanted(settings, execute)
     if os.geteuid() != 0 or settings.job_account == "own":  # all jobs are one account anyway
         directories, shared_memory = (), False
-    elif (directories or shared_memory) and (why := await asyncio.to_thread(why_no_mounts)):
+    elif (directories or shared_memory) and (why := await asyncio.to_thread(in_thread, why_no_mounts)):
         _log.warning("jobs share /tmp and /dev/shm with this machine: %s", why)
         directories, shared_memory = (), False
     isolation = Isolation(

@@ -95,7 +95,8 @@ def enclosure_of(spec: JobSpec, job: JobAd, sandbox: str) -> Enclosure | None:
         isolation = msgspec.structs.replace(isolation, directories=tuple(dict.fromkeys(directories)))
     if isolation == _NONE:
         return None
-    return Enclosure(isolation=isolation, sandbox=sandbox, memory=spec.memory)
+    owner = job.text("User") or job.text("Owner") or ""
+    return Enclosure(isolation=isolation, sandbox=sandbox, owner=(spec.schedd, owner), memory=spec.memory)
 
 
 def _more_directories(job: JobAd) -> list[str]:

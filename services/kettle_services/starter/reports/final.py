@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from kettle.execution.attempts.job_spec import StoredReport
 from kettle.execution.attempts.messages import Hello
 from kettle.execution.attempts.stored_reports import Draft
+from kettle.execution.processes.kept_namespaces import NamespaceKeeper
 from kettle.execution.sandbox.directory import Sandbox, release_execute
 from kettle.execution.system.cgroup import Cgroup
 from kettle.retry.backoff import Backoff
@@ -28,12 +29,14 @@ _BACKOFF: Final = Backoff(first=0.1, longest=2.0, spread=0.0)
 
 class StarterProcess:
     """
-    What all jobs of one starter's process have in common: its line to the startd, the lifeline of its jobs, and its draft.
+    What all jobs of one starter's process have in common: its line to the startd, the lifeline of its jobs, its draft, and
+    what waits for the next one.
     """
 
     def __init__(self, line: StartdConnection, lifeline_fd: int) -> None:
         self.line = line
         self.lifeline_fd = lifeline_fd
+        self.namespaces = NamespaceKeeper()
         self._draft = Draft()
 
     def store_final_report(
@@ -61,6 +64,7 @@ class StarterProcess:
 
     def close(self) -> None:
         """No more jobs."""
+        self.namespaces.drop()
         self._draft.close()
         self.line.close()
 

@@ -1,0 +1,42 @@
+"""What is left of a job on the machine at its end: removed, but for results that are still to be fetched."""
+
+from kettle.execution.attempts.job_spec import Isolation, JobSpec
+from kettle.execution.processes.isolation import Enclosure
+from kettle.execution.processes.kept_namespaces import NamespaceKeeper
+from kettle.execution.sandbox.account_remains import remains_of
+from kettle.execution.sandbox.directory import Sandbox
+
+
+class JobRemains:
+    """What one attempt leaves; made before anything runs for it."""
+
+    def __init__(self, spec: JobSpec, sandbox: Sandbox, namespaces: NamespaceKeeper) -> None:
+        self._sandbox = sandbox
+        self._namespaces = namespaces
+        self._of_account = remains_of(spec.account)
+        self._hidden = Isolation()
+        """What the job has seen nothing of, because it had its own."""
+        self._exposed = spec.hooks is not None
+        """Whether something ran as the job's account that was not isolated as the job is."""
+
+    def enclosed(self, enclosure: Enclosure | None) -> None:
+        """The job is started now, in this or without any."""
+        self._hidden = Isolation() if enclosure is None else enclosure.isolation
+
+    def expose(self) -> None:
+        """Something runs as its account beside it, with the directories of the machine."""
+        self._exposed = True
+
+    def remove(self, *, results: bool) -> None:
+        """
+        Remove all of it; `results`: the sandbox holds some that stay.  Its processes have ended.
+
+        Raises OSError for what cannot be removed.
+        """
+        self._namespaces.end_use()
+        if self._of_account is not None:
+            self._of_account.remove(Isolation() if self._exposed else self._hidden)
+        if results:
+            self._sandbox.close_to_others()
+        else:
+            self._sandbox.remove()
