@@ -220,7 +220,7 @@ class Startd:
         attempt = AttemptId(change.claim, activation.job, activation.attempt)
         self._starters.expect(attempt)
         self._backfilling.evaluate()
-        here = all(file.data is not None for file in activation.inputs)
+        here = _is_here(activation)
         if here and not self._backfilling.is_leaving(claim.parent) and not self._accounts.are_asked(claim):
             account = host.account(self._settings, claim.slot)
             self._start(claim, activation, account, [self._cache.input(file) for file in activation.inputs])
@@ -237,7 +237,8 @@ class Startd:
                 await self._backfilling.left(self.machine.claims[attempt.claim].parent)
                 claim = self.machine.claims[attempt.claim]
                 self._fetching.pop(attempt, None)
-                self._start(claim, activation, account, inputs, Transfer(began=began, ended=time.time()))
+                came = None if _is_here(activation) else Transfer(began=began, ended=time.time())
+                self._start(claim, activation, account, inputs, came)
                 await self._starters.settled(attempt)
         except InputError as error:
             self._fetching.pop(attempt, None)
@@ -448,3 +449,8 @@ def _closing(stored: StoredReport, changes: Sequence[Change]) -> StoredReport:
     if not any(isinstance(change, ClaimRemoved) for change in changes):
         return stored
     return msgspec.structs.replace(stored, report=msgspec.structs.replace(stored.report, closing=True))
+
+
+def _is_here(activation: Activation) -> bool:
+    """Whether all input files came with the order to start."""
+    return all(file.data is not None for file in activation.inputs)
