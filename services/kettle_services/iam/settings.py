@@ -1,7 +1,7 @@
 """What can be set about an iam."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 
@@ -10,6 +10,8 @@ from kettle.runtime.setting_types import Pause, Seconds
 
 _Rate = Annotated[float, msgspec.Meta(gt=0, le=1e6)]
 _Burst = Annotated[float, msgspec.Meta(ge=1, le=1e6)]
+
+_LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 class IamSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -82,6 +84,11 @@ class IamSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_field
         ):
             raise ValueError(
                 f"url: '{self.url}' would have secrets sent where others can read them: it has to begin with https://"
+            )
+        if self.http_host not in _LOOPBACK and not self.certificate and not self.url:
+            raise ValueError(
+                f"http_host: on '{self.http_host}' secrets would be sent where others can read them: give certificate and "
+                "certificate_key, or the url of a proxy that has them"
             )
 
     @property

@@ -35,6 +35,8 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "demo": "see all of it work, in a pool that is thrown away",
     },
     "who may do what": {
+        "login": "sign in at an issuer of tokens",
+        "logout": "forget its tokens",
         "whoami": "who the pool takes you for, and why you may do what",
         "token": "tokens with which programs act for you",
     },

@@ -50,7 +50,7 @@ async def serving(surface: Surface, port: int) -> AsyncGenerator[None]:
     Raises:
         SettingsError: the certificate cannot be used, or the port is taken.
     """
-    runner = web.AppRunner(application(surface), access_log=None)
+    runner = web.AppRunner(application(surface), access_log=None, max_field_size=LARGEST)
     await runner.setup()
     settings = surface.settings
     try:

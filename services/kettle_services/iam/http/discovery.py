@@ -26,7 +26,7 @@ def metadata(url: str) -> dict[str, Any]:
         "revocation_endpoint": f"{url}/v1/revoke",
         "introspection_endpoint": f"{url}/v1/introspect",
         "grant_types_supported": list(GRANTS),
-        "response_types_supported": [],
+        "response_types_supported": ["none"],
         "subject_types_supported": ["public"],
         "id_token_signing_alg_values_supported": ["ES256"],
         "token_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post", "none"],
