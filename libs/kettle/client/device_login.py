@@ -76,7 +76,7 @@ class Polling:
     @property
     def pause(self) -> float:
         """Seconds until the next question."""
-        return min(self._interval * 2**self._failures, max(self._interval, _LONGEST_PAUSE_S))
+        return min(self._interval * (1 << min(self._failures, 10)), max(self._interval, _LONGEST_PAUSE_S))
 
     def unreachable(self) -> None:
         """The issuer did not answer: ask less often, with the same code."""

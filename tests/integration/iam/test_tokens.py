@@ -3,7 +3,7 @@
 import time
 from typing import Any
 
-from authlib.oauth2.rfc8414 import AuthorizationServerMetadata
+from authlib.oauth2.rfc8414 import AuthorizationServerMetadata  # type: ignore[import-untyped]
 from joserfc import jwt
 from joserfc.jwk import KeySet
 
