@@ -81,6 +81,15 @@ _WRITERS: Final[Mapping[str, tuple[str, str, str]]] = {
     "cycle": ("negotiator", "negotiator", "cycle/<n>"),
     "machine": ("collector", "collector", "machine/<name>"),
     "principal": ("negotiator", "negotiator", "principal/<submitter>"),
+    "issuer": ("iam", "identity", "issuer/<URL>"),
+    "rules": ("iam", "identity", "rules/<path>"),
+    "ban": ("iam", "identity", "ban/<whom>"),
+    "jointoken": ("iam", "identity", "jointoken/<id>, alarm/join"),
+    "worker": ("iam", "identity", "worker/<name>"),
+    "client": ("iam", "identity", "client/<id>"),
+    "session": ("iam", "identity", "session/<id>"),
+    "token": ("iam", "identity", "issued/<subject>, token/<id>/<end>"),
+    "access": ("iam", "identity", "alarm/denied"),
 }
 """First word of a type -> who writes its events, into which shard, on which stream."""
 

@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from kettle_wire.events.codec import EVENT_TYPES, Recorded
+from kettle_wire.events.iam import IdentityEvent
 from kettle_wire.events.many_jobs import JobsChanged
 from kettle_wire.subjects import token, untoken
 
@@ -132,7 +133,8 @@ def schema_of(tag: str) -> str:
 
 def _types() -> dict[str, str]:
     # Of what is recorded for many jobs at once each job's own event is published, as if it had been recorded alone.
-    kinds = [kind for kind in EVENT_TYPES if kind is not JobsChanged]
+    # Who may do what is not everybody's business.
+    kinds = [kind for kind in EVENT_TYPES if kind is not JobsChanged and not issubclass(kind, IdentityEvent)]
     return {type_of(tag): tag for tag in map(str, (kind.__struct_config__.tag for kind in kinds))}
 
 

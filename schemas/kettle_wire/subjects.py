@@ -12,6 +12,9 @@ from typing import Final
 _MACHINE: Final = "Machine"
 _SAFE: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
 
+PRIVATE_SHARDS: Final = frozenset({"identity"})
+"""Shards whose frames people cannot follow: who was banned, and from which address somebody came, is not everybody's business."""
+
 
 @lru_cache(maxsize=4096)
 def token(name: str) -> str:
@@ -72,11 +75,11 @@ class Subjects:
 
     def events(self, shard: str) -> str:
         """The frames of one shard of the log."""
-        return f"{self._prefix}.evt.{token(shard)}"
+        return f"{self._prefix}.{'private' if shard in PRIVATE_SHARDS else 'evt'}.{token(shard)}"
 
     @property
     def events_all(self) -> str:
-        """Filter: the frames of every shard."""
+        """Filter: the frames of every shard that people may follow."""
         return f"{self._prefix}.evt.*"
 
     def event_stream(self, shard: str) -> str:

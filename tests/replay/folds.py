@@ -14,11 +14,15 @@ from kettle.eventsourcing.shard import Shard
 from kettle.jobs.history import JobHistory
 from kettle.userlog.projector import UserLogProjector
 from kettle_services.collector.domain.machine_presence import fold
+from kettle_services.iam.domain.audit import act
+from kettle_services.iam.domain.state import Register
+from kettle_services.iam.record import identity_event
 from kettle_services.negotiator.accountant import fold_frame
 from kettle_services.negotiator.domain.principals import Principal
 from kettle_services.negotiator.record import Record
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.domain.submission.cluster import Cluster
+from kettle_wire.commands.iam import AuditEntry
 from kettle_wire.events import CycleNegotiated, decode
 from kettle_wire.frames import Frame
 
@@ -108,10 +112,26 @@ def _collector(frames: Sequence[Frame]) -> Folded:
     return {"machines": sorted(joined)}
 
 
+def _identity(frames: Sequence[Frame]) -> Folded:
+    register, audited = Register(), list[AuditEntry]()
+    for frame in frames:
+        for entry in frame.entries:
+            event = identity_event(entry)
+            register.apply(entry.stream, event)
+            audited.append(act(event, at=frame.at / 1e6, frame=frame.number))
+    return {
+        "states": {stream: [type(state).__name__, state] for stream, state in register.states.items()},
+        "audit": [
+            [each.what, each.who, each.whom, each.sentence, each.address, each.alarm] for each in audited
+        ],
+    }
+
+
 _FOLDS: Final[Mapping[str, Callable[[Sequence[Frame]], Folded]]] = {
     "schedd": _schedd,
     "negotiator": _negotiator,
     "collector": _collector,
+    "identity": _identity,
 }
 
 

@@ -22,13 +22,16 @@ import msgspec
 from kettle.client import select
 from kettle.client.jobs.status import Status
 from kettle.eventsourcing.log import Log
+from kettle.pool.personal_settings import Value
 from kettle.storage import PgLog
 from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
+from kettle_services.master.domain.start_order import DAEMON_LIST
 from kettle_wire.events import JobDisconnected, JobReconnected, JobVacated
 from kettle_wire.events.codec import CODEC
 from kettle_wire.frames import Frame
 from kettle_wire.jobs import JobId
 
+from . import identity_events
 from .folds import expected
 from .recording import HERE, read, versions, write
 
@@ -142,13 +145,15 @@ async def record() -> dict[str, list[Frame]]:
     """The frames of all shards of a pool with an eventful life."""
     with tempfile.TemporaryDirectory(prefix="kettle-recording-") as directory:
         place = Path(directory)
-        settings: dict[str, dict[str, str | float]] = {
+        settings: dict[str, dict[str, Value]] = {
             "startd": {"name": "node1.example.org", **_OWNER},
             "schedd": {"lease": 30.0},
-            "master": {"not_responding_timeout": 120.0},
+            "master": {"not_responding_timeout": 120.0, "daemon_list": [*DAEMON_LIST, "iam"]},
+            "iam": identity_events.settings(place),
             "negotiator": {"charge_interval": 1.0},
         }
         async with throwaway_pool(place, cpus=2, settings=settings) as pool:
+            await identity_events.happen(pool)
             await _live(pool, place)
             async with PgLog.connect(pool.client.pool.database_url) as log:
                 await _everything(log)

@@ -33,6 +33,7 @@ SHARDS: Final[Mapping[str, Sequence[str]]] = {
     "collector": ("collector",),
     "negotiator": ("negotiator",),
     "accounting": ("accounting",),
+    "iam": ("identity",),
 }
 """The shards that each role owns in a personal pool; a larger one names its own."""
 
@@ -46,7 +47,7 @@ _ADS: Final[Mapping[str, Sequence[str]]] = {
 _FOLLOWS_EVENTS_OF: Final[Mapping[str, Sequence[str]]] = {
     "shadow": ("schedd",),
     "accounting": ("schedd", "collector", "negotiator"),
-    "audit": ("schedd", "collector", "negotiator"),
+    "audit": ("schedd", "collector", "negotiator", "iam"),
     "gateway": ("schedd", "collector", "negotiator", "accounting"),
 }
 _FOLLOWS_ADS: Final = ("collector", "negotiator")

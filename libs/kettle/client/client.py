@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from kettle.client.events.progress import Progress
     from kettle.client.events.published import Published, Wanted
     from kettle.client.hosts import Hosts
+    from kettle.client.iam import IdentityClient
     from kettle.client.jobs.access import AttemptAccess
     from kettle.client.jobs.records import JobEvent
     from kettle.client.spooling.transfers import SpoolTransfers
@@ -101,6 +102,13 @@ class Client(JobQueue):
         from kettle.client.accountant import Accountant
 
         return Accountant(self.requests)
+
+    @cached_property
+    def iam(self) -> "IdentityClient":
+        """Join tokens, bans, tokens and the audit."""
+        from kettle.client.iam import IdentityClient
+
+        return IdentityClient(self.requests)
 
     @cached_property
     def hosts(self) -> "Hosts":

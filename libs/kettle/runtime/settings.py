@@ -20,7 +20,7 @@ from kettle.runtime.settings_problems import Problem, SettingRefused, SettingsEr
 from kettle.terminal.nearest_names import did_you_mean
 
 ROLES: Final = frozenset({
-    "accounting", "cli", "collector", "gateway", "master", "negotiator", "schedd", "shadow", "startd", "starter",
+    "accounting", "cli", "collector", "gateway", "iam", "master", "negotiator", "schedd", "shadow", "startd", "starter",
 })  # fmt: skip
 
 IN_USE: Final = "KETTLE_SETTINGS_IN_USE"

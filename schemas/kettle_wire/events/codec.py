@@ -11,6 +11,7 @@ from kettle_wire.events.claim import ClaimEvent
 from kettle_wire.events.cluster import ClusterSubmitted, FactorySubmitted
 from kettle_wire.events.cycle import CycleNegotiated
 from kettle_wire.events.factory import FactoryEvent
+from kettle_wire.events.iam import IdentityEvent
 from kettle_wire.events.job import JobCompletedV1, JobEvent, JobVacatedV1
 from kettle_wire.events.machine import MachineJoined, MachineLeft
 from kettle_wire.events.many_jobs import JobsChanged
@@ -27,6 +28,7 @@ Recorded = (
     | MachineJoined
     | MachineLeft
     | PrincipalEvent
+    | IdentityEvent
 )
 
 EVENT_TYPES: Final[tuple[type[Event], ...]] = get_args(Recorded)

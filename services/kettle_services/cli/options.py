@@ -165,5 +165,5 @@ def with_pool(arguments: argparse.Namespace, work: Callable[[Client], Coroutine[
     from kettle.client.connections.pool_file import locate
     from kettle.client.short_lived import ShortLivedClient
 
-    pool = locate(os.environ, home=arguments.home).at(arguments.name)
+    pool = locate(os.environ, home=arguments.home).at(getattr(arguments, "name", ""))
     return ShortLivedClient(pool, arguments.patience).run(work)

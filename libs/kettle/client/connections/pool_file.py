@@ -38,6 +38,7 @@ class PoolFile(msgspec.Struct, frozen=True, kw_only=True):
     collector: str = "collector"
     negotiator: str = "negotiator"
     accounting: str = "accounting"
+    iam: str = "iam"
     master: str = ""
     """The name of this host's master; empty: the host has none that is known."""
     database_url: str = ""
@@ -66,6 +67,8 @@ class PoolFile(msgspec.Struct, frozen=True, kw_only=True):
                 return self.negotiator
             case "accounting":
                 return self.accounting
+            case "iam":
+                return self.iam
             case "master":
                 import socket
 

@@ -34,6 +34,8 @@ examples:
   %(prog)s --faults 'cut:schedd>*,clock:startd'  one kind for some targets; * and ? as in a shell
   %(prog)s --daemons 'collector,negotiator,schedd,schedd#2,shadow,startd,accounting'
                                                  with a schedd that stands by
+  %(prog)s --daemons 'collector,negotiator,schedd,shadow,startd,accounting,gateway,iam'
+                                                 with an iam among the victims
   %(prog)s --seed 7 --keep /tmp/seen             keep the logs of a clean run too
   %(prog)s --json >run.json                      for a program
 

@@ -34,6 +34,12 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "status": "what the pool consists of and does",
         "demo": "see all of it work, in a pool that is thrown away",
     },
+    "who may do what": {
+        "login": "sign in at an issuer of tokens",
+        "logout": "forget its tokens",
+        "whoami": "who the pool takes you for, and why you may do what",
+        "token": "tokens with which programs act for you",
+    },
     "the language of ads": {
         "classad": "try out expressions, convert and match ads",
     },
@@ -50,6 +56,10 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "logs": "what the daemons of this host wrote",
         "run": "be one service of a pool",
         "drain": "empty a machine, or have it take work again",
+        "worker": "let machines join by a token",
+        "ban": "let somebody in no more",
+        "unban": "let him in again",
+        "audit": "what was done about who may do what",
         "flock": "let jobs use other pools, and other pools' jobs use this one",
         "usage": "what was used, by whom, where and when",
         "fairshare": "who may have which part of the pool, who has it, and over time",

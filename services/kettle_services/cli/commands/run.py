@@ -23,6 +23,7 @@ roles:
   collector    answers questions about the pool
   negotiator   matches jobs with slots
   accounting   what was used, by whom, and the history
+  iam          who may do what: machines that join, tokens, bans
   gateway      events for monitoring, as JSON
 
 A schedd, a negotiator or a collector may run several times under one name, on one machine or on several: one of them does
@@ -42,6 +43,7 @@ ROLES: Final = (
     "collector",
     "negotiator",
     "accounting",
+    "iam",
     "gateway",
 )
 

@@ -12,6 +12,7 @@ from kettle.runtime.settings_problems import SettingsFile
 from kettle_services.accounting.settings import AccountingSettings
 from kettle_services.collector.settings import CollectorSettings
 from kettle_services.gateway.settings import GatewaySettings
+from kettle_services.iam.settings import IamSettings
 from kettle_services.master.domain.start_order import Instance
 from kettle_services.master.settings import MasterSettings
 from kettle_services.negotiator.settings import NegotiatorSettings
@@ -23,6 +24,7 @@ SETTINGS: Final[Mapping[str, type[Settings]]] = {
     "accounting": AccountingSettings,
     "collector": CollectorSettings,
     "gateway": GatewaySettings,
+    "iam": IamSettings,
     "master": MasterSettings,
     "negotiator": NegotiatorSettings,
     "schedd": ScheddSettings,

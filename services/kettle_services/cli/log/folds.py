@@ -16,6 +16,7 @@ from kettle.classad import ClassAd
 from kettle.jobs.history import JobHistory, OwnerTotals
 from kettle_services.collector.domain.machine_presence import fold as fold_machines
 from kettle_services.collector.domain.machine_presence import row_of
+from kettle_services.iam.domain import state as identity
 from kettle_services.negotiator.domain.principals import LEAST, Principal, at_time
 from kettle_services.negotiator.domain.principals import fold as fold_principal
 from kettle_services.negotiator.domain.principals import row_of as row_of_principal
@@ -24,6 +25,7 @@ from kettle_services.schedd.domain.queue.replay import Replay
 from kettle_wire.events import (
     CycleNegotiated,
     Event,
+    IdentityEvent,
     MachineJoined,
     MachineLeft,
     PrincipalCharged,
@@ -71,10 +73,25 @@ def negotiator_fold(shard: str) -> Fold:
     return fold
 
 
+def identity_fold(shard: str) -> Fold:
+    """What the events of iam's shard make of its working set."""
+    del shard
+    register = identity.Register()
+
+    def fold(stream: str, event: Event, at: int) -> Iterable[tuple[str, bytes | None]]:
+        del at
+        assert isinstance(event, IdentityEvent), f"{stream} has a {type(event).__name__}"
+        state = register.apply(stream, event)
+        return [(stream, None if identity.forgotten(stream, state) else identity.row_of(state))]
+
+    return fold
+
+
 WORKING_SETS: Final[Folds] = {
     "schedd": schedd_fold,
     "collector": collector_fold,
     "negotiator": negotiator_fold,
+    identity.SHARD: identity_fold,
 }
 """By kind of shard."""
 

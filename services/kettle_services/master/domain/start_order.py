@@ -10,11 +10,14 @@ from kettle_services.master.domain.daemon import How
 DAEMON_LIST: Final = ("collector", "negotiator", "schedd", "shadow", "startd", "accounting", "gateway")
 """HTCondor's name for what a master runs; here a pool of one machine."""
 
-NEEDS_DATABASE: Final = frozenset({"accounting", "collector", "negotiator", "schedd"})
+NEEDS_DATABASE: Final = frozenset({"accounting", "collector", "iam", "negotiator", "schedd"})
 """The others learn everything over the bus, so they are not given a way into the database."""
 
 _WORK_ENDS: Final = ("startd", "shadow", "schedd")
 """Each of these can finish cleanly only while the later ones still listen to it."""
+
+_SHARDS: Final[Mapping[str, str]] = {"iam": "identity"}
+"""The shards that have another name than the role that owns them."""
 
 _NAMED_BY: Final[Mapping[str, tuple[str, ...]]] = {"shadow": ("NAME", "SCHEDD")}
 """A shadow has the name of the schedd whose jobs it looks after."""
@@ -60,7 +63,7 @@ def shards(daemons: Sequence[str]) -> dict[str, tuple[str, ...]]:
     owned: dict[str, dict[str, None]] = {}
     for instance in map(Instance.parse, daemons):
         role = instance.role
-        name = f"schedd.{instance.name or 'schedd'}" if role == "schedd" else role
+        name = f"schedd.{instance.name or 'schedd'}" if role == "schedd" else _SHARDS.get(role, role)
         owned.setdefault(role, {})[name] = None
     return {role: tuple(names) for role, names in owned.items()}
 

@@ -1,0 +1,213 @@
+"""What people and administrators ask of iam: join tokens, bans, tokens, and the record of all of it."""
+
+import hashlib
+import os
+from base64 import urlsafe_b64encode
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from kettle.client.connections.transport import Requests, new_id
+from kettle_wire.commands import iam
+from kettle_wire.commands.iam import (
+    AccessExplained,
+    AuditEntries,
+    BanShown,
+    BeginSession,
+    ClientShown,
+    CreateJoinToken,
+    ExplainAccess,
+    IssueToken,
+    JoinTokenMade,
+    JoinTokenShown,
+    LiftBan,
+    ListBans,
+    ListClients,
+    ListJoinTokens,
+    ListTokens,
+    ListWorkers,
+    QueryAudit,
+    RegisterClient,
+    RemoveClient,
+    RemoveWorker,
+    RevokeJoinToken,
+    RevokeToken,
+    SessionMade,
+    SessionShown,
+    SetBan,
+    TokenMade,
+    WhoAmI,
+    Whoami,
+    WorkerShown,
+)
+from kettle_wire.events.iam import Joins
+
+JOIN_PREFIX: Final = "kettle-join-1"
+REFRESH_PREFIX: Final = "kettle-refresh-1"
+_PATIENCE_S: Final = 10.0
+"""A pool need not have an iam: it is not waited for as long as for others."""
+
+
+class MadeJoinToken(msgspec.Struct, frozen=True, kw_only=True):
+    """A join token, which is shown once."""
+
+    token: str
+    made: JoinTokenMade
+
+
+class MadeSession(msgspec.Struct, frozen=True, kw_only=True):
+    """A refresh token, which is shown once."""
+
+    token: str
+    made: SessionMade
+
+
+class IdentityClient:
+    """
+    Asks iam. Secrets are made here, and only their SHA-256 is sent; administrators' commands are refused to others, with a
+    `CommandRefusedError`.
+    """
+
+    def __init__(self, requests: Requests) -> None:
+        self._requests = requests
+
+    # -- machines ----------------------------------------------------------------------------------------------------
+
+    async def create_join_token(
+        self, *, joins: Joins = "worker", owner: str = "", lifetime: float = 1800.0, max_uses: int = 1
+    ) -> MadeJoinToken:
+        """Let machines join; `owner`: whose jobs alone they run, `lifetime`: of the token, in seconds."""
+        secret, hash_ = new_secret()
+        request = CreateJoinToken(
+            id=new_id(), hash=hash_, joins=joins, owner=owner, lifetime=lifetime, max_uses=max_uses
+        )
+        made = await self._requests.ask(iam.CREATE_JOIN_TOKEN, request, patience=self._patience)
+        return MadeJoinToken(token=f"{JOIN_PREFIX}.{made.token}.{secret}.{made.pin}", made=made)
+
+    async def join_tokens(self) -> list[JoinTokenShown]:
+        """Those that can be used."""
+        answer = await self._requests.ask(iam.LIST_JOIN_TOKENS, ListJoinTokens(), patience=self._patience)
+        return answer.tokens
+
+    async def revoke_join_token(self, token: str) -> None:
+        """Withdraw a join token, by its id."""
+        request = RevokeJoinToken(id=new_id(), token=token)
+        await self._requests.ask(iam.REVOKE_JOIN_TOKEN, request, patience=self._patience)
+
+    async def workers(self) -> list[WorkerShown]:
+        """The machines that have joined by a token."""
+        answer = await self._requests.ask(iam.LIST_WORKERS, ListWorkers(), patience=self._patience)
+        return answer.workers
+
+    async def remove_worker(self, worker: str) -> None:
+        """Have the credential of a machine be invalid."""
+        request = RemoveWorker(id=new_id(), worker=worker)
+        await self._requests.ask(iam.REMOVE_WORKER, request, patience=self._patience)
+
+    # -- bans --------------------------------------------------------------------------------------------------------
+
+    async def ban(self, whom: str, *, reason: str = "", lifetime: float = 0.0) -> None:
+        """Let somebody in no more, for some seconds or (0) until it is lifted."""
+        request = SetBan(id=new_id(), whom=whom, reason=reason, lifetime=lifetime)
+        await self._requests.ask(iam.SET_BAN, request, patience=self._patience)
+
+    async def unban(self, whom: str) -> None:
+        """Let somebody in again."""
+        await self._requests.ask(iam.LIFT_BAN, LiftBan(id=new_id(), whom=whom), patience=self._patience)
+
+    async def bans(self) -> list[BanShown]:
+        """Who is banned."""
+        answer = await self._requests.ask(iam.LIST_BANS, ListBans(), patience=self._patience)
+        return answer.bans
+
+    # -- clients -----------------------------------------------------------------------------------------------------
+
+    async def register_client(
+        self,
+        client: str,
+        *,
+        owner: str,
+        scopes: Sequence[str] = (),
+        audiences: Sequence[str] = (),
+        lifetime: float = 1200.0,
+        exchanges: bool = False,
+    ) -> str:
+        """Let a program ask for tokens; its secret, which is shown once."""
+        secret, hash_ = new_secret()
+        request = RegisterClient(
+            id=new_id(),
+            client=client,
+            hash=hash_,
+            owner=owner,
+            scopes=list(scopes),
+            audiences=list(audiences),
+            lifetime=lifetime,
+            exchanges=exchanges,
+        )
+        await self._requests.ask(iam.REGISTER_CLIENT, request, patience=self._patience)
+        return secret
+
+    async def remove_client(self, client: str) -> None:
+        """Let a program have no more tokens."""
+        request = RemoveClient(id=new_id(), client=client)
+        await self._requests.ask(iam.REMOVE_CLIENT, request, patience=self._patience)
+
+    async def clients(self) -> list[ClientShown]:
+        """The programs that may ask for tokens."""
+        answer = await self._requests.ask(iam.LIST_CLIENTS, ListClients(), patience=self._patience)
+        return answer.clients
+
+    # -- tokens ------------------------------------------------------------------------------------------------------
+
+    async def issue_token(
+        self, *, scopes: Sequence[str] = (), audiences: Sequence[str] = (), lifetime: float = 1200.0
+    ) -> TokenMade:
+        """An access token for oneself; without scopes, one that is no administrator's."""
+        request = IssueToken(scopes=list(scopes), audiences=list(audiences), lifetime=lifetime)
+        return await self._requests.ask(iam.ISSUE_TOKEN, request, patience=self._patience)
+
+    async def open_session(
+        self, *, scopes: Sequence[str] = (), audiences: Sequence[str] = (), note: str = ""
+    ) -> MadeSession:
+        """A refresh token for oneself."""
+        secret, hash_ = new_secret()
+        request = BeginSession(
+            id=new_id(), hash=hash_, scopes=list(scopes), audiences=list(audiences), note=note
+        )
+        made = await self._requests.ask(iam.OPEN_SESSION, request, patience=self._patience)
+        return MadeSession(token=f"{REFRESH_PREFIX}.{made.session}.{secret}", made=made)
+
+    async def sessions(self, *, everybody: bool = False) -> list[SessionShown]:
+        """One's own sessions; those of everybody only for an administrator."""
+        request = ListTokens(everybody=everybody)
+        return (await self._requests.ask(iam.LIST_TOKENS, request, patience=self._patience)).sessions
+
+    async def revoke_token(self, token: str) -> None:
+        """End a session, or an access token, by its id."""
+        request = RevokeToken(id=new_id(), token=token)
+        await self._requests.ask(iam.REVOKE_TOKEN, request, patience=self._patience)
+
+    # -- questions ---------------------------------------------------------------------------------------------------
+
+    async def audit(self, wanted: QueryAudit) -> AuditEntries:
+        """The newest entries of the record that match."""
+        return await self._requests.ask(iam.QUERY_AUDIT, wanted, patience=self._patience, deadline=30.0)
+
+    async def whoami(self) -> Whoami:
+        """Who the pool takes us for."""
+        return await self._requests.ask(iam.WHO_AM_I, WhoAmI(), patience=self._patience)
+
+    async def explain(self, action: str) -> AccessExplained:
+        """Whether we may send a command, such as `schedd.submit`."""
+        return await self._requests.ask(iam.EXPLAIN, ExplainAccess(action=action), patience=self._patience)
+
+    @property
+    def _patience(self) -> float:
+        return min(self._requests.transport.patience, _PATIENCE_S)
+
+
+def new_secret() -> tuple[str, str]:
+    """A secret of 256 random bits, and what is recorded of it."""
+    secret = urlsafe_b64encode(os.urandom(32)).rstrip(b"=").decode()
+    return secret, hashlib.sha256(secret.encode()).hexdigest()

@@ -1,0 +1,101 @@
+"""Machines that join by a token."""
+
+import time
+from typing import Final
+
+import msgspec
+
+from kettle_services.iam.alarms import DenialRecord
+from kettle_services.iam.domain import join_tokens
+from kettle_services.iam.domain.join_tokens import Joining, Misused
+from kettle_services.iam.ports import BusCredentials, TokenKeys
+from kettle_services.iam.record import Record
+
+
+class Pool(msgspec.Struct, frozen=True, kw_only=True):
+    """What a machine has to know of the pool."""
+
+    name: str
+    url: str
+    """Of iam; also its name as an issuer."""
+    bus_url: str
+    pin: str
+    """By which join tokens name this pool."""
+
+
+class Admitted(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    The answer to a machine that joins; there is no secret in it, because the machine has made its own key.
+    """
+
+    token_type: str = "kettle-bus"  # noqa: S105 - a type
+    pool: str
+    worker: str
+    joins: str
+    owner: str
+    jwt: str
+    """What the machine shows to the bus, together with its key."""
+    nats_url: str
+    expires: float
+    statement: str = ""
+    """All of this, signed with the key that join tokens name if they name no authority."""
+
+
+class Admissions:
+    """Admits machines."""
+
+    def __init__(
+        self,
+        record: Record,
+        denials: DenialRecord,
+        bus: BusCredentials,
+        keys: TokenKeys,
+        pool: Pool,
+        *,
+        lifetime: float,
+    ) -> None:
+        """`lifetime`: of a machine's credential, in seconds; 0: until it leaves."""
+        self._record: Final = record
+        self._denials = denials
+        self._bus = bus
+        self._keys = keys
+        self._pool = pool
+        self._lifetime = lifetime
+
+    async def join(self, joining: Joining) -> Admitted:
+        """
+        Let a machine in; a machine that asks again with the same key within a minute gets the same answer.
+
+        Raises:
+            Misused: the token does not admit it; the alarm is recorded.
+            Denied: it cannot be let in.
+        """
+        now = time.time()
+        try:
+            joined = join_tokens.joined(
+                self._record.register, joining, pin=self._pool.pin, lifetime=self._lifetime, now=now
+            )
+        except Misused as refusal:
+            await self._denials.misused(joining, refusal)
+            raise
+        worker = joined.worker
+        jwt = self._bus.mint_worker(
+            worker.worker,
+            joins=worker.joins,
+            key=worker.key,
+            owner=worker.owner,
+            issued=worker.joined,
+            expires=worker.expires,
+        )
+        admitted = Admitted(
+            pool=self._pool.name,
+            worker=worker.worker,
+            joins=worker.joins,
+            owner=worker.owner,
+            jwt=jwt,
+            nats_url=self._pool.bus_url,
+            expires=worker.expires,
+        )
+        statement = self._keys.statement({"iat": int(worker.joined), **msgspec.structs.asdict(admitted)})
+        await self._record.record(joined.changes)
+        return msgspec.structs.replace(admitted, statement=statement)

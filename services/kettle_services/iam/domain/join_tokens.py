@@ -1,0 +1,222 @@
+"""
+Join tokens: `kettle-join-1.<id>.<secret>.<pin>`.
+
+The secret is 256 random bits, so its plain SHA-256 cannot be turned back.  `pin` is the SHA-256 of what the joining machine can
+recognize this pool by, so that a machine sends its secret to no other pool, and a pool sees when a token is another's.
+"""
+
+import hmac
+from hashlib import sha256
+from typing import Final
+
+import msgspec
+
+from kettle_services.iam.domain.refusals import Code, Denied
+from kettle_services.iam.domain.state import JoinToken, Register, Worker
+from kettle_wire.events.iam import (
+    IdentityEvent,
+    Joins,
+    JoinTokenExpired,
+    JoinTokenMisused,
+    JoinTokenRevoked,
+    JoinTokenUsed,
+    Misuse,
+    WorkerJoined,
+    WorkerLeft,
+)
+
+PREFIX: Final = "kettle-join-1"
+LOST_ANSWER_S: Final = 60.0
+"""For so long a machine that asks again, with the same key, gets the same answer: the first one may have been lost."""
+
+_SENTENCES: Final[dict[Misuse, str]] = {
+    "unknown": "this pool has made no such join token, or it is over",
+    "secret": "the secret of the join token is wrong",
+    "expired": "the join token came too late",
+    "revoked": "the join token was withdrawn",
+    "used": "the join token was used by another machine",
+    "other_pool": "the join token is for another pool",
+    "other_owner": "the join token is for machines of another owner",
+    "banned": "the owner of the join token is banned",
+}
+_NEXT: Final = "; ask an administrator for a new one: kettle worker token create"
+
+
+class JoinTokenParts(msgspec.Struct, frozen=True):
+    """What a join token consists of."""
+
+    token: str
+    secret: str
+    pin: str
+
+
+class Joining(msgspec.Struct, frozen=True, kw_only=True):
+    """What a machine says when it joins."""
+
+    parts: JoinTokenParts
+    name: str
+    """The machine's name in the pool."""
+    key: str
+    """The public NKey that it has made."""
+    owner: str = ""
+    """Whose machine it says it is; empty: it does not say."""
+    joins: Joins = "worker"
+    address: str
+
+
+class Misused(Denied):
+    """A join token that does not admit the machine: the alarm has to be recorded."""
+
+    def __init__(self, why: Misuse) -> None:
+        super().__init__(Code(f"join.{why}"), f"{_SENTENCES[why]}{_NEXT}")
+        self.why: Final[Misuse] = why
+
+
+def digest(secret: str) -> str:
+    """What is recorded of a secret."""
+    return sha256(secret.encode()).hexdigest()
+
+
+def proves(secret: str, recorded: str) -> bool:
+    """Whether a secret is the one that was recorded; takes the same time whatever is wrong with it."""
+    return bool(recorded) and hmac.compare_digest(digest(secret), recorded)
+
+
+def parse(text: str) -> JoinTokenParts:
+    """Take a join token apart; raises Denied for what is none."""
+    parts = text.strip().split(".")
+    if len(parts) != 4 or parts[0] != PREFIX or not all(parts):
+        raise Denied(
+            Code.JOIN_MALFORMED,
+            f"this is no join token: it has four parts, {PREFIX}.ID.SECRET.PIN, all in one line",
+            status=400,
+        )
+    return JoinTokenParts(*parts[1:])
+
+
+def stream(token: str) -> str:
+    """The stream of a join token."""
+    return f"jointoken/{token}"
+
+
+def revoked(register: Register, token: str, *, by: str, now: float) -> list[tuple[str, IdentityEvent]]:
+    """Withdraw a token; withdrawn twice is withdrawn once."""
+    found = register.find(JoinToken, stream(token))
+    if found is None:
+        raise Denied(
+            Code.JOIN_UNKNOWN,
+            f"there is no join token {token}; see which there are: kettle worker token list",
+            status=404,
+        )
+    return [] if found.revoked else [(stream(token), JoinTokenRevoked(token=token, by=by, at=now))]
+
+
+class Joined(msgspec.Struct, frozen=True):
+    """A machine that is let in, and what is recorded of it: nothing, if it only asks again."""
+
+    worker: Worker
+    changes: list[tuple[str, IdentityEvent]]
+
+
+def joined(register: Register, joining: Joining, *, pin: str, lifetime: float, now: float) -> Joined:
+    """
+    Let a machine in; `pin` is this pool's, `lifetime` the one of a machine's credential in seconds (0: without end).
+
+    Raises:
+        Misused: the token does not admit it.
+        Denied: its name is taken by another machine.
+    """
+    token = register.find(JoinToken, stream(joining.parts.token))
+    if not hmac.compare_digest(joining.parts.pin, pin):
+        raise Misused("other_pool")
+    if token is None:
+        raise Misused("unknown")
+    if not proves(joining.parts.secret, token.hash):
+        raise Misused("secret")
+    if again := _again(register, token, joining, now):
+        return Joined(again, [])
+    if token.joins != joining.joins:
+        raise Denied(
+            Code.JOIN_KIND,
+            f"the join token admits a {token.joins}, not a {joining.joins}: kettle {token.joins} join",
+        )
+    if (why := _misuse(register, token, joining, now)) is not None:
+        raise Misused(why)
+    known = register.find(Worker, f"worker/{joining.name}")
+    if known is not None and known.key != joining.key:
+        raise Denied(
+            Code.JOIN_NAME_TAKEN,
+            f"there is a machine {joining.name} already; join under another name, or have it removed first: "
+            f"kettle worker leave {joining.name}",
+            status=409,
+        )
+    use = JoinTokenUsed(
+        token=token.token, name=joining.name, key=joining.key, address=joining.address, at=now
+    )
+    event = WorkerJoined(
+        worker=joining.name,
+        joins=token.joins,
+        key=joining.key,
+        owner=token.owner,
+        token=token.token,
+        expires=now + lifetime if lifetime else 0.0,
+        at=now,
+    )
+    worker = Worker(event.worker, event.joins, event.key, event.owner, event.token, now, event.expires)
+    return Joined(worker, [(stream(token.token), use), (f"worker/{joining.name}", event)])
+
+
+def _again(register: Register, token: JoinToken, joining: Joining, now: float) -> Worker | None:
+    """The machine that has just joined with this token and this key, and did not hear of it."""
+    use = next((use for use in token.uses if use.key == joining.key), None)
+    worker = register.find(Worker, f"worker/{joining.name}")
+    if use is None or worker is None or (use.name, worker.key) != (joining.name, joining.key):
+        return None
+    return worker if now - use.at <= LOST_ANSWER_S else None
+
+
+def _misuse(register: Register, token: JoinToken, joining: Joining, now: float) -> Misuse | None:
+    if token.revoked:
+        return "revoked"
+    if now >= token.expires:
+        return "expired"
+    if len(token.uses) >= token.max_uses or any(use.key == joining.key for use in token.uses):
+        return "used"
+    if token.owner and joining.owner not in {"", token.owner}:
+        return "other_owner"
+    if token.owner and register.ban_of(f"user:{token.owner}", now=now):
+        return "banned"
+    if register.ban_of(f"worker:{joining.name}", now=now):
+        return "banned"
+    return None
+
+
+def misused(joining: Joining, why: Misuse, *, more: int, now: float) -> list[tuple[str, IdentityEvent]]:
+    """The alarm."""
+    event = JoinTokenMisused(
+        token=joining.parts.token[:64], why=why, name=joining.name, address=joining.address, more=more, at=now
+    )
+    return [("alarm/join", event)]
+
+
+def over(register: Register, *, kept: float, now: float) -> list[tuple[str, IdentityEvent]]:
+    """
+    Forget tokens that admit nobody any more, `kept` seconds after their end: so long a misuse is known for
+    what it is.
+    """
+    return [
+        (stream(token.token), JoinTokenExpired(token=token.token, at=now))
+        for token in register.all(JoinToken)
+        if now >= token.expires + kept
+    ]
+
+
+def left(register: Register, worker: str, *, by: str, now: float) -> list[tuple[str, IdentityEvent]]:
+    """Have the credential of a machine be invalid; raises Denied for one that is not known."""
+    if register.find(Worker, f"worker/{worker}") is None:
+        raise Denied(
+            Code.JOIN_UNKNOWN_WORKER,
+            f"no machine {worker} has joined; see which have: kettle worker list",
+            status=404,
+        )
+    return [(f"worker/{worker}", WorkerLeft(worker=worker, by=by, at=now))]

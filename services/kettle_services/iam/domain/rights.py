@@ -1,0 +1,107 @@
+"""Who somebody is, what he may do, and the rule that gives or lacks it."""
+
+from collections.abc import Collection, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from kettle_services.iam.domain.scopes import CONDOR, levels
+from kettle_wire.commands.iam import AccessExplained, Right, Whoami
+from kettle_wire.endpoint import Caller, Endpoint, Repeat
+
+ORDER: Final = ("READ", "WRITE", "ADMINISTRATOR", "CONFIG", "DAEMON", "NEGOTIATOR")
+_DAEMONS: Final = frozenset(Caller) - {Caller.USER, Caller.ADMINISTRATOR, Caller.JOB, Caller.VISITOR}
+
+
+class Known(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody who has shown a credential."""
+
+    subject: str
+    """The login name in this pool."""
+    method: str
+    issuer: str = ""
+    rights: tuple[Right, ...]
+    scopes: tuple[str, ...] = ()
+    audiences: tuple[str, ...] = ()
+    expires: float = 0.0
+    token: str = ""
+    """The id of the token that he has shown."""
+    client: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names under which he may be banned."""
+        return (
+            f"user:{self.subject}",
+            *([f"subject:{self.issuer},{self.subject}", f"issuer:{self.issuer}"] if self.issuer else []),
+            *([f"client:{self.client}"] if self.client else []),
+        )
+
+    @property
+    def levels(self) -> set[str]:
+        """The levels that he has."""
+        return {right.level for right in self.rights}
+
+
+def on_the_bus(login: str, administrators: Collection[str]) -> Known:
+    """A person whom the bus has authenticated."""
+    person = f"the bus knows {login} as a person of this pool"
+    rights = [Right(level="READ", because=person), Right(level="WRITE", because=person)]
+    if login in administrators:
+        rights.append(
+            Right(level="ADMINISTRATOR", because=f"[iam] administrators, or the account of iam, is {login}")
+        )
+    scopes = tuple(f"{CONDOR}{right.level}" for right in rights)
+    return Known(subject=login, method="BUS", rights=tuple(rights), scopes=scopes)
+
+
+def by_scopes(scopes: Sequence[str]) -> tuple[Right, ...]:
+    """What the scopes of a token give, each level with the scope that gives it."""
+    found: dict[str, Right] = {}
+    for scope in scopes:
+        for level in levels([scope]):
+            found.setdefault(level, Right(level=level, because=f"the scope {scope} of the token"))
+    return tuple(sorted(found.values(), key=lambda right: _rank(right.level)))
+
+
+def _rank(level: str) -> tuple[int, str]:
+    return (ORDER.index(level) if level in ORDER else len(ORDER), level)
+
+
+def needed(endpoint: Endpoint[Any, Any]) -> str:
+    """The level that a command needs, by its declaration; empty: it is for no person."""
+    if Caller.USER in endpoint.callers:
+        return "READ" if endpoint.repeat is Repeat.QUERY else "WRITE"
+    if Caller.ADMINISTRATOR in endpoint.callers:
+        return "ADMINISTRATOR"
+    return "DAEMON" if endpoint.callers & _DAEMONS else ""
+
+
+def explained(known: Known, action: str, endpoint: Endpoint[Any, Any], ban: str) -> AccessExplained:
+    """Whether somebody may send a command, and the first rule that decided."""
+    level = needed(endpoint)
+    if ban:
+        return AccessExplained(
+            action=action, allowed=False, level=level, rule=ban, missing="the ban has to be lifted"
+        )
+    right = next((each for each in known.rights if each.level == level), None)
+    if right is not None:
+        return AccessExplained(action=action, allowed=True, level=level, rule=right.because)
+    has = ", ".join(sorted(known.levels, key=_rank)) or "none"
+    rule = f"{action} needs {level or 'another kind of caller'} by its declaration; {known.subject} has {has}"
+    missing = f"a token with the scope {CONDOR}{level}" if known.method == "TOKEN" else f"the level {level}"
+    return AccessExplained(action=action, allowed=False, level=level, rule=rule, missing=missing)
+
+
+def whoami(known: Known, ban: str) -> Whoami:
+    """Somebody, as he is told of himself."""
+    return Whoami(
+        identity=f"user:{known.subject}",
+        method=known.method,
+        subject=known.subject,
+        issuer=known.issuer,
+        levels=list(known.rights),
+        scopes=list(known.scopes),
+        expires=known.expires,
+        banned=ban,
+    )

@@ -1,0 +1,307 @@
+"""
+What is true now of issuers, rules, bans, join tokens, machines, clients, sessions and withdrawn tokens.
+
+Each stream of the shard has one state, or none: a name that is free again, or something that is over.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, TypeVar
+
+import msgspec
+
+from kettle_wire.events.iam import (
+    AccessDenied,
+    BanLifted,
+    BanSet,
+    ClientRegistered,
+    ClientRemoved,
+    IdentityEvent,
+    IssuerAdded,
+    IssuerRemoved,
+    Joins,
+    JoinTokenCreated,
+    JoinTokenExpired,
+    JoinTokenMisused,
+    JoinTokenRevoked,
+    JoinTokenUsed,
+    RulesLoaded,
+    SessionClosed,
+    SessionOpened,
+    SessionRenewed,
+    TokenExpired,
+    TokenIssued,
+    TokenRevoked,
+    WorkerJoined,
+    WorkerLeft,
+)
+
+SHARD: Final = "identity"
+"""The name of the shard."""
+ONCE: Final = ("jointoken", "session", "token")
+"""Streams of these are forgotten when they are over: their names, which iam makes, are never used again."""
+
+
+class Issuer(msgspec.Struct, frozen=True, tag=True):
+    """Whose tokens are accepted."""
+
+    audiences: tuple[str, ...]
+
+
+class Rules(msgspec.Struct, frozen=True, tag=True):
+    """A file of mapping rules that is in force."""
+
+    digest: str
+
+
+class Ban(msgspec.Struct, frozen=True, tag=True):
+    """Somebody who is not let in."""
+
+    whom: str
+    reason: str
+    until: float
+    by: str
+    at: float
+
+
+class Use(msgspec.Struct, frozen=True):
+    """A machine that has joined with a token."""
+
+    name: str
+    key: str
+    at: float
+
+
+class JoinToken(msgspec.Struct, frozen=True, tag=True):
+    """A token with which machines may join."""
+
+    token: str
+    hash: str
+    joins: Joins
+    owner: str
+    created: float
+    expires: float
+    max_uses: int
+    by: str
+    uses: tuple[Use, ...] = ()
+    revoked: bool = False
+
+
+class Worker(msgspec.Struct, frozen=True, tag=True):
+    """A machine with a credential of its own."""
+
+    worker: str
+    joins: Joins
+    key: str
+    owner: str
+    token: str
+    joined: float
+    expires: float
+
+
+class ClientRules(msgspec.Struct, frozen=True, tag=True):
+    """A program that may ask for tokens."""
+
+    client: str
+    hash: str
+    owner: str
+    scopes: tuple[str, ...]
+    audiences: tuple[str, ...]
+    lifetime: float
+    exchanges: bool
+    by: str
+    at: float
+
+
+class Session(msgspec.Struct, frozen=True, tag=True):
+    """Somebody who has a refresh token."""
+
+    session: str
+    subject: str
+    hash: str
+    scopes: tuple[str, ...]
+    audiences: tuple[str, ...]
+    note: str
+    lifetime: float
+    opened: float
+    used: float
+    ends: float
+    former: str = ""
+    """The hash of the refresh token before: it came again if the answer to its exchange was lost, or if somebody has a copy."""
+
+    @property
+    def expires(self) -> float:
+        """When it is over if nobody uses it."""
+        return min(self.used + self.lifetime, self.ends)
+
+
+class Revoked(msgspec.Struct, frozen=True, tag=True):
+    """An access token that is not valid any more."""
+
+    token: str
+    expires: float
+
+
+State = Issuer | Rules | Ban | JoinToken | Worker | ClientRules | Session | Revoked
+
+S = TypeVar("S", bound=State)
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final[Callable[[bytes], State | None]] = msgspec.msgpack.Decoder(State | None).decode
+
+
+def row_of(state: State | None) -> bytes:
+    """
+    The row of the working set of a stream; that of a name that is free stays, because its stream may go on.
+    """
+    return _encode(state)
+
+
+def state_of(row: bytes) -> State | None:
+    """Inverse of `row_of`."""
+    return _decode(row)
+
+
+def forgotten(stream: str, state: State | None) -> bool:
+    """Whether nothing is kept of a stream, not even its version."""
+    return state is None and stream.partition("/")[0] in ONCE
+
+
+def fold(state: State | None, event: IdentityEvent) -> State | None:
+    """The state of a stream after an event."""
+    match event:
+        case IssuerAdded():
+            return Issuer(tuple(event.audiences))
+        case RulesLoaded():
+            return Rules(event.digest)
+        case BanSet():
+            return Ban(event.whom, event.reason, event.until, event.by, event.at)
+        case WorkerJoined():
+            return Worker(
+                event.worker, event.joins, event.key, event.owner, event.token, event.at, event.expires
+            )
+        case ClientRegistered():
+            return _client(event)
+        case TokenRevoked():
+            return Revoked(event.token, event.expires)
+        case (
+            IssuerRemoved()
+            | BanLifted()
+            | WorkerLeft()
+            | ClientRemoved()
+            | JoinTokenExpired()
+            | SessionClosed()
+            | TokenIssued()
+            | TokenExpired()
+            | AccessDenied()
+            | JoinTokenMisused()
+        ):
+            return None
+        case JoinTokenCreated() | JoinTokenUsed() | JoinTokenRevoked():
+            return _join_token(state, event)
+        case SessionOpened() | SessionRenewed():
+            return _session(state, event)
+
+
+def _client(event: ClientRegistered) -> ClientRules:
+    return ClientRules(
+        event.client,
+        event.hash,
+        event.owner,
+        tuple(event.scopes),
+        tuple(event.audiences),
+        event.lifetime,
+        event.exchanges,
+        event.by,
+        event.at,
+    )
+
+
+def _join_token(
+    state: State | None, event: JoinTokenCreated | JoinTokenUsed | JoinTokenRevoked
+) -> State | None:
+    if isinstance(event, JoinTokenCreated):
+        return JoinToken(
+            event.token,
+            event.hash,
+            event.joins,
+            event.owner,
+            event.at,
+            event.expires,
+            event.max_uses,
+            event.by,
+        )
+    if not isinstance(state, JoinToken):
+        return state
+    if isinstance(event, JoinTokenRevoked):
+        return msgspec.structs.replace(state, revoked=True)
+    use = Use(event.name, event.key, event.at)
+    return msgspec.structs.replace(state, uses=(*state.uses, use))
+
+
+def _session(state: State | None, event: SessionOpened | SessionRenewed) -> State | None:
+    if isinstance(event, SessionOpened):
+        return Session(
+            event.session,
+            event.subject,
+            event.hash,
+            tuple(event.scopes),
+            tuple(event.audiences),
+            event.note,
+            event.lifetime,
+            opened=event.at,
+            used=event.at,
+            ends=event.ends,
+        )
+    if not isinstance(state, Session):
+        return state
+    return msgspec.structs.replace(state, hash=event.hash, former=state.hash, used=event.at)
+
+
+class Register:
+    """The states of all streams."""
+
+    def __init__(self) -> None:
+        self._states: dict[str, State] = {}
+        self._revoked: dict[str, str] = {}
+        """The streams of access tokens that are not valid any more, by the token."""
+
+    @property
+    def states(self) -> Mapping[str, State]:
+        """By stream."""
+        return self._states
+
+    def restore(self, stream: str, state: State) -> None:
+        """Take a row of the working set."""
+        self._states[stream] = state
+        if isinstance(state, Revoked):
+            self._revoked[state.token] = stream
+
+    def apply(self, stream: str, event: IdentityEvent) -> State | None:
+        """Fold an event; the state of its stream after it."""
+        before = self._states.pop(stream, None)
+        state = fold(before, event)
+        if state is not None:
+            self.restore(stream, state)
+        elif isinstance(before, Revoked):
+            self._revoked.pop(before.token, None)
+        return state
+
+    def is_revoked(self, token: str) -> bool:
+        """Whether an access token was withdrawn."""
+        return token in self._revoked
+
+    def find(self, kind: type[S], stream: str) -> S | None:
+        """The state of a stream, if it has one of this kind."""
+        state = self._states.get(stream)
+        return state if isinstance(state, kind) else None
+
+    def all(self, kind: type[S]) -> Iterator[S]:
+        """All states of a kind."""
+        return (state for state in self._states.values() if isinstance(state, kind))
+
+    def ban_of(self, *whom: str, now: float) -> Ban | None:
+        """The first ban that concerns somebody who is known under these names."""
+        for name in whom:
+            ban = self.find(Ban, f"ban/{name}")
+            if ban is not None and (not ban.until or now < ban.until):
+                return ban
+        return None

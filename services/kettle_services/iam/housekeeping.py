@@ -1,0 +1,84 @@
+"""
+What iam does by itself: it forgets what is over, exchanges its keys, and records what its settings say when
+that has changed.
+"""
+
+import asyncio
+import hashlib
+import logging
+import time
+from pathlib import Path
+from typing import Final
+
+from kettle.runtime import SettingsError
+from kettle_services.iam.domain import bans, join_tokens, sessions
+from kettle_services.iam.domain.state import Issuer, Register, Rules
+from kettle_services.iam.ports import TokenKeys
+from kettle_services.iam.record import Record
+from kettle_services.iam.settings import IamSettings
+from kettle_wire.events import IdentityEvent
+from kettle_wire.events.iam import IssuerAdded, IssuerRemoved, RulesLoaded
+
+CONFIGURATION: Final = "configuration"
+"""Who did what the settings say."""
+
+_log: Final = logging.getLogger(__name__)
+
+
+async def keep_house(record: Record, keys: TokenKeys, settings: IamSettings) -> None:
+    """Forget what is over, each `housekeeping` seconds; never returns."""
+    while True:
+        now = time.time()
+        if keys.rotate(now=now):
+            _log.info("exchanged its signing keys")
+        register = record.register
+        over = [
+            *join_tokens.over(register, kept=settings.join_tokens_kept, now=now),
+            *bans.over(register, now=now),
+            *sessions.over(register, now=now),
+        ]
+        if over:
+            await record.record(over)
+            _log.info("forgot what is over", extra={"entries": len(over)})
+        await asyncio.sleep(settings.housekeeping)
+
+
+async def record_settings(record: Record, settings: IamSettings) -> None:
+    """
+    Record which issuers and rules are in force, if that has changed; returns after the commit.
+
+    Raises:
+        SettingsError: the file of rules cannot be read.
+    """
+    now = time.time()
+    changes = [*_issuers(record.register, settings, now), *_rules(record.register, settings, now)]
+    await record.record(changes)
+
+
+def _issuers(register: Register, settings: IamSettings, now: float) -> list[tuple[str, IdentityEvent]]:
+    changes: list[tuple[str, IdentityEvent]] = []
+    for issuer, audiences in settings.issuers.items():
+        known = register.find(Issuer, f"issuer/{issuer}")
+        if known is None or known.audiences != audiences:
+            event = IssuerAdded(issuer=issuer, audiences=list(audiences), by=CONFIGURATION, at=now)
+            changes.append((f"issuer/{issuer}", event))
+    for stream, state in register.states.items():
+        issuer = stream.removeprefix("issuer/")
+        if isinstance(state, Issuer) and issuer not in settings.issuers:
+            changes.append((stream, IssuerRemoved(issuer=issuer, by=CONFIGURATION, at=now)))
+    return changes
+
+
+def _rules(register: Register, settings: IamSettings, now: float) -> list[tuple[str, IdentityEvent]]:
+    if not settings.rules:
+        return []
+    path = Path(settings.rules)
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise SettingsError(f"rules: {path} cannot be read: {error.strerror}") from error
+    digest = hashlib.sha256(text).hexdigest()
+    if register.find(Rules, f"rules/{path}") == Rules(digest):
+        return []
+    event = RulesLoaded(path=str(path), digest=digest, lines=len(text.splitlines()), by=CONFIGURATION, at=now)
+    return [(f"rules/{path}", event)]

@@ -1,0 +1,1 @@
+"""iam over HTTP: discovery, keys, tokens, and who somebody is."""

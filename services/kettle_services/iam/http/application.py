@@ -1,0 +1,161 @@
+"""The routes, and what happens around each request."""
+
+import ssl
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Final
+
+import msgspec
+from aiohttp import web
+
+from kettle.runtime import SettingsError
+from kettle_services.iam.admissions import Admissions, Pool
+from kettle_services.iam.alarms import DenialRecord
+from kettle_services.iam.domain.refusals import Code, Denied
+from kettle_services.iam.grants import Grants
+from kettle_services.iam.http import discovery
+from kettle_services.iam.http.persons import Persons
+from kettle_services.iam.http.problems import problem
+from kettle_services.iam.http.requests import LARGEST, Asked, Limits, require_no_secret_in_address
+from kettle_services.iam.http.token_endpoint import TokenEndpoint
+from kettle_services.iam.ports import TokenKeys
+from kettle_services.iam.record import Record
+from kettle_services.iam.settings import IamSettings
+
+Answer = Callable[[Asked], Awaitable[web.Response]]
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+_GRANTS: Final = ("join.", "token.", "client.")
+_ISSUES: Final = "/v1/token"
+
+
+class Surface(msgspec.Struct, frozen=True, kw_only=True):
+    """What answers."""
+
+    record: Record
+    grants: Grants
+    admissions: Admissions
+    denials: DenialRecord
+    keys: TokenKeys
+    pool: Pool
+    settings: IamSettings
+    authority: str = ""
+    """The certificate, in PEM, that join tokens name; empty: they name iam's own key."""
+
+
+@asynccontextmanager
+async def serving(surface: Surface, port: int) -> AsyncGenerator[None]:
+    """
+    Answer on the port while the context lasts.
+
+    Raises:
+        SettingsError: the certificate cannot be used, or the port is taken.
+    """
+    runner = web.AppRunner(application(surface), access_log=None, max_field_size=LARGEST)
+    await runner.setup()
+    settings = surface.settings
+    try:
+        try:
+            await web.TCPSite(runner, settings.http_host, port, ssl_context=_context(settings)).start()
+        except OSError as error:
+            raise SettingsError(
+                f"http_port: {settings.http_host}:{port} cannot be had: {error.strerror}"
+            ) from error
+        yield
+    finally:
+        await runner.cleanup()
+
+
+def _context(settings: IamSettings) -> ssl.SSLContext | None:
+    if not settings.certificate:
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(settings.certificate, settings.certificate_key)
+    except (OSError, ssl.SSLError) as error:
+        raise SettingsError(f"certificate: {settings.certificate} cannot be used: {error}") from error
+    return context
+
+
+def application(surface: Surface) -> web.Application:
+    """All that is served."""
+    limits = Limits(surface.settings)
+    made = web.Application(client_max_size=LARGEST, middlewares=[_explained])
+    endpoint = TokenEndpoint(surface.record, surface.grants, surface.admissions)
+    persons = Persons(surface.record, surface.grants, surface.pool)
+    described = discovery.metadata(surface.pool.url)
+
+    async def metadata(_asked: Asked) -> web.Response:
+        return web.json_response(described)
+
+    async def keys(_asked: Asked) -> web.Response:
+        return web.json_response(surface.keys.published(), headers={"Cache-Control": "public, max-age=3600"})
+
+    async def authority(_asked: Asked) -> web.Response:
+        if not surface.authority:
+            raise Denied(
+                Code.REQUEST_UNKNOWN,
+                "join tokens of this pool name no authority but iam's own key",
+                status=404,
+            )
+        return web.Response(text=surface.authority, content_type="application/x-pem-file")
+
+    for method, path, answer in (
+        ("GET", "/.well-known/openid-configuration", metadata),
+        ("GET", "/.well-known/oauth-authorization-server", metadata),
+        ("GET", "/jwks.json", keys),
+        ("GET", "/ca.pem", authority),
+        ("POST", _ISSUES, endpoint.token),
+        ("POST", "/v1/revoke", endpoint.revoke),
+        ("POST", "/v1/introspect", endpoint.introspect),
+        ("GET", "/v1/whoami", persons.whoami),
+        ("GET", "/v1/explain", persons.explain),
+    ):
+        made.router.add_route(method, path, _guarded(answer, surface.denials, limits))
+    return made
+
+
+@web.middleware
+async def _explained(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Have what the web server itself refuses look like all other refusals."""
+    try:
+        return await handler(request)
+    except web.HTTPRequestEntityTooLarge:
+        large = Denied(Code.REQUEST_TOO_LARGE, f"a request has {LARGEST} bytes at most", status=413)
+        return problem(large, oauth=request.path == _ISSUES)
+    except web.HTTPException as error:
+        # The path is not repeated: somebody may have put a secret there.
+        return problem(
+            Denied(
+                Code.REQUEST_UNKNOWN,
+                f"{error.reason}: see /.well-known/openid-configuration",
+                status=error.status,
+            )
+        )
+
+
+def _guarded(answer: Answer, denials: DenialRecord, limits: Limits) -> Handler:
+    async def guarded(request: web.Request) -> web.StreamResponse:
+        asked = Asked(request, limits.address(request))
+        oauth = request.path == _ISSUES
+        try:
+            limits.admit(asked.address)
+            require_no_secret_in_address(request)
+            found = await answer(asked)
+        except Denied as refusal:
+            return problem(await refused(asked, refusal), oauth=oauth)
+        found.headers.setdefault("Cache-Control", "no-store")
+        return found
+
+    async def refused(asked: Asked, refusal: Denied) -> Denied:
+        """What to answer; a wrong credential is counted, and recorded unless that is done already."""
+        path = asked.request.path
+        wrong = refusal.status == 401 or (path == _ISSUES and refusal.code.startswith(_GRANTS))
+        if not wrong or refusal.code == Code.TOKEN_ABSENT:
+            return refusal
+        if (instead := limits.failed(asked.address, asked.identity)) is not None:
+            return instead
+        if not refusal.code.startswith("join."):
+            await denials.denied(asked.identity, path, refusal, asked.address)
+        return refusal
+
+    return guarded

@@ -1,0 +1,36 @@
+"""
+What iam is, for programs: OAuth 2.0 authorization server metadata (RFC 8414), at the path of OpenID Connect's
+too.
+"""
+
+from typing import Any, Final
+
+REFRESH: Final = "refresh_token"
+CLIENT: Final = "client_credentials"
+EXCHANGE: Final = "urn:ietf:params:oauth:grant-type:token-exchange"
+JOIN: Final = "urn:kettle:params:oauth:grant-type:join-token"
+GRANTS: Final = (REFRESH, CLIENT, EXCHANGE, JOIN)
+ACCESS_TOKEN: Final = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105 - a type
+JWT: Final = "urn:ietf:params:oauth:token-type:jwt"
+
+
+def metadata(url: str) -> dict[str, Any]:
+    """
+    The document; `url` is the issuer. Nobody signs in here by a browser, so there is no authorization
+    endpoint.
+    """
+    return {
+        "issuer": url,
+        "jwks_uri": f"{url}/jwks.json",
+        "token_endpoint": f"{url}/v1/token",
+        "revocation_endpoint": f"{url}/v1/revoke",
+        "introspection_endpoint": f"{url}/v1/introspect",
+        "grant_types_supported": list(GRANTS),
+        "response_types_supported": ["none"],
+        "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": ["ES256"],
+        "token_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post", "none"],
+        "revocation_endpoint_auth_methods_supported": ["none"],
+        "introspection_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post"],
+        "scopes_supported": ["condor:/READ", "condor:/WRITE", "condor:/ADMINISTRATOR"],
+    }

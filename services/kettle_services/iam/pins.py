@@ -1,0 +1,27 @@
+"""By what a machine that joins recognizes its pool."""
+
+import hashlib
+import ssl
+from pathlib import Path
+
+from kettle.runtime import SettingsError
+
+
+def certificate(path: str) -> str:
+    """
+    The certificate in a file, in PEM; empty if no file is named.
+
+    Raises:
+        SettingsError: the file holds none.
+    """
+    if not path:
+        return ""
+    try:
+        return ssl.DER_cert_to_PEM_cert(ssl.PEM_cert_to_DER_cert(Path(path).read_text(encoding="ascii")))
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"ca_certificate: {path} holds no certificate in PEM: {error}") from error
+
+
+def pin_of(pem: str) -> str:
+    """The SHA-256 of a certificate, in hexadecimal digits."""
+    return hashlib.sha256(ssl.PEM_cert_to_DER_cert(pem)).hexdigest()

@@ -1,0 +1,59 @@
+"""What iam needs of those who sign: for access tokens its own keys, for machines one of the bus."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from kettle_wire.events.iam import Joins
+
+Claims = Mapping[str, Any]
+
+
+class TokenKeys(Protocol):
+    """The keys with which iam signs access tokens, and by which others check them."""
+
+    @property
+    def pin(self) -> str:
+        """The SHA-256 thumbprint (RFC 7638) of the key that signs `statement`, in hexadecimal digits."""
+        ...
+
+    def sign(self, claims: Claims, *, now: float) -> str:
+        """An access token (`at+jwt`)."""
+        ...
+
+    def statement(self, claims: Claims) -> str:
+        """What a machine that joins checks with the pin of its join token."""
+        ...
+
+    def verified(self, token: str) -> Claims:
+        """
+        The claims of a token that one of these keys has signed; raises Denied. Its time is not looked at.
+        """
+        ...
+
+    def published(self) -> Claims:
+        """The public keys, as a JWK set."""
+        ...
+
+    def rotate(self, *, now: float) -> bool:
+        """
+        Make the next key if it is time, and forget those that no valid token needs; whether something has
+        changed.
+        """
+        ...
+
+
+class BusCredentials(Protocol):
+    """Mints what machines show to the bus."""
+
+    def require_open(self) -> None:
+        """Raise Denied if this pool's bus cannot admit machines."""
+        ...
+
+    def mint_worker(
+        self, name: str, *, joins: Joins, key: str, owner: str, issued: float, expires: float
+    ) -> str:
+        """
+        The user JWT of a machine for the public key that it has made; `expires` 0: without end. The same arguments give the same JWT,
+        so that a machine that asks again gets the same answer. Raises like `require_open`.
+        """
+        ...

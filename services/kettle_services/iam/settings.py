@@ -1,0 +1,97 @@
+"""What can be set about an iam."""
+
+from pathlib import Path
+from typing import Annotated, Final
+
+import msgspec
+
+from kettle.runtime import OwnerSettings
+from kettle.runtime.setting_types import Pause, Seconds
+
+_Rate = Annotated[float, msgspec.Meta(gt=0, le=1e6)]
+_Burst = Annotated[float, msgspec.Meta(ge=1, le=1e6)]
+
+_LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+class IamSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`KETTLE_IAM_<FIELD>` or the table `[iam]`."""
+
+    name: str = "iam"
+    http_host: str = "127.0.0.1"
+    """Address on which it is served over HTTP."""
+    http_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0
+    """Port of it; 0: one that is free, and then stays the same."""
+    url: str = ""
+    """How it is reached from elsewhere, which is also its name as an issuer of tokens; empty: `http://HOST:PORT`."""
+    certificate: str = ""
+    """Path of the server certificate, in PEM, with which it is served over HTTPS; empty: HTTP."""
+    certificate_key: str = ""
+    """Path of the key that belongs to it."""
+    ca_certificate: str = ""
+    """
+    Path of the certificate, in PEM, of the authority by which the certificate at `url` can be checked: join tokens have its
+    SHA-256. Empty: they have the one of iam's own key.
+    """
+    administrators: tuple[str, ...] = ()
+    """Users who may make join tokens, ban, and read the audit, besides the account that this service runs as."""
+    audiences: tuple[str, ...] = ()
+    """For whom people may have tokens, besides this pool."""
+    access_token_lifetime: Seconds = 1200.0
+    """Seconds, the longest life of an access token."""
+    session_lifetime: Seconds = 30 * 86_400.0
+    """Seconds without use after which a refresh token is over."""
+    session_end: Seconds = 365 * 86_400.0
+    """Seconds after which it is over, however much it is used."""
+    key_lifetime: Seconds = 30 * 86_400.0
+    """Seconds for which a key signs access tokens."""
+    key_overlap: Seconds = 86_400.0
+    """Seconds for which a key is published before it signs, and after."""
+    housekeeping: Seconds = 60.0
+    """Seconds between removals of what is over."""
+    join_tokens_kept: Pause = 86_400.0
+    """Seconds after its end for which a join token is known, so that its use is reported for what it is."""
+    workers_account: str = ""
+    """The public key of the account of the bus in which machines are that join by a token."""
+    workers_signing_key: str = ""
+    """Path of the seed of that account's scoped signing key for machines."""
+    worker_lifetime: Pause = 0.0
+    """Seconds for which the credential of a machine is valid; 0: until it leaves."""
+    bus_url: str = ""
+    """Where machines that join reach the bus; empty: as this service does."""
+    rules: str = ""
+    """Path of the file of mapping rules that is in force; recorded when it changes."""
+    issuers: dict[str, tuple[str, ...]] = {}
+    """Whose tokens are accepted, each with the audiences that they must have; recorded when it changes."""
+    requests_per_second: _Rate = 100.0
+    """From one address, over a longer time."""
+    request_burst: _Burst = 300.0
+    """At once."""
+    failures_per_second: _Rate = 0.2
+    """Wrong credentials from one address or for one identity; more are answered with 429. Right ones always pass."""
+    failure_burst: _Burst = 20.0
+    """At once."""
+    proxies: tuple[str, ...] = ()
+    """Addresses of proxies whose X-Forwarded-For says who asks."""
+
+    def __post_init__(self) -> None:
+        if bool(self.workers_account) != bool(self.workers_signing_key):
+            raise ValueError("workers_signing_key: it and workers_account belong together, give both or none")
+        if bool(self.certificate) != bool(self.certificate_key):
+            raise ValueError("certificate: it and certificate_key belong together, give both or none")
+        if self.url and not self.url.startswith(
+            ("https://", "http://127.0.0.1", "http://localhost", "http://[::1]")
+        ):
+            raise ValueError(
+                f"url: '{self.url}' would have secrets sent where others can read them: it has to begin with https://"
+            )
+        if self.http_host not in _LOOPBACK and not self.certificate and not self.url:
+            raise ValueError(
+                f"http_host: on '{self.http_host}' secrets would be sent where others can read them: give certificate and "
+                "certificate_key, or the url of a proxy that has them"
+            )
+
+    @property
+    def directory(self) -> Path:
+        """Where it keeps its keys."""
+        return self.home_path / "iam"

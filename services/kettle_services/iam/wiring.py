@@ -1,0 +1,107 @@
+"""How the parts of an iam hang together."""
+
+import os
+import pwd
+import re
+import time
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from kettle import VERSION
+from kettle.embedded.ports import kept_port
+from kettle.auth.private_files import private_directory
+from kettle.faults import fault_point
+from kettle.runtime import Runtime
+from kettle.runtime.pool_connections import join_bus, join_log
+from kettle.runtime.shard_ownership import own_shard
+from kettle.storage import PgWorkingSet
+from kettle_services.iam.admissions import Admissions, Pool
+from kettle_services.iam.alarms import DenialRecord
+from kettle_services.iam.bus_credentials import NoSigningKey, ScopedSigningKey
+from kettle_services.iam.commands import Handlers
+from kettle_services.iam.domain.state import SHARD
+from kettle_services.iam.grants import Grants
+from kettle_services.iam.housekeeping import keep_house, record_settings
+from kettle_services.iam.pins import certificate, pin_of
+from kettle_services.iam.ports import BusCredentials
+from kettle_services.iam.record import Record
+from kettle_services.iam.settings import IamSettings
+
+_PASSWORD: Final = re.compile(r"(?<=://)[^/@,]*@")
+"""What of an address of the bus is for this service alone."""
+
+
+def administrators(settings: IamSettings) -> frozenset[str]:
+    """Users who may command it: the account that could stop this process anyway, and the configured ones."""
+    try:
+        own = pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return frozenset(settings.administrators)
+    return frozenset({*settings.administrators, own})
+
+
+def bus_credentials(settings: IamSettings) -> BusCredentials:
+    """What mints the credentials of machines, if anything does."""
+    if not settings.workers_signing_key:
+        return NoSigningKey()
+    return ScopedSigningKey(settings.workers_account, Path(settings.workers_signing_key))
+
+
+async def serve(rt: Runtime, settings: IamSettings) -> None:
+    """Own the shard, answer over bus and HTTP, until the process is asked to stop."""
+    # The web server and cryptography take long to load, and belong to a process that has nothing to fork.
+    from kettle_services.iam.http.application import Surface, serving
+    from kettle_services.iam.token_keys import KeyFile
+
+    log = await join_log(rt, settings)
+    bus = await join_bus(rt, settings)
+    shard = await own_shard(rt, settings, bus, log, SHARD)
+    if shard is None:
+        return
+    record = await Record.recall(log, PgWorkingSet(log.database), shard)
+    fault_point("takeover.restored")
+    keys = KeyFile(
+        settings.directory,
+        lifetime=settings.key_lifetime,
+        overlap=settings.key_overlap,
+        now=time.time(),
+    )
+    port = settings.http_port or kept_port(private_directory(settings.directory) / "port")
+    authority = certificate(settings.ca_certificate)
+    scheme = "https" if settings.certificate else "http"
+    pool = Pool(
+        name=settings.pool,
+        url=settings.url.rstrip("/") or f"{scheme}://{settings.http_host}:{port}",
+        bus_url=settings.bus_url or _PASSWORD.sub("", settings.nats_url),
+        pin=pin_of(authority) if authority else keys.pin,
+    )
+    machines = bus_credentials(settings)
+    denials = DenialRecord(record, rt.telemetry)
+    grants = Grants(record, keys, issuer=pool.url, lifetime=settings.access_token_lifetime)
+    handlers = Handlers(
+        record,
+        grants,
+        pool,
+        settings,
+        administrators=partial(administrators, settings),
+        open_to_machines=machines.require_open,
+    )
+    admissions = Admissions(record, denials, machines, keys, pool, lifetime=settings.worker_lifetime)
+    rt.loop(record.checkpoint(), name="checkpoint")
+    await record_settings(record, settings)
+    rt.loop(keep_house(record, keys, settings), name="housekeeping")
+    await bus.serve("iam", settings.name, handlers.served(), version=VERSION)
+    surface = Surface(
+        record=record,
+        grants=grants,
+        admissions=admissions,
+        denials=denials,
+        keys=keys,
+        pool=pool,
+        settings=settings,
+        authority=authority,
+    )
+    await rt.enter(serving(surface, port))
+    rt.ready()
+    await rt.stopping.wait()

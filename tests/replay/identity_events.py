@@ -1,0 +1,69 @@
+"""Everything that iam ever records, done by people and machines to the iam of a pool."""
+
+import signal
+from pathlib import Path
+from typing import Final
+
+import aiohttp
+
+from kettle.embedded.nkeys import new_seed, public_key
+from kettle.pool.personal_settings import Value
+from kettle.testing.account_keys import account_key
+from kettle.testing.throwaway_pool import ThrowawayPool
+
+JOIN: Final = "urn:kettle:params:oauth:grant-type:join-token"
+_ISSUERS: Final = "issuers = "
+
+
+def settings(place: Path) -> dict[str, Value]:
+    """The table [iam] of such a pool, with the files that it names."""
+    account, seed = account_key()
+    (place / "workers.nk").write_text(seed)
+    (place / "rules.map").write_text("SCITOKENS /https:..cms.example,.*/ cms\n")
+    return {
+        "workers_account": account,
+        "workers_signing_key": str(place / "workers.nk"),
+        "housekeeping": 0.1,
+        "join_tokens_kept": 0.1,
+        "rules": str(place / "rules.map"),
+        "issuers": {"https://cms.example": ["https://pool.example"]},
+    }
+
+
+async def happen(pool: ThrowawayPool) -> None:
+    """Whatever people and machines do; what ends by itself ends within two seconds."""
+    iam = pool.client.iam
+    port = (pool.home / "iam" / "port").read_text()
+    async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as http:
+
+        async def post(path: str, **form: str) -> None:
+            async with http.post(path, data=form) as answer:
+                await answer.read()
+
+        async def join(token: str, name: str, **more: str) -> None:
+            key = public_key(new_seed())
+            await post("/v1/token", grant_type=JOIN, join_token=token, name=name, key=key, **more)
+
+        made = await iam.create_join_token(owner="ada", max_uses=2, lifetime=1.0)
+        await join(made.token, "n1")
+        await join(made.token, "n2", owner="bob")
+        await iam.remove_worker("n1")
+        withdrawn = await iam.create_join_token(joins="schedd")
+        await iam.revoke_join_token(withdrawn.made.token)
+        await iam.ban("user:eve", reason="mines coins", lifetime=0.5)
+        await iam.ban("issuer:https://rogue.example")
+        secret = await iam.register_client("robot", owner="ada", scopes=["condor:/WRITE"], exchanges=True)
+        robot = {"grant_type": "client_credentials", "client_id": "robot"}
+        await post("/v1/token", client_secret=secret, **robot)
+        await post("/v1/token", client_secret="wrong", **robot)
+        await iam.remove_client("robot")
+        session = await iam.open_session(note="laptop")
+        await post("/v1/token", grant_type="refresh_token", refresh_token=session.token)
+        await iam.revoke_token(session.made.session)
+        token = await iam.issue_token(lifetime=1.5)
+        await post("/v1/revoke", token=token.token)
+    file = pool.home / "kettle.toml"
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text("".join(line for line in lines if not line.startswith(_ISSUERS)))
+    killed = pool.kill("iam", signal.SIGKILL)  # the next one reads that the issuer is none any more
+    await pool.restarted("iam", after=killed)

@@ -1,0 +1,27 @@
+"""How often somebody may try."""
+
+from kettle_services.iam.domain.rate_limits import Alarms, Buckets
+
+
+def test_a_bucket_fills_again() -> None:
+    """After the burst there is one more try each ten seconds, and others are not concerned."""
+    buckets = Buckets(rate=0.1, burst=2.0)
+    assert [0.0, 0.0, 10.0] == [buckets.take("a", now=0.0) for _ in range(3)]
+    assert 0.0 == buckets.take("b", now=0.0)
+    assert [0.0, 10.0] == [buckets.take("a", now=10.0) for _ in range(2)]
+
+
+def test_only_so_many_are_remembered() -> None:
+    """The one who tried longest ago is forgotten, so that many addresses do not fill the memory."""
+    buckets = Buckets(rate=0.1, burst=1.0, most=2)
+    for key in "abc":
+        buckets.take(key, now=0.0)
+    assert [0.0, 10.0] == [buckets.wait(key, now=0.0) for key in "ac"]
+
+
+def test_alarms_that_are_not_recorded_are_counted() -> None:
+    """The next one that is recorded says how many came between."""
+    alarms = Alarms(rate=1.0, burst=1.0)
+    assert [0, None, None] == [alarms.record(now=0.0) for _ in range(3)]
+    assert 2 == alarms.record(now=1.0)
+    assert 0 == alarms.record(now=2.0)
