@@ -55,6 +55,7 @@ class Caller(StrEnum):
     ACCOUNTING = "accounting"
     GATEWAY = "gateway"
     AUDIT = "audit"
+    IAM = "iam"
 
 
 class Repeat(StrEnum):

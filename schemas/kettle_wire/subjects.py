@@ -244,5 +244,5 @@ def impostor(key: str, name: object) -> str:
         startd, _, slot = own.partition(".")
         right = name == untoken(slot) and untoken(slot).endswith(f"@{untoken(startd)}")
     else:
-        right = kind != "StartDaemon" or name == untoken(own)
+        right = kind not in {"StartDaemon", "DaemonMaster"} or name == untoken(own)
     return "" if right else f"it came from {own} and names itself {name}"

@@ -6,7 +6,7 @@ from typing import Final
 
 import aiohttp
 
-from kettle.embedded.nkeys import new_seed, public_key
+from kettle.auth.trust.keys import KeyPair, Kind
 from kettle.pool.personal_settings import Value
 from kettle.testing.account_keys import account_key
 from kettle.testing.throwaway_pool import ThrowawayPool
@@ -41,7 +41,7 @@ async def happen(pool: ThrowawayPool) -> None:
                 await answer.read()
 
         async def join(token: str, name: str, **more: str) -> None:
-            key = public_key(new_seed())
+            key = KeyPair.new(Kind.USER).public
             await post("/v1/token", grant_type=JOIN, join_token=token, name=name, key=key, **more)
 
         made = await iam.create_join_token(owner="ada", max_uses=2, lifetime=1.0)

@@ -185,7 +185,8 @@ def _services(
 
 def _workers(bus: _Bus, identity: Identity) -> tuple[list[str], list[str]]:
     """
-    A startd advertises itself and its slots, answers commands and reports, all of it below its own name.
+    A startd advertises itself and its slots, answers commands and reports, all of it below its own name. So does the master
+    of a machine that has nothing else, and shares the name.
     """
     subjects, name = bus.subjects, identity.name
     ads, private, slot = subjects.ads, subjects.private_ads, _every_slot
@@ -194,7 +195,7 @@ def _workers(bus: _Bus, identity: Identity) -> tuple[list[str], list[str]]:
         *bus.answers,
         *bus.makes(f"KV_{ads}"),
         f"$KV.{ads}.{slot(machine_key(name, 'x'))}",
-        f"$KV.{ads}.{ad_key('StartDaemon', name)}",
+        *(f"$KV.{ads}.{ad_key(ad_type, name)}" for ad_type in ("StartDaemon", "DaemonMaster")),
         *bus.makes(f"KV_{private}"),
         f"$KV.{private}.{slot(slot_key(name, 'x'))}",
         *bus.makes(subjects.work_stream),
@@ -202,7 +203,10 @@ def _workers(bus: _Bus, identity: Identity) -> tuple[list[str], list[str]]:
         f"{bus.api}.DIRECT.GET.{subjects.object_stream}.{subjects.objects_all}",
         subjects.notice(STARTD, name),
     ]
-    return publish, [*_inbox(identity), subjects.commands_of(STARTD, name), "$SRV.*", *_found_as(STARTD)]
+    subscribe = [*_inbox(identity), "$SRV.*"]
+    for role in (STARTD, "master"):
+        subscribe += [subjects.commands_of(role, name), *_found_as(role)]
+    return publish, subscribe
 
 
 def _asks(role: str, subjects: Subjects, identity: Identity) -> list[str]:

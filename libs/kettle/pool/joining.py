@@ -19,9 +19,10 @@ from urllib.parse import urlencode, urlsplit
 
 import msgspec
 
-from kettle.embedded import EmbeddedError
-from kettle.embedded.nkeys import kept_key, key_file, public_key
 from kettle.auth.private_files import private_directory, write_private
+from kettle.auth.trust.keys import KeyPair, Kind, SeedError
+from kettle.auth.trust.server import Seeds
+from kettle.bus.credentials import Credential
 from kettle.pool.personal_settings import Tables, toml_value
 
 PREFIX: Final = "kettle-join-1"
@@ -88,9 +89,9 @@ def join(url: str, token: str, *, home: Path, name: str, owner: str = "") -> Joi
     local = place.hostname in _LOCAL
     if place.scheme not in {"https", "http"} or not place.hostname or (place.scheme == "http" and not local):
         raise JoinError(f"{url} is no address to which a secret may be sent: it has to begin with https://")
-    pin, seed = parts[3], _kept_seed(home)
+    pin, key = parts[3], _kept_key(home)
     authority = _authority(place.hostname, place.port, pin) if place.scheme == "https" else ""
-    asked = {"grant_type": GRANT, "join_token": token.strip(), "name": name, "key": public_key(seed)}
+    asked = {"grant_type": GRANT, "join_token": token.strip(), "name": name, "key": key.public}
     connection = _Connection(place.hostname, place.port, authority)
     if not authority:
         keys = connection.get("/jwks.json")
@@ -104,7 +105,7 @@ def join(url: str, token: str, *, home: Path, name: str, owner: str = "") -> Joi
         worker=admitted.worker,
         owner=admitted.owner,
         nats_url=admitted.nats_url,
-        credentials=_credentials(admitted.jwt, seed),
+        credentials=Credential(key.seed, admitted.jwt).text(),
         authority=authority,
     )
 
@@ -137,7 +138,7 @@ def keep(joined: Joined, home: Path) -> list[Path]:
         files = [write_private(credential, joined.credentials), write_private(settings, text)]
         if joined.authority:
             files.append(write_private(home / "ca.pem", joined.authority))
-        key_file(home, _KEY).unlink(missing_ok=True)  # it is in the credential now
+        (home / f"{_KEY}.nk").unlink(missing_ok=True)  # it is in the credential now
     except OSError as error:
         raise JoinError(f"{error.filename or home} cannot be written: {error.strerror}") from error
     return files
@@ -191,12 +192,11 @@ def _ask(
         connection.close()
 
 
-def _kept_seed(home: Path) -> str:
-    """The seed of the key that this machine makes for one pool."""
+def _kept_key(home: Path) -> KeyPair:
+    """The key that this machine makes for one pool."""
     try:
-        kept_key(home, _KEY)
-        return key_file(home, _KEY).read_text(encoding="ascii").strip()
-    except EmbeddedError as error:
+        return Seeds(home).key(_KEY, Kind.USER)
+    except SeedError as error:
         raise JoinError(str(error)) from error
     except OSError as error:
         raise JoinError(f"{error.filename or home} cannot be written: {error.strerror}") from error
@@ -250,16 +250,3 @@ def _require_stated(admitted: _Admitted, signer: Any, url: str) -> None:
 
 def _decoded(text: str) -> bytes:
     return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-
-
-def _credentials(jwt: str, seed: str) -> str:
-    """The form in which NATS's clients read them."""
-    return f"""\
------BEGIN NATS USER JWT-----
-{jwt}
-------END NATS USER JWT------
-
------BEGIN USER NKEY SEED-----
-{seed}
-------END USER NKEY SEED------
-"""

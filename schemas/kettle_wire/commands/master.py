@@ -1,6 +1,6 @@
 """What a master is asked: by administrators alone, to switch the daemons of its host."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -70,6 +70,24 @@ class Daemons(msgspec.Struct, frozen=True, kw_only=True):
     daemons: list[DaemonReport]
 
 
+PublicKey = Annotated[str, msgspec.Meta(pattern=r"^U[A-Z2-7]{55}$")]
+"""The public NKey of a user of the bus."""
+
+
+class RevokeMembers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Believe nothing any more of what was said until now of these keys, and end their connections."""
+
+    kind: Literal["worker"]
+    keys: Annotated[list[PublicKey], msgspec.Meta(min_length=1, max_length=1000)]
+
+
+class MembersRevoked(msgspec.Struct, frozen=True, kw_only=True):
+    """The server has been told."""
+
+
+REVOKE_MEMBERS = Endpoint(
+    "master", "revoke_members", RevokeMembers, MembersRevoked, callers=(Caller.IAM,), repeat=Repeat.HARMLESS
+)
 CONTROL = Endpoint(
     "master", "control", Control, Controlled, callers=(Caller.ADMINISTRATOR,), repeat=Repeat.FIRST_ANSWER
 )

@@ -2,15 +2,15 @@
 
 import secrets
 import time
-from collections.abc import Callable, Collection, Generator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
 import msgspec
 
-from kettle.bus.ports import RefusedError, Served
+from kettle.bus.ports import BusError, RefusedError, Served
 from kettle.eventsourcing.command_pipeline import CommandPipeline, Decision
-from kettle.runtime.nearest_names import did_you_mean
+from kettle.terminal.nearest_names import did_you_mean
 from kettle_services.iam.admissions import Pool
 from kettle_services.iam.domain import bans, join_tokens, sessions
 from kettle_services.iam.domain.bans import require_welcome
@@ -60,8 +60,13 @@ class Handlers:
         *,
         administrators: Callable[[], Collection[str]],
         open_to_machines: Callable[[], None],
+        cut_off: Callable[[str], Awaitable[None]],
     ) -> None:
-        """`open_to_machines` raises Denied if no machine could join."""
+        """
+        `open_to_machines` raises Denied if no machine could join; `cut_off` ends the connections of a key for good, and
+        raises BusError.
+        """
+        self._cut_off = cut_off
         self._record: Final = record
         self._grants = grants
         self._pool = pool
@@ -167,11 +172,19 @@ class Handlers:
         return iam.Workers(workers=[iam.WorkerShown(**msgspec.structs.asdict(each)) for each in workers])
 
     async def remove_worker(self, request: iam.RemoveWorker, caller: Identity) -> Decision[iam.Recorded]:
-        """Have the credential of a machine be invalid; `not_found`."""
+        """Have the credential of a machine be invalid; `not_found`, or `unavailable`: nobody could tell the server."""
         with _refusing():
-            return _recorded(
-                join_tokens.left(self._register, request.worker, by=caller.name, now=time.time())
-            )
+            left = join_tokens.left(self._register, request.worker, by=caller.name, now=time.time())
+        for known in self._register.all(Worker):
+            if known.worker == request.worker:
+                try:
+                    await self._cut_off(known.key)
+                except BusError as error:
+                    raise RefusedError(
+                        RefusalCode.UNAVAILABLE,
+                        f"{request.worker} was not removed, for its connection could not be ended: {error}",
+                    ) from error
+        return _recorded(left)
 
     # -- bans --------------------------------------------------------------------------------------------------------
 

@@ -52,9 +52,12 @@ class IamSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_field
     join_tokens_kept: Pause = 86_400.0
     """Seconds after its end for which a join token is known, so that its use is reported for what it is."""
     workers_account: str = ""
-    """The public key of the account of the bus in which machines are that join by a token."""
+    """The public key of the account of the bus in which machines are that join by a token; empty: that of the pool's own
+    server."""
     workers_signing_key: str = ""
     """Path of the seed of that account's scoped signing key for machines."""
+    bus_master: str = ""
+    """The master that runs the pool's NATS server, which is told whose credential is withdrawn; empty: that of this host."""
     worker_lifetime: Pause = 0.0
     """Seconds for which the credential of a machine is valid; 0: until it leaves."""
     bus_url: str = ""

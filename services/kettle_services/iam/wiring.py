@@ -3,14 +3,17 @@
 import os
 import pwd
 import re
+import socket
 import time
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from kettle import VERSION
-from kettle.embedded.ports import kept_port
 from kettle.auth.private_files import private_directory
+from kettle.auth.trust.keys import KeyPair
+from kettle.bus.nats import NatsBus
+from kettle.embedded.ports import kept_port
 from kettle.faults import fault_point
 from kettle.runtime import Runtime
 from kettle.runtime.pool_connections import join_bus, join_log
@@ -27,6 +30,7 @@ from kettle_services.iam.pins import certificate, pin_of
 from kettle_services.iam.ports import BusCredentials
 from kettle_services.iam.record import Record
 from kettle_services.iam.settings import IamSettings
+from kettle_wire.commands.master import REVOKE_MEMBERS, RevokeMembers
 
 _PASSWORD: Final = re.compile(r"(?<=://)[^/@,]*@")
 """What of an address of the bus is for this service alone."""
@@ -42,10 +46,19 @@ def administrators(settings: IamSettings) -> frozenset[str]:
 
 
 def bus_credentials(settings: IamSettings) -> BusCredentials:
-    """What mints the credentials of machines, if anything does."""
-    if not settings.workers_signing_key:
+    """What mints the credentials of machines: the key that the settings name, or that of the pool's own server."""
+    if settings.workers_signing_key:
+        return ScopedSigningKey(settings.workers_account, Path(settings.workers_signing_key))
+    trust = settings.home_path / "credentials" / "trust"
+    own = trust / "sign-worker.nk"
+    if not own.exists():
         return NoSigningKey()
-    return ScopedSigningKey(settings.workers_account, Path(settings.workers_signing_key))
+    return ScopedSigningKey(KeyPair((trust / "account-WORKERS.nk").read_text(encoding="ascii")).public, own)
+
+
+async def revoked(bus: NatsBus, master: str, key: str) -> None:
+    """Have the server that is the pool's own believe nothing more of a machine's key.  Raises BusError."""
+    await bus.call(REVOKE_MEMBERS, master, RevokeMembers(kind="worker", keys=[key]))
 
 
 async def serve(rt: Runtime, settings: IamSettings) -> None:
@@ -86,6 +99,7 @@ async def serve(rt: Runtime, settings: IamSettings) -> None:
         settings,
         administrators=partial(administrators, settings),
         open_to_machines=machines.require_open,
+        cut_off=partial(revoked, bus, settings.bus_master or socket.gethostname()),
     )
     admissions = Admissions(record, denials, machines, keys, pool, lifetime=settings.worker_lifetime)
     rt.loop(record.checkpoint(), name="checkpoint")

@@ -6,11 +6,12 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from kettle.auth.trust.pool import Kind
 from kettle.bus.open_servers import open_servers, warning
 from kettle.embedded import EmbeddedNats, EmbeddedPostgres
 from kettle.pool import processes
@@ -140,6 +141,14 @@ class BringUp:
             self._members.admit(settings, self._accounts)
             self._server.trust_again()
             self._tell_accounts(settings)
+
+    def revoke(self, kind: str, keys: Sequence[str]) -> bool:
+        """Believe nothing more of the keys of a kind of members; whether the NATS server is ours."""
+        if self._server is None or self._members is None:
+            return False
+        self._members.revoke(Kind[kind.upper()], keys)
+        self._server.trust_again()
+        return True
 
     def _postgres(self, group: asyncio.TaskGroup) -> EmbeddedPostgres | None:
         if POSTGRES not in self.servers:

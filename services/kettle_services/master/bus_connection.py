@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from kettle.bus.credentials import Credential
 from kettle.bus.ports import BucketSpec, Bus, BusError, Served
 from kettle.retry.backoff import steady
 from kettle.retry.loop import Waits
 from kettle.runtime import leaves
 from kettle.runtime.duty_cycle import DutyCycle
 from kettle_wire.ads import Ad
-from kettle_wire.identity import daemon
+from kettle_wire.identity import Identity, daemon, worker
 from kettle_wire.subjects import Subjects, ad_key
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class BusConnection:
                 async with NatsBus.connect(
                     url,
                     subjects=subjects,
-                    identity=daemon("master"),
+                    identity=self._identity(credentials),
                     credentials=credentials,
                     name=f"master {self._name}",
                     replicas=replicas,
@@ -83,6 +84,11 @@ class BusConnection:
                 _log.warning("the line to the bus is broken, opening it again: %s", leaves(error)[0])
             _end_if_cancelled()
             await waits.wait()
+
+    def _identity(self, credentials: str) -> Identity:
+        """On a machine that has joined, the master shares the credential of its startd, which has its name."""
+        shared = bool(credentials) and Credential.read(credentials).guest
+        return worker(self._name) if shared else daemon("master")
 
     async def _speak(self, bus: "NatsBus", subjects: Subjects) -> None:
         bus.on_return(self.changed)

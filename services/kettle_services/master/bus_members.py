@@ -105,6 +105,10 @@ class BusMembers:
                 name = startd_name(self._environ_of(entry))
                 self._write(entry, partial(self._trust.member, Kind.WORKER, name))
 
+    def revoke(self, kind: Kind, keys: Sequence[str]) -> None:
+        """See `PoolTrust.revoke`."""
+        self._trust.revoke(kind, keys)
+
     def statements(self) -> Statements:
         """See `Trust`."""
         return self._trust.statements()

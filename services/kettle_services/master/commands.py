@@ -23,7 +23,17 @@ from kettle_services.master.settings import MasterSettings
 from kettle_services.master.supervision.daemon_list import DaemonList
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands import master as wire
-from kettle_wire.commands.master import CONTROL, QUERY_DAEMONS, Control, Controlled, QueryDaemons, Switched
+from kettle_wire.commands.master import (
+    CONTROL,
+    QUERY_DAEMONS,
+    REVOKE_MEMBERS,
+    Control,
+    Controlled,
+    MembersRevoked,
+    QueryDaemons,
+    RevokeMembers,
+    Switched,
+)
 from kettle_wire.identity import Identity
 
 MASTER: Final = "master"
@@ -53,12 +63,15 @@ class MasterCommands:
         admit: Callable[[MasterSettings], None] = lambda _settings: None,
         check: Callable[[], Awaitable[Sequence[Problem]]],
         keep: Callable[[MasterSettings], None] = lambda _settings: None,
+        revoke: Callable[[str, Sequence[str]], bool] = lambda _kind, _keys: False,
     ) -> None:
         """
         `load` reads the master's settings again; `succeed` makes the master end and restart itself; `admit` receives
         the visitors from other pools that the settings admit, when that has changed; `check` looks at the configuration of
-        all services before anything is changed; `keep` writes down which settings the master goes by.
+        all services before anything is changed; `keep` writes down which settings the master goes by; `revoke` has the
+        NATS server believe nothing more of the keys of a kind of members, and says whether it is ours.
         """
+        self._revoke = revoke
         self._keep = keep
         self._check = check
         self._admit = admit
@@ -80,7 +93,20 @@ class MasterCommands:
         return [
             Served(CONTROL, self.control, self._administrators),
             Served(QUERY_DAEMONS, self.query, self._administrators),
+            Served(REVOKE_MEMBERS, self.revoke),
         ]
+
+    async def revoke(self, request: RevokeMembers, caller: Identity) -> MembersRevoked:
+        """Withdraw credentials; `unavailable`: the NATS server is not ours."""
+        if not self._revoke(request.kind, request.keys):
+            raise RefusedError(
+                RefusalCode.UNAVAILABLE,
+                "this master runs no NATS server that could be told: say it to its own operator",
+            )
+        _log.info(
+            "%s: credentials are withdrawn", caller.name, extra={"kind": request.kind, "keys": request.keys}
+        )
+        return MembersRevoked()
 
     def _administrators(self) -> Collection[str]:
         return self.settings.administrators or (login_name(),)

@@ -8,6 +8,7 @@ import logging
 import os
 import socket
 import time
+from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
@@ -105,6 +106,7 @@ class _Host:
             succeed=self._succeed,
             tasks=group,
             admit=self._admit,
+            revoke=self._revoke_members,
             check=configuration_check.problems,
             keep=partial(SettingsInUse(home.in_use / "master.json").keep, "master"),
         )
@@ -171,6 +173,9 @@ class _Host:
     def _reconfigure(self) -> None:
         if self._up.is_set():  # before that, every service reads its settings anyway
             self._master_commands.reconfigure()
+
+    def _revoke_members(self, kind: str, keys: Sequence[str]) -> bool:
+        return self._bring_up is not None and self._bring_up.revoke(kind, keys)
 
     def _admit(self, settings: MasterSettings) -> None:
         if self._bring_up is not None:

@@ -11,9 +11,9 @@ import aiohttp
 import msgspec
 import pytest
 
+from kettle.auth.trust.keys import KeyPair, Kind
 from kettle.bus.ports import RefusedError
 from kettle.client.errors import CommandRefusedError
-from kettle.embedded.nkeys import new_seed, public_key
 from kettle.testing.services import Backend
 from kettle_wire.commands.iam import LIST_BANS, ListBans, QueryAudit
 from kettle_wire.identity import user
@@ -129,7 +129,7 @@ async def test_many_wrong_join_tokens_are_few_alarms(backend: Backend, tmp_path:
         made = await office.administrator.create_join_token()
         parts = made.token.split(".")
         wrong = ".".join([*parts[:2], "x" * 43, parts[3]])
-        key = public_key(new_seed())
+        key = KeyPair.new(Kind.USER).public
         codes = [(await office.join(wrong, "n9", key))[1]["code"] for _ in range(40)]
         assert {"join.secret", "request.too_many"} == set(codes)
         assert 200 == (await office.join(made.token, "n1", key))[0]

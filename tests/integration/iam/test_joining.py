@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kettle.embedded.nkeys import new_seed, public_key
+from kettle.auth.trust.keys import KeyPair, Kind
 from kettle.testing.services import Backend, eventually
 from kettle_wire.events import JoinTokenExpired, decode
 
@@ -15,7 +15,7 @@ from .conftest import Office, office_on
 
 def machine() -> str:
     """The public key of a new machine."""
-    return public_key(new_seed())
+    return KeyPair.new(Kind.USER).public
 
 
 def claims(jwt: str) -> dict[str, object]:

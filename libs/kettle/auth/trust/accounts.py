@@ -61,6 +61,7 @@ def uses(subjects: Subjects) -> Sequence[Use]:
         *(_asked(_POOL, _PEOPLE, subjects.commands_at(role)) for role in roles),
         *(_asked(_WORKERS, by, subjects.commands_at("startd")) for by in (_POOL, _PEOPLE, _OUTSIDERS)),
         _asked(_POOL, _WORKERS, subjects.commands_at("shadow")),
+        _asked(_WORKERS, _POOL, subjects.commands_at("master")),
         # A visiting schedd's name has an `@`, and no schedd of ours has.
         *(_asked(_OUTSIDERS, _POOL, subjects.commands_at(role)) for role in _VISITORS),
         Use(_POOL, _PEOPLE, subjects.events_all, heard=True),
@@ -73,7 +74,7 @@ def uses(subjects: Subjects) -> Sequence[Use]:
         _api(_WORKERS, f"DIRECT.GET.{objects}.>"),
         _asked(_POOL, _WORKERS, subjects.work_all),
         _asked(_POOL, _WORKERS, f"$KV.{ads}.Machine.*.*"),
-        _asked(_POOL, _WORKERS, f"$KV.{ads}.StartDaemon.*"),
+        *(_asked(_POOL, _WORKERS, f"$KV.{ads}.{ad_type}.*") for ad_type in ("StartDaemon", "DaemonMaster")),
         _asked(_POOL, _WORKERS, f"$KV.{private}.*.*"),
         _asked(_POOL, _OUTSIDERS, f"$KV.{ads}.Submitter.*.*"),
         _asked(_POOL, _OUTSIDERS, f"$KV.{ads}.{FORWARDED}.>"),
