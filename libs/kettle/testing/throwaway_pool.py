@@ -15,8 +15,8 @@ import secrets
 import shutil
 import signal
 import sys
-from collections.abc import AsyncGenerator, Generator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,7 +28,6 @@ from kettle.pool import DaemonState, MasterState, processes
 from kettle.pool.home import open_home
 from kettle.pool.personal_settings import Tables, Value, write_settings
 from kettle.runtime import Lifeline, make_lifeline
-from kettle.testing.servers.embedded import server_directory
 from kettle.testing.servers.selection import pool_settings
 
 _WITHIN_S: Final = 120.0
@@ -251,9 +250,7 @@ async def throwaway_pool(
     home: Path | None = None,
 ) -> AsyncGenerator[ThrowawayPool]:
     """
-    A running pool with short times (see `SHORT`): in `home`, or where its data cost least.
-
-    At the end it is gone, except for its log files, which are below `directory` or in `home`.
+    A running pool below `directory`, or in `home`, with short times (see `SHORT`); gone at the end, except for its log files.
 
     Its servers are those of the lane of tests; the pool's own unless that says otherwise (see `kettle.testing.servers.selection`).
     `settings` replaces and adds single settings, by table.
@@ -281,22 +278,23 @@ async def unconnected_pool(
     """
     inherited = dict(os.environ if environ is None else environ)
     clean = {k: v for k, v in inherited.items() if not k.startswith("KETTLE_") or k.endswith("_BIN")}
-    with _home(directory) if home is None else _kept(home) as place:
-        async with pool_settings() as lane:
-            tables = merged(
-                SHORT,
-                {"kettle": lane},
-                {"master": {"postgres_template": str(template)}} if template else {},
-                settings,
-            )
-            lifeline = make_lifeline()
-            running = ThrowawayPool(place, environ=clean, settings=tables, lifeline=lifeline)
-            try:
-                await running.start()
-                yield running
-            finally:
-                await running.stop()
-                lifeline.close()
+    home = home or directory / f"pool-{secrets.token_hex(3)}"
+    async with pool_settings() as lane:
+        tables = merged(
+            SHORT,
+            {"kettle": lane},
+            {"master": {"postgres_template": str(template)}} if template else {},
+            settings,
+        )
+        lifeline = make_lifeline()
+        running = ThrowawayPool(home, environ=clean, settings=tables, lifeline=lifeline)
+        try:
+            await running.start()
+            yield running
+        finally:
+            await running.stop()
+            lifeline.close()
+            await asyncio.to_thread(_keep_logs, running.home)
 
 
 def merged(*many: Tables) -> dict[str, dict[str, Any]]:
@@ -306,25 +304,6 @@ def merged(*many: Tables) -> dict[str, dict[str, Any]]:
         for table, values in tables.items():
             result.setdefault(table, {}).update(values)
     return result
-
-
-@contextmanager
-def _home(directory: Path) -> Generator[Path]:
-    with server_directory() as place:
-        home = place / f"pool-{secrets.token_hex(3)}"
-        try:
-            yield home
-        finally:
-            if (logs := home / "log").is_dir():
-                shutil.copytree(logs, directory / home.name / "log")
-
-
-@contextmanager
-def _kept(home: Path) -> Generator[Path]:
-    try:
-        yield home
-    finally:
-        _keep_logs(home)
 
 
 def _keep_logs(home: Path) -> None:

@@ -95,7 +95,7 @@ def server_directory() -> Generator[Path]:
     """
     A private directory for throw-away servers, removed at the end: in memory where there is enough of it.
 
-    A server has a thousand small files, which take half a second of a core, and some disks seconds, to make.
+    A server has a thousand small files, which some disks take a second to make.
     """
     with temporary(_MEMORY if _roomy(_MEMORY) else None) as path:
         yield path
@@ -113,9 +113,6 @@ def temporary(parent: Path | None = None) -> Generator[Path]:
 
 def _roomy(directory: Path) -> bool:
     try:
-        about = os.statvfs(directory)
-        free = about.f_bavail * about.f_frsize
-        # Jobs run programs out of the spool of a pool.
-        return os.access(directory, os.W_OK) and free > _MEMORY_BYTES and not about.f_flag & os.ST_NOEXEC
+        return os.access(directory, os.W_OK) and shutil.disk_usage(directory).free > _MEMORY_BYTES
     except OSError:
         return False

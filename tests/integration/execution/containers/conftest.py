@@ -134,5 +134,6 @@ def image(directory: Path, runtime: str) -> Path:
 async def submitter(standing: WorkerPool) -> AsyncGenerator[SubmitSide]:
     """The submit side of the standing worker; a test leaves it without claims, sandboxes and reports."""
     yield standing.submitter
+    await standing.until(lambda: not list(standing.execute.glob("dir_*")))
     await standing.submitter.settle()
-    await standing.until(lambda: not [*standing.execute.glob("dir_*"), *standing.reports.glob("*")])
+    await standing.until(lambda: not list(standing.reports.glob("*")))
