@@ -13,6 +13,11 @@ from tests.conformance.test_token_matrix import LEVELS, WLCG_LEVELS, Verdict, ex
 from tests.conformance.token_cells import CONDITIONS, HERE, Cell, cells, ec_key, public, rsa_key, token
 from tests.conformance.token_reference import library
 
+from kettle.auth.tokens.issuing.derived import Grant, issue
+from kettle.auth.tokens.issuing.key_store import new_key
+from kettle.auth.tokens.issuing.signing_keys import KeyRing
+from kettle.auth.tokens.verified import Profile
+
 TOP: Final = Path(__file__).parents[2]
 FEW: Final = {"absent", "read and write", "storage without path"}
 """The scopes that are tried in conditions in which scopes make no difference to anybody."""
@@ -152,15 +157,13 @@ def levels(answer: list[str] | str) -> str:
     return shown({right.removeprefix("condor:/") for right in answer if right.startswith("condor:/")})
 
 
-@pytest.fixture(scope="module")
-def judged() -> list[Judged]:
-    """Every cell that can be asked without a network, by every implementation that says something about it."""
+def answers(asked: Mapping[str, object]) -> dict[str, list[list[str] | str]]:
+    """What each implementation says to a question."""
     if library() is None:
         pytest.skip("package htcondor, the reference, exists for Linux on x86-64 only")
-    asked = list(compared_cells())
     done = subprocess.run(
         [sys.executable, "-m", "tests.conformance.token_reference"],
-        input=json.dumps(question(asked, int(time.time()))),
+        input=json.dumps(asked),
         cwd=TOP,
         capture_output=True,
         text=True,
@@ -168,11 +171,18 @@ def judged() -> list[Judged]:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    answers: Mapping[str, list[list[str] | str]] = json.loads(done.stdout)
-    assert BOTH == set(answers)
+    found: dict[str, list[list[str] | str]] = json.loads(done.stdout)
+    assert BOTH == set(found)
+    return found
+
+
+@pytest.fixture(scope="module")
+def judged() -> list[Judged]:
+    """Every cell that can be asked without a network, by every implementation that says something about it."""
+    asked = list(compared_cells())
     return [
         Judged(implementation, cell, expected(cell), levels(answer))
-        for implementation, given in answers.items()
+        for implementation, given in answers(question(asked, int(time.time()))).items()
         for cell, answer in zip(asked, given, strict=True)
         if implementation == "libSciTokens" or cell.profile == "scitokens"
     ]
@@ -198,3 +208,27 @@ def test_each_difference_is_still_one(judged: list[Judged], difference: Differen
             for each in judged
             if each.implementation == implementation
         )
+
+
+def test_what_we_sign_others_accept() -> None:
+    """Tokens that are derived here, of the profiles of storage services, with the keys that are published here."""
+    now = int(time.time())
+    ring = KeyRing((new_key(now),))
+    issuer = "https://pool.example.invalid"
+
+    def signed(profile: Profile, *scopes: str) -> tuple[str, str]:
+        grant = Grant(issuer=issuer, subject="ada", audience=(HERE,), scopes=scopes, profile=profile)
+        return issuer, issue(grant, ring.keys[0], now, "1")
+
+    found = answers(
+        {
+            "issuers": {issuer: json.loads(ring.jwks())},
+            "audience": HERE,
+            "tokens": [
+                signed("wlcg", "storage.read:/data", "compute.read"),
+                signed("scitokens", "read:/data", "condor:/READ"),
+            ],
+        }
+    )
+    assert [["read:/data", "condor:/READ"], ["read:/data", "condor:/READ"]] == found["libSciTokens"]
+    assert ["condor:/READ"] == found["scitokens"][1]

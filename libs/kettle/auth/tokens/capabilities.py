@@ -5,8 +5,8 @@ A token with any capability is a capability token: what it allows is in its scop
 if all its capabilities are for other services.
 """
 
-from collections.abc import Iterable
-from typing import Final, Literal, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import Final, Literal, TypeAlias, get_args
 
 import msgspec
 
@@ -50,6 +50,11 @@ _GIVES: Final[dict[str, frozenset[StorageOperation]]] = {
     "storage.modify": frozenset({"modify", "create", "stat"}),
     "storage.stat": frozenset({"stat"}),
 }
+
+STORAGE_OPERATIONS: Final[Mapping[str, StorageOperation]] = {
+    f"storage.{operation}": operation for operation in get_args(StorageOperation)
+}
+"""The operation that each storage scope is named after."""
 
 
 class TokenRights(msgspec.Struct, frozen=True):
