@@ -58,7 +58,9 @@ NO_CAPABILITY: Final = {"absent", "openid"}
 
 
 class Fault(NamedTuple):
-    """The code of something that is wrong, and how early it is seen: of several faults the earliest is told."""
+    """
+    The code of something that is wrong, and how early it is seen: of several faults the earliest is told.
+    """
 
     step: int
     code: str

@@ -1,4 +1,6 @@
-"""Tokens of the matrix as libSciTokens and the package `scitokens` judge them; each difference has a reason."""
+"""
+Tokens of the matrix as libSciTokens and the package `scitokens` judge them; each difference has a reason.
+"""
 
 import json
 import subprocess
@@ -178,7 +180,9 @@ def answers(asked: Mapping[str, object]) -> dict[str, list[list[str] | str]]:
 
 @pytest.fixture(scope="module")
 def judged() -> list[Judged]:
-    """Every cell that can be asked without a network, by every implementation that says something about it."""
+    """
+    Every cell that can be asked without a network, by every implementation that says something about it.
+    """
     asked = list(compared_cells())
     return [
         Judged(implementation, cell, expected(cell), levels(answer))
@@ -211,7 +215,9 @@ def test_each_difference_is_still_one(judged: list[Judged], difference: Differen
 
 
 def test_what_we_sign_others_accept() -> None:
-    """Tokens that are derived here, of the profiles of storage services, with the keys that are published here."""
+    """
+    Tokens that are derived here, of the profiles of storage services, with the keys that are published here.
+    """
     now = int(time.time())
     ring = KeyRing((new_key(now),))
     issuer = "https://pool.example.invalid"

@@ -1,4 +1,6 @@
-"""The matrix of tokens: every profile, audience, set of scopes and condition, with the tokens of the cells."""
+"""
+The matrix of tokens: every profile, audience, set of scopes and condition, with the tokens of the cells.
+"""
 
 import hmac
 import json
@@ -218,7 +220,9 @@ def cells(condition: str) -> Iterator[Cell]:
 
 
 def token(cell: Cell, now: int, *, groups: bool = True) -> str:
-    """The token of a cell. `groups`: whether it has those of its profile, of which libSciTokens knows only WLCG's."""
+    """
+    The token of a cell. `groups`: whether it has those of its profile, of which libSciTokens knows only WLCG's.
+    """
     header, own = PROFILES[cell.profile]
     condition = CONDITIONS[cell.condition]
     claims: dict[str, object] = {

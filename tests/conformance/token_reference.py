@@ -99,7 +99,9 @@ class Package:
         self._keys: dict[str, dict[str, bytes]] = {}
 
     def set_keys(self, issuer: str, jwks: str) -> None:
-        """What the issuer would publish; the first of several keys of one name, as the package looks for them."""
+        """
+        What the issuer would publish; the first of several keys of one name, as the package looks for them.
+        """
         found = self._keys.setdefault(issuer, {})
         for key in json.loads(jwks)["keys"]:
             found.setdefault(key["kid"], _pem(key))

@@ -69,7 +69,9 @@ class TokenRights(msgspec.Struct, frozen=True):
 
 
 def rights(token: VerifiedToken, issuer: Issuer) -> TokenRights:
-    """The levels of its scopes; `compute.*` counts in WLCG tokens only, as no other profile says what it means."""
+    """
+    The levels of its scopes; `compute.*` counts in WLCG tokens only, as no other profile says what it means.
+    """
     levels: set[LevelName] = {LEVEL_SCOPES[scope] for scope in token.scopes if scope in LEVEL_SCOPES}
     if token.profile == "wlcg":
         if "compute.read" in token.scopes:
@@ -80,7 +82,9 @@ def rights(token: VerifiedToken, issuer: Issuer) -> TokenRights:
 
 
 def require_level(token: VerifiedToken, issuer: Issuer) -> frozenset[LevelName]:
-    """The levels of a capability token; raises TokenError if it has capabilities, and none of them is for us."""
+    """
+    The levels of a capability token; raises TokenError if it has capabilities, and none of them is for us.
+    """
     found = rights(token, issuer)
     if found.capability and not found.levels:
         raise TokenError(

@@ -77,7 +77,9 @@ _MOST_QUOTED: Final = 80
 
 
 def quoted(value: object) -> str:
-    """What a stranger wrote, for a sentence: cut, and with nothing in it that a terminal or a log would obey."""
+    """
+    What a stranger wrote, for a sentence: cut, and with nothing in it that a terminal or a log would obey.
+    """
     text = value if isinstance(value, str) else type(value).__name__
     cut = text if len(text) <= _MOST_QUOTED else f"{text[:_MOST_QUOTED]}..."
     return ascii(cut)

@@ -48,7 +48,9 @@ SCOPES: Final[list[tuple[tuple[str, ...], set[str]]]] = [
 
 @pytest.mark.parametrize(("scopes", "levels"), SCOPES)
 def test_scopes_give_levels(scopes: tuple[str, ...], levels: set[str]) -> None:
-    """Each level by its own scope, and WRITE by the three of `compute` together; nothing by a part of a name."""
+    """
+    Each level by its own scope, and WRITE by the three of `compute` together; nothing by a part of a name.
+    """
     assert levels == rights(token(*scopes), ISSUER).levels
 
 
@@ -66,7 +68,10 @@ def test_what_compute_scopes_cover_is_for_the_site_to_say() -> None:
 
 
 def test_capabilities_for_others_give_no_right() -> None:
-    """A token for a storage service is valid and is told that it lacks rights; one without capabilities is asked no such thing."""
+    """
+    A token for a storage service is valid and is told that it lacks rights; one without capabilities is asked no such
+    thing.
+    """
     with pytest.raises(TokenError) as caught:
         require_level(token("storage.read:/"), ISSUER)
     assert caught.value.code == "token.no_rights"

@@ -128,7 +128,9 @@ async def test_a_server_that_hangs_is_given_up() -> None:
     ],
 )
 async def test_places_that_must_not_be_asked(url: str) -> None:
-    """Without a setting neither this machine nor one of the site is asked, no matter how its address is written."""
+    """
+    Without a setting neither this machine nor one of the site is asked, no matter how its address is written.
+    """
     said = await refusal(url, FetchLimits())
     assert "is not asked" in said or "cannot be fetched" in said
     assert "Connect" not in said  # nobody has tried
@@ -201,7 +203,9 @@ def certificate(directory: Path, host: str) -> tuple[ssl.SSLContext, ssl.SSLCont
 
 
 async def test_an_issuer_within_the_site_is_named_and_must_prove_who_it_is(tmp_path: Path) -> None:
-    """Its host may have an address of the site; its certificate is checked against the authorities that are given."""
+    """
+    Its host may have an address of the site; its certificate is checked against the authorities that are given.
+    """
     shows, trusts = certificate(tmp_path, "localhost")
     limits = FetchLimits(private_hosts=frozenset({"localhost"}))
     async with served(answer, shows) as server:

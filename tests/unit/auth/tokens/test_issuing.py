@@ -71,7 +71,9 @@ def test_no_token_with_a_bad_scope_is_signed() -> None:
 
 
 def test_keys_follow_each_other_without_a_gap() -> None:
-    """At every moment the key that signs was published for a while, and its last token can be checked to its end."""
+    """
+    At every moment the key that signs was published for a while, and its last token can be checked to its end.
+    """
     ring = KeyRing()
     published: dict[int, set[str]] = {}
     signed: dict[int, str] = {}
@@ -144,7 +146,7 @@ def test_keys_that_others_may_read_are_not_used(tmp_path: Path) -> None:
     "text", ["", "{}", '{"keys": [{"created": 1, "jwk": {"kty": "EC", "d": "secret"}}]}']
 )
 def test_a_broken_file_is_named_and_not_shown(tmp_path: Path, text: str) -> None:
-    """Nobody's keys are made anew because of a mistake, and no secret is in the text."""
+    """No new keys are made because of a mistake, and no secret is in the text."""
     path = tmp_path / "keys.json"
     path.write_text(text)
     path.chmod(0o600)

@@ -62,7 +62,9 @@ async def test_keys_are_used_for_six_hours() -> None:
 
 
 async def test_a_new_key_is_learned_at_once() -> None:
-    """The first token that names it has the issuer asked; the old key is forgotten if it is not published any longer."""
+    """
+    The first token that names it has the issuer asked; the old key is forgotten if it is not published any longer.
+    """
     network = Network("old")
     cache = KeyCache(network)
     await cache.keys(ISSUER, "old", START)
@@ -100,7 +102,7 @@ async def test_last_keys_are_used_while_an_issuer_is_down() -> None:
 
 
 async def test_an_unknown_key_of_an_issuer_that_is_down_may_be_good() -> None:
-    """Whoever has such a token is told to try again, and not that it is wrong."""
+    """A person with such a token is told to try again, and not that it is wrong."""
     network = Network("a")
     cache = KeyCache(network)
     await cache.keys(ISSUER, "a", START)

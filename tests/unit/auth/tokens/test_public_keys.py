@@ -55,7 +55,9 @@ def test_keys_of_the_accepted_kinds_are_used() -> None:
     ],
 )
 def test_other_keys_are_left_out(key: object) -> None:
-    """Keys of other kinds, for other uses, too weak, broken, or with their secret half for everybody to see."""
+    """
+    Keys of other kinds, for other uses, too weak, broken, or with their secret half for everybody to see.
+    """
     assert [("e2", "ES256")] == names(key, public(ec_key("e2")))
 
 

@@ -10,7 +10,8 @@ from tests.conformance.token_cells import ec_key, public, rsa_key, signed
 from kettle.auth.tokens.checking.issuers import Issuer, Issuers
 from kettle.auth.tokens.checking.parsing import parse
 from kettle.auth.tokens.checking.public_keys import KeySet, key_set
-from kettle.auth.tokens.checking.verification import SKEW_S, verify
+from kettle.auth.tokens.checking.times import SKEW_S
+from kettle.auth.tokens.checking.verification import verify
 from kettle.auth.tokens.verified import Profile, TokenError, VerifiedToken
 
 NOW: Final = 1_800_000_000
@@ -115,7 +116,9 @@ def test_versions_of_wlcg(version: object, *, accepted: bool) -> None:
     [("scitoken:2.0", "scitokens"), ("scitokens:2.0", "scitokens"), ("2.0", "plain"), (3, "plain")],
 )
 def test_versions_of_scitokens(version: object, profile: str) -> None:
-    """Other issuers have versions of their own in the claim of this name, which say nothing about the form of the token."""
+    """
+    Other issuers have versions of their own in the claim of this name, which say nothing about the form of the token.
+    """
     assert profile == checked(without="wlcg.ver", ver=version).profile
 
 
@@ -214,7 +217,7 @@ def test_groups_are_those_of_the_token_and_no_others() -> None:
 
 
 def test_a_token_that_is_bound_to_a_key_is_refused() -> None:
-    """Whoever stole it could not use it with a service that asks for the proof, so nobody can here."""
+    """A thief could not use it with a service that asks for the proof, so nobody can here."""
     assert "token.critical" == refusal(cnf={"jkt": "x"})
 
 
@@ -265,7 +268,7 @@ def test_the_issuer_that_was_meant_is_named() -> None:
     ],
 )
 def test_an_issuer_that_no_token_can_come_from_is_refused(given: dict[str, object]) -> None:
-    """With a sentence that has its URL in it, for whoever wrote it down."""
+    """With a sentence that has its URL in it, for the one who wrote it down."""
     with pytest.raises(ValueError) as caught:
         Issuer(**{"audiences": ("us",), **given})  # type: ignore[arg-type]
     assert str(given["url"])[:20] in str(caught.value)

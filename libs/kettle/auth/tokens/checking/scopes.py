@@ -33,7 +33,9 @@ def check_storage_scopes(scopes: Iterable[str]) -> None:
 
 
 def has_one_meaning(path: str) -> bool:
-    """Whether nobody can read the path as another one, not even after decoding what is written with percent signs."""
+    """
+    Whether nobody can read the path as another one, not even after decoding what is written with percent signs.
+    """
     decoded = unquote(path)
     if decoded.count("/") != path.count("/") or "%" in decoded:
         return False

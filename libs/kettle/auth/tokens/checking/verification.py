@@ -4,7 +4,6 @@ All checks of a token, in the order in which they are made: first who signed it,
 Nothing that a token says is believed before its signature is verified, except the name of its issuer, which chooses the keys.
 """
 
-import math
 from collections.abc import Mapping
 from typing import Final
 
@@ -15,18 +14,16 @@ from kettle.auth.tokens.checking.parsing import ParsedToken
 from kettle.auth.tokens.checking.profiles import check_audience, check_required, profile_of
 from kettle.auth.tokens.checking.public_keys import ALGORITHMS, KeySet
 from kettle.auth.tokens.checking.scopes import check_storage_scopes, is_capability
+from kettle.auth.tokens.checking.times import check_times
 from kettle.auth.tokens.verified import TokenCode, TokenError, VerifiedToken, quoted
 
-SKEW_S: Final = 60
-"""By so much the clocks of issuers may differ from ours, seconds."""
-
 _MOST_NAME: Final = 255
-_LATEST: Final = 1 << 40
-"""No time is later; a larger number is a mistake, such as milliseconds squared."""
 
 
 def check_header(header: Mapping[str, object]) -> None:
-    """Raises TokenError: it demands what nobody here understands, or is signed in another way than those accepted."""
+    """
+    Raises TokenError: it demands what nobody here understands, or is signed in another way than those accepted.
+    """
     if "crit" in header:
         raise TokenError(
             TokenCode.CRITICAL, "the token demands an extension (crit) that is not understood here"
@@ -61,7 +58,7 @@ def verify(token: ParsedToken, issuer: Issuer, keys: KeySet, now: float) -> Veri
         )
     profile = profile_of(token.header, claims, issuer)
     check_required(claims, profile)
-    expires, issued = _check_times(claims, now)
+    expires, issued = check_times(claims, now)
     audience = _audience(claims["aud"])
     check_audience(audience, profile, issuer)
     subject, token_id = _name(claims, "sub"), _name(claims, "jti")
@@ -77,45 +74,11 @@ def verify(token: ParsedToken, issuer: Issuer, keys: KeySet, now: float) -> Veri
         profile=profile,
         scopes=scopes,
         groups=() if any(is_capability(scope) for scope in scopes) else groups,
-        expires=int(expires),
+        expires=int(expires or 0),
         issued=int(issued),
         id=token_id,
         claims=claims,
     )
-
-
-def _check_times(claims: Mapping[str, object], now: float) -> tuple[float, float]:
-    """When it ends and when it was made."""
-    expires, issued = _time(claims, "exp"), _time(claims, "iat")
-    begins = _time(claims, "nbf") if "nbf" in claims else issued
-    if now >= expires + SKEW_S:
-        raise TokenError(TokenCode.EXPIRED, f"the token expired {_ago(now - expires)} ago: get a new one")
-    for what, time in (("is valid", begins), ("was made", issued)):
-        if time > now + SKEW_S:
-            raise TokenError(
-                TokenCode.NOT_YET_VALID,
-                f"the token {what} {_ago(time - now)} from now: look at the clocks of its issuer and of this machine",
-            )
-    return expires, issued
-
-
-def _ago(seconds: float) -> str:
-    whole = int(seconds)
-    return f"{whole} s" if whole < 7200 else f"{whole // 3600} h"
-
-
-def _time(claims: Mapping[str, object], name: str) -> float:
-    value = claims[name]
-    if (
-        not isinstance(value, int | float)
-        or isinstance(value, bool)
-        or not math.isfinite(value)
-        or not 0 <= value < _LATEST
-    ):
-        raise TokenError(
-            TokenCode.MALFORMED, f"the claim {name} of the token is not a time in seconds since 1970"
-        )
-    return value
 
 
 def _audience(value: object) -> tuple[str, ...]:

@@ -1,6 +1,4 @@
-"""
-The keys on disk: one file that only its owner reads, and that is there whole or not at all.
-"""
+"""The keys on disk: one file that only its owner reads, and that is there whole or not at all."""
 
 import os
 from pathlib import Path

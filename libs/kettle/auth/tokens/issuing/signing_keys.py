@@ -1,7 +1,7 @@
 """
 Which of our keys signs, which are published, and when there is a new one. Pure: keys and time are given in.
 
-A key is published a while before it signs, so that whoever keeps our keys for hours has it by then, and for a while
+A key is published a while before it signs, so that a service that keeps our keys for hours has it by then, and for a while
 after it has signed its last token, so that this token can be checked until it ends.
 """
 
@@ -69,7 +69,9 @@ class KeyRing(msgspec.Struct, frozen=True):
         )
 
     def without(self, kid: str) -> "KeyRing":
-        """The ring without a key that somebody else may have: all that it has signed is worth nothing at once."""
+        """
+        The ring without a key that somebody else may have: all that it has signed is worth nothing at once.
+        """
         return KeyRing(tuple(key for key in self.keys if key.kid != kid))
 
     def jwks(self) -> bytes:

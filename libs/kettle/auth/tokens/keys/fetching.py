@@ -1,7 +1,7 @@
 """
 One document over HTTPS, from no place that it must not come from.
 
-A document of an issuer names other addresses, so whoever can change one could make this process ask servers that only it
+A document of an issuer names other addresses, so somebody who can change one could make this process ask servers that only it
 can reach. Addresses that are not public are therefore refused after the name was resolved and before anything is sent,
 except of hosts that the site has named, and no other host is asked because of a redirect.
 """

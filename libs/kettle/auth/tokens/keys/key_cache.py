@@ -27,7 +27,7 @@ class CacheTimes(msgspec.Struct, frozen=True, kw_only=True):
     between: float = 60.0
     """How long an issuer is left alone after it was asked."""
     between_first: float = 5.0
-    """The same while no keys of it are known: people wait for them."""
+    """How long it is left alone while no keys of it are known: people wait for them."""
 
 
 class CacheCounts(msgspec.Struct):
