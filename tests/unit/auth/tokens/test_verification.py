@@ -1,7 +1,9 @@
 """What a token must say, beyond the cells of the matrix."""
 
 import json
+import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -12,7 +14,7 @@ from kettle.auth.tokens.checking.parsing import parse
 from kettle.auth.tokens.checking.public_keys import KeySet, key_set
 from kettle.auth.tokens.checking.times import SKEW_S
 from kettle.auth.tokens.checking.verification import verify
-from kettle.auth.tokens.verified import Profile, TokenError, VerifiedToken
+from kettle.auth.tokens.verified import Profile, TokenCode, TokenError, VerifiedToken
 
 NOW: Final = 1_800_000_000
 URL: Final = "https://vo.example.org/"
@@ -280,3 +282,9 @@ def test_one_issuer_is_one_vo() -> None:
         Issuers([ISSUER, Issuer(url=URL, audiences=("us",), vo="cms")])
     assert URL == ISSUER.named_vo
     assert "cms" == Issuer(url=URL, audiences=("us",), vo="cms").named_vo
+
+
+def test_the_page_about_tokens_has_each_code() -> None:
+    """A reader who has a code finds what it means, and no code that there is not."""
+    page = (Path(__file__).parents[4] / "docs/reference/tokens.md").read_text()
+    assert {code.value for code in TokenCode} == set(re.findall(r"^\| `(token\.\w+)` \|", page, re.MULTILINE))
