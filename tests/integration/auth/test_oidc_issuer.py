@@ -110,11 +110,8 @@ async def test_its_tokens_are_accepted_also_after_it_has_changed_its_keys(
             verifier = Verifier(Issuers([issuer]), cache)
             first = await token(url, "condor:/READ", audience)
             found = await verifier.verify(first, now)
-            assert ("at+jwt", "robot", {"READ"}) == (
-                found.profile,
-                found.subject,
-                rights(found, issuer).levels,
-            )
+            assert ("at+jwt", "robot") == (found.profile, found.subject)
+            assert {"READ"} == rights(found, issuer).levels
             with pytest.raises(TokenError) as elsewhere:
                 await verifier.verify(await token(url, "condor:/READ", "https://elsewhere.example.org/"), now)
             assert elsewhere.value.code == "token.audience"
