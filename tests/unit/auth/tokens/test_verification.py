@@ -233,6 +233,11 @@ def test_a_token_without_the_name_of_its_key() -> None:
     assert caught.value.code == "token.key_unknown"
 
 
+def test_an_issuer_speaks_for_itself_only() -> None:
+    """A token that its key has signed and that names another issuer is not one of that other."""
+    assert "token.issuer_unknown" == refusal(iss="https://other.example.org/")
+
+
 def test_a_key_is_for_one_algorithm() -> None:
     """A token that names an RSA key and says ES256 is refused before anything is computed."""
     token = parse(signed({"alg": "ES256", "kid": "r1"}, CLAIMS, ec_key("e1")))

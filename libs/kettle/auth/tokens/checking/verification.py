@@ -51,6 +51,10 @@ def verify(token: ParsedToken, issuer: Issuer, keys: KeySet, now: float) -> Veri
             f"the signature of the token is not one of {issuer.url} over what the token says",
         )
     claims = token.claims
+    if claims.get("iss") != issuer.url:  # or one issuer could speak for another
+        raise TokenError(
+            TokenCode.ISSUER_UNKNOWN, f"the token was signed by {issuer.url} and names another issuer"
+        )
     if "cnf" in claims:
         raise TokenError(
             TokenCode.CRITICAL,
