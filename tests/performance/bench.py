@@ -86,6 +86,7 @@ SCRIPTS: Final = {
     ),
     "transfer": Script("transfer.py", "files: through the object store, with one job, shared by many"),
     "urls": Script("urls.py", "one large file by each kind of URL", ("--mib=64",)),
+    "identity": Script("identity.py", "identity: checks of tokens", ("--rounds=3", "--checks=500")),
     "queued": Script("queued.py", "memory of a schedd by what waits in its queue"),
     "cycle": Script("cycle.py", "negotiation cycles through the real service"),
     "fairness": Script(
@@ -103,6 +104,7 @@ OPTIONAL: Final = (
     "busy_farm",
     "transfer",
     "urls",
+    "identity",
     "queued",
     "cycle",
     "fairness",

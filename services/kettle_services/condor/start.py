@@ -50,6 +50,8 @@ COMMANDS: Final = {
     "condor_gpu_discovery": ("gpu_discovery", "the GPUs of this machine"),
     "condor_advertise": ("advertise", "not carried out: nobody speaks for another's daemon"),
     "condor_config_val": ("config_val", "the value of a knob"),
+    "condor_token_create": ("token_create", "make a token that the key of the pool signs"),
+    "condor_token_list": ("token_list", "the tokens that you have"),
     "condor_version": ("version", "the version of HTCondor that these commands are like"),
 }
 """Each command, with the module in `commands` that is it, and what it is for."""

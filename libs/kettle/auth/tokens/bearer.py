@@ -1,0 +1,56 @@
+"""
+Where a program finds the token of the person who runs it: WLCG Bearer Token Discovery (zenodo.org/records/3937438).
+
+The first place that is named or has a file decides: a token that is broken there is not replaced by another person's or
+an older one somewhere else.
+"""
+
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from kettle.auth.tokens.checking.parsing import MOST_BYTES
+
+_TEMPORARY: Final = "/tmp"  # noqa: S108 - the place that the rules name; owner and kind of the file are looked at
+
+
+class NoTokenError(Exception):
+    """A place has no token that can be used; the text names the place, and never has the token in it."""
+
+
+def discovered(environ: Mapping[str, str], user: int, *, temporary: str = _TEMPORARY) -> str | None:
+    """
+    The token, or None if there is none anywhere.
+
+    Raises NoTokenError: a place that was named has none, or somebody else may have put it there.
+    """
+    if text := environ.get("BEARER_TOKEN", "").strip():
+        return text
+    if named := environ.get("BEARER_TOKEN_FILE", ""):
+        return _read(Path(named))
+    for directory in (environ.get("XDG_RUNTIME_DIR", ""), temporary):
+        path = Path(directory) / f"bt_u{user}"
+        if directory and os.path.lexists(path):
+            return _read(path, user)
+    return None
+
+
+def _read(path: Path, user: int | None = None) -> str:
+    """`user`: who must have put it there, where everybody may put files."""
+    flags = os.O_RDONLY | os.O_CLOEXEC | (os.O_NOFOLLOW | os.O_NONBLOCK if user is not None else 0)
+    try:
+        with os.fdopen(os.open(path, flags), "rb") as file:
+            found = os.fstat(file.fileno())
+            if user is not None and (
+                not stat.S_ISREG(found.st_mode) or found.st_uid not in {0, user} or found.st_mode & 0o022
+            ):
+                raise NoTokenError(f"{path} is not used as a token: somebody else may have written it")
+            data = file.read(MOST_BYTES + 2)
+    except OSError as error:
+        raise NoTokenError(f"{path} has no token that can be read: {error.strerror}") from None
+    text = data.decode("utf-8", "replace").strip()
+    if not text or len(text) > MOST_BYTES or any(each.isspace() for each in text):
+        raise NoTokenError(f"{path} has no token in it: it is to have one, and nothing else")
+    return text

@@ -1,0 +1,101 @@
+"""The keys on disk: one file that only its owner reads, and that is there whole or not at all."""
+
+import os
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from joserfc.errors import JoseError
+from joserfc.jwk import ECKey
+
+from kettle.auth.tokens.issuing.signing_keys import KeyRing, KeyTimes, SigningKey
+
+_SECRET: Final = 0o600
+_OTHERS: Final = 0o077
+
+
+class KeyStoreError(Exception):
+    """The keys cannot be used; the text names the file and says what to do."""
+
+
+class _StoredKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    created: int
+    jwk: dict[str, str | list[str]]
+
+
+class _Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    keys: list[_StoredKey]
+
+
+class KeyStore:
+    """A file with a key ring."""
+
+    def __init__(self, path: Path, times: KeyTimes | None = None) -> None:
+        self._path = path
+        self.times = times or KeyTimes()
+
+    def ring(self, now: int) -> KeyRing:
+        """
+        The keys as they are to be now: the first is made if there is none, and what is due is rotated and stored.
+
+        Raises KeyStoreError, OSError.
+        """
+        stored = self.load()
+        fresh = new_key(now) if stored.needs_key(now, self.times) else None
+        ring = stored.rotated(fresh, now, self.times)
+        if ring != stored:
+            self.save(ring)
+        return ring
+
+    def load(self) -> KeyRing:
+        """What is on disk; empty if there is nothing. Raises KeyStoreError, OSError."""
+        try:
+            file = self._path.open("rb")
+        except FileNotFoundError:
+            return KeyRing()
+        with file:
+            if os.fstat(file.fileno()).st_mode & _OTHERS:
+                raise KeyStoreError(
+                    f"{self._path} has keys that sign tokens and others may read it: make new keys, or chmod 600 it if nobody"
+                    " else can have read it"
+                )
+            data = file.read()
+        try:
+            keys = msgspec.json.decode(data, type=_Stored).keys
+            return KeyRing(tuple(SigningKey(_private(each.jwk), each.created) for each in keys))
+        except (msgspec.DecodeError, ValueError, JoseError):  # the texts of these may have a key in them
+            raise KeyStoreError(
+                f"{self._path} is no file of signing keys: restore it, or remove it to have new keys made"
+            ) from None
+
+    def save(self, ring: KeyRing) -> None:
+        """Put these keys in the place of those on disk. Raises OSError."""
+        stored = _Stored([_StoredKey(key.created, key.key.as_dict(private=True)) for key in ring.keys])
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        stage = self._path.with_name(f".{self._path.name}.{os.urandom(4).hex()}")
+        try:
+            with os.fdopen(os.open(stage, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _SECRET), "wb") as file:
+                file.write(msgspec.json.encode(stored))
+                file.flush()
+                os.fsync(file.fileno())
+            stage.replace(self._path)
+        except OSError:
+            stage.unlink(missing_ok=True)
+            raise
+        directory = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+
+
+def new_key(now: int) -> SigningKey:
+    """A key that nobody has had before."""
+    return SigningKey(ECKey.generate_key("P-256"), now)
+
+
+def _private(jwk: dict[str, str | list[str]]) -> ECKey:
+    key = ECKey.import_key(dict(jwk))
+    if not key.is_private or key.curve_name != "P-256":
+        raise ValueError("not a private key of P-256")
+    return key
