@@ -95,6 +95,19 @@ class SettingsFile:
         line = self._lines.line_of(keys)
         return f"{self.path}:{line}" if line else str(self.path)
 
+    def line_of(self, keys: Sequence[str], entry: str = "") -> int | None:
+        """The line of a setting, or of one text in its list; None if it is not there."""
+        line = self._lines.exact_line_of(keys)
+        if line is None or not entry:
+            return line
+        lines = self._text.splitlines()
+        found = (
+            at
+            for at, text in enumerate(lines[line - 1 :], line)
+            if f'"{entry}"' in text or f"'{entry}'" in text
+        )
+        return next(found, line)
+
     def where(self, table: str, *names: str) -> str:
         """The place of a setting, as a refusal names it."""
         return f"{self.place((table, *names))}: [{table}] {'.'.join(names)}"

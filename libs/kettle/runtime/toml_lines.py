@@ -29,6 +29,10 @@ class TomlLines:
                 return line
         return None
 
+    def exact_line_of(self, keys: Sequence[str]) -> int | None:
+        """The number of the line in which a key, or the table of it, is given; else None."""
+        return self._first.get(tuple(keys))
+
 
 def _lines(text: str) -> Iterator[tuple[int, Keys]]:
     """What each line gives; the head of a table in a list gives the list and the table."""

@@ -152,6 +152,15 @@ class AccessLists:
         return None
 
 
+def missing_entry(name: str, level: Level, found: AccessDecision) -> str:
+    """What keeps somebody from having a level, by the lists."""
+    if found.because is not None:
+        return f"denied by {found.because}"
+    list_ = f"allow.{level} of [authorization] ({found.consulted})" if found.consulted else ""
+    lacks = f"{list_} has no entry for {name}" if list_ else f"[authorization] has no allow.{level}"
+    return f"{lacks}, and {name} has no level that implies it"
+
+
 def _because(kind: str, key: str, entry: Entry) -> Because:
     return Because(entry.place, f"{kind} {key} = {entry.text}")
 

@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from kettle.auth.mapping.access_lists import AccessDecision, AccessLists
+from kettle.auth.mapping.access_lists import AccessLists, missing_entry
 from kettle.auth.mapping.bans import Ban
 from kettle.auth.mapping.findings import Because, Place
 from kettle.auth.mapping.levels import Level
@@ -197,14 +197,6 @@ class AccessPolicy(msgspec.Struct, frozen=True, kw_only=True):
                     each.place, f"accounting_groups {each.group} = {each.accounting_group}"
                 )
         return "", None
-
-
-def missing_entry(name: str, level: Level, found: AccessDecision) -> str:
-    """What keeps somebody from having a level, by the lists."""
-    if found.because is not None:
-        return f"denied by {found.because}"
-    where = f"allow.{level}" + (f" ({found.consulted})" if found.consulted else ", which is nowhere")
-    return f"no entry for {name} is in {where} of [authorization], and none for a level that implies it"
 
 
 def _limited(principal: Principal, level: Level) -> str:
