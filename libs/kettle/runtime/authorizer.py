@@ -6,7 +6,7 @@ for READ or WRITE both are everybody's who has a credential for the bus: who has
 """
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -87,37 +87,40 @@ class Authorizer:
         if (said, administrators) != self._made_of:
             self._made_of, self._lists = (
                 (said, administrators),
-                self._made(said, administrators, placed=False),
+                access_lists(said, self._role, administrators, None),
             )
         level, name = level_of(endpoint), f"{caller.name}@{said.own_domain}"
         if self._lists.decide(name, level, Address(), subsystem=self._role).allowed:
             return ""
-        placed = self._made(said, administrators, placed=True)
+        placed = access_lists(said, self._role, administrators, self._places)
         found = placed.decide(name, level, Address(), subsystem=self._role)
         missing = missing_entry(name, level, found)
         if level is Level.ADMINISTRATOR and found.because is None:
             missing += f", and {caller.name} is not in administrators of [{self._role}]"
         return f"{name} has not the level {level}, which {self._role}.{endpoint.verb} takes: {missing}"
 
-    def _made(self, said: Authorization, administrators: tuple[str, ...], *, placed: bool) -> AccessLists:
-        def entries(kind: str, key: str, texts: Sequence[str]) -> list[Entry]:
-            return [
-                Entry.read(text, self._places.place((TABLE, kind, key), text) if placed else Place(""))
-                for text in texts
-            ]
 
-        allow = {key: entries("allow", key, each) for key, each in said.allow.items()}
-        # the short form: who administers one service
-        short = Place(f"[{self._role}] administrators")
-        of_service = f"{Level.ADMINISTRATOR}_{self._role.upper()}"
+def access_lists(
+    said: Authorization, role: str, administrators: Collection[str], places: SettingPlaces | None
+) -> AccessLists:
+    """The lists that count at a service, with their places in the file of settings if they are to be named."""
+
+    def entries(kind: str, key: str, texts: Sequence[str]) -> list[Entry]:
+        return [
+            Entry.read(text, places.place((TABLE, kind, key), text) if places else Place(""))
+            for text in texts
+        ]
+
+    allow = {key: entries("allow", key, each) for key, each in said.allow.items()}
+    if administrators:  # the short form: who administers one service
+        short = Place(f"[{role}] administrators")
+        of_service = f"{Level.ADMINISTRATOR}_{role.upper()}"
         inherited = allow.get(of_service, allow.get(Level.ADMINISTRATOR.value, []))
         allow[of_service] = [
             *inherited,
             *(Entry(f"{name}@*", f"{name}@*", "*", short) for name in administrators),
         ]
-        deny = {key: entries("deny", key, each) for key, each in said.deny.items()}
-        places = {key: self._places.place((TABLE, "allow", key)) for key in said.allow} if placed else {}
-        own = {key for level in _OPEN for key in (level.value, f"{level}_{self._role.upper()}")}
-        return AccessLists(
-            allow, deny, places=places, open_levels=_OPEN if own.isdisjoint(said.allow) else ()
-        )
+    deny = {key: entries("deny", key, each) for key, each in said.deny.items()}
+    listed = {key: places.place((TABLE, "allow", key)) for key in said.allow} if places else {}
+    own = {key for level in _OPEN for key in (level.value, f"{level}_{role.upper()}")}
+    return AccessLists(allow, deny, places=listed, open_levels=_OPEN if own.isdisjoint(said.allow) else ())

@@ -188,7 +188,8 @@ def _quoted(line: str, at: int) -> tuple[str, int]:
                 found.append("\\")
         found.append(line[at])
         at += 1
-    raise _LineError(f"nothing closes the {ends} in column {begin + 1}")
+    hint = "; a text that begins with a / has to be in quotes" if ends == "/" else ""
+    raise _LineError(f"nothing closes the {ends} in column {begin + 1}{hint}")
 
 
 def _shadowed(lines: Sequence[MapLine]) -> Iterator[Finding]:

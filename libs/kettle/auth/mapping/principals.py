@@ -10,7 +10,9 @@ from kettle.auth.mapping.levels import Level, closure
 Profile = Literal["scitokens", "wlcg", "at+jwt", "plain"]
 
 _CONDOR: Final = "condor:/"
-_CAPABILITIES: Final = ("storage.", "compute.", _CONDOR)
+_FAMILIES: Final = ("storage.", "compute.")
+_OF_SCITOKENS: Final = frozenset({"condor", "read", "write", "queue", "execute"})
+"""Capabilities that have a path behind a colon."""
 _ALL_OF_COMPUTE: Final = frozenset({"compute.create", "compute.modify", "compute.cancel"})
 """The scopes that together are WRITE: two of them are not."""
 
@@ -59,22 +61,46 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
         return _text(self.claims.get("jti"))
 
 
+def of_token(
+    *,
+    issuer: str,
+    subject: str,
+    profile: Profile,
+    scopes: tuple[str, ...],
+    groups: tuple[str, ...],
+    claims: Mapping[str, object],
+    address: Address | None = None,
+) -> Principal:
+    """The principal of a verified token of another issuer."""
+    return Principal(
+        method="SCITOKENS",
+        text=f"{issuer},{subject}",
+        claims=claims,
+        groups=() if any(map(is_capability, scopes)) else groups,
+        scopes=scopes,
+        limits=limits_of(scopes, profile),
+        address=address or Address(),
+    )
+
+
 def of_claims(
     claims: Mapping[str, object], *, method: str = "SCITOKENS", address: Address | None = None
 ) -> Principal:
     """
     The principal of a token from its claims, which have been verified; `method` IDTOKENS for tokens of the pool's own keys.
     """
-    scopes, issuer, subject = scopes_of(claims), _text(claims.get("iss")), _text(claims.get("sub"))
-    return Principal(
-        method=method,
-        text=subject if method == "IDTOKENS" else f"{issuer},{subject}",
+    issuer, subject = _text(claims.get("iss")), _text(claims.get("sub"))
+    pools = method == "IDTOKENS"
+    found = of_token(
+        issuer=issuer,
+        subject=subject,
+        profile="plain" if pools else profile_of(claims),
+        scopes=scopes_of(claims),
+        groups=groups_of(claims),
         claims=claims,
-        groups=() if any(map(is_capability, scopes)) else groups_of(claims),
-        scopes=scopes,
-        limits=limits_of(scopes, "plain" if method == "IDTOKENS" else profile_of(claims)),
-        address=address or Address(),
+        address=address,
     )
+    return msgspec.structs.replace(found, method=method, text=subject) if pools else found
 
 
 def local(login: str, address: Address | None = None) -> Principal:
@@ -103,7 +129,8 @@ def is_capability(scope: str) -> bool:
     """
     Whether a scope permits something by itself: then the token's groups decide nothing, here or at any other service.
     """
-    return scope.startswith(_CAPABILITIES)
+    name, colon, _ = scope.partition(":")
+    return scope.startswith(_FAMILIES) or (bool(colon) and name in _OF_SCITOKENS)
 
 
 def limits_of(scopes: Collection[str], profile: Profile) -> frozenset[Level] | None:
