@@ -71,7 +71,10 @@ def test_the_first_line_that_matches_says_who_it_is(method: str, text: str, name
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ("SCITOKENS /^a", "map:1: nothing closes the / in column 11; a text that begins with a / has to be in quotes."),
+        (
+            "SCITOKENS /^a",
+            "map:1: nothing closes the / in column 11; a text that begins with a / has to be in quotes.",
+        ),
         ('SSL "/CN=a b', 'map:1: nothing closes the " in column 5.'),
         ("SSL /^a$/x b", "map:1: 'x' follows the closing /; i and U are known."),
         ("SSL /^a$/", "map:1: a line has a method, a pattern and a user; quote what has blanks in it."),
