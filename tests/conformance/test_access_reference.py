@@ -92,7 +92,9 @@ def _no_include(file: str, name: str) -> list[tuple[str, str]]:
 
 
 def test_access_lists_decide_as_htcondor_does() -> None:
-    """Random allow and deny lists give each person from each address the levels that HTCondor's own code gives."""
+    """
+    Random allow and deny lists give each person from each address the levels that HTCondor's own code gives.
+    """
     chance = random.Random(25)
     keys = [*_LEVELS, *(f"{level}_SCHEDD" for level in _LEVELS), "WRITE_STARTD"]
     asked = [(level, address, person) for level in _LEVELS for address in _ADDRESSES for person in _PEOPLE]
@@ -133,7 +135,9 @@ def _entries(lists: Mapping[str, list[str]]) -> dict[str, list[Entry]]:
 
 
 def test_who_is_let_in_is_spelt_as_in_the_list() -> None:
-    """HTCondor lets in a user whose name differs from the entry by case; such a user is somebody else here."""
+    """
+    HTCondor lets in a user whose name differs from the entry by case; such a user is somebody else here.
+    """
     asked = [("WRITE", "10.0.0.1", "Ada@p"), ("WRITE", "10.0.0.1", "ada@P")]
     assert [[True, True]] == reference.ask({"access": [({"ALLOW_WRITE": "ada@p"}, asked)]})
     lists = AccessLists(_entries({"WRITE": ["ada@p"]}), {})

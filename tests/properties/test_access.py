@@ -1,4 +1,6 @@
-"""Who may do what, on random lists, rules and files: against plain evaluators, and for what must always hold."""
+"""
+Who may do what, on random lists, rules and files: against plain evaluators, and for what must always hold.
+"""
 
 import string
 from collections.abc import Sequence
@@ -52,7 +54,9 @@ def applies(entry: str, user: str, address: str) -> bool:
 def allowed(
     allow: dict[Level, list[str]], deny: dict[Level, list[str]], level: str, user: str, address: str
 ) -> bool:
-    """The definition, written down: denied; allowed; or allowed a level of which this one is the next lower."""
+    """
+    The definition, written down: denied; allowed; or allowed a level of which this one is the next lower.
+    """
 
     def entries(of: dict[Level, list[str]]) -> Sequence[str]:
         if Level(level) in of:
@@ -88,7 +92,9 @@ def test_lists_decide_by_their_definition(
 def test_deny_wins_and_what_is_implied_follows(
     allow: dict[Level, list[str]], deny: dict[Level, list[str]], level: Level, user: str
 ) -> None:
-    """Nobody has a level on whose deny list he is; without deny lists who has a level has all that it implies."""
+    """
+    Nobody has a level on whose deny list he is; without deny lists who has a level has all that it implies.
+    """
     here = Address("10.0.0.1")
     shut = made(allow, {**deny, level: [*deny.get(level, []), user]})
     assert not shut.decide(user, level, here).allowed
@@ -136,7 +142,9 @@ tokens = st.fixed_dictionaries(
 def test_the_first_rule_counts_and_a_shadowed_one_never(
     written: list[When], claims: dict[str, object]
 ) -> None:
-    """What applies is what a plain comparison says, and a rule that is reported as never counting never counts."""
+    """
+    What applies is what a plain comparison says, and a rule that is reported as never counting never counts.
+    """
     rules = [PlacedRule(Rule(when=when, owner=f"u{at}"), Place("r", at)) for at, when in enumerate(written)]
     principal = of_claims(claims)
 

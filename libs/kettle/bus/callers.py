@@ -29,7 +29,9 @@ def require_caller(served: Served[Any, Any], caller: Identity, authorize: Author
 
 
 def administrators_only(served: Served[Any, Any], caller: Identity) -> str:
-    """What decides about people where nothing else does: each may do what is for everybody, administrators the rest."""
+    """
+    What decides about people where nothing else does: each may do what is for everybody, administrators the rest.
+    """
     if Caller.USER in served.endpoint.callers or caller.name in served.administrators():
         return ""
     return _is_none(served, caller.name)

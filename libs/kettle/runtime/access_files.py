@@ -13,6 +13,7 @@ from kettle.auth.mapping import map_file, rules_file
 from kettle.auth.mapping.findings import Finding, Place, refusals
 from kettle.auth.mapping.map_file import MapFile
 from kettle.auth.mapping.rules_file import RulesFile
+from kettle.runtime.authorization import Authorization
 from kettle.runtime.settings_problems import SettingsError, SettingsFile
 
 _MOST_BYTES: Final = 16 * 1024 * 1024
@@ -26,6 +27,14 @@ class AccessFiles(msgspec.Struct, frozen=True):
 
     maps: tuple[MapFile, ...] = ()
     rules: RulesFile = RulesFile()
+
+
+def named(said: Authorization, settings: Path | None) -> tuple[list[Path], Path | None]:
+    """
+    The map files and the rules file that settings name, whose relative names begin at the directory of the settings.
+    """
+    base = settings.parent if settings else Path()
+    return [base / each for each in said.map_files], base / said.rules if said.rules else None
 
 
 class FilesInForce:

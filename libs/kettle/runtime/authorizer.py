@@ -26,7 +26,9 @@ _OPEN: Final = (Level.READ, Level.WRITE)
 
 
 class SettingPlaces:
-    """Where in the file of settings something is written now: it is looked up when somebody has to be told."""
+    """
+    Where in the file of settings something is written now: it is looked up when somebody has to be told.
+    """
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -103,7 +105,9 @@ class Authorizer:
 def access_lists(
     said: Authorization, role: str, administrators: Collection[str], places: SettingPlaces | None
 ) -> AccessLists:
-    """The lists that count at a service, with their places in the file of settings if they are to be named."""
+    """
+    The lists that count at a service, with their places in the file of settings if they are to be named.
+    """
 
     def entries(kind: str, key: str, texts: Sequence[str]) -> list[Entry]:
         return [

@@ -97,16 +97,14 @@ class SettingsFile:
 
     def line_of(self, keys: Sequence[str], entry: str = "") -> int | None:
         """The line of a setting, or of one text in its list; None if it is not there."""
-        line = self._lines.exact_line_of(keys)
-        if line is None or not entry:
-            return line
-        lines = self._text.splitlines()
-        found = (
-            at
-            for at, text in enumerate(lines[line - 1 :], line)
-            if f'"{entry}"' in text or f"'{entry}'" in text
+        found = self._lines.lines_of(keys)
+        if found is None or not entry:
+            return None if found is None else found.start
+        lines = self._text.splitlines()[found.start - 1 : found.stop - 1]
+        at = (
+            at for at, text in enumerate(lines, found.start) if f'"{entry}"' in text or f"'{entry}'" in text
         )
-        return next(found, line)
+        return next(at, None)
 
     def where(self, table: str, *names: str) -> str:
         """The place of a setting, as a refusal names it."""

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from kettle.auth.mapping.access_lists import AccessLists, Entry
+from kettle.auth.mapping.access_lists import AccessLists, Entry, suspicions
 from kettle.auth.mapping.findings import Place
 from kettle.auth.mapping.levels import Level
 from kettle.auth.mapping.policy import AccessPolicy
@@ -195,7 +195,9 @@ def test_a_ban_ends(policy: AccessPolicy) -> None:
     ],
 )
 def test_scopes_limit_a_credential_to_their_levels(scope: str, levels: set[str] | None) -> None:
-    """Of a WLCG token: ours, two of three are none, capabilities for others are none, and without any it has no limits."""
+    """
+    Of a WLCG token: ours, two of three are none, capabilities for others are none, and without any it has no limits.
+    """
     expected = None if levels is None else frozenset(map(Level, levels))
     assert expected == of_claims(token(scope=scope)).limits
 
@@ -322,3 +324,23 @@ def test_a_denied_host_is_denied_where_no_host_is_known() -> None:
         lists.decide("a@b", Level.READ, each).allowed
         for each in (Address(), Address("10.1.1.1"), Address("1.1.1.1"))
     ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "text", "why"),
+    [
+        ("allow", "WRITE", "*", "lets everybody in"),
+        ("allow", "ADMINISTRATOR_SCHEDD", "*@*", "lets everybody in"),
+        ("allow", "READ", "ada", "is the host ada; a user is 'ada@*'"),
+        ("deny", "WRITE", "*@p/10.*", "shuts out *@p from anywhere on the bus"),
+        ("allow", "READ", "*", ""),
+        ("allow", "WRITE", "10.0.0.1", ""),
+        ("deny", "ADVERTISE_STARTD", "*/10.*", ""),
+        ("deny", "WRITE", "eve@*", ""),
+    ],
+)
+def test_an_entry_that_is_seldom_meant_is_warned_of(kind: str, key: str, text: str, why: str) -> None:
+    """What lets everybody in, names a host for a user, or shuts out more than it says."""
+    found = [each.sentence for each in suspicions(kind, key, Entry.read(text, Place("list", 1)))]
+    assert len(found) == bool(why)
+    assert all(why in each for each in found)

@@ -187,7 +187,9 @@ def test_what_is_matched_cannot_make_up_a_name(template: str, groups: tuple[str,
 
 
 def test_files_are_included_in_the_order_of_their_names(tmp_path: Path) -> None:
-    """A directory's files follow each other by name; an included file includes nothing, and each line has its own place."""
+    """
+    A directory's files follow each other by name; an included file includes nothing, and each line has its own place.
+    """
     (tmp_path / "d").mkdir()
     (tmp_path / "d/20-b").write_text("FS ada two\nFS grace two\n")
     (tmp_path / "d/10-a").write_text("FS ada one\n")

@@ -98,7 +98,9 @@ def test_a_refusal_names_who_level_rule_and_what_is_missing(
 
 
 def test_a_line_is_looked_up_when_it_is_named(path: Path) -> None:
-    """What is written above a rule after the service has read it moves the line; what is gone is named by its setting."""
+    """
+    What is written above a rule after the service has read it moves the line; what is gone is named by its setting.
+    """
     settings = Settings.load("schedd", environ={}, toml_path=path)
     decides = Authorizer("schedd", lambda: settings.authorization, SettingPlaces(path))
     served = Served(SUBMIT, never)
@@ -166,5 +168,9 @@ def test_an_entry_has_the_line_on_which_it_is_written(path: Path) -> None:
     """In a list over several lines each text has its own."""
     file = SettingsFile.read(path)
     keys = ("authorization", "allow", "WRITE")
-    assert [7, 8, 9, 7] == [file.line_of(keys, each) for each in ("", "ada@*", "*@physics", "gone")]
-    assert file.line_of(("authorization", "allow", "CONFIG")) is None
+    assert [7, 8, 9, None] == [file.line_of(keys, each) for each in ("", "ada@*", "*@physics", "root@pool")]
+    assert file.line_of(("authorization", "allow", "CONFIG"), "ada@*") is None
+    inline = SettingsFile(
+        path, '\n[authorization]\nallow = { "READ" = ["a@b"], "WRITE" = ["ada@*"] }\ndomain = "c"\n'
+    )
+    assert [3, None] == [inline.line_of(keys, each) for each in ("ada@*", "c")]

@@ -24,6 +24,10 @@ SUBSYSTEMS: Final = frozenset({
 })  # fmt: skip
 
 
+_OF_PEOPLE: Final = frozenset({Level.READ, Level.WRITE, Level.ADMINISTRATOR})
+"""What people need for commands on the bus."""
+
+
 class Entry(msgspec.Struct, frozen=True, dict=True):
     """An entry of a list: a user and a host, each of which may have `*` in it."""
 
@@ -49,7 +53,9 @@ class Entry(msgspec.Struct, frozen=True, dict=True):
         return _network(self.host)
 
     def is_user(self, user: str, *, exactly: bool) -> bool:
-        """Whether it is about a user; a domain never has a case of its own, a user has where one is let in."""
+        """
+        Whether it is about a user; a domain never has a case of its own, a user has where one is let in.
+        """
         if not exactly:
             return glob(self.user.lower(), user.lower())
         pattern, at, domain = self.user.partition("@")
@@ -108,7 +114,9 @@ class AccessLists:
         subsystem: str = "",
         granted: Mapping[Level, Because] | None = None,
     ) -> AccessDecision:
-        """Whether a user has a level at a service; `granted` are levels that the rule has given by which he has his name."""
+        """
+        Whether a user has a level at a service; `granted` are levels that the rule has given by which he has his name.
+        """
         if (denied := self._denied(user, level, address, subsystem)) is not None:
             return AccessDecision(allowed=False, because=denied)
         if granted and level in granted:
@@ -201,6 +209,12 @@ def suspicions(kind: str, key: str, entry: Entry) -> Iterator[Finding]:
         and entry.host == "*"
     ):
         yield Finding(entry.place, f"'{entry.text}' in allow.{key} lets everybody in", warning=True)
+    if kind == "deny" and entry.host != "*" and key.partition("_")[0] in _OF_PEOPLE:
+        yield Finding(
+            entry.place,
+            f"'{entry.text}' in deny.{key} shuts out {entry.user} from anywhere on the bus, where addresses are not known",
+            warning=True,
+        )
     bare = entry.user == "*" and entry.host == entry.text and entry.network is None
     if bare and entry.host != "*" and not set(entry.host) & set(".*:"):
         yield Finding(
@@ -209,7 +223,9 @@ def suspicions(kind: str, key: str, entry: Entry) -> Iterator[Finding]:
 
 
 def glob(pattern: str, text: str) -> bool:
-    """Whether a text is what a pattern says, in which `*` stands for anything; in linear time for each `*`."""
+    """
+    Whether a text is what a pattern says, in which `*` stands for anything; in linear time for each `*`.
+    """
     first, *rest = pattern.split("*")
     if not rest:
         return pattern == text

@@ -1,4 +1,6 @@
-"""The authorization levels of HTCondor: what each permits besides itself, and whose list it uses without one of its own."""
+"""
+The authorization levels of HTCondor: what each permits besides itself, and whose list it uses without one of its own.
+"""
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
@@ -35,7 +37,9 @@ class Level(StrEnum):
         return _PARENTS[self]
 
     def lists(self) -> tuple["Level", ...]:
-        """Whose allow and deny lists count, the first that is given: its own, then those of DAEMON for ads."""
+        """
+        Whose allow and deny lists count, the first that is given: its own, then those of DAEMON for ads.
+        """
         return (self, Level.DAEMON) if self in _ADVERTISE else (self,)
 
 

@@ -28,7 +28,7 @@ Include = Callable[[str, str], Sequence[tuple[str, str]]]
 
 
 class MapLine(msgspec.Struct, frozen=True):
-    """One line: whoever shows a credential of a method that matches is `user`."""
+    """One line: the holder of a credential of the method that matches is `user`."""
 
     place: Place
     method: str

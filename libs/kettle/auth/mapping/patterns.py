@@ -35,7 +35,9 @@ class _Token(msgspec.Struct, frozen=True):
 
 
 class Pattern:
-    """A text to be found: whole if it is literal, anywhere if it is an expression that does not say otherwise."""
+    """
+    A text to be found: whole if it is literal, anywhere if it is an expression that does not say otherwise.
+    """
 
     def __init__(self, text: str, flags: str | None = None) -> None:
         """

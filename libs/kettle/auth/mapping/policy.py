@@ -39,7 +39,7 @@ class Mapped(msgspec.Struct, frozen=True, kw_only=True):
     code: Code = ""
     """Why there is no name; empty: there is one."""
     why: str = ""
-    """The same as a sentence."""
+    """Why, as a sentence."""
 
     @property
     def name(self) -> str:

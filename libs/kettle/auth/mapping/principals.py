@@ -1,4 +1,6 @@
-"""A credential after it was verified: what it says about who shows it, and to what it limits what that person may do."""
+"""
+A credential after it was verified: what it says about who shows it, and to what it limits what that person may do.
+"""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, Literal, cast

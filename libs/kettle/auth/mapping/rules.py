@@ -40,7 +40,9 @@ class When(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    r"""What somebody is and may do to whom it applies; `\1` is the first group of the pattern of the subject."""
+    r"""
+    What somebody is and may do to whom it applies; `\1` is the first group of the pattern of the subject.
+    """
 
     when: When = When()
     owner: str = ""

@@ -1,4 +1,6 @@
-"""What a rules file says, from its tables: rules, accounting groups of groups, and bans, each with its line."""
+"""
+What a rules file says, from its tables: rules, accounting groups of groups, and bans, each with its line.
+"""
 
 import difflib
 import re

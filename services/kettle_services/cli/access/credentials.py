@@ -25,7 +25,9 @@ class ShownToken(msgspec.Struct, frozen=True):
     """Of the signature, which nobody has checked; empty: there is none."""
 
     def principal(self, address: Address) -> Principal:
-        """Who this would be if it was verified; a token that is signed with a key of the pool is one of the pool's."""
+        """
+        Who this would be if it was verified; a token that is signed with a key of the pool is one of the pool's.
+        """
         method = "IDTOKENS" if self.algorithm.startswith("HS") else "SCITOKENS"
         return of_claims(self.claims, method=method, address=address)
 

@@ -47,11 +47,9 @@ def of_settings(
     rules: Path | None = None,
 ) -> SiteAccess:
     """What a table `[authorization]` in a file says; names of files in it begin at that file's directory."""
-    base = path.parent if path else Path()
     places = SettingPlaces(path)
-    files, findings = access_files.read(
-        maps or [base / each for each in said.map_files], rules or (base / said.rules if said.rules else None)
-    )
+    own_maps, own_rules = access_files.named(said, path)
+    files, findings = access_files.read(maps or own_maps, rules or own_rules)
     policy = AccessPolicy(
         domain=said.own_domain,
         rules=files.rules.rules,

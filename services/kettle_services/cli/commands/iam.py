@@ -154,7 +154,7 @@ def _principal(arguments: argparse.Namespace) -> "tuple[Principal, list[str]]":
     )
     expires = token.claims.get("exp")
     if isinstance(expires, int | float) and expires < time.time():
-        remarks.append("The token has expired: services refuse it, whoever it was.")
+        remarks.append("The token has expired: services refuse it.")
     return token.principal(address), remarks
 
 

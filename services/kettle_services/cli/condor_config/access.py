@@ -15,9 +15,7 @@ _LEVELS: Final = "|".join(sorted((level.value for level in Level), key=len, reve
 
 
 def lists(family: Family, kind: str) -> Value | None:
-    """
-    The lists of one kind, by LEVEL or LEVEL_SUBSYSTEM; `SCHEDD.ALLOW_WRITE` is ALLOW_WRITE_SCHEDD.
-    """
+    """The lists of one kind, by LEVEL or LEVEL_SUBSYSTEM; `SCHEDD.ALLOW_WRITE` is ALLOW_WRITE_SCHEDD."""
     found: dict[str, Value] = {}
     for name in list(family.matching(rf"(?:(\w+)\.)?{kind}_({_LEVELS})(?:_(\w+))?")):
         subsystem = (name[1] or name[3] or "").upper()
