@@ -21,6 +21,8 @@ from kettle.runtime.settings_problems import SettingsError, SettingsFile
 from kettle_wire.endpoint import Caller, Endpoint, Repeat
 from kettle_wire.identity import Identity
 
+_REMEMBERED: Final = 10_000
+"""People and levels of whom a service knows that they may."""
 _OPEN: Final = (Level.READ, Level.WRITE)
 """Everybody's as long as neither has an allow list."""
 
@@ -72,6 +74,8 @@ class Authorizer:
         self._places = places
         self._made_of: tuple[Authorization, tuple[str, ...]] | None = None
         self._lists = AccessLists({}, {})
+        self._may: set[tuple[str, Level]] = set()
+        """Who has been found to have which level by these lists."""
 
     @classmethod
     def of_service(
@@ -87,12 +91,18 @@ class Authorizer:
             return ""
         administrators = tuple(sorted(served.administrators()))
         if (said, administrators) != self._made_of:
+            self._may.clear()
             self._made_of, self._lists = (
                 (said, administrators),
                 access_lists(said, self._role, administrators, None),
             )
         level, name = level_of(endpoint), f"{caller.name}@{said.own_domain}"
+        if (name, level) in self._may:
+            return ""
         if self._lists.decide(name, level, Address(), subsystem=self._role).allowed:
+            if len(self._may) >= _REMEMBERED:
+                self._may.clear()
+            self._may.add((name, level))
             return ""
         placed = access_lists(said, self._role, administrators, self._places)
         found = placed.decide(name, level, Address(), subsystem=self._role)

@@ -99,6 +99,23 @@ def test_expressions_that_may_backtrack_are_refused(pattern: str) -> None:
     assert f"map:1: /{pattern}/ is no expression that can be used" in why
 
 
+def test_what_an_expression_begins_with_changes_no_match() -> None:
+    """The literal beginning by which lines are passed over is not what may be missing or spelt otherwise."""
+    file = lines(
+        "SSL /^ab?c/ 1",
+        "SSL /^x|yz/ 2",
+        r"SSL /^q\d/ 3",
+        "SSL /^AB/i 4",
+        "SSL /^(m|n)o/ 5",
+        "SSL /^p{0}r/ 6",
+        "SSL /^$/ 7",
+    )
+    texts = ("ac", "abc", "ayz", "q1", "abx", "no", "r", "pr")
+    assert ["1", "1", "2", "3", "4", "5", "6", None] == [
+        (found := file.find("SSL", each)) and found[0].user for each in texts
+    ]
+
+
 def test_an_expression_that_backtracks_elsewhere_takes_linear_time() -> None:
     """Nested repetition over a long text that nearly matches is answered at once."""
     file = lines(

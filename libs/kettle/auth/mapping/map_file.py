@@ -178,6 +178,9 @@ def _flags(text: str, ends: str) -> str | None:
 def _quoted(line: str, at: int) -> tuple[str, int]:
     """What is between the character at a place and its next, and the place behind it. Raises _LineError."""
     ends, found = line[at], list[str]()
+    end = line.find(ends, at + 1)
+    if end != -1 and "\\" not in line[at:end]:
+        return line[at + 1 : end], end + 1
     begin, at = at, at + 1
     while at < len(line):
         if line[at] == ends:

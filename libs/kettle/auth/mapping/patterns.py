@@ -49,6 +49,8 @@ class Pattern:
         self.text: Final = text
         self.flags: Final = flags
         self._compiled: Any = None if flags is None else _compiled(text, flags)
+        # of most lines of a map file the beginning, an issuer, tells already that they do not match
+        self.prefix, self._rest = ("", text) if flags is None or "i" in flags else _prefix(text)
 
     @classmethod
     def written(cls, text: str) -> "Pattern":
@@ -74,6 +76,8 @@ class Pattern:
         """The whole and the groups; None: it is not there. A group that took no part is empty."""
         if self._compiled is None:
             return (text,) if text == self.text else None
+        if not text.startswith(self.prefix):
+            return None
         try:
             found = self._compiled.search(text)
         except UnicodeEncodeError:  # half a character is nobody's name
@@ -115,8 +119,7 @@ class Pattern:
             return self.match(other.text) is not None
         if self.flags is None or "i" in self.flags or "i" in (other.flags or ""):
             return False
-        prefix, rest = _prefix(self.text)
-        return rest in {".*", ".*$"} and bool(prefix) and _prefix(other.text)[0].startswith(prefix)
+        return self._rest in {".*", ".*$"} and bool(self.prefix) and other.prefix.startswith(self.prefix)
 
 
 def _compiled(text: str, flags: str) -> Any:
