@@ -28,6 +28,7 @@ import msgspec
 
 from kettle.pool.personal_settings import PERSONAL
 from kettle.runtime import Settings
+from kettle.runtime.authorization import Authorization
 from kettle.runtime.setting_types import FOREVER
 from kettle.runtime.settings import RESERVED, RESERVED_PREFIXES
 from kettle.schema_generation import Document, asyncapi, documents, incompatible, text
@@ -203,6 +204,9 @@ def settings_page() -> str:
         }
         parts.append(f"## {role}: `[{role}]`, `KETTLE_{role.upper()}_<NAME>`\n")
         parts.append(_settings_table(own, meanings(kind), personal))
+    parts.append("## Who may do what: `[authorization]`, `KETTLE_AUTHORIZATION` as JSON\n")
+    parts.append("[Levels, lists, map files and rules](authorization.md).\n")
+    parts.append(_settings_table(list(msgspec.structs.fields(Authorization)), meanings(Authorization), {}))
     parts.append("## Variables that are no setting\n")
     rows = [
         (f"`{name}`", f"{meaning[0].upper()}{meaning[1:]}.") for name, meaning in sorted(RESERVED.items())

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from kettle.bus.ports import RefusedError, Served
+from kettle.bus.ports import Authorize, RefusedError, Served
 from kettle_wire.codes import RefusalCode
 from kettle_wire.endpoint import Caller
 from kettle_wire.identity import Identity
@@ -10,21 +10,38 @@ from kettle_wire.identity import Identity
 _KINDS: Final = {"daemon": "the service {}", "worker": "the startd {}"}
 
 
-def require_caller(served: Served[Any, Any], caller: Identity) -> None:
-    """Raise RefusedError (`denied`) for a caller whom the endpoint is not for."""
+def require_caller(served: Served[Any, Any], caller: Identity, authorize: Authorize | None = None) -> None:
+    """
+    Raise RefusedError (`denied`) for a caller whom the endpoint is not for. `authorize` decides about people.
+    """
+    endpoint = served.endpoint
+    if caller.kind == "user" and endpoint.callers & {Caller.USER, Caller.ADMINISTRATOR}:
+        if why := (authorize or administrators_only)(served, caller):
+            raise RefusedError(RefusalCode.DENIED, why)
+        return
     if _admitted(served, caller):
         return
-    endpoint = served.endpoint
-    role, verb = endpoint.role, endpoint.verb
     who = _KINDS.get(caller.kind, "{}").format(caller.name)
     if Caller.ADMINISTRATOR in endpoint.callers:
-        names = ", ".join(sorted(served.administrators())) or "nobody"
-        raise RefusedError(
-            RefusalCode.DENIED,
-            f"{who} is no administrator of this {role}; those are: {names} ([{role}] administrators)",
-        )
+        raise RefusedError(RefusalCode.DENIED, _is_none(served, who))
     meant = ", ".join(sorted(endpoint.callers))
-    raise RefusedError(RefusalCode.DENIED, f"{who} may not ask a {role} for {verb}, which is for: {meant}")
+    raise RefusedError(
+        RefusalCode.DENIED, f"{who} may not ask a {endpoint.role} for {endpoint.verb}, which is for: {meant}"
+    )
+
+
+def administrators_only(served: Served[Any, Any], caller: Identity) -> str:
+    """
+    What decides about people where nothing else does: each may do what is for everybody, administrators the rest.
+    """
+    if Caller.USER in served.endpoint.callers or caller.name in served.administrators():
+        return ""
+    return _is_none(served, caller.name)
+
+
+def _is_none(served: Served[Any, Any], who: str) -> str:
+    role, names = served.endpoint.role, ", ".join(sorted(served.administrators())) or "nobody"
+    return f"{who} is no administrator of this {role}; those are: {names} ([{role}] administrators)"
 
 
 def _admitted(served: Served[Any, Any], caller: Identity) -> bool:
@@ -37,6 +54,4 @@ def _admitted(served: Served[Any, Any], caller: Identity) -> bool:
         case "visitor":
             return Caller.VISITOR in callers
         case "user":
-            return Caller.USER in callers or (
-                Caller.ADMINISTRATOR in callers and caller.name in served.administrators()
-            )
+            return False

@@ -21,7 +21,7 @@ from kettle.bus.large_messages import CompleteRequest, PartLimits, PartStore, to
 from kettle.bus.large_requests import PLACE, Parcel
 from kettle.bus.nats_connection import NatsConnection
 from kettle.bus.nats_driver import ERROR_CODE_HEADER, ERROR_HEADER, Msg, Request, errors, micro
-from kettle.bus.ports import BusError, BusUnavailableError, RefusedError, Served
+from kettle.bus.ports import Authorize, BusError, BusUnavailableError, RefusedError, Served
 from kettle_wire.codes import RefusalCode
 from kettle_wire.endpoint import Refusal
 from kettle_wire.identity import Identity
@@ -72,6 +72,8 @@ class CommandService:
         self._subjects = subjects
         self._around = around
         self._sole = sole
+        self.authorize: Authorize | None = None
+        """Decides which commands people may send; see `require_caller`."""
         self._depot = PartStore(lambda: connection.limit, limits)
         self._alone = secrets.token_hex(8)
         self._places: dict[str, asyncio.Task[None]] = {}
@@ -169,7 +171,7 @@ class CommandService:
         try:
             caller = _caller(subject)
             if served is not None:
-                require_caller(served, caller)
+                require_caller(served, caller, self.authorize)
             received = self._depot.receive(caller.token, parcel, served)
             if isinstance(received, CompleteRequest):
                 try:

@@ -25,6 +25,7 @@ from kettle.bus.large_requests import Parcel, call_in_parts
 from kettle.bus.nats_connection import NatsConnection
 from kettle.bus.nats_driver import Msg
 from kettle.bus.ports import (
+    Authorize,
     Batch,
     BucketSpec,
     BusError,
@@ -123,6 +124,10 @@ class NatsBus:
             finally:
                 keeper.cancel()
                 await bus._service.close()
+
+    def authorize_by(self, authorize: Authorize) -> None:
+        """Let this decide from now on which commands people may send to what is served here."""
+        self._service.authorize = authorize
 
     @property
     def connected(self) -> bool:

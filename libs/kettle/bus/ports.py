@@ -76,6 +76,10 @@ class Served(msgspec.Struct, Generic[Req, Rep], frozen=True):
     """Who the service's administrators are now, by login name, where the endpoint is for administrators."""
 
 
+Authorize = Callable[[Served[Any, Any], Identity], str]
+"""Why a person may not send a command that is for people, as a sentence; empty: it may be sent."""
+
+
 class StreamSpec(msgspec.Struct, frozen=True, kw_only=True):
     """A JetStream stream as the pool wants it."""
 

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from kettle.bus.nats import NatsBus
+from kettle.runtime.authorizer import Authorizer
 from kettle.runtime.service import Runtime
 from kettle.runtime.settings import Settings
 from kettle_wire.identity import Identity, daemon
@@ -36,6 +37,7 @@ async def join_bus(
             replicas=settings.nats_replicas,
         )
     )
+    bus.authorize_by(Authorizer.of_service(rt.role, lambda: settings.authorization))
     rt.loop(bus.failure(), name="bus")
     rt.readiness("bus", lambda: bus.connected)
     return bus

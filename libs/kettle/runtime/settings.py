@@ -15,6 +15,8 @@ from typing import Annotated, Any, Final, Generic, Literal, Self, TypeVar, Union
 import msgspec
 
 from kettle.runtime import expression_types
+from kettle.runtime.authorization import TABLE as AUTHORIZATION
+from kettle.runtime.authorization import Authorization
 from kettle.runtime.setting_types import MiB, Secret, shown, without_unit
 from kettle.runtime.settings_problems import Problem, SettingRefused, SettingsError, SettingsFile
 from kettle.terminal.nearest_names import did_you_mean
@@ -72,6 +74,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Base URL of an OpenTelemetry collector (OTLP over HTTP); empty means no exporting."""
     trace_file: str = ""
     """File to which finished spans are appended as JSON lines; for tests and for a look at one job."""
+    authorization: Authorization = Authorization()
+    """Who may do what, in a table of its own, `[authorization]`."""
 
     @property
     def home_path(self) -> Path:
@@ -264,10 +268,10 @@ class Reading(Generic[S_co]):
 
     def _read_file(self, file: SettingsFile) -> None:
         for table, content in file.tables.items():
-            if table != "kettle" and table not in ROLES and table != self.role:
+            if table not in {"kettle", AUTHORIZATION, self.role} and table not in ROLES:
                 self._refuse(
                     file.place((table,)),
-                    f"[{table}] is neither [kettle] nor a service{did_you_mean(table, {'kettle', *ROLES})}",
+                    f"[{table}] is neither [kettle] nor a service{did_you_mean(table, {'kettle', AUTHORIZATION, *ROLES})}",
                 )
             elif not isinstance(content, dict):
                 self._refuse(file.place((table,)), f"{table} must be a table, [{table}].")
@@ -277,11 +281,20 @@ class Reading(Generic[S_co]):
             if isinstance(content, dict):
                 for name, value in cast("dict[str, Any]", content).items():
                     where = file.where(table, name)
-                    if name not in known:
+                    if name == AUTHORIZATION:
+                        self._refuse(where, f"write it as a table of its own, [{AUTHORIZATION}]")
+                    elif name not in known:
                         self._refuse(where, f"unknown setting{self._nearest(name, known)}")
                     else:
                         self._take(name, value, file.place((table, name)), where, strict=True)
                         self._share(name, shared=table == "kettle")
+
+        if AUTHORIZATION in file.tables:
+            place = file.place((AUTHORIZATION,))
+            self._take(
+                AUTHORIZATION, file.tables[AUTHORIZATION], place, f"{place}: [{AUTHORIZATION}]", strict=True
+            )
+            self._share(AUTHORIZATION, shared=True)
 
     def _share(self, name: str, *, shared: bool) -> None:
         if shared and name in self.given:
@@ -318,6 +331,11 @@ class Reading(Generic[S_co]):
             self._refuse(where, f"{error}{without_unit(field.type, value)}")
             return
         given = Given(said, origin, where)
+        if isinstance(said, Authorization):
+            problems = [(self._at(given, keys).where, why) for keys, why in said.complaints()]
+            self.problems.extend(Problem(*each) for each in problems)
+            if problems:
+                return
         for each in expression_types.expressions(field.type, said, (name,)):
             if why := expression_types.complaint(each):
                 self._refuse(self._at(given, each.keys).where, why)

@@ -95,6 +95,17 @@ class SettingsFile:
         line = self._lines.line_of(keys)
         return f"{self.path}:{line}" if line else str(self.path)
 
+    def line_of(self, keys: Sequence[str], entry: str = "") -> int | None:
+        """The line of a setting, or of one text in its list; None if it is not there."""
+        found = self._lines.lines_of(keys)
+        if found is None or not entry:
+            return None if found is None else found.start
+        lines = self._text.splitlines()[found.start - 1 : found.stop - 1]
+        at = (
+            at for at, text in enumerate(lines, found.start) if f'"{entry}"' in text or f"'{entry}'" in text
+        )
+        return next(at, None)
+
     def where(self, table: str, *names: str) -> str:
         """The place of a setting, as a refusal names it."""
         return f"{self.place((table, *names))}: [{table}] {'.'.join(names)}"

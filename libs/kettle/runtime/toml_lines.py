@@ -13,9 +13,12 @@ class TomlLines:
 
     def __init__(self, text: str) -> None:
         self._first: Final[dict[Keys, int]] = {}
+        self._given: Final[list[int]] = []
+        self._end: Final = text.count("\n") + 2
         for number, keys in _lines(text):
             if keys:
                 self._first.setdefault(keys, number)
+                self._given.append(number)
 
     def line_of(self, keys: Sequence[str]) -> int | None:
         """
@@ -27,6 +30,16 @@ class TomlLines:
         for depth in range(len(keys), 0, -1):
             if (line := self._first.get(tuple(keys[:depth]))) is not None:
                 return line
+        return None
+
+    def lines_of(self, keys: Sequence[str]) -> range | None:
+        """
+        The numbers of the lines over which a value goes, up to where the next key is given; of an inline table around it if
+        it is in one. None: it is not there.
+        """
+        for depth in range(len(keys), 1, -1):
+            if (line := self._first.get(tuple(keys[:depth]))) is not None:
+                return range(line, min((each for each in self._given if each > line), default=self._end))
         return None
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from kettle.bus.credentials import Credential
-from kettle.bus.ports import BucketSpec, Bus, BusError, Served
+from kettle.bus.ports import Authorize, BucketSpec, Bus, BusError, Served
 from kettle.retry.backoff import steady
 from kettle.retry.loop import Waits
 from kettle.runtime import leaves
@@ -49,8 +49,10 @@ class BusConnection:
         ad: Callable[[], Ad],
         interval: Callable[[], float],
         served: Sequence[Served[Any, Any]],
+        authorize: Authorize,
     ) -> None:
         """`ad` is the host's ad as it is now; `interval` the seconds between repeats."""
+        self._authorize = authorize
         self._name = name
         self._version = version
         self._ad = ad
@@ -79,6 +81,7 @@ class BusConnection:
                     replicas=replicas,
                 ) as bus:
                     _end_if_cancelled()
+                    bus.authorize_by(self._authorize)
                     await self._speak(bus, subjects)
             except Exception as error:  # noqa: BLE001 - whatever it is, the daemons need their master
                 _log.warning("the line to the bus is broken, opening it again: %s", leaves(error)[0])

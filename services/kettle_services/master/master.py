@@ -14,6 +14,7 @@ from typing import Final
 
 from kettle.pool.home import Home, make_run
 from kettle.runtime import NotifyListener, Runtime, make_lifeline
+from kettle.runtime.authorizer import Authorizer
 from kettle.runtime.daemon_ad import daemon_facts
 from kettle.runtime.settings_in_use import SettingsInUse
 from kettle_services.master import configuration_check
@@ -116,6 +117,7 @@ class _Host:
             ad=self._ad,
             interval=lambda: self._master_commands.settings.update_interval,
             served=self._master_commands.served(),
+            authorize=Authorizer.of_service("master", lambda: self._master_commands.settings.authorization),
         )
         self.daemons.changed = self._line.changed
 

@@ -11,6 +11,7 @@ from kettle.eventsourcing.command_pipeline import CommandPipeline
 from kettle.eventsourcing.log import Log
 from kettle.faults import fault_point
 from kettle.runtime import Runtime
+from kettle.runtime.authorizer import Authorizer
 from kettle.runtime.expression_budgets import watch_budgets
 from kettle.runtime.pool_connections import join_bus, join_log
 from kettle.runtime.shard_ownership import own_shard
@@ -187,5 +188,7 @@ def _answers(
         command(commands.SYNC, attempt_reports.sync_shadow),
         command(commands.REPORT, attempt_reports.record_reports),
     ]
-    from_jobs = JobCommands(recorder, settings, served)
+    from_jobs = JobCommands(
+        recorder, settings, served, Authorizer.of_service("schedd", lambda: settings.authorization)
+    )
     return [*served, Served(commands.JOB_COMMAND, from_jobs.command)]

@@ -13,15 +13,17 @@ from typing import Final
 import msgspec
 
 from kettle.pool.personal_settings import Value, toml_value
+from kettle.runtime.authorization import TABLE, Authorization
 from kettle.runtime.settings import fields_of
 from kettle.runtime.settings_problems import SettingsFile
 from kettle.submit.errors import PlacelessError
 from kettle.submit.macros import names_used
+from kettle_services.cli.condor_config.access import ACCESS
 from kettle_services.cli.condor_config.families import FAMILIES, Family
 from kettle_services.cli.condor_config.reader import Complaint, CondorReader, Knob, Place
 from kettle_services.cli.condor_config.tables import KNOBS
 from kettle_services.cli.condor_config.values import NoValueError, value_of
-from kettle_services.cli.configuration.services import SETTINGS
+from kettle_services.cli.configuration.services import MASTER, SETTINGS
 
 _SUBSYSTEMS: Final = frozenset(SETTINGS)
 _OUTPUT: Final = Path("the converted file")
@@ -57,6 +59,13 @@ def convert(paths: Sequence[Path], environ: Mapping[str, str] = os.environ) -> C
     return _Converter(reader).run()
 
 
+def _type_of(service: str, name: str) -> object:
+    """The type of a setting, or of a field of [authorization]."""
+    if service == TABLE:
+        return next(each.type for each in msgspec.structs.fields(Authorization) if each.name == name)
+    return fields_of(SETTINGS[service])[name].type
+
+
 def _of_machine() -> dict[str, str]:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
     return {
@@ -82,11 +91,12 @@ class _Converter:
 
     def run(self) -> Conversion:
         """Make each setting, then look at what is left."""
-        for setting, make in FAMILIES.items():
+        for setting, make in {**FAMILIES, **ACCESS}.items():
             self._taken = []
             service = setting.partition(".")[0]
+            seen = self._reader.knobs.values() if service == TABLE else self._of(service)
             family = Family(
-                [knob.name for knob in self._of(service)],
+                [knob.name for knob in seen],
                 partial(self._take, service=service),
                 self._refuse,
             )
@@ -134,7 +144,7 @@ class _Converter:
         if not text:
             return
         try:
-            self._carry(setting, value_of(fields_of(SETTINGS[service])[field_name].type, text))
+            self._carry(setting, value_of(_type_of(service, field_name), text))
         except NoValueError as error:
             self._refuse(name, str(error))
 
@@ -142,7 +152,8 @@ class _Converter:
         """Take a setting into the new file, if Kettle takes it."""
         service, _, name = setting.partition(".")
         text = f"[{service}]\n{name} = {toml_value(value)}\n"
-        reading = SETTINGS[service].read_from(service, {}, SettingsFile(_OUTPUT, text))
+        role = MASTER if service == TABLE else service  # a table that all services read
+        reading = SETTINGS[role].read_from(role, {}, SettingsFile(_OUTPUT, text))
         sources = tuple(f"{knob.name}, {knob.place}" for knob in self._taken)
         if reading.problems:
             why = "; ".join(problem.sentence for problem in reading.problems)

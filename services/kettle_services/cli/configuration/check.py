@@ -9,10 +9,12 @@ from typing import Final, cast
 
 from kettle.runtime import Settings, SettingsError
 from kettle.runtime.expression_types import unknown_attributes
+from kettle.runtime.settings import config_path
 from kettle.runtime.settings_problems import Problem
 from kettle.terminal.nearest_names import did_you_mean
+from kettle_services.cli.access.site import of_settings
 from kettle_services.cli.configuration.known_attributes import KnownAttributes, made_by
-from kettle_services.cli.configuration.services import DaemonReading, of_host
+from kettle_services.cli.configuration.services import MASTER, DaemonReading, of_host
 from kettle_services.schedd.settings import ScheddSettings
 
 _ADS: Final[Mapping[str, str]] = {
@@ -40,9 +42,17 @@ def check(environ: Mapping[str, str], path: Path | None = None) -> list[Problem]
     problems = [problem for each in found for problem in each.reading.problems]
     whole = {each.daemon: each.reading.settings() for each in found if not each.reading.problems}
     problems += _warnings(found, whole)
+    if MASTER in whole:
+        problems += _access(whole[MASTER], path or config_path(environ))
     # what all services have is wrong for each of them
     distinct = {(each.where, each.sentence): each for each in problems}
     return sorted(distinct.values(), key=lambda problem: problem.warning)
+
+
+def _access(settings: Settings, path: Path | None) -> Iterator[Problem]:
+    """What is wrong with the files of [authorization], and what looks so in its lists."""
+    for finding in of_settings(settings.authorization, path).findings:
+        yield Problem(str(finding.place), finding.sentence, finding.warning)
 
 
 def _warnings(found: Sequence[DaemonReading], whole: Mapping[str, Settings]) -> Iterator[Problem]:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kettle.bus.ports import RefusedError, Served
+from kettle.bus.ports import Authorize, RefusedError, Served
 from kettle.jobs.pool_access import wants_access
 from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_services.schedd.settings import ScheddSettings
@@ -28,8 +28,14 @@ class JobCommands:
     """Answers `job_command` by those of `served` that are for jobs."""
 
     def __init__(
-        self, recorder: QueueRecorder, settings: ScheddSettings, served: Sequence[Served[Any, Any]]
+        self,
+        recorder: QueueRecorder,
+        settings: ScheddSettings,
+        served: Sequence[Served[Any, Any]],
+        authorize: Authorize,
     ) -> None:
+        """`authorize` decides what the owners of jobs may command, as it does where they ask themselves."""
+        self._authorize = authorize
         self._queue = recorder.queue
         self._settings = settings
         self._served = {each.endpoint.verb: each for each in served if Caller.JOB in each.endpoint.callers}
@@ -42,6 +48,8 @@ class JobCommands:
         asked = self._served.get(request.verb)
         if asked is None:
             raise RefusedError(RefusalCode.DENIED, f"a running job may not ask a schedd for {request.verb!r}")
+        if why := self._authorize(asked, user(owner)):
+            raise RefusedError(RefusalCode.DENIED, why)
         try:
             said = asked.endpoint.decode_request(request.body)
         except msgspec.MsgspecError as error:

@@ -1,0 +1,140 @@
+"""
+Decides which commands people may send to a service, by the table `[authorization]` and the service's administrators.
+
+A command that only reads needs READ, another WRITE, and one for administrators ADMINISTRATOR. As long as there is no allow list
+for READ or WRITE both are everybody's who has a credential for the bus: who has one was let in by somebody.
+"""
+
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from kettle.auth.mapping.access_lists import AccessLists, Entry, missing_entry
+from kettle.auth.mapping.findings import Place
+from kettle.auth.mapping.levels import Level
+from kettle.auth.mapping.principals import Address
+from kettle.bus.ports import Served
+from kettle.runtime.authorization import TABLE, Authorization
+from kettle.runtime.settings import config_path
+from kettle.runtime.settings_problems import SettingsError, SettingsFile
+from kettle_wire.endpoint import Caller, Endpoint, Repeat
+from kettle_wire.identity import Identity
+
+_REMEMBERED: Final = 10_000
+"""People and levels of whom a service knows that they may."""
+_OPEN: Final = (Level.READ, Level.WRITE)
+"""Everybody's as long as neither has an allow list."""
+
+
+class SettingPlaces:
+    """
+    Where in the file of settings something is written now: it is looked up when somebody has to be told.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._read: tuple[tuple[int, int], SettingsFile] | None = None
+
+    def place(self, keys: Sequence[str], text: str = "") -> Place:
+        """The line of a setting, or of one text in its list."""
+        named = f"[{keys[0]}] {'.'.join(keys[1:])}"
+        try:
+            file = self._file()
+        except (OSError, SettingsError):  # it was there when the service read it
+            file = None
+        if file is None or (line := file.line_of(keys, text)) is None:
+            return Place(named)
+        return Place(str(file.path), line)
+
+    def _file(self) -> SettingsFile | None:
+        if self._path is None:
+            return None
+        about = self._path.stat()
+        state = (about.st_mtime_ns, about.st_size)
+        if self._read is None or self._read[0] != state:
+            self._read = state, SettingsFile.read(self._path)
+        return self._read[1]
+
+
+def level_of(endpoint: Endpoint[Any, Any]) -> Level:
+    """The level that a person needs for a command."""
+    if Caller.USER not in endpoint.callers:
+        return Level.ADMINISTRATOR
+    return Level.READ if endpoint.repeat is Repeat.QUERY else Level.WRITE
+
+
+class Authorizer:
+    """Decides which commands people may send to one service."""
+
+    def __init__(self, role: str, authorization: Callable[[], Authorization], places: SettingPlaces) -> None:
+        """`authorization` is what the settings say now."""
+        self._role = role
+        self._authorization = authorization
+        self._places = places
+        self._made_of: tuple[Authorization, tuple[str, ...]] | None = None
+        self._lists = AccessLists({}, {})
+        self._may: set[tuple[str, Level]] = set()
+        """Who has been found to have which level by these lists."""
+
+    @classmethod
+    def of_service(
+        cls, role: str, authorization: Callable[[], Authorization], environ: Mapping[str, str] = os.environ
+    ) -> "Authorizer":
+        """The one of a service that has read its settings from where its environment leads to."""
+        return cls(role, authorization, SettingPlaces(config_path(environ)))
+
+    def __call__(self, served: Served[Any, Any], caller: Identity) -> str:
+        """Why a person may not send a command, as a sentence; empty: it may be sent."""
+        endpoint, said = served.endpoint, self._authorization()
+        if Caller.USER in endpoint.callers and not (said.allow or said.deny):
+            return ""
+        administrators = tuple(sorted(served.administrators()))
+        if (said, administrators) != self._made_of:
+            self._may.clear()
+            self._made_of, self._lists = (
+                (said, administrators),
+                access_lists(said, self._role, administrators, None),
+            )
+        level, name = level_of(endpoint), f"{caller.name}@{said.own_domain}"
+        if (name, level) in self._may:
+            return ""
+        if self._lists.decide(name, level, Address(), subsystem=self._role).allowed:
+            if len(self._may) >= _REMEMBERED:
+                self._may.clear()
+            self._may.add((name, level))
+            return ""
+        placed = access_lists(said, self._role, administrators, self._places)
+        found = placed.decide(name, level, Address(), subsystem=self._role)
+        missing = missing_entry(name, level, found)
+        if level is Level.ADMINISTRATOR and found.because is None:
+            missing += f", and {caller.name} is not in administrators of [{self._role}]"
+        return f"{name} has not the level {level}, which {self._role}.{endpoint.verb} takes: {missing}"
+
+
+def access_lists(
+    said: Authorization, role: str, administrators: Collection[str], places: SettingPlaces | None
+) -> AccessLists:
+    """
+    The lists that count at a service, with their places in the file of settings if they are to be named.
+    """
+
+    def entries(kind: str, key: str, texts: Sequence[str]) -> list[Entry]:
+        return [
+            Entry.read(text, places.place((TABLE, kind, key), text) if places else Place(""))
+            for text in texts
+        ]
+
+    allow = {key: entries("allow", key, each) for key, each in said.allow.items()}
+    if administrators:  # the short form: who administers one service
+        short = Place(f"[{role}] administrators")
+        of_service = f"{Level.ADMINISTRATOR}_{role.upper()}"
+        inherited = allow.get(of_service, allow.get(Level.ADMINISTRATOR.value, []))
+        allow[of_service] = [
+            *inherited,
+            *(Entry(f"{name}@*", f"{name}@*", "*", short) for name in administrators),
+        ]
+    deny = {key: entries("deny", key, each) for key, each in said.deny.items()}
+    listed = {key: places.place((TABLE, "allow", key)) for key in said.allow} if places else {}
+    own = {key for level in _OPEN for key in (level.value, f"{level}_{role.upper()}")}
+    return AccessLists(allow, deny, places=listed, open_levels=_OPEN if own.isdisjoint(said.allow) else ())
