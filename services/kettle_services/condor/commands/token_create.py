@@ -15,7 +15,7 @@ from kettle.auth.idtokens.places import TokenPlaces, token_places
 from kettle.auth.idtokens.pool_key import POOL, KeyFileError, read_key, signing_secret
 from kettle.client.connections.condor_config import CondorConfig
 from kettle_services.condor.arguments.grammar import Option, TypedOption, understood
-from kettle_services.condor.errors import ToolError, WordsError, nearest
+from kettle_services.condor.errors import ToolError, WordsError, do_you_mean
 
 OPTIONS: Final = {
     "authz": Option(takes=1),
@@ -107,7 +107,9 @@ def _take(name: str, wanted: _Wanted, given: TypedOption) -> None:
 def _level(typed: str) -> str:
     level = typed.upper()
     if level not in LEVELS:
-        raise WordsError(f"-authz takes one of {', '.join(LEVELS)}, and not {typed}{nearest(level, LEVELS)}")
+        raise WordsError(
+            f"-authz takes one of {', '.join(LEVELS)}, and not {typed}{do_you_mean(level, LEVELS)}"
+        )
     return level
 
 
