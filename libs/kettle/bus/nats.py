@@ -101,9 +101,13 @@ class NatsBus:
         extract: Around | None = None,
         replicas: int = 1,
         limits: PartLimits | None = None,
+        ca: str = "",
     ) -> AsyncGenerator["NatsBus", None]:
         """
         Connect with the NKey seed in the file `credentials` (empty: none), waiting up to `patience` seconds.
+
+        With `ca`, the path of the certificate of an authority, or a URL with `tls://`, every connection is encrypted,
+        and a server whose certificate does not come from that authority is sent nothing.
 
         `url` may name several servers of one cluster, with commas between them; each of `replicas` many keeps a copy
         of every stream and bucket that this connection makes.
@@ -111,7 +115,12 @@ class NatsBus:
         `limits`: what is held for those who send large commands, and fetch large answers.
         """
         async with NatsConnection.open(
-            url, identity=identity, credentials=credentials, name=name or identity.token, patience=patience
+            url,
+            identity=identity,
+            credentials=credentials,
+            name=name or identity.token,
+            patience=patience,
+            ca=ca,
         ) as connection:
             bus = cls(connection, subjects, identity, inject, extract, replicas=replicas, limits=limits)
             keeper = asyncio.create_task(bus._keep(), name="bus-keeper")

@@ -24,6 +24,7 @@ from kettle.embedded import nkeys
 from kettle.embedded.binaries import nats_server
 from kettle.embedded.errors import EmbeddedError, StartError
 from kettle.embedded.nats_config import Limits, Member, Permissions, render
+from kettle.embedded.nats_listener import LOOPBACK, NatsListener, in_url, probing_client
 from kettle.embedded.ports import kept_port, listens
 from kettle.embedded.private_files import private_directory, write_private
 from kettle.embedded.server_account import NATS_UID, seen_by, server_account
@@ -63,11 +64,13 @@ class EmbeddedNats:
         port: int = 0,
         limits: Limits | None = None,
         member: Member | None = None,
+        listener: NatsListener | None = None,
     ) -> None:
         """
         `permissions` says what each role may do; the seed of its key is in the directory `credentials`.
         `port` 0 is one that is free, and remembered.
         `member` makes it one of a cluster: then JetStream answers, and `start` returns, once most of them are there.
+        `listener` encrypts all connections, and may let other machines in; else it is for this machine alone.
         """
         self.directory = private_directory(directory.absolute())
         self._credentials = credentials.absolute()
@@ -77,6 +80,7 @@ class EmbeddedNats:
         self._port = 0
         self._limits = limits or Limits()
         self._member = member
+        self._listener = listener
         self._account = server_account(NATS_UID)
         self._data = self.directory / "data"
         self._log = self.directory / "nats.log"
@@ -89,7 +93,11 @@ class EmbeddedNats:
         """Where clients connect."""
         if not self._port:
             raise EmbeddedError(f"NATS in {self.directory} has not been started.")
-        return f"nats://127.0.0.1:{self._port}"
+        return (
+            f"tls://{in_url(self._listener.name)}:{self._port}"
+            if self._listener
+            else f"nats://{LOOPBACK}:{self._port}"
+        )
 
     @property
     def store(self) -> Path:
@@ -152,7 +160,7 @@ class EmbeddedNats:
 
     def allow(self, permissions: Mapping[str, Permissions]) -> None:
         """
-        Change the permissions from now on. A client with unchanged permissions keeps its connection; a client that has
+        Change the permissions from now on, and show what the files of a certificate hold by now. A client with unchanged permissions keeps its connection; a client that has
         lost all permissions is disconnected.
         """
         self._permissions = permissions
@@ -199,9 +207,11 @@ class EmbeddedNats:
             users=users,
             limits=self._limits,
             member=self._member,
+            listener=self._listener,
         )
         config = write_private(self._data / "nats.conf", text)
-        self._account.own(self._data, config, self.store, below=False)
+        shown = self._listener.copy_to(self._data) if self._listener else []
+        self._account.own(self._data, config, self.store, *shown, below=False)
 
     async def _come_up(self, probe: str) -> None:
         with seen_by(self._account, nats_server()) as ((program,), fds):
@@ -226,11 +236,11 @@ class EmbeddedNats:
 
     async def _answers(self, probe: str) -> bool:
         """Whether JetStream answers; that the port is open says little."""
-        from kettle.bus.nats_driver import Client, errors  # only who starts a server needs it
+        from kettle.bus.nats_driver import errors  # only who starts a server needs it
 
-        if not listens(self._port):
+        if not listens(self._port, self._listener.name if self._listener else LOOPBACK):
             return False  # cheaper to find out than by a client
-        client = Client()
+        client = probing_client(self._listener)
         try:
             await client.connect(
                 self.url,

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from kettle.embedded.nats_listener import LOOPBACK, NatsListener
+
 
 class Permissions(msgspec.Struct, frozen=True):
     """
@@ -60,12 +62,18 @@ def render(
     users: Mapping[str, Permissions],
     limits: Limits,
     member: Member | None = None,
+    listener: NatsListener | None = None,
 ) -> str:
-    """The text of the file; `users` maps public keys to what their holders may do."""
+    """
+    The text of the file; `users` maps public keys to what their holders may do.
+
+    Without a `listener` the server is reached on the loopback interface alone, in the clear.
+    """
     entries = "\n".join(_user(key, permissions) for key, permissions in users.items())
+    host = listener.host if listener else LOOPBACK
     return f"""\
 server_name: {_quoted(name)}
-listen: "127.0.0.1:{port}"
+listen: {_quoted(f"{host}:{port}")}
 pid_file: {_quoted(pid_file)}
 max_payload: {limits.max_payload}
 max_connections: {limits.max_connections}
@@ -80,7 +88,7 @@ authorization {{
 {entries}
   ]
 }}
-{_cluster(member) if member else ""}"""
+{_cluster(member) if member else ""}{listener.configuration() if listener else ""}"""
 
 
 def _cluster(member: Member) -> str:

@@ -4,6 +4,7 @@ The pass with which a schedd and its shadow visit another pool: made by that poo
     credentials/flock/      in the pool's directory, for its owner only
         NAME.json           the pass
         NAME.nk             its key, as the client of the bus wants it
+        NAME.pem            the certificate of that pool's authority, if it has one
 """
 
 import os
@@ -31,6 +32,9 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     visitor: Annotated[str, msgspec.Meta(pattern=VISITOR)]
     """The name under which the schedd is admitted, `name@domain`."""
     seed: Annotated[str, msgspec.Meta(pattern=r"^S[A-Z2-7]+$")]
+    ca: str = ""
+    """The certificate of the authority by which that pool's bus is trusted (PEM); empty: connections are not encrypted, or
+    the system knows the authority."""
 
     def __repr__(self) -> str:
         return f"Pass({self.visitor} to {self.pool})"
@@ -76,12 +80,18 @@ class Passes:
         """The file with the key of a pass."""
         return self._directory / f"{name}.nk"
 
+    def authority(self, name: str) -> Path:
+        """The file with the certificate of the authority of a pass."""
+        return self._directory / f"{name}.pem"
+
     def keep(self, name: str, one: Pass) -> Path:
         """Take a pass in, for the owner of the directory alone; where it lies now."""
         if not _NAME.fullmatch(name):
             raise PassError(f"'{name}' is no name for a pool: letters, digits, - and _")
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         _write(self.key(name), one.seed.encode() + b"\n")
+        if one.ca:
+            _write(self.authority(name), one.ca.encode())
         return _write(self._directory / f"{name}.json", encoded(one))
 
 

@@ -28,6 +28,7 @@ async def join_bus(rt: Runtime, settings: Settings, *, name: str = "") -> NatsBu
             subjects=Subjects(settings.pool),
             identity=daemon(rt.role),
             credentials=settings.nats_credentials,
+            ca=settings.nats_ca,
             name=name or rt.role,
             inject=rt.telemetry.inject,
             extract=_continue(rt),

@@ -18,7 +18,7 @@ from kettle.pool.home import Home
 from kettle.runtime import Lifeline, Notifier, lifeline
 from kettle.runtime.settings import IN_USE
 from kettle.runtime.settings_in_use import SettingsInUse
-from kettle_services.master import account_access
+from kettle_services.master import account_access, bus_listener
 from kettle_services.master.bus_users import PERSON, bus_users, login_name
 from kettle_services.master.domain.start_order import NEEDS_DATABASE, Instance, role_of
 from kettle_services.master.settings import MasterSettings
@@ -35,7 +35,7 @@ POSTGRES: Final = "postgres"
 _DATABASE_S: Final = 30.0
 
 _CONNECTIONS: Final = frozenset({
-    "KETTLE_NATS_URL", "KETTLE_NATS_CREDENTIALS", "KETTLE_DATABASE_URL", "KETTLE_HEALTH_PORT",
+    "KETTLE_NATS_URL", "KETTLE_NATS_CREDENTIALS", "KETTLE_NATS_CA", "KETTLE_DATABASE_URL", "KETTLE_HEALTH_PORT",
 })  # fmt: skip
 _NOT_INHERITED: Final = _CONNECTIONS | {
     "NOTIFY_SOCKET",
@@ -101,7 +101,7 @@ class BringUp:
         if nats is not None:
             await self._daemons.ready([NATS])
             self.nats_url = nats.url
-        elif why := warning(await asyncio.to_thread(open_servers, self.nats_url)):
+        elif why := warning(await asyncio.to_thread(open_servers, self.nats_url, self._settings.nats_ca)):
             _log.warning("%s", why)
         self._services(self._without_database, group)  # while PostgreSQL starts
         if postgres is not None:
@@ -117,11 +117,14 @@ class BringUp:
     def _nats(self, group: asyncio.TaskGroup) -> EmbeddedNats | None:
         if self._settings.nats_url:
             return None
+        listener, port = bus_listener.of(self._settings)
         self._server = EmbeddedNats(
             self._home.path / NATS,
             credentials=self._home.credentials,
             permissions=self._allowed(self._settings),
             name=f"kettle-{self._settings.pool}",
+            listener=listener,
+            port=port,
         )
         self._daemons.keep(Server(NATS, self._server), group)
         return self._server
@@ -136,6 +139,7 @@ class BringUp:
         Let in the accounts and visitors of other settings, and no others; a server that is not ours has its own administrator.
         """
         if self._server is not None:
+            bus_listener.of(settings)  # what nobody would accept is not shown
             self._server.allow(self._allowed(settings))
             self._tell_accounts(settings)
 
@@ -203,6 +207,7 @@ class BringUp:
         variables = self._environ_of_all() | {
             "KETTLE_NATS_URL": self.nats_url,
             "KETTLE_NATS_CREDENTIALS": self.credentials(instance.role),
+            "KETTLE_NATS_CA": self._settings.nats_ca,
             IN_USE: str(self._home.in_use / f"{name}.json"),
         }
         if instance.role in NEEDS_DATABASE:
@@ -236,6 +241,7 @@ class BringUp:
             pool=self._settings.pool,
             nats_url=self.nats_url,
             credentials=self.credentials(PERSON),
+            ca=self._settings.nats_ca,
             user=login_name(),
             master=self._settings.own_name,
             database_url=self.database_url,

@@ -51,6 +51,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "run": "be one service of a pool",
         "drain": "empty a machine, or have it take work again",
         "flock": "let jobs use other pools, and other pools' jobs use this one",
+        "pki": "certificates, so that the pool's connections are encrypted",
         "usage": "what was used, by whom, where and when",
         "fairshare": "who may have which part of the pool, who has it, and over time",
         "userprio": "priorities, factors and usage of submitters",
@@ -69,6 +70,7 @@ MEANT: Final = {
     "queue": "q", "jobs": "q", "list": "q", "ps": "q", "remove": "rm", "delete": "rm", "cancel": "rm", "kill": "rm",
     "resume": "continue", "start": "up", "stop": "down", "info": "status", "nodes": "status", "output": "tail",
     "qedit": "edit", "priority": "prio", "settings": "config", "users": "userprio",
+    "tls": "pki", "certificates": "pki",
 }  # fmt: skip
 """Words that people try, and the subcommand that does it."""
 
