@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Address, IPv6Address, ip_address
+from pathlib import Path
 from typing import Final, Literal, TypeVar
 
 import msgspec
@@ -23,6 +24,7 @@ AUTHORITY_DAYS: Final = 3650
 HOLDER_DAYS: Final = 365
 _SLACK: Final = timedelta(minutes=5)
 """A certificate is valid from a little before its making, for machines whose clock is behind."""
+_SOON: Final = timedelta(days=14)
 _LONGEST_NAME: Final = 64
 """Characters of a common name, as X.509 bounds it."""
 
@@ -164,6 +166,37 @@ def pin_of(certificate: x509.Certificate) -> str:
     """
     public = certificate.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     return f"sha256:{hashlib.sha256(public).hexdigest()}"
+
+
+def pins_in(pem: bytes) -> dict[str, bytes]:
+    """The authorities among the certificates of a file, by their pins.  Raises CertificateError if there is none."""
+    try:
+        found = x509.load_pem_x509_certificates(pem)
+    except ValueError as error:
+        raise CertificateError("it holds no certificate in PEM form") from error
+    pins = {
+        pin_of(each): each.public_bytes(Encoding.PEM) for each in found if facts(each).kind == "authority"
+    }
+    if not pins:
+        raise CertificateError("it holds the certificate of no authority")
+    return pins
+
+
+def remark(path: Path, now: datetime) -> str:
+    """
+    What its administrator should know about the certificate of a listener: that it has expired, or will soon; else nothing.
+
+    Raises CertificateError.
+    """
+    try:
+        ends = load(path.read_bytes(), str(path)).not_valid_after_utc
+    except OSError as error:
+        raise CertificateError(f"{path} cannot be read: {error.strerror}") from error
+    if now >= ends:
+        return f"the certificate in {path} has expired ({ends:%Y-%m-%d %H:%M} UTC): no client connects; renew it (kettle pki renew)"
+    if (left := ends - now) < _SOON:
+        return f"the certificate in {path} ends in {left.days} days: renew it (kettle pki renew), and say: kettle reconfig"
+    return ""
 
 
 def _builder(

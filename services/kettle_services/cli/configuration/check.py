@@ -32,6 +32,9 @@ _FILES: Final = (
     "nats_ca",
     "nats_certificate",
     "nats_key",
+    "http_certificate",
+    "http_key",
+    "http_client_ca",
 )
 
 
