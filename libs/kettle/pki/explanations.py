@@ -38,28 +38,35 @@ def is_plain(error: BaseException) -> bool:
     return getattr(error, "reason", "") in _PLAIN
 
 
+def is_distrusted(error: BaseException) -> bool:
+    """Whether it was the certificate of the other side that was not accepted."""
+    return bool(getattr(error, "verify_code", 0))
+
+
 def wants_certificate(error: BaseException) -> bool:
     """Whether the server goes on only with clients that show a certificate; it says so after the handshake."""
     return getattr(error, "reason", "") in _CLIENT
 
 
-def failed(error: OSError, where: str, ca: str) -> OSError:
+def failed(error: OSError, where: str, ca: str, *, setting: str = "nats_ca") -> OSError:
     """
     The sentence about a handshake that failed; that the other side went away says nothing about whom to trust.
+
+    `ca` is the path of the authority, empty if those of the system are trusted; `setting` is what would name one.
     """
     if isinstance(error, ConnectionError) or getattr(error, "reason", "") in _GONE:
         return ConnectionAbortedError(f"{where} broke off while the encryption was agreed upon")
-    return UntrustedError(_sentence(error, where, ca))
+    return UntrustedError(_sentence(error, where, ca, setting))
 
 
-def _sentence(error: OSError, where: str, ca: str) -> str:
+def _sentence(error: OSError, where: str, ca: str, setting: str) -> str:
     code = getattr(error, "verify_code", 0)
     if code in _AUTHORITY:
         whom = f"the authority in {ca}" if ca else "an authority that this system knows"
         next_ = (
             "take the pool's ca.pem from its administrator"
             if ca
-            else "name the pool's own authority (nats_ca)"
+            else f"name the pool's own authority ({setting})"
         )
         return f"the certificate of {where} is not signed by {whom}: it is another server, or {next_}"
     if code:
