@@ -1,4 +1,6 @@
-"""A pool whose connections are all encrypted: its commands and jobs work as in any other, and it lets no wrong server in."""
+"""
+A pool whose connections are all encrypted: its commands and jobs work as in any other, and it lets no wrong server in.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -61,7 +63,9 @@ def serial(url: str, authority: AuthorityFiles) -> str:
 async def test_a_certificate_is_renewed_while_the_pool_runs(
     encrypted: ThrowawayPool, authority: AuthorityFiles
 ) -> None:
-    """`kettle pki renew`, then `kettle reconfig`: new connections see the new one, and those that there are stay."""
+    """
+    `kettle pki renew`, then `kettle reconfig`: new connections see the new one, and those that there are stay.
+    """
     directory = str(authority.directory)
     before = authority.kept("127.0.0.1").facts.serial
     assert before == serial(encrypted.state.nats_url, authority)

@@ -1,4 +1,4 @@
-"""The same as `kettle.bus.encryption.dial` in an event loop."""
+"""Encrypted connections to NATS in an event loop, made as `kettle.bus.encryption` makes blocking ones."""
 
 import asyncio
 import ssl
@@ -58,7 +58,9 @@ class EncryptedStreams:
 
 
 async def _greeting(reader: asyncio.StreamReader, where: str) -> bytes:
-    """What a server of NATS says in the clear before it goes on encrypted; what anything else says is an error."""
+    """
+    What a server of NATS says in the clear before it goes on encrypted; what anything else says is an error.
+    """
     try:
         async with asyncio.timeout(_GREETING_S):
             greeting = await reader.readline()

@@ -2,7 +2,7 @@
 Connections to NATS that are encrypted, or are not made: who wants TLS never sends anything in the clear.
 
 The client speaks first: a server that is told `handshake_first` then says nothing before it is encrypted. One that is not
-says `INFO` in the clear to whoever connects; then the client connects once more, hears that, and encrypts before it sends
+says `INFO` in the clear to everybody who connects; then the client connects once more, hears that, and encrypts before it sends
 anything. What is said in the clear decides about nothing but that: a server that does not go on to encrypt is refused.
 
 Only who encrypts loads `ssl` (see docs/decisions/0089).

@@ -24,7 +24,9 @@ class TcpTransport(Transport):
     """One connection after another, to whichever server the client has chosen."""
 
     def __init__(self, encrypted: "EncryptedStreams | None" = None) -> None:
-        """`encrypted`: what all connections are made by; without it they are encrypted if the server asks for it."""
+        """
+        `encrypted`: what all connections are made by; without it they are encrypted if the server asks for it.
+        """
         self._encrypted = encrypted
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None

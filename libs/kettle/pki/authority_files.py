@@ -2,7 +2,7 @@
 A trial authority in a directory: enough for a site that has none, and for tests.
 
     ca.pem      the authority's certificate: everybody who connects gets it
-    ca.key      its key: whoever has it can be any server of the pool; nobody but the administrator reads it
+    ca.key      its key: its holder can be any server of the pool; nobody but the administrator reads it
     NAME.pem    the certificate of a server or client
     NAME.key    its key
 

@@ -169,7 +169,9 @@ def pin_of(certificate: x509.Certificate) -> str:
 
 
 def pins_in(pem: bytes) -> dict[str, bytes]:
-    """The authorities among the certificates of a file, by their pins.  Raises CertificateError if there is none."""
+    """
+    The authorities among the certificates of a file, by their pins.  Raises CertificateError if there is none.
+    """
     try:
         found = x509.load_pem_x509_certificates(pem)
     except ValueError as error:

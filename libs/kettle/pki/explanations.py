@@ -30,7 +30,9 @@ _CLIENT: Final = frozenset(
 
 
 class UntrustedError(OSError):
-    """A connection is not encrypted to whom it is meant for, so nothing was sent; the message is a sentence."""
+    """
+    A connection is not encrypted to whom it is meant for, so nothing was sent; the message is a sentence.
+    """
 
 
 def is_plain(error: BaseException) -> bool:
@@ -44,7 +46,9 @@ def is_distrusted(error: BaseException) -> bool:
 
 
 def wants_certificate(error: BaseException) -> bool:
-    """Whether the server goes on only with clients that show a certificate; it says so after the handshake."""
+    """
+    Whether the server goes on only with clients that show a certificate; it says so after the handshake.
+    """
     return getattr(error, "reason", "") in _CLIENT
 
 

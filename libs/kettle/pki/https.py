@@ -1,4 +1,6 @@
-"""Clients of HTTP that trust one authority: how a machine gets to know it by its pin, and why a request failed."""
+"""
+Clients of HTTP that trust one authority: how a machine gets to know it by its pin, and why a request failed.
+"""
 
 import ssl
 from typing import Final
@@ -19,7 +21,7 @@ async def fetch_authority(url: str, pin: str) -> bytes:
     """
     The certificate (PEM) of the authority of the server at `url`, if it is the one that the pin identifies.
 
-    Whoever answers is not known yet, so nothing is sent but this question; a connection that trusts the answer follows
+    The server is not known yet, so nothing is sent but this question; a connection that trusts the answer follows
     before anything else is.
 
     Raises:

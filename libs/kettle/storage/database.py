@@ -68,7 +68,9 @@ class Database:
     """Connections are made when they are needed and thrown away when they break."""
 
     def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]", ca: str) -> None:
-        """`ca` is the path of the authority by which the server is trusted; it is named where the server is not."""
+        """
+        `ca` is the path of the authority by which the server is trusted; it is named where the server is not.
+        """
         self._pool = pool
         self._ca = ca
         self._closed = False

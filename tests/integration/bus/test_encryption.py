@@ -1,4 +1,6 @@
-"""Who insists on encryption sends nothing to a server that does not prove itself: no secret, no request, no name."""
+"""
+Who insists on encryption sends nothing to a server that does not prove itself: no secret, no request, no name.
+"""
 
 import asyncio
 import ssl
@@ -109,7 +111,9 @@ async def refused(url: str, ca: str, seed: str = "") -> str:
 
 
 async def test_both_ways_of_a_client_are_encrypted(server: EmbeddedNats, trial: Trial, seed: str) -> None:
-    """A connection that lasts and one for a single request; the authority is enough, whatever the URL says."""
+    """
+    A connection that lasts and one for a single request; the authority is enough, whatever the URL says.
+    """
     for url in (server.url, server.url.replace("tls:", "nats:")):
         async with connecting(url, trial.ca, seed) as bus:
             await bus.serve("test", "one", [Served(ECHO, echo)], version="1.0.0")
@@ -124,7 +128,9 @@ async def test_both_ways_of_a_client_are_encrypted(server: EmbeddedNats, trial: 
 async def test_a_server_of_another_authority_is_refused(
     server: EmbeddedNats, trial: Trial, seed: str
 ) -> None:
-    """Also if it has the same name; and without an authority of the pool's, the system does not know it either."""
+    """
+    Also if it has the same name; and without an authority of the pool's, the system does not know it either.
+    """
     said = await refused(server.url, trial.other_ca, seed)
     assert f"is not signed by the authority in {trial.other_ca}" in said
     assert "ca.pem from its administrator" in said
@@ -237,7 +243,9 @@ async def test_a_false_certificate_gets_nothing(trial: Trial, seed: str, shown: 
 async def test_one_server_of_several_that_is_false_is_passed_over(
     server: EmbeddedNats, trial: Trial, seed: str
 ) -> None:
-    """The next one is tried, and it is the right one; a list with one encrypted server has none in the clear."""
+    """
+    The next one is tried, and it is the right one; a list with one encrypted server has none in the clear.
+    """
     async with Listening(_INFO) as false:
         urls = f"nats://{false.place},{server.url}"
         async with connecting(urls, trial.ca, seed) as bus:

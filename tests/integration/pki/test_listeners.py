@@ -1,4 +1,6 @@
-"""Pages over HTTPS: new certificates without loss, certificates of clients, and an authority that is known by its pin."""
+"""
+Pages over HTTPS: new certificates without loss, certificates of clients, and an authority that is known by its pin.
+"""
 
 import asyncio
 import ssl
@@ -62,7 +64,9 @@ async def serial(port: int, ca: str) -> str:
 
 
 async def test_a_new_certificate_is_shown_without_loss_of_a_connection(files: AuthorityFiles) -> None:
-    """SIGHUP: connections that there are go on, new ones see the new one; what cannot be used changes nothing."""
+    """
+    SIGHUP: connections that there are go on, new ones see the new one; what cannot be used changes nothing.
+    """
     rt, ca = Runtime("gateway"), authority(files)
     async with served(files, rt) as port, aiohttp.ClientSession(connector=connector(ca)) as session:
         url = f"https://127.0.0.1:{port}/metrics"
@@ -126,7 +130,9 @@ async def test_an_authority_is_known_by_its_pin(files: AuthorityFiles, tmp_path:
 
 
 async def test_somebody_between_has_another_pin(files: AuthorityFiles, tmp_path: Path) -> None:
-    """A false server gives its own authority, or none; both are refused, and so is a server that is not there."""
+    """
+    A false server gives its own authority, or none; both are refused, and so is a server that is not there.
+    """
     false = AuthorityFiles(tmp_path / "false")
     false.make("Trial", now=now())
     false.issue(["127.0.0.1"], "server", now=now())

@@ -1,4 +1,6 @@
-"""A database that is reached over TLS: `sslmode=verify-full` and `sslrootcert` in its URL are all that it takes."""
+"""
+A database that is reached over TLS: `sslmode=verify-full` and `sslrootcert` in its URL are all that it takes.
+"""
 
 import asyncio
 import ssl
@@ -125,7 +127,9 @@ async def test_the_log_is_reached_encrypted(encrypted: Encrypting, files: Author
 async def test_another_server_is_refused_at_once(
     encrypted: Encrypting, files: AuthorityFiles, tmp_path: Path
 ) -> None:
-    """Of another authority, or under a name that is not in its certificate: with a sentence, and without waiting."""
+    """
+    Of another authority, or under a name that is not in its certificate: with a sentence, and without waiting.
+    """
     other = AuthorityFiles(tmp_path / "other")
     other.make("Trial", now=datetime.now(UTC))
     with pytest.raises(

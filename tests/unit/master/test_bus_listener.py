@@ -1,4 +1,6 @@
-"""Where the master's own NATS server is reached from other machines, and what is refused before it is shown."""
+"""
+Where the master's own NATS server is reached from other machines, and what is refused before it is shown.
+"""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -32,7 +34,9 @@ def settings(files: AuthorityFiles, *, listen: str = "", name: str = "bus.exampl
 
 
 def test_a_server_is_reached_by_the_name_that_it_listens_on(files: AuthorityFiles) -> None:
-    """On the loopback interface at any port, if nothing else is said; without a certificate there alone, in the clear."""
+    """
+    On the loopback interface at any port, if nothing else is said; without a certificate there alone, in the clear.
+    """
     assert (None, 0) == bus_listener.of(MasterSettings())
     listener, port = bus_listener.of(settings(files))
     assert listener is not None

@@ -33,7 +33,9 @@ def files(tmp_path: Path) -> AuthorityFiles:
 
 
 def test_an_authority_signs_what_others_can_check(files: AuthorityFiles) -> None:
-    """On P-256, for servers and clients, with serials that differ, and no right to sign further authorities."""
+    """
+    On P-256, for servers and clients, with serials that differ, and no right to sign further authorities.
+    """
     server = files.issue(["bus.example.org", "192.0.2.7", "2001:db8::7"], "server", now=NOW)
     client = files.issue(["monitoring"], "client", now=NOW)
     authority = load(files.kept("ca").certificate.read_bytes())
@@ -119,7 +121,7 @@ def test_nothing_is_replaced_by_mistake(files: AuthorityFiles) -> None:
     with pytest.raises(CertificateError, match="is not renewed but replaced"):
         files.renew("ca", now=NOW)
     with pytest.raises(CertificateError, match="there are: bus, ca"):
-        files.renew("buss", now=NOW)
+        files.renew("bux", now=NOW)
     with pytest.raises(CertificateError, match="make one with kettle pki init"):
         AuthorityFiles(files.directory / "none").all()
 

@@ -28,7 +28,7 @@ examples:
   kettle pki show /etc/ssl/certs/bus.pem             what any certificate says
   kettle pki renew                                   all that last for less than a third of their time
 
-Everybody gets ca.pem.  Nobody gets ca.key: whoever holds it can pass for any server of the pool.
+Everybody gets ca.pem.  Nobody gets ca.key: its holder can pass for any server of the pool.
 """
 
 _INIT: Final = """\
