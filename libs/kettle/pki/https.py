@@ -3,7 +3,7 @@ Clients of HTTP that trust one authority: how a machine gets to know it by its p
 """
 
 import ssl
-from typing import Final
+from typing import Final, cast
 
 import aiohttp
 
@@ -70,5 +70,6 @@ def why(error: aiohttp.ClientError, where: str, ca: str = "") -> OSError:
         cause = error.certificate_error
         return failed(cause, where, ca) if isinstance(cause, OSError) else UntrustedError(f"{where}: {cause}")
     if isinstance(error, aiohttp.ClientConnectorSSLError):
-        return failed(error.os_error, where, ca)
+        broken = cast("OSError", error.os_error)  # pyright: ignore[reportUnknownMemberType]  # it has no type
+        return failed(broken, where, ca)
     return UntrustedError(f"{where} cannot be reached: {error}")

@@ -4,7 +4,7 @@ Pages over HTTPS: new certificates without loss, certificates of clients, and an
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -40,7 +40,7 @@ def files(tmp_path: Path) -> AuthorityFiles:
 
 
 @asynccontextmanager
-async def served(files: AuthorityFiles, rt: Runtime, *, client_ca: str = "") -> AsyncIterator[int]:
+async def served(files: AuthorityFiles, rt: Runtime, *, client_ca: str = "") -> AsyncGenerator[int]:
     """The pages of a gateway, encrypted; yields the port."""
     shown = files.kept("127.0.0.1")
     context = tls_context(rt, certificate=str(shown.certificate), key=str(shown.key), client_ca=client_ca)
