@@ -71,6 +71,17 @@ async def _greeting(reader: asyncio.StreamReader, where: str) -> bytes:
     return greeting
 
 
+class _Encrypted(asyncio.StreamReaderProtocol):
+    """
+    What is read of an encrypted connection, of which no half can be closed: asyncio warns of protocols that ask for it.
+    """
+
+    def eof_received(self) -> bool:
+        """See `asyncio.Protocol.eof_received`."""
+        super().eof_received()
+        return False
+
+
 async def start_tls(
     plug: asyncio.StreamWriter, context: ssl.SSLContext, host: str | None, *, limit: int
 ) -> Streams:
@@ -78,7 +89,7 @@ async def start_tls(
     Go on encrypted. What somebody has put behind the last line in the clear is not read: the reader is a new one.
     """
     loop, reader = asyncio.get_running_loop(), asyncio.StreamReader(limit=limit)
-    protocol = asyncio.StreamReaderProtocol(reader)
+    protocol = _Encrypted(reader)
     encrypted = await loop.start_tls(
         plug.transport, protocol, context, server_hostname=host, ssl_shutdown_timeout=_SHUTDOWN_S
     )

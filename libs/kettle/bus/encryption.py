@@ -9,7 +9,6 @@ Only who encrypts loads `ssl` (see docs/decisions/0089).
 """
 
 import socket
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -70,12 +69,13 @@ def dial(host: bytes, port: int, ca: str, within: float) -> "tuple[ssl.SSLSocket
         if not is_plain(error):
             raise failed(error, where, ca) from error
     plug = connected(host, port, within)
-    greeting = b""
-    with suppress(TimeoutError):
+    try:
         greeting = _line(plug)
-    if not encrypts(greeting):
+        if not encrypts(greeting):
+            raise UntrustedError(plain(where))
+    except OSError as error:
         plug.close()
-        raise UntrustedError(plain(where))
+        raise UntrustedError(plain(where)) from error
     try:
         return _encrypted(plug, context, host), greeting
     except (ssl.SSLError, ConnectionResetError) as error:

@@ -61,10 +61,17 @@ class TcpTransport(Transport):
         if self._encrypted is not None:
             return
         from kettle.bus.encrypted_stream import start_tls  # most servers do not ask
+        from kettle.pki.explanations import failed
 
         host = uri if isinstance(uri, str) else uri.hostname
         async with asyncio.timeout(connect_timeout):
-            streams = await start_tls(self._open, ssl_context, host, limit=READ_BYTES)
+            try:
+                streams = await start_tls(self._open, ssl_context, host, limit=READ_BYTES)
+            except BaseException as error:
+                self._forget()
+                if isinstance(error, ssl.SSLError):
+                    raise failed(error, host or "the bus", "") from error
+                raise
         self._reader, self._writer = streams
 
     def write(self, payload: bytes) -> None:
@@ -97,6 +104,13 @@ class TcpTransport(Transport):
         """Close the connection, if there is one."""
         if self._writer is not None:
             self._writer.close()
+
+    def _forget(self) -> None:
+        """
+        Close a connection whose encryption has failed. Nobody tells its writer that it is closed, so nobody waits for that.
+        """
+        self.close()
+        self._reader = self._writer = None
 
     def at_eof(self) -> bool:
         """See `Transport.at_eof`."""

@@ -163,8 +163,9 @@ class EmbeddedNats:
         Change the permissions from now on, and show what the files of a certificate hold by now. A client with unchanged permissions keeps its connection; a client that has
         lost all permissions is disconnected.
         """
-        self._permissions = permissions
-        if self.running:
+        before, self._permissions = self._permissions, permissions
+        shown = self._listener is None or self._listener.is_shown(self._data)
+        if self.running and not (shown and permissions == before):
             self._write_config(nkeys.new_seed())
             self._running().signal(Signals.SIGHUP)
 

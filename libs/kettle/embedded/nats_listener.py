@@ -46,6 +46,14 @@ class NatsListener(msgspec.Struct, frozen=True, kw_only=True):
                 f"{getattr(error, 'filename', '') or self.certificate} cannot be read: {said}"
             ) from error
 
+    def is_shown(self, directory: Path) -> bool:
+        """Whether the copies hold what the files hold."""
+        pairs = ((_CERTIFICATE, self.certificate), (_KEY, self.key))
+        try:
+            return all((directory / name).read_bytes() == path.read_bytes() for name, path in pairs)
+        except OSError:
+            return False
+
     def configuration(self) -> str:
         """
         The part of the server's file.

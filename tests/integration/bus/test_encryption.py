@@ -137,6 +137,15 @@ async def test_a_server_of_another_authority_is_refused(
     assert "nats_ca" in await refused(server.url, "", seed)
 
 
+async def test_who_does_not_know_that_a_server_encrypts_hears_what_is_missing(
+    server: EmbeddedNats, seed: str
+) -> None:
+    """The server asks for it; whom to trust has to be said, and no one waits for that to change."""
+    with pytest.raises(BusUnavailableError, match=r"name the pool's own authority \(nats_ca\)"):
+        async with connecting(server.url.replace("tls:", "nats:"), "", seed):
+            pytest.fail("connected")
+
+
 async def test_an_authority_that_cannot_be_read_is_named(
     server: EmbeddedNats, trial: Trial, seed: str, tmp_path: Path
 ) -> None:

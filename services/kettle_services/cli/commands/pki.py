@@ -116,8 +116,10 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
 
 def _usual(home: Path) -> Path:
     """The directory in the pool's own, which is nobody else's even where it is made for this."""
+    from kettle.pool.home import Home
+
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return home / "pki"
+    return Home(home).certificates
 
 
 def _say_made(made: "Kept", screen: Screen) -> None:
