@@ -67,12 +67,10 @@ async def _keep_session(_connection: object) -> None:
 class Database:
     """Connections are made when they are needed and thrown away when they break."""
 
-    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]", ca: str) -> None:
-        """
-        `ca` is the path of the authority by which the server is trusted; it is named where the server is not.
-        """
+    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]") -> None:
         self._pool = pool
-        self._ca = ca
+        self._ca = ""
+        """Path of the authority by which the server is trusted; it is named where the server is not."""
         self._closed = False
         self._met = False
         """Whether the server has answered once."""
@@ -97,7 +95,8 @@ class Database:
             reset=_keep_session,
             server_settings=SESSION,
         )
-        database = cls(await pool, "".join(parse_qs(urlsplit(dsn).query).get("sslrootcert", [])))
+        database = cls(await pool)
+        database._ca = "".join(parse_qs(urlsplit(dsn).query).get("sslrootcert", []))
         try:
             await database.run(lambda connection: connection.execute("SELECT 1"), patience=patience)
             yield database
