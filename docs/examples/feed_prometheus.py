@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import ssl
 import sys
 from pathlib import Path
 from typing import Any
@@ -37,10 +38,14 @@ def count(event: dict[str, Any]) -> None:
 async def main(port: int = 9464) -> None:
     home = Path(os.environ.get("KETTLE_HOME", "~/.kettle")).expanduser()
     pool = json.loads((home / "pool.json").read_text())
+    encrypted: dict[str, Any] = {}
+    if ca := pool.get("ca"):
+        encrypted = {"tls": ssl.create_default_context(cafile=ca), "tls_handshake_first": True}
     bus = await nats.connect(
         pool["nats_url"].split(","),
         user_credentials=pool["credentials"] or None,
         inbox_prefix=f"_INBOX.u-{pool['user']}".encode(),
+        **encrypted,
     )
     # The durable consumer remembers what was counted, so a restart counts nothing twice; unused, it lives a week.
     events = await bus.jetstream(prefix="kettle.js").pull_subscribe(

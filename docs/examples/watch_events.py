@@ -3,8 +3,10 @@
 import asyncio
 import json
 import os
+import ssl
 import sys
 from pathlib import Path
+from typing import Any
 
 import nats
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
@@ -14,7 +16,10 @@ async def main(place: int = 0) -> None:
     pool = json.loads(Path(os.environ.get("KETTLE_HOME", "~/.kettle"), "pool.json").expanduser().read_text())
     stream, inbox = f"KETTLE_{pool['pool']}_MONITOR", f"_INBOX.u-{pool['user']}".encode()
     urls, credentials = pool["nats_url"].split(","), pool["credentials"] or None
-    bus = await nats.connect(urls, user_credentials=credentials, inbox_prefix=inbox)
+    encrypted: dict[str, Any] = {}
+    if ca := pool.get("ca"):
+        encrypted = {"tls": ssl.create_default_context(cafile=ca), "tls_handshake_first": True}
+    bus = await nats.connect(urls, user_credentials=credentials, inbox_prefix=inbox, **encrypted)
     config = ConsumerConfig(deliver_policy=DeliverPolicy.BY_START_SEQUENCE, ack_policy=AckPolicy.NONE)
     while True:
         config.opt_start_seq = place + 1

@@ -104,9 +104,13 @@ class NatsBus:
         extract: Around | None = None,
         replicas: int = 1,
         limits: PartLimits | None = None,
+        ca: str = "",
     ) -> AsyncGenerator["NatsBus", None]:
         """
         Connect with what the file `credentials` holds (empty: none), waiting up to `patience` seconds.
+
+        With `ca`, the path of the certificate of an authority, or a URL with `tls://`, every connection is encrypted,
+        and a server whose certificate does not come from that authority is sent nothing.
 
         `url` may name several servers of one cluster, with commas between them; each of `replicas` many keeps a copy
         of every stream and bucket that this connection makes.
@@ -114,7 +118,12 @@ class NatsBus:
         `limits`: what is held for those who send large commands, and fetch large answers.
         """
         async with NatsConnection.open(
-            url, identity=identity, credentials=credentials, name=name or identity.token, patience=patience
+            url,
+            identity=identity,
+            credentials=credentials,
+            name=name or identity.token,
+            patience=patience,
+            ca=ca,
         ) as connection:
             bus = cls(connection, subjects, identity, inject, extract, replicas=replicas, limits=limits)
             keeper = asyncio.create_task(bus._keep(), name="bus-keeper")

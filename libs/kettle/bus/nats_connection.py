@@ -12,6 +12,7 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from kettle.bus.credentials import Credential
+from kettle.bus.encryption import is_wanted
 from kettle.bus.large_requests import HEADERS
 from kettle.bus.nats_driver import Msg, Server, Subscription, errors
 from kettle.bus.nats_transport import NatsClient, TcpTransport
@@ -22,6 +23,7 @@ from kettle.bus.ports import (
     RefusedError,
     ReplyTimeoutError,
 )
+from kettle.pki.explanations import UntrustedError, failed, wants_certificate
 from kettle.retry.backoff import Backoff
 from kettle.retry.loop import Waits
 from kettle_wire.codes import RefusalCode
@@ -53,8 +55,8 @@ def status_of(message: Msg) -> str:
 class NatsConnection:
     """The client, what it does on loss and return, and the replies that are waited for."""
 
-    def __init__(self, identity: Identity) -> None:
-        self._transport = TcpTransport()
+    def __init__(self, identity: Identity, transport: TcpTransport) -> None:
+        self._transport = transport
         self.client = NatsClient(self._transport)
         self.inbox = identity.inbox
         self.api = API
@@ -73,16 +75,28 @@ class NatsConnection:
         self._overrun_told: asyncio.TimerHandle | None = None
         self._trouble = ""
         """The last thing that was said to be wrong with the connection."""
+        self._untrusted = 0
+        """How often a server was not who it is meant to be, before there was a connection."""
+        self._servers = 1
 
     @classmethod
     @asynccontextmanager
     async def open(
-        cls, url: str, *, identity: Identity, credentials: str, name: str, patience: float | None
+        cls,
+        url: str,
+        *,
+        identity: Identity,
+        credentials: str,
+        name: str,
+        patience: float | None,
+        ca: str = "",
     ) -> AsyncGenerator["NatsConnection", None]:
         """
         Connect within `patience` seconds (None: whenever the server comes) and stay connected while the context lasts.
+
+        `ca` is the path of the certificate of the authority that the servers' certificates must come from.
         """
-        connection = cls(identity)
+        connection = cls(identity, _transport(url, ca))
         try:
             try:
                 async with asyncio.timeout(patience):
@@ -249,8 +263,10 @@ class NatsConnection:
             options["user_credentials" if shown.jwt else "nkeys_seed"] = credentials
             if shown.guest:
                 self.api = GUESTS_API
+        servers = [server.strip() for server in url.split(",") if server.strip()]
+        self._servers = len(servers)
         await self.client.connect(
-            [server.strip() for server in url.split(",") if server.strip()],
+            servers,
             name=name,
             inbox_prefix=self.inbox,
             pending_size=PENDING_BYTES,
@@ -286,6 +302,10 @@ class NatsConnection:
             if not self._replies:
                 raise refused from error
             self.fail(refused)  # it had failed before: a caller that continued would wait without end
+        elif isinstance(error, UntrustedError) and self._is_refused():
+            raise BusUnavailableError(str(error)) from error
+        elif isinstance(error, OSError) and wants_certificate(error) and self._is_refused():
+            raise BusUnavailableError(str(failed(error, "the bus", ""))) from error
         elif isinstance(error, errors.SlowConsumerError):
             self._overrun(error)
         elif isinstance(error, (errors.Error, OSError, TimeoutError)):
@@ -295,6 +315,11 @@ class NatsConnection:
             self._trouble = said
         else:
             self.fail(error)
+
+    def _is_refused(self) -> bool:
+        """Whether each server was tried, and none is who it is meant to be: waiting would not help."""
+        self._untrusted += not self._replies
+        return self._untrusted >= self._servers and not self._replies
 
     def _not_permitted(self, text: str) -> None:
         asked = [
@@ -349,6 +374,14 @@ class NatsConnection:
     async def _on_closed(self) -> None:
         if not self._closing:
             self.fail(BusError(f"NATS closed our connection for good: {self.client.last_error}"))
+
+
+def _transport(url: str, ca: str) -> TcpTransport:
+    if not is_wanted(url, ca):
+        return TcpTransport()
+    from kettle.bus.encrypted_stream import EncryptedStreams  # only where connections are encrypted
+
+    return TcpTransport(EncryptedStreams(ca))
 
 
 def _too_large(subject: str, data: bytes, limit: int) -> str:

@@ -7,11 +7,15 @@ which makes a transport of its own unless there is one: `NatsClient` has one fro
 
 import asyncio
 import ssl
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import ParseResult
 
 from kettle.bus.nats_driver import Client, Transport, errors
 
+if TYPE_CHECKING:
+    from kettle.bus.encrypted_stream import EncryptedStreams
+
+_PORT: Final = 4222
 READ_BYTES: Final = 256 * 1024
 """At once: pieces of files come in few reads, and what comes is handed on after each."""
 
@@ -19,7 +23,11 @@ READ_BYTES: Final = 256 * 1024
 class TcpTransport(Transport):
     """One connection after another, to whichever server the client has chosen."""
 
-    def __init__(self) -> None:
+    def __init__(self, encrypted: "EncryptedStreams | None" = None) -> None:
+        """
+        `encrypted`: what all connections are made by; without it they are encrypted if the server asks for it.
+        """
+        self._encrypted = encrypted
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._plain: asyncio.StreamWriter | None = None
@@ -38,28 +46,33 @@ class TcpTransport(Transport):
         self.used = True
         self.close()
         async with asyncio.timeout(connect_timeout):
-            self._reader, self._writer = await asyncio.open_connection(
-                uri.hostname, uri.port, limit=READ_BYTES
-            )
+            if self._encrypted is not None:
+                streams = await self._encrypted.open(uri.hostname or "", uri.port or _PORT, limit=READ_BYTES)
+            else:
+                streams = await asyncio.open_connection(uri.hostname, uri.port, limit=READ_BYTES)
+        self._reader, self._writer = streams
         self._plain = self._writer
 
     async def connect_tls(
         self, uri: str | ParseResult, ssl_context: ssl.SSLContext, buffer_size: int, connect_timeout: float
     ) -> None:
-        """Encrypt the connection that there is, as the server has asked for."""
+        """Encrypt the connection that there is, as the server has asked for, unless it is."""
         del buffer_size
-        loop, reader = asyncio.get_running_loop(), asyncio.StreamReader(limit=READ_BYTES)
-        protocol = asyncio.StreamReaderProtocol(reader)
+        if self._encrypted is not None:
+            return
+        from kettle.bus.encrypted_stream import start_tls  # most servers do not ask
+        from kettle.pki.explanations import failed
+
+        host = uri if isinstance(uri, str) else uri.hostname
         async with asyncio.timeout(connect_timeout):
-            encrypted = await loop.start_tls(
-                self._open.transport,
-                protocol,
-                ssl_context,
-                server_hostname=uri if isinstance(uri, str) else uri.hostname,
-            )
-        assert encrypted is not None  # it is only for what is no stream
-        reader.set_transport(encrypted)
-        self._reader, self._writer = reader, asyncio.StreamWriter(encrypted, protocol, reader, loop)
+            try:
+                streams = await start_tls(self._open, ssl_context, host, limit=READ_BYTES)
+            except BaseException as error:
+                self._forget()
+                if isinstance(error, ssl.SSLError):
+                    raise failed(error, host or "the bus", "") from error
+                raise
+        self._reader, self._writer = streams
 
     def write(self, payload: bytes) -> None:
         """See `Transport.write`."""
@@ -91,6 +104,13 @@ class TcpTransport(Transport):
         """Close the connection, if there is one."""
         if self._writer is not None:
             self._writer.close()
+
+    def _forget(self) -> None:
+        """
+        Close a connection whose encryption has failed. Nobody tells its writer that it is closed, so nobody waits for that.
+        """
+        self.close()
+        self._reader = self._writer = None
 
     def at_eof(self) -> bool:
         """See `Transport.at_eof`."""

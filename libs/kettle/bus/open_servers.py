@@ -1,11 +1,13 @@
 """Whether a NATS server lets everybody in."""
 
-import socket
 from typing import Final
 from urllib.parse import urlsplit
 
 import msgspec
 
+from kettle.bus.encryption import connected, dial, is_wanted
+
+_SCHEMES: Final = frozenset({"nats", "tls"})
 _WITHIN_S: Final = 2.0
 _PORT: Final = 4222
 _LONGEST: Final = 64 * 1024
@@ -19,29 +21,41 @@ class _Info(msgspec.Struct, frozen=True):
     tls_verify: bool = False
 
 
-def open_servers(url: str) -> list[str]:
+def open_servers(url: str, ca: str = "") -> list[str]:
     """
     The servers of a bus that ask for no credentials, as HOST:PORT; one that does not answer is none of them.
+
+    Where connections are encrypted (`ca` is as in `NatsBus.connect`) they are encrypted here, too.
     """
     found: list[str] = []
+    encrypted = is_wanted(url, ca)
     for server in url.split(","):
         address = urlsplit(server.strip() if "://" in server else f"nats://{server.strip()}")
         host, port = address.hostname or "", address.port or _PORT
-        if address.scheme == "nats" and _is_open(host, port):
+        if address.scheme in _SCHEMES and _is_open(host, port, ca if encrypted else None):
             found.append(f"{host}:{port}")
     return found
 
 
-def _is_open(host: str, port: int) -> bool:
+def _is_open(host: str, port: int, ca: str | None) -> bool:
     try:
-        with socket.create_connection((host, port), timeout=_WITHIN_S) as line, line.makefile("rb") as said:
-            first = said.readline(_LONGEST)
+        first = _greeting(host, port, ca)
         if not first.startswith(_INFO):
             return False
         info = msgspec.json.decode(first[len(_INFO) :], type=_Info)
-    except (OSError, msgspec.MsgspecError):
+    except (OSError, UnicodeError, msgspec.MsgspecError):
         return False
     return not info.auth_required and not info.tls_verify
+
+
+def _greeting(host: str, port: int, ca: str | None) -> bytes:
+    plug, first = (
+        (connected(host.encode("ascii"), port, _WITHIN_S), b"")
+        if ca is None
+        else dial(host.encode("ascii"), port, ca, _WITHIN_S)
+    )
+    with plug, plug.makefile("rb") as said:
+        return first or said.readline(_LONGEST)
 
 
 def warning(servers: list[str]) -> str:

@@ -2,8 +2,8 @@
 One request to one service over a connection of its own, without an event loop: for programs that ask once and end.
 
 To load an event loop and the driver of the bus takes several times as long as the question.  This speaks the least of
-the protocol of NATS, and deals with nothing out of the ordinary: where there is encryption, more than one server, no
-answer at once, or a refusal, it raises `UnusualError`, and one asks in the ordinary way (`kettle.bus.nats`), which knows
+the protocol of NATS, and deals with nothing out of the ordinary: where there is more than one server, no answer
+at once, or a refusal, it raises `UnusualError`, and one asks in the ordinary way (`kettle.bus.nats`), which knows
 what to do then and what to say.  So it is for requests that may be sent twice: questions, and commands with an id, which are
 carried out once however often they come.  `kettle.client.connections.short_transport` does both.
 """
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from kettle.bus.credentials import Credential
+from kettle.bus.encryption import connected, dial, is_wanted
 from kettle.bus.large_requests import HEADERS, Parcel, call_in_parts
 from kettle.bus.ports import FROM_JOB, BusError, Rep, Req
 from kettle.retry.deadline import Deadline
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Generator
 
 READ_BYTES: Final = 256 * 1024
-_SCHEME: Final = "nats://"
+_SCHEMES: Final = frozenset({"nats", "tls"})
 _LINE: Final = 64 * 1024
 """The longest line of the protocol that is read: what the server says of itself."""
 _PORT: Final = 4222
@@ -73,10 +74,11 @@ def ask_once(
     subjects: Subjects,
     identity: Identity,
     credentials: str = "",
+    ca: str = "",
     within: float,
 ) -> Rep:
     """
-    The answer of the service `name`, at the latest after `within` seconds.
+    The answer of the service `name`, at the latest after `within` seconds. `ca` is as in `NatsBus.connect`.
 
     Raises UnusualError for whatever is not just that.
     """
@@ -85,7 +87,7 @@ def ask_once(
             from kettle.bus.job_connection import FromJob
 
             return FromJob(url).ask(endpoint, name, request, within)
-        with _connected(url, identity, credentials, within) as line:
+        with _connected(url, identity, credentials, ca, within) as line:
 
             async def carry(place: str, data: bytes, headers: Mapping[str, str]) -> Parcel:
                 subject = subjects.command(endpoint.role, place, endpoint.verb, identity.token)
@@ -108,23 +110,25 @@ def _run(asked: "Coroutine[object, None, bytes]") -> bytes:
 
 
 @contextmanager
-def _connected(url: str, identity: Identity, credentials: str, within: float) -> "Generator[_Line]":
+def _connected(url: str, identity: Identity, credentials: str, ca: str, within: float) -> "Generator[_Line]":
     host, port = _address(url)
     deadline = Deadline(within)
     # As octets, because a text would have the tables of international names loaded; one that needs them is unusual.
-    plain: Any = host.encode("ascii")
-    with socket.create_connection((plain, port), timeout=within) as plug:
-        plug.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    plain = host.encode("ascii")
+    encrypted = is_wanted(url, ca)
+    plug, greeting = dial(plain, port, ca, within) if encrypted else (connected(plain, port, within), b"")
+    with plug:
         line = _Line(plug, deadline)
-        line.greet(identity, credentials)
+        line.greet(identity, credentials, greeting, encrypted=encrypted)
         yield line
 
 
 def _address(url: str) -> tuple[str, int]:
-    """Host and port of one server that is named without a secret and without encryption."""
-    place = url.strip().removeprefix(_SCHEME).rstrip("/")
+    """Host and port of one server that is named without a secret."""
+    scheme, mark, place = url.strip().partition("://")
+    place = place.rstrip("/")
     host, colon, port = place.rpartition(":")
-    if not url.strip().startswith(_SCHEME) or any(mark in place for mark in ",@/[") or not colon:
+    if not mark or scheme not in _SCHEMES or any(mark in place for mark in ",@/[") or not colon:
         raise UnusualError("not the address of one server")
     return host, int(port or _PORT)
 
@@ -140,13 +144,15 @@ class _Line:
         self.limit = 0
         """The most bytes of a message beside its headers."""
 
-    def greet(self, identity: Identity, credentials: str) -> None:
-        """Say who we are, and where we want the answers."""
-        verb, said = self._line()
+    def greet(self, identity: Identity, credentials: str, greeting: bytes, *, encrypted: bool) -> None:
+        """
+        Say who we are, and where we want the answers; `greeting` is what the server said before it was encrypted.
+        """
+        verb, said = _parts(greeting) if greeting else self._line()
         if verb != b"INFO":
             raise UnusualError("no server of NATS")
         info = msgspec.json.decode(said, type=_Info)
-        if info.tls_required or not info.headers or bool(credentials) > bool(info.nonce):
+        if info.tls_required > encrypted or not info.headers or bool(credentials) > bool(info.nonce):
             raise UnusualError("it wants encryption, or knows no headers or keys")
         nkey, jwt, sig = _signed(credentials, info.nonce) if credentials else ("", "", "")
         hello = _Hello(
@@ -192,8 +198,7 @@ class _Line:
         line = self._heard.readline(_LINE)
         if not line.endswith(b"\r\n"):
             raise UnusualError("the server broke off")
-        verb, _, said = line.strip().partition(b" ")
-        return verb, said
+        return _parts(line)
 
     def _octets(self, size: int) -> bytes:
         self._wait()
@@ -207,6 +212,11 @@ class _Line:
         if (left := self._deadline.left()) <= 0:
             raise UnusualError("no answer in time")
         self._plug.settimeout(left)
+
+
+def _parts(line: bytes) -> tuple[bytes, bytes]:
+    verb, _, said = line.strip().partition(b" ")
+    return verb, said
 
 
 def _headers(noted: bytes) -> dict[str, str]:

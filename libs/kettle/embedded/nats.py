@@ -22,10 +22,11 @@ import msgspec
 
 from kettle.auth.private_files import private_directory, write_private
 from kettle.auth.trust.keys import SeedError
-from kettle.auth.trust.server import PROBE_INBOX, Permissions, SingleAccount, Trust
+from kettle.auth.trust.server import PROBE_INBOX, Permissions, SingleAccount, Statements, Trust
 from kettle.embedded.binaries import nats_server
 from kettle.embedded.errors import EmbeddedError, StartError
 from kettle.embedded.nats_config import Limits, Member, render
+from kettle.embedded.nats_listener import LOOPBACK, NatsListener, in_url, probing_client
 from kettle.embedded.ports import kept_port, listens
 from kettle.embedded.server_account import NATS_UID, seen_by, server_account
 from kettle.embedded.server_process import DirectoryLock, ServerProcess, Stop, end_orphan, log_tail
@@ -64,19 +65,24 @@ class EmbeddedNats:
         port: int = 0,
         limits: Limits | None = None,
         member: Member | None = None,
+        listener: NatsListener | None = None,
     ) -> None:
         """
         `trust`: whom it trusts; left out, those whom `permissions` names, with files in the directory `credentials`.
         `port` 0 is one that is free, and remembered.
         `member` makes it one of a cluster: then JetStream answers, and `start` returns, once most of them are there.
+        `listener` encrypts all connections, and may let other machines in; else it is for this machine alone.
         """
         self.directory = private_directory(directory.absolute())
         self._trust = trust or SingleAccount((credentials or directory).absolute(), permissions or {})
+        self._told: Statements | None = None
+        """What the server was told last of whom to trust."""
         self._name = name
         self._fixed_port = port
         self._port = 0
         self._limits = limits or Limits()
         self._member = member
+        self._listener = listener
         self._account = server_account(NATS_UID)
         self._data = self.directory / "data"
         self._log = self.directory / "nats.log"
@@ -89,7 +95,11 @@ class EmbeddedNats:
         """Where clients connect."""
         if not self._port:
             raise EmbeddedError(f"NATS in {self.directory} has not been started.")
-        return f"nats://127.0.0.1:{self._port}"
+        return (
+            f"tls://{in_url(self._listener.name)}:{self._port}"
+            if self._listener
+            else f"nats://{LOOPBACK}:{self._port}"
+        )
 
     @property
     def store(self) -> Path:
@@ -151,9 +161,11 @@ class EmbeddedNats:
 
     def trust_again(self) -> None:
         """
-        Believe from now on what the operator says now.  Who is not trusted any more is disconnected, and nobody else.
+        Believe from now on what the operator says now, and show what the files of a certificate hold by now.  Who is not
+        trusted any more is disconnected, and nobody else; if nothing has changed the server is left alone.
         """
-        if self.running:
+        shown = self._listener is None or self._listener.is_shown(self._data)
+        if self.running and not (shown and self._trust.statements() == self._told):
             self._write_config()
             self._running().signal(Signals.SIGHUP)
 
@@ -186,6 +198,7 @@ class EmbeddedNats:
             trust = self._trust.statements()
         except SeedError as error:
             raise EmbeddedError(str(error)) from error
+        self._told = trust
         private_directory(self.store)
         # Relative: the server works in `data`, whose parents it may not be able to enter.
         text = render(
@@ -196,9 +209,11 @@ class EmbeddedNats:
             trust=trust,
             limits=self._limits,
             member=self._member,
+            listener=self._listener,
         )
         config = write_private(self._data / "nats.conf", text)
-        self._account.own(self._data, config, self.store, below=False)
+        shown = self._listener.copy_to(self._data) if self._listener else []
+        self._account.own(self._data, config, self.store, *shown, below=False)
 
     async def _come_up(self, probe: str) -> None:
         with seen_by(self._account, nats_server()) as ((program,), fds):
@@ -223,11 +238,11 @@ class EmbeddedNats:
 
     async def _answers(self, probe: str) -> bool:
         """Whether JetStream answers; that the port is open says little."""
-        from kettle.bus.nats_driver import Client, errors  # only who starts a server needs it
+        from kettle.bus.nats_driver import errors  # only who starts a server needs it
 
-        if not listens(self._port):
+        if not listens(self._port, self._listener.name if self._listener else LOOPBACK):
             return False  # cheaper to find out than by a client
-        client = Client()
+        client = probing_client(self._listener)
         try:
             await client.connect(
                 self.url,

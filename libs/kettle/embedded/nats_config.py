@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import msgspec
 
 from kettle.auth.trust.server import Statements
+from kettle.embedded.nats_listener import LOOPBACK, NatsListener
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,12 +51,18 @@ def render(
     trust: Statements,
     limits: Limits,
     member: Member | None = None,
+    listener: NatsListener | None = None,
 ) -> str:
-    """The text of the file."""
+    """
+    The text of the file.
+
+    Without a `listener` the server is reached on the loopback interface alone, in the clear.
+    """
     accounts = "\n".join(f"  {key}: {_quoted(jwt)}" for key, jwt in trust.accounts.items())
+    host = listener.host if listener else LOOPBACK
     return f"""\
 server_name: {_quoted(name)}
-listen: "127.0.0.1:{port}"
+listen: {_quoted(f"{host}:{port}")}
 pid_file: {_quoted(pid_file)}
 max_payload: {limits.max_payload}
 max_connections: {limits.max_connections}
@@ -72,7 +79,7 @@ resolver: MEMORY
 resolver_preload: {{
 {accounts}
 }}
-{_cluster(member) if member else ""}"""
+{_cluster(member) if member else ""}{listener.configuration() if listener else ""}"""
 
 
 def _cluster(member: Member) -> str:

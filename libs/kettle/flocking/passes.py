@@ -4,6 +4,7 @@ The pass with which a schedd and its shadow visit another pool: made by that poo
     credentials/flock/      in the pool's directory, for its owner only
         NAME.json           the pass
         NAME.creds          what it shows to the bus of that pool: a key, and what the pool says of it
+        NAME.pem            the certificate of that pool's authority, if it has one
 """
 
 import os
@@ -34,6 +35,9 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     seed: Annotated[str, msgspec.Meta(pattern=r"^S[A-Z2-7]+$")]
     jwt: str = ""
     """What that pool says of the key; empty: its server knows the key itself."""
+    ca: str = ""
+    """The certificate of the authority by which that pool's bus is trusted (PEM); empty: connections are not encrypted, or
+    the system knows the authority."""
 
     def __repr__(self) -> str:
         return f"Pass({self.visitor} to {self.pool})"
@@ -79,12 +83,18 @@ class Passes:
         """The file with the key of a pass."""
         return self._directory / f"{name}.creds"
 
+    def authority(self, name: str) -> Path:
+        """The file with the certificate of the authority of a pass."""
+        return self._directory / f"{name}.pem"
+
     def keep(self, name: str, one: Pass) -> Path:
         """Take a pass in, for the owner of the directory alone; where it lies now."""
         if not _NAME.fullmatch(name):
             raise PassError(f"'{name}' is no name for a pool: letters, digits, - and _")
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         _write(self.key(name), Credential(one.seed, one.jwt).text().encode())
+        if one.ca:
+            _write(self.authority(name), one.ca.encode())
         return _write(self._directory / f"{name}.json", encoded(one))
 
 

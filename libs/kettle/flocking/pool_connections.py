@@ -88,6 +88,7 @@ class PoolConnection:
             subjects=Subjects(own.pool),
             identity=visitor(own.visitor),
             credentials=str(self._passes.key(self.name)),
+            ca=str(self._passes.authority(self.name)) if own.ca else "",
             patience=_CONNECT_S,
         ) as bus:
             self.visitor, self.pool, self._bus = own.visitor, own.pool, bus

@@ -66,6 +66,11 @@ class Home(msgspec.Struct, frozen=True):
         return self.path / "credentials"
 
     @property
+    def certificates(self) -> Path:
+        """The authority that `kettle pki` makes, if it made one: it may, before there is a pool."""
+        return self.path / "pki"
+
+    @property
     def in_use(self) -> Path:
         """The settings that each daemon works with, written by it; gone with the master that runs them."""
         return self.run / "in-use"
@@ -145,11 +150,12 @@ def _refuse_open(path: Path, uid: int) -> None:
 
 
 def _found(home: Home, uid: int) -> None:
-    """Make the directory a pool's; settings and keys may have been put there before."""
+    """Make the directory a pool's; settings, keys and certificates may have been put there before."""
     strangers = sorted(
         entry.name
         for entry in home.path.iterdir()
-        if entry.name not in {home.settings.name, home.lock.name, home.credentials.name}
+        if entry.name
+        not in {home.settings.name, home.lock.name, home.credentials.name, home.certificates.name}
     )
     if home.credentials.exists():
         _refuse_open(home.credentials, uid)

@@ -100,6 +100,7 @@ class Candidacy:
                 subjects=subjects,
                 identity=daemon(self._role),
                 credentials=settings.nats_credentials,
+                ca=settings.nats_ca,
                 name=f"{self._role} lease",
             ) as bus,
             asyncio.TaskGroup() as tasks,

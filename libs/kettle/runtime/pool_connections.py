@@ -31,6 +31,7 @@ async def join_bus(
             subjects=Subjects(settings.pool),
             identity=identity or daemon(rt.role),
             credentials=settings.nats_credentials,
+            ca=settings.nats_ca,
             name=name or rt.role,
             inject=rt.telemetry.inject,
             extract=_continue(rt),

@@ -94,6 +94,7 @@ class Runtime:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._at_once = asyncio.Event()
         self._reconfigure: Callable[[], None] | None = None
+        self._rereads: list[Callable[[], None]] = []
         self._ready = False
         self._group: asyncio.TaskGroup
 
@@ -153,6 +154,13 @@ class Runtime:
         """At SIGHUP call this, instead of ending for a new start if the settings have changed."""
         self._reconfigure = reconfigure
 
+    def on_reread(self, reread: Callable[[], None]) -> None:
+        """
+        At SIGHUP call this, too: what it reads is in files that the settings only name. It raises SettingsError if they
+        cannot be used.
+        """
+        self._rereads.append(reread)
+
     def reconfigure(self, load: Callable[[], Settings], settings: Settings) -> None:
         """
         The settings may have changed: `load` reads them again, `settings` are those in use.
@@ -163,6 +171,8 @@ class Runtime:
             self._reconfigure()
             return
         try:
+            for reread in self._rereads:
+                reread()
             changed = load() != settings
         except (SettingsError, ValueError) as error:
             _log.error("goes on with the settings as they were: %s", error)

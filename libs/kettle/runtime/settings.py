@@ -53,6 +53,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     nats_url: Secret = "nats://127.0.0.1:4222"
     nats_credentials: str = ""
     """Path of a file, readable by its owner only, with what the service shows to the bus: NATS credentials, or an NKey seed."""
+    nats_ca: str = ""
+    """Path of the certificate (PEM) of the authority that the certificate of the bus must come from. With it, or with a URL
+    `tls://`, every connection to the bus is encrypted, and a server that does not prove itself is sent nothing."""
     nats_replicas: Annotated[int, msgspec.Meta(ge=1, le=5)] = 1
     """How many servers of a NATS cluster keep a copy of each stream; 3 lets one of them die."""
     database_url: Secret = ""

@@ -19,7 +19,8 @@ from kettle.runtime.settings import IN_USE, Settings
 from kettle.runtime.settings_problems import SettingsError
 
 _FROM_MASTER: Final = (
-    "KETTLE_POOL", "KETTLE_HOME", "KETTLE_NATS_URL", "KETTLE_NATS_CREDENTIALS", "KETTLE_DATABASE_URL",
+    "KETTLE_POOL", "KETTLE_HOME", "KETTLE_NATS_URL", "KETTLE_NATS_CREDENTIALS", "KETTLE_NATS_CA",
+    "KETTLE_DATABASE_URL",
 )  # fmt: skip
 """What the master knows better than any file."""
 

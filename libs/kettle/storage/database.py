@@ -9,10 +9,13 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, Self, TypeAlias, TypeVar
+from urllib.parse import parse_qs, urlsplit
 
 import asyncpg
 
 from kettle.eventsourcing.log import LogUnavailableError
+from kettle.pki.explanations import failed as explained
+from kettle.pki.explanations import is_distrusted
 from kettle.retry.loop import retry
 
 if TYPE_CHECKING:
@@ -66,7 +69,11 @@ class Database:
 
     def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]") -> None:
         self._pool = pool
+        self._ca = ""
+        """Path of the authority by which the server is trusted; it is named where the server is not."""
         self._closed = False
+        self._met = False
+        """Whether the server has answered once."""
 
     @classmethod
     @asynccontextmanager
@@ -75,6 +82,9 @@ class Database:
     ) -> AsyncGenerator[Self, None]:
         """
         Wait for the server up to `patience` seconds (None: without limit), then raise LogUnavailableError.
+
+        One that shows a certificate which the URL does not trust (`sslmode=verify-full`) is not waited for: it is another
+        server, and LogUnavailableError is raised at once.
         """
         pool = asyncpg.create_pool(
             dsn,
@@ -86,6 +96,7 @@ class Database:
             server_settings=SESSION,
         )
         database = cls(await pool)
+        database._ca = "".join(parse_qs(urlsplit(dsn).query).get("sslrootcert", []))
         try:
             await database.run(lambda connection: connection.execute("SELECT 1"), patience=patience)
             yield database
@@ -104,17 +115,28 @@ class Database:
 
         async def once() -> T:
             async with self.connection() as connection:
+                self._met = True
                 return await attempt(connection)
 
         def passes(error: Exception) -> bool:
-            return not self._closed and is_away(error)
+            return not self._closed and is_away(error) and (self._met or not is_distrusted(error))
+
+        said = ""
 
         def failed(error: Exception, pause: float) -> None:
+            nonlocal said
             del pause
+            said = f": {error}" if str(error) else ""
             _log.warning("PostgreSQL is away: %s", error)
 
         try:
             async with asyncio.timeout(patience):
                 return await retry(once, retryable=passes, failed=failed)
         except TimeoutError as error:
-            raise LogUnavailableError(f"PostgreSQL did not answer within {patience} seconds") from error
+            raise LogUnavailableError(f"PostgreSQL did not answer within {patience} seconds{said}") from error
+        except OSError as error:
+            if not is_distrusted(error):
+                raise
+            raise LogUnavailableError(
+                str(explained(error, "PostgreSQL", self._ca, setting="sslrootcert in database_url"))
+            ) from error

@@ -63,6 +63,7 @@ class Backend(msgspec.Struct, frozen=True):
             subjects=self.subjects,
             identity=identity or daemon("gateway"),
             credentials=shared.nats_credentials,
+            ca=shared.nats_ca,
             replicas=shared.nats_replicas,
         ) as bus:
             yield bus

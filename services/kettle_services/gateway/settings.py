@@ -31,3 +31,24 @@ class GatewaySettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields
     """Port on which schemas and counts are served over HTTP; 0 means none."""
     http_host: str = "127.0.0.1"
     """Address on which they are served. They are not secret, but are served to every client."""
+    http_certificate: str = ""
+    """
+    Path of a certificate (PEM); with it they are served over HTTPS only. A new one in the same file is used from the next
+    `kettle reconfig` on, without loss of a connection.
+    """
+    http_key: str = ""
+    """Path of the key of this certificate."""
+    http_client_ca: str = ""
+    """
+    Path of the certificates of authorities (PEM); with it only clients whose certificate one of them has signed are served.
+    """
+
+    def __post_init__(self) -> None:
+        if bool(self.http_certificate) != bool(self.http_key):
+            raise ValueError(
+                "http_key: a certificate and its key are given together (http_certificate, http_key)"
+            )
+        if self.http_client_ca and not self.http_certificate:
+            raise ValueError(
+                "http_client_ca: only a listener with http_certificate and http_key can ask for certificates"
+            )

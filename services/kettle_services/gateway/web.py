@@ -1,18 +1,27 @@
 """What a gateway serves over HTTP: the schemas of what is on the bus, and counts."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kettle_services.gateway.metrics import Metrics
 
+if TYPE_CHECKING:
+    import ssl
+
 
 @asynccontextmanager
-async def pages(host: str, port: int, tally: Metrics) -> AsyncGenerator[int]:
+async def pages(
+    host: str, port: int, tally: Metrics, encryption: "ssl.SSLContext | None" = None, ca: str = ""
+) -> AsyncGenerator[int]:
     """
     Answer on `port` (0: one that is free) of `host` while the context lasts; yields the port.
 
     `/schemas` lists the documents, `/schemas/<name>.json` and `/asyncapi.json` are they, `/metrics` is for Prometheus.
+    `/ca.pem` is the certificate of the pool's authority, whose path is `ca`, for machines that know its pin.
     """
     from aiohttp import web  # 0.1 s to import, and most gateways have no port
 
@@ -31,7 +40,18 @@ async def pages(host: str, port: int, tally: Metrics) -> AsyncGenerator[int]:
     async def metrics(_request: web.Request) -> web.Response:
         return web.Response(text=tally.prometheus(), content_type="text/plain", charset="utf-8")
 
+    async def authority(_request: web.Request) -> web.Response:
+        try:
+            data = await asyncio.to_thread(Path(ca).read_bytes)
+        except OSError as error:
+            raise web.HTTPNotFound(
+                text=f"this pool's authority cannot be read: {error.strerror}\n"
+            ) from error
+        return web.Response(body=data, content_type="application/x-pem-file")
+
     application = web.Application()
+    if ca:
+        application.router.add_get("/ca.pem", authority)
     application.router.add_get("/schemas", schemas)
     application.router.add_get("/schemas/{name:.+}", schema)
     application.router.add_get("/asyncapi.json", asyncapi)
@@ -39,7 +59,7 @@ async def pages(host: str, port: int, tally: Metrics) -> AsyncGenerator[int]:
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
     try:
-        site = web.TCPSite(runner, host, port)
+        site = web.TCPSite(runner, host, port, ssl_context=encryption)
         await site.start()
         yield int(runner.addresses[0][1])
     finally:

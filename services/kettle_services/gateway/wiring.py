@@ -1,5 +1,7 @@
 """How the parts of a gateway hang together."""
 
+from typing import TYPE_CHECKING
+
 from kettle.runtime import Runtime
 from kettle.runtime.pool_connections import join_bus
 from kettle_services.gateway.event_stream import FanOut
@@ -7,6 +9,9 @@ from kettle_services.gateway.metrics import Metrics
 from kettle_services.gateway.settings import GatewaySettings
 from kettle_services.gateway.web import pages
 from kettle_wire.subjects import Subjects
+
+if TYPE_CHECKING:
+    import ssl
 
 
 async def serve(rt: Runtime, settings: GatewaySettings) -> None:
@@ -17,7 +22,19 @@ async def serve(rt: Runtime, settings: GatewaySettings) -> None:
     rt.loop(fan_out.run(), name="fan-out")
     rt.readiness("fan-out", lambda: fan_out.running)
     if settings.http_port:
-        await rt.enter(pages(settings.http_host, settings.http_port, tally))
+        encryption = _encryption(rt, settings) if settings.http_certificate else None
+        await rt.enter(pages(settings.http_host, settings.http_port, tally, encryption, settings.nats_ca))
     await fan_out.began.wait()
     rt.ready()
     await rt.stopping.wait()
+
+
+def _encryption(rt: Runtime, settings: GatewaySettings) -> "ssl.SSLContext":
+    from kettle.runtime.tls_listener import tls_context  # few gateways have a certificate
+
+    return tls_context(
+        rt,
+        certificate=settings.http_certificate,
+        key=settings.http_key,
+        client_ca=settings.http_client_ca,
+    )

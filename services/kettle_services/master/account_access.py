@@ -4,6 +4,7 @@ directory of its own.
 
     <directory>/<login>/pool.json    how to reach the pool
     <directory>/<login>/user.creds   the account's credentials
+    <directory>/<login>/ca.pem       by whom the bus is trusted, if its connections are encrypted
 
 The directories belong to root, so that nobody can put a link in the way of what is written here.
 """
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from kettle.client.connections.pool_file import PoolFile
 
 _KEY: Final = "user.creds"
+_CA: Final = "ca.pem"
 _POOL: Final = "pool.json"
 _MARK: Final = ".kettle-accounts"
 """Says which pool's the directory is."""
@@ -114,8 +116,14 @@ def tell(home: Home, directory: Path, accounts: Sequence[Admitted], pool: "PoolF
             place.mkdir(mode=_OPEN, exist_ok=True)
             place.chmod(_OPEN)
             theirs = msgspec.structs.replace(
-                pool, user=account.name, credentials=str(place / _KEY), database_url=""
+                pool,
+                user=account.name,
+                credentials=str(place / _KEY),
+                ca=str(place / _CA) if pool.ca else "",
+                database_url="",
             )
+            if pool.ca:  # it may lie where they cannot read it
+                _write(place / _CA, Path(pool.ca).read_bytes(), account)
             _write(place / _KEY, account.seed.read_bytes(), account)
             _write(place / _POOL, msgspec.json.format(msgspec.json.encode(theirs)) + b"\n", account)
     except OSError as error:

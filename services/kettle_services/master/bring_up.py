@@ -19,7 +19,7 @@ from kettle.pool.home import Home
 from kettle.runtime import Lifeline, Notifier, lifeline
 from kettle.runtime.settings import IN_USE
 from kettle.runtime.settings_in_use import SettingsInUse
-from kettle_services.master import account_access
+from kettle_services.master import account_access, bus_listener
 from kettle_services.master.bus_members import PERSON, BusMembers, login_name
 from kettle_services.master.domain.start_order import NEEDS_DATABASE, Instance, role_of
 from kettle_services.master.settings import MasterSettings
@@ -36,7 +36,7 @@ POSTGRES: Final = "postgres"
 _DATABASE_S: Final = 30.0
 
 _CONNECTIONS: Final = frozenset({
-    "KETTLE_NATS_URL", "KETTLE_NATS_CREDENTIALS", "KETTLE_DATABASE_URL", "KETTLE_HEALTH_PORT",
+    "KETTLE_NATS_URL", "KETTLE_NATS_CREDENTIALS", "KETTLE_NATS_CA", "KETTLE_DATABASE_URL", "KETTLE_HEALTH_PORT",
 })  # fmt: skip
 _NOT_INHERITED: Final = _CONNECTIONS | {
     "NOTIFY_SOCKET",
@@ -103,7 +103,7 @@ class BringUp:
         if nats is not None:
             await self._daemons.ready([NATS])
             self.nats_url = nats.url
-        elif why := warning(await asyncio.to_thread(open_servers, self.nats_url)):
+        elif why := warning(await asyncio.to_thread(open_servers, self.nats_url, self._settings.nats_ca)):
             _log.warning("%s", why)
         self._services(self._without_database, group)  # while PostgreSQL starts
         if postgres is not None:
@@ -121,8 +121,13 @@ class BringUp:
             return None
         self._accounts = account_access.named(self._settings.accounts)
         self._members = BusMembers(self._home, self._settings, self._accounts, environ_of=self._own_environ)
+        listener, port = bus_listener.of(self._settings)
         self._server = EmbeddedNats(
-            self._home.path / NATS, trust=self._members, name=f"kettle-{self._settings.pool}"
+            self._home.path / NATS,
+            trust=self._members,
+            name=f"kettle-{self._settings.pool}",
+            listener=listener,
+            port=port,
         )
         self._daemons.keep(Server(NATS, self._server), group)
         return self._server
@@ -137,6 +142,7 @@ class BringUp:
         Let in the accounts and visitors of other settings, and no others; a server that is not ours has its own administrator.
         """
         if self._server is not None and self._members is not None:
+            bus_listener.of(settings)  # what nobody would accept is not shown
             self._accounts = account_access.named(settings.accounts)
             self._members.admit(settings, self._accounts)
             self._server.trust_again()
@@ -208,6 +214,7 @@ class BringUp:
         variables = self._environ_of_all() | {
             "KETTLE_NATS_URL": self.nats_url,
             "KETTLE_NATS_CREDENTIALS": self.credentials(name if instance.role == "startd" else instance.role),
+            "KETTLE_NATS_CA": self._settings.nats_ca,
             IN_USE: str(self._home.in_use / f"{name}.json"),
         }
         if instance.role in NEEDS_DATABASE:
@@ -247,6 +254,7 @@ class BringUp:
             pool=self._settings.pool,
             nats_url=self.nats_url,
             credentials=self.credentials(PERSON),
+            ca=self._settings.nats_ca,
             user=login_name(),
             master=self._settings.own_name,
             database_url=self.database_url,

@@ -65,7 +65,7 @@ class BusConnection:
         """The ad is no longer true."""
         self._changed.set()
 
-    async def hold(self, url: str, *, subjects: Subjects, credentials: str, replicas: int) -> None:
+    async def hold(self, url: str, *, subjects: Subjects, credentials: str, ca: str, replicas: int) -> None:
         """Hold the line until cancelled; the ad is then withdrawn."""
         from kettle.bus.nats import NatsBus  # loaded when the services run: they need not wait for it
 
@@ -77,6 +77,7 @@ class BusConnection:
                     subjects=subjects,
                     identity=self._identity(credentials),
                     credentials=credentials,
+                    ca=ca,
                     name=f"master {self._name}",
                     replicas=replicas,
                 ) as bus:

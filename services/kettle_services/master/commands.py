@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from kettle.bus.ports import RefusedError, Served
+from kettle.embedded import EmbeddedError
 from kettle.pool.daemon_states import DaemonState
 from kettle.runtime import SettingsError
 from kettle.runtime.settings_problems import Problem
@@ -263,11 +264,12 @@ class MasterCommands:
         changed, was = merged != self.settings, self.settings
         # The members of a group may have changed without the settings.
         others = any(name.startswith("@") for name in merged.accounts) or _let_in(merged) != _let_in(was)
+        others |= bool(merged.nats_certificate)  # its files may hold another certificate by now
         self.settings = merged
         if others:
             try:
                 self._admit(merged)
-            except AccountsError as error:
+            except (AccountsError, EmbeddedError, SettingsError) as error:
                 _log.error("%s", error)
                 return Switched(daemon=MASTER, outcome="refused", why=str(error))
         self._daemons.use(merged)

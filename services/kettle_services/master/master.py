@@ -156,6 +156,7 @@ class _Host:
             bring_up.nats_url,
             subjects=Subjects(settings.pool),
             credentials=bring_up.credentials(MASTER),
+            ca=settings.nats_ca,
             replicas=settings.nats_replicas,
         )
 

@@ -9,6 +9,7 @@ import msgspec
 from kettle.retry.backoff import Backoff
 from kettle.runtime import Hidden, Secret, Settings
 from kettle.runtime.setting_types import Pause, Seconds
+from kettle_services.master.domain.bus_address import is_place
 from kettle_services.master.domain.daemon import RestartRules
 from kettle_services.master.domain.start_order import DAEMON_LIST, Instance
 from kettle_wire.flocking import is_visitor
@@ -19,6 +20,18 @@ class MasterSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
 
     nats_url: Secret = ""
     """Empty: the master runs a NATS server of its own."""
+    nats_listen: str = ""
+    """
+    `NAME:PORT` or `ADDRESS:PORT` where the master's own NATS server listens, for pools of several machines; needs a
+    certificate. Empty: on the loopback interface, at a port that is free.
+    """
+    nats_certificate: str = ""
+    """
+    Path of the certificate (PEM) that the master's own NATS server shows; with it all its connections are encrypted. A new
+    one in the same file is used from the next `kettle reconfig` on, without loss of a connection.
+    """
+    nats_key: str = ""
+    """Path of the key of this certificate."""
     database_url: Secret = ""
     """Empty: the master runs a PostgreSQL server of its own."""
     daemon_list: tuple[str, ...] = DAEMON_LIST
@@ -101,9 +114,35 @@ class MasterSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
             )
         for daemon in self.daemon_list:
             Instance.parse(daemon)
+        self._check_listener()
         self._check_others()
         if unknown := self.environment.keys() - set(self.daemon_list):
             raise ValueError(f"environment: {', '.join(sorted(unknown))} is not in the daemon_list")
+
+    def _check_listener(self) -> None:
+        """Raises ValueError for a NATS server of our own that cannot be reached safely."""
+        given = [name for name in ("nats_listen", "nats_certificate", "nats_key") if getattr(self, name)]
+        if given and self.nats_url:
+            raise ValueError(
+                f"{given[0]}: it is for the master's own NATS server, and nats_url names another"
+            )
+        if self.nats_listen and not is_place(self.nats_listen):
+            raise ValueError(
+                f"nats_listen: '{self.nats_listen}' is not NAME:PORT or ADDRESS:PORT, as in bus.example.org:4222"
+            )
+        if self.nats_listen and not self.nats_certificate:
+            raise ValueError(
+                "nats_listen: other machines would send their secrets in the clear; give nats_certificate and nats_key, "
+                "which kettle pki issue makes"
+            )
+        if bool(self.nats_certificate) != bool(self.nats_key):
+            raise ValueError(
+                "nats_key: a certificate and its key are given together (nats_certificate, nats_key)"
+            )
+        if self.nats_certificate and not self.nats_ca:
+            raise ValueError(
+                "nats_certificate: say by which authority clients trust it: nats_ca in [kettle], the path of its ca.pem"
+            )
 
     def _check_others(self) -> None:
         """Raises ValueError for names of others that may use the pool that are none."""

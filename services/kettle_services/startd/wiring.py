@@ -120,7 +120,7 @@ async def running(
     facts = await asyncio.to_thread(survey, settings, execute)
     plugins = await find_plugins(settings)
     isolation, isolated = await find_isolation(settings, execute)
-    attributes |= isolated | plugin_attributes(plugins, bus=settings.nats_url)
+    attributes |= isolated | plugin_attributes(plugins, bus=settings.nats_url, ca=settings.nats_ca)
     facts = msgspec.structs.replace(facts, attributes={**attributes, **facts.attributes})
     machine = Machine(
         facts, capability=secrets.token_hex(16), local_capability=secrets.token_hex(16) if facts.local else ""

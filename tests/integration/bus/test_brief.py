@@ -87,7 +87,9 @@ async def test_it_answers(serving: EmbeddedNats, request_: Text) -> None:
 
 
 async def test_what_is_unusual_is_left_to_others(serving: EmbeddedNats) -> None:
-    """Nobody answers, a refusal, several servers, encryption, no key or a wrong one, no server, no time."""
+    """
+    Nobody answers, a refusal, several servers, another protocol, no key or a wrong one, no server, no time.
+    """
     text = Text(b"x")
     with pytest.raises(UnusualError, match="nobody answers"):
         await asked(serving, text, name="two")
@@ -95,7 +97,7 @@ async def test_what_is_unusual_is_left_to_others(serving: EmbeddedNats) -> None:
         await asked(serving, Text(b""))
     for url in (
         f"{serving.url},{serving.url}",
-        "tls://localhost:4222",
+        "ws://localhost:4222",
         "nats://u:p@localhost:4222",
         "nats://a",
     ):

@@ -48,6 +48,17 @@ def test_a_pass_is_made_there_and_taken_in_here(
     assert ("chemistry", "nats://bus:4222", SEED) == (taken.pool, taken.nats_url, taken.seed)
 
 
+def test_a_pass_has_the_authority_of_an_encrypted_pool(there: Path, tmp_path: Path) -> None:
+    """The visitor trusts that pool's bus by it, and has it in a file of its own."""
+    (there / "ca.pem").write_text("CERTIFICATE\n")
+    PoolFile(pool="chemistry", nats_url="tls://bus:4222", ca=str(there / "ca.pem")).save(there)
+    file, here = tmp_path / "physics.pass", tmp_path / "here"
+    assert 0 == main(["flock", "pass", "ap@physics", "--home", str(there), "-o", str(file)])
+    assert 0 == main(["flock", "use", str(file), "--as", "chem", "--home", str(here)])
+    assert "CERTIFICATE\n" == Passes(here).load("chem").ca
+    assert "CERTIFICATE\n" == Passes(here).authority("chem").read_text()
+
+
 @pytest.mark.parametrize(
     ("words", "status", "says"),
     [

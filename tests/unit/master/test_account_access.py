@@ -4,6 +4,7 @@ import os
 import stat
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from kettle.client import PoolFile
@@ -43,6 +44,16 @@ def test_each_finds_the_address_and_a_key_of_its_own(tmp_path: Path, home: Home,
     for path in (directory / "ada").iterdir():
         assert 0o400 == stat.S_IMODE(path.stat().st_mode), path
     assert {0o755} == {stat.S_IMODE(path.stat().st_mode) for path in (directory, directory / "ada")}
+
+
+def test_each_finds_the_authority_of_an_encrypted_pool(tmp_path: Path, home: Home, directory: Path) -> None:
+    """It has a copy, because the pool's own files are closed to it."""
+    (tmp_path / "ca.pem").write_text("CERTIFICATE\n")
+    pool = msgspec.structs.replace(POOL, ca=str(tmp_path / "ca.pem"))
+    tell(home, directory, [admitted(tmp_path, "ada")], pool)
+    found = PoolFile.load(directory / "ada")
+    assert str(directory / "ada" / "ca.pem") == found.ca
+    assert "CERTIFICATE\n" == Path(found.ca).read_text()
 
 
 def test_who_may_no_longer_finds_nothing(tmp_path: Path, home: Home, directory: Path) -> None:

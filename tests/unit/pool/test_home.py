@@ -61,6 +61,7 @@ def test_a_directory_of_something_else_is_refused(tmp_path: Path) -> None:
 def test_keys_may_be_there_before_the_pool(tmp_path: Path) -> None:
     """A bus of the site's own has them; but nobody else may have been able to read them."""
     tmp_path.chmod(0o700)
+    (tmp_path / "pki").mkdir()  # as `kettle pki init` makes it
     keys = tmp_path / "credentials"
     keys.mkdir(mode=0o755)
     keys.chmod(0o755)

@@ -238,6 +238,23 @@ async def test_settings_that_cannot_be_used_change_nothing(supervisor: Superviso
     assert supervisor.said() == ("X_KETTLE_SETTINGS=refused: kettle.toml: [startd] nmu_cpus: unknown setting")
 
 
+async def test_files_that_settings_name_are_read_again(supervisor: Supervisor) -> None:
+    """Also if the settings are as they were; what cannot be used in them is said like a setting."""
+    rt = Runtime("gateway", notifier=supervisor.notifier)
+    read: list[str] = []
+    rt.on_reread(lambda: read.append("read"))
+    rt.reconfigure(Settings, SETTINGS)
+    assert ["read"] == read
+    assert supervisor.said() == "X_KETTLE_SETTINGS=unchanged"
+
+    def fails() -> None:
+        raise SettingsError("the certificate stays as it was")
+
+    rt.on_reread(fails)
+    rt.reconfigure(Settings, SETTINGS)
+    assert supervisor.said() == "X_KETTLE_SETTINGS=refused: the certificate stays as it was"
+
+
 async def test_nobody_ends_where_nobody_would_start_it_again() -> None:
     """A service without a supervisor goes on with the settings that it has."""
     rt = Runtime("startd")

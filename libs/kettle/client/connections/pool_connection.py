@@ -83,6 +83,7 @@ async def connect_pool(pool: PoolFile, patience: float) -> AsyncGenerator[Connec
         subjects=Subjects(pool.pool),
         identity=user(pool.user),
         credentials=pool.credentials,
+        ca=pool.ca,
         name="client",
         patience=patience,
     )

@@ -32,6 +32,10 @@ class PoolFile(msgspec.Struct, frozen=True, kw_only=True):
     nats_url: str
     credentials: str = ""
     """Path of a file with the credentials of the person, or an NKey seed; empty: the server asks for none."""
+    ca: str = ""
+    """
+    Path of the certificate of the authority that the bus's certificate must come from; with it connections are encrypted.
+    """
     user: str = ""
     """The login name, as the pool knows it."""
     schedd: str = "schedd"
@@ -162,6 +166,7 @@ def locate(
         pool=environ.get("KETTLE_POOL") or DEFAULT_POOL,
         nats_url=url,
         credentials=str(credentials or environ.get("KETTLE_NATS_CREDENTIALS") or ""),
+        ca=environ.get("KETTLE_NATS_CA") or "",
         user=(environ.get(USER) if url.startswith("job:") else "") or login_name(),
     )
 

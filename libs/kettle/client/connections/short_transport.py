@@ -93,6 +93,7 @@ class ShortTransport:
             subjects=Subjects(self._pool.pool),
             identity=user(self._pool.user),
             credentials=self._pool.credentials,
+            ca=self._pool.ca,
             within=within,
         )
 

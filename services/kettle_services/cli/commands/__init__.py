@@ -62,6 +62,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "unban": "let him in again",
         "audit": "what was done about who may do what",
         "flock": "let jobs use other pools, and other pools' jobs use this one",
+        "pki": "certificates, so that the pool's connections are encrypted",
         "usage": "what was used, by whom, where and when",
         "fairshare": "who may have which part of the pool, who has it, and over time",
         "userprio": "priorities, factors and usage of submitters",
@@ -80,6 +81,7 @@ MEANT: Final = {
     "queue": "q", "jobs": "q", "list": "q", "ps": "q", "remove": "rm", "delete": "rm", "cancel": "rm", "kill": "rm",
     "resume": "continue", "start": "up", "stop": "down", "info": "status", "nodes": "status", "output": "tail",
     "qedit": "edit", "priority": "prio", "settings": "config", "users": "userprio",
+    "tls": "pki", "certificates": "pki",
 }  # fmt: skip
 """Words that people try, and the subcommand that does it."""
 

@@ -122,9 +122,9 @@ def _pass(arguments: argparse.Namespace, screen: Screen) -> int:
     except ValueError as error:
         raise CommandError(f"{credential} holds no NKey seed of a user") from error
     url = arguments.nats_url or pool.nats_url
-    data = encoded(
-        Pass(pool=pool.pool, nats_url=url, visitor=arguments.visitor, seed=shown.seed, jwt=shown.jwt)
-    )
+    ca = _authority(pool.ca) if pool.ca else ""
+    own = Pass(pool=pool.pool, nats_url=url, visitor=arguments.visitor, seed=shown.seed, jwt=shown.jwt, ca=ca)
+    data = encoded(own)
     try:
         decoded(data, str(credential))
     except PassError as error:
@@ -141,6 +141,16 @@ def _pass(arguments: argparse.Namespace, screen: Screen) -> int:
         screen.json({"file": str(arguments.output), "visitor": arguments.visitor})
     screen.note(f"{arguments.output} lets {arguments.visitor} in: send it as you would send a password.")
     return 0
+
+
+def _authority(path: str) -> str:
+    """The certificate by which the other side will trust our bus."""
+    try:
+        return Path(path).read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(
+            f"{path}, the certificate of this pool's authority, cannot be read: {error}"
+        ) from error
 
 
 def _use(arguments: argparse.Namespace, screen: Screen) -> int:

@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     except PoolError as error:
         raise CommandError(str(error)) from error
     pool = PoolFile.load(started.home)
-    if why := warning(open_servers(pool.nats_url)):
+    if why := warning(open_servers(pool.nats_url, pool.ca)):
         screen.trouble(f"WARNING: {why}")
     if screen.as_json:
         screen.json(

@@ -26,7 +26,18 @@ _ADS: Final[Mapping[str, str]] = {
 """The setting of each service that says how often it repeats its ads."""
 _PROGRAMS: Final = ("backfill_command", "discovery", "linux_kernel_tuning_script")
 _PLUGINS: Final = ("transfer_plugins",)
-_FILES: Final = ("container_auth_file", "store_credentials", "store_ca", "nats_credentials")
+_FILES: Final = (
+    "container_auth_file",
+    "store_credentials",
+    "store_ca",
+    "nats_credentials",
+    "nats_ca",
+    "nats_certificate",
+    "nats_key",
+    "http_certificate",
+    "http_key",
+    "http_client_ca",
+)
 
 
 def check(environ: Mapping[str, str], path: Path | None = None) -> list[Problem]:

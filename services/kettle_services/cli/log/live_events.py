@@ -35,6 +35,7 @@ async def audit_bus(home: Path, *, patience: float) -> AsyncGenerator[NatsBus]:
         subjects=Subjects(pool.pool),
         identity=daemon(ROLE),
         credentials=os.environ.get("KETTLE_NATS_CREDENTIALS") or usual,
+        ca=pool.ca,
         name="kettle log",
         patience=patience,
     ) as bus:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from kettle.bus.encryption import is_wanted
 from kettle.runtime import SettingsError
 from kettle.transfer.plugin import Plugin
 from kettle.transfer.plugin_protocol import ProtocolError, capabilities
@@ -41,9 +42,10 @@ async def find_plugins(settings: StartdSettings) -> list[Plugin]:
     return [*(plugin for plugin in asked if plugin is not None), *own]
 
 
-def plugin_attributes(plugins: list[Plugin], *, bus: str) -> Ad:
+def plugin_attributes(plugins: list[Plugin], *, bus: str, ca: str = "") -> Ad:
     """
-    What a machine with these plugins advertises; `bus` is the address by which all other files come.
+    What a machine with these plugins advertises; `bus` is the address by which all other files come, and `ca` says
+    who it is trusted by.
 
     A job may insist on encryption file by file; a connection is encrypted for all of them or for none.
     """
@@ -51,7 +53,7 @@ def plugin_attributes(plugins: list[Plugin], *, bus: str) -> Ad:
     return {
         "HasFileTransferPluginMethods": ",".join(methods),
         "HasJobTransferPlugins": True,
-        "HasPerFileEncryption": all(_private(url.strip()) for url in bus.split(",")),
+        "HasPerFileEncryption": is_wanted(bus, ca) or all(_private(url.strip()) for url in bus.split(",")),
     }
 
 

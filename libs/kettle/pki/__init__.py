@@ -1,0 +1,3 @@
+"""
+Certificates: a trial authority of a site's own, what is wrong with a certificate, and connections that insist on one.
+"""

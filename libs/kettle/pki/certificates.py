@@ -1,0 +1,269 @@
+"""Certificates of an authority, of servers and of clients, made and described; keys are ECDSA on P-256."""
+
+import hashlib
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from pathlib import Path
+from typing import Final, Literal, TypeVar
+
+import msgspec
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+)
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+AUTHORITY_DAYS: Final = 3650
+HOLDER_DAYS: Final = 365
+_SLACK: Final = timedelta(minutes=5)
+"""A certificate is valid from a little before its making, for machines whose clock is behind."""
+_SOON: Final = timedelta(days=14)
+_LONGEST_NAME: Final = 64
+"""Characters of a common name, as X.509 bounds it."""
+
+Kind = Literal["authority", "server", "client"]
+E = TypeVar("E", bound=x509.ExtensionType)
+
+
+class CertificateError(Exception):
+    """A certificate or key cannot be made, read or used; the message is a sentence."""
+
+
+class Made(msgspec.Struct, frozen=True):
+    """A certificate with its key, both as PEM."""
+
+    certificate: bytes
+    key: bytes
+
+    def __repr__(self) -> str:
+        return "Made(...)"
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a certificate says."""
+
+    kind: Kind
+    subject: str
+    names: tuple[str, ...]
+    """The names and addresses of a server under which it may be reached."""
+    issuer: str
+    serial: str
+    """In hexadecimal."""
+    begins: datetime
+    ends: datetime
+    pin: str
+    """Of its public key, see `pin_of`."""
+
+    def renewal(self) -> datetime:
+        """From when on it should be renewed: when a third of its life is left."""
+        return self.ends - (self.ends - self.begins) / 3
+
+
+def make_authority(name: str, *, now: datetime, days: int = AUTHORITY_DAYS) -> Made:
+    """A new authority that signs certificates of servers and clients, and of no further authorities."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = _name(name)
+    builder = _builder(subject, subject, key.public_key(), now, days).add_extension(
+        x509.BasicConstraints(ca=True, path_length=0), critical=True
+    )
+    return _made(builder.add_extension(_usage(signs=True), critical=True), key, key)
+
+
+def issue(
+    authority: Made,
+    names: Sequence[str],
+    kind: Literal["server", "client"],
+    *,
+    now: datetime,
+    days: int = HOLDER_DAYS,
+    key: bytes = b"",
+) -> Made:
+    """
+    A certificate for a server that is reached under these names and addresses, or for a client with this name.
+
+    `key`: of the certificate that it replaces; else a new one is made.
+
+    Raises:
+        CertificateError: the authority does not last as long, or a name cannot be one.
+    """
+    signer, parent = private_key(authority.key), load(authority.certificate)
+    own = private_key(key) if key else ec.generate_private_key(ec.SECP256R1())
+    if now + timedelta(days=days) > parent.not_valid_after_utc:
+        left = (parent.not_valid_after_utc - now).days
+        raise CertificateError(
+            f"the authority ends in {left} days, before the certificate: ask for at most {max(left, 0)} days, or make a new authority"
+        )
+    usage = ExtendedKeyUsageOID.SERVER_AUTH if kind == "server" else ExtendedKeyUsageOID.CLIENT_AUTH
+    builder = (
+        _builder(_name(names[0]), parent.subject, own.public_key(), now, days)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(signs=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False
+        )
+    )
+    if kind == "server":
+        builder = builder.add_extension(
+            x509.SubjectAlternativeName([_general(each) for each in names]), critical=False
+        )
+    return _made(builder, own, signer)
+
+
+def load(pem: bytes, where: str = "the certificate") -> x509.Certificate:
+    """The first certificate of a file.  Raises CertificateError."""
+    try:
+        return x509.load_pem_x509_certificate(pem)
+    except ValueError as error:
+        raise CertificateError(f"{where} holds no certificate in PEM form") from error
+
+
+def private_key(pem: bytes, where: str = "the key") -> ec.EllipticCurvePrivateKey:
+    """The key of a file.  Raises CertificateError."""
+    try:
+        key = load_pem_private_key(pem, password=None)
+    except (ValueError, TypeError) as error:
+        raise CertificateError(f"{where} holds no private key in PEM form without a password") from error
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise CertificateError(f"{where} is no key on an elliptic curve, as `kettle pki` makes them")
+    return key
+
+
+def facts(certificate: x509.Certificate) -> Facts:
+    """What it says."""
+    names = _extension(certificate, x509.SubjectAlternativeName)
+    usage = _extension(certificate, x509.ExtendedKeyUsage)
+    basic = _extension(certificate, x509.BasicConstraints)
+    kind: Kind = "server"
+    if basic is not None and basic.ca:
+        kind = "authority"
+    elif usage is not None and ExtendedKeyUsageOID.SERVER_AUTH not in usage:
+        kind = "client"
+    return Facts(
+        kind=kind,
+        subject=_common(certificate.subject),
+        names=tuple(str(each.value) for each in names or ()),
+        issuer=_common(certificate.issuer),
+        serial=f"{certificate.serial_number:x}",
+        begins=certificate.not_valid_before_utc,
+        ends=certificate.not_valid_after_utc,
+        pin=pin_of(certificate),
+    )
+
+
+def pin_of(certificate: x509.Certificate) -> str:
+    """
+    `sha256:` and the hexadecimal SHA-256 of the public key with its parameters (SubjectPublicKeyInfo).
+
+    It stays the same when an authority renews its certificate with the same key.
+    """
+    public = certificate.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    return f"sha256:{hashlib.sha256(public).hexdigest()}"
+
+
+def pins_in(pem: bytes) -> dict[str, bytes]:
+    """
+    The authorities among the certificates of a file, by their pins.  Raises CertificateError if there is none.
+    """
+    try:
+        found = x509.load_pem_x509_certificates(pem)
+    except ValueError as error:
+        raise CertificateError("it holds no certificate in PEM form") from error
+    pins = {
+        pin_of(each): each.public_bytes(Encoding.PEM) for each in found if facts(each).kind == "authority"
+    }
+    if not pins:
+        raise CertificateError("it holds the certificate of no authority")
+    return pins
+
+
+def remark(path: Path, now: datetime) -> str:
+    """
+    What its administrator should know about the certificate of a listener: that it has expired, or will soon; else nothing.
+
+    Raises CertificateError.
+    """
+    try:
+        ends = load(path.read_bytes(), str(path)).not_valid_after_utc
+    except OSError as error:
+        raise CertificateError(f"{path} cannot be read: {error.strerror}") from error
+    if now >= ends:
+        return f"the certificate in {path} has expired ({ends:%Y-%m-%d %H:%M} UTC): no client connects; renew it (kettle pki renew)"
+    if (left := ends - now) < _SOON:
+        return f"the certificate in {path} ends in {left.days} days: renew it (kettle pki renew), and say: kettle reconfig"
+    return ""
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, public: ec.EllipticCurvePublicKey, now: datetime, days: int
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(public)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now.astimezone(UTC) - _SLACK)
+        .not_valid_after(now.astimezone(UTC) + timedelta(days=days))
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
+    )
+
+
+def _made(
+    builder: x509.CertificateBuilder, own: ec.EllipticCurvePrivateKey, signer: ec.EllipticCurvePrivateKey
+) -> Made:
+    certificate = builder.sign(signer, hashes.SHA256())
+    key = own.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return Made(certificate.public_bytes(Encoding.PEM), key)
+
+
+def _usage(*, signs: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not signs, key_cert_sign=signs, crl_sign=signs, content_commitment=False,
+        key_encipherment=False, data_encipherment=False, key_agreement=False, encipher_only=False, decipher_only=False,
+    )  # fmt: skip
+
+
+def _name(text: str) -> x509.Name:
+    if not text or not text.isprintable() or len(text) > _LONGEST_NAME:
+        raise CertificateError(
+            f"'{text}' cannot be the name in a certificate: at most {_LONGEST_NAME} characters"
+        )
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
+
+
+def _general(name: str) -> x509.GeneralName:
+    address = address_of(name)
+    if address is not None:
+        return x509.IPAddress(address)
+    try:
+        return x509.DNSName(name.encode("idna").decode("ascii").lower())
+    except (UnicodeError, ValueError) as error:
+        raise CertificateError(f"'{name}' is neither the name of a host nor an address") from error
+
+
+def address_of(name: str) -> IPv4Address | IPv6Address | None:
+    """The address that a text is; None for a name."""
+    try:
+        return ip_address(name)
+    except ValueError:
+        return None
+
+
+def _extension(certificate: x509.Certificate, kind: type[E]) -> E | None:
+    try:
+        return certificate.extensions.get_extension_for_class(kind).value
+    except x509.ExtensionNotFound:
+        return None
+
+
+def _common(name: x509.Name) -> str:
+    found = name.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return str(found[0].value) if found else name.rfc4514_string()
