@@ -10,9 +10,7 @@ from .conftest import Office
 
 
 async def test_the_working_set_is_the_fold_of_the_log(office: Office) -> None:
-    """
-    Also where streams ended of which nothing is kept, and where a name was free and taken again.
-    """
+    """Also where streams ended of which nothing is kept, and where a name was free and taken again."""
     iam = office.administrator
     await iam.ban("user:eve")
     await iam.unban("user:eve")
