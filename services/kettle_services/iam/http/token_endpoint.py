@@ -1,5 +1,6 @@
 """`/v1/token`, `/v1/revoke` and `/v1/introspect`."""
 
+import re
 import time
 from typing import Any, Final
 
@@ -19,8 +20,8 @@ from kettle_services.iam.http.requests import Asked, bearer, client_credentials,
 from kettle_services.iam.record import Record
 from kettle_wire.commands.iam import Audiences, Scopes, TokenMade
 
-_KEY: Final = 56
-"""Characters of a public NKey."""
+_KEY: Final = re.compile("U[A-Z2-7]{55}")
+"""A public NKey of a user."""
 _NAME: Final = 253
 
 
@@ -87,7 +88,7 @@ class TokenEndpoint:
                 "the name of a machine has no spaces, and 253 characters at most",
                 status=400,
             )
-        if len(key) != _KEY or not key.startswith("U") or not key.isalnum():
+        if not _KEY.fullmatch(key):
             raise Denied(Code.REQUEST_MALFORMED, "key has to be the public NKey of a user, U...", status=400)
         joins = parameters.get("joins", "worker")
         if joins not in {"worker", "schedd"}:
