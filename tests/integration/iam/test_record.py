@@ -1,6 +1,6 @@
 """The working set of iam's shard is what its events come to, as `kettle log check` sees it."""
 
-from kettle.embedded.nkeys import new_seed, public_key
+from kettle.auth.trust.keys import KeyPair, Kind
 from kettle.storage import PgWorkingSet
 from kettle.testing.services import eventually
 from kettle_services.cli.log.folds import identity_fold
@@ -17,7 +17,7 @@ async def test_the_working_set_is_the_fold_of_the_log(office: Office) -> None:
     await iam.ban("user:eve", lifetime=0.2)
     made = await iam.create_join_token(max_uses=2)
     for name in ("n1", "n2", "n3"):
-        await office.join(made.token, name, public_key(new_seed()))
+        await office.join(made.token, name, KeyPair.new(Kind.USER).public)
     await iam.remove_worker("n1")
     session = await iam.open_session()
     await iam.revoke_token(session.made.session)
