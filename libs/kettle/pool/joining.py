@@ -117,14 +117,17 @@ def keep(joined: Joined, home: Path) -> list[Path]:
     Raises:
         JoinError: there is another pool, or the files cannot be written.
     """
-    settings, credential = home / _SETTINGS, home / CREDENTIAL
+    settings, credential = home / _SETTINGS, home / "credentials" / CREDENTIAL
     if settings.exists() and not credential.exists():
         raise JoinError(f"{settings} is of another pool: give a directory of its own with --home")
+    authority = home / "credentials" / "ca.pem"
+    encrypted = {"nats_ca": str(authority.absolute())} if joined.nats_url.startswith("tls://") else {}
     tables: Tables = {
         "kettle": {
             "pool": joined.pool,
             "nats_url": joined.nats_url,
             "nats_credentials": str(credential.absolute()),
+            **encrypted,
         },
         "master": {"nats_url": joined.nats_url, "daemon_list": ["startd"], "name": joined.worker},
         "startd": {"name": joined.worker},
@@ -134,11 +137,11 @@ def keep(joined: Joined, home: Path) -> list[Path]:
         for table, values in tables.items()
     )
     try:
-        private_directory(home)
+        private_directory(credential.parent)
         files = [write_private(credential, joined.credentials), write_private(settings, text)]
         if joined.authority:
-            files.append(write_private(home / "ca.pem", joined.authority))
-        (home / f"{_KEY}.nk").unlink(missing_ok=True)  # it is in the credential now
+            files.append(write_private(authority, joined.authority))
+        (home / "credentials" / f"{_KEY}.nk").unlink(missing_ok=True)  # it is in the credential now
     except OSError as error:
         raise JoinError(f"{error.filename or home} cannot be written: {error.strerror}") from error
     return files
@@ -195,7 +198,7 @@ def _ask(
 def _kept_key(home: Path) -> KeyPair:
     """The key that this machine makes for one pool."""
     try:
-        return Seeds(home).key(_KEY, Kind.USER)
+        return Seeds(home / "credentials").key(_KEY, Kind.USER)
     except SeedError as error:
         raise JoinError(str(error)) from error
     except OSError as error:

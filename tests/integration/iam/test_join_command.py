@@ -79,7 +79,7 @@ async def test_a_machine_joins_by_one_command(office: Office, tmp_path: Path) ->
     assert ("n1", ["startd"]) == (settings["startd"]["name"], settings["master"]["daemon_list"])
     credential = Path(settings["kettle"]["nats_credentials"]).read_text()
     assert "-----BEGIN USER NKEY SEED-----\nSU" in credential
-    assert not (home / "worker.nk").exists()
+    assert not (home / "credentials" / "worker.nk").exists()
     assert ["n1"] == [each.worker for each in await office.administrator.workers()]
 
 

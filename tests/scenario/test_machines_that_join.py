@@ -1,0 +1,117 @@
+"""
+A machine joins a running pool by one command, runs its jobs, and is cut off when it is removed; with the commands that an
+administrator types, and a master of its own as on another machine.
+"""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from kettle import pool as pools
+from kettle.bus.nats import NatsBus
+from kettle.bus.ports import RefusedError
+from kettle.client import select
+from kettle.pool.personal_settings import Tables
+from kettle.testing.servers import selection
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
+from kettle_wire.commands.startd import RELEASE, Release
+from kettle_wire.identity import daemon, user, worker
+from kettle_wire.subjects import Subjects
+
+NAME = "n2.example.org"
+WITHIN_S = 60.0
+CUT_OFF_S = 1.0
+SERVICES = ["collector", "negotiator", "schedd", "shadow", "startd", "accounting", "iam"]
+SETTINGS: Tables = {"master": {"daemon_list": SERVICES}}
+JOBS = f"""
+executable = /bin/sh
+transfer_executable = false
+arguments = "-c 'echo $(ClusterId).$(ProcId)'"
+output = out.$(ProcId)
+requirements = TARGET.Machine == "{NAME}"
+queue 4
+"""
+OF_A_MACHINE = """
+[startd]
+num_cpus = 2
+update_interval = 1.0
+container_runtimes = []
+"""
+
+
+async def said(pool: ThrowawayPool, *words: str, status: int = 0) -> str:
+    """What a command prints, or complains of."""
+    ended, out, err = await pool.kettle(*words)
+    assert status == ended, out + err
+    return err if status else out
+
+
+def address(pool: ThrowawayPool) -> str:
+    return f"http://127.0.0.1:{(pool.home / 'iam' / 'port').read_text()}"
+
+
+async def joined(pool: ThrowawayPool, home: Path) -> str:
+    """Have a machine join that keeps its files in `home`; the token that it used."""
+    token = (await said(pool, "worker", "token", "create", "--lifetime", "10m")).split()[0]
+    (secret := home.parent / "token").write_text(token)
+    words = ("--token-file", str(secret), "--name", NAME, "--home", str(home))
+    assert f"This machine is {NAME}" in await said(pool, "worker", "join", address(pool), *words)
+    settings = home / "kettle.toml"
+    settings.write_text(settings.read_text().replace("\n[startd]\n", OF_A_MACHINE, 1))
+    return token
+
+
+async def until_seen(pool: ThrowawayPool) -> None:
+    async with asyncio.timeout(WITHIN_S):
+        while NAME not in {ad.get("Machine") for ad in await pool.client.ads("Machine")}:
+            await asyncio.sleep(0.02)
+
+
+async def impostures(pool: ThrowawayPool, credentials: Path) -> None:
+    """What the credential of the machine does not open."""
+    for identity in (user(pool.client.pool.user), worker("vm"), daemon("schedd"), worker(NAME)):
+        async with NatsBus.connect(
+            pool.state.nats_url,
+            subjects=Subjects(pool.client.pool.pool),
+            identity=identity,
+            credentials=str(credentials),
+            patience=WITHIN_S,
+        ) as bus:
+            with pytest.raises(RefusedError) as refused:
+                await bus.call(RELEASE, NAME, Release(claims=[], reason=""), deadline=WITHIN_S)
+            assert "not_permitted" == refused.value.code
+
+
+async def test_a_machine_joins_runs_jobs_and_is_cut_off(tmp_path: Path, template: Path) -> None:
+    """
+    It is seen and runs what is for it; its credential opens nothing of anybody else's; when it is removed its connection
+    ends within a second, and the token lets in nobody a second time.
+    """
+    if not selection.servers_are_ours():
+        pytest.skip("whom servers of somebody else let in is theirs to say")
+    home = tmp_path / "machine" / "home"
+    home.parent.mkdir(mode=0o700)
+    async with throwaway_pool(tmp_path, cpus=1, template=template, settings=SETTINGS) as pool:
+        token = await joined(pool, home)
+        try:
+            await asyncio.to_thread(pools.up, home, environ=pool.environ)
+            await until_seen(pool)
+            submitted = await pool.client.submit(JOBS, cwd=tmp_path)
+            async with asyncio.timeout(WITHIN_S):
+                await pool.client.wait(select(submitted.cluster))
+            printed = [(tmp_path / f"out.{number}").read_text().strip() for number in range(4)]
+            assert [f"{submitted.cluster}.{number}" for number in range(4)] == printed
+            await impostures(pool, home / "credentials" / "worker.creds")
+            again = ("worker", "join", address(pool), "--token", token, "--name", "n3")
+            other = ("--home", str(tmp_path / "machine" / "other"))
+            assert "used by another machine" in await said(pool, *again, *other, status=1)
+            assert "jointoken.misused" in await said(pool, "audit", "--alarms")
+            log = home / "log" / "startd.log"
+            await said(pool, "worker", "leave", NAME)
+            async with asyncio.timeout(CUT_OFF_S):
+                while "user authentication revoked" not in log.read_text():
+                    await asyncio.sleep(0.01)
+        finally:
+            await asyncio.to_thread(pools.down, home)
+    assert [] == pool.left
