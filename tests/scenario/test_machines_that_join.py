@@ -4,6 +4,7 @@ administrator types, and a master of its own as on another machine.
 """
 
 import asyncio
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,7 @@ OF_A_MACHINE = """
 num_cpus = 2
 update_interval = 1.0
 container_runtimes = []
+max_job_retirement_time = 600
 """
 
 
@@ -83,6 +85,20 @@ async def impostures(pool: ThrowawayPool, credentials: Path) -> None:
             assert "not_permitted" == refused.value.code
 
 
+async def leaves_when_it_is_empty(pool: ThrowawayPool, work: Path) -> None:
+    """A job that runs has its retirement time, and ends as if nothing were."""
+    last = JOBS.replace("echo", "sleep 1; echo").replace("queue 4", "queue")
+    submitted = await pool.client.submit(last, cwd=work)
+    async with asyncio.timeout(WITHIN_S):
+        async with aclosing(pool.client.watch(select(submitted.cluster))) as watched:
+            async for progress in watched:
+                if progress.counts["running"]:
+                    break
+        await said(pool, "worker", "leave", NAME)
+    (ad,) = await pool.client.history(select(submitted.cluster))
+    assert (1, 0) == (ad["NumJobStarts"], ad["ExitCode"])
+
+
 async def test_a_machine_joins_runs_jobs_and_is_cut_off(tmp_path: Path, template: Path) -> None:
     """
     It is seen and runs what is for it; its credential opens nothing of anybody else's; when it is removed its connection
@@ -108,7 +124,7 @@ async def test_a_machine_joins_runs_jobs_and_is_cut_off(tmp_path: Path, template
             assert "used by another machine" in await said(pool, *again, *other, status=1)
             assert "jointoken.misused" in await said(pool, "audit", "--alarms")
             log = home / "log" / "startd.log"
-            await said(pool, "worker", "leave", NAME)
+            await leaves_when_it_is_empty(pool, tmp_path)
             async with asyncio.timeout(CUT_OFF_S):
                 while "user authentication revoked" not in log.read_text():
                     await asyncio.sleep(0.01)

@@ -50,7 +50,8 @@ class _Admitted(msgspec.Struct, frozen=True, kw_only=True):
     jwt: str
     nats_url: str
     expires: float
-    statement: str
+    by: str = ""
+    statement: str = ""
 
 
 class _Problem(msgspec.Struct, frozen=True):
@@ -69,6 +70,8 @@ class Joined(msgspec.Struct, frozen=True, kw_only=True):
     nats_url: str
     credentials: str
     """The text of the file that it shows to the bus; secret."""
+    administrator: str
+    """Who made the token."""
     authority: str
     """The certificate of the pool's authority, in PEM; empty without HTTPS."""
 
@@ -106,6 +109,7 @@ def join(url: str, token: str, *, home: Path, name: str, owner: str = "") -> Joi
         owner=admitted.owner,
         nats_url=admitted.nats_url,
         credentials=Credential(key.seed, admitted.jwt).text(),
+        administrator=admitted.by,
         authority=authority,
     )
 
@@ -120,6 +124,7 @@ def keep(joined: Joined, home: Path) -> list[Path]:
     settings, credential = home / _SETTINGS, home / "credentials" / CREDENTIAL
     if settings.exists() and not credential.exists():
         raise JoinError(f"{settings} is of another pool: give a directory of its own with --home")
+    managed = {"administrators": [joined.administrator]} if joined.administrator else {}
     authority = home / "credentials" / "ca.pem"
     encrypted = {"nats_ca": str(authority.absolute())} if joined.nats_url.startswith("tls://") else {}
     tables: Tables = {
@@ -129,8 +134,8 @@ def keep(joined: Joined, home: Path) -> list[Path]:
             "nats_credentials": str(credential.absolute()),
             **encrypted,
         },
-        "master": {"nats_url": joined.nats_url, "daemon_list": ["startd"], "name": joined.worker},
-        "startd": {"name": joined.worker},
+        "master": {"nats_url": joined.nats_url, "daemon_list": ["startd"], "name": joined.worker, **managed},
+        "startd": {"name": joined.worker, **managed},
     }
     text = "# Made by `kettle worker join`.  It is yours: change what you want.\n" + "".join(
         f"\n[{table}]\n" + "".join(f"{name} = {toml_value(value)}\n" for name, value in values.items())

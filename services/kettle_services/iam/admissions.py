@@ -8,6 +8,7 @@ import msgspec
 from kettle_services.iam.alarms import DenialRecord
 from kettle_services.iam.domain import join_tokens
 from kettle_services.iam.domain.join_tokens import Joining, Misused
+from kettle_services.iam.domain.state import JoinToken
 from kettle_services.iam.ports import BusCredentials, TokenKeys
 from kettle_services.iam.record import Record
 
@@ -37,6 +38,8 @@ class Admitted(msgspec.Struct, frozen=True, kw_only=True):
     """What the machine shows to the bus, together with its key."""
     nats_url: str
     expires: float
+    by: str = ""
+    """Who made the token, and so administers the machine."""
     statement: str = ""
     """All of this, signed with the key that join tokens name if they name no authority."""
 
@@ -79,6 +82,7 @@ class Admissions:
             await self._denials.misused(joining, refusal)
             raise
         worker = joined.worker
+        made = self._record.register.find(JoinToken, join_tokens.stream(worker.token))
         jwt = self._bus.mint_worker(
             worker.worker,
             joins=worker.joins,
@@ -95,6 +99,7 @@ class Admissions:
             jwt=jwt,
             nats_url=self._pool.bus_url,
             expires=worker.expires,
+            by=made.by if made is not None else "",
         )
         statement = self._keys.statement({"iat": int(worker.joined), **msgspec.structs.asdict(admitted)})
         await self._record.record(joined.changes)

@@ -1,12 +1,13 @@
 """`kettle worker`: machines that join the pool by a token."""
 
 import argparse
+import asyncio
 import socket
 from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from kettle.client import home_directory
+from kettle.client import Client, home_directory
 from kettle_services.cli.errors import CommandError, UsageError
 from kettle_services.cli.options import at_least, home_option, json_option, reach_options, with_pool
 from kettle_services.cli.output.screen import Screen
@@ -22,7 +23,7 @@ examples:
   kettle worker token list                                which tokens there are
   kettle worker join https://pool.example/ --token-file t    on the new machine
   kettle worker list                                      who has joined
-  kettle worker leave n17                                 have its credential be invalid
+  kettle worker leave n17                                 empty it, then have its credential be invalid
 
 kettle worker COMMAND --help explains each.
 """
@@ -32,12 +33,21 @@ Make a join token and print it: it is shown only once, and only its SHA-256 is k
 If it is used a second time, comes too late or is another's, the machine is refused and the record has an alarm (kettle audit --alarms).
 """
 
+_LOOK_S: Final = 0.5
+"""Between two looks at the ads of a machine, which tell of a change when it comes."""
+
 _JOIN: Final = """\
 Have this machine join a pool: check that it is the pool of the token, make a key, have the pool admit it, and write the
 credential and the settings of a startd into the pool's directory (--home).  Nothing but the key is written before the pool has answered;
 if the answer is lost, say it again within a minute.
 
 Start it with `kettle up`, or as a service of the system with `kettle run master`.
+"""
+
+_LEAVE: Final = """\
+Empty a machine, and when nothing runs on it any more have its credential be invalid, which ends its connection within a second.
+Jobs have the machine's retirement time (see kettle drain); if you interrupt the command it goes on emptying, and you can say
+it again.  On the machine itself, kettle down then ends what is left.
 """
 
 
@@ -63,8 +73,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     join.add_argument("--owner", default="", metavar="NAME", help="refuse a token that is of another owner")
     json_option(join)
     home_option(join)
-    leave = commands.add_parser("leave", help="have the credential of a machine be invalid")
+    leave = commands.add_parser(
+        "leave", help="empty a machine and remove it", description=_LEAVE, formatter_class=form
+    )
     leave.add_argument("worker", metavar="NAME", help="as kettle worker list shows it")
+    leave.add_argument(
+        "--now", action="store_true", help="do not wait for its jobs: they run elsewhere again"
+    )
     json_option(leave)
     reach_options(leave)
 
@@ -101,8 +116,7 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
         case "join", _:
             return _join(arguments, screen)
         case "leave", _:
-            with_pool(arguments, lambda pool: pool.iam.remove_worker(arguments.worker))
-            return _done(screen, f"The credential of {arguments.worker} is not valid any more.")
+            return _leave(arguments, screen)
         case _:
             return _show_workers(arguments, screen)
 
@@ -200,6 +214,38 @@ def _join(arguments: argparse.Namespace, screen: Screen) -> int:
     screen.say(f"This machine is {joined.worker} of the pool {joined.pool}.")
     screen.note(f"Its credential and settings are in {home}. Start it with: kettle up --home {home}")
     return 0
+
+
+def _leave(arguments: argparse.Namespace, screen: Screen) -> int:
+    async def work(pool: Client) -> None:
+        if not arguments.now:
+            await pool.connection()
+            await _emptied(pool, arguments.worker, screen)
+        await pool.iam.remove_worker(arguments.worker)
+
+    with_pool(arguments, work)
+    return _done(screen, f"The credential of {arguments.worker} is not valid any more.")
+
+
+async def _emptied(pool: Client, machine: str, screen: Screen) -> None:
+    """Drain a machine, if it is there, and wait until no claim is left."""
+    busy = await _claimed(pool, machine)
+    if busy is None:
+        return
+    await pool.hosts.drain(machine, reason="it leaves the pool")
+    while busy:
+        screen.note(f"waiting for {busy} claim(s) on {machine}; --now does not wait")
+        before = busy
+        while busy == before:
+            await asyncio.sleep(_LOOK_S)
+            busy = await _claimed(pool, machine)
+
+
+async def _claimed(pool: Client, machine: str) -> int | None:
+    """How many slots of a machine are claimed; None: it is not there."""
+    slots = await pool.ads("Machine", projection=["Name", "State"])
+    own = [ad for ad in slots if str(ad.get("Name", "")).partition("@")[2] == machine]
+    return sum(ad.get("State") in {"Claimed", "Preempting"} for ad in own) if own else None
 
 
 def _read(path: Path) -> str:
