@@ -30,9 +30,7 @@ class Identity(msgspec.Struct, frozen=True):
 
     @property
     def inbox(self) -> str:
-        """
-        How the subjects begin on which it gets its replies; nobody else may subscribe there.
-        """
+        """How the subjects begin on which it gets its replies; nobody else may subscribe there."""
         return f"_INBOX.{self.token}"
 
     @classmethod

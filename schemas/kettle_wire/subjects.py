@@ -219,7 +219,9 @@ def forwarded_key(forwarder: str, own: str) -> str:
 
 
 def slot_key(startd: str, slot: str) -> str:
-    """The key of a slot in the bucket of capabilities: below its startd's name, so that no startd can write another's."""
+    """
+    The key of a slot in the bucket of capabilities: below its startd's name, so that no startd can write another's.
+    """
     return f"{token(startd)}.{token(slot)}"
 
 

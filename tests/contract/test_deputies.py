@@ -141,7 +141,9 @@ async def test_no_answer_goes_where_the_asker_may_not_publish(
 
 
 async def test_an_answer_is_no_command(pool: Pool) -> None:
-    """What a service or JetStream says to a startd that names another's subject does not reach that one as an order."""
+    """
+    What a service or JetStream says to a startd that names another's subject does not reach that one as an order.
+    """
     victim, attacker = await pool.bus("neighbour"), await pool.raw("startd")
     await pool.answer(victim, "startd/other.host")
     order = SUBJECTS.command("startd", "other.host", "release", daemon("schedd").token)
@@ -157,7 +159,9 @@ async def test_an_answer_is_no_command(pool: Pool) -> None:
 
 
 async def test_a_service_gives_itself_no_right(pool: Pool) -> None:
-    """A message that it sends to itself, with what it would like to write as the place for the answer, permits nothing."""
+    """
+    A message that it sends to itself, with what it would like to write as the place for the answer, permits nothing.
+    """
     attacker, owner = await pool.raw("shadow"), await pool.bus("schedd")
     notice = SUBJECTS.notice("shadow", "x")
     heard = await attacker.subscribe(notice)  # pyright: ignore[reportUnknownMemberType]

@@ -293,9 +293,7 @@ async def test_no_startd_advertises_another(connect: Connect, key: str) -> None:
 
 
 async def test_no_startd_speaks_or_listens_for_another(connect: Connect) -> None:
-    """
-    It reports in its own name alone, asks shadows in no other, and hears no commands but its own.
-    """
+    """It reports in its own name alone, asks shadows in no other, and hears no commands but its own."""
     neighbour, asker = await connect("neighbour"), await connect("schedd")
     await (await connect("shadow")).ensure_stream(WORK)
     with pytest.raises(RefusedError) as answer:

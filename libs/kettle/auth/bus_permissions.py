@@ -261,7 +261,9 @@ def _writes_ads(bus: _Bus, role: str) -> list[str]:
 
 
 def _owns_shards(bus: _Bus, role: str, shards: Mapping[str, Sequence[str]]) -> list[str]:
-    """The frames of its shards, and the leases by which their owners are chosen, are each its owners' alone."""
+    """
+    The frames of its shards, and the leases by which their owners are chosen, are each its owners' alone.
+    """
     subjects, leases = bus.subjects, bus.subjects.leases
     granted: list[str] = []
     for shard in shards.get(role, ()):

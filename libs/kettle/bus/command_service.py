@@ -198,7 +198,10 @@ class CommandService:
             return _encode(await whole.served.handler(request, caller))
 
     async def _open(self, role: str) -> None:
-        """Let parts come in, from when this returns; where the name is one connection's alone they come with its commands."""
+        """
+        Let parts come in, from when this returns; where the name is one connection's alone they come with its
+        commands.
+        """
         if self._sole:
             return
         if role not in self._places:
@@ -228,7 +231,7 @@ def _is_question(reply: str) -> bool:
     """
     Whether who sent a message waits for the answer at a place for answers.
 
-    What a service or JetStream answers to somebody who named our subject as his inbox is no command, whoever it is from: it
+    What a service or JetStream answers to somebody who named our subject as his inbox is no command: it
     has no such place.
     """
     return reply.startswith(_INBOXES)

@@ -39,7 +39,9 @@ class Credential(msgspec.Struct, frozen=True):
 
     @property
     def guest(self) -> bool:
-        """Whether its holder is in another account than the pool's services: the statement says so by a tag."""
+        """
+        Whether its holder is in another account than the pool's services: the statement says so by a tag.
+        """
         if not self.jwt:
             return False
         body = self.jwt.split(".")[1]

@@ -229,7 +229,9 @@ def _headers(noted: bytes) -> dict[str, str]:
 
 
 def _signed(credentials: str, nonce: str) -> tuple[str, str, str]:
-    """Public key or the statement about it, one of them empty, and a signature by the seed that the file holds."""
+    """
+    Public key or the statement about it, one of them empty, and a signature by the seed that the file holds.
+    """
     import base64
 
     import nkeys as untyped  # type: ignore[import-untyped]  # pyright: ignore[reportMissingTypeStubs]

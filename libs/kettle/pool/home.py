@@ -93,7 +93,9 @@ class Home(msgspec.Struct, frozen=True):
             return ""
 
     def credential(self, name: str) -> Path:
-        """What one service, or the person (`user`), shows to the bus: where a site gave it a seed alone, that."""
+        """
+        What one service, or the person (`user`), shows to the bus: where a site gave it a seed alone, that.
+        """
         seed = self.credentials / f"{name}.nk"
         own = self.credentials / f"{name}.creds"
         return seed if seed.exists() and not own.exists() else own

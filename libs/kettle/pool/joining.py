@@ -23,6 +23,7 @@ from kettle.auth.private_files import private_directory, write_private
 from kettle.auth.trust.keys import KeyPair, Kind, SeedError
 from kettle.auth.trust.server import Seeds
 from kettle.bus.credentials import Credential
+from kettle.classad.printing import quoted_string
 from kettle.pool.personal_settings import Tables, toml_value
 
 PREFIX: Final = "kettle-join-1"
@@ -125,6 +126,7 @@ def keep(joined: Joined, home: Path) -> list[Path]:
     if settings.exists() and not credential.exists():
         raise JoinError(f"{settings} is of another pool: give a directory of its own with --home")
     managed = {"administrators": [joined.administrator]} if joined.administrator else {}
+    policy = {"start": f"TARGET.Owner == {quoted_string(joined.owner)}"} if joined.owner else {}
     authority = home / "credentials" / "ca.pem"
     encrypted = {"nats_ca": str(authority.absolute())} if joined.nats_url.startswith("tls://") else {}
     tables: Tables = {
@@ -135,7 +137,7 @@ def keep(joined: Joined, home: Path) -> list[Path]:
             **encrypted,
         },
         "master": {"nats_url": joined.nats_url, "daemon_list": ["startd"], "name": joined.worker, **managed},
-        "startd": {"name": joined.worker, **managed},
+        "startd": {"name": joined.worker, **managed, **policy},
     }
     text = "# Made by `kettle worker join`.  It is yours: change what you want.\n" + "".join(
         f"\n[{table}]\n" + "".join(f"{name} = {toml_value(value)}\n" for name, value in values.items())

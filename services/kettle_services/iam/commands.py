@@ -172,7 +172,9 @@ class Handlers:
         return iam.Workers(workers=[iam.WorkerShown(**msgspec.structs.asdict(each)) for each in workers])
 
     async def remove_worker(self, request: iam.RemoveWorker, caller: Identity) -> Decision[iam.Recorded]:
-        """Have the credential of a machine be invalid; `not_found`, or `unavailable`: nobody could tell the server."""
+        """
+        Have the credential of a machine be invalid; `not_found`, or `unavailable`: nobody could tell the server.
+        """
         with _refusing():
             left = join_tokens.left(self._register, request.worker, by=caller.name, now=time.time())
         for known in self._register.all(Worker):

@@ -46,7 +46,9 @@ def administrators(settings: IamSettings) -> frozenset[str]:
 
 
 def bus_credentials(settings: IamSettings) -> BusCredentials:
-    """What mints the credentials of machines: the key that the settings name, or that of the pool's own server."""
+    """
+    What mints the credentials of machines: the key that the settings name, or that of the pool's own server.
+    """
     if settings.workers_signing_key:
         return ScopedSigningKey(settings.workers_account, Path(settings.workers_signing_key))
     trust = settings.home_path / "credentials" / "trust"

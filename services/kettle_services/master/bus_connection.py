@@ -90,7 +90,9 @@ class BusConnection:
             await waits.wait()
 
     def _identity(self, credentials: str) -> Identity:
-        """On a machine that has joined, the master shares the credential of its startd, which has its name."""
+        """
+        On a machine that has joined, the master shares the credential of its startd, which has its name.
+        """
         shared = bool(credentials) and Credential.read(credentials).guest
         return worker(self._name) if shared else daemon("master")
 

@@ -58,7 +58,9 @@ class _Startd(Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def startd_name(environ: Mapping[str, str]) -> str:
-    """The name that a startd with this environment will have; what else is wrong with its settings it finds out itself."""
+    """
+    The name that a startd with this environment will have; what else is wrong with its settings it finds out itself.
+    """
     try:
         given = _Startd.read(_STARTD, environ=environ).given.get("name")
     except SettingsError:

@@ -475,5 +475,7 @@ class Shadow:
 
 
 def _runs_on(attempt: AttemptFollower, caller: Identity) -> bool:
-    """Whether it is the startd of an attempt that asks about it: what an attempt is known by may have leaked."""
+    """
+    Whether it is the startd of an attempt that asks about it: what an attempt is known by may have leaked.
+    """
     return caller.kind != "worker" or name_there(attempt.assignment.startd) == caller.name

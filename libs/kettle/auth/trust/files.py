@@ -20,7 +20,7 @@ def key_in(path: Path) -> KeyPair | None:
 
 def write(path: Path, state: Callable[[str], str]) -> Path:
     """
-    Write a file anew: with the key that it has, or a new one, and what `state` says of that one's public half.
+    Write a file again: with the key that it has, or a new one, and what `state` says of that one's public half.
     """
     key = key_in(path) or KeyPair.new(Kind.USER)
     private_directory(path.parent)

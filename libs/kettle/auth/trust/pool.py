@@ -85,8 +85,8 @@ class PoolTrust:
 
     def statements(self) -> Statements:
         """
-        What the server has to be told, as it is now.  It is the same text until something has changed, because the server deals
-        anew with an account of which it is told something else, and answers that are on their way into that are lost.
+        What the server has to be told, as it is now.  It is the same text until something has changed, because the server builds
+        an account again of which it is told something else, and answers that are on their way into that are lost.
         """
         own = self._seeds.key("operator", KeyKind.OPERATOR)
         keys = {each: self._account(each) for each in Account}
@@ -104,9 +104,7 @@ class PoolTrust:
         return Statements(operator(own, keys[Account.SYSTEM]), keys[Account.SYSTEM].public, accounts)
 
     def member(self, kind: Kind, name: str, public: str, *, expires: int = 0) -> str:
-        """
-        What the pool says of somebody's key; `expires` in seconds since the epoch, 0 is never.
-        """
+        """What the pool says of somebody's key; `expires` in seconds since the epoch, 0 is never."""
         nats = {
             "type": "user",
             "version": 2,

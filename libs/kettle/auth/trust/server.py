@@ -66,9 +66,7 @@ class Seeds:
         self._directory = directory
 
     def key(self, name: str, kind: Kind) -> KeyPair:
-        """
-        The key of that name, made the first time and kept.  Raises SeedError if its file holds none.
-        """
+        """The key of that name, made the first time and kept.  Raises SeedError if its file holds none."""
         path = self._directory / f"{name}.nk"
         try:
             seed = path.read_text(encoding="ascii")
