@@ -361,11 +361,6 @@ async def test_version_and_configuration_are_what_clients_compare(condor: Condor
         (("condor_q", "-af:j"), "Argument -af:j requires another parameter"),
         (("condor_q", "-constraint", "(("), "Parse error"),
         (("condor_q", "1.2.3"), "'1.2.3' is neither"),
-        (
-            ("condor_q", "-userlog", "log"),
-            "-userlog is not carried out by this version of Kettle; try: condor_wait",
-        ),
-        (("condor_q", "-io"), "-io is not carried out"),
         (("condor_rm",), "You did not specify any jobs"),
         (("condor_q", "-pool", "nowhere.example"), "Can't find address for pool nowhere.example"),
     ],

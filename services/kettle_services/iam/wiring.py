@@ -1,5 +1,6 @@
 """How the parts of an iam hang together."""
 
+import logging
 import os
 import pwd
 import re
@@ -32,6 +33,7 @@ from kettle_services.iam.record import Record
 from kettle_services.iam.settings import IamSettings
 from kettle_wire.commands.master import REVOKE_MEMBERS, RevokeMembers
 
+_log: Final = logging.getLogger(__name__)
 _PASSWORD: Final = re.compile(r"(?<=://)[^/@,]*@")
 """What of an address of the bus is for this service alone."""
 
@@ -58,8 +60,14 @@ def bus_credentials(settings: IamSettings) -> BusCredentials:
     return ScopedSigningKey(KeyPair((trust / "account-WORKERS.nk").read_text(encoding="ascii")).public, own)
 
 
-async def revoked(bus: NatsBus, master: str, key: str) -> None:
-    """Have the server that is the pool's own believe nothing more of a machine's key.  Raises BusError."""
+async def cut_off(bus: NatsBus, settings: IamSettings, key: str) -> None:
+    """Have the pool's own server believe nothing more of a machine's key.  Raises BusError."""
+    if settings.workers_signing_key:
+        _log.warning(
+            "the operator of the bus has to revoke a key: its server is not ours", extra={"key": key}
+        )
+        return
+    master = settings.bus_master or socket.gethostname()
     await bus.call(REVOKE_MEMBERS, master, RevokeMembers(kind="worker", keys=[key]))
 
 
@@ -101,7 +109,7 @@ async def serve(rt: Runtime, settings: IamSettings) -> None:
         settings,
         administrators=partial(administrators, settings),
         open_to_machines=machines.require_open,
-        cut_off=partial(revoked, bus, settings.bus_master or socket.gethostname()),
+        cut_off=partial(cut_off, bus, settings),
     )
     admissions = Admissions(record, denials, machines, keys, pool, lifetime=settings.worker_lifetime)
     rt.loop(record.checkpoint(), name="checkpoint")

@@ -70,7 +70,7 @@ async def test_what_happens_is_seen_by_everybody(tmp_path: Path, template: Path)
     """
     Three jobs run: the command, a program with a NATS client and one that feeds Prometheus tell the same story.
     """
-    assert 30 >= len((EXAMPLES / "watch_events.py").read_text().splitlines())
+    assert 36 >= len((EXAMPLES / "watch_events.py").read_text().splitlines())
     port, pages = free_ports(2)
     settings: dict[str, dict[str, Any]] = {"gateway": {"http_port": pages, "discovery_interval": 0.1}}
     async with throwaway_pool(tmp_path, cpus=2, template=template, settings=settings) as pool:

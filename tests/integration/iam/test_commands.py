@@ -82,7 +82,7 @@ async def test_a_machine_is_let_in_and_leaves(kettle: Kettle, office: Office, tm
     )
     assert "was used by another machine" in again
     assert "n1" in await kettle("worker", "list")
-    await kettle("worker", "leave", "n1")
+    await kettle("worker", "leave", "n1", "--now")
     audited = await kettle.lines("audit", "--since", "1h")
     assert ["jointoken.created", "jointoken.used", "worker.joined", "jointoken.misused", "worker.left"] == [
         each["what"] for each in audited

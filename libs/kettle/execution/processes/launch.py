@@ -8,6 +8,7 @@ in the child, the starter does to itself for that moment: it has one thread and 
 The price: no parent-death signal.  A job whose starter was killed is ended by the startd, which sees the line break.
 """
 
+import errno as errno_codes
 import os
 import signal
 from collections.abc import Generator, Mapping, Sequence
@@ -87,7 +88,13 @@ def launch(program: Program, cgroup: Cgroup | None = None, keeper: NamespaceKeep
             with _step("directory", program), acting_as(None if program.lowers_itself else program.account):
                 os.chdir(program.directory)  # which the job may have named: with its own rights
             undo.callback(os.chdir, "/")
-        actions = _actions(program, undo)
+        try:
+            actions = _actions(program, undo)
+        except LaunchError as error:
+            if error.errno == errno_codes.ENOENT:  # perhaps for want of the directory in which it is
+                with _step("directory", program), acting_as(program.account):
+                    os.stat(program.directory)  # noqa: PTH116 - as all around it
+            raise
         becomes = None if program.lowers_itself else program.account
         if becomes is not None:
             with _step("account", program):
