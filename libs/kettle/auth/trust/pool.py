@@ -45,6 +45,7 @@ from kettle_wire.subjects import Subjects
 
 _ANSWER_NS: Final = 3600 * 1_000_000_000
 """How long the server keeps the place for an answer."""
+OBSERVERS_INBOX: Final = "_INBOX.observer"
 _NAME: Final = "KETTLETEMPLATE"
 _ITS_NAME: Final = "{{name()}}"
 
@@ -125,6 +126,12 @@ class PoolTrust:
         )
         signer, pool = self._seeds.key("sign-service", KeyKind.ACCOUNT), self._account(Account.POOL).public
         return user(signer, public, role, may, now=_now(), account=pool)
+
+    def observer(self, public: str) -> str:
+        """What the system account says of the key of somebody who may ask the server what it holds, and nothing else."""
+        key = self._account(Account.SYSTEM)
+        may = Permissions(publish=("$SYS.REQ.SERVER.PING.*",), subscribe=(f"{OBSERVERS_INBOX}.>",))
+        return user(key, public, "observer", may, now=_now())
 
     def revoke(self, kind: Kind, publics: Sequence[str]) -> None:
         """Whatever has been said until now of these keys of members is not to be believed any more."""

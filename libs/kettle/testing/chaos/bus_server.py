@@ -1,14 +1,11 @@
 """
 What the NATS server itself says it holds for whom: connections, subscriptions, consumers.
 
-Asked over its system account, into which an observer is let for the moment of the question; the server's own next start
-forgets it.
+Asked over its system account, for which the pool's own keys vouch.
 """
 
 import asyncio
-import os
-import secrets
-import signal
+import tempfile
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +15,10 @@ import msgspec
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
 
+from kettle.auth.trust.files import write
+from kettle.auth.trust.pool import OBSERVERS_INBOX, PoolTrust
 from kettle.testing.chaos.invariants import InvariantResult, verdict
+from kettle_wire.subjects import Subjects
 
 T = TypeVar("T")
 
@@ -75,53 +75,43 @@ class _Streams(msgspec.Struct, frozen=True):
     account_details: list[_Account] = []
 
 
-async def holdings(home: Path, url: str, pid: int) -> BusHoldings:
+async def holdings(home: Path, url: str) -> BusHoldings:
     """
-    Ask the server of a pool, whose process is `pid`.
+    Ask the server of a pool.
 
     Raises:
-        TimeoutError: it does not let us in.
+        TimeoutError: it does not answer.
     """
-    config = home / "nats" / "data" / "nats.conf"
-    password = secrets.token_hex(16)
-    before = config.read_text(encoding="utf-8")
-    user = f'{{ user: "observer", password: "{password}" }}'
-    config.write_text(f"{before}accounts: {{ $SYS: {{ users: [ {user} ] }} }}\n", encoding="utf-8")
-    os.kill(pid, signal.SIGHUP)
-    try:
+    trust = PoolTrust(home / "credentials" / "trust", Subjects("any"))
+    with tempfile.TemporaryDirectory() as directory:
+        credentials = write(Path(directory) / "observer.creds", trust.observer)
         async with asyncio.timeout(_PATIENCE_S):
-            while True:
-                client = await _let_in(url, password)
-                try:
-                    what = {"accounts": True, "streams": True, "consumer": True, "config": True}
-                    streams = await _ask(client, "JSZ", what, _Streams)
-                    about = {"subscriptions": True, "limit": 4096}
-                    connections = await _ask(client, "CONNZ", about, _Connections)
-                except NatsError:
-                    continue  # the server let us in while it exchanged its accounts, and forgot us with the old ones
-                finally:
-                    await client.close()
-                break
-    finally:
-        config.write_text(before, encoding="utf-8")
+            client = await _let_in(url, str(credentials))
+            try:
+                what = {"accounts": True, "streams": True, "consumer": True, "config": True}
+                streams = await _ask(client, "JSZ", what, _Streams)
+                about = {"subscriptions": True, "limit": 4096}
+                connections = await _ask(client, "CONNZ", about, _Connections)
+            finally:
+                await client.close()
     return _counted(streams, connections)
 
 
-async def _let_in(url: str, password: str) -> Client:
+async def _let_in(url: str, credentials: str) -> Client:
     while True:
         client = Client()
         try:
             await client.connect(
                 url,
-                user="observer",
-                password=password,
+                user_credentials=credentials,
+                inbox_prefix=OBSERVERS_INBOX.encode(),
                 allow_reconnect=False,
                 error_cb=_quiet,
                 name="observer",
             )
         except (NatsError, OSError):
-            await client.close()  # it keeps the socket on which it was refused
-            await asyncio.sleep(_LOOK_S)  # the server has not read its configuration again yet
+            await client.close()
+            await asyncio.sleep(_LOOK_S)  # the server is on its way back
         else:
             return client
 

@@ -272,7 +272,7 @@ async def _whole(pool: ThrowawayPool) -> tuple[dict[str, leftovers.Holdings], Bu
 async def _on_bus(pool: ThrowawayPool) -> BusHoldings | None:
     """What is held on the pool's own NATS server; None if it has none of its own."""
     server = pool.state.daemon(NATS)
-    return await bus_server.holdings(pool.home, pool.state.nats_url, server.pid) if server else None
+    return await bus_server.holdings(pool.home, pool.state.nats_url) if server else None
 
 
 async def _nothing_leaked(pool: ThrowawayPool, before: BusHoldings) -> InvariantResult:
