@@ -242,7 +242,7 @@ def impostor(key: str, name: object) -> str:
     The server lets a startd write below its own name, whatever the ad itself says.
     """
     kind, _, own = key.partition(".")
-    if kind == _MACHINE:
+    if kind == _MACHINE and "." in own:  # no startd may write elsewhere
         startd, _, slot = own.partition(".")
         right = name == untoken(slot) and untoken(slot).endswith(f"@{untoken(startd)}")
     else:

@@ -33,6 +33,9 @@ from kettle.testing.servers.selection import pool_settings
 _WITHIN_S: Final = 120.0
 """After this something hangs: on a machine with much else to do all takes many times as long as alone."""
 _DOWN_S: Final = 30.0
+_SHARED: Final = frozenset({"kettle", "authorization"})
+"""Tables of settings that all services have."""
+_SERVERS: Final = frozenset({"nats", "postgres"})
 _LOOK_S: Final = 0.01
 
 _KETTLE: Final = "from kettle_services.cli.entry import command; command()"
@@ -223,8 +226,12 @@ class ThrowawayPool:
         home.settings.unlink()
         write_settings(home, settings)
         self.settings = settings
+        shared = not _SHARED.isdisjoint(changed)
         daemons = [
-            each for each in self.state.daemons if each.name.partition(".")[0].partition("#")[0] in changed
+            each
+            for each in self.state.daemons
+            if each.name not in _SERVERS
+            and (shared or each.name.partition(".")[0].partition("#")[0] in changed)
         ]
         before = {each.name: each.pid for each in daemons}
         controlled = await self.client.hosts.control("reconfig", daemons=sorted(before))

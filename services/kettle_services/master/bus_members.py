@@ -3,7 +3,7 @@ Who may connect to the pool's own NATS server: its services, the startds of this
 accounts, and schedds and collectors of other pools.
 
 Each has a file of credentials in the pool's directory, whose key is made the first time and kept.  Who is not admitted any
-more loses his file, and his connections.
+more loses his connections, and is believed again when he is admitted again, as long as the file is there.
 """
 
 import os
@@ -97,7 +97,9 @@ class BusMembers:
             **{visitors_credential(name): (Kind.FORWARDER, name) for name in settings.view_from},
         }
         for kind, pattern in _OF_OTHERS.items():
-            self._revoke(kind, [path for path in self._files(pattern) if path.stem not in members])
+            files = {path.stem: path for path in self._files(pattern)}
+            self._trust.revoke(kind, self._keys(path for name, path in files.items() if name not in members))
+            self._trust.restore(kind, self._keys(path for name, path in files.items() if name in members))
         for credential, (kind, name) in members.items():
             self._write(credential, partial(self._trust.member, kind, name))
         for role in {*map(role_of, settings.daemon_list), AUDIT, MASTER, PROBE} - {_STARTD}:
@@ -126,11 +128,8 @@ class BusMembers:
     def _files(self, pattern: str) -> Iterable[Path]:
         return self._home.credentials.glob(f"{pattern}.creds")
 
-    def _revoke(self, kind: Kind, gone: Sequence[Path]) -> None:
-        if gone:
-            self._trust.revoke(kind, [key.public for path in gone if (key := key_in(path)) is not None])
-        for path in gone:
-            path.unlink()
+    def _keys(self, paths: Iterable[Path]) -> list[str]:
+        return [key.public for path in paths if (key := key_in(path)) is not None]
 
     def _write(self, name: str, state: Callable[[str], str]) -> None:
         write(self.credentials(name), state)

@@ -69,7 +69,7 @@ def _slot(key: str, value: bytes) -> Ad:
 
 def _secret(key: str, value: bytes) -> SlotSecret:
     secret = _decode_secret(value)
-    if token(secret.startd) != key.partition(".")[0]:
+    if "." in key and token(secret.startd) != key.partition(".")[0]:
         raise ValueError(f"it came from {key} and is of {secret.startd}")
     return secret
 

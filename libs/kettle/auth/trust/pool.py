@@ -128,7 +128,9 @@ class PoolTrust:
         return user(signer, public, role, may, now=_now(), account=pool)
 
     def observer(self, public: str) -> str:
-        """What the system account says of the key of somebody who may ask the server what it holds, and nothing else."""
+        """
+        What the system account says of the key of somebody who may ask the server what it holds, and nothing else.
+        """
         key = self._account(Account.SYSTEM)
         may = Permissions(publish=("$SYS.REQ.SERVER.PING.*",), subscribe=(f"{OBSERVERS_INBOX}.>",))
         return user(key, public, "observer", may, now=_now())
@@ -136,9 +138,20 @@ class PoolTrust:
     def revoke(self, kind: Kind, publics: Sequence[str]) -> None:
         """Whatever has been said until now of these keys of members is not to be believed any more."""
         revoked = self._revoked()
-        revoked[kind.account] = revoked.get(kind.account, {}) | dict.fromkeys(publics, _now())
-        private_directory(self._directory)
-        write_private(self._directory / "revoked.json", msgspec.json.encode(revoked).decode())
+        before = revoked.get(kind.account, {})
+        self._keep(revoked | {kind.account: dict.fromkeys(publics, _now()) | before})
+
+    def restore(self, kind: Kind, publics: Sequence[str]) -> None:
+        """It is to be believed again."""
+        revoked = self._revoked()
+        before = revoked.get(kind.account, {})
+        self._keep(revoked | {kind.account: {key: at for key, at in before.items() if key not in publics}})
+
+    def _keep(self, revoked: Mapping[Account, Mapping[str, int]]) -> None:
+        wanted = {each: dict(keys) for each, keys in revoked.items() if keys}
+        if wanted != self._revoked():
+            private_directory(self._directory)
+            write_private(self._directory / "revoked.json", msgspec.json.encode(wanted).decode())
 
     def _revoked(self) -> dict[Account, dict[str, int]]:
         try:

@@ -38,8 +38,8 @@ are asked at the moment, and how many jobs run there; then the submitters of oth
 _ADMIT: Final = """\
 Make the pass of a schedd that may send jobs here.  Put its name into flock_from of [master] first, and run
 `kettle reconfig`: that makes its credential.  The pass is a secret: its holder can run jobs here as any user of that
-schedd's domain.  To withdraw it, remove the name from flock_from and run `kettle reconfig`: it ends at once, and a later
-pass has another key.
+schedd's domain.  To withdraw it, remove the name from flock_from and run `kettle reconfig`: it ends at once.  With the file
+credentials/visitor-NAME@DOMAIN.creds of the pool's directory removed as well, a later pass has another key.
 
 A collector that may forward its ads here has its name in view_from instead; its pass is made in the same way, and permits
 nothing else.
