@@ -31,7 +31,9 @@ from kettle_wire.endpoint import Caller, Endpoint
 from kettle_wire.identity import Identity, daemon, user, worker
 from kettle_wire.subjects import API, GUESTS_API, Subjects
 
-FOR_PEOPLE: Final = open_to(Caller.USER, Caller.ADMINISTRATOR)
+HERE: Final = [endpoint for endpoint in ENDPOINTS if "iam" not in {endpoint.role, *endpoint.callers}]
+"""A pool of one person has no iam."""
+FOR_PEOPLE: Final = [endpoint for endpoint in open_to(Caller.USER, Caller.ADMINISTRATOR) if endpoint in HERE]
 """What the pool's owner may ask, who is its administrator."""
 WITHIN_S: Final = 20.0
 
@@ -206,7 +208,7 @@ def refused(endpoint: Endpoint[Any, Any], data: bytes) -> str:
 async def test_a_malformed_message_is_refused(pool: ThrowawayPool, sender: Sender) -> None:
     """Every endpoint answers it with an error, nothing of it gets into the log, and no service ends."""
     before, running = await heads(pool), pids(pool)
-    for endpoint in ENDPOINTS:
+    for endpoint in HERE:
         for what, data in malformed(endpoint).items():
             code = await sender.send(endpoint, data)
             assert refused(endpoint, data) == code, f"{endpoint}: {what}"
@@ -221,7 +223,7 @@ async def test_extra_elements_nested_without_end_end_nothing(pool: ThrowawayPool
     for endpoint in (schedd.QUERY_EVENTS, schedd.EXPLAIN):
         data = b"\x81" + msgspec.msgpack.encode("job") + b"\x93\x01\x00" + deep
         assert "malformed" == await sender.send(endpoint, data)
-    for endpoint in ENDPOINTS:
+    for endpoint in HERE:
         data = b"\x81" + msgspec.msgpack.encode("unknown") + deep
         assert refused(endpoint, data) == await sender.send(endpoint, data), endpoint
     assert "malformed" == await sender.send(schedd.EXPLAIN, b"")
@@ -363,7 +365,7 @@ async def test_a_person_speaks_for_nobody_else(pool: ThrowawayPool, intruder: In
         *(
             subjects.command(endpoint.role, "schedd", endpoint.verb, myself)
             for endpoint in ENDPOINTS
-            if endpoint not in FOR_PEOPLE
+            if endpoint not in open_to(Caller.USER, Caller.ADMINISTRATOR)
         ),
         *(
             f"$KV.{bucket}.{key}"
