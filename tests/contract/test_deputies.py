@@ -6,6 +6,7 @@ becomes of a credential that is not trusted any more.
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -15,7 +16,12 @@ from nats.aio.client import Client
 from nats.errors import Error
 
 from kettle.auth.trust.files import key_in
+from kettle.auth.trust.jwts import encode
+from kettle.auth.trust.keys import KeyPair
+from kettle.auth.trust.keys import Kind as KeyKind
 from kettle.auth.trust.pool import Kind
+from kettle.auth.trust.server import UNLIMITED, Permissions
+from kettle.bus.credentials import Credential
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import BucketSpec, NoResponderError, RefusedError, Served, StreamSpec
 from kettle.embedded import EmbeddedNats
@@ -62,13 +68,13 @@ class Pool:
             )
         )
 
-    async def raw(self, name: str) -> Client:
+    async def raw(self, name: str, credentials: Path | None = None) -> Client:
         """A client that publishes whatever it likes."""
         client = Client()
         self._stack.push_async_callback(client.close)  # also of one that was refused
         await client.connect(
             self.server.url,
-            user_credentials=str(self.server.credentials(name)),
+            user_credentials=str(credentials or self.server.credentials(name)),
             inbox_prefix=WHO[name][1].inbox.encode(),
             error_cb=_quiet,
             allow_reconnect=False,
@@ -170,6 +176,28 @@ async def test_a_service_gives_itself_no_right(pool: Pool) -> None:
     await attacker.publish(EVENTS.subjects[0], b"forged")
     await settled(attacker)
     assert 0 == await owner.last_sequence(EVENTS.name)
+
+
+@pytest.mark.parametrize("signs", ["sign-person", "sign-worker", "account-PEOPLE"])
+async def test_a_stolen_key_makes_members_of_its_kind_only(pool: Pool, signs: str, tmp_path: Path) -> None:
+    """
+    It signs for no other account, whatever account is named, and gives nobody permissions of his own.
+    """
+    trust = Path(pool.server.credentials("ada")).parent / "trust"
+    signer = KeyPair((trust / f"{signs}.nk").read_text())
+    for account in ("POOL", "WORKERS", "PEOPLE", "SYSTEM"):
+        of = KeyPair((trust / f"account-{account}.nk").read_text()).public
+        own = (signs, account) in {("sign-person", "PEOPLE"), ("sign-worker", "WORKERS")}
+        key = KeyPair.new(KeyKind.USER)
+        for claims in ({}, UNLIMITED | Permissions((">",), (">",)).claims()):
+            said = {"type": "user", "version": 2, "issuer_account": of, **claims}
+            forged = Credential(key.seed, encode(signer, key.public, said, name="eve", issued=1)).text()
+            (file := tmp_path / "forged.creds").write_text(forged)
+            if own and not claims:
+                await pool.raw("ada", file)
+            elif (signs, account) != ("account-PEOPLE", "PEOPLE"):
+                with pytest.raises(Error, match="Authorization Violation"):
+                    await pool.raw("ada", file)
 
 
 async def test_who_is_not_trusted_any_more_is_cut_off(pool: Pool) -> None:
