@@ -180,9 +180,7 @@ async def test_a_service_gives_itself_no_right(pool: Pool) -> None:
 
 @pytest.mark.parametrize("signs", ["sign-person", "sign-worker", "account-PEOPLE"])
 async def test_a_stolen_key_makes_members_of_its_kind_only(pool: Pool, signs: str, tmp_path: Path) -> None:
-    """
-    It signs for no other account, whatever account is named, and gives nobody permissions of his own.
-    """
+    """It signs for no other account, whatever account is named, and gives nobody permissions of his own."""
     trust = Path(pool.server.credentials("ada")).parent / "trust"
     signer = KeyPair((trust / f"{signs}.nk").read_text())
     for account in ("POOL", "WORKERS", "PEOPLE", "SYSTEM"):
