@@ -54,10 +54,16 @@ def address(pool: ThrowawayPool) -> str:
 
 
 async def joined(pool: ThrowawayPool, home: Path) -> str:
-    """Have a machine join that keeps its files in `home`; the token that it used."""
+    """
+    Have a machine join that keeps its files in `home`, under no name of the pool's own; the token that it used.
+    """
     token = (await said(pool, "worker", "token", "create", "--lifetime", "10m")).split()[0]
     (secret := home.parent / "token").write_text(token)
-    words = ("--token-file", str(secret), "--name", NAME, "--home", str(home))
+    words = ("--token-file", str(secret), "--home", str(home))
+    (own,) = {ad["Machine"] for ad in await pool.client.ads("Machine")}
+    taken = await said(pool, "worker", "join", address(pool), *words, "--name", str(own), status=1)
+    assert f"{own} is the name of a host of this pool" in taken
+    words = (*words, "--name", NAME)
     assert f"This machine is {NAME}" in await said(pool, "worker", "join", address(pool), *words)
     settings = home / "kettle.toml"
     settings.write_text(settings.read_text().replace("\n[startd]\n", OF_A_MACHINE, 1))

@@ -20,6 +20,7 @@ class _User(msgspec.Struct, frozen=True):
 
 class _Statement(msgspec.Struct, frozen=True):
     nats: _User
+    name: str = ""
 
 
 class Credential(msgspec.Struct, frozen=True):
@@ -42,10 +43,16 @@ class Credential(msgspec.Struct, frozen=True):
         """
         Whether its holder is in another account than the pool's services: the statement says so by a tag.
         """
-        if not self.jwt:
-            return False
+        return bool(self.jwt) and GUEST in self._stated().nats.tags
+
+    @property
+    def name(self) -> str:
+        """The name that the statement gives, as a token of a subject; empty: there is none."""
+        return self._stated().name if self.jwt else ""
+
+    def _stated(self) -> _Statement:
         body = self.jwt.split(".")[1]
-        return GUEST in _statement.decode(urlsafe_b64decode(body + "=" * (-len(body) % 4))).nats.tags
+        return _statement.decode(urlsafe_b64decode(body + "=" * (-len(body) % 4)))
 
     def text(self) -> str:
         """The content of the file."""

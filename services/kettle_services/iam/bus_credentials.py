@@ -3,6 +3,7 @@ What machines show to the bus, signed with the pool's signing key for startds: w
 not in what is said of it.  A stolen key of this kind can make startds, and nothing else.
 """
 
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -18,14 +19,15 @@ from kettle_wire.subjects import token
 class ScopedSigningKey:
     """Signs for one account of the bus."""
 
-    def __init__(self, account: str, seed_file: Path) -> None:
+    def __init__(self, account: str, seed_file: Path, taken: Callable[[], Collection[str]] = tuple) -> None:
         """
-        `account`: its public key.
+        `account`: its public key; `taken`: names that no machine may have, since others in the pool have them.
 
         Raises:
             SettingsError: the file holds no seed of an account's signing key.
         """
         self._account: Final = account
+        self._taken = taken
         try:
             self._key: Final = KeyPair(seed_file.read_text(encoding="ascii"))
         except (OSError, SeedError) as error:
@@ -45,6 +47,12 @@ class ScopedSigningKey:
                 Code.JOIN_CLOSED,
                 "an access point cannot join by a token yet: its services need credentials of the pool's own account",
                 status=503,
+            )
+        if name in self._taken():
+            raise Denied(
+                Code.JOIN_NAME_TAKEN,
+                f"{name} is the name of a host of this pool: join under another name",
+                status=409,
             )
         tags = [GUEST, *([f"owner:{token(owner)}"] if owner else [])]
         nats = {"type": "user", "version": 2, "issuer_account": self._account, "tags": tags}

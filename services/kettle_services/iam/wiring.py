@@ -13,6 +13,7 @@ from typing import Final
 from kettle import VERSION
 from kettle.auth.private_files import private_directory
 from kettle.auth.trust.keys import KeyPair
+from kettle.bus.credentials import Credential
 from kettle.bus.nats import NatsBus
 from kettle.embedded.ports import kept_port
 from kettle.faults import fault_point
@@ -32,6 +33,7 @@ from kettle_services.iam.ports import BusCredentials
 from kettle_services.iam.record import Record
 from kettle_services.iam.settings import IamSettings
 from kettle_wire.commands.master import REVOKE_MEMBERS, RevokeMembers
+from kettle_wire.subjects import untoken
 
 _log: Final = logging.getLogger(__name__)
 _PASSWORD: Final = re.compile(r"(?<=://)[^/@,]*@")
@@ -57,7 +59,18 @@ def bus_credentials(settings: IamSettings) -> BusCredentials:
     own = trust / "sign-worker.nk"
     if not own.exists():
         return NoSigningKey()
-    return ScopedSigningKey(KeyPair((trust / "account-WORKERS.nk").read_text(encoding="ascii")).public, own)
+    account = KeyPair((trust / "account-WORKERS.nk").read_text(encoding="ascii")).public
+    return ScopedSigningKey(account, own, partial(own_names, settings))
+
+
+def own_names(settings: IamSettings) -> set[str]:
+    """
+    The names of the pool's own hosts: of their startds, and of the master, which a machine of the same name could
+    play.
+    """
+    files = (settings.home_path / "credentials").glob("startd*.creds")
+    startds = {untoken(Credential.read(path).name) for path in files}
+    return startds | {settings.bus_master or socket.gethostname()}
 
 
 async def cut_off(bus: NatsBus, settings: IamSettings, key: str) -> None:
