@@ -110,7 +110,10 @@ class BusMembers:
                 self._write(entry, partial(self._trust.member, Kind.WORKER, name))
 
     def revoke(self, kind: Kind, keys: Sequence[str]) -> None:
-        """See `PoolTrust.revoke`."""
+        """
+        Believe nothing of what was said of these keys until now, also if that was so before and more was said since.
+        """
+        self._trust.restore(kind, keys)
         self._trust.revoke(kind, keys)
 
     def statements(self) -> Statements:
