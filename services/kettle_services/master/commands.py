@@ -98,8 +98,14 @@ class MasterCommands:
         ]
 
     async def revoke(self, request: RevokeMembers, caller: Identity) -> MembersRevoked:
-        """Withdraw credentials; `unavailable`: the NATS server is not ours."""
-        if not self._revoke(request.kind, request.keys):
+        """
+        Withdraw credentials; `unavailable`: the NATS server is not ours; `not_recorded`: the pool's files cannot be used.
+        """
+        try:
+            ours = self._revoke(request.kind, request.keys)
+        except EmbeddedError as error:
+            raise RefusedError(RefusalCode.NOT_RECORDED, str(error)) from error
+        if not ours:
             raise RefusedError(
                 RefusalCode.UNAVAILABLE,
                 "this master runs no NATS server that could be told: say it to its own operator",
