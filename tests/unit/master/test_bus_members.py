@@ -19,7 +19,7 @@ from kettle_services.master.commands import MasterCommands
 from kettle_services.master.settings import MasterSettings
 from kettle_services.master.supervision.daemon_list import DaemonList
 from kettle_wire.codes import RefusalCode
-from kettle_wire.commands.master import Control, RevokeMembers
+from kettle_wire.commands.master import Control, RevokeMembers, Switched
 from kettle_wire.identity import user
 from kettle_wire.subjects import Subjects
 
@@ -89,16 +89,27 @@ def no_file(home: Home) -> Path:
 async def test_a_file_that_cannot_be_used_refuses_new_settings(
     home: Home, damage: Callable[[Home], Path]
 ) -> None:
-    """`kettle reconfig` is answered by one sentence with the name of the file."""
+    """
+    `kettle reconfig` is answered by one sentence with the name of the file; once that is gone, they are used.
+    """
     members = members_of(home)
     path = damage(home)
     async with asyncio.TaskGroup() as group:
-        asked = Control(id="1", action="reconfig", daemons=["master"], how="graceful")
-        answer = await commands_of(home, members, group).control(asked, user("ada"))
-    (master,) = answer.switched
-    assert "refused" == master.outcome
-    assert master.why.startswith(f"{path}")
-    assert "\n" not in master.why
+        commands = commands_of(home, members, group)
+
+        async def reconfig(number: int) -> Switched:
+            asked = Control(id=str(number), action="reconfig", daemons=["master"], how="graceful")
+            (master,) = (await commands.control(asked, user("ada"))).switched
+            return master
+
+        refused = await reconfig(1)
+        assert "refused" == refused.outcome
+        assert refused.why.startswith(f"{path}")
+        assert "\n" not in refused.why
+
+        path.rename(path.with_suffix(".damaged"))
+        assert "done" == (await reconfig(2)).outcome
+        assert home.credential(f"visitor-{VISITOR}").is_file()
 
 
 async def test_a_damaged_list_of_withdrawn_keys_refuses_to_withdraw_another(home: Home) -> None:
