@@ -14,12 +14,18 @@ def private_directory(path: Path) -> Path:
 
 
 def write_private(path: Path, content: str) -> Path:
-    """Replace a file, atomically, by one that only its owner can read."""
+    """
+    Replace a file, atomically, by one that only its owner can read.
+
+    It may hold the only copy of a key, so it is on the disk before it takes the place of the old one.
+    """
     stage = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     fd = os.open(stage, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(fd, "w", encoding="utf-8") as file:
             file.write(content)
+            file.flush()
+            os.fsync(fd)
         stage.replace(path)
     except OSError:
         stage.unlink(missing_ok=True)

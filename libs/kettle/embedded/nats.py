@@ -21,7 +21,7 @@ from typing import Final, Self
 import msgspec
 
 from kettle.auth.private_files import private_directory, write_private
-from kettle.auth.trust.keys import SeedError
+from kettle.auth.trust.keys import TrustError
 from kettle.auth.trust.server import PROBE_INBOX, Permissions, SingleAccount, Statements, Trust
 from kettle.embedded.binaries import nats_server
 from kettle.embedded.errors import EmbeddedError, StartError
@@ -196,7 +196,7 @@ class EmbeddedNats:
     def _write_config(self) -> None:
         try:
             trust = self._trust.statements()
-        except SeedError as error:
+        except TrustError as error:
             raise EmbeddedError(str(error)) from error
         self._told = trust
         private_directory(self.store)
@@ -211,7 +211,10 @@ class EmbeddedNats:
             member=self._member,
             listener=self._listener,
         )
-        config = write_private(self._data / "nats.conf", text)
+        try:
+            config = write_private(self._data / "nats.conf", text)
+        except OSError as error:
+            raise EmbeddedError(f"{self._data / 'nats.conf'} cannot be written: {error.strerror}") from error
         shown = self._listener.copy_to(self._data) if self._listener else []
         self._account.own(self._data, config, self.store, *shown, below=False)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from kettle.auth.mapping.access_lists import AccessLists, Entry, missing_entry
+from kettle.auth.mapping.access_lists import AccessDecision, AccessLists, Entry, missing_entry
 from kettle.auth.mapping.findings import Place
 from kettle.auth.mapping.levels import Level
 from kettle.auth.mapping.principals import Address
@@ -23,6 +23,8 @@ from kettle_wire.identity import Identity
 
 _REMEMBERED: Final = 10_000
 """People and levels of whom a service knows that they may."""
+_MOST_LISTS: Final = 16
+"""Endpoints of a service have the same administrators, or those of a few groups."""
 _OPEN: Final = (Level.READ, Level.WRITE)
 """Everybody's as long as neither has an allow list."""
 
@@ -35,6 +37,13 @@ class SettingPlaces:
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._read: tuple[tuple[int, int], SettingsFile] | None = None
+
+    def state(self) -> tuple[int, int] | None:
+        """Changes when the file does; None if there is none."""
+        try:
+            return None if self._path is None else _state(self._path)
+        except OSError:
+            return None
 
     def place(self, keys: Sequence[str], text: str = "") -> Place:
         """The line of a setting, or of one text in its list."""
@@ -50,11 +59,15 @@ class SettingPlaces:
     def _file(self) -> SettingsFile | None:
         if self._path is None:
             return None
-        about = self._path.stat()
-        state = (about.st_mtime_ns, about.st_size)
+        state = _state(self._path)
         if self._read is None or self._read[0] != state:
             self._read = state, SettingsFile.read(self._path)
         return self._read[1]
+
+
+def _state(path: Path) -> tuple[int, int]:
+    about = path.stat()
+    return about.st_mtime_ns, about.st_size
 
 
 def level_of(endpoint: Endpoint[Any, Any]) -> Level:
@@ -62,6 +75,38 @@ def level_of(endpoint: Endpoint[Any, Any]) -> Level:
     if Caller.USER not in endpoint.callers:
         return Level.ADMINISTRATOR
     return Level.READ if endpoint.repeat is Repeat.QUERY else Level.WRITE
+
+
+class _Lists:
+    """The lists that count for endpoints with the same administrators."""
+
+    def __init__(self, said: Authorization, role: str, administrators: Collection[str]) -> None:
+        self._made_of = said, role, administrators
+        self._role = role
+        self._lists = access_lists(said, role, administrators, None)
+        self._may: set[tuple[str, Level]] = set()
+        """Who has been found to have which level."""
+        self._placed: tuple[tuple[int, int] | None, AccessLists] | None = None
+        """With the places in the file of settings, and the state of that one."""
+
+    def allow(self, name: str, level: Level) -> bool:
+        if (name, level) in self._may:
+            return True
+        if not self._lists.decide(name, level, Address(), subsystem=self._role).allowed:
+            return False
+        if len(self._may) >= _REMEMBERED:
+            self._may.clear()
+        self._may.add((name, level))
+        return True
+
+    def explain(self, name: str, level: Level, places: SettingPlaces) -> AccessDecision:
+        """
+        The decision with the places of its rules: these are looked up once, and again if the file has changed.
+        """
+        state = places.state()
+        if self._placed is None or self._placed[0] != state:
+            self._placed = state, access_lists(*self._made_of, places)
+        return self._placed[1].decide(name, level, Address(), subsystem=self._role)
 
 
 class Authorizer:
@@ -72,10 +117,9 @@ class Authorizer:
         self._role = role
         self._authorization = authorization
         self._places = places
-        self._made_of: tuple[Authorization, tuple[str, ...]] | None = None
-        self._lists = AccessLists({}, {})
-        self._may: set[tuple[str, Level]] = set()
-        """Who has been found to have which level by these lists."""
+        self._said: Authorization | None = None
+        self._lists: dict[tuple[str, ...], _Lists] = {}
+        """By administrators, of what was said last."""
 
     @classmethod
     def of_service(
@@ -89,27 +133,27 @@ class Authorizer:
         endpoint, said = served.endpoint, self._authorization()
         if Caller.USER in endpoint.callers and not (said.allow or said.deny):
             return ""
-        administrators = tuple(sorted(served.administrators()))
-        if (said, administrators) != self._made_of:
-            self._may.clear()
-            self._made_of, self._lists = (
-                (said, administrators),
-                access_lists(said, self._role, administrators, None),
-            )
+        lists = self._lists_of(said, served.administrators())
         level, name = level_of(endpoint), f"{caller.name}@{said.own_domain}"
-        if (name, level) in self._may:
+        if lists.allow(name, level):
             return ""
-        if self._lists.decide(name, level, Address(), subsystem=self._role).allowed:
-            if len(self._may) >= _REMEMBERED:
-                self._may.clear()
-            self._may.add((name, level))
-            return ""
-        placed = access_lists(said, self._role, administrators, self._places)
-        found = placed.decide(name, level, Address(), subsystem=self._role)
+        found = lists.explain(name, level, self._places)
         missing = missing_entry(name, level, found)
         if level is Level.ADMINISTRATOR and found.because is None:
             missing += f", and {caller.name} is not in administrators of [{self._role}]"
         return f"{name} has not the level {level}, which {self._role}.{endpoint.verb} takes: {missing}"
+
+    def _lists_of(self, said: Authorization, administrators: Collection[str]) -> _Lists:
+        if said is not self._said and said != self._said:
+            self._lists.clear()
+        self._said = said
+        names = tuple(sorted(administrators))
+        lists = self._lists.get(names)
+        if lists is None:
+            if len(self._lists) >= _MOST_LISTS:
+                self._lists.clear()
+            lists = self._lists[names] = _Lists(said, self._role, names)
+        return lists
 
 
 def access_lists(

@@ -201,7 +201,10 @@ class Matched(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     cycle: int
     matches: list[MatchedSlot]
     significant: list[str] = []
-    """Attributes that the machines of the pool ask of jobs, in lower case, besides those that schedds always show."""
+    """
+    Attributes that the machines of the pool ask of jobs, in lower case, besides those that schedds always show; none if
+    there is nothing new, for a schedd forgets none as long as it runs.
+    """
 
 
 class Attempt(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):

@@ -140,6 +140,8 @@ class BringUp:
     def admit(self, settings: MasterSettings) -> None:
         """
         Let in the accounts and visitors of other settings, and no others; a server that is not ours has its own administrator.
+
+        Raises AccountsError, EmbeddedError and SettingsError.
         """
         if self._server is not None and self._members is not None:
             bus_listener.of(settings)  # what nobody would accept is not shown
@@ -149,7 +151,9 @@ class BringUp:
             self._tell_accounts(settings)
 
     def revoke(self, kind: str, keys: Sequence[str]) -> bool:
-        """Believe nothing more of the keys of a kind of members; whether the NATS server is ours."""
+        """
+        Believe nothing more of the keys of a kind of members; whether the NATS server is ours.  Raises EmbeddedError.
+        """
         if self._server is None or self._members is None:
             return False
         self._members.revoke(Kind[kind.upper()], keys)

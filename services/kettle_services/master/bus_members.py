@@ -9,15 +9,18 @@ more loses his connections, and is believed again when he is admitted again, as 
 import os
 import pwd
 import socket
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from kettle.auth.bus_permissions import FORWARDER, MONITOR, VISITOR
 from kettle.auth.trust.files import key_in, write
+from kettle.auth.trust.keys import TrustError
 from kettle.auth.trust.pool import Kind, PoolTrust
 from kettle.auth.trust.server import PROBE, Statements
+from kettle.embedded import EmbeddedError
 from kettle.pool.home import Home
 from kettle.runtime import Settings, SettingsError
 from kettle_services.master.account_access import credential_of
@@ -80,7 +83,11 @@ def startd_name(environ: Mapping[str, str]) -> str:
 
 
 class BusMembers:
-    """The credentials of a pool, as its settings want them; see `kettle.auth.trust.server.Trust`."""
+    """
+    The credentials of a pool, as its settings want them; see `kettle.auth.trust.server.Trust`.
+
+    Whatever needs a file of theirs that is damaged, or cannot be read or written, raises EmbeddedError.
+    """
 
     def __init__(
         self,
@@ -100,6 +107,10 @@ class BusMembers:
 
     def admit(self, settings: MasterSettings, accounts: Sequence[str]) -> None:
         """Let in those whom other settings name, and no others."""
+        with self._files_used():
+            self._admit(settings, accounts)
+
+    def _admit(self, settings: MasterSettings, accounts: Sequence[str]) -> None:
         members = {
             PERSON: (Kind.ADMINISTRATOR, login_name()),
             MONITOR: (Kind.MONITOR, MONITOR),
@@ -124,12 +135,14 @@ class BusMembers:
         """
         Believe nothing of what was said of these keys until now, also if that was so before and more was said since.
         """
-        self._trust.restore(kind, keys)
-        self._trust.revoke(kind, keys)
+        with self._files_used():
+            self._trust.restore(kind, keys)
+            self._trust.revoke(kind, keys)
 
     def statements(self) -> Statements:
         """See `Trust`."""
-        return self._trust.statements()
+        with self._files_used():
+            return self._trust.statements()
 
     def credentials(self, name: str) -> Path:
         """See `Trust`; of a startd the name is its entry in the daemon list."""
@@ -138,6 +151,17 @@ class BusMembers:
     def probe(self) -> str:
         """See `Trust`."""
         return str(self.credentials(PROBE))
+
+    @contextmanager
+    def _files_used(self) -> Generator[None]:
+        """Whatever is wrong with a file is said in a sentence that names it."""
+        try:
+            yield
+        except TrustError as error:
+            raise EmbeddedError(str(error)) from error
+        except OSError as error:
+            named = error.filename or self._home.credentials
+            raise EmbeddedError(f"{named} cannot be read or written: {error.strerror or error}") from error
 
     def _files(self, pattern: str) -> Iterable[Path]:
         return self._home.credentials.glob(f"{pattern}.creds")

@@ -98,8 +98,14 @@ class MasterCommands:
         ]
 
     async def revoke(self, request: RevokeMembers, caller: Identity) -> MembersRevoked:
-        """Withdraw credentials; `unavailable`: the NATS server is not ours."""
-        if not self._revoke(request.kind, request.keys):
+        """
+        Withdraw credentials; `unavailable`: the NATS server is not ours; `not_recorded`: the pool's files cannot be used.
+        """
+        try:
+            ours = self._revoke(request.kind, request.keys)
+        except EmbeddedError as error:
+            raise RefusedError(RefusalCode.NOT_RECORDED, str(error)) from error
+        if not ours:
             raise RefusedError(
                 RefusalCode.UNAVAILABLE,
                 "this master runs no NATS server that could be told: say it to its own operator",
@@ -265,13 +271,13 @@ class MasterCommands:
         # The members of a group may have changed without the settings.
         others = any(name.startswith("@") for name in merged.accounts) or _let_in(merged) != _let_in(was)
         others |= bool(merged.nats_certificate)  # its files may hold another certificate by now
-        self.settings = merged
         if others:
             try:
                 self._admit(merged)
             except (AccountsError, EmbeddedError, SettingsError) as error:
                 _log.error("%s", error)
                 return Switched(daemon=MASTER, outcome="refused", why=str(error))
+        self.settings = merged  # not before: what was refused is tried again when they are read again
         self._daemons.use(merged)
         self._keep(merged)
         self.reconfigured = time.time()

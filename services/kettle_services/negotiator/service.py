@@ -48,16 +48,24 @@ others.
 """
 _TOLD_S: Final = 60.0
 """How long a schedd is believed to remember: that a visitor from another pool was started again is not seen."""
+_PAUSE_S: Final = 10.0
+"""
+How long a schedd that was not reached is not called for the sake of significant attributes alone: its demand stays on
+the bus for a while after it is gone, and each call makes a cycle wait.
+"""
 _A = TypeVar("_A")
 
 
 class _Told(msgspec.Struct, frozen=True):
-    """What a schedd was told."""
+    """What a schedd was told of significant attributes, or what was tried to tell it."""
 
     started: int
     """When the schedd began, seconds since the epoch."""
     names: frozenset[str]
-    at: float
+    heard: bool
+    """Whether it has answered."""
+    until: float
+    """When it is told again, by the monotonic clock."""
 
 
 def _slot(key: str, value: bytes) -> Ad:
@@ -124,7 +132,7 @@ class Negotiator:
         self._telling: set[asyncio.Task[None]] = set()
         """Messages with matches that are under way."""
         self._told: dict[str, _Told] = {}
-        """What each schedd was told of significant attributes."""
+        """By schedd."""
         for text in settings.rules:
             pool.asked.note_expression(text)
 
@@ -244,32 +252,46 @@ class Negotiator:
         self._durations.record(time.monotonic() - began)
         self._matches.add(len(outcome.matches))
         self._last = last_cycle(outcome, started, time.monotonic() - began)
-        untold: dict[str, list[MatchedSlot]] = {schedd: [] for schedd in self._untold()}
-        await self._tell_all({**untold, **outcome.messages})
+        await self._tell_all(outcome.messages)
         return outcome.again
 
-    def _untold(self) -> list[str]:
+    def _untold(self) -> dict[str, _Told]:
         """
-        The schedds that do not know yet what machines ask of jobs, or may have forgotten it; what they ask by default all do.
+        What is to be noted of those schedds that do not know yet what machines ask of jobs, or may have forgotten it, if they
+        are told now; what machines ask by default all know.
         """
         names, now = self._pool.asked.names, time.monotonic()
         if not names:
-            return []
+            return {}
         started = {ad.schedd: ad.started for ad in self._pool.submitters.values()}
         self._told = {schedd: told for schedd, told in self._told.items() if schedd in started}
-        return [
-            schedd
+        # Noted before it has answered: the cycles until then do not tell it as well.
+        until = now + self._settings.match_deadline + _PAUSE_S
+        return {
+            schedd: _Told(begun, names, heard=False, until=until)
             for schedd, begun in started.items()
-            if (told := self._told.get(schedd)) is None
-            or (told.started, told.names) != (begun, names)
-            or told.at + _TOLD_S < now
-        ]
+            if not ((told := self._noted(schedd, begun, names, now)) and told.heard)
+        }
 
-    async def _tell_all(self, messages: Mapping[str, list[MatchedSlot]]) -> None:
+    def _noted(self, schedd: str, started: int, names: frozenset[str], now: float) -> _Told | None:
+        """What was said of these attributes to a schedd since it was started, and not too long ago."""
+        told = self._told.get(schedd)
+        if told is None or (told.started, told.names) != (started, names) or told.until < now:
+            return None
+        return told
+
+    async def _tell_all(self, matches: Mapping[str, list[MatchedSlot]]) -> None:
         """Send each schedd its matches. A schedd that does not answer does not delay the others."""
+        untold, now = self._untold(), time.monotonic()
+        alone = [
+            schedd
+            for schedd, new in untold.items()
+            if schedd not in matches and self._noted(schedd, new.started, new.names, now) is None
+        ]
+        messages = {**{schedd: [] for schedd in alone}, **matches}
         telling = {
-            asyncio.create_task(self._tell(schedd, matches), name=f"matches for {schedd}")
-            for schedd, matches in messages.items()
+            asyncio.create_task(self._tell(schedd, given, untold.get(schedd)), name=f"matches for {schedd}")
+            for schedd, given in messages.items()
         }
         if not telling:
             return
@@ -280,15 +302,21 @@ class Negotiator:
         for task in done:
             task.result()
 
-    async def _tell(self, schedd: str, matches: list[MatchedSlot]) -> None:
-        names = self._pool.asked.names
-        started = next((ad.started for ad in self._pool.submitters.values() if ad.schedd == schedd), 0)
-        message = Matched(cycle=self._record.cycle, matches=matches, significant=sorted(names))
+    async def _tell(self, schedd: str, matches: list[MatchedSlot], new: _Told | None) -> None:
+        """`new`: what it does not know yet; without it the schedd keeps what it was told."""
+        message = Matched(
+            cycle=self._record.cycle, matches=matches, significant=sorted(new.names) if new else []
+        )
+        if new:
+            self._told[schedd] = new
         try:
             await self._bus.call(MATCHED, schedd, message, deadline=self._settings.match_deadline)
-            self._told[schedd] = _Told(started, names, time.monotonic())
         except BusError as error:  # matches are advice: what is not taken is offered again
             _log.warning("schedd not reached", extra={"schedd": schedd, "cause": str(error)})
+        else:
+            if new:
+                until = time.monotonic() + _TOLD_S
+                self._told[schedd] = msgspec.structs.replace(new, heard=True, until=until)
 
     async def advertise(self) -> None:
         """Publish the negotiator's own ad; never returns."""

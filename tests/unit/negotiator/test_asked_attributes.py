@@ -1,5 +1,8 @@
 """What machines ask of jobs, read from their ads."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 
 from kettle.jobs.significant_attributes import MOST
@@ -36,6 +39,29 @@ def test_a_name_may_be_one_machines_own_and_not_anothers() -> None:
     """The expression has been read before, and is asked again of the machine that lacks the attribute."""
     start = Expr("Fast || Memory > 1")
     assert {"fast"} == asked({"Start": start, "Fast": True, "Memory": 2}, {"Start": start, "memory": 2})
+
+
+def test_what_is_known_is_not_looked_for_in_the_ad() -> None:
+    """
+    Nor is what the machine has as it is written; other names are looked for in one pass, however many expressions there are.
+    """
+
+    class Machine(dict[str, Any]):
+        passes = 0
+
+        def __iter__(self) -> Iterator[str]:
+            self.passes += 1
+            return super().__iter__()
+
+    attributes = AskedAttributes()
+    attributes.note({"Start": Expr("TARGET.IsShort && Wish && OWN && Requirements && RequestGPUs"), "own": 1})
+    assert {"isshort", "wish"} == attributes.names
+    again = Machine(Start=Expr("WISH || RequestGPUs"), Rank=Expr("Own"), Own=1)
+    attributes.note(again)
+    other = Machine(Start=Expr("OWN || Wish"), Rank=Expr("oWN"), own=1)
+    attributes.note(other)
+    assert [0, 1] == [again.passes, other.passes]
+    assert {"isshort", "wish"} == attributes.names
 
 
 def test_nobody_makes_everything_significant() -> None:

@@ -2,13 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from typing import Any, cast
 
 import msgspec
 import pytest
 
-from kettle.bus.ports import Bus, KeyChange
+from kettle.bus.ports import Bus, KeyChange, NoResponderError
 from kettle.runtime import Telemetry
 from kettle_services.negotiator.accountant import Accounts
 from kettle_services.negotiator.domain.accountant import Accountant, Standing
@@ -32,11 +32,11 @@ class Buckets:
     """A bus that has nothing but these ads, and takes what is called on it."""
 
     def __init__(self, ads: dict[str, bytes], secrets: dict[str, bytes]) -> None:
-        self.ads, self._secrets = ads, secrets
+        self.ads, self.secrets = ads, secrets
         self.calls: list[object] = []
 
     async def watch(self, bucket: str, keys: str = ">") -> AsyncIterator[KeyChange | None]:
-        held = self._secrets if bucket == Subjects("p").private_ads else self.ads
+        held = self.secrets if bucket == Subjects("p").private_ads else self.ads
         for key, value in held.items():
             if keys == ">" or key.startswith(keys.removesuffix(">")):
                 yield KeyChange(key=key, value=value, revision=1)
@@ -116,6 +116,60 @@ async def test_schedds_are_told_what_machines_ask_of_jobs() -> None:
     await told(service)
     await _run(service, 0.2)
     assert 2 == len(bus.calls)
+
+
+async def test_a_schedd_that_knows_what_machines_ask_is_not_told_with_each_match() -> None:
+    """The names go with the first message that it takes; the matches after it go without."""
+    encode = msgspec.msgpack.encode
+    start = {**SLOT, **AMOUNTS, "Cpus": 8, "Requirements": Expr("TARGET.IsShort =!= false")}
+    bus = Buckets(
+        {"Machine.s": encode(start), "Submitter.a": encode(demand(1))},
+        {"s": encode(SlotSecret(startd="m", capability="c"))},
+    )
+    record = Written()
+    service = negotiator(bus, record, interval=0.01, min_interval=0.01)
+    await told(service)
+    await _run_until(service, lambda: len(record.outcomes) > 1)
+    bus.ads["Submitter.b"] = encode(asking("bob", {"Requirements": Expr("true"), "RequestCpus": 1}))
+    await service.watch_submitters()
+    await _run_until(service, lambda: len(bus.calls) > 1)
+    first, second = cast("list[Matched]", bus.calls)
+    assert (["isshort"], ["ada"]) == (first.significant, [match.submitter for match in first.matches])
+    assert not second.significant
+    assert "bob" in {match.submitter for match in second.matches}
+
+
+async def test_a_schedd_that_is_gone_is_not_called_in_every_cycle(caplog: pytest.LogCaptureFixture) -> None:
+    """
+    Its demand stays on the bus for a while: it is told once what machines ask, then not before a pause is over; started
+    again it is told at once. It has not heard it yet, so matches bring it along.
+    """
+
+    class Gone(Buckets):
+        async def call(self, endpoint: object, name: str, request: object, *, deadline: float) -> None:
+            await super().call(endpoint, name, request, deadline=deadline)
+            raise NoResponderError("nobody")
+
+    encode = msgspec.msgpack.encode
+    start = {**SLOT, **AMOUNTS, "Requirements": Expr("TARGET.IsShort")}
+    bus, record = Gone({"Machine.s": encode(start), "Submitter.ada": encode(demand(1))}, {}), Written()
+    service = negotiator(bus, record, interval=0.01, min_interval=0.01)
+    await told(service)
+    await _run_until(service, lambda: len(record.outcomes) > 3)
+    assert 1 == len(bus.calls)
+    assert 1 == len(caplog.records)
+
+    bus.ads["Submitter.ada"] = encode(msgspec.structs.replace(demand(1), started=5))
+    await told(service)
+    await _run_until(service, lambda: len(record.outcomes) > 6)
+    assert 2 == len(bus.calls)
+
+    bus.ads["Machine.t"] = encode({**start, "Name": "t", "Requirements": True})
+    bus.secrets["t"] = encode(SlotSecret(startd="m", capability="c"))
+    await told(service)
+    await _run_until(service, lambda: len(bus.calls) > 2)
+    _, _, last = cast("list[Matched]", bus.calls)
+    assert (["isshort"], ["t"]) == (last.significant, [match.slot for match in last.matches])
 
 
 async def test_an_ad_that_cannot_be_read_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
@@ -280,3 +334,13 @@ async def _run(service: Negotiator, seconds: float) -> None:
             await service.run()
     except TimeoutError:
         pass
+
+
+async def _run_until(service: Negotiator, reached: Callable[[], bool]) -> None:
+    running = asyncio.create_task(service.run())
+    try:
+        async with asyncio.timeout(20.0):
+            while not reached():
+                await asyncio.sleep(0.005)
+    finally:
+        running.cancel()

@@ -2,8 +2,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from kettle.auth.mapping.findings import Place
 from kettle.bus.ports import Served
 from kettle.runtime import Settings, SettingsError
 from kettle.runtime.authorizer import Authorizer, SettingPlaces
@@ -108,6 +110,43 @@ def test_a_line_is_looked_up_when_it_is_named(path: Path) -> None:
     assert f"denied by {path}:17: " in decides(served, user("eve"))
     path.unlink()
     assert "denied by [authorization] deny.WRITE: deny WRITE = eve@*" in decides(served, user("eve"))
+
+
+class CountedPlaces(SettingPlaces):
+    """How often a line is looked up."""
+
+    looked_up = 0
+
+    def place(self, keys: Sequence[str], text: str = "") -> Place:
+        self.looked_up += 1
+        return super().place(keys, text)
+
+
+def test_lists_are_made_once_for_each_group_of_administrators(path: Path) -> None:
+    """
+    Endpoints take turns, and who is refused again costs no look at the lines, until the file or what it says is another.
+    """
+    settings = [Settings.load("negotiator", environ={}, toml_path=path).authorization]
+    places = CountedPlaces(path)
+    decides = Authorizer("negotiator", lambda: settings[0], places)
+    linus, grace = (Served(RESET_USAGE, never, lambda names=names: names) for names in (["linus"], ["grace"]))
+    looked_up: list[int] = []
+    for _ in range(3):
+        assert ["", ""] == [decides(linus, user("linus")), decides(grace, user("grace"))]
+        assert "linus is not in administrators" in decides(grace, user("linus"))
+        assert "grace is not in administrators" in decides(linus, user("grace"))
+        looked_up.append(places.looked_up)
+    once = looked_up[0]
+    assert 0 < once
+    assert [once] * 3 == looked_up
+
+    path.write_text(f"\n\n{FILE}")
+    assert "grace is not in administrators" in decides(linus, user("grace"))
+    assert once < places.looked_up
+
+    settings[0] = msgspec.structs.replace(settings[0], deny={"ADMINISTRATOR": ("linus@*",)})
+    assert "denied by" in decides(linus, user("linus"))
+    assert "" == decides(grace, user("grace"))
 
 
 def test_without_lists_everybody_who_is_let_in_may_submit(tmp_path: Path) -> None:

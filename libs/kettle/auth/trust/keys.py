@@ -16,7 +16,13 @@ if TYPE_CHECKING:
 _nkeys: Any = untyped
 
 
-class SeedError(ValueError):
+class TrustError(ValueError):
+    """
+    A file in which keys, or what is said of them, are kept cannot be used; the message is a sentence that names it.
+    """
+
+
+class SeedError(TrustError):
     """A text that should be the seed of a key is none."""
 
 

@@ -25,7 +25,7 @@ from kettle.auth.bus_permissions import ADMINISTRATOR, FORWARDER, MONITOR, START
 from kettle.auth.private_files import private_directory, write_private
 from kettle.auth.trust.accounts import Account, Use, uses
 from kettle.auth.trust.jwts import encode
-from kettle.auth.trust.keys import KeyPair
+from kettle.auth.trust.keys import KeyPair, TrustError
 from kettle.auth.trust.keys import Kind as KeyKind
 from kettle.auth.trust.server import (
     PROBE,
@@ -154,11 +154,17 @@ class PoolTrust:
             write_private(self._directory / "revoked.json", msgspec.json.encode(wanted).decode())
 
     def _revoked(self) -> dict[Account, dict[str, int]]:
+        """Raises TrustError if the file is damaged: then nobody knows who is not admitted any more."""
+        path = self._directory / "revoked.json"
         try:
-            data = (self._directory / "revoked.json").read_bytes()
+            return msgspec.json.decode(path.read_bytes(), type=dict[Account, dict[str, int]])
         except FileNotFoundError:
             return {}
-        return msgspec.json.decode(data, type=dict[Account, dict[str, int]])
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise TrustError(
+                f"{path}: this is no list of withdrawn keys ({error}); put back a copy of it, or remove the file and withdraw "
+                "them again"
+            ) from error
 
     def _account(self, which: Account) -> KeyPair:
         return self._seeds.key(f"account-{which}", KeyKind.ACCOUNT)

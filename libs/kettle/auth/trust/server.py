@@ -69,7 +69,7 @@ class Seeds:
         """The key of that name, made the first time and kept.  Raises SeedError if its file holds none."""
         path = self._directory / f"{name}.nk"
         try:
-            seed = path.read_text(encoding="ascii")
+            seed = path.read_text(encoding="ascii", errors="replace")
         except FileNotFoundError:
             key = KeyPair.new(kind)
             private_directory(self._directory)

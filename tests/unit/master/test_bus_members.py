@@ -1,0 +1,147 @@
+"""
+Who may connect to the pool's own server, and what is said when a file of the pool's keys cannot be used.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from kettle.auth.trust.keys import TrustError
+from kettle.auth.trust.pool import Kind, PoolTrust
+from kettle.bus.ports import RefusedError
+from kettle.embedded import EmbeddedError
+from kettle.pool.home import Home, open_home
+from kettle.runtime.settings_problems import Problem
+from kettle_services.master.bus_members import BusMembers
+from kettle_services.master.commands import MasterCommands
+from kettle_services.master.settings import MasterSettings
+from kettle_services.master.supervision.daemon_list import DaemonList
+from kettle_wire.codes import RefusalCode
+from kettle_wire.commands.master import Control, RevokeMembers, Switched
+from kettle_wire.identity import user
+from kettle_wire.subjects import Subjects
+
+VISITOR = "ap@physics"
+SETTINGS = MasterSettings(daemon_list=())
+"""Services of which none is to be started."""
+OTHERS = msgspec.structs.replace(SETTINGS, flock_from=(VISITOR,))
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return open_home(tmp_path / "home")
+
+
+def members_of(home: Home) -> BusMembers:
+    return BusMembers(home, SETTINGS, [], environ_of=lambda _name: {})
+
+
+async def _no_problems() -> list[Problem]:
+    return []
+
+
+def commands_of(home: Home, members: BusMembers, group: asyncio.TaskGroup) -> MasterCommands:
+    """A master's commands whose settings admit a visitor as soon as they are read again."""
+
+    def revoke(kind: str, keys: Sequence[str]) -> bool:
+        members.revoke(Kind[kind.upper()], keys)
+        return True
+
+    return MasterCommands(
+        DaemonList(home, SETTINGS, pid=1, version="1"),
+        SETTINGS,
+        load=lambda: OTHERS,
+        succeed=lambda _how: None,
+        tasks=group,
+        admit=partial(members.admit, accounts=[]),
+        revoke=revoke,
+        check=_no_problems,
+    )
+
+
+def damaged_credential(home: Home) -> Path:
+    path = home.credential(f"visitor-{VISITOR}")
+    path.write_text("")
+    return path
+
+
+def damaged_key(home: Home) -> Path:
+    path = home.credentials / "trust" / "sign-visitor.nk"
+    path.write_bytes(b"\xff\x00")
+    return path
+
+
+def damaged_list(home: Home) -> Path:
+    path = home.credentials / "trust" / "revoked.json"
+    path.write_bytes(b'{"OUTSIDERS": ')
+    return path
+
+
+def no_file(home: Home) -> Path:
+    path = home.credential(f"visitor-{VISITOR}")
+    path.mkdir()
+    return path
+
+
+@pytest.mark.parametrize("damage", [damaged_credential, damaged_key, damaged_list, no_file])
+async def test_a_file_that_cannot_be_used_refuses_new_settings(
+    home: Home, damage: Callable[[Home], Path]
+) -> None:
+    """
+    `kettle reconfig` is answered by one sentence with the name of the file; once that is gone, they are used.
+    """
+    members = members_of(home)
+    path = damage(home)
+    async with asyncio.TaskGroup() as group:
+        commands = commands_of(home, members, group)
+
+        async def reconfig(number: int) -> Switched:
+            asked = Control(id=str(number), action="reconfig", daemons=["master"], how="graceful")
+            (master,) = (await commands.control(asked, user("ada"))).switched
+            return master
+
+        refused = await reconfig(1)
+        assert "refused" == refused.outcome
+        assert refused.why.startswith(f"{path}")
+        assert "\n" not in refused.why
+
+        path.rename(path.with_suffix(".damaged"))
+        assert "done" == (await reconfig(2)).outcome
+        assert home.credential(f"visitor-{VISITOR}").is_file()
+
+
+async def test_a_damaged_list_of_withdrawn_keys_refuses_to_withdraw_another(home: Home) -> None:
+    """Written again it would have forgotten those that were in it."""
+    members = members_of(home)
+    path = damaged_list(home)
+    async with asyncio.TaskGroup() as group:
+        with pytest.raises(RefusedError, match=f"{path}: this is no list of withdrawn keys") as refused:
+            await commands_of(home, members, group).revoke(
+                RevokeMembers(kind="worker", keys=["UA"]), user("ada")
+            )
+    assert RefusalCode.NOT_RECORDED == refused.value.code
+
+
+def test_a_damaged_list_of_withdrawn_keys_is_named(tmp_path: Path) -> None:
+    """Nobody is let in as if it were empty; a server is told nothing by it either."""
+    trust = PoolTrust(tmp_path, Subjects("p"))
+    trust.revoke(Kind.VISITOR, ["UA"])
+    path = tmp_path / "revoked.json"
+    for damaged in (b"", b"\xff", b'{"NOBODY": {}}'):
+        path.write_bytes(damaged)
+        with pytest.raises(
+            TrustError, match=f"{path}: this is no list of withdrawn keys .*; put back a copy"
+        ):
+            trust.statements()
+
+
+def test_a_pool_with_a_damaged_key_does_not_start(home: Home) -> None:
+    """The sentence says what to do about it."""
+    members_of(home)
+    path = damaged_key(home)
+    with pytest.raises(EmbeddedError, match=f"{path}: this is no NKey seed; remove the file"):
+        BusMembers(home, OTHERS, [], environ_of=lambda _name: {})
