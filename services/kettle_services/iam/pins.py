@@ -3,7 +3,6 @@
 import ssl
 from pathlib import Path
 
-from kettle.pki import certificates
 from kettle.runtime import SettingsError
 
 
@@ -24,4 +23,6 @@ def certificate(path: str) -> str:
 
 def pin_of(pem: str) -> str:
     """The pin of an authority as `kettle pki show` prints it, without the name of the hash."""
+    from kettle.pki import certificates  # takes long to load
+
     return certificates.pin_of(certificates.load(pem.encode())).removeprefix("sha256:")
