@@ -151,7 +151,9 @@ class BringUp:
             self._tell_accounts(settings)
 
     def revoke(self, kind: str, keys: Sequence[str]) -> bool:
-        """Believe nothing more of the keys of a kind of members; whether the NATS server is ours.  Raises EmbeddedError."""
+        """
+        Believe nothing more of the keys of a kind of members; whether the NATS server is ours.  Raises EmbeddedError.
+        """
         if self._server is None or self._members is None:
             return False
         self._members.revoke(Kind[kind.upper()], keys)

@@ -1,4 +1,4 @@
-"""Who may connect to the pool's own server, and what is said when a file of the pool's keys cannot be used."""
+"""Who may connect to the pool's own server, and what is said when a file of its keys is damaged."""
 
 import asyncio
 from collections.abc import Callable, Sequence
