@@ -154,6 +154,14 @@ async def test_a_credential_opens_what_is_declared_for_it_and_nothing_else(
     }
 
 
+@pytest.mark.parametrize("name", ["ada", "startd", "visitor", "forwarder"])
+def test_guests_make_no_consumers(name: str) -> None:
+    """
+    Who makes one names the subject to which JetStream delivers, with rights of its own: an event stream, a lease, anything.
+    """
+    assert [] == [subject for subject in rights(name)[0] if ".CREATE." in subject]
+
+
 @pytest.mark.parametrize("name", WHO)
 async def test_a_credential_opens_all_that_is_declared_for_it(pool: EmbeddedNats, name: str) -> None:
     """The forms in which the accounts state permissions say the same as the declarations."""

@@ -8,12 +8,14 @@ import pytest
 
 from kettle.auth.bus_permissions import MONITOR
 from kettle.bus.nats import NatsBus
-from kettle.bus.ports import Bus, Post, RefusedError
+from kettle.bus.ports import Bus, Post, RefusedError, Served
 from kettle.embedded import EmbeddedNats
 from kettle.testing.servers.embedded import server_directory
 from kettle.testing.servers.members import Members
+from kettle_services.collector.readers import Readers
 from kettle_services.gateway.event_stream import stream_spec
 from kettle_services.gateway.settings import GatewaySettings
+from kettle_wire.commands.collector import MAKE_READER, READERS
 from kettle_wire.identity import Identity, daemon, user, worker
 from kettle_wire.subjects import Subjects
 
@@ -21,6 +23,7 @@ SUBJECTS = Subjects("pool")
 SPEC = stream_spec(SUBJECTS, GatewaySettings())
 WHO: dict[str, tuple[str, Identity]] = {
     "gateway": ("gateway", daemon("gateway")),
+    "collector": ("collector", daemon("collector")),
     "monitor": (MONITOR, daemon(MONITOR)),
     "alice": ("user", user("alice")),
     "bob": ("user", user("bob")),
@@ -52,6 +55,9 @@ async def connect() -> AsyncIterator[Connect]:
                 )
             )
 
+        collector = await connected("collector")
+        readers = [Served(MAKE_READER, Readers(collector, SUBJECTS).make)]
+        await collector.serve("collector", READERS, readers, version="1.0.0")
         gateway = await connected("gateway")
         last = await gateway.ensure_stream(SPEC)
         await tell(gateway, last)

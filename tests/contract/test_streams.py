@@ -273,7 +273,7 @@ async def test_messages_gather_for_who_has_the_time(world: World) -> None:
     name, subject = stream(world)
     bus = await world.connect()
     await bus.ensure_stream(StreamSpec(name=name, subjects=[subject]))
-    gather = BatchingDelay(PATIENCE_S / 10)
+    gather = BatchingDelay(PATIENCE_S / 4)  # much longer than three messages take
     reading = bus.consume(name, "", subject=subject, ephemeral=True, gather=gather)
     async with aclosing(reading) as batches:
         first = asyncio.create_task(anext(batches))

@@ -4,7 +4,7 @@ What a schedd of another pool may do on the bus, on a real server: send jobs und
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, aclosing
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
 from typing import Any
 
 import msgspec
@@ -16,7 +16,9 @@ from kettle.bus.ports import BucketSpec, RefusedError, ReplyTimeoutError, Served
 from kettle.embedded import EmbeddedNats
 from kettle.testing.servers.embedded import server_directory
 from kettle.testing.servers.members import Members
+from kettle_services.collector.readers import Readers
 from kettle_wire.commands import accounting, collector, negotiator, schedd, shadow, startd
+from kettle_wire.commands.collector import MAKE_READER, READERS
 from kettle_wire.endpoint import Endpoint
 from kettle_wire.identity import Identity, daemon, visitor, worker
 from kettle_wire.jobs import JobId
@@ -40,10 +42,21 @@ Connect = Callable[..., Awaitable[NatsBus]]
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def guarded() -> AsyncIterator[EmbeddedNats]:
     with server_directory() as directory:
-        async with EmbeddedNats(
-            directory / "nats", trust=Members(directory / "keys", SUBJECTS, WHO)
-        ) as server:
+        members = Members(directory / "keys", SUBJECTS, WHO)
+        async with EmbeddedNats(directory / "nats", trust=members) as server:
             yield server
+
+
+def _as(
+    server: EmbeddedNats, name: str, claiming: Identity | None = None
+) -> AbstractAsyncContextManager[NatsBus]:
+    return NatsBus.connect(
+        server.url,
+        subjects=SUBJECTS,
+        identity=claiming or WHO[name][1],
+        credentials=str(server.credentials(name)),
+        patience=PATIENCE_S,
+    )
 
 
 @pytest_asyncio.fixture
@@ -52,16 +65,11 @@ async def connect(guarded: EmbeddedNats) -> AsyncIterator[Connect]:
     async with AsyncExitStack() as stack:
 
         async def one(name: str, *, claiming: Identity | None = None) -> NatsBus:
-            return await stack.enter_async_context(
-                NatsBus.connect(
-                    guarded.url,
-                    subjects=SUBJECTS,
-                    identity=claiming or WHO[name][1],
-                    credentials=str(guarded.credentials(name)),
-                    patience=PATIENCE_S,
-                )
-            )
+            return await stack.enter_async_context(_as(guarded, name, claiming))
 
+        collector = await one("collector")
+        readers = [Served(MAKE_READER, Readers(collector, SUBJECTS).make)]
+        await collector.serve("collector", READERS, readers, version="1.0.0")
         yield one
 
 

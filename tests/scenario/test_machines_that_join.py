@@ -63,8 +63,8 @@ async def joined(pool: ThrowawayPool, home: Path) -> str:
     (own,) = {ad["Machine"] for ad in await pool.client.ads("Machine")}
     taken = await said(pool, "worker", "join", address(pool), *words, "--name", str(own), status=1)
     assert f"{own} is the name of a host of this pool" in taken
-    words = (*words, "--name", NAME)
-    assert f"This machine is {NAME}" in await said(pool, "worker", "join", address(pool), *words)
+    given = await said(pool, "worker", "join", address(pool), *words, "--name", NAME)
+    assert f"This machine is {NAME}" in given
     settings = home / "kettle.toml"
     settings.write_text(settings.read_text().replace("\n[startd]\n", OF_A_MACHINE, 1))
     return token

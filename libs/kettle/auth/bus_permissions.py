@@ -130,14 +130,17 @@ class _Bus:
             [self.looks(stream)] if self.guest else [self.looks(stream), f"{self.api}.STREAM.CREATE.{stream}"]
         )
 
-    def reads(self, stream: str, subject: str, reader: str = "*") -> list[str]:
+    def reads(self, stream: str, subject: str, reader: str = "*", *, asks: bool = False) -> list[str]:
         """
         Read some subjects of a stream: the server compares them with the filter of the consumer that is made.
+
+        `asks`: a collector makes the consumer, where the asker is a guest.
         """
         api = self.api
+        makes = [] if asks and self.guest else [f"{api}.CONSUMER.CREATE.{stream}.{reader}.{subject}"]
         return [
             self.looks(stream),
-            f"{api}.CONSUMER.CREATE.{stream}.{reader}.{subject}",
+            *makes,
             f"{api}.CONSUMER.INFO.{stream}.{reader}",
             f"{api}.CONSUMER.DELETE.{stream}.{reader}",
             f"{api}.CONSUMER.MSG.NEXT.{stream}.{reader}",
@@ -154,7 +157,7 @@ def _people(bus: _Bus, role: str, identity: Identity) -> tuple[list[str], list[s
     Everybody who may query the queue may follow it: frames are published live, but their stream is closed to people.
     """
     subjects = bus.subjects
-    own = bus.reads(subjects.monitor_stream, subjects.monitor(identity.name))
+    own = bus.reads(subjects.monitor_stream, subjects.monitor(identity.name), asks=role != ADMINISTRATOR)
     heard = [*_inbox(identity), subjects.events_all, subjects.tail_of(identity.name)]
     return [*_asks(role, subjects, identity), *own], heard
 
@@ -170,6 +173,7 @@ def _services(
         *_owns_shards(bus, role, shards),
         *_keeps_work(bus, role),
         *_publishes_events(bus, role),
+        *_makes_readers(bus, role),
         _notices(subjects, role),
     ]
     for owner in _FOLLOWS_EVENTS_OF.get(role, ()):
@@ -232,7 +236,7 @@ def _visitors(bus: _Bus, identity: Identity) -> tuple[list[str], list[str]]:
         *_asks(VISITOR, subjects, identity),
         *bus.answers,
         f"$KV.{subjects.ads}.{_every_slot(visitors_key(name, 'x'))}",
-        *bus.reads(subjects.work_stream, subjects.work_of(name), subjects.work_reader(name)),
+        *bus.reads(subjects.work_stream, subjects.work_of(name), subjects.work_reader(name), asks=True),
     ]
     subscribe = [*_inbox(identity), "$SRV.*"]
     for role in ("schedd", "shadow"):
@@ -295,6 +299,18 @@ def _publishes_events(bus: _Bus, role: str) -> list[str]:
         f"{bus.api}.STREAM.MSG.GET.{stream}",
         f"{bus.api}.STREAM.LIST",
         bus.subjects.tail_all,
+    ]
+
+
+def _makes_readers(bus: _Bus, role: str) -> list[str]:
+    """For people and visitors, of what is theirs."""
+    if role != "collector":
+        return []
+    work, monitor = bus.subjects.work_stream, bus.subjects.monitor_stream
+    everybodys = bus.subjects.monitor(None)
+    return [
+        f"{bus.api}.CONSUMER.CREATE.{work}.*.{bus.subjects.work_all}",
+        f"{bus.api}.CONSUMER.CREATE.{monitor}.*.{everybodys}",
     ]
 
 

@@ -11,6 +11,8 @@ import msgspec
 
 _JWT: Final = "-----BEGIN NATS USER JWT-----"
 GUEST: Final = "guest"
+READS: Final = "reads"
+"""The tag of guests who may make consumers: JetStream would deliver to any subject that one names."""
 _SEED: Final = "-----BEGIN USER NKEY SEED-----"
 
 
@@ -43,7 +45,12 @@ class Credential(msgspec.Struct, frozen=True):
         """
         Whether its holder is in another account than the pool's services: the statement says so by a tag.
         """
-        return bool(self.jwt) and GUEST in self._stated().nats.tags
+        return GUEST in self.tags
+
+    @property
+    def tags(self) -> list[str]:
+        """What the statement says of its holder besides the name."""
+        return self._stated().nats.tags if self.jwt else []
 
     @property
     def name(self) -> str:

@@ -1,10 +1,12 @@
 """The part of the JetStream API that is used here: streams, and consumers that are pulled."""
 
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any, Final, NoReturn
 
 import msgspec
 
+from kettle.bus.command_service import refusal_of
 from kettle.bus.nats_connection import NatsConnection, status_of
 from kettle.bus.nats_driver import Msg
 from kettle.bus.ports import (
@@ -21,6 +23,7 @@ from kettle.retry.backoff import steady
 from kettle.retry.deadline import Deadline
 from kettle.retry.loop import retry
 from kettle_wire.codes import RefusalCode
+from kettle_wire.commands.collector import MAKE_READER, MakeReader
 
 API_S: Final = 5.0
 """Deadline of one call of the API."""
@@ -31,6 +34,10 @@ ELECTION_S: Final = 0.5
 _ELECTION: Final = steady(0.05, spread=0.0)
 NANOSECONDS: Final = 1_000_000_000
 DUPLICATES_S: Final = 120.0
+ACK_WAIT_S: Final = 24 * 3600.0
+"""Never reached: redelivery is the reader's own business."""
+ORPHAN_S: Final = 60.0
+"""After so long without its reader the server forgets a consumer that has no durable name."""
 MARKER_S: Final = 60.0
 """How long a deletion stays to be seen by watchers that are away."""
 
@@ -277,14 +284,41 @@ class JetStream:
         """Look at a consumer; raises NotFoundError."""
         return _consumer.decode((await self._look(f"CONSUMER.INFO.{stream}.{name}")).data)
 
-    async def make_consumer(self, stream: str, name: str, config: dict[str, Any]) -> ConsumerInfo:
+    async def make_consumer(self, stream: str, wanted: "Consumer") -> ConsumerInfo:
         """
-        Make a consumer of the messages on `config["filter_subject"]`, which is part of the request's own subject, so
-        that the server can check who may read what.
+        Make a consumer of the messages on `wanted.subject`, which is part of the request's own subject, so that the server
+        can check who may read what. People and visitors have a collector do it.
         """
+        if self._connection.readers:
+            return await self._ask_for_consumer(stream, wanted)
+        config = wanted.config()
         body = {"stream_name": stream, "config": config, "action": "create"}
-        subject = f"CONSUMER.CREATE.{stream}.{name}.{config['filter_subject']}"
+        subject = f"CONSUMER.CREATE.{stream}.{wanted.name}.{wanted.subject}"
         return _consumer.decode((await self._call(subject, _encode(body))).data)
+
+    async def _ask_for_consumer(self, stream: str, wanted: "Consumer") -> ConsumerInfo:
+        request = MakeReader(
+            stream=stream,
+            subject=wanted.subject,
+            name=wanted.name,
+            durable=wanted.durable,
+            batch=wanted.batch,
+            after=wanted.after or 0,
+            since=wanted.since,
+        )
+        try:
+            answer = await self._connection.request(
+                self._connection.readers, msgspec.msgpack.encode(request), deadline=API_S
+            )
+        except NoResponderError as error:
+            raise BusUnavailableError("no collector is there that could make a reader") from error
+        if refusal := refusal_of(answer.headers, answer.data):
+            if refusal.code == RefusalCode.NOT_FOUND:
+                raise NotFoundError(str(refusal))
+            if refusal.code in {RefusalCode.UNAVAILABLE, RefusalCode.BUSY}:
+                raise BusUnavailableError(str(refusal))
+            raise refusal
+        return ConsumerInfo(_Floor(0), MAKE_READER.decode_reply(answer.data).pending)
 
     async def delete_consumer(self, stream: str, name: str) -> None:
         """Remove a consumer; raises NotFoundError."""
@@ -311,6 +345,44 @@ class JetStream:
         if failed is not None:
             _raise(failed, subject)
         return reply
+
+
+class Consumer(msgspec.Struct, frozen=True, kw_only=True):
+    """A consumer of a stream that is to be pulled from."""
+
+    name: str
+    subject: str
+    durable: bool
+    batch: int
+    after: int | None
+    """The sequence behind which it begins; None: with the newest message of each subject."""
+    since: float = 0.0
+    """Begin at that time instead, seconds since the epoch."""
+
+    def config(self) -> dict[str, Any]:
+        """As JetStream takes it."""
+        config: dict[str, Any] = {"name": self.name, "filter_subject": self.subject}
+        if self.durable:
+            config |= {
+                "durable_name": self.name,
+                "ack_policy": "all",
+                "ack_wait": int(ACK_WAIT_S * NANOSECONDS),
+                "max_ack_pending": 8 * self.batch,
+            }
+        else:
+            config |= {
+                "ack_policy": "none",
+                "mem_storage": True,
+                "inactive_threshold": int(ORPHAN_S * NANOSECONDS),
+            }
+        if self.after is None:
+            return config | {"deliver_policy": "last_per_subject"}
+        if self.since:
+            start = datetime.fromtimestamp(self.since, UTC).isoformat().replace("+00:00", "Z")
+            return config | {"deliver_policy": "by_start_time", "opt_start_time": start}
+        if self.after == 0:
+            return config | {"deliver_policy": "all"}
+        return config | {"deliver_policy": "by_start_sequence", "opt_start_seq": self.after + 1}
 
 
 def pull_request(batch: int, *, most: int, expires: float, heartbeat: float) -> bytes:

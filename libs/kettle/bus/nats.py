@@ -12,6 +12,7 @@ from kettle.bus.batching import BatchingDelay
 from kettle.bus.bucket_watch import watch
 from kettle.bus.command_service import Around, CommandService, refusal_of
 from kettle.bus.jetstream import (
+    Consumer,
     JetStream,
     NotFoundError,
     bucket_config,
@@ -43,6 +44,7 @@ from kettle.bus.ports import (
 from kettle.bus.stream_reader import Delivery, Source, StreamReader
 from kettle.retry.deadline import Deadline
 from kettle.retry.loop import Waits, retry
+from kettle_wire.commands.collector import MAKE_READER, READERS
 from kettle_wire.endpoint import Endpoint
 from kettle_wire.identity import Identity
 from kettle_wire.subjects import Subjects
@@ -77,6 +79,8 @@ class NatsBus:
         self.subjects = subjects
         self.identity = identity
         self._connection = connection
+        if not connection.reads_itself:
+            connection.readers = subjects.command(MAKE_READER.role, READERS, MAKE_READER.verb, identity.token)
         self._jetstream = JetStream(connection)
         self._together = AtomicBatches(connection)
         self._service = CommandService(
@@ -252,6 +256,12 @@ class NatsBus:
         """See `Bus.last_note`."""
         last = (await self._jetstream.stream(stream)).state.last_seq
         return last, (await self._jetstream.header(stream, last, NOTE)) if last else ""
+
+    async def make_consumer(self, stream: str, wanted: Consumer) -> int:
+        """
+        Make a consumer that somebody else pulls from; how many messages wait for it.  NotFoundError: no such stream.
+        """
+        return (await self._jetstream.make_consumer(stream, wanted)).num_pending
 
     async def stored_subjects(self, subject: str) -> list[str]:
         """See `Bus.stored_subjects`."""

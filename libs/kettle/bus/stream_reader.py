@@ -10,13 +10,12 @@ twice.
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
-from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from kettle.bus.batching import BatchingDelay
-from kettle.bus.jetstream import NANOSECONDS, JetStream, NotFoundError, StreamInfo, pull_request
+from kettle.bus.jetstream import Consumer, JetStream, NotFoundError, StreamInfo, pull_request
 from kettle.bus.nats_connection import NatsConnection, status_of
 from kettle.bus.nats_driver import Msg, Subscription, errors
 from kettle.bus.ports import BusError, BusUnavailableError, NoResponderError, ReplyTimeoutError
@@ -29,15 +28,10 @@ PULL_BYTES: Final = 8 * 1024 * 1024
 HEARTBEAT_S: Final = 5.0
 SILENCE_S: Final = 2.5 * HEARTBEAT_S
 """Without a sign of life for so long, the consumer is taken for lost."""
-ORPHAN_S: Final = 60.0
-"""After so long without its reader the server forgets a consumer that has no durable name."""
 UNMADE_S: Final = 0.5
 """
 The longest wait before a missing stream is looked for again: who reads is often started before who makes it.
 """
-ACK_WAIT_S: Final = 24 * 3600.0
-"""Never reached: redelivery is the reader's own business, see above."""
-
 CONFIRM_S: Final = 0.5
 """For the answer to the last acknowledgement of a reader that ends; without it the same may come again."""
 
@@ -201,7 +195,7 @@ class StreamReader:
         )
         if not self._source.durable:
             self._name = self._inbox.rpartition(".")[2]
-        made = await self._jetstream.make_consumer(self._source.stream, self._name, self._config(after))
+        made = await self._jetstream.make_consumer(self._source.stream, self._consumer(after))
         self.pending = made.num_pending
         await self._pull()
 
@@ -231,30 +225,17 @@ class StreamReader:
         ours = 0 if self.began is None else self._floor  # `after` is for a consumer that is new
         return max(info.floor, ours)
 
-    def _config(self, after: int | None) -> dict[str, Any]:
+    def _consumer(self, after: int | None) -> Consumer:
         source = self._source
-        config: dict[str, Any] = {"name": self._name, "filter_subject": source.subject}
-        if source.durable:
-            config |= {
-                "durable_name": source.durable,
-                "ack_policy": "all",
-                "ack_wait": int(ACK_WAIT_S * NANOSECONDS),
-                "max_ack_pending": 8 * source.batch,
-            }
-        else:
-            config |= {
-                "ack_policy": "none",
-                "mem_storage": True,
-                "inactive_threshold": int(ORPHAN_S * NANOSECONDS),
-            }
-        if after is None:
-            return config | {"deliver_policy": "last_per_subject"}
-        if source.since and self._seen is None and after <= source.after:
-            start = datetime.fromtimestamp(source.since, UTC).isoformat().replace("+00:00", "Z")
-            return config | {"deliver_policy": "by_start_time", "opt_start_time": start}
-        if after == 0:
-            return config | {"deliver_policy": "all"}
-        return config | {"deliver_policy": "by_start_sequence", "opt_start_seq": after + 1}
+        at_time = source.since and self._seen is None and after is not None and after <= source.after
+        return Consumer(
+            name=self._name,
+            subject=source.subject,
+            durable=bool(source.durable),
+            batch=source.batch,
+            after=after,
+            since=source.since if at_time else 0.0,
+        )
 
     async def _pull(self) -> None:
         """

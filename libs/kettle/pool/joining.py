@@ -1,7 +1,7 @@
 """
 How a machine joins a pool by a token: `kettle-join-1.<id>.<secret>.<pin>`.
 
-The pin says which pool the token is for.  Over HTTPS it is the SHA-256 of the certificate of the pool's authority: that is fetched, compared,
+The pin says which pool the token is for.  Over HTTPS it is the SHA-256 of the public key of the pool's authority: its certificate is fetched, compared,
 and from then on the only one that is believed, before anything secret is sent.  Without HTTPS, on this machine only, it is the
 thumbprint of the key with which the pool signs its answer.
 
@@ -9,7 +9,6 @@ The machine makes its own key; what comes back is a statement about it, which is
 """
 
 import base64
-import hashlib
 import http.client
 import json
 import ssl
@@ -52,6 +51,7 @@ class _Admitted(msgspec.Struct, frozen=True, kw_only=True):
     nats_url: str
     expires: float
     by: str = ""
+    bus_ca: str = ""
     statement: str = ""
 
 
@@ -73,6 +73,8 @@ class Joined(msgspec.Struct, frozen=True, kw_only=True):
     """The text of the file that it shows to the bus; secret."""
     administrator: str
     """Who made the token."""
+    bus_ca: str
+    """The certificate of the authority of the bus, in PEM; empty: its connections are not encrypted, or the system knows it."""
     authority: str
     """The certificate of the pool's authority, in PEM; empty without HTTPS."""
 
@@ -111,6 +113,7 @@ def join(url: str, token: str, *, home: Path, name: str, owner: str = "") -> Joi
         nats_url=admitted.nats_url,
         credentials=Credential(key.seed, admitted.jwt).text(),
         administrator=admitted.by,
+        bus_ca=admitted.bus_ca,
         authority=authority,
     )
 
@@ -127,8 +130,8 @@ def keep(joined: Joined, home: Path) -> list[Path]:
         raise JoinError(f"{settings} is of another pool: give a directory of its own with --home")
     managed = {"administrators": [joined.administrator]} if joined.administrator else {}
     policy = {"start": f"TARGET.Owner == {quoted_string(joined.owner)}"} if joined.owner else {}
-    authority = home / "credentials" / "ca.pem"
-    encrypted = {"nats_ca": str(authority.absolute())} if joined.nats_url.startswith("tls://") else {}
+    authority = home / "credentials" / "bus-ca.pem"
+    encrypted = {"nats_ca": str(authority.absolute())} if joined.bus_ca else {}
     tables: Tables = {
         "kettle": {
             "pool": joined.pool,
@@ -146,8 +149,8 @@ def keep(joined: Joined, home: Path) -> list[Path]:
     try:
         private_directory(credential.parent)
         files = [write_private(credential, joined.credentials), write_private(settings, text)]
-        if joined.authority:
-            files.append(write_private(authority, joined.authority))
+        if joined.bus_ca:
+            files.append(write_private(authority, joined.bus_ca))
         (home / "credentials" / f"{_KEY}.nk").unlink(missing_ok=True)  # it is in the credential now
     except OSError as error:
         raise JoinError(f"{error.filename or home} cannot be written: {error.strerror}") from error
@@ -214,19 +217,21 @@ def _kept_key(home: Path) -> KeyPair:
 
 def _authority(host: str, port: int | None, pin: str) -> str:
     """The certificate that the token names, from a server that nobody has checked yet: the pin checks it."""
+    from kettle.pki.certificates import CertificateError, pins_in  # the only command that needs it
+
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     status, pem = _ask(host, port, context, "GET", "/ca.pem", {})
     try:
-        found = hashlib.sha256(ssl.PEM_cert_to_DER_cert(pem.decode("ascii"))).hexdigest()
-    except ValueError as error:
+        found = pins_in(pem)
+    except CertificateError as error:
         raise JoinError(f"{host} shows no certificate of an authority (status {status})") from error
-    if found != pin:
+    if f"sha256:{pin}" not in found:
         raise JoinError(
             f"{host} is not of the pool that the token is for: its authority is another; nothing was sent"
         )
-    return pem.decode("ascii")
+    return found[f"sha256:{pin}"].decode("ascii")
 
 
 def _pinned(keys: bytes, pin: str, url: str) -> Any:

@@ -100,7 +100,9 @@ class _Lists:
         return True
 
     def explain(self, name: str, level: Level, places: SettingPlaces) -> AccessDecision:
-        """The decision with the places of its rules, which are looked up again if the file has changed."""
+        """
+        The decision with the places of its rules: these are looked up once, and again if the file has changed.
+        """
         state = places.state()
         if self._placed is None or self._placed[0] != state:
             self._placed = state, access_lists(*self._made_of, places)

@@ -15,10 +15,11 @@ from kettle_services.collector.absent_ads import Absentees
 from kettle_services.collector.domain.machine_presence import Machines
 from kettle_services.collector.forwarding import Forwarding
 from kettle_services.collector.machine_recorder import Registrar
+from kettle_services.collector.readers import Readers
 from kettle_services.collector.record import SHARD, Record, recall
 from kettle_services.collector.service import Collector
 from kettle_services.collector.settings import CollectorSettings
-from kettle_wire.commands.collector import QUERY_ADS
+from kettle_wire.commands.collector import MAKE_READER, QUERY_ADS, READERS
 from kettle_wire.subjects import Subjects
 
 
@@ -40,6 +41,8 @@ async def serve(rt: Runtime, settings: CollectorSettings) -> None:
     await bus.serve(
         "collector", settings.name, [Served(QUERY_ADS, collector.query_ads)], version=VERSION, shared=True
     )
+    readers = [Served(MAKE_READER, Readers(bus, subjects).make)]
+    await bus.serve("collector", READERS, readers, version=VERSION, shared=True)
     log = await join_log(rt, settings)
     shard = await own_shard(rt, settings, bus, log, SHARD)
     if shard is None:

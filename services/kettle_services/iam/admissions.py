@@ -22,6 +22,8 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
     bus_url: str
     pin: str
     """By which join tokens name this pool."""
+    bus_ca: str = ""
+    """The certificate of the authority of the bus, in PEM; empty: connections are not encrypted, or the system knows it."""
 
 
 class Admitted(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,6 +42,8 @@ class Admitted(msgspec.Struct, frozen=True, kw_only=True):
     expires: float
     by: str = ""
     """Who made the token, and so administers the machine."""
+    bus_ca: str = ""
+    """As in `Pool`."""
     statement: str = ""
     """All of this, signed with the key that join tokens name if they name no authority."""
 
@@ -100,6 +104,7 @@ class Admissions:
             nats_url=self._pool.bus_url,
             expires=worker.expires,
             by=made.by if made is not None else "",
+            bus_ca=self._pool.bus_ca,
         )
         statement = self._keys.statement({"iat": int(worker.joined), **msgspec.structs.asdict(admitted)})
         await self._record.record(joined.changes)

@@ -111,6 +111,11 @@ class Handlers:
         now = time.time()
         with _refusing():
             self._open_to_machines()
+        if request.joins != "worker":
+            raise RefusedError(
+                RefusalCode.UNACCEPTABLE,
+                "an access point cannot join by a token yet: its services need credentials of the pool's own account",
+            )
         event = JoinTokenCreated(
             token=secrets.token_hex(6),
             hash=request.hash,
@@ -177,15 +182,15 @@ class Handlers:
         """
         with _refusing():
             left = join_tokens.left(self._register, request.worker, by=caller.name, now=time.time())
-        for known in self._register.all(Worker):
-            if known.worker == request.worker:
-                try:
-                    await self._cut_off(known.key)
-                except BusError as error:
-                    raise RefusedError(
-                        RefusalCode.UNAVAILABLE,
-                        f"{request.worker} was not removed, for its connection could not be ended: {error}",
-                    ) from error
+        known = self._register.find(Worker, f"worker/{request.worker}")
+        if known is not None:
+            try:
+                await self._cut_off(known.key)
+            except BusError as error:
+                raise RefusedError(
+                    RefusalCode.UNAVAILABLE,
+                    f"{request.worker} was not removed, for its connection could not be ended: {error}",
+                ) from error
         return _recorded(left)
 
     # -- bans --------------------------------------------------------------------------------------------------------

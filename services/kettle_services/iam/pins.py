@@ -1,9 +1,9 @@
 """By what a machine that joins recognizes its pool."""
 
-import hashlib
 import ssl
 from pathlib import Path
 
+from kettle.pki import certificates
 from kettle.runtime import SettingsError
 
 
@@ -23,5 +23,5 @@ def certificate(path: str) -> str:
 
 
 def pin_of(pem: str) -> str:
-    """The SHA-256 of a certificate, in hexadecimal digits."""
-    return hashlib.sha256(ssl.PEM_cert_to_DER_cert(pem)).hexdigest()
+    """The pin of an authority as `kettle pki show` prints it, without the name of the hash."""
+    return certificates.pin_of(certificates.load(pem.encode())).removeprefix("sha256:")

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from typing import Annotated, Final
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -82,8 +83,11 @@ class IamSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_field
             raise ValueError("workers_signing_key: it and workers_account belong together, give both or none")
         if bool(self.certificate) != bool(self.certificate_key):
             raise ValueError("certificate: it and certificate_key belong together, give both or none")
-        if self.url and not self.url.startswith(
-            ("https://", "http://127.0.0.1", "http://localhost", "http://[::1]")
+        place = urlsplit(self.url)
+        if (
+            self.url
+            and place.scheme != "https"
+            and not (place.scheme == "http" and place.hostname in _LOOPBACK)
         ):
             raise ValueError(
                 f"url: '{self.url}' would have secrets sent where others can read them: it has to begin with https://"

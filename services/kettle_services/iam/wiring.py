@@ -54,7 +54,8 @@ def bus_credentials(settings: IamSettings) -> BusCredentials:
     What mints the credentials of machines: the key that the settings name, or that of the pool's own server.
     """
     if settings.workers_signing_key:
-        return ScopedSigningKey(settings.workers_account, Path(settings.workers_signing_key))
+        key = Path(settings.workers_signing_key)
+        return ScopedSigningKey(settings.workers_account, key, partial(own_names, settings))
     trust = settings.home_path / "credentials" / "trust"
     own = trust / "sign-worker.nk"
     if not own.exists():
@@ -87,6 +88,7 @@ async def cut_off(bus: NatsBus, settings: IamSettings, key: str) -> None:
 async def serve(rt: Runtime, settings: IamSettings) -> None:
     """Own the shard, answer over bus and HTTP, until the process is asked to stop."""
     # The web server and cryptography take long to load, and belong to a process that has nothing to fork.
+    from kettle.runtime.tls_listener import tls_context
     from kettle_services.iam.http.application import Surface, serving
     from kettle_services.iam.token_keys import KeyFile
 
@@ -111,6 +113,7 @@ async def serve(rt: Runtime, settings: IamSettings) -> None:
         url=settings.url.rstrip("/") or f"{scheme}://{settings.http_host}:{port}",
         bus_url=settings.bus_url or _PASSWORD.sub("", settings.nats_url),
         pin=pin_of(authority) if authority else keys.pin,
+        bus_ca=certificate(settings.nats_ca),
     )
     machines = bus_credentials(settings)
     denials = DenialRecord(record, rt.telemetry)
@@ -139,6 +142,9 @@ async def serve(rt: Runtime, settings: IamSettings) -> None:
         settings=settings,
         authority=authority,
     )
-    await rt.enter(serving(surface, port))
+    context = None
+    if settings.certificate:
+        context = tls_context(rt, certificate=settings.certificate, key=settings.certificate_key)
+    await rt.enter(serving(surface, port, context))
     rt.ready()
     await rt.stopping.wait()

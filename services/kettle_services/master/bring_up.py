@@ -221,6 +221,8 @@ class BringUp:
             "KETTLE_NATS_CA": self._settings.nats_ca,
             IN_USE: str(self._home.in_use / f"{name}.json"),
         }
+        if instance.role == "iam":
+            variables["KETTLE_IAM_BUS_MASTER"] = self._settings.own_name
         if instance.role in NEEDS_DATABASE:
             variables["KETTLE_DATABASE_URL"] = self.database_url
         return variables | instance.variables() | self._settings.environment.get(name, {})

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from kettle.auth.bus_permissions import MONITOR, VISITOR
+from kettle.auth.bus_permissions import FORWARDER, MONITOR, VISITOR
 from kettle.auth.trust.files import key_in, write
 from kettle.auth.trust.keys import TrustError
 from kettle.auth.trust.pool import Kind, PoolTrust
@@ -38,7 +38,6 @@ AUDIT: Final = "audit"
 """The name of the credential with which `kettle log check` reads the frames."""
 
 _STARTD: Final = "startd"
-_OF_OTHERS: Final = {Kind.VISITOR: f"{VISITOR}-*", Kind.PERSON: credential_of("*")}
 
 
 def login_name() -> str:
@@ -50,8 +49,20 @@ def login_name() -> str:
 
 
 def visitors_credential(name: str) -> str:
-    """The name of the credential of a visiting schedd, or of a collector that forwards."""
+    """The name of the credential of a visiting schedd."""
     return f"{VISITOR}-{name}"
+
+
+def forwarders_credential(name: str) -> str:
+    """The name of the credential of a collector that forwards."""
+    return f"{FORWARDER}-{name}"
+
+
+_OF_OTHERS: Final = {
+    Kind.VISITOR: visitors_credential("*"),
+    Kind.FORWARDER: forwarders_credential("*"),
+    Kind.PERSON: credential_of("*"),
+}
 
 
 class _Startd(Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -105,7 +116,7 @@ class BusMembers:
             MONITOR: (Kind.MONITOR, MONITOR),
             **{credential_of(name): (Kind.PERSON, name) for name in accounts},
             **{visitors_credential(name): (Kind.VISITOR, name) for name in settings.flock_from},
-            **{visitors_credential(name): (Kind.FORWARDER, name) for name in settings.view_from},
+            **{forwarders_credential(name): (Kind.FORWARDER, name) for name in settings.view_from},
         }
         for kind, pattern in _OF_OTHERS.items():
             files = {path.stem: path for path in self._files(pattern)}
@@ -121,8 +132,11 @@ class BusMembers:
                 self._write(entry, partial(self._trust.member, Kind.WORKER, name))
 
     def revoke(self, kind: Kind, keys: Sequence[str]) -> None:
-        """See `PoolTrust.revoke`."""
+        """
+        Believe nothing of what was said of these keys until now, also if that was so before and more was said since.
+        """
         with self._files_used():
+            self._trust.restore(kind, keys)
             self._trust.revoke(kind, keys)
 
     def statements(self) -> Statements:

@@ -1,4 +1,6 @@
-"""Who may connect to the pool's own server, and what is said when a file of its keys is damaged."""
+"""
+Who may connect to the pool's own server, and what is said when a file of the pool's keys cannot be used.
+"""
 
 import asyncio
 from collections.abc import Callable, Sequence

@@ -68,8 +68,9 @@ def uses(subjects: Subjects) -> Sequence[Use]:
         Use(_POOL, _PEOPLE, subjects.tail_all, heard=True),
         Use(_WORKERS, _POOL, subjects.notices("startd"), heard=True),
         *_read(_PEOPLE, monitor),
-        _api(_PEOPLE, f"CONSUMER.CREATE.{monitor}.*"),
+        *(_api(_PEOPLE, f"CONSUMER.CREATE.{monitor}.{rest}") for rest in ("*.>", "*")),
         *_read(_OUTSIDERS, work),
+        _asked(_POOL, _OUTSIDERS, subjects.commands_at("collector")),
         *(_api(_WORKERS, f"STREAM.INFO.{stream}") for stream in (f"KV_{ads}", f"KV_{private}", work)),
         _api(_WORKERS, f"DIRECT.GET.{objects}.>"),
         _asked(_POOL, _WORKERS, subjects.work_all),
@@ -98,7 +99,6 @@ def _api(by: Account, call: str, *, many: bool = False) -> Use:
 def _read(by: Account, stream: str) -> list[Use]:
     return [
         _api(by, f"STREAM.INFO.{stream}"),
-        _api(by, f"CONSUMER.CREATE.{stream}.*.>"),
         _api(by, f"CONSUMER.INFO.{stream}.*"),
         _api(by, f"CONSUMER.DELETE.{stream}.*"),
         _api(by, f"CONSUMER.MSG.NEXT.{stream}.*", many=True),

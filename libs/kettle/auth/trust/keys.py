@@ -17,7 +17,9 @@ _nkeys: Any = untyped
 
 
 class TrustError(ValueError):
-    """A file of keys, or of what is said of them, cannot be used; the message is a sentence."""
+    """
+    A file in which keys, or what is said of them, are kept cannot be used; the message is a sentence that names it.
+    """
 
 
 class SeedError(TrustError):

@@ -10,8 +10,9 @@ from kettle_services.cli.output.screen import Screen
 from kettle_services.cli.times import span_argument
 
 HELP: Final = """\
-Let somebody in no more, or see who is banned.  A ban counts whatever else says that somebody may do something: it ends
-sessions at once, and no token of that person is accepted any more.  For administrators; `kettle unban` lifts a ban.
+Let somebody in no more where iam decides, or see who is banned: it ends sessions at once, no token of that person is accepted
+any more, and machines do not join.  What somebody does on the bus with a credential of his own goes on: take that away with
+deny.READ and deny.WRITE of [authorization], or from accounts of [master].  For administrators; `kettle unban` lifts a ban.
 
 WHOM is a login name, or one of
   subject:ISSUER,SUB    somebody whom an issuer of tokens calls SUB

@@ -111,7 +111,8 @@ def _pass(arguments: argparse.Namespace, screen: Screen) -> int:
         }
         screen.json(rights)
         return 0
-    credential = arguments.key or Home(home).credential(f"visitor-{arguments.visitor}")
+    own = [Home(home).credential(f"{role}-{arguments.visitor}") for role in (VISITOR, FORWARDER)]
+    credential = arguments.key or next((path for path in own if path.exists()), own[0])
     try:
         shown = Credential.read(credential)
     except OSError as error:

@@ -31,8 +31,7 @@ kettle iam COMMAND --help explains each.
 """
 
 _CHECK: Final = """\
-Check the map files, the rules file and the lists.  What cannot be used is refused: exit status 1, and services go on with
-the files that they have.  Warnings are not refused: patterns that match more than they seem to, lines that never count,
+Check the map files, the rules file and the lists.  What cannot be used is refused: exit status 1.  Warnings are not refused: patterns that match more than they seem to, lines that never count,
 entries that let everybody in.  `kettle config check` does the same.
 """
 

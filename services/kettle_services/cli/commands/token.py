@@ -10,7 +10,8 @@ from kettle_services.cli.times import span_argument
 
 HELP: Final = """\
 Tokens with which programs act for you.  An access token is valid for minutes; a refresh token gets new ones for as long as it
-is used now and then.  What is printed is shown only once.
+is used now and then.  What is printed is shown only once.  At present iam alone accepts them, over HTTP: the bus knows people by
+their credentials.
 
 examples:
   kettle token create                                     an access token for 20 minutes

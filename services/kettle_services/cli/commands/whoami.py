@@ -9,7 +9,8 @@ from kettle_services.cli.output.screen import Screen
 from kettle_wire.commands.iam import AccessExplained, Whoami
 
 HELP: Final = """\
-Who the pool takes you for, and what you may do, with the rule that gives each right.
+Who iam takes you for, and what you may do there, with the rule that gives each right; lists of [authorization] are tried with
+kettle iam test --login NAME --service SERVICE.
 
 examples:
   kettle whoami

@@ -91,7 +91,6 @@ def _token_arguments(parser: argparse.ArgumentParser) -> None:
     create.add_argument("--owner", default="", metavar="NAME", help="whose jobs alone the machines run")
     create.add_argument("--lifetime", type=span_argument, default=1800.0, metavar="TIME", help="default: 30m")
     create.add_argument("--max-uses", type=at_least(1), default=1, metavar="N", help="machines (default: 1)")
-    create.add_argument("--joins", choices=("worker", "schedd"), default="worker", help="what it admits")
     json_option(create)
     reach_options(create)
     shown = commands.add_parser("list", help="those that can be used")
@@ -133,7 +132,6 @@ def _create(arguments: argparse.Namespace, screen: Screen) -> int:
     made = with_pool(
         arguments,
         lambda pool: pool.iam.create_join_token(
-            joins=arguments.joins,
             owner=arguments.owner,
             lifetime=arguments.lifetime,
             max_uses=arguments.max_uses,
@@ -150,10 +148,9 @@ def _create(arguments: argparse.Namespace, screen: Screen) -> int:
         )
         return 0
     screen.say(made.token)
-    command = "worker" if arguments.joins == "worker" else "schedd"
     screen.note(
         f"It is valid until {_when(made.made.expires)}, for {arguments.max_uses} use(s). On the machine: "
-        f"kettle {command} join {made.made.url} --token-file FILE"
+        f"kettle worker join {made.made.url} --token-file FILE"
     )
     return 0
 

@@ -143,7 +143,15 @@ def joined(register: Register, joining: Joining, *, pin: str, lifetime: float, n
     if (why := _misuse(register, token, joining, now)) is not None:
         raise Misused(why)
     known = register.find(Worker, f"worker/{joining.name}")
-    if known is not None and known.key != joining.key:
+    for other in register.all(Worker):
+        if other.key == joining.key and other.worker != joining.name:
+            raise Denied(
+                Code.JOIN_NAME_TAKEN,
+                f"this key is the one of {other.worker} already; join from a directory of its own",
+                status=409,
+            )
+    lives = known is not None and (not known.expires or now < known.expires)
+    if known is not None and lives and known.key != joining.key:
         raise Denied(
             Code.JOIN_NAME_TAKEN,
             f"there is a machine {joining.name} already; join under another name, or have it removed first: "

@@ -25,6 +25,8 @@ from kettle_services.iam.settings import IamSettings
 Answer = Callable[[Asked], Awaitable[web.Response]]
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _GRANTS: Final = ("join.", "token.", "client.")
+_NO_GUESS: Final = frozenset({409, 503})
+"""What is refused for another reason than what was shown."""
 _ISSUES: Final = "/v1/token"
 
 
@@ -43,19 +45,19 @@ class Surface(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @asynccontextmanager
-async def serving(surface: Surface, port: int) -> AsyncGenerator[None]:
+async def serving(surface: Surface, port: int, context: ssl.SSLContext | None) -> AsyncGenerator[None]:
     """
     Answer on the port while the context lasts.
 
     Raises:
-        SettingsError: the certificate cannot be used, or the port is taken.
+        SettingsError: the port is taken.
     """
     runner = web.AppRunner(application(surface), access_log=None, max_field_size=LARGEST)
     await runner.setup()
     settings = surface.settings
     try:
         try:
-            await web.TCPSite(runner, settings.http_host, port, ssl_context=_context(settings)).start()
+            await web.TCPSite(runner, settings.http_host, port, ssl_context=context).start()
         except OSError as error:
             raise SettingsError(
                 f"http_port: {settings.http_host}:{port} cannot be had: {error.strerror}"
@@ -63,17 +65,6 @@ async def serving(surface: Surface, port: int) -> AsyncGenerator[None]:
         yield
     finally:
         await runner.cleanup()
-
-
-def _context(settings: IamSettings) -> ssl.SSLContext | None:
-    if not settings.certificate:
-        return None
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    try:
-        context.load_cert_chain(settings.certificate, settings.certificate_key)
-    except (OSError, ssl.SSLError) as error:
-        raise SettingsError(f"certificate: {settings.certificate} cannot be used: {error}") from error
-    return context
 
 
 def application(surface: Surface) -> web.Application:
@@ -149,7 +140,8 @@ def _guarded(answer: Answer, denials: DenialRecord, limits: Limits) -> Handler:
     async def refused(asked: Asked, refusal: Denied) -> Denied:
         """What to answer; a wrong credential is counted, and recorded unless that is done already."""
         path = asked.request.path
-        wrong = refusal.status == 401 or (path == _ISSUES and refusal.code.startswith(_GRANTS))
+        guessed = path == _ISSUES and refusal.code.startswith(_GRANTS) and refusal.status not in _NO_GUESS
+        wrong = refusal.status == 401 or guessed
         if not wrong or refusal.code == Code.TOKEN_ABSENT:
             return refusal
         if (instead := limits.failed(asked.address, asked.identity)) is not None:

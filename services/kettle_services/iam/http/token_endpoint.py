@@ -51,7 +51,7 @@ class TokenEndpoint:
 
     async def _refresh(self, asked: Asked, parameters: MultiMapping[str]) -> web.Response:
         text = _required(parameters, "refresh_token")
-        asked.identity = f"session {sessions.parse(text).session}"
+        asked.identity = f"session {sessions.parse(text).session[:64]}"
         renewed = await self._grants.for_refresh_token(text, _wanted(asked, parameters))
         return _answer(renewed.made, refresh_token=renewed.refresh)
 
