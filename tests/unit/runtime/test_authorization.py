@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +130,7 @@ def test_lists_are_made_once_for_each_group_of_administrators(path: Path) -> Non
     settings = [Settings.load("negotiator", environ={}, toml_path=path).authorization]
     places = CountedPlaces(path)
     decides = Authorizer("negotiator", lambda: settings[0], places)
-    linus, grace = (Served(RESET_USAGE, never, lambda names=names: names) for names in (["linus"], ["grace"]))
+    linus, grace = (Served(RESET_USAGE, never, partial(tuple, [name])) for name in ("linus", "grace"))
     looked_up: list[int] = []
     for _ in range(3):
         assert ["", ""] == [decides(linus, user("linus")), decides(grace, user("grace"))]
