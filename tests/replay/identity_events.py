@@ -48,7 +48,7 @@ async def happen(pool: ThrowawayPool) -> None:
         await join(made.token, "n1")
         await join(made.token, "n2", owner="bob")
         await iam.remove_worker("n1")
-        withdrawn = await iam.create_join_token(joins="schedd")
+        withdrawn = await iam.create_join_token()
         await iam.revoke_join_token(withdrawn.made.token)
         await iam.ban("user:eve", reason="mines coins", lifetime=0.5)
         await iam.ban("issuer:https://rogue.example")

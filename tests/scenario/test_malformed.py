@@ -27,6 +27,7 @@ from kettle.testing.services import eventually
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.commands import collector, schedd, shadow
 from kettle_wire.commands.catalogue import ENDPOINTS, open_to
+from kettle_wire.commands.collector import MAKE_READER, READERS
 from kettle_wire.endpoint import Caller, Endpoint
 from kettle_wire.identity import Identity, daemon, user, worker
 from kettle_wire.subjects import API, GUESTS_API, Subjects
@@ -86,9 +87,7 @@ class Sender:
         who, connection = await self._connected(
             "user" if endpoint in FOR_PEOPLE else min(endpoint.callers - {Caller.VISITOR, Caller.AUDIT})
         )
-        subject = self.subjects.command(
-            endpoint.role, name or self.name(endpoint.role), endpoint.verb, who.token
-        )
+        subject = self.subjects.command(endpoint.role, name or self.name(endpoint), endpoint.verb, who.token)
         answer = await connection.request(subject, data, deadline=WITHIN_S)
         refusal = refusal_of(answer.headers, answer.data)
         if refusal is None:
@@ -97,8 +96,10 @@ class Sender:
         assert str(refusal), f"{endpoint} refuses without a sentence"
         return refusal.code
 
-    def name(self, role: str) -> str:
-        pool = self.pool.client.pool
+    def name(self, endpoint: Endpoint[Any, Any]) -> str:
+        if endpoint is MAKE_READER:
+            return READERS
+        role, pool = endpoint.role, self.pool.client.pool
         return {"startd": self.machine, "shadow": "shadow", "log": f"schedd.{pool.schedd}"}.get(
             role, str(getattr(pool, role, role))
         )
