@@ -14,7 +14,7 @@ from typing import Final
 
 from kettle_wire.commands.catalogue import open_to
 from kettle_wire.commands.log import READ_FRAMES
-from kettle_wire.endpoint import Caller
+from kettle_wire.endpoint import Caller, Repeat
 from kettle_wire.identity import Identity
 from kettle_wire.subjects import (
     API,
@@ -58,6 +58,9 @@ STARTD: Final = Caller.STARTD.value
 
 ADMINISTRATOR: Final = Caller.ADMINISTRATOR.value
 """The role of a person who may also switch the daemons of every host."""
+
+READER: Final = "reader"
+"""The role of a person whose token permits to look, and nothing else."""
 
 VISITOR: Final = Caller.VISITOR.value
 """The role of a schedd of another pool, with its shadow, that sends jobs here."""
@@ -215,6 +218,12 @@ def _workers(bus: _Bus, identity: Identity) -> tuple[list[str], list[str]]:
 
 def _asks(role: str, subjects: Subjects, identity: Identity) -> list[str]:
     """The commands that declare this role among their callers; an administrator is a user, too."""
+    if role == READER:
+        return [
+            subjects.commands_by(identity.token, endpoint.role, endpoint.verb)
+            for endpoint in open_to(Caller.USER)
+            if endpoint.repeat is Repeat.QUERY
+        ]
     if role not in _CALLERS:
         return []
     caller = Caller(role)

@@ -15,7 +15,7 @@ from kettle.bindings.errors import (
 from kettle.bindings.param import param
 from kettle.client import Client, ClientError, PoolFile, PoolNotFoundError, SyncClient
 from kettle.client.connections.condor_config import pool_of
-from kettle.client.connections.pool_file import locate
+from kettle.client.connections.locating import locate
 from kettle.client.errors import CommandRefusedError
 from kettle.submit import SubmitError
 

@@ -109,9 +109,11 @@ class NatsBus:
         replicas: int = 1,
         limits: PartLimits | None = None,
         ca: str = "",
+        token: Callable[[], str] | None = None,
     ) -> AsyncGenerator["NatsBus", None]:
         """
-        Connect with what the file `credentials` holds (empty: none), waiting up to `patience` seconds.
+        Connect with what the file `credentials` holds (empty: none), waiting up to `patience` seconds; `token` gives what a
+        person shows besides.
 
         With `ca`, the path of the certificate of an authority, or a URL with `tls://`, every connection is encrypted,
         and a server whose certificate does not come from that authority is sent nothing.
@@ -128,6 +130,7 @@ class NatsBus:
             name=name or identity.token,
             patience=patience,
             ca=ca,
+            token=token,
         ) as connection:
             bus = cls(connection, subjects, identity, inject, extract, replicas=replicas, limits=limits)
             keeper = asyncio.create_task(bus._keep(), name="bus-keeper")

@@ -20,6 +20,7 @@ from kettle.bus.ports import (
     BusError,
     BusUnavailableError,
     NoResponderError,
+    NotAcceptedError,
     RefusedError,
     ReplyTimeoutError,
 )
@@ -94,17 +95,19 @@ class NatsConnection:
         name: str,
         patience: float | None,
         ca: str = "",
+        token: Callable[[], str] | None = None,
     ) -> AsyncGenerator["NatsConnection", None]:
         """
         Connect within `patience` seconds (None: whenever the server comes) and stay connected while the context lasts.
 
         `ca` is the path of the certificate of the authority that the servers' certificates must come from.
+        `token` gives what a person shows besides the credential, again for each connection.
         """
         connection = cls(identity, _transport(url, ca))
         try:
             try:
                 async with asyncio.timeout(patience):
-                    await connection._connect(url, credentials, name)
+                    await connection._connect(url, credentials, name, token)
             except TimeoutError as error:
                 raise BusUnavailableError(f"{url} did not answer within {patience} seconds") from error
             yield connection
@@ -259,7 +262,7 @@ class NatsConnection:
         except TimeoutError as error:
             raise BusUnavailableError("the connection to NATS is lost; it is being retried") from error
 
-    async def _connect(self, url: str, credentials: str, name: str) -> None:
+    async def _connect(self, url: str, credentials: str, name: str, token: Callable[[], str] | None) -> None:
         options: dict[str, Any] = {"reconnect_time_wait": FIRST_RETRY_S}
         if credentials:
             # A statement is shown again at each connection: the file may have a newer one by then.
@@ -268,6 +271,9 @@ class NatsConnection:
             self.reads_itself = not shown.guest or READS in shown.tags
             if shown.guest:
                 self.api = GUESTS_API
+        if token is not None:  # who that makes us only the server knows; it is a guest in any case
+            options["token"] = token
+            self.reads_itself, self.api = False, GUESTS_API
         servers = [server.strip() for server in url.split(",") if server.strip()]
         self._servers = len(servers)
         await self.client.connect(
@@ -303,7 +309,7 @@ class NatsConnection:
         if "permissions violation" in text:
             self._not_permitted(text)
         elif "authorization violation" in text.lower() and not self._connected.is_set():
-            refused = BusUnavailableError("NATS does not accept our credentials")
+            refused = NotAcceptedError("NATS does not accept our credentials")
             if not self._replies:
                 raise refused from error
             self.fail(refused)  # it had failed before: a caller that continued would wait without end
@@ -371,8 +377,6 @@ class NatsConnection:
     async def _on_reconnected(self) -> None:
         self._waits.reset()
         self._connected.set()
-        self.reads_itself = True
-        """Whether we may make consumers."""
         self._trouble = ""
         _log.warning("NATS: connected again")
         for listener in list(self._on_return):

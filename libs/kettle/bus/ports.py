@@ -5,6 +5,7 @@ Errors:
 
     BusError
     ├── BusUnavailableError  not connected, or the server did not answer in time
+    │   └── NotAcceptedError  the server does not let us in
     ├── NoResponderError     nobody serves this subject now
     ├── ReplyTimeoutError    somebody serves it but the answer did not come in time: the effect is unknown
     ├── RefusedError         the service refused, with a stable code and a sentence
@@ -29,6 +30,10 @@ class BusError(Exception):
 
 class BusUnavailableError(BusError):
     """The bus cannot be reached; the connection is retried in the background, without limit."""
+
+
+class NotAcceptedError(BusUnavailableError):
+    """The server does not let us in; it never says why."""
 
 
 class NoResponderError(BusError):

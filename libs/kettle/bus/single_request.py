@@ -63,6 +63,7 @@ class _Hello(msgspec.Struct, frozen=True, omit_defaults=True):
     nkey: str = ""
     jwt: str = ""
     sig: str = ""
+    auth_token: str = ""
 
 
 def ask_once(
@@ -74,11 +75,12 @@ def ask_once(
     subjects: Subjects,
     identity: Identity,
     credentials: str = "",
+    token: str = "",
     ca: str = "",
     within: float,
 ) -> Rep:
     """
-    The answer of the service `name`, at the latest after `within` seconds. `ca` is as in `NatsBus.connect`.
+    The answer of the service `name`, at the latest after `within` seconds. `ca` and `token` are as in `NatsBus.connect`.
 
     Raises UnusualError for whatever is not just that.
     """
@@ -87,7 +89,7 @@ def ask_once(
             from kettle.bus.job_connection import FromJob
 
             return FromJob(url).ask(endpoint, name, request, within)
-        with _connected(url, identity, credentials, ca, within) as line:
+        with _connected(url, identity, credentials, token, ca, within) as line:
 
             async def carry(place: str, data: bytes, headers: Mapping[str, str]) -> Parcel:
                 subject = subjects.command(endpoint.role, place, endpoint.verb, identity.token)
@@ -110,7 +112,9 @@ def _run(asked: "Coroutine[object, None, bytes]") -> bytes:
 
 
 @contextmanager
-def _connected(url: str, identity: Identity, credentials: str, ca: str, within: float) -> "Generator[_Line]":
+def _connected(
+    url: str, identity: Identity, credentials: str, token: str, ca: str, within: float
+) -> "Generator[_Line]":
     host, port = _address(url)
     deadline = Deadline(within)
     # As octets, because a text would have the tables of international names loaded; one that needs them is unusual.
@@ -119,7 +123,7 @@ def _connected(url: str, identity: Identity, credentials: str, ca: str, within: 
     plug, greeting = dial(plain, port, ca, within) if encrypted else (connected(plain, port, within), b"")
     with plug:
         line = _Line(plug, deadline)
-        line.greet(identity, credentials, greeting, encrypted=encrypted)
+        line.greet(identity, credentials, token, greeting, encrypted=encrypted)
         yield line
 
 
@@ -144,7 +148,9 @@ class _Line:
         self.limit = 0
         """The most bytes of a message beside its headers."""
 
-    def greet(self, identity: Identity, credentials: str, greeting: bytes, *, encrypted: bool) -> None:
+    def greet(
+        self, identity: Identity, credentials: str, token: str, greeting: bytes, *, encrypted: bool
+    ) -> None:
         """
         Say who we are, and where we want the answers; `greeting` is what the server said before it was encrypted.
         """
@@ -157,7 +163,7 @@ class _Line:
         nkey, jwt, sig = _signed(credentials, info.nonce) if credentials else ("", "", "")
         hello = _Hello(
             verbose=False, pedantic=False, headers=True, no_responders=True, lang="python3", version="0",
-            protocol=1, name="client", nkey=nkey, jwt=jwt, sig=sig,
+            protocol=1, name="client", nkey=nkey, jwt=jwt, sig=sig, auth_token=token,
         )  # fmt: skip
         self.limit = max(info.max_payload - HEADERS, 1)
         self._inbox = f"{identity.inbox}.{os.urandom(11).hex()}"

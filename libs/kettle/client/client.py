@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from kettle.client.connections.pool_file import PoolFile, locate
+from kettle.client.connections.locating import locate
+from kettle.client.connections.pool_file import PoolFile
 from kettle.client.connections.transport import PATIENCE_S, Requests, Transport, Waiting
 from kettle.client.jobs.queue import JobQueue
 from kettle_wire.ads.types import Ad

@@ -162,7 +162,7 @@ def with_pool(arguments: argparse.Namespace, work: Callable[[Client], Coroutine[
     """
     What the pool answers.  Questions need no event loop; what does need one begins with `Client.connection`.
     """
-    from kettle.client.connections.pool_file import locate
+    from kettle.client.connections.locating import locate
     from kettle.client.short_lived import ShortLivedClient
 
     pool = locate(os.environ, home=arguments.home).at(getattr(arguments, "name", ""))

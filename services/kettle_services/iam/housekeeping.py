@@ -7,6 +7,7 @@ import asyncio
 import hashlib
 import logging
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -43,16 +44,19 @@ async def keep_house(record: Record, keys: TokenKeys, settings: IamSettings) -> 
         await asyncio.sleep(settings.housekeeping)
 
 
-async def record_settings(record: Record, settings: IamSettings) -> None:
+async def record_settings(record: Record, settings: IamSettings, files: Sequence[Path]) -> bool:
     """
-    Record which issuers and rules are in force, if that has changed; returns after the commit.
+    Record which issuers are accepted and which `files` of rules are in force, if that has changed; whether it has. Returns
+    after the commit.
 
     Raises:
-        SettingsError: the file of rules cannot be read.
+        SettingsError: a file cannot be read.
     """
     now = time.time()
-    changes = [*_issuers(record.register, settings, now), *_rules(record.register, settings, now)]
+    rules = [change for path in files for change in _rules(record.register, path, now)]
+    changes = [*_issuers(record.register, settings, now), *rules]
     await record.record(changes)
+    return bool(changes)
 
 
 def _issuers(register: Register, settings: IamSettings, now: float) -> list[tuple[str, IdentityEvent]]:
@@ -69,10 +73,7 @@ def _issuers(register: Register, settings: IamSettings, now: float) -> list[tupl
     return changes
 
 
-def _rules(register: Register, settings: IamSettings, now: float) -> list[tuple[str, IdentityEvent]]:
-    if not settings.rules:
-        return []
-    path = Path(settings.rules)
+def _rules(register: Register, path: Path, now: float) -> list[tuple[str, IdentityEvent]]:
     try:
         text = path.read_bytes()
     except OSError as error:

@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final
 
 from kettle.eventsourcing.command_pipeline import Recording
@@ -18,10 +19,39 @@ from kettle_services.iam.domain.audit import act, matches
 from kettle_services.iam.domain.state import Register, State, forgotten, row_of, state_of
 from kettle_wire.commands.iam import AuditEntries, AuditEntry, QueryAudit
 from kettle_wire.events import IdentityEvent, decode
+from kettle_wire.events.iam import BanSet, IssuerRemoved, RulesLoaded, SessionClosed, TokenRevoked
 from kettle_wire.frames import Entry, Frame
 
 _PAGE: Final = 500
 """So many frames are read at once, the newest first."""
+
+
+_WITHDRAWS: Final = frozenset(
+    each.__struct_config__.tag for each in (BanSet, TokenRevoked, SessionClosed, IssuerRemoved, RulesLoaded)
+)
+"""After these somebody may not be welcome any more."""
+
+
+class Withdrawals:
+    """So often something was withdrawn that lets people in."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._more = asyncio.Event()
+
+    def add(self) -> None:
+        """Something was."""
+        self.count += 1
+        self._more.set()
+
+    async def after(self, seen: int, *, within: float) -> bool:
+        """Whether there were more than those that were seen; waits `within` seconds for the next one."""
+        self._more.clear()
+        if self.count == seen:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(within):
+                    await self._more.wait()
+        return self.count != seen
 
 
 class Record:
@@ -34,6 +64,8 @@ class Record:
         self._checkpointer = checkpointer
         self._folded: deque[State | None] = deque()
         """What each event that is not committed yet made of its stream, in order."""
+        self.withdrawals: Final = Withdrawals()
+        """Those that are committed."""
         shard.on_commit(self._committed)
 
     @classmethod
@@ -76,6 +108,8 @@ class Record:
 
     def _committed(self, frame: Frame) -> None:
         _mark(self._checkpointer, frame, [self._folded.popleft() for _ in frame.entries])
+        if any(entry.type in _WITHDRAWS for entry in frame.entries):
+            self.withdrawals.add()
 
     async def audit(self, request: QueryAudit) -> AuditEntries:
         """The newest entries that match, read backwards from the head."""

@@ -59,6 +59,9 @@ class IamSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_field
     """Path of the seed of that account's scoped signing key for machines."""
     bus_master: str = ""
     """The master that runs the pool's NATS server, which is told whose credential is withdrawn; empty: that of this host."""
+    people_keys: str = ""
+    """Path of the keys that sign for people who come with a token (`people-keys.json`, which the master writes beside the
+    credentials); empty: those of the pool's own server, if it has any."""
     worker_lifetime: Pause = 0.0
     """Seconds for which the credential of a machine is valid; 0: until it leaves."""
     bus_url: str = ""
@@ -67,6 +70,10 @@ class IamSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_field
     """Path of the file of mapping rules that is in force; recorded when it changes."""
     issuers: dict[str, tuple[str, ...]] = {}
     """Whose tokens are accepted, each with the audiences that they must have; recorded when it changes."""
+    issuers_within: tuple[str, ...] = ()
+    """Names of hosts of issuers that may have addresses that are not public."""
+    issuers_ca: str = ""
+    """Path of the certificate, in PEM, of an authority of issuers besides those that this machine trusts."""
     requests_per_second: _Rate = 100.0
     """From one address, over a longer time."""
     request_burst: _Burst = 300.0

@@ -90,6 +90,7 @@ async def serve(rt: Runtime, settings: IamSettings) -> None:
     # The web server and cryptography take long to load, and belong to a process that has nothing to fork.
     from kettle.runtime.tls_listener import tls_context
     from kettle_services.iam.http.application import Surface, serving
+    from kettle_services.iam.people.wiring import callout_keys, identification_of, let_people_in, policy_of
     from kettle_services.iam.token_keys import KeyFile
 
     log = await join_log(rt, settings)
@@ -128,8 +129,13 @@ async def serve(rt: Runtime, settings: IamSettings) -> None:
         cut_off=partial(cut_off, bus, settings),
     )
     admissions = Admissions(record, denials, machines, keys, pool, lifetime=settings.worker_lifetime)
+    policy = policy_of(settings, partial(administrators, settings))
+    identification = await identification_of(rt, settings, record, grants, policy, pool.url)
     rt.loop(record.checkpoint(), name="checkpoint")
-    await record_settings(record, settings)
+    changed = await record_settings(record, settings, policy.files)
+    people = callout_keys(settings)
+    if people is not None:
+        await let_people_in(rt, settings, people, identification, policy, record, denials, changed=changed)
     rt.loop(keep_house(record, keys, settings), name="housekeeping")
     await bus.serve("iam", settings.name, handlers.served(), version=VERSION)
     surface = Surface(
@@ -141,6 +147,8 @@ async def serve(rt: Runtime, settings: IamSettings) -> None:
         pool=pool,
         settings=settings,
         authority=authority,
+        identification=identification,
+        sentinel=people.sentinel if people is not None else "",
     )
     context = None
     if settings.certificate:

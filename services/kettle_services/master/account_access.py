@@ -3,6 +3,7 @@ Accounts of this machine that may use a pool of root: each finds the pool's addr
 directory of its own.
 
     <directory>/<login>/pool.json    how to reach the pool
+    <directory>/<login>/sentinel.creds  what is shown together with a token, where the pool takes any
     <directory>/<login>/user.creds   the account's credentials
     <directory>/<login>/ca.pem       by whom the bus is trusted, if its connections are encrypted
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 _KEY: Final = "user.creds"
 _CA: Final = "ca.pem"
 _POOL: Final = "pool.json"
+_SENTINEL: Final = "sentinel.creds"
 _MARK: Final = ".kettle-accounts"
 """Says which pool's the directory is."""
 _OPEN: Final = 0o755
@@ -120,8 +122,11 @@ def tell(home: Home, directory: Path, accounts: Sequence[Admitted], pool: "PoolF
                 user=account.name,
                 credentials=str(place / _KEY),
                 ca=str(place / _CA) if pool.ca else "",
+                sentinel=str(place / _SENTINEL) if pool.sentinel else "",
                 database_url="",
             )
+            if pool.sentinel:
+                _write(place / _SENTINEL, Path(pool.sentinel).read_bytes(), account)
             if pool.ca:  # it may lie where they cannot read it
                 _write(place / _CA, Path(pool.ca).read_bytes(), account)
             _write(place / _KEY, account.seed.read_bytes(), account)

@@ -20,7 +20,7 @@ from kettle.runtime import Lifeline, Notifier, lifeline
 from kettle.runtime.settings import IN_USE
 from kettle.runtime.settings_in_use import SettingsInUse
 from kettle_services.master import account_access, bus_listener
-from kettle_services.master.bus_members import PERSON, BusMembers, login_name
+from kettle_services.master.bus_members import IAM, PERSON, SENTINEL, BusMembers, login_name
 from kettle_services.master.domain.start_order import NEEDS_DATABASE, Instance, role_of
 from kettle_services.master.settings import MasterSettings
 from kettle_services.master.supervision.daemon_list import DaemonList
@@ -256,7 +256,7 @@ class BringUp:
             PoolFile,  # the client's modules load while the services start
         )
 
-        return PoolFile(
+        pool = PoolFile(
             pool=self._settings.pool,
             nats_url=self.nats_url,
             credentials=self.credentials(PERSON),
@@ -266,6 +266,13 @@ class BringUp:
             database_url=self.database_url,
             lock=str(self._home.lock),
         )
+        sentinel = self._home.credential(SENTINEL)
+        iam = next((entry for entry in self._settings.daemon_list if role_of(entry) == IAM), "")
+        if not (iam and sentinel.exists()):
+            return pool
+        from kettle_services.master.way_in import with_way_in  # only where people come by token
+
+        return with_way_in(pool, self._home.path, sentinel, self._own_environ(iam))
 
     def _say(self, what: str) -> None:
         self._notifier.send(f"STATUS={what}")

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from kettle.auth.bus_permissions import FORWARDER, MONITOR, VISITOR
+from kettle.auth.private_files import write_private
 from kettle.auth.trust.files import key_in, write
 from kettle.auth.trust.keys import TrustError
 from kettle.auth.trust.pool import Kind, PoolTrust
@@ -37,7 +38,15 @@ MASTER: Final = "master"
 AUDIT: Final = "audit"
 """The name of the credential with which `kettle log check` reads the frames."""
 
+SENTINEL: Final = "sentinel"
+"""The name of what people show who come with a token; no secret."""
+
+PEOPLE_KEYS: Final = "people-keys.json"
+"""The file of keys with which iam lets them in."""
+
 _STARTD: Final = "startd"
+IAM: Final = "iam"
+"""The role that lets people in who come with a token."""
 
 
 def login_name() -> str:
@@ -100,7 +109,10 @@ class BusMembers:
         """`accounts`: other accounts of this machine; `environ_of`: of an entry of the daemon list."""
         self._home = home
         self._trust = PoolTrust(
-            home.credentials / "trust", Subjects(settings.pool), shards=shards(settings.daemon_list)
+            home.credentials / "trust",
+            Subjects(settings.pool),
+            shards=shards(settings.daemon_list),
+            callout=IAM in map(role_of, settings.daemon_list),
         )
         self._environ_of = environ_of
         self.admit(settings, accounts)
@@ -130,6 +142,11 @@ class BusMembers:
             if role_of(entry) == _STARTD:
                 name = startd_name(self._environ_of(entry))
                 self._write(entry, partial(self._trust.member, Kind.WORKER, name))
+
+        if self._trust.callout:
+            keys = self._trust.callout_keys()
+            write_private(self._home.credentials / PEOPLE_KEYS, keys.text())
+            write_private(self.credentials(SENTINEL), keys.sentinel)
 
     def revoke(self, kind: Kind, keys: Sequence[str]) -> None:
         """

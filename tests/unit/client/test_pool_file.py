@@ -10,7 +10,8 @@ import pytest
 
 from kettle.client import ClientError, JobId, PoolFile, PoolNotFoundError, job_id, select
 from kettle.client.connections.condor_config import CondorConfig, pool_of
-from kettle.client.connections.pool_file import home_directory, locate
+from kettle.client.connections.locating import locate
+from kettle.client.connections.pool_file import home_directory
 from kettle.client.short_lived import ShortLivedClient
 
 POOL = PoolFile(pool="p", nats_url="nats://127.0.0.1:4222", credentials="/c", user="ada")

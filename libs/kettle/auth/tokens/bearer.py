@@ -20,21 +20,46 @@ class NoTokenError(Exception):
     """A place has no token that can be used; the text names the place, and never has the token in it."""
 
 
+_VARIABLE: Final = "BEARER_TOKEN"
+_NAMED: Final = "BEARER_TOKEN_FILE"
+
+
+def place(environ: Mapping[str, str], user: int, *, temporary: str = _TEMPORARY) -> str:
+    """
+    Where the token is, for `read`: the name of a variable, or a path; empty: there is none anywhere.
+    """
+    if environ.get(_VARIABLE, "").strip():
+        return _VARIABLE
+    if environ.get(_NAMED, ""):
+        return _NAMED
+    for directory in (environ.get("XDG_RUNTIME_DIR", ""), temporary):
+        path = Path(directory) / f"bt_u{user}"
+        if directory and os.path.lexists(path):
+            return str(path)
+    return ""
+
+
+def read(found: str, environ: Mapping[str, str], user: int | None = None) -> str:
+    """
+    The token at a place that `place` has named.
+
+    Raises NoTokenError: it has none, or somebody else may have put it there.
+    """
+    if found == _VARIABLE:
+        return environ.get(_VARIABLE, "").strip()
+    if found == _NAMED:
+        return _read(Path(environ.get(_NAMED, "")))
+    return _read(Path(found), os.geteuid() if user is None else user)
+
+
 def discovered(environ: Mapping[str, str], user: int, *, temporary: str = _TEMPORARY) -> str | None:
     """
     The token, or None if there is none anywhere.
 
     Raises NoTokenError: a place that was named has none, or somebody else may have put it there.
     """
-    if text := environ.get("BEARER_TOKEN", "").strip():
-        return text
-    if named := environ.get("BEARER_TOKEN_FILE", ""):
-        return _read(Path(named))
-    for directory in (environ.get("XDG_RUNTIME_DIR", ""), temporary):
-        path = Path(directory) / f"bt_u{user}"
-        if directory and os.path.lexists(path):
-            return _read(path, user)
-    return None
+    found = place(environ, user, temporary=temporary)
+    return read(found, environ, user) if found else None
 
 
 def _read(path: Path, user: int | None = None) -> str:

@@ -5,6 +5,7 @@ The accounts of a pool on the bus, and what each of them uses of the others.
     PEOPLE     persons, administrators, and programs that read the published events
     WORKERS    the startds of the machines
     OUTSIDERS  schedds of other pools that send jobs here, and collectors of others that forward ads
+    AUTH       nobody but the one who answers the server's question who a person is that shows a token; see `callout`
     SYSTEM     the server's own, for who tells it about accounts
 
 What somebody in one account asks in another is mapped by the server: the answer goes to a place that the server has made,
@@ -30,6 +31,7 @@ class Account(StrEnum):
     PEOPLE = "PEOPLE"
     WORKERS = "WORKERS"
     OUTSIDERS = "OUTSIDERS"
+    AUTH = "AUTH"
 
 
 _POOL, _PEOPLE, _WORKERS, _OUTSIDERS = Account.POOL, Account.PEOPLE, Account.WORKERS, Account.OUTSIDERS

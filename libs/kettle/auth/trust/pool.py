@@ -21,9 +21,18 @@ from typing import Any, Final
 import msgspec
 
 from kettle.auth import bus_permissions
-from kettle.auth.bus_permissions import ADMINISTRATOR, FORWARDER, MONITOR, STARTD, VISITOR, permissions
+from kettle.auth.bus_permissions import (
+    ADMINISTRATOR,
+    FORWARDER,
+    MONITOR,
+    READER,
+    STARTD,
+    VISITOR,
+    permissions,
+)
 from kettle.auth.private_files import private_directory, write_private
 from kettle.auth.trust.accounts import Account, Use, uses
+from kettle.auth.trust.callout import ANSWERS, CalloutKeys, asked, callout_keys
 from kettle.auth.trust.jwts import encode
 from kettle.auth.trust.keys import KeyPair, TrustError
 from kettle.auth.trust.keys import Kind as KeyKind
@@ -55,6 +64,7 @@ class Kind(Enum):
     Kinds of members: their role in the permissions, the account that they are in, and the identity that they speak under.
     """
 
+    READER = READER, Account.PEOPLE, identity.user
     PERSON = "user", Account.PEOPLE, identity.user
     ADMINISTRATOR = ADMINISTRATOR, Account.PEOPLE, identity.user
     MONITOR = MONITOR, Account.PEOPLE, identity.daemon
@@ -77,8 +87,12 @@ class PoolTrust:
         subjects: Subjects,
         *,
         shards: Mapping[str, Sequence[str]] = bus_permissions.SHARDS,
+        callout: bool = False,
     ) -> None:
-        """`shards`: the names of the shards that each role owns."""
+        """
+        `shards`: the names of the shards that each role owns; `callout`: people come by token, and an iam says who they are.
+        """
+        self.callout: Final = callout
         self._directory = directory
         self._subjects = subjects
         self._shards = shards
@@ -90,7 +104,7 @@ class PoolTrust:
         an account again of which it is told something else, and answers that are on their way into that are lost.
         """
         own = self._seeds.key("operator", KeyKind.OPERATOR)
-        keys = {each: self._account(each) for each in Account}
+        keys = {each: self._account(each) for each in Account if self.callout or each is not Account.AUTH}
         shared, revoked = uses(self._subjects), self._revoked()
         accounts: dict[str, str] = {}
         for each, key in keys.items():
@@ -101,6 +115,8 @@ class PoolTrust:
             }
             if each in revoked:
                 more["revocations"] = revoked[each]
+            if each is Account.AUTH:
+                more |= asked(self._seeds, keys[Account.PEOPLE].public)
             accounts[key.public] = account(own, key, each.value, jetstream=each is Account.POOL, **more)
         return Statements(operator(own, keys[Account.SYSTEM]), keys[Account.SYSTEM].public, accounts)
 
@@ -126,6 +142,16 @@ class PoolTrust:
         )
         signer, pool = self._seeds.key("sign-service", KeyKind.ACCOUNT), self._account(Account.POOL).public
         return user(signer, public, role, may, now=_now(), account=pool)
+
+    def callout_keys(self) -> CalloutKeys:
+        """What an iam needs to say who people are, and nothing more."""
+        people = {
+            kind.name.lower(): self._signer(kind).seed
+            for kind in (Kind.READER, Kind.PERSON, Kind.ADMINISTRATOR)
+        }
+        own, system = self._account(Account.AUTH), self._account(Account.SYSTEM)
+        public = self._account(Account.PEOPLE).public
+        return callout_keys(self._seeds, own, system, public, people, now=_now())
 
     def observer(self, public: str) -> str:
         """
@@ -175,6 +201,8 @@ class PoolTrust:
     def _signing_keys(self, which: Account) -> list[Any]:
         if which is Account.POOL:
             return [self._seeds.key("sign-service", KeyKind.ACCOUNT).public]
+        if which is Account.AUTH:
+            return [self._seeds.key(ANSWERS, KeyKind.ACCOUNT).public]
         return [
             {
                 "kind": "user_scope",
@@ -183,7 +211,7 @@ class PoolTrust:
                 "template": UNLIMITED | self._form(kind).claims(),
             }
             for kind in Kind
-            if kind.account is which
+            if kind.account is which and (self.callout or kind is not Kind.READER)
         ]
 
     def _form(self, kind: Kind) -> Permissions:

@@ -8,14 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from kettle.client.connections.pool_file import (
-    FILE,
-    PoolFile,
-    locate,
-    login_name,
-    system_directory,
-    with_own_key,
-)
+from kettle.client.connections.locating import Knob, locate, with_credential
+from kettle.client.connections.pool_file import FILE, PoolFile, login_name, system_directory
 from kettle.client.errors import PoolNotFoundError
 from kettle_wire import addresses
 
@@ -176,23 +170,23 @@ def pool_of(
         PoolNotFoundError: there is none, or none is called that.
     """
     wanted = pool or (knobs.get("COLLECTOR_HOST") or "").strip()
-    found = _named(wanted, environ) if wanted else _usual(environ)
+    found = _named(wanted, environ, knobs.get) if wanted else _usual(environ, knobs.get)
     schedd = name or knobs.get("SCHEDD_NAME") or knobs.get("SCHEDD_HOST") or ""
-    return with_own_key(found.at(schedd.strip()), environ)
+    return with_credential(found.at(schedd.strip()), environ, knob=knobs.get)
 
 
-def _usual(environ: Mapping[str, str]) -> PoolFile:
-    if not environ.get("KETTLE_NATS_URL"):
+def _usual(environ: Mapping[str, str], knob: Knob) -> PoolFile:
+    if not (environ.get("KETTLE_NATS_URL") or environ.get("KETTLE_POOL_URL")):
         for place in pool_file_paths(environ):
             if (place / FILE).exists():
                 return PoolFile.load(place)
-    return locate(environ)
+    return locate(environ, knob=knob)
 
 
-def _named(wanted: str, environ: Mapping[str, str]) -> PoolFile:
+def _named(wanted: str, environ: Mapping[str, str], knob: Knob) -> PoolFile:
     """A directory, an address, or the name or the address of a pool that has a file here."""
     if "://" in wanted:
-        return locate(environ, nats_url=wanted)
+        return locate(environ, nats_url=wanted, knob=knob)
     if os.path.isabs(wanted):  # noqa: PTH117 - no path is needed here else
         return PoolFile.load(Path(wanted))
     for place in pool_file_paths(environ):

@@ -1,19 +1,30 @@
 """The transport over a connection that lasts: to the pool's bus, or within a job to the job's starter."""
 
+import asyncio
 import socket
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from kettle.bus.ports import FROM_JOB, Asks, Bus, BusUnavailableError, Rep, Req
+from kettle.bus.ports import FROM_JOB, Asks, Bus, BusUnavailableError, NotAcceptedError, Rep, Req
 from kettle.client.connections.pool_file import FILE, PoolFile
 from kettle.client.connections.retry import ask_with_retry
 from kettle.client.connections.transport import PATIENCE_S, TRY_S, Waiting
-from kettle.client.errors import PoolNotFoundError, PoolUnreachableError
+from kettle.client.errors import CommandRefusedError, PoolNotFoundError, PoolUnreachableError
+from kettle.retry.backoff import Backoff
+from kettle.retry.deadline import Deadline
+from kettle.retry.loop import retry
 from kettle_wire.endpoint import Endpoint
 from kettle_wire.identity import user
 from kettle_wire.subjects import Subjects
+
+if TYPE_CHECKING:
+    from kettle.bus.nats import NatsBus
+
+_AGAIN: Final = Backoff(first=0.1, longest=1.0)
 
 
 class ConnectedTransport:
@@ -76,27 +87,45 @@ async def connect_pool(pool: PoolFile, patience: float) -> AsyncGenerator[Connec
         raise PoolNotFoundError(
             f"no pool is up: its master has ended without removing {Path(pool.lock).parent / FILE}; start it with: kettle up"
         )
-    from kettle.bus.nats import NatsBus  # the only import here that costs time
+    async with AsyncExitStack() as stack:
+        bus = await _connected(stack, pool, Deadline(patience))
+        yield ConnectedTransport(bus, bus, patience=patience)
 
-    context = NatsBus.connect(
-        pool.nats_url,
-        subjects=Subjects(pool.pool),
-        identity=user(pool.user),
-        credentials=pool.credentials,
-        ca=pool.ca,
-        name="client",
-        patience=patience,
-    )
+
+async def _connected(stack: AsyncExitStack, pool: PoolFile, whole: Deadline) -> "NatsBus":
+    """The bus; one that takes no token because its iam is away is asked again."""
+    from kettle.bus.nats import NatsBus  # the only import here that costs time
+    from kettle.client.connections.credentials import refusal_of, token_of
+
+    async def connect() -> NatsBus:
+        context = NatsBus.connect(
+            pool.nats_url,
+            subjects=Subjects(pool.pool),
+            identity=user(pool.user),
+            credentials=pool.credentials,
+            ca=pool.ca,
+            name="client",
+            patience=max(0.1, whole.left()),
+            token=partial(token_of, pool) if pool.token else None,
+        )
+        try:
+            return await stack.enter_async_context(context)
+        except NotAcceptedError as error:
+            why = await asyncio.to_thread(refusal_of, pool, error)
+            if isinstance(why, CommandRefusedError) or not pool.token:
+                raise why from error
+            raise
+
     try:
-        bus = await context.__aenter__()
+        return await retry(connect, _AGAIN, retryable=_may_come_back, deadline=whole)
     except (BusUnavailableError, OSError) as error:
         raise PoolUnreachableError(
             f"the pool's bus at {_shown(pool.nats_url)} cannot be reached: {error}"
         ) from error
-    try:
-        yield ConnectedTransport(bus, bus, patience=patience)
-    finally:
-        await context.__aexit__(None, None, None)
+
+
+def _may_come_back(error: Exception) -> bool:
+    return isinstance(error, NotAcceptedError)
 
 
 def _listens(url: str) -> bool:

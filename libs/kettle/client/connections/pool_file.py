@@ -47,6 +47,16 @@ class PoolFile(msgspec.Struct, frozen=True, kw_only=True):
     """The name of this host's master; empty: the host has none that is known."""
     database_url: str = ""
     """For `kettle log`; empty where a person does not reach the database."""
+    iam_url: str = ""
+    """Where its iam answers over HTTP; empty: nobody knows."""
+    sentinel: str = ""
+    """Path of what is shown to the bus together with a token; empty: the pool takes no tokens."""
+    issuers: tuple[str, ...] = ()
+    """Whose tokens it takes."""
+    trust_domain: str = ""
+    """The name by which its IDTOKENS call it."""
+    token: str = ""
+    """Where the token is that is shown (`kettle.client.connections.credentials`); it is never in this file."""
     lock: str = ""
     """Path of the lock that the pool's master holds on its machine; elsewhere it leads nowhere."""
 
@@ -136,44 +146,3 @@ def login_name() -> str:
         return getpass.getuser()
     except (KeyError, OSError):
         return str(os.geteuid())
-
-
-def locate(
-    environ: Mapping[str, str],
-    *,
-    nats_url: str | None = None,
-    credentials: str | Path | None = None,
-    home: Path | None = None,
-) -> PoolFile:
-    """
-    The pool to speak to: the one that is named here, else by `KETTLE_NATS_URL`, else by the pool's directory, else the one
-    of root on this machine.
-
-    Raises:
-        PoolNotFoundError: there is none.
-    """
-    url = nats_url or (environ.get("KETTLE_NATS_URL") if home is None else None)
-    if not url:
-        named = home is not None
-        if home is None and not environ.get("KETTLE_HOME"):
-            home = next(
-                (each for each in (home_directory(environ), system_directory()) if (each / FILE).exists()),
-                None,
-            )
-        found = PoolFile.load(home or home_directory(environ))
-        return with_own_key(found, {} if named else environ, credentials)
-    return PoolFile(
-        pool=environ.get("KETTLE_POOL") or DEFAULT_POOL,
-        nats_url=url,
-        credentials=str(credentials or environ.get("KETTLE_NATS_CREDENTIALS") or ""),
-        ca=environ.get("KETTLE_NATS_CA") or "",
-        user=(environ.get(USER) if url.startswith("job:") else "") or login_name(),
-    )
-
-
-def with_own_key(
-    pool: PoolFile, environ: Mapping[str, str], credentials: str | Path | None = None
-) -> PoolFile:
-    """The pool of a file, with the key that is named here in place of the file's."""
-    key = credentials or environ.get("KETTLE_NATS_CREDENTIALS")
-    return msgspec.structs.replace(pool, credentials=str(key)) if key else pool

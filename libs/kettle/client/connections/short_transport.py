@@ -93,9 +93,17 @@ class ShortTransport:
             subjects=Subjects(self._pool.pool),
             identity=user(self._pool.user),
             credentials=self._pool.credentials,
+            token=self._token(),
             ca=self._pool.ca,
             within=within,
         )
+
+    def _token(self) -> str:
+        if not self._pool.token:
+            return ""
+        from kettle.client.connections.credentials import token_of  # only where tokens are taken
+
+        return token_of(self._pool)
 
     async def _ordinary(self) -> "ConnectedTransport":
         """The transport over a connection, which is made now if there is none."""

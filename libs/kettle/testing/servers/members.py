@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from kettle.auth.trust.callout import CalloutKeys
 from kettle.auth.trust.files import write
 from kettle.auth.trust.pool import Kind, PoolTrust
 from kettle.auth.trust.server import PROBE, Statements
@@ -17,10 +18,17 @@ KINDS: Mapping[str, Kind] = {kind.role: kind for kind in Kind}
 class Members:
     """See `kettle.auth.trust.server.Trust`."""
 
-    def __init__(self, directory: Path, subjects: Subjects, who: Mapping[str, tuple[str, Identity]]) -> None:
-        """`who`: by the name of the credential a role, and as whom it speaks."""
+    def __init__(
+        self,
+        directory: Path,
+        subjects: Subjects,
+        who: Mapping[str, tuple[str, Identity]],
+        *,
+        callout: bool = False,
+    ) -> None:
+        """`who`: by the name of the credential a role, and as whom it speaks; `callout`: people come by token, too."""
         self._directory = directory
-        self._trust = PoolTrust(directory / "trust", subjects)
+        self._trust = PoolTrust(directory / "trust", subjects, callout=callout)
         for name, (role, identity) in {**who, PROBE: (PROBE, None)}.items():
             kind = KINDS.get(role)
             if kind is None:
@@ -44,3 +52,7 @@ class Members:
     def revoke(self, kind: Kind, publics: Sequence[str]) -> None:
         """See `PoolTrust.revoke`; the server has to be told afterwards."""
         self._trust.revoke(kind, publics)
+
+    def callout_keys(self) -> CalloutKeys:
+        """See `PoolTrust.callout_keys`."""
+        return self._trust.callout_keys()

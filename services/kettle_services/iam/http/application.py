@@ -18,9 +18,11 @@ from kettle_services.iam.http.persons import Persons
 from kettle_services.iam.http.problems import problem
 from kettle_services.iam.http.requests import LARGEST, Asked, Limits, require_no_secret_in_address
 from kettle_services.iam.http.token_endpoint import TokenEndpoint
+from kettle_services.iam.people.identification import Identification
 from kettle_services.iam.ports import TokenKeys
 from kettle_services.iam.record import Record
 from kettle_services.iam.settings import IamSettings
+from kettle_wire.way_in import WAY_IN
 
 Answer = Callable[[Asked], Awaitable[web.Response]]
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -42,6 +44,9 @@ class Surface(msgspec.Struct, frozen=True, kw_only=True):
     settings: IamSettings
     authority: str = ""
     """The certificate, in PEM, that join tokens name; empty: they name iam's own key."""
+    identification: Identification
+    sentinel: str = ""
+    """What people show to the bus together with a token; empty: it lets nobody in by a token."""
 
 
 @asynccontextmanager
@@ -72,11 +77,15 @@ def application(surface: Surface) -> web.Application:
     limits = Limits(surface.settings)
     made = web.Application(client_max_size=LARGEST, middlewares=[_explained])
     endpoint = TokenEndpoint(surface.record, surface.grants, surface.admissions)
-    persons = Persons(surface.record, surface.grants, surface.pool)
+    persons = Persons(surface.record, surface.identification)
     described = discovery.metadata(surface.pool.url)
+    way = discovery.way_in(surface.pool, surface.sentinel, surface.settings.issuers)
 
     async def metadata(_asked: Asked) -> web.Response:
         return web.json_response(described)
+
+    async def pool(_asked: Asked) -> web.Response:
+        return web.Response(body=msgspec.json.encode(way), content_type="application/json")
 
     async def keys(_asked: Asked) -> web.Response:
         return web.json_response(surface.keys.published(), headers={"Cache-Control": "public, max-age=3600"})
@@ -93,6 +102,7 @@ def application(surface: Surface) -> web.Application:
     for method, path, answer in (
         ("GET", "/.well-known/openid-configuration", metadata),
         ("GET", "/.well-known/oauth-authorization-server", metadata),
+        ("GET", WAY_IN, pool),
         ("GET", "/jwks.json", keys),
         ("GET", "/ca.pem", authority),
         ("POST", _ISSUES, endpoint.token),

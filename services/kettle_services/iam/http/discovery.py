@@ -3,7 +3,11 @@ What iam is, for programs: OAuth 2.0 authorization server metadata (RFC 8414), a
 too.
 """
 
+from collections.abc import Iterable
 from typing import Any, Final
+
+from kettle_services.iam.admissions import Pool
+from kettle_wire.way_in import WayIn
 
 REFRESH: Final = "refresh_token"
 CLIENT: Final = "client_credentials"
@@ -34,3 +38,15 @@ def metadata(url: str) -> dict[str, Any]:
         "introspection_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post"],
         "scopes_supported": ["condor:/READ", "condor:/WRITE", "condor:/ADMINISTRATOR"],
     }
+
+
+def way_in(pool: Pool, sentinel: str, issuers: Iterable[str]) -> WayIn:
+    """How people come into this pool."""
+    return WayIn(
+        pool=pool.name,
+        iam=pool.url,
+        nats_url=pool.bus_url,
+        ca=pool.bus_ca,
+        sentinel=sentinel,
+        issuers=list(issuers),
+    )

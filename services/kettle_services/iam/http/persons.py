@@ -3,27 +3,23 @@
 that decides.
 """
 
-import time
-
 import msgspec
 from aiohttp import web
 
-from kettle_services.iam.admissions import Pool
 from kettle_services.iam.commands import endpoint_of
 from kettle_services.iam.domain.refusals import Code, Denied
 from kettle_services.iam.domain.rights import Known, explained, whoami
-from kettle_services.iam.grants import Grants
 from kettle_services.iam.http.requests import Asked, bearer
+from kettle_services.iam.people.identification import Identification
 from kettle_services.iam.record import Record
 
 
 class Persons:
-    """Answers those who show a token."""
+    """Answers those who show a token that would let them onto the bus."""
 
-    def __init__(self, record: Record, grants: Grants, pool: Pool) -> None:
+    def __init__(self, record: Record, identification: Identification) -> None:
         self._record = record
-        self._grants = grants
-        self._pool = pool
+        self._identification = identification
 
     async def whoami(self, asked: Asked) -> web.Response:
         """Who the token is of."""
@@ -38,11 +34,19 @@ class Persons:
         return _json(explained(known, action, endpoint_of(action), ""))
 
     async def _known(self, asked: Asked) -> Known:
-        known = self._grants.verified(bearer(asked.request), now=time.time())
-        if self._pool.url not in known.audiences:
-            raise Denied(Code.TOKEN_AUDIENCE, "the token is for somebody else", status=401)
+        person = (await self._identification.identify(bearer(asked.request))).person
         await self._record.shard.committed()
-        return known
+        return Known(
+            subject=person.owner,
+            method="TOKEN",
+            issuer=person.issuer,
+            rights=person.rights,
+            scopes=person.scopes,
+            audiences=person.audiences,
+            expires=person.expires,
+            token=person.token,
+            client=person.client,
+        )
 
 
 def _json(answer: msgspec.Struct) -> web.Response:

@@ -1,0 +1,228 @@
+"""
+With which credential a person's program comes to a pool.
+
+The order, and why:
+
+    what the program or KETTLE_NATS_CREDENTIALS names       somebody has decided
+    BEARER_TOKEN, BEARER_TOKEN_FILE, bt_u<uid>              the token of this shell or job (WLCG token discovery)
+    what kettle login has kept                              the person has signed in
+    IDTOKENS of the token directory                         somebody has put them there once, for whatever comes
+    the account of this machine                             nothing was said
+
+A token counts if the pool takes those of its issuer: a shell often has tokens that are for somebody else.  Where the pool
+takes no tokens at all nothing of this is looked at.
+"""
+
+import hashlib
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from kettle.auth.tokens import bearer
+from kettle.client.connections.pool_file import PoolFile, home_directory
+from kettle.client.errors import ClientError, CommandRefusedError, PoolNotFoundError, PoolUnreachableError
+
+LOGIN: Final = "login:"
+"""How the place of a token begins that `kettle login` keeps; its issuer follows."""
+LINE: Final = "line:"
+"""How the place of a token begins that is a line of a file; the number of the line and the path follow."""
+
+
+class CredentialRefusedError(CommandRefusedError):
+    """The pool does not take the credential; the text says why, and what to do."""
+
+
+class _Claims(msgspec.Struct, frozen=True):
+    iss: str = ""
+
+
+class _Owner(msgspec.Struct, frozen=True):
+    """Whom the pool takes somebody for who shows a token."""
+
+    owner: str
+    expires: float
+
+
+class _Right(msgspec.Struct, frozen=True):
+    level: str
+
+
+class Holder(msgspec.Struct, frozen=True):
+    """Whom the pool takes the holder of a token for."""
+
+    subject: str
+    levels: list[_Right] = []
+    scopes: list[str] = []
+    expires: float = 0.0
+
+
+class _Problem(msgspec.Struct, frozen=True):
+    code: str = ""
+    detail: str = ""
+
+
+def with_token(
+    pool: PoolFile, environ: Mapping[str, str], home: Path, knob: Callable[[str], str | None]
+) -> PoolFile:
+    """
+    The pool as the holder of the first token that counts; the same pool if there is none.
+
+    `home` is the directory of the person's logins, `knob` says what HTCondor's knobs are.
+
+    Raises:
+        CredentialRefusedError: the pool does not take the token.
+        PoolNotFoundError: there is neither a token nor an account.
+    """
+    others: list[str] = []
+    for place in _places(environ, home, knob):
+        token = token_at(place, environ, home)
+        issuer = _issuer(token)
+        if issuer not in {*pool.issuers, pool.trust_domain}:
+            others.append(f"{_shown(place)} has one of {issuer or 'nobody'}")
+            continue
+        owner = owner_of(pool, token, home)
+        return msgspec.structs.replace(pool, credentials=pool.sentinel, token=place, user=owner)
+    if pool.credentials:
+        return pool
+    looked = f" ({'; '.join(others)})" if others else ""
+    raise PoolNotFoundError(
+        f"no credential for the pool {pool.pool} was found{looked}: it takes tokens of {', '.join(pool.issuers) or 'nobody'}; sign in "
+        "with kettle login --issuer URL, or set BEARER_TOKEN_FILE"
+    )
+
+
+def token_at(place: str, environ: Mapping[str, str], home: Path) -> str:
+    """The token that is now at a place; raises ClientError."""
+    if place.startswith(LOGIN):
+        from kettle.client.device_login import TokenFiles
+
+        return TokenFiles(home).fresh(place.removeprefix(LOGIN)).access_token
+    if place.startswith(LINE):
+        number, _, path = place.removeprefix(LINE).partition(":")
+        lines = Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
+        return lines[int(number)].strip() if int(number) < len(lines) else ""
+    try:
+        return bearer.read(place, environ)
+    except bearer.NoTokenError as error:
+        raise ClientError(str(error)) from error
+
+
+def _places(environ: Mapping[str, str], home: Path, knob: Callable[[str], str | None]) -> Iterator[str]:
+    try:
+        found = bearer.place(environ, os.geteuid())
+    except bearer.NoTokenError as error:
+        raise ClientError(str(error)) from error
+    if found:
+        yield found
+    if (home / "logins").is_dir():
+        from kettle.client.device_login import TokenFiles
+
+        yield from (f"{LOGIN}{each.issuer}" for each in TokenFiles(home).all())
+    yield from _idtokens(knob)
+
+
+def _idtokens(knob: Callable[[str], str | None]) -> Iterator[str]:
+    from kettle.auth.idtokens import token_files
+    from kettle.auth.idtokens.places import token_places
+
+    try:
+        directory = token_places(knob).tokens
+        files = token_files.files(directory)
+    except (OSError, RuntimeError):
+        return
+    for file in files:
+        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+        for number, line in enumerate(lines):
+            if line.strip() and not line.strip().startswith("#"):
+                yield f"{LINE}{number}:{file}"
+
+
+def _issuer(token: str) -> str:
+    """Who has issued it, by its own words: the pool looks whether that is true."""
+    from base64 import urlsafe_b64decode
+
+    body = token.split(".")[1] if token.count(".") == 2 else ""
+    try:
+        return msgspec.json.decode(urlsafe_b64decode(body + "=" * (-len(body) % 4)), type=_Claims).iss
+    except (ValueError, msgspec.MsgspecError):
+        return ""
+
+
+def _shown(place: str) -> str:
+    if place.startswith(LOGIN):
+        return "kettle login"
+    return place.removeprefix(LINE).partition(":")[2] if place.startswith(LINE) else place
+
+
+def owner_of(pool: PoolFile, token: str, home: Path) -> str:
+    """Whom the pool takes the holder of a token for; it is asked once for each token."""
+    kept = home / "logins" / f"owner-{hashlib.sha256(token.encode()).hexdigest()[:32]}"
+    try:
+        known = msgspec.json.decode(kept.read_bytes(), type=_Owner)
+        if time.time() < known.expires:
+            return known.owner
+    except (FileNotFoundError, msgspec.MsgspecError):
+        pass
+    found = asked(pool, token)
+    from kettle.auth.private_files import private_directory, write_private
+
+    private_directory(kept.parent)
+    _forget_ended(kept.parent)
+    owner = _Owner(found.subject, found.expires or time.time() + 3600.0)
+    write_private(kept, msgspec.json.encode(owner).decode())
+    return owner.owner
+
+
+def _forget_ended(directory: Path) -> None:
+    """Remove what is known of tokens that have ended."""
+    for path in directory.glob("owner-*"):
+        if time.time() - path.stat().st_mtime > 7 * 86_400.0:
+            path.unlink(missing_ok=True)
+
+
+def asked(pool: PoolFile, token: str) -> Holder:
+    """
+    What the pool's iam says of the holder of a token.
+
+    Raises:
+        CredentialRefusedError: it does not take it.
+        PoolUnreachableError: it does not answer.
+    """
+    from kettle.client.connections.iam_http import ask
+
+    answer = ask(f"{pool.iam_url}/v1/whoami", token=token, ca=pool.ca)
+    if answer.status == 200:
+        holder = msgspec.json.decode(answer.body, type=Holder)
+        if not holder.levels:
+            raise CredentialRefusedError(
+                "token.no_rights",
+                f"the pool {pool.pool} knows you as {holder.subject}, and lets you do nothing with this token, whose scopes are "
+                f"'{' '.join(holder.scopes)[:200]}': ask its issuer for condor:/READ or condor:/WRITE (token.no_rights)",
+            )
+        return holder
+    try:
+        problem = msgspec.json.decode(answer.body, type=_Problem)
+    except msgspec.MsgspecError:
+        problem = _Problem(detail=f"it answers with the status {answer.status}")
+    raise CredentialRefusedError(
+        problem.code, f"the pool {pool.pool} does not let you in: {problem.detail} ({problem.code})"
+    )
+
+
+def refusal_of(pool: PoolFile, error: Exception) -> ClientError:
+    """Why the bus did not let us in: it says no more than that, and iam says why."""
+    if pool.token and pool.iam_url:
+        try:
+            asked(pool, token_of(pool))
+        except ClientError as why:
+            return why
+    return PoolUnreachableError(f"the pool's bus does not let you in: {error}")
+
+
+def token_of(pool: PoolFile) -> str:
+    """The token that the pool is shown now."""
+    return token_at(pool.token, os.environ, home_directory())

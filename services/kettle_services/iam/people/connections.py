@@ -1,0 +1,178 @@
+"""
+The connections of people who came with a token, and their end as soon as such a token would not be accepted any more.
+
+What is remembered is bounded, and lost with the process.  So is nobody's right to be refused: a connection of which nothing is
+known is ended when anything changes, and its client comes again at once and is asked who he is.
+"""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Collection
+from typing import Final
+
+import msgspec
+
+from kettle.auth.trust.callout import Question, connections_of, end_at, goodbyes
+from kettle.bus.nats_connection import NatsConnection
+from kettle.bus.nats_driver import Msg
+from kettle_services.iam.domain.refusals import Denied
+from kettle_services.iam.people.identification import Identification, Identified
+from kettle_services.iam.people.policy import PolicyInForce
+from kettle_services.iam.record import Record
+
+_MOST: Final = 100_000
+"""Connections that are remembered."""
+_AT_ONCE: Final = 500
+"""Connections that are looked at before others have their turn."""
+_LOOK_S: Final = 0.5
+"""Between two looks at the files of rules."""
+_PAGE: Final = 1024
+_ANSWERS_S: Final = 0.2
+"""For so long servers may take to say which connections they have."""
+_NKEY: Final = 56
+"""The length of a public key, which stands for the name of those who came with a credential of their own."""
+
+_log: Final = logging.getLogger(__name__)
+
+Place = tuple[str, int]
+"""A server's id, and a connection's number there."""
+
+
+class _Connection(msgspec.Struct, frozen=True):
+    cid: int
+    authorized_user: str = ""
+
+
+class _Connections(msgspec.Struct, frozen=True):
+    server_id: str
+    total: int = 0
+    connections: list[_Connection] = []
+
+
+class _Listed(msgspec.Struct, frozen=True):
+    data: _Connections
+
+
+class _Left(msgspec.Struct, frozen=True):
+    server: "_Id"
+    client: "_Number"
+
+
+class _Id(msgspec.Struct, frozen=True):
+    id: str
+
+
+class _Number(msgspec.Struct, frozen=True):
+    id: int
+
+
+_listed: Final = msgspec.json.Decoder(_Listed).decode
+_left: Final = msgspec.json.Decoder(_Left).decode
+
+
+class PeopleConnections:
+    """Knows them, and ends them."""
+
+    def __init__(
+        self,
+        connection: NatsConnection,
+        account: str,
+        identification: Identification,
+        policy: PolicyInForce,
+        record: Record,
+    ) -> None:
+        """`account`: the public key of the account of people."""
+        self._connection = connection
+        self._account = account
+        self._identification = identification
+        self._policy = policy
+        self._withdrawals = record.withdrawals
+        self._known: OrderedDict[Place, tuple[Identified, str]] = OrderedDict()
+
+    def came(self, question: Question, found: Identified, kind: str) -> None:
+        """Somebody is let in."""
+        self._known[question.server, question.connection] = found, kind
+        if len(self._known) > _MOST:
+            self._known.popitem(last=False)
+
+    async def listen(self) -> None:
+        """Have servers say whose connection has ended."""
+        await self._connection.subscribe(goodbyes(self._account), self._gone)
+        await self._connection.settle()
+
+    def _gone(self, message: Msg) -> None:
+        left = _left(message.data)
+        self._known.pop((left.server.id, left.client.id), None)
+
+    async def run(self, *, changed: bool) -> None:
+        """
+        End connections when what let them in is withdrawn; never returns.  `changed`: something has, while nobody ran.
+        """
+        seen = self._withdrawals.count
+        while True:
+            if changed:
+                await self._review()
+            changed = await self._withdrawals.after(seen, within=_LOOK_S)
+            seen = self._withdrawals.count
+            changed |= self._policy.changed()
+
+    async def _review(self) -> None:
+        for at, (place, (found, kind)) in enumerate(list(self._known.items())):
+            if not self._holds(found, kind) and self._known.pop(place, None) is not None:
+                await self._end(place)
+            if at % _AT_ONCE == _AT_ONCE - 1:
+                await asyncio.sleep(0)
+        async for place in self._unknown():
+            await self._end(place)
+
+    def _holds(self, found: Identified, kind: str) -> bool:
+        """Whether he would be let in now as he was then."""
+        try:
+            person = self._identification.again(found).person
+            return (person.owner, person.kind) == (found.person.owner, kind)
+        except Denied:
+            return False
+
+    async def _end(self, place: Place) -> None:
+        server, number = place
+        await self._connection.publish(end_at(server), msgspec.json.encode({"cid": number}))
+        _log.info(
+            "ended a connection whose credential is not accepted any more", extra={"connection": number}
+        )
+
+    async def _unknown(self) -> AsyncIterator[Place]:
+        """The connections with a token of which nothing is remembered."""
+        for server, numbers in (await self._open()).items():
+            for number in numbers:
+                if (server, number) not in self._known:
+                    yield server, number
+
+    async def _open(self) -> dict[str, set[int]]:
+        """All connections of people with a token, by server."""
+        found: dict[str, set[int]] = {}
+        offset, more = 0, True
+        while more:
+            more = False
+            for page in await self._pages(offset):
+                of_tokens = {each.cid for each in page.connections if len(each.authorized_user) != _NKEY}
+                found.setdefault(page.server_id, set()).update(of_tokens)
+                more |= page.total > offset + _PAGE
+            offset += _PAGE
+        return found
+
+    async def _pages(self, offset: int) -> Collection[_Connections]:
+        pages: list[_Connections] = []
+
+        def note(message: Msg) -> None:
+            pages.append(_listed(message.data).data)
+
+        inbox = self._connection.new_inbox()
+        listening = await self._connection.subscribe(inbox, note)
+        try:
+            asked = msgspec.json.encode({"auth": True, "limit": _PAGE, "offset": offset})
+            await self._connection.publish(connections_of(self._account), asked, reply=inbox)
+            await asyncio.sleep(_ANSWERS_S)
+        finally:
+            await listening.unsubscribe()
+        return pages

@@ -1,0 +1,168 @@
+"""Who shows a token: of this pool itself, of an issuer that it trusts, or one that a key of the pool has signed (IDTOKENS)."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import msgspec
+
+from kettle.auth.idtokens import checking
+from kettle.auth.idtokens.idtoken import ALGORITHM
+from kettle.auth.mapping.levels import Level, closure
+from kettle.auth.mapping.principals import Principal, of_claims, of_token
+from kettle.auth.tokens.checking.parsing import parse
+from kettle.auth.tokens.verified import TokenError
+from kettle.auth.tokens.verifier import Verifier
+from kettle_services.iam.domain.bans import require_welcome
+from kettle_services.iam.domain.persons import Person
+from kettle_services.iam.domain.refusals import Code, Denied
+from kettle_services.iam.domain.rights import by_scopes
+from kettle_services.iam.grants import Grants
+from kettle_services.iam.people.policy import PolicyInForce
+from kettle_services.iam.record import Record
+from kettle_wire.commands.iam import Right
+
+
+class Identified(msgspec.Struct, frozen=True, kw_only=True):
+    """A token that was checked, and whose it is."""
+
+    principal: Principal
+    person: Person
+
+
+_ASKED: Final = (Level.READ, Level.WRITE, Level.ADMINISTRATOR)
+"""The levels of people."""
+_OPEN: Final = "open to everybody whom the pool knows, as long as no list says anything else"
+
+
+class PoolKeys:
+    """The keys with which this pool signs IDTOKENS, and the name of its trust domain."""
+
+    def __init__(self, trust_domain: str, secrets: Callable[[], Mapping[str, bytes]]) -> None:
+        self.trust_domain: Final = trust_domain
+        self.secrets: Final = secrets
+
+
+class Identification:
+    """Checks tokens, and says who their holders are."""
+
+    def __init__(
+        self,
+        record: Record,
+        grants: Grants,
+        verifier: Verifier,
+        pool_keys: PoolKeys,
+        policy: PolicyInForce,
+        *,
+        url: str,
+    ) -> None:
+        """`url`: the name of this pool as an issuer, and as an audience of its own tokens."""
+        self._record: Final = record
+        self._grants = grants
+        self._verifier = verifier
+        self._pool_keys = pool_keys
+        self._policy = policy
+        self._url = url
+
+    async def identify(self, token: str) -> Identified:
+        """
+        Who shows a token.
+
+        Raises:
+            Denied: it is not accepted, or says nobody whom the pool knows, or he is banned.
+        """
+        if not token:
+            raise Denied(Code.TOKEN_ABSENT, "no token was shown: sign in with kettle login", status=401)
+        try:
+            parsed = parse(token)
+            if parsed.claims.get("iss") == self._url:
+                return self._identified(*self._own(token))
+            if parsed.header.get("alg") == ALGORITHM:
+                return self._identified(*self._idtoken(token))
+            return self._identified(*await self._foreign(token))
+        except TokenError as error:
+            raise Denied(Code(error.code), str(error), status=401) from error
+
+    def _own(self, token: str) -> tuple[Principal, float, tuple[str, ...], str]:
+        known = self._grants.verified(token, now=time.time())
+        if self._url not in known.audiences:
+            raise Denied(Code.TOKEN_AUDIENCE, "the token is for somebody else", status=401)
+        principal = Principal(
+            method="IDTOKENS",
+            text=known.subject,
+            claims={"iss": known.issuer, "sub": known.subject, "jti": known.token},
+            scopes=known.scopes,
+            limits=closure(Level(level) for level in known.levels if level in Level.__members__),
+        )
+        return principal, known.expires, known.audiences, known.client
+
+    def _idtoken(self, token: str) -> tuple[Principal, float, tuple[str, ...], str]:
+        keys = self._pool_keys
+        found = checking.verify(token, keys.trust_domain, keys.secrets(), time.time())
+        return of_claims(found.claims, method="IDTOKENS"), float(found.expires or 0), (), ""
+
+    async def _foreign(self, token: str) -> tuple[Principal, float, tuple[str, ...], str]:
+        found = await self._verifier.verify(token, time.time())
+        principal = of_token(
+            issuer=found.issuer,
+            subject=found.subject,
+            profile=found.profile,
+            scopes=found.scopes,
+            groups=found.groups,
+            claims=found.claims,
+        )
+        return principal, float(found.expires), found.audience, ""
+
+    def _identified(
+        self, principal: Principal, expires: float, audiences: tuple[str, ...], client: str
+    ) -> Identified:
+        named = Person(
+            owner="",
+            method=principal.method,
+            issuer=principal.issuer,
+            subject=principal.subject,
+            token=principal.id,
+            rights=(),
+            scopes=principal.scopes,
+            audiences=audiences,
+            expires=expires,
+            client=client,
+        )
+        return self.again(Identified(principal=principal, person=named))
+
+    def again(self, known: Identified) -> Identified:
+        """
+        The same for a token that was checked before, by what is in force now.
+
+        Raises:
+            Denied: it would not be accepted any more.
+        """
+        principal, now = known.principal, time.time()
+        if principal.id and self._record.register.is_revoked(principal.id):
+            raise Denied(Code.TOKEN_REVOKED, "the token was withdrawn", status=401)
+        mapped = self._policy.identify(principal, now)
+        if mapped.code:
+            raise Denied(Code(mapped.code), mapped.why)
+        if mapped.domain.lower() != self._policy.domain.lower():
+            raise Denied(
+                Code.USER_UNMAPPED,
+                f"the rules make {mapped.name} of this credential, and people of this pool are in {self._policy.domain}: see "
+                "domain of [authorization]",
+            )
+        by_scope = {right.level: right.because for right in by_scopes(principal.scopes)}
+        rights = tuple(
+            Right(level=level.value, because=str(decision.because or by_scope.get(level.value, _OPEN)))
+            for level in _ASKED
+            for decision in [self._policy.decide(principal, mapped, level)]
+            if decision.allowed
+        )
+        person = msgspec.structs.replace(
+            known.person,
+            owner=mapped.owner,
+            groups=mapped.groups,
+            accounting_group=mapped.accounting_group,
+            rights=rights,
+            because=tuple(str(each) for each in mapped.because),
+        )
+        require_welcome(self._record.register, *person.names, now=now)
+        return Identified(principal=principal, person=person)

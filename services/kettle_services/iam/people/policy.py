@@ -1,0 +1,104 @@
+"""What the site says of who is who and who may do what, as it is in force now."""
+
+import logging
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import Final
+
+from kettle.auth.mapping.findings import Finding, refusals
+from kettle.auth.mapping.levels import Level
+from kettle.auth.mapping.policy import AccessPolicy, Decision, Mapped
+from kettle.auth.mapping.principals import Principal
+from kettle.runtime import SettingsError
+from kettle.runtime.access_files import FilesInForce, named
+from kettle.runtime.authorization import Authorization
+from kettle.runtime.authorizer import access_lists
+
+_ROLE: Final = "iam"
+
+_log: Final = logging.getLogger(__name__)
+
+
+class PolicyInForce:
+    """
+    The table `[authorization]` with the files that it names, and the file of rules of the table `[iam]`.
+    """
+
+    def __init__(
+        self,
+        said: Authorization,
+        rules: str,
+        settings: Path | None,
+        administrators: Callable[[], Collection[str]],
+    ) -> None:
+        """
+        `settings`: the file of settings, at whose directory relative names begin.
+
+        Raises:
+            SettingsError: a file is refused; later, the former one stays in force.
+        """
+        maps, book = named(said, settings)
+        own = (settings.parent if settings else Path()) / rules if rules else book
+        self._files = FilesInForce(maps, own)
+        self.files: Final = (*maps, *([own] if own else []))
+        """Those that are read."""
+        self._seen = self._state()
+        self._said = said
+        self._administrators = administrators
+        if refused := refusals(self._read()):
+            raise SettingsError(str(refused[0]))
+        self._policy = self._made()
+
+    @property
+    def domain(self) -> str:
+        """The domain of the people of this pool."""
+        return self._said.own_domain
+
+    def identify(self, principal: Principal, now: float) -> Mapped:
+        """Who it is."""
+        return self._policy.identify(principal, now)
+
+    def decide(self, principal: Principal, who: Mapped, level: Level) -> Decision:
+        """Whether he has a level."""
+        return self._policy.decide_for(principal, who, level, subsystem=_ROLE)
+
+    def changed(self) -> bool:
+        """
+        Whether the files say something else than when this was asked last; of files that cannot be used the former ones stay
+        in force.
+        """
+        if (state := self._state()) == self._seen:
+            return False
+        self._seen = state
+        before = self._policy
+        self._read()
+        self._policy = self._made()
+        return self._policy != before
+
+    def _read(self) -> Sequence[Finding]:
+        findings = self._files.read()
+        for finding in findings:
+            _log.log(logging.WARNING if finding.warning else logging.ERROR, "%s", finding)
+        return findings
+
+    def _state(self) -> list[tuple[int, int] | None]:
+        return [_state(path) for path in self.files]
+
+    def _made(self) -> AccessPolicy:
+        files = self._files.current
+        return AccessPolicy(
+            domain=self.domain,
+            rules=files.rules.rules,
+            maps=files.maps,
+            accounting_groups=files.rules.accounting_groups,
+            bans=files.rules.bans,
+            lists=access_lists(self._said, _ROLE, self._administrators(), None),
+        )
+
+
+def _state(path: Path) -> tuple[int, int] | None:
+    try:
+        about = path.stat()
+    except OSError:
+        return None
+    return about.st_mtime_ns, about.st_size

@@ -1,0 +1,144 @@
+"""How the parts hang together that let people in who show a token."""
+
+import asyncio
+import os
+import ssl
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from kettle.auth.idtokens.places import token_places
+from kettle.auth.idtokens.pool_key import KeyFileError, read_key, signing_secret
+from kettle.auth.private_files import private_directory, write_private
+from kettle.auth.tokens.checking.issuers import Issuer, Issuers
+from kettle.auth.tokens.keys.fetching import FetchLimits, HttpFetcher
+from kettle.auth.tokens.keys.key_cache import KeyCache
+from kettle.auth.tokens.verifier import Verifier
+from kettle.auth.trust.callout import RESPONDER, WATCHER, CalloutKeys, PeopleSigner
+from kettle.auth.trust.keys import TrustError
+from kettle.bus.nats_connection import NatsConnection
+from kettle.client.connections.condor_config import CondorConfig
+from kettle.runtime import Runtime, SettingsError
+from kettle.runtime.settings import config_path
+from kettle_services.iam.alarms import DenialRecord
+from kettle_services.iam.grants import Grants
+from kettle_services.iam.people.connections import PeopleConnections
+from kettle_services.iam.people.identification import Identification, PoolKeys
+from kettle_services.iam.people.policy import PolicyInForce
+from kettle_services.iam.people.responder import Responder
+from kettle_services.iam.record import Record
+from kettle_services.iam.settings import IamSettings
+
+FILE: Final = "people-keys.json"
+
+
+def callout_keys(settings: IamSettings) -> CalloutKeys | None:
+    """
+    The keys that sign for people; None: the pool's bus lets nobody in by a token.
+
+    Raises:
+        SettingsError: the file holds none.
+    """
+    path = Path(settings.people_keys or settings.home_path / "credentials" / FILE)
+    if not settings.people_keys and not path.exists():
+        return None
+    try:
+        return CalloutKeys.decode(path.read_bytes())
+    except (OSError, TrustError) as error:
+        raise SettingsError(f"people_keys: {path} cannot be used: {error}") from error
+
+
+def policy_of(settings: IamSettings, administrators: Callable[[], Collection[str]]) -> PolicyInForce:
+    """What the site says."""
+    return PolicyInForce(settings.authorization, settings.rules, config_path(os.environ), administrators)
+
+
+async def identification_of(
+    rt: Runtime, settings: IamSettings, record: Record, grants: Grants, policy: PolicyInForce, url: str
+) -> Identification:
+    """What checks tokens; it fetches the keys of issuers as long as the service runs."""
+    limits = FetchLimits(private_hosts=frozenset(settings.issuers_within), plain_loopback=True)
+    fetcher = await rt.enter(HttpFetcher.open(limits, tls=_authorities(settings)))
+    verifier = Verifier(_issuers(settings, url), KeyCache(fetcher))
+    places = token_places(CondorConfig(os.environ).get)
+    keys = PoolKeys(places.trust_domain, partial(_secrets, places.pool_key, places.keys))
+    return Identification(record, grants, verifier, keys, policy, url=url)
+
+
+async def let_people_in(
+    rt: Runtime,
+    settings: IamSettings,
+    keys: CalloutKeys,
+    identification: Identification,
+    policy: PolicyInForce,
+    record: Record,
+    denials: DenialRecord,
+    *,
+    changed: bool,
+) -> None:
+    """Answer the bus from now on; `changed`: rules or issuers have, since an iam ran last."""
+    directory = private_directory(settings.directory)
+
+    async def connected(text: str, name: str) -> NatsConnection:
+        who = RESPONDER if name == RESPONDER.name else WATCHER
+        credentials = write_private(directory / f"{name}.creds", text)
+        connection = await rt.enter(
+            NatsConnection.open(
+                settings.nats_url,
+                identity=who,
+                credentials=str(credentials),
+                name=f"iam-{name}",
+                patience=None,
+                ca=settings.nats_ca,
+            )
+        )
+        rt.loop(_failure(connection), name=name)
+        return connection
+
+    watcher = await connected(keys.watcher, WATCHER.name)
+    answering = await connected(keys.responder, RESPONDER.name)
+    connections = PeopleConnections(watcher, keys.people_account, identification, policy, record)
+    responder = Responder(answering, PeopleSigner(keys), identification, connections, denials)
+    await connections.listen()
+    await responder.listen()
+    rt.loop(responder.run(), name="people")
+    rt.loop(connections.run(changed=changed), name="withdrawals")
+
+
+async def _failure(connection: NatsConnection) -> None:
+    await asyncio.shield(connection.failed)
+
+
+def _issuers(settings: IamSettings, url: str) -> Issuers:
+    """Those that the settings name; without an audience their tokens are for the address of this iam."""
+    try:
+        return Issuers(
+            Issuer(url=issuer, audiences=audiences or (url,))
+            for issuer, audiences in settings.issuers.items()
+        )
+    except ValueError as error:
+        raise SettingsError(f"issuers: {error}") from error
+
+
+def _authorities(settings: IamSettings) -> ssl.SSLContext | None:
+    if not settings.issuers_ca:
+        return None
+    try:
+        context = ssl.create_default_context()
+        context.load_verify_locations(settings.issuers_ca)
+    except (OSError, ssl.SSLError) as error:
+        raise SettingsError(f"issuers_ca: {settings.issuers_ca} cannot be used: {error}") from error
+    return context
+
+
+def _secrets(pool_key: Path, others: Path) -> Mapping[str, bytes]:
+    """The keys that sign IDTOKENS, by their names; one that cannot be used signs nothing here."""
+    found: dict[str, bytes] = {}
+    named = {path.name: path for path in sorted(others.glob("*"))} if others.is_dir() else {}
+    for name, path in {**named, "POOL": pool_key}.items():
+        try:
+            found[name] = signing_secret(name, read_key(path))
+        except KeyFileError:
+            continue
+    return found

@@ -1,0 +1,126 @@
+"""A bus that people come to with tokens: a NATS server of its own, an iam beside it, and an issuer that is none of ours."""
+
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from tests.integration.iam.issuer import TokenIssuer, token_issuer
+
+from kettle.bus.nats import NatsBus
+from kettle.client.connections.pool_connection import ConnectedTransport
+from kettle.client.connections.pool_file import PoolFile, login_name
+from kettle.client.connections.transport import Requests
+from kettle.client.iam import IdentityClient
+from kettle.embedded import EmbeddedNats
+from kettle.testing.servers.embedded import server_directory
+from kettle.testing.servers.members import Members
+from kettle.testing.services import Backend, hosted
+from kettle_services.iam.settings import IamSettings
+from kettle_services.iam.wiring import serve
+from kettle_wire.identity import Identity, daemon, user
+from kettle_wire.subjects import Subjects
+
+DOMAIN = "pool.example"
+AUDIENCE = "https://pool.example"
+WHO: dict[str, tuple[str, Identity]] = {
+    "iam": ("iam", daemon("iam")),
+    "schedd": ("schedd", daemon("schedd")),
+    "collector": ("collector", daemon("collector")),
+    "boss": ("administrator", user(login_name())),
+    "bob": ("user", user("bob")),
+}
+
+
+class Gate:
+    """All of it."""
+
+    def __init__(
+        self, server: EmbeddedNats, directory: Path, settings: IamSettings, issuer: TokenIssuer
+    ) -> None:
+        self.server = server
+        self.directory = directory
+        self.settings = settings
+        self.issuer = issuer
+        self.subjects = Subjects(settings.pool)
+        self.url = ""
+
+    def token(self, subject: str = "ada", **more: Any) -> str:
+        return self.issuer.token(subject, AUDIENCE, **more)
+
+    @property
+    def sentinel(self) -> str:
+        return str(self.directory / "sentinel.creds")
+
+    @asynccontextmanager
+    async def bus(self, token: str, owner: str = "ada", *, patience: float = 5.0) -> AsyncGenerator[NatsBus]:
+        """As somebody who has a token."""
+        async with NatsBus.connect(
+            self.server.url,
+            subjects=self.subjects,
+            identity=user(owner),
+            credentials=self.sentinel,
+            token=lambda: token,
+            patience=patience,
+        ) as bus:
+            yield bus
+
+    @asynccontextmanager
+    async def member(self, name: str) -> AsyncGenerator[NatsBus]:
+        """As somebody who has a credential of his own."""
+        async with NatsBus.connect(
+            self.server.url,
+            subjects=self.subjects,
+            identity=WHO[name][1],
+            credentials=str(self.server.credentials(name)),
+            patience=5.0,
+        ) as bus:
+            yield bus
+
+    @asynccontextmanager
+    async def administrator(self) -> AsyncGenerator[IdentityClient]:
+        """Who administers iam."""
+        async with self.member("boss") as bus:
+            pool = PoolFile(pool=self.settings.pool, nats_url=self.server.url)
+            yield IdentityClient(Requests(ConnectedTransport(bus, bus, patience=5.0), pool))
+
+    async def get(self, path: str, token: str = "") -> tuple[int, dict[str, Any]]:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        async with (
+            aiohttp.ClientSession() as http,
+            http.get(f"{self.url}{path}", headers=headers) as answer,
+        ):
+            return answer.status, await answer.json(content_type=None)
+
+
+@asynccontextmanager
+async def gate_on(backend: Backend, directory: Path, rules: str, **own: object) -> AsyncGenerator[Gate]:
+    """`rules`: the file of rules, with `{issuer}` for the issuer."""
+    async with AsyncExitStack() as stack:
+        place = stack.enter_context(server_directory())
+        issuer = await stack.enter_async_context(token_issuer())
+        pool = backend.place.pool
+        members = Members(place / "keys", Subjects(pool), WHO, callout=True)
+        server = await stack.enter_async_context(EmbeddedNats(place / "nats", trust=members))
+        keys = members.callout_keys()
+        (directory / "people-keys.json").write_text(keys.text())
+        (directory / "sentinel.creds").write_text(keys.sentinel)
+        book = directory / "rules.toml"
+        book.write_text(rules.replace("{issuer}", issuer.url))
+        settings = backend.settings(
+            IamSettings,
+            home=str(directory / "home"),
+            nats_url=server.url,
+            nats_credentials=str(server.credentials("iam")),
+            nats_replicas=1,
+            people_keys=str(directory / "people-keys.json"),
+            issuers={issuer.url: (AUDIENCE,)},
+            rules=str(book),
+            authorization={"domain": DOMAIN},
+            **{"housekeeping": 0.1, **own},
+        )
+        gate = Gate(server, directory, settings, issuer)
+        await stack.enter_async_context(hosted("iam", settings, serve))
+        gate.url = f"http://127.0.0.1:{(settings.directory / 'port').read_text()}"
+        yield gate

@@ -1,0 +1,96 @@
+"""
+A person whom no account of this machine stands for: a token of an issuer that is none of ours, and the pool's address, are all
+that she has.
+"""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from tests.integration.iam.issuer import TokenIssuer, token_issuer
+
+from kettle.pool.personal_settings import Tables
+from kettle.testing.servers import selection
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
+
+SERVICES = ["collector", "negotiator", "schedd", "shadow", "startd", "accounting", "iam"]
+AUDIENCE = "https://pool.example"
+JOB = """
+executable = /bin/sh
+transfer_executable = false
+arguments = "-c 'echo $(ClusterId)'"
+output = out
+queue
+"""
+
+
+class Elsewhere:
+    """A home of hers on another machine, in which nothing is but what the test puts there."""
+
+    def __init__(self, pool: ThrowawayPool, home: Path, place: Path, **variables: str) -> None:
+        """`place`: the directory of the condor_* commands."""
+        self._environ = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("KETTLE_", "_condor_", "BEARER_"))
+        }
+        address = f"http://127.0.0.1:{(pool.home / 'iam' / 'port').read_text()}"
+        self._environ |= {"HOME": str(home), "KETTLE_POOL_URL": address, **variables}
+        self._home = home
+        self._place = place
+
+    async def run(self, program: str, *words: str, status: int = 0) -> str:
+        """What a program of ours prints, or complains of."""
+        process = await asyncio.create_subprocess_exec(
+            str(Path(sys.executable).with_name(program) if program == "kettle" else self._place / program),
+            *words,
+            env=self._environ,
+            cwd=self._home,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        async with asyncio.timeout(60):
+            out, err = await process.communicate()
+        assert status == process.returncode, (out + err).decode()
+        return (err if status else out).decode()
+
+
+def settings(issuer: TokenIssuer, directory: Path) -> Tables:
+    """People of the issuer are called as it calls them."""
+    rules = directory / "rules.toml"
+    rules.write_text(
+        f"[[rules]]\nwhen.issuer = '{issuer.url}'\nwhen.subject = '/^([a-z]+)$/'\nowner = '\\1'\n"
+    )
+    return {
+        "master": {"daemon_list": SERVICES},
+        "authorization": {"domain": "pool.example"},
+        "iam": {"issuers": {issuer.url: [AUDIENCE]}, "rules": str(rules)},
+    }
+
+
+@pytest.mark.skipif(not selection.servers_are_ours(), reason="servers of somebody else ask nobody of ours")
+async def test_a_person_with_nothing_but_a_token_and_the_address(tmp_path: Path, place: Path) -> None:
+    """She submits, looks, and is told why when she may not."""
+    home = tmp_path / "ada"
+    home.mkdir()
+    async with (
+        token_issuer() as issuer,
+        throwaway_pool(tmp_path / "pool", settings=settings(issuer, tmp_path)) as pool,
+    ):
+        token = home / "token"
+        token.write_text(issuer.token("ada", AUDIENCE))
+        ada = Elsewhere(pool, home, place, BEARER_TOKEN_FILE=str(token))
+        (home / "job.sub").write_text(JOB)
+        sent = await ada.run("condor_submit", "-spool", "job.sub")
+        cluster = sent.split("submitted to cluster ")[1].split(".")[0]
+        assert "ada" in await ada.run("condor_q", cluster)
+        await ada.run("kettle", "wait", cluster)
+        assert cluster in await ada.run("kettle", "q")
+        await ada.run("condor_transfer_data", cluster)
+        assert f"{cluster}\n" == (home / "out").read_text()
+        assert "ada" in await ada.run("kettle", "whoami")
+        token.write_text(issuer.token("ada", AUDIENCE, exp=1))
+        assert "token.expired" in await ada.run("kettle", "q", status=1)
