@@ -85,8 +85,26 @@ class MembersRevoked(msgspec.Struct, frozen=True, kw_only=True):
     """The server has been told."""
 
 
+class ShutOut(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """
+    Let none of these people in by the account that they have on this machine, and end their connections; all others are let
+    in again.
+    """
+
+    people: Annotated[
+        list[Annotated[str, msgspec.Meta(min_length=1, max_length=256)]], msgspec.Meta(max_length=10_000)
+    ]
+
+
+class PeopleShutOut(msgspec.Struct, frozen=True, kw_only=True):
+    """The server has been told."""
+
+
 REVOKE_MEMBERS = Endpoint(
     "master", "revoke_members", RevokeMembers, MembersRevoked, callers=(Caller.IAM,), repeat=Repeat.HARMLESS
+)
+SHUT_OUT = Endpoint(
+    "master", "shut_out", ShutOut, PeopleShutOut, callers=(Caller.IAM,), repeat=Repeat.HARMLESS
 )
 CONTROL = Endpoint(
     "master", "control", Control, Controlled, callers=(Caller.ADMINISTRATOR,), repeat=Repeat.FIRST_ANSWER

@@ -19,28 +19,29 @@ from kettle_services.iam.domain.audit import act, matches
 from kettle_services.iam.domain.state import Register, State, forgotten, row_of, state_of
 from kettle_wire.commands.iam import AuditEntries, AuditEntry, QueryAudit
 from kettle_wire.events import IdentityEvent, decode
-from kettle_wire.events.iam import BanSet, IssuerRemoved, RulesLoaded, SessionClosed, TokenRevoked
+from kettle_wire.events.iam import BanLifted, BanSet, IssuerRemoved, RulesLoaded, SessionClosed, TokenRevoked
 from kettle_wire.frames import Entry, Frame
 
 _PAGE: Final = 500
 """So many frames are read at once, the newest first."""
 
 
-_WITHDRAWS: Final = frozenset(
-    each.__struct_config__.tag for each in (BanSet, TokenRevoked, SessionClosed, IssuerRemoved, RulesLoaded)
+_ABOUT_WELCOME: Final = frozenset(
+    each.__struct_config__.tag
+    for each in (BanSet, BanLifted, TokenRevoked, SessionClosed, IssuerRemoved, RulesLoaded)
 )
-"""After these somebody may not be welcome any more."""
+"""After these somebody else may be welcome than before."""
 
 
-class Withdrawals:
-    """So often something was withdrawn that lets people in."""
+class Changes:
+    """How often something has changed about who is welcome."""
 
     def __init__(self) -> None:
         self.count = 0
         self._more = asyncio.Event()
 
     def add(self) -> None:
-        """Something was."""
+        """Once more."""
         self.count += 1
         self._more.set()
 
@@ -64,7 +65,7 @@ class Record:
         self._checkpointer = checkpointer
         self._folded: deque[State | None] = deque()
         """What each event that is not committed yet made of its stream, in order."""
-        self.withdrawals: Final = Withdrawals()
+        self.changes: Final = Changes()
         """Those that are committed."""
         shard.on_commit(self._committed)
 
@@ -108,8 +109,8 @@ class Record:
 
     def _committed(self, frame: Frame) -> None:
         _mark(self._checkpointer, frame, [self._folded.popleft() for _ in frame.entries])
-        if any(entry.type in _WITHDRAWS for entry in frame.entries):
-            self.withdrawals.add()
+        if any(entry.type in _ABOUT_WELCOME for entry in frame.entries):
+            self.changes.add()
 
     async def audit(self, request: QueryAudit) -> AuditEntries:
         """The newest entries that match, read backwards from the head."""

@@ -74,6 +74,11 @@ def own_names(settings: IamSettings) -> set[str]:
     return startds | {settings.bus_master or socket.gethostname()}
 
 
+def own_server(settings: IamSettings) -> bool:
+    """Whether the bus is the pool's own server, whose members a master admits."""
+    return (settings.home_path / "credentials" / "trust").exists()
+
+
 async def cut_off(bus: NatsBus, settings: IamSettings, key: str) -> None:
     """Have the pool's own server believe nothing more of a machine's key.  Raises BusError."""
     if settings.workers_signing_key:
@@ -90,6 +95,7 @@ async def serve(rt: Runtime, settings: IamSettings) -> None:
     # The web server and cryptography take long to load, and belong to a process that has nothing to fork.
     from kettle.runtime.tls_listener import tls_context
     from kettle_services.iam.http.application import Surface, serving
+    from kettle_services.iam.people.local_accounts import tell_bans
     from kettle_services.iam.people.wiring import callout_keys, identification_of, let_people_in, policy_of
     from kettle_services.iam.token_keys import KeyFile
 
@@ -136,6 +142,8 @@ async def serve(rt: Runtime, settings: IamSettings) -> None:
     people = callout_keys(settings)
     if people is not None:
         await let_people_in(rt, settings, people, identification, policy, record, denials, changed=changed)
+    if own_server(settings):
+        rt.loop(tell_bans(record, bus, settings.bus_master or socket.gethostname()), name="bans")
     rt.loop(keep_house(record, keys, settings), name="housekeeping")
     await bus.serve("iam", settings.name, handlers.served(), version=VERSION)
     surface = Surface(

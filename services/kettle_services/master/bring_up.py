@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -157,6 +157,16 @@ class BringUp:
         if self._server is None or self._members is None:
             return False
         self._members.revoke(Kind[kind.upper()], keys)
+        self._server.trust_again()
+        return True
+
+    def shut_out(self, people: Collection[str]) -> bool:
+        """
+        Let in none of these by the account that they have here; whether the NATS server is ours.  Raises EmbeddedError.
+        """
+        if self._server is None or self._members is None:
+            return False
+        self._members.shut_out(people)
         self._server.trust_again()
         return True
 

@@ -9,11 +9,13 @@ more loses his connections, and is believed again when he is admitted again, as 
 import os
 import pwd
 import socket
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from kettle.auth.bus_permissions import FORWARDER, MONITOR, VISITOR
 from kettle.auth.private_files import write_private
@@ -91,6 +93,28 @@ def startd_name(environ: Mapping[str, str]) -> str:
     return str(given.value) if given is not None and given.value else socket.gethostname()
 
 
+class ShutOutPeople:
+    """Who is banned, as iam said last: it need not be there when the pool starts."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def people(self) -> frozenset[str]:
+        """Raises TrustError if the file is damaged: then nobody knows who is not to be let in."""
+        try:
+            return msgspec.json.decode(self._path.read_bytes(), type=frozenset[str])
+        except FileNotFoundError:
+            return frozenset()
+        except msgspec.DecodeError as error:
+            raise TrustError(
+                f"{self._path}: this is no list of people ({error}); remove the file, and iam says again who is banned"
+            ) from error
+
+    def keep(self, people: Collection[str]) -> None:
+        """Those, and nobody else."""
+        write_private(self._path, msgspec.json.encode(sorted(people)).decode())
+
+
 class BusMembers:
     """
     The credentials of a pool, as its settings want them; see `kettle.auth.trust.server.Trust`.
@@ -115,18 +139,30 @@ class BusMembers:
             callout=IAM in map(role_of, settings.daemon_list),
         )
         self._environ_of = environ_of
+        self._shut_out = ShutOutPeople(home.credentials / "shut-out.json")
+        self._wanted = settings, accounts
         self.admit(settings, accounts)
 
     def admit(self, settings: MasterSettings, accounts: Sequence[str]) -> None:
         """Let in those whom other settings name, and no others."""
         with self._files_used():
             self._admit(settings, accounts)
+            self._wanted = settings, accounts
+
+    def shut_out(self, people: Collection[str]) -> None:
+        """
+        Let in none of these by the account that they have here; the one that runs the pool has all keys, and stays.
+        """
+        with self._files_used():
+            self._shut_out.keep(people)
+            self._admit(*self._wanted)
 
     def _admit(self, settings: MasterSettings, accounts: Sequence[str]) -> None:
+        shut_out = self._shut_out.people()
         members = {
             PERSON: (Kind.ADMINISTRATOR, login_name()),
             MONITOR: (Kind.MONITOR, MONITOR),
-            **{credential_of(name): (Kind.PERSON, name) for name in accounts},
+            **{credential_of(name): (Kind.PERSON, name) for name in accounts if name not in shut_out},
             **{visitors_credential(name): (Kind.VISITOR, name) for name in settings.flock_from},
             **{forwarders_credential(name): (Kind.FORWARDER, name) for name in settings.view_from},
         }

@@ -6,6 +6,7 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -28,11 +29,14 @@ from kettle_wire.commands.master import (
     CONTROL,
     QUERY_DAEMONS,
     REVOKE_MEMBERS,
+    SHUT_OUT,
     Control,
     Controlled,
     MembersRevoked,
+    PeopleShutOut,
     QueryDaemons,
     RevokeMembers,
+    ShutOut,
     Switched,
 )
 from kettle_wire.identity import Identity
@@ -65,14 +69,17 @@ class MasterCommands:
         check: Callable[[], Awaitable[Sequence[Problem]]],
         keep: Callable[[MasterSettings], None] = lambda _settings: None,
         revoke: Callable[[str, Sequence[str]], bool] = lambda _kind, _keys: False,
+        shut_out: Callable[[Sequence[str]], bool] = lambda _people: False,
     ) -> None:
         """
         `load` reads the master's settings again; `succeed` makes the master end and restart itself; `admit` receives
         the visitors from other pools that the settings admit, when that has changed; `check` looks at the configuration of
         all services before anything is changed; `keep` writes down which settings the master goes by; `revoke` has the
-        NATS server believe nothing more of the keys of a kind of members, and says whether it is ours.
+        NATS server believe nothing more of the keys of a kind of members, and says whether it is ours, as `shut_out` does, which
+        lets none of these people in by an account of this machine.
         """
         self._revoke = revoke
+        self._shut_out = shut_out
         self._keep = keep
         self._check = check
         self._admit = admit
@@ -95,14 +102,31 @@ class MasterCommands:
             Served(CONTROL, self.control, self._administrators),
             Served(QUERY_DAEMONS, self.query, self._administrators),
             Served(REVOKE_MEMBERS, self.revoke),
+            Served(SHUT_OUT, self.shut_out),
         ]
 
     async def revoke(self, request: RevokeMembers, caller: Identity) -> MembersRevoked:
         """
         Withdraw credentials; `unavailable`: the NATS server is not ours; `not_recorded`: the pool's files cannot be used.
         """
+        self._tell(partial(self._revoke, request.kind, request.keys))
+        _log.info(
+            "%s: credentials are withdrawn", caller.name, extra={"kind": request.kind, "keys": request.keys}
+        )
+        return MembersRevoked()
+
+    async def shut_out(self, request: ShutOut, caller: Identity) -> PeopleShutOut:
+        """
+        Let some people in no more; `unavailable`: the NATS server is not ours; `not_recorded`: the pool's files cannot be used.
+        """
+        self._tell(partial(self._shut_out, request.people))
+        _log.info("%s: these people are shut out", caller.name, extra={"people": request.people})
+        return PeopleShutOut()
+
+    @staticmethod
+    def _tell(tell: Callable[[], bool]) -> None:
         try:
-            ours = self._revoke(request.kind, request.keys)
+            ours = tell()
         except EmbeddedError as error:
             raise RefusedError(RefusalCode.NOT_RECORDED, str(error)) from error
         if not ours:
@@ -110,10 +134,6 @@ class MasterCommands:
                 RefusalCode.UNAVAILABLE,
                 "this master runs no NATS server that could be told: say it to its own operator",
             )
-        _log.info(
-            "%s: credentials are withdrawn", caller.name, extra={"kind": request.kind, "keys": request.keys}
-        )
-        return MembersRevoked()
 
     def _administrators(self) -> Collection[str]:
         return self.settings.administrators or (login_name(),)

@@ -108,6 +108,7 @@ class _Host:
             tasks=group,
             admit=self._admit,
             revoke=self._revoke_members,
+            shut_out=self._shut_out,
             check=configuration_check.problems,
             keep=partial(SettingsInUse(home.in_use / "master.json").keep, "master"),
         )
@@ -179,6 +180,9 @@ class _Host:
 
     def _revoke_members(self, kind: str, keys: Sequence[str]) -> bool:
         return self._bring_up is not None and self._bring_up.revoke(kind, keys)
+
+    def _shut_out(self, people: Sequence[str]) -> bool:
+        return self._bring_up is not None and self._bring_up.shut_out(people)
 
     def _admit(self, settings: MasterSettings) -> None:
         if self._bring_up is not None:

@@ -8,6 +8,7 @@ from typing import Any
 import aiohttp
 from tests.integration.iam.issuer import TokenIssuer, token_issuer
 
+from kettle.auth.tokens.checking.parsing import parse
 from kettle.bus.nats import NatsBus
 from kettle.client.connections.pool_connection import ConnectedTransport
 from kettle.client.connections.pool_file import PoolFile, login_name
@@ -44,10 +45,22 @@ class Gate:
         self.settings = settings
         self.issuer = issuer
         self.subjects = Subjects(settings.pool)
+        self._iam = AsyncExitStack()
         self.url = ""
+
+    async def start(self) -> None:
+        await self._iam.enter_async_context(hosted("iam", self.settings, serve))
+        self.url = f"http://127.0.0.1:{(self.settings.directory / 'port').read_text()}"
+
+    async def stop(self) -> None:
+        await self._iam.aclose()
 
     def token(self, subject: str = "ada", **more: Any) -> str:
         return self.issuer.token(subject, AUDIENCE, **more)
+
+    @staticmethod
+    def id_of(token: str) -> str:
+        return str(parse(token).claims["jti"])
 
     @property
     def sentinel(self) -> str:
@@ -121,6 +134,6 @@ async def gate_on(backend: Backend, directory: Path, rules: str, **own: object) 
             **{"housekeeping": 0.1, **own},
         )
         gate = Gate(server, directory, settings, issuer)
-        await stack.enter_async_context(hosted("iam", settings, serve))
-        gate.url = f"http://127.0.0.1:{(settings.directory / 'port').read_text()}"
+        await gate.start()
+        stack.push_async_callback(gate.stop)
         yield gate

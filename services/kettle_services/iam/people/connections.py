@@ -87,7 +87,7 @@ class PeopleConnections:
         self._account = account
         self._identification = identification
         self._policy = policy
-        self._withdrawals = record.withdrawals
+        self._changes = record.changes
         self._known: OrderedDict[Place, tuple[Identified, str]] = OrderedDict()
 
     def came(self, question: Question, found: Identified, kind: str) -> None:
@@ -109,12 +109,12 @@ class PeopleConnections:
         """
         End connections when what let them in is withdrawn; never returns.  `changed`: something has, while nobody ran.
         """
-        seen = self._withdrawals.count
+        seen = self._changes.count
         while True:
             if changed:
                 await self._review()
-            changed = await self._withdrawals.after(seen, within=_LOOK_S)
-            seen = self._withdrawals.count
+            changed = await self._changes.after(seen, within=_LOOK_S)
+            seen = self._changes.count
             changed |= self._policy.changed()
 
     async def _review(self) -> None:
@@ -136,7 +136,9 @@ class PeopleConnections:
 
     async def _end(self, place: Place) -> None:
         server, number = place
-        await self._connection.publish(end_at(server), msgspec.json.encode({"cid": number}))
+        # A server does nothing for who does not ask for an answer, whether anybody hears that or not.
+        asked = msgspec.json.encode({"cid": number})
+        await self._connection.publish(end_at(server), asked, reply=self._connection.new_inbox())
         _log.info(
             "ended a connection whose credential is not accepted any more", extra={"connection": number}
         )
