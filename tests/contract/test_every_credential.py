@@ -6,15 +6,18 @@ own, the server refuses.
 import asyncio
 import re
 from collections.abc import AsyncIterator, Iterable
+from typing import NamedTuple
 
 import pytest
 import pytest_asyncio
 from nats.aio.client import Client
+from nats.errors import Error
 
-from kettle.auth.bus_permissions import FORWARDER, MONITOR, VISITOR, permissions
+from kettle.auth.bus_permissions import FORWARDER, MONITOR, READER, VISITOR, permissions
+from kettle.auth.trust.callout import ANSWERING, RESPONDER, WATCHER, watches
 from kettle.embedded import EmbeddedNats
 from kettle.testing.servers.embedded import server_directory
-from kettle.testing.servers.members import KINDS, Members
+from kettle.testing.servers.members import KINDS, SENTINEL, Members
 from kettle_wire.identity import Identity, daemon, user, visitor, worker
 from kettle_wire.subjects import Subjects
 
@@ -25,11 +28,15 @@ WHO: dict[str, tuple[str, Identity]] = {role: (role, daemon(role)) for role in S
     "neighbour": ("startd", worker("other.host")),
     "ada": ("user", user("ada")),
     "bob": ("user", user("bob")),
+    "rita": (READER, user("rita")),
     "administrator": ("administrator", user("grace")),
     "monitor": (MONITOR, daemon(MONITOR)),
     "visitor": (VISITOR, visitor("ap@home")),
     "forwarder": (FORWARDER, visitor("view@home")),
 }
+OF_IAM = {RESPONDER.name: RESPONDER, WATCHER.name: WATCHER}
+"""What an iam has beside its credential as a service, each in another account."""
+IDENTITIES = {name: identity for name, (_role, identity) in WHO.items()} | OF_IAM
 NOBODYS = (
     "$SYS.REQ.SERVER.PING",
     "$SYS.REQ.ACCOUNT.A.CLAIMS.UPDATE",
@@ -57,16 +64,24 @@ WITHIN_S = 30.0
 _VIOLATION = re.compile(r'permissions violation for (publish|subscription) to "([^"]*)"')
 
 
+class Pool(NamedTuple):
+    server: EmbeddedNats
+    people: str
+    """The public key of the account of people."""
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def pool() -> AsyncIterator[EmbeddedNats]:
+async def pool() -> AsyncIterator[Pool]:
     with server_directory() as directory:
-        async with EmbeddedNats(
-            directory / "nats", trust=Members(directory / "keys", SUBJECTS, WHO)
-        ) as server:
-            yield server
+        members = Members(directory / "keys", SUBJECTS, WHO, callout=True)
+        async with EmbeddedNats(directory / "nats", trust=members) as server:
+            yield Pool(server, members.callout_keys().people_account)
 
 
-def rights(name: str) -> tuple[list[str], list[str]]:
+def rights(name: str, people: str = "A") -> tuple[list[str], list[str]]:
+    if name in OF_IAM:
+        may = ANSWERING if name == RESPONDER.name else watches(people)
+        return list(may.publish), list(may.subscribe)
     role, identity = WHO[name]
     own = permissions(role, SUBJECTS, identity, guest=role in KINDS)
     if role == "administrator":
@@ -90,9 +105,7 @@ def concrete(patterns: Iterable[str]) -> set[str]:
     return {pattern.replace("*", "x").replace(">", "x.y") for pattern in patterns}
 
 
-async def refused(
-    pool: EmbeddedNats, name: str, publish: set[str], subscribe: set[str]
-) -> set[tuple[str, str]]:
+async def refused(pool: Pool, name: str, publish: set[str], subscribe: set[str]) -> set[tuple[str, str]]:
     """What the server says no to."""
     found: set[tuple[str, str]] = set()
 
@@ -102,9 +115,9 @@ async def refused(
 
     client = Client()
     await client.connect(
-        pool.url,
-        user_credentials=str(pool.credentials(name)),
-        inbox_prefix=WHO[name][1].inbox.encode(),
+        pool.server.url,
+        user_credentials=str(pool.server.credentials(name)),
+        inbox_prefix=IDENTITIES[name].inbox.encode(),
         error_cb=note,
         allow_reconnect=False,
     )
@@ -132,14 +145,16 @@ async def refused(
         await client.close()
 
 
-@pytest.mark.parametrize("name", WHO)
-async def test_a_credential_opens_what_is_declared_for_it_and_nothing_else(
-    pool: EmbeddedNats, name: str
-) -> None:
+@pytest.mark.parametrize("name", IDENTITIES)
+async def test_a_credential_opens_what_is_declared_for_it_and_nothing_else(pool: Pool, name: str) -> None:
     """All that others may publish, or subscribe to, and more; several hundred subjects each."""
-    others_publish = concrete(subject for other in WHO for subject in rights(other)[0]) | set(NOBODYS)
-    others_subscribe = {subject for other in WHO for subject in rights(other)[1]} | set(NOBODYS) | {">"}
-    own_publish, own_subscribe = rights(name)
+    others_publish = concrete(
+        subject for other in IDENTITIES for subject in rights(other, pool.people)[0]
+    ) | set(NOBODYS)
+    others_subscribe = (
+        {subject for other in IDENTITIES for subject in rights(other, pool.people)[1]} | set(NOBODYS) | {">"}
+    )
+    own_publish, own_subscribe = rights(name, pool.people)
     closed_publish = {each for each in others_publish if not any(permits(own, each) for own in own_publish)}
     closed_subscribe = {
         each for each in others_subscribe if not any(permits(own, each) for own in own_subscribe)
@@ -154,7 +169,7 @@ async def test_a_credential_opens_what_is_declared_for_it_and_nothing_else(
     }
 
 
-@pytest.mark.parametrize("name", ["ada", "startd", "visitor", "forwarder"])
+@pytest.mark.parametrize("name", ["ada", "rita", "startd", "visitor", "forwarder"])
 def test_guests_make_no_consumers(name: str) -> None:
     """
     Who makes one names the subject to which JetStream delivers, with rights of its own: an event stream, a lease, anything.
@@ -162,8 +177,33 @@ def test_guests_make_no_consumers(name: str) -> None:
     assert [] == [subject for subject in rights(name)[0] if ".CREATE." in subject]
 
 
-@pytest.mark.parametrize("name", WHO)
-async def test_a_credential_opens_all_that_is_declared_for_it(pool: EmbeddedNats, name: str) -> None:
+@pytest.mark.parametrize("name", IDENTITIES)
+async def test_a_credential_opens_all_that_is_declared_for_it(pool: Pool, name: str) -> None:
     """The forms in which the accounts state permissions say the same as the declarations."""
-    publish, subscribe = rights(name)
+    publish, subscribe = rights(name, pool.people)
     assert set() == await refused(pool, name, concrete(publish), set(subscribe))
+
+
+def test_who_only_reads_sends_no_commands() -> None:
+    """What a reader may publish that a person may not is nothing, and what is left out changes something."""
+    reader, person = set(rights("rita")[0]), {each.replace("u-ada", "u-rita") for each in rights("ada")[0]}
+    assert reader < person
+    left_out = {each.split(".")[-2] for each in person - reader if ".cmd." in each}
+    assert {"submit", "act", "issue_token", "open_session"} <= left_out
+
+
+async def test_a_sentinel_without_a_token_is_not_even_let_in(pool: Pool) -> None:
+    """Nobody answers for it here, and it may do nothing if somebody did."""
+    client = Client()
+    with pytest.raises(Error, match="Authorization Violation"):
+        await client.connect(
+            pool.server.url,
+            user_credentials=str(pool.server.credentials(SENTINEL)),
+            allow_reconnect=False,
+            error_cb=_unheard,
+        )
+    await client.close()
+
+
+async def _unheard(_error: Exception) -> None:
+    """What is said is raised, too."""

@@ -35,6 +35,10 @@ _ANSWERS_OF_SERVER: Final = "$SYS._INBOX.>"
 """Where the server waits for an answer."""
 
 
+ANSWERING: Final = Permissions((_ANSWERS_OF_SERVER,), (QUESTIONS, f"{RESPONDER.inbox}.>"))
+"""What who answers may do."""
+
+
 class CalloutKeys(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What an iam needs to answer; a secret, in a file of its own."""
 
@@ -79,13 +83,9 @@ def callout_keys(
     seeds: Seeds, own: KeyPair, system: KeyPair, people_account: str, people: dict[str, str], *, now: int
 ) -> CalloutKeys:
     """The keys of a pool; `own` is that of the account AUTH, `system` that of the server's own account."""
-    answering = Permissions((_ANSWERS_OF_SERVER,), (QUESTIONS, f"{RESPONDER.inbox}.>"))
-    watching = Permissions(
-        (connections_of(people_account), end_at("*")),
-        (f"{WATCHER.inbox}.>", goodbyes(people_account)),
-    )
+    watching = watches(people_account)
     return CalloutKeys(
-        responder=_credential(seeds, _RESPONDER_KEY, own, answering, now),
+        responder=_credential(seeds, _RESPONDER_KEY, own, ANSWERING, now),
         watcher=_credential(seeds, "user-connections", system, watching, now),
         sentinel=_credential(seeds, "user-sentinel", own, Permissions(), now),
         account=own.public,
@@ -98,6 +98,11 @@ def callout_keys(
 def _credential(seeds: Seeds, name: str, signer: KeyPair, may: Permissions, now: int) -> str:
     key = seeds.key(name, KeyKind.USER)
     return Credential(key.seed, user(signer, key.public, name.partition("-")[2], may, now=now)).text()
+
+
+def watches(account: str) -> Permissions:
+    """What who sees the connections of an account may do, and ends them."""
+    return Permissions((connections_of(account), end_at("*")), (f"{WATCHER.inbox}.>", goodbyes(account)))
 
 
 def connections_of(account: str) -> str:

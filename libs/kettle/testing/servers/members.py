@@ -4,13 +4,15 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from kettle.auth.trust.callout import CalloutKeys
+from kettle.auth.trust.callout import RESPONDER, WATCHER, CalloutKeys
 from kettle.auth.trust.files import write
 from kettle.auth.trust.pool import Kind, PoolTrust
 from kettle.auth.trust.server import PROBE, Statements
 from kettle_wire.identity import Identity
 from kettle_wire.subjects import Subjects
 
+SENTINEL = "sentinel"
+"""The credential of who shows a token."""
 KINDS: Mapping[str, Kind] = {kind.role: kind for kind in Kind}
 """By the role that permissions are made for; any other is a service's."""
 
@@ -36,6 +38,14 @@ class Members:
             else:
                 assert identity is not None
                 write(self.credentials(name), partial(self._trust.member, kind, identity.name))
+        if callout:
+            keys = self._trust.callout_keys()
+            for name, text in (
+                (SENTINEL, keys.sentinel),
+                (RESPONDER.name, keys.responder),
+                (WATCHER.name, keys.watcher),
+            ):
+                self.credentials(name).write_text(text)
 
     def statements(self) -> Statements:
         """See `Trust`."""

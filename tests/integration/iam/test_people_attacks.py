@@ -1,0 +1,152 @@
+"""What somebody tries who wants to come onto the bus, or get further there, than the token says that is shown."""
+
+import base64
+import json
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from nats.aio.client import Client
+from nats.errors import Error
+from tests.integration.iam.gate import Gate, gate_on
+from tests.integration.iam.issuer import TokenIssuer
+
+from kettle.auth.trust.callout import QUESTIONS
+from kettle.bus.ports import NotAcceptedError, RefusedError
+from kettle.testing.services import Backend
+from kettle_wire.commands.iam import SET_BAN, WHO_AM_I, SetBan, WhoAmI
+from kettle_wire.identity import user
+
+RULES = """\
+[[rules]]
+when.issuer = '{issuer}'
+when.subject = '/^([a-z]+)$/'
+owner = '\\1'
+
+[[rules]]
+when.issuer = '{issuer}'
+when.subject = 'elsewhere@x'
+owner = 'ada@other.example'
+"""
+
+
+@pytest_asyncio.fixture
+async def gate(backend: Backend, tmp_path: Path) -> AsyncIterator[Gate]:
+    async with gate_on(backend, tmp_path, RULES) as made:
+        yield made
+
+
+def unsigned(gate: Gate) -> str:
+    body = gate.token().split(".")[1]
+    return f"{base64.urlsafe_b64encode(json.dumps({'alg': 'none'}).encode()).decode().rstrip('=')}.{body}."
+
+
+def altered(gate: Gate) -> str:
+    """The signature of another token."""
+    head, _, signature = gate.token("ada").split(".")
+    return f"{head}.{gate.token('root').split('.')[1]}.{signature}"
+
+
+def of_another_key(gate: Gate) -> str:
+    return TokenIssuer(gate.issuer.url).token("ada", "https://pool.example")
+
+
+WRONG: dict[str, tuple[Callable[[Gate], str], str]] = {
+    "unsigned": (unsigned, "token.alg"),
+    "altered": (altered, "token.signature"),
+    "signed by a stranger": (of_another_key, "token.signature"),
+    "expired": (lambda gate: gate.token(exp=int(time.time()) - 3600), "token.expired"),
+    "for another audience": (lambda gate: gate.token(aud="https://other.example"), "token.audience"),
+    "of an unknown issuer": (lambda gate: gate.token(iss="https://rogue.example"), "token.issuer_unknown"),
+    "of nobody": (lambda gate: gate.token("Ada Lovelace"), "user.unmapped"),
+    "of another domain": (lambda gate: gate.token("elsewhere@x"), "user.unmapped"),
+    "nothing": (lambda _gate: "", "token.absent"),
+    "no token": (lambda _gate: "x" * 8000, "token.malformed"),
+}
+
+
+@pytest.mark.parametrize("how", WRONG)
+async def test_a_wrong_token_lets_nobody_in(gate: Gate, how: str) -> None:
+    """The bus says no, and who asks iam hears the code, and never the token."""
+    make, code = WRONG[how]
+    token = make(gate)
+    with pytest.raises(NotAcceptedError):
+        async with gate.bus(token):
+            pass
+    status, problem = await gate.get("/v1/whoami", token)
+    assert (code, True) == (problem["code"], status in {401, 403})
+    assert not token or token not in json.dumps(problem)
+
+
+async def test_a_token_speaks_for_nobody_else(gate: Gate) -> None:
+    """Neither as somebody else, nor in his place: what is for him is not heard."""
+    heard: list[str] = []
+
+    async def note(error: Exception) -> None:
+        heard.append(str(error))
+
+    client = Client()
+    try:
+        await client.connect(
+            gate.server.url,
+            user_credentials=gate.sentinel,
+            token=gate.token("ada"),
+            error_cb=note,
+            allow_reconnect=False,
+        )
+        bob = user("bob")
+        tried = (f"{bob.inbox}.>", ">", "$SYS.>", QUESTIONS, "_INBOX.>")
+        for subject in tried:
+            await client.subscribe(subject)  # pyright: ignore[reportUnknownMemberType]
+        await client.publish(gate.subjects.command("iam", "iam", "who_am_i", bob.token), b"")
+        await client.flush()
+        await client.flush()
+    finally:
+        await client.close()
+    assert len(tried) + 1 == len(heard)
+    assert all("permissions violation" in said.lower() for said in heard)
+
+
+async def test_a_member_who_asks_as_a_server_is_not_heard(gate: Gate) -> None:
+    """Nobody but servers asks who somebody is, and nobody but iam answers."""
+    heard: list[str] = []
+
+    async def note(error: Exception) -> None:
+        heard.append(str(error))
+
+    for name in ("bob", "boss", "schedd", "iam"):
+        client = Client()
+        try:
+            await client.connect(
+                gate.server.url,
+                user_credentials=str(gate.server.credentials(name)),
+                error_cb=note,
+                allow_reconnect=False,
+            )
+            await client.publish(QUESTIONS, b"question", reply="anything")
+            await client.subscribe(QUESTIONS)  # pyright: ignore[reportUnknownMemberType]
+            await client.flush()
+            await client.flush()
+        finally:
+            await client.close()
+    assert 8 == len(heard), heard
+
+
+async def test_what_a_token_says_of_levels_is_a_limit_and_no_gift(gate: Gate) -> None:
+    """Who has the scope of administrators is none, as long as no list of the site says so."""
+    async with gate.bus(gate.token("ada", scope="condor:/ADMINISTRATOR")) as bus:
+        assert "ada" == (await bus.call(WHO_AM_I, "iam", WhoAmI())).subject
+        with pytest.raises(RefusedError, match="may not publish"):
+            await bus.call(SET_BAN, "iam", SetBan(id="1", whom="user:bob"))
+
+
+async def test_a_question_that_nobody_understands_harms_nobody(gate: Gate) -> None:
+    """Whatever is shown, the next one is answered."""
+    for shown in ("é" * 100, "a.b.c", "." * 2000, "\\u0000"):
+        with pytest.raises((NotAcceptedError, Error)):
+            async with gate.bus(shown):
+                pass
+    async with gate.bus(gate.token("ada")) as bus:
+        assert bus.connected
