@@ -88,8 +88,10 @@ class Endpoint(Generic[Request, Reply]):
         repeat: Repeat,
         largest: int = sys.maxsize,
         limited: bool = False,
+        reads: bool | None = None,
     ) -> None:
         """
+        `reads`: whether who may only look may send it, as queries are if nothing is said.
         `largest`: bytes of a request, larger ones are refused before they are taken in. `limited`: a service has only some
         of these requests in hand at once, so that however many come there is room for its other endpoints.
         """
@@ -103,6 +105,8 @@ class Endpoint(Generic[Request, Reply]):
         self.repeat = repeat
         self.largest = largest
         self.limited = limited
+        self.reads: bool = repeat is Repeat.QUERY if reads is None else reads
+        """Whether a person needs the level READ for it and no more."""
         self.decode_request = msgspec.msgpack.Decoder(request).decode
         self.decode_reply = msgspec.msgpack.Decoder(reply).decode
 

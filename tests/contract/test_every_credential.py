@@ -13,7 +13,7 @@ import pytest_asyncio
 from nats.aio.client import Client
 from nats.errors import Error
 
-from kettle.auth.bus_permissions import FORWARDER, MONITOR, READER, VISITOR, permissions
+from kettle.auth.bus_permissions import FORWARDER, MONITOR, READER, SUBMITTER, VISITOR, permissions
 from kettle.auth.trust.callout import ANSWERING, RESPONDER, WATCHER, watches
 from kettle.embedded import EmbeddedNats
 from kettle.testing.servers.embedded import server_directory
@@ -29,6 +29,7 @@ WHO: dict[str, tuple[str, Identity]] = {role: (role, daemon(role)) for role in S
     "ada": ("user", user("ada")),
     "bob": ("user", user("bob")),
     "rita": (READER, user("rita")),
+    "job": (SUBMITTER, user("sam")),
     "administrator": ("administrator", user("grace")),
     "monitor": (MONITOR, daemon(MONITOR)),
     "visitor": (VISITOR, visitor("ap@home")),
@@ -169,7 +170,7 @@ async def test_a_credential_opens_what_is_declared_for_it_and_nothing_else(pool:
     }
 
 
-@pytest.mark.parametrize("name", ["ada", "rita", "startd", "visitor", "forwarder"])
+@pytest.mark.parametrize("name", ["ada", "rita", "job", "startd", "visitor", "forwarder"])
 def test_guests_make_no_consumers(name: str) -> None:
     """
     Who makes one names the subject to which JetStream delivers, with rights of its own: an event stream, a lease, anything.
@@ -189,7 +190,14 @@ def test_who_only_reads_sends_no_commands() -> None:
     reader, person = set(rights("rita")[0]), {each.replace("u-ada", "u-rita") for each in rights("ada")[0]}
     assert reader < person
     left_out = {each.split(".")[-2] for each in person - reader if ".cmd." in each}
-    assert {"submit", "act", "issue_token", "open_session"} <= left_out
+    assert {"submit", "act", "issue_token", "open_session", "access"} <= left_out
+
+
+def test_a_job_submits_and_does_nothing_to_what_is_there() -> None:
+    """Beside what a reader may, a job sends jobs and their files."""
+    job, reader = set(rights("job")[0]), {each.replace("u-rita", "u-sam") for each in rights("rita")[0]}
+    assert {"submit", "spool_parts", "spool_jobs"} == {each.split(".")[-2] for each in job - reader}
+    assert not reader - job
 
 
 async def test_a_sentinel_without_a_token_is_not_even_let_in(pool: Pool) -> None:
@@ -201,6 +209,7 @@ async def test_a_sentinel_without_a_token_is_not_even_let_in(pool: Pool) -> None
             user_credentials=str(pool.server.credentials(SENTINEL)),
             allow_reconnect=False,
             error_cb=_unheard,
+            connect_timeout=10,
         )
     await client.close()
 

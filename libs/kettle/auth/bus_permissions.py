@@ -14,7 +14,9 @@ from typing import Final
 
 from kettle_wire.commands.catalogue import open_to
 from kettle_wire.commands.log import READ_FRAMES
-from kettle_wire.endpoint import Caller, Repeat
+from kettle_wire.commands.queue import SUBMIT
+from kettle_wire.commands.spooling import SPOOL_JOBS, SPOOL_PARTS
+from kettle_wire.endpoint import Caller
 from kettle_wire.identity import Identity
 from kettle_wire.subjects import (
     API,
@@ -62,6 +64,11 @@ ADMINISTRATOR: Final = Caller.ADMINISTRATOR.value
 READER: Final = "reader"
 """The role of a person whose token permits to look, and nothing else."""
 
+SUBMITTER: Final = "submitter"
+"""The role of a job whose token permits to submit in its owner's name: it does nothing to jobs that are there."""
+
+_SUBMITS: Final = (SUBMIT, SPOOL_PARTS, SPOOL_JOBS)
+
 VISITOR: Final = Caller.VISITOR.value
 """The role of a schedd of another pool, with its shadow, that sends jobs here."""
 
@@ -85,7 +92,8 @@ def permissions(
 ) -> tuple[list[str], list[str]]:
     """
     Where `identity` may publish, and to what it may subscribe; `role` is a service's, `user` for a person,
-    `administrator` for one who runs the pool, `monitor`, `visitor` or `forwarder`.
+    `reader` for one who may only look, `submitter` for a job that submits, `administrator` for one who runs the pool, `monitor`,
+    `visitor` or `forwarder`.
 
     `shards`: the names of the shards that each role owns; `guest`: it is in an account beside the pool's own.
     """
@@ -218,11 +226,12 @@ def _workers(bus: _Bus, identity: Identity) -> tuple[list[str], list[str]]:
 
 def _asks(role: str, subjects: Subjects, identity: Identity) -> list[str]:
     """The commands that declare this role among their callers; an administrator is a user, too."""
-    if role == READER:
+    if role in {READER, SUBMITTER}:
+        more = _SUBMITS if role == SUBMITTER else ()
         return [
             subjects.commands_by(identity.token, endpoint.role, endpoint.verb)
             for endpoint in open_to(Caller.USER)
-            if endpoint.repeat is Repeat.QUERY
+            if endpoint.reads or endpoint in more
         ]
     if role not in _CALLERS:
         return []

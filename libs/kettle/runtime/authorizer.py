@@ -18,7 +18,7 @@ from kettle.bus.ports import Served
 from kettle.runtime.authorization import TABLE, Authorization
 from kettle.runtime.settings import config_path
 from kettle.runtime.settings_problems import SettingsError, SettingsFile
-from kettle_wire.endpoint import Caller, Endpoint, Repeat
+from kettle_wire.endpoint import Caller, Endpoint
 from kettle_wire.identity import Identity
 
 _REMEMBERED: Final = 10_000
@@ -74,7 +74,7 @@ def level_of(endpoint: Endpoint[Any, Any]) -> Level:
     """The level that a person needs for a command."""
     if Caller.USER not in endpoint.callers:
         return Level.ADMINISTRATOR
-    return Level.READ if endpoint.repeat is Repeat.QUERY else Level.WRITE
+    return Level.READ if endpoint.reads else Level.WRITE
 
 
 class _Lists:

@@ -80,4 +80,5 @@ MAKE_READER = Endpoint(
     Reader,
     callers=(Caller.USER, Caller.VISITOR),
     repeat=Repeat.HARMLESS,
+    reads=True,
 )

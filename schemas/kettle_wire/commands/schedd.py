@@ -419,7 +419,9 @@ EXPLAIN_JOBS = Endpoint(
     callers=(Caller.USER, Caller.JOB),
     repeat=Repeat.QUERY,
 )
-ACCESS = Endpoint("schedd", "access", AskAccess, AccessGiven, callers=(Caller.USER,), repeat=Repeat.QUERY)
+ACCESS = Endpoint(
+    "schedd", "access", AskAccess, AccessGiven, callers=(Caller.USER,), repeat=Repeat.QUERY, reads=False
+)
 MATCHED = Endpoint("schedd", "matched", Matched, Done, callers=(Caller.NEGOTIATOR,), repeat=Repeat.HARMLESS)
 SYNC = Endpoint("schedd", "sync", ShadowSync, ShadowOrders, callers=(Caller.SHADOW,), repeat=Repeat.HARMLESS)
 REPORT = Endpoint(

@@ -24,6 +24,8 @@ from kettle_wire.commands.iam import TokenMade
 from kettle_wire.events import IdentityEvent
 from kettle_wire.events.iam import TokenIssued
 
+SESSION: Final = "sid"
+"""The claim that names the session of whose refresh token a token came."""
 SKEW_S: Final = 30.0
 """So far the clocks of those who check a token may be behind."""
 
@@ -218,6 +220,7 @@ class Grants:
             "jti": id_,
             "client_id": client or "kettle",
             "scope": " ".join(scopes),
+            **({SESSION: session} if session else {}),
         }
         event = TokenIssued(
             token=id_,

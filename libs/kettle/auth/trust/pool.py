@@ -27,6 +27,7 @@ from kettle.auth.bus_permissions import (
     MONITOR,
     READER,
     STARTD,
+    SUBMITTER,
     VISITOR,
     permissions,
 )
@@ -65,6 +66,7 @@ class Kind(Enum):
     """
 
     READER = READER, Account.PEOPLE, identity.user
+    SUBMITTER = SUBMITTER, Account.PEOPLE, identity.user
     PERSON = "user", Account.PEOPLE, identity.user
     ADMINISTRATOR = ADMINISTRATOR, Account.PEOPLE, identity.user
     MONITOR = MONITOR, Account.PEOPLE, identity.daemon
@@ -76,6 +78,10 @@ class Kind(Enum):
         self.role = role
         self.account = account
         self.speaks_as = speaks_as
+
+
+_BY_TOKEN: Final = (Kind.READER, Kind.SUBMITTER)
+"""Whom there are only where people come by token."""
 
 
 class PoolTrust:
@@ -147,7 +153,7 @@ class PoolTrust:
         """What an iam needs to say who people are, and nothing more."""
         people = {
             kind.name.lower(): self._signer(kind).seed
-            for kind in (Kind.READER, Kind.PERSON, Kind.ADMINISTRATOR)
+            for kind in (*_BY_TOKEN, Kind.PERSON, Kind.ADMINISTRATOR)
         }
         own, system = self._account(Account.AUTH), self._account(Account.SYSTEM)
         public = self._account(Account.PEOPLE).public
@@ -211,7 +217,7 @@ class PoolTrust:
                 "template": UNLIMITED | self._form(kind).claims(),
             }
             for kind in Kind
-            if kind.account is which and (self.callout or kind is not Kind.READER)
+            if kind.account is which and (self.callout or kind not in _BY_TOKEN)
         ]
 
     def _form(self, kind: Kind) -> Permissions:

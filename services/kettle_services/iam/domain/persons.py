@@ -33,6 +33,8 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
     expires: float
     """Seconds since the epoch; 0: it does not end."""
     client: str = ""
+    job: bool = False
+    """It is the token of a running job."""
     because: tuple[str, ...] = ()
     """The rules that led to the name."""
 
@@ -52,7 +54,7 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
         has = {right.level for right in self.rights}
         for level, kind in KINDS:
             if level in has:
-                return kind
+                return "submitter" if self.job and level is not Level.READ else kind
         raise Denied(
             Code.TOKEN_NO_RIGHTS,
             f"{self.owner} may do nothing here with this token: {no_rights(self.scopes)}",

@@ -7,7 +7,7 @@ import msgspec
 
 from kettle_services.iam.domain.scopes import CONDOR, levels
 from kettle_wire.commands.iam import AccessExplained, Right, Whoami
-from kettle_wire.endpoint import Caller, Endpoint, Repeat
+from kettle_wire.endpoint import Caller, Endpoint
 
 ORDER: Final = ("READ", "WRITE", "ADMINISTRATOR", "CONFIG", "DAEMON", "NEGOTIATOR")
 _DAEMONS: Final = frozenset(Caller) - {Caller.USER, Caller.ADMINISTRATOR, Caller.JOB, Caller.VISITOR}
@@ -71,7 +71,7 @@ def _rank(level: str) -> tuple[int, str]:
 def needed(endpoint: Endpoint[Any, Any]) -> str:
     """The level that a command needs, by its declaration; empty: it is for no person."""
     if Caller.USER in endpoint.callers:
-        return "READ" if endpoint.repeat is Repeat.QUERY else "WRITE"
+        return "READ" if endpoint.reads else "WRITE"
     if Caller.ADMINISTRATOR in endpoint.callers:
         return "ADMINISTRATOR"
     return "DAEMON" if endpoint.callers & _DAEMONS else ""

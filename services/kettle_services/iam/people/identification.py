@@ -17,7 +17,8 @@ from kettle_services.iam.domain.bans import require_welcome
 from kettle_services.iam.domain.persons import Person
 from kettle_services.iam.domain.refusals import Code, Denied
 from kettle_services.iam.domain.rights import by_scopes
-from kettle_services.iam.grants import Grants
+from kettle_services.iam.domain.state import Register, Session
+from kettle_services.iam.grants import SESSION, Grants
 from kettle_services.iam.people.policy import PolicyInForce
 from kettle_services.iam.record import Record
 from kettle_wire.commands.iam import Right
@@ -32,6 +33,8 @@ class Identified(msgspec.Struct, frozen=True, kw_only=True):
 
 _ASKED: Final = (Level.READ, Level.WRITE, Level.ADMINISTRATOR)
 """The levels of people."""
+JOB_SESSION: Final = "kettle_session"
+"""The claim of the token of a running job, which names its attempt."""
 _OPEN: Final = "open to everybody whom the pool knows, as long as no list says anything else"
 
 
@@ -76,32 +79,38 @@ class Identification:
         try:
             parsed = parse(token)
             if parsed.claims.get("iss") == self._url:
-                return self._identified(*self._own(token))
+                return self._own(token, parsed.claims)
             if parsed.header.get("alg") == ALGORITHM:
-                return self._identified(*self._idtoken(token))
-            return self._identified(*await self._foreign(token))
+                return self._idtoken(token)
+            return await self._foreign(token)
         except TokenError as error:
             raise Denied(Code(error.code), str(error), status=401) from error
 
-    def _own(self, token: str) -> tuple[Principal, float, tuple[str, ...], str]:
+    def _own(self, token: str, claims: Mapping[str, object]) -> Identified:
         known = self._grants.verified(token, now=time.time())
         if self._url not in known.audiences:
             raise Denied(Code.TOKEN_AUDIENCE, "the token is for somebody else", status=401)
         principal = Principal(
             method="IDTOKENS",
             text=known.subject,
-            claims={"iss": known.issuer, "sub": known.subject, "jti": known.token},
+            claims=claims,
             scopes=known.scopes,
             limits=closure(Level(level) for level in known.levels if level in Level.__members__),
         )
-        return principal, known.expires, known.audiences, known.client
+        return self._identified(
+            principal,
+            known.expires,
+            audiences=known.audiences,
+            client=known.client,
+            job=JOB_SESSION in claims,
+        )
 
-    def _idtoken(self, token: str) -> tuple[Principal, float, tuple[str, ...], str]:
+    def _idtoken(self, token: str) -> Identified:
         keys = self._pool_keys
         found = checking.verify(token, keys.trust_domain, keys.secrets(), time.time())
-        return of_claims(found.claims, method="IDTOKENS"), float(found.expires or 0), (), ""
+        return self._identified(of_claims(found.claims, method="IDTOKENS"), float(found.expires or 0))
 
-    async def _foreign(self, token: str) -> tuple[Principal, float, tuple[str, ...], str]:
+    async def _foreign(self, token: str) -> Identified:
         found = await self._verifier.verify(token, time.time())
         principal = of_token(
             issuer=found.issuer,
@@ -111,10 +120,16 @@ class Identification:
             groups=found.groups,
             claims=found.claims,
         )
-        return principal, float(found.expires), found.audience, ""
+        return self._identified(principal, float(found.expires), audiences=found.audience)
 
     def _identified(
-        self, principal: Principal, expires: float, audiences: tuple[str, ...], client: str
+        self,
+        principal: Principal,
+        expires: float,
+        *,
+        audiences: tuple[str, ...] = (),
+        client: str = "",
+        job: bool = False,
     ) -> Identified:
         named = Person(
             owner="",
@@ -127,6 +142,7 @@ class Identification:
             audiences=audiences,
             expires=expires,
             client=client,
+            job=job,
         )
         return self.again(Identified(principal=principal, person=named))
 
@@ -138,8 +154,15 @@ class Identification:
             Denied: it would not be accepted any more.
         """
         principal, now = known.principal, time.time()
-        if principal.id and self._record.register.is_revoked(principal.id):
+        register = self._record.register
+        if principal.id and register.is_revoked(principal.id):
             raise Denied(Code.TOKEN_REVOKED, "the token was withdrawn", status=401)
+        if principal.issuer == self._url and _session_is_over(register, principal.claims):
+            raise Denied(
+                Code.TOKEN_REVOKED,
+                "the session of this token is over; sign in again: kettle login",
+                status=401,
+            )
         mapped = self._policy.identify(principal, now)
         if mapped.code:
             raise Denied(Code(mapped.code), mapped.why)
@@ -166,3 +189,9 @@ class Identification:
         )
         require_welcome(self._record.register, *person.names, now=now)
         return Identified(principal=principal, person=person)
+
+
+def _session_is_over(register: Register, claims: Mapping[str, object]) -> bool:
+    """Whether a token came of a refresh token whose session has ended."""
+    session = claims.get(SESSION)
+    return isinstance(session, str) and register.find(Session, f"session/{session}") is None
