@@ -24,5 +24,5 @@ class WayIn(msgspec.Struct, frozen=True, kw_only=True):
     """
     trust_domain: str = ""
     """The name by which the pool's own IDTOKENS call it."""
-    issuers: list[str] = []
-    """Whose tokens are accepted, besides the iam's own."""
+    issuers: dict[str, list[str]] = {}
+    """Whose tokens are accepted besides the iam's own, each with the audiences that they may have."""

@@ -15,6 +15,8 @@ from kettle.pool.personal_settings import Tables
 from kettle.testing.servers import selection
 from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 
+from .test_bindings import MODULES
+
 SERVICES = ["collector", "negotiator", "schedd", "shadow", "startd", "accounting", "iam"]
 AUDIENCE = "https://pool.example"
 JOB = """
@@ -36,8 +38,8 @@ class Elsewhere:
             for name, value in os.environ.items()
             if not name.startswith(("KETTLE_", "_condor_", "BEARER_"))
         }
-        address = f"http://127.0.0.1:{(pool.home / 'iam' / 'port').read_text()}"
-        self._environ |= {"HOME": str(home), "KETTLE_POOL_URL": address, **variables}
+        self.address = f"http://127.0.0.1:{(pool.home / 'iam' / 'port').read_text()}"
+        self._environ |= {"HOME": str(home), "PYTHONPATH": str(MODULES), **variables}
         self._home = home
         self._place = place
 
@@ -57,6 +59,10 @@ class Elsewhere:
         assert status == process.returncode, (out + err).decode()
         return (err if status else out).decode()
 
+    async def uses(self, text: str) -> str:
+        """What a program of hers prints, which uses the bindings."""
+        return await self.run(sys.executable, "-c", text)
+
 
 def settings(issuer: TokenIssuer, directory: Path) -> Tables:
     """People of the issuer are called as it calls them."""
@@ -71,26 +77,45 @@ def settings(issuer: TokenIssuer, directory: Path) -> Tables:
     }
 
 
+QUEUE = """
+import htcondor2
+print([ad["Owner"] for ad in htcondor2.Schedd().query(projection=["Owner"])])
+"""
+
+
 @pytest.mark.skipif(not selection.servers_are_ours(), reason="servers of somebody else ask nobody of ours")
-async def test_a_person_with_nothing_but_a_token_and_the_address(tmp_path: Path, place: Path) -> None:
-    """She submits, looks, and is told why when she may not."""
+async def test_a_person_with_nothing_but_a_sign_in_and_the_address(tmp_path: Path, place: Path) -> None:
+    """
+    She signs in, and then all programs know her: a job goes there with its files and comes back; with a token of another file she is
+    told why when she may not, and a ban reaches her and nobody else.
+    """
     home = tmp_path / "ada"
     home.mkdir()
     async with (
         token_issuer() as issuer,
         throwaway_pool(tmp_path / "pool", settings=settings(issuer, tmp_path)) as pool,
     ):
-        token = home / "token"
-        token.write_text(issuer.token("ada", AUDIENCE))
-        ada = Elsewhere(pool, home, place, BEARER_TOKEN_FILE=str(token))
+        ada = Elsewhere(pool, home, place)
+        issuer.expires_in = 0  # so that the next command renews it
+        assert "are ada in the pool" in await ada.run("kettle", "login", "--pool", ada.address)
+        assert AUDIENCE == issuer.audience
+        issuer.expires_in = 600
+        await ada.uses(QUEUE)
+        assert 1 == issuer.refreshed
         (home / "job.sub").write_text(JOB)
-        sent = await ada.run("condor_submit", "-spool", "job.sub")
+        sent = await ada.run("kettle", "submit", "job.sub")
         cluster = sent.split("submitted to cluster ")[1].split(".")[0]
         assert "ada" in await ada.run("condor_q", cluster)
+        assert "['ada']" in await ada.uses(QUEUE)
         await ada.run("kettle", "wait", cluster)
-        assert cluster in await ada.run("kettle", "q")
         await ada.run("condor_transfer_data", cluster)
         assert f"{cluster}\n" == (home / "out").read_text()
+        assert "submitted to cluster" in await ada.run("condor_submit", "job.sub")
         assert "ada" in await ada.run("kettle", "whoami")
-        token.write_text(issuer.token("ada", AUDIENCE, exp=1))
-        assert "token.expired" in await ada.run("kettle", "q", status=1)
+
+        (token := home / "token").write_text(issuer.token("ada", AUDIENCE, exp=1))
+        late = Elsewhere(pool, home, place, BEARER_TOKEN_FILE=str(token))
+        assert "token.expired" in await late.run("kettle", "q", status=1)
+        await pool.client.iam.ban("user:ada", reason="mines coins")
+        assert "mines coins" in await ada.run("kettle", "q", status=1)
+        assert "mines coins" in await ada.run("condor_q", status=1)

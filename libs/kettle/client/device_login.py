@@ -126,15 +126,20 @@ class Issuer:
             _require_safe(url)
         return url
 
-    def device_code(self, client: str, scope: str) -> DeviceCode:
-        """Begin; raises LoginError for an issuer that has no such way."""
+    def device_code(self, client: str, scope: str, audience: str = "") -> DeviceCode:
+        """
+        Begin; `audience`: for whom the tokens are to be, where the issuer lets one say so. Raises LoginError for an issuer that
+        has no such way.
+        """
         endpoint = self._endpoint("device_authorization_endpoint")
         if not endpoint:
             grants = (
                 ", ".join(map(str, self._metadata.get("grant_types_supported", []))) or "none that it names"
             )
             raise LoginError(f"{self.url} has no sign-in by a code; its grants are: {grants}")
-        status, found = _ask(endpoint, {"client_id": client, "scope": scope})
+        status, found = _ask(
+            endpoint, {"client_id": client, "scope": scope, **({"audience": audience} if audience else {})}
+        )
         if status != 200:
             raise LoginError(f"{self.url} gives no code: {_error(found)}")
         try:

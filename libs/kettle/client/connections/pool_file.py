@@ -70,6 +70,11 @@ class PoolFile(msgspec.Struct, frozen=True, kw_only=True):
         except OSError:
             return False
 
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether the access point does not see this machine's files: the pool is known by its address alone."""
+        return bool(self.iam_url) and not self.lock
+
     def name_of(self, role: str) -> str:
         """The name of the service of a role that is asked if none is named; of masters it is this host's."""
         match role:

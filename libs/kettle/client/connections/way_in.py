@@ -23,24 +23,29 @@ _FRESH_S: Final = 86_400.0
 """After so long the iam is asked again."""
 
 
-def pool_at(url: str, home: Path, *, again: bool = False) -> PoolFile:
+def pool_at(url: str, home: Path) -> PoolFile:
     """
-    The pool whose iam is at the address; `again`: it is asked, whatever is known.
+    The pool whose iam is at the address; what is known of it for less than a day is not asked again.
 
     Raises:
         PoolNotFoundError: there is none.
+        PoolUnreachableError: it does not answer.
     """
-    address = url.rstrip("/")
-    directory = home / "pools" / hashlib.sha256(address.encode()).hexdigest()[:16]
-    if not again and (known := _known(directory)) is not None:
-        return known
-    answer = ask(f"{address}{WAY_IN}")
+    known = _known(_directory(url, home))
+    return known or kept(asked(url), url, home)
+
+
+def asked(url: str, ca: str = "") -> WayIn:
+    """What an iam says; `ca` is the path of the certificate of its authority, unless the system knows that."""
+    answer = ask(f"{url.rstrip('/')}{WAY_IN}", ca=ca)
     try:
-        said = msgspec.json.decode(answer.body, type=WayIn)
+        return msgspec.json.decode(answer.body, type=WayIn)
     except msgspec.MsgspecError as error:
-        raise PoolNotFoundError(f"{address} is no address of a pool's iam: it has no {WAY_IN}") from error
-    private_directory(directory)
-    return _saved(said, address, directory)
+        raise PoolNotFoundError(f"{url} is no address of a pool's iam: it has no {WAY_IN}") from error
+
+
+def _directory(url: str, home: Path) -> Path:
+    return home / "pools" / hashlib.sha256(url.rstrip("/").encode()).hexdigest()[:16]
 
 
 def _known(directory: Path) -> PoolFile | None:
@@ -52,16 +57,19 @@ def _known(directory: Path) -> PoolFile | None:
         return None
 
 
-def _saved(said: WayIn, address: str, directory: Path) -> PoolFile:
-    def kept(name: str, content: str) -> str:
+def kept(said: WayIn, url: str, home: Path) -> PoolFile:
+    """Write down what an iam has said."""
+    directory = private_directory(_directory(url, home))
+
+    def written(name: str, content: str) -> str:
         return str(write_private(directory / name, content)) if content else ""
 
     pool = PoolFile(
         pool=said.pool,
         nats_url=said.nats_url,
-        ca=kept("ca.pem", said.ca),
-        iam_url=address,
-        sentinel=kept("sentinel.creds", said.sentinel),
+        ca=written("ca.pem", said.ca),
+        iam_url=url.rstrip("/"),
+        sentinel=written("sentinel.creds", said.sentinel),
         issuers=(said.iam, *said.issuers),
         trust_domain=said.trust_domain,
     )

@@ -57,6 +57,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="set before the file is read; the file may override it",
     )
+    parser.add_argument(
+        "--spool",
+        action="store_true",
+        help="send the files with the jobs; it is always so from another machine than the access point's, and kettle fetch "
+        "gets what they leave",
+    )
     parser.add_argument("--dry-run", action="store_true", help="show what would be sent, and send nothing")
     json_option(parser)
     pool_options(parser)
@@ -75,8 +81,14 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
             pool.waiting = screen.note
         for done, submission in enumerate(submissions):
             try:
-                submitted = await pool.submit(submission)
-                await_submit_events(submission, submitted.cluster, pool.pool)  # nothing else runs here
+                spool = arguments.spool or pool.pool.is_elsewhere
+                submitted = await pool.submit(submission, spool=spool)
+                if spool:
+                    await pool.spools.send(
+                        submission.queued(proc, submitted.cluster) for proc in range(submitted.count)
+                    )
+                else:
+                    await_submit_events(submission, submitted.cluster, pool.pool)  # nothing else runs here
                 _say(submitted, screen)
             except ClientError:
                 if done:

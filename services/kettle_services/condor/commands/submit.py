@@ -165,7 +165,7 @@ def _submitted(submissions: "list[Submission]", wanted: _Wanted, knobs: CondorCo
     queued: list[Queued] = []
     try:
         for submission in submissions:
-            cluster = _sent(client, submission, spool=wanted.spool)
+            cluster = _sent(client, submission, spool=wanted.spool or client.pool.is_elsewhere)
             queued.append(Queued(submission, cluster))
     except (ClientError, ToolError) as error:
         if not queued:

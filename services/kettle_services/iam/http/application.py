@@ -79,7 +79,9 @@ def application(surface: Surface) -> web.Application:
     endpoint = TokenEndpoint(surface.record, surface.grants, surface.admissions)
     persons = Persons(surface.record, surface.identification)
     described = discovery.metadata(surface.pool.url)
-    way = discovery.way_in(surface.pool, surface.sentinel, surface.settings.issuers)
+    way = discovery.way_in(
+        surface.pool, surface.sentinel, surface.settings.issuers, surface.identification.trust_domain
+    )
 
     async def metadata(_asked: Asked) -> web.Response:
         return web.json_response(described)

@@ -3,7 +3,7 @@ What iam is, for programs: OAuth 2.0 authorization server metadata (RFC 8414), a
 too.
 """
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kettle_services.iam.admissions import Pool
@@ -40,7 +40,7 @@ def metadata(url: str) -> dict[str, Any]:
     }
 
 
-def way_in(pool: Pool, sentinel: str, issuers: Iterable[str]) -> WayIn:
+def way_in(pool: Pool, sentinel: str, issuers: Mapping[str, Sequence[str]], trust_domain: str) -> WayIn:
     """How people come into this pool."""
     return WayIn(
         pool=pool.name,
@@ -48,5 +48,6 @@ def way_in(pool: Pool, sentinel: str, issuers: Iterable[str]) -> WayIn:
         nats_url=pool.bus_url,
         ca=pool.bus_ca,
         sentinel=sentinel,
-        issuers=list(issuers),
+        trust_domain=trust_domain,
+        issuers={issuer: list(audiences or (pool.url,)) for issuer, audiences in issuers.items()},
     )

@@ -67,6 +67,11 @@ class Identification:
         self._policy = policy
         self._url = url
 
+    @property
+    def trust_domain(self) -> str:
+        """The name by which the pool's own IDTOKENS call it."""
+        return self._pool_keys.trust_domain
+
     async def identify(self, token: str) -> Identified:
         """
         Who shows a token.
