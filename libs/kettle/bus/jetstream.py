@@ -38,9 +38,6 @@ ACK_WAIT_S: Final = 24 * 3600.0
 """Never reached: redelivery is the reader's own business."""
 ORPHAN_S: Final = 60.0
 """After so long without its reader the server forgets a consumer that has no durable name."""
-MARKER_S: Final = 60.0
-"""How long a deletion stays to be seen by watchers that are away."""
-
 _NO_MESSAGE: Final = "404"
 _STREAM_EXISTS: Final = 10058
 _WRONG_LAST: Final = (10071, 10164)
@@ -81,6 +78,8 @@ class State(msgspec.Struct, frozen=True):
 
     first_seq: int
     last_seq: int
+    subjects: dict[str, int] | None = None
+    """How many messages it has on each subject that was asked for."""
 
 
 class StreamInfo(msgspec.Struct, frozen=True):
@@ -91,6 +90,10 @@ class StreamInfo(msgspec.Struct, frozen=True):
     created: str
     state: State
     config: dict[str, Any]
+    ts: datetime | None = None
+    """When the server said so, on its clock."""
+    total: int = 0
+    """Of how many subjects there is something to say."""
 
 
 class _Streams(msgspec.Struct, frozen=True):
@@ -203,6 +206,17 @@ class JetStream:
     async def stream(self, name: str) -> StreamInfo:
         """Look at a stream; raises NotFoundError."""
         return _stream.decode((await self._look(f"STREAM.INFO.{name}")).data)
+
+    async def stored(self, name: str, subject: str) -> set[str]:
+        """The subjects below a filter on which a stream has a message; raises NotFoundError."""
+        found: set[str] = set()
+        while True:
+            body = _encode({"subjects_filter": subject, "offset": len(found)})
+            info = _stream.decode((await self._call(f"STREAM.INFO.{name}", body)).data)
+            page = info.state.subjects or {}
+            found.update(page)
+            if not page or len(found) >= info.total:
+                return found
 
     async def make_stream(self, config: dict[str, Any]) -> tuple[StreamInfo, bool]:
         """
@@ -438,7 +452,11 @@ def entry_subject(bucket: str, key: str) -> str:
 
 
 def bucket_config(spec: BucketSpec, *, replicas: int = 1) -> dict[str, Any]:
-    """The configuration of the stream of a bucket; expiry leaves a marker, by which watchers learn of it."""
+    """
+    The configuration of the stream of a bucket.
+
+    An expiry leaves no mark: a server that makes them lets everybody who may write an entry remove all (`Nats-Rollup`).
+    """
     config: dict[str, Any] = {
         "name": bucket_stream(spec.name),
         "subjects": [entry_subject(spec.name, ">")],
@@ -451,10 +469,9 @@ def bucket_config(spec: BucketSpec, *, replicas: int = 1) -> dict[str, Any]:
         "duplicate_window": int(min(spec.ttl or DUPLICATES_S, DUPLICATES_S) * NANOSECONDS),
         "num_replicas": replicas,
         "allow_direct": True,
-        "allow_rollup_hdrs": True,
+        "allow_rollup_hdrs": False,
         "deny_delete": True,
         "allow_msg_ttl": True,
-        "subject_delete_marker_ttl": int(MARKER_S * NANOSECONDS),
     }
     return config
 

@@ -54,6 +54,7 @@ Inject = Callable[[MutableMapping[str, str]], None]
 
 WATCH_BATCH: Final = 1_000
 MARKER_TTL: Final = "60s"
+"""How long a deletion stays to be seen by watchers that are away."""
 ENSURE_S: Final = 15.0
 """
 How long to try to reach a stream or bucket before the caller gets the error that JetStream does not answer.
@@ -338,7 +339,7 @@ class NatsBus:
 
     async def delete(self, bucket: str, key: str, *, expect: int | None = None) -> None:
         """See `Bus.delete`."""
-        headers = {"KV-Operation": "PURGE", "Nats-Rollup": "sub", "Nats-TTL": MARKER_TTL}
+        headers = {"KV-Operation": "DEL", "Nats-TTL": MARKER_TTL}
         if expect is not None:
             headers["Nats-Expected-Last-Subject-Sequence"] = str(expect)
         await self._drop_when_full(self._connection.publish(entry_subject(bucket, key), b"", headers=headers))
@@ -352,7 +353,7 @@ class NatsBus:
             newest_per_subject=True,
         )
         reader = StreamReader(self._connection, source, missing=lambda: self._remake(bucket_stream(bucket)))
-        async with aclosing(watch(reader, prefix=entry_subject(bucket, ""))) as changes:
+        async with aclosing(watch(reader, prefix=entry_subject(bucket, ""), keys=keys)) as changes:
             async for change in changes:
                 yield change
 
