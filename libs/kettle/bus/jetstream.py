@@ -6,7 +6,6 @@ from typing import Any, Final, NoReturn
 
 import msgspec
 
-from kettle.bus.command_service import refusal_of
 from kettle.bus.nats_connection import NatsConnection, status_of
 from kettle.bus.nats_driver import Msg
 from kettle.bus.ports import (
@@ -23,7 +22,6 @@ from kettle.retry.backoff import steady
 from kettle.retry.deadline import Deadline
 from kettle.retry.loop import retry
 from kettle_wire.codes import RefusalCode
-from kettle_wire.commands.collector import MAKE_READER, MakeReader
 
 API_S: Final = 5.0
 """Deadline of one call of the API."""
@@ -33,6 +31,7 @@ ELECTION_S: Final = 0.5
 """How long a stream may be unknown to a part of its cluster."""
 _ELECTION: Final = steady(0.05, spread=0.0)
 NANOSECONDS: Final = 1_000_000_000
+CREATE: Final = "CONSUMER.CREATE"
 DUPLICATES_S: Final = 120.0
 ACK_WAIT_S: Final = 24 * 3600.0
 """Never reached: redelivery is the reader's own business."""
@@ -301,38 +300,20 @@ class JetStream:
     async def make_consumer(self, stream: str, wanted: "Consumer") -> ConsumerInfo:
         """
         Make a consumer of the messages on `wanted.subject`, which is part of the request's own subject, so that the server
-        can check who may read what. People and visitors have a collector do it.
+        can check who may read what. Members of other accounts are answered by a collector.
         """
-        if self._connection.readers:
-            return await self._ask_for_consumer(stream, wanted)
         config = wanted.config()
         body = {"stream_name": stream, "config": config, "action": "create"}
-        subject = f"CONSUMER.CREATE.{stream}.{wanted.name}.{wanted.subject}"
+        subject = f"{CREATE}.{stream}.{wanted.name}.{wanted.subject}"
         return _consumer.decode((await self._call(subject, _encode(body))).data)
 
-    async def _ask_for_consumer(self, stream: str, wanted: "Consumer") -> ConsumerInfo:
-        request = MakeReader(
-            stream=stream,
-            subject=wanted.subject,
-            name=wanted.name,
-            durable=wanted.durable,
-            batch=wanted.batch,
-            after=wanted.after or 0,
-            since=wanted.since,
-        )
+    async def ask(self, subject: str, body: bytes) -> bytes:
+        """Call for somebody else, who gets what JetStream says to it."""
         try:
-            answer = await self._connection.request(
-                self._connection.readers, msgspec.msgpack.encode(request), deadline=API_S
-            )
+            answer = await self._connection.request(f"{self._connection.api}.{subject}", body, deadline=API_S)
         except NoResponderError as error:
-            raise BusUnavailableError("no collector is there that could make a reader") from error
-        if refusal := refusal_of(answer.headers, answer.data):
-            if refusal.code == RefusalCode.NOT_FOUND:
-                raise NotFoundError(str(refusal))
-            if refusal.code in {RefusalCode.UNAVAILABLE, RefusalCode.BUSY}:
-                raise BusUnavailableError(str(refusal))
-            raise refusal
-        return ConsumerInfo(_Floor(0), MAKE_READER.decode_reply(answer.data).pending)
+            raise BusUnavailableError("the server's JetStream does not answer") from error
+        return answer.data
 
     async def delete_consumer(self, stream: str, name: str) -> None:
         """Remove a consumer; raises NotFoundError."""
@@ -354,7 +335,10 @@ class JetStream:
                 f"{self._connection.api}.{subject}", body, deadline=deadline
             )
         except NoResponderError as error:
-            raise BusUnavailableError("the server's JetStream does not answer") from error
+            who = "the server's JetStream"
+            if self._connection.guest and subject.startswith(CREATE):
+                who = "a collector, which makes readers,"
+            raise BusUnavailableError(f"{who} does not answer") from error
         failed = _failed.decode(reply.data).error
         if failed is not None:
             _raise(failed, subject)

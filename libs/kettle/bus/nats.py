@@ -12,7 +12,6 @@ from kettle.bus.batching import BatchingDelay
 from kettle.bus.bucket_watch import watch
 from kettle.bus.command_service import Around, CommandService, refusal_of
 from kettle.bus.jetstream import (
-    Consumer,
     JetStream,
     NotFoundError,
     bucket_config,
@@ -44,7 +43,6 @@ from kettle.bus.ports import (
 from kettle.bus.stream_reader import Delivery, Source, StreamReader
 from kettle.retry.deadline import Deadline
 from kettle.retry.loop import Waits, retry
-from kettle_wire.commands.collector import MAKE_READER, READERS
 from kettle_wire.endpoint import Endpoint
 from kettle_wire.identity import Identity
 from kettle_wire.subjects import Subjects
@@ -80,8 +78,6 @@ class NatsBus:
         self.subjects = subjects
         self.identity = identity
         self._connection = connection
-        if not connection.reads_itself:
-            connection.readers = subjects.command(MAKE_READER.role, READERS, MAKE_READER.verb, identity.token)
         self._jetstream = JetStream(connection)
         self._together = AtomicBatches(connection)
         self._service = CommandService(
@@ -258,11 +254,15 @@ class NatsBus:
         last = (await self._jetstream.stream(stream)).state.last_seq
         return last, (await self._jetstream.header(stream, last, NOTE)) if last else ""
 
-    async def make_consumer(self, stream: str, wanted: Consumer) -> int:
+    async def answer(self, subject: str, answer: Callable[[str, bytes], Awaitable[bytes]]) -> None:
         """
-        Make a consumer that somebody else pulls from; how many messages wait for it.  NotFoundError: no such stream.
+        Answer messages that are no commands of ours; each goes to one of those who answer on a subject.
         """
-        return (await self._jetstream.make_consumer(stream, wanted)).num_pending
+        await self._service.answer(subject, answer)
+
+    async def ask_jetstream(self, call: str, body: bytes) -> bytes:
+        """What JetStream says to a call of its interface, whatever that is.  Raises BusError if it says nothing."""
+        return await self._jetstream.ask(call, body)
 
     async def stored_subjects(self, subject: str) -> list[str]:
         """See `Bus.stored_subjects`."""

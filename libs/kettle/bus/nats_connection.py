@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from kettle.bus.credentials import READS, Credential
+from kettle.bus.credentials import Credential
 from kettle.bus.encryption import is_wanted
 from kettle.bus.large_requests import HEADERS
 from kettle.bus.nats_driver import Msg, Server, Subscription, errors
@@ -59,8 +59,6 @@ class NatsConnection:
         self._transport = transport
         self.client = NatsClient(self._transport)
         self.inbox = identity.inbox
-        self.readers = ""
-        """The subject on which a collector makes consumers for us; empty: we make them ourselves."""
         self.api = API
         """How the subjects of JetStream's interface begin for us."""
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -75,8 +73,6 @@ class NatsConnection:
         self._flushes: set[asyncio.Task[None]] = set()
         self._overruns: WeakKeyDictionary[Subscription, Callable[[], None]] = WeakKeyDictionary()
         self._overrun_told: asyncio.TimerHandle | None = None
-        self.reads_itself = True
-        """Whether we may make consumers."""
         self._trouble = ""
         """The last thing that was said to be wrong with the connection."""
         self._untrusted = 0
@@ -265,7 +261,6 @@ class NatsConnection:
             # A statement is shown again at each connection: the file may have a newer one by then.
             shown = Credential.read(credentials)
             options["user_credentials" if shown.jwt else "nkeys_seed"] = credentials
-            self.reads_itself = not shown.guest or READS in shown.tags
             if shown.guest:
                 self.api = GUESTS_API
         servers = [server.strip() for server in url.split(",") if server.strip()]
@@ -371,8 +366,6 @@ class NatsConnection:
     async def _on_reconnected(self) -> None:
         self._waits.reset()
         self._connected.set()
-        self.reads_itself = True
-        """Whether we may make consumers."""
         self._trouble = ""
         _log.warning("NATS: connected again")
         for listener in list(self._on_return):

@@ -68,9 +68,9 @@ def uses(subjects: Subjects) -> Sequence[Use]:
         Use(_POOL, _PEOPLE, subjects.tail_all, heard=True),
         Use(_WORKERS, _POOL, subjects.notices("startd"), heard=True),
         *_read(_PEOPLE, monitor),
-        *(_api(_PEOPLE, f"CONSUMER.CREATE.{monitor}.{rest}") for rest in ("*.>", "*")),
         *_read(_OUTSIDERS, work),
-        _asked(_POOL, _OUTSIDERS, subjects.commands_at("collector")),
+        *_made(subjects, _PEOPLE, monitor),
+        *_made(subjects, _OUTSIDERS, work),
         *(_api(_WORKERS, f"STREAM.INFO.{stream}") for stream in (f"KV_{ads}", f"KV_{private}", work)),
         _api(_WORKERS, f"DIRECT.GET.{objects}.>"),
         _asked(_POOL, _WORKERS, subjects.work_all),
@@ -94,6 +94,19 @@ def _api(by: Account, call: str, *, many: bool = False) -> Use:
             number += 1
             parts[place] = f"${number}"
     return Use(_POOL, by, f"{API}.{call}", local=f"{GUESTS_API}.{'.'.join(parts)}", many=many)
+
+
+def _made(subjects: Subjects, by: Account, stream: str) -> list[Use]:
+    """Consumers, which a collector makes: JetStream would deliver wherever it is told, with rights of its own."""
+    return [
+        Use(
+            _POOL,
+            by,
+            f"{subjects.readers(stream)}.{of}",
+            local=f"{GUESTS_API}.CONSUMER.CREATE.{stream}.{own}",
+        )
+        for of, own in (("*.>", "$1.>"), ("*", "$1"))
+    ]
 
 
 def _read(by: Account, stream: str) -> list[Use]:

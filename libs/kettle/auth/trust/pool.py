@@ -38,7 +38,7 @@ from kettle.auth.trust.server import (
     operator,
     user,
 )
-from kettle.bus.credentials import GUEST, READS
+from kettle.bus.credentials import GUEST
 from kettle_wire import identity
 from kettle_wire.identity import Identity
 from kettle_wire.subjects import Subjects
@@ -110,7 +110,7 @@ class PoolTrust:
             "type": "user",
             "version": 2,
             "issuer_account": self._account(kind.account).public,
-            "tags": [GUEST, *([READS] if kind in {Kind.ADMINISTRATOR, Kind.MONITOR} else [])],
+            "tags": [GUEST],
         }
         signer = self._signer(kind)
         speaks_as = kind.speaks_as(name)
