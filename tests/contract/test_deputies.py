@@ -231,6 +231,38 @@ async def test_a_person_has_so_many_consumers(pool: Pool) -> None:
         assert not [answer for answer in answers[:100] if last and b'"error"' in answer]
 
 
+async def test_no_answer_is_taken_for_a_frame(pool: Pool) -> None:
+    """
+    Answers of services and of JetStream, stored events among them, reach the subject of frames in the account of people; who
+    follows frames hears what their owner has stored.
+    """
+    owner, gateway, follower = await pool.bus("schedd"), await pool.bus("gateway"), await pool.bus("ada")
+    await pool.answer(owner, "schedd/ap")
+    await gateway.append(SUBJECTS.tail("bob", 1, 0, "job.held"), b"stored")
+    heard: list[bytes] = []
+    everything: list[bytes] = []
+    place = EVENTS.subjects[0]
+    await follower.listen(place, lambda _subject, data: heard.append(data), guarded=True)
+    await follower.listen(SUBJECTS.events_all, lambda _subject, data: everything.append(data))
+    attacker, of = await pool.raw("bob"), SUBJECTS.monitor("bob")
+    made = f"{GUESTS_API}.CONSUMER.CREATE.{MONITOR.name}.mine.{of}"
+    config = {"filter_subject": of, "ack_policy": "none"}
+    await attacker.request(made, msgspec.json.encode({"config": config}), timeout=WITHIN_S)
+    asked = SUBJECTS.command("schedd", "ap", "query_jobs", user("bob").token)
+    await attacker.publish(f"{GUESTS_API}.CONSUMER.MSG.NEXT.{MONITOR.name}.mine", b"1", reply=place)
+    await attacker.publish(f"{GUESTS_API}.STREAM.INFO.{MONITOR.name}", b"", reply=place)
+    await attacker.publish(
+        asked, msgspec.msgpack.encode(schedd.QueryJobs(select=schedd.Select())), reply=place
+    )
+    await settled(attacker)
+    await owner.append(place, b"a frame", expect_last=0)
+    async with asyncio.timeout(WITHIN_S):
+        while not heard or len(everything) < 4:
+            await asyncio.sleep(0.01)
+    assert [b"a frame"] == heard
+    assert b"stored" in everything
+
+
 async def test_an_answer_is_no_command(pool: Pool) -> None:
     """
     What a service or JetStream says to a startd that names another's subject does not reach that one as an order.

@@ -51,6 +51,8 @@ Inject = Callable[[MutableMapping[str, str]], None]
 """Adds the headers of the current trace to an outgoing command."""
 
 WATCH_BATCH: Final = 1_000
+GUARD: Final = "Nats-Expected-Last-Sequence"
+"""The header by which the owner of a stream says what he knows of it."""
 MARKER_TTL: Final = "60s"
 """How long a deletion stays to be seen by watchers that are away."""
 ENSURE_S: Final = 15.0
@@ -194,11 +196,14 @@ class NatsBus:
         """See `Bus.publish`."""
         await self._drop_when_full(self._connection.publish(subject, data))
 
-    async def listen(self, subject: str, listener: Callable[[str, bytes], None]) -> None:
+    async def listen(
+        self, subject: str, listener: Callable[[str, bytes], None], *, guarded: bool = False
+    ) -> None:
         """See `Bus.listen`."""
 
         def deliver(message: Msg) -> None:
-            listener(message.subject, message.data)
+            if not guarded or GUARD in (message.headers or {}):
+                listener(message.subject, message.data)
 
         await self._connection.subscribe(subject, deliver)
         await self._connection.settle()
@@ -232,7 +237,7 @@ class NatsBus:
         """See `Bus.append`."""
         headers: dict[str, str] = {}
         if expect_last is not None:
-            headers["Nats-Expected-Last-Sequence"] = str(expect_last)
+            headers[GUARD] = str(expect_last)
         if ttl is not None:
             headers["Nats-TTL"] = ttl_header(ttl)
         return await self._jetstream.append(
