@@ -1,6 +1,7 @@
 """Machines that join by a token."""
 
 import time
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -68,6 +69,12 @@ class Admissions:
         self._keys = keys
         self._pool = pool
         self._lifetime = lifetime
+
+    def opened(self, sealed: str) -> Mapping[str, str]:
+        """
+        The form of a machine that knows this pool by its key, and sends over an open line what only we can read; raises Denied.
+        """
+        return self._keys.opened(sealed)
 
     async def join(self, joining: Joining) -> Admitted:
         """
