@@ -59,6 +59,8 @@ class IamSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_field
     """Path of the seed of that account's scoped signing key for machines."""
     bus_master: str = ""
     """The master that runs the pool's NATS server, which is told whose credential is withdrawn; empty: that of this host."""
+    collector: str = "collector"
+    """The collector that is asked whether a host of the pool has a name under which a machine wants to join."""
     worker_lifetime: Pause = 0.0
     """Seconds for which the credential of a machine is valid; 0: until it leaves."""
     bus_url: str = ""

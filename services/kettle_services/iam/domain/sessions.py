@@ -89,8 +89,9 @@ def session_of(register: Register, token: RefreshToken, *, now: float) -> Sessio
             "the session of this refresh token is over; sign in again: kettle login",
             status=400,
         )
-    late = proves(token.secret, session.former) and now - session.used > LOST_ANSWER_S
-    if late or shortened(digest(token.secret)) in session.earlier:
+    late, shown = now - session.used > LOST_ANSWER_S, shortened(digest(token.secret))
+    # Who has lost two answers within a minute is just refused.
+    if shown in session.earlier[not late :] or (late and proves(token.secret, session.former)):
         raise Reused(session.session)
     if not proves(token.secret, session.hash) and not proves(token.secret, session.former):
         raise Denied(Code.TOKEN_UNKNOWN, "the secret of this refresh token is wrong", status=400)
