@@ -102,7 +102,8 @@ class PoolTrust:
             if each in revoked:
                 more["revocations"] = revoked[each]
             accounts[key.public] = account(own, key, each.value, jetstream=each is Account.POOL, **more)
-        return Statements(operator(own, keys[Account.SYSTEM]), keys[Account.SYSTEM].public, accounts)
+        system, pool = keys[Account.SYSTEM], keys[Account.POOL]
+        return Statements(operator(own, system), system.public, accounts, pool.public)
 
     def member(self, kind: Kind, name: str, public: str, *, expires: int = 0) -> str:
         """What the pool says of somebody's key; `expires` in seconds since the epoch, 0 is never."""

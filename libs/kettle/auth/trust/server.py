@@ -21,6 +21,8 @@ class Statements(msgspec.Struct, frozen=True):
     """The public key of the system account."""
     accounts: Mapping[str, str]
     """What the operator says of each account, by public key."""
+    streams: str
+    """The public key of the account that has streams."""
 
 
 class Permissions(msgspec.Struct, frozen=True):
@@ -138,6 +140,7 @@ class SingleAccount:
                 system.public: account(own, system, "system"),
                 everybody.public: account(own, everybody, "everybody", jetstream=True),
             },
+            everybody.public,
         )
 
     def credentials(self, name: str) -> Path:
