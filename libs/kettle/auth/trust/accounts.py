@@ -50,6 +50,10 @@ class Use(msgspec.Struct, frozen=True):
     """What `by` calls it, with `$1` for the first `*`; empty: the same."""
     many: bool = False
     """A question has more than one answer."""
+    answered_within: float = 3600.0
+    """
+    Seconds for which the server keeps the place for an answer, some 800 bytes, if none comes; where there may be many, always.
+    """
 
 
 def uses(subjects: Subjects) -> Sequence[Use]:
@@ -86,14 +90,19 @@ def _asked(of: Account, by: Account, subject: str) -> Use:
     return Use(of, by, subject)
 
 
-def _api(by: Account, call: str, *, many: bool = False) -> Use:
+PULLED_WITHIN_S: Final = 90.0
+"""How long a pull may wait for messages; there may be very many of them."""
+_ACKNOWLEDGED_WITHIN_S: Final = 10.0
+
+
+def _api(by: Account, call: str) -> Use:
     """A call of the interface of the pool's JetStream."""
     parts, number = call.split("."), 0
     for place, part in enumerate(parts):
         if part == "*":
             number += 1
             parts[place] = f"${number}"
-    return Use(_POOL, by, f"{API}.{call}", local=f"{GUESTS_API}.{'.'.join(parts)}", many=many)
+    return Use(_POOL, by, f"{API}.{call}", local=f"{GUESTS_API}.{'.'.join(parts)}")
 
 
 def _made(subjects: Subjects, by: Account, stream: str) -> list[Use]:
@@ -114,6 +123,8 @@ def _read(by: Account, stream: str) -> list[Use]:
         _api(by, f"STREAM.INFO.{stream}"),
         _api(by, f"CONSUMER.INFO.{stream}.*"),
         _api(by, f"CONSUMER.DELETE.{stream}.*"),
-        _api(by, f"CONSUMER.MSG.NEXT.{stream}.*", many=True),
-        _asked(_POOL, by, f"$JS.ACK.{stream}.>"),
+        msgspec.structs.replace(
+            _api(by, f"CONSUMER.MSG.NEXT.{stream}.*"), many=True, answered_within=PULLED_WITHIN_S
+        ),
+        Use(_POOL, by, f"$JS.ACK.{stream}.>", answered_within=_ACKNOWLEDGED_WITHIN_S),
     ]

@@ -43,8 +43,15 @@ from kettle_wire import identity
 from kettle_wire.identity import Identity
 from kettle_wire.subjects import Subjects
 
-_ANSWER_NS: Final = 3600 * 1_000_000_000
-"""How long the server keeps the place for an answer."""
+_NANOSECONDS: Final = 1_000_000_000
+CONNECTIONS: Final[Mapping[Account, int]] = {
+    Account.PEOPLE: 1024,
+    Account.WORKERS: 2560,
+    Account.OUTSIDERS: 256,
+}
+"""So that there is room for the pool's own services, whatever others do: our server has 4096 connections at most."""
+SUBSCRIPTIONS: Final = 512
+"""Of one connection of a member; ours have some dozens."""
 OBSERVERS_INBOX: Final = "_INBOX.observer"
 _NAME: Final = "KETTLETEMPLATE"
 _ITS_NAME: Final = "{{name()}}"
@@ -77,8 +84,10 @@ class PoolTrust:
         subjects: Subjects,
         *,
         shards: Mapping[str, Sequence[str]] = bus_permissions.SHARDS,
+        connections: Mapping[Account, int] = CONNECTIONS,
     ) -> None:
-        """`shards`: the names of the shards that each role owns."""
+        """`shards`: the names of the shards that each role owns; `connections`: how many members an account has at a time."""
+        self._connections = connections
         self._directory = directory
         self._subjects = subjects
         self._shards = shards
@@ -101,7 +110,14 @@ class PoolTrust:
             }
             if each in revoked:
                 more["revocations"] = revoked[each]
-            accounts[key.public] = account(own, key, each.value, jetstream=each is Account.POOL, **more)
+            accounts[key.public] = account(
+                own,
+                key,
+                each.value,
+                jetstream=each is Account.POOL,
+                connections=self._connections.get(each, -1),
+                **more,
+            )
         system, pool = keys[Account.SYSTEM], keys[Account.POOL]
         return Statements(operator(own, system), system.public, accounts, pool.public)
 
@@ -181,7 +197,7 @@ class PoolTrust:
                 "kind": "user_scope",
                 "key": self._signer(kind).public,
                 "role": kind.name.lower(),
-                "template": UNLIMITED | self._form(kind).claims(),
+                "template": UNLIMITED | {"subs": SUBSCRIPTIONS} | self._form(kind).claims(),
             }
             for kind in Kind
             if kind.account is which
@@ -215,7 +231,7 @@ def _exports(which: Account, shared: Sequence[Use]) -> list[dict[str, Any]]:
         if not use.heard:
             entry |= {
                 "response_type": "Stream" if use.many else "Singleton",
-                "response_threshold": _ANSWER_NS,
+                "response_threshold": int(use.answered_within * _NANOSECONDS),
             }
         found[use.subject, use.heard] = entry
     return list(found.values())

@@ -53,7 +53,7 @@ class Trust(Protocol):
 
 
 UNLIMITED: Final = {"subs": -1, "data": -1, "payload": -1}
-_ACCOUNT: Final = UNLIMITED | {"imports": -1, "exports": -1, "wildcards": True, "conn": -1, "leaf": -1}
+_ACCOUNT: Final = UNLIMITED | {"imports": -1, "exports": -1, "wildcards": True, "leaf": -1}
 _JETSTREAM: Final = {"mem_storage": -1, "disk_storage": -1, "streams": -1, "consumer": -1}
 PROBE: Final = "probe"
 """The name of who asks only whether JetStream answers."""
@@ -89,12 +89,23 @@ def operator(key: KeyPair, system: KeyPair) -> str:
     return encode(key, key.public, nats, name="kettle", issued=0)
 
 
-def account(signer: KeyPair, key: KeyPair, name: str, *, jetstream: bool = False, **more: object) -> str:
-    """What an operator says of an account; `more` as version 2 of these statements names it."""
+def account(
+    signer: KeyPair,
+    key: KeyPair,
+    name: str,
+    *,
+    jetstream: bool = False,
+    connections: int = -1,
+    **more: object,
+) -> str:
+    """
+    What an operator says of an account; `connections`: how many there may be at a time, -1: any number; `more` as version 2 of
+    these statements names it.
+    """
     nats: dict[str, Any] = {
         "type": "account",
         "version": 2,
-        "limits": _ACCOUNT | (_JETSTREAM if jetstream else {}),
+        "limits": _ACCOUNT | {"conn": connections} | (_JETSTREAM if jetstream else {}),
         "default_permissions": {"pub": {}, "sub": {}},
         **more,
     }

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from kettle.auth.trust.accounts import Account
 from kettle.auth.trust.files import write
-from kettle.auth.trust.pool import Kind, PoolTrust
+from kettle.auth.trust.pool import CONNECTIONS, Kind, PoolTrust
 from kettle.auth.trust.server import PROBE, Statements
 from kettle_wire.identity import Identity
 from kettle_wire.subjects import Subjects
@@ -17,10 +18,19 @@ KINDS: Mapping[str, Kind] = {kind.role: kind for kind in Kind}
 class Members:
     """See `kettle.auth.trust.server.Trust`."""
 
-    def __init__(self, directory: Path, subjects: Subjects, who: Mapping[str, tuple[str, Identity]]) -> None:
-        """`who`: by the name of the credential a role, and as whom it speaks."""
+    def __init__(
+        self,
+        directory: Path,
+        subjects: Subjects,
+        who: Mapping[str, tuple[str, Identity]],
+        *,
+        connections: Mapping[Account, int] = CONNECTIONS,
+    ) -> None:
+        """
+        `who`: by the name of the credential a role, and as whom it speaks; `connections`: see `PoolTrust`.
+        """
         self._directory = directory
-        self._trust = PoolTrust(directory / "trust", subjects)
+        self._trust = PoolTrust(directory / "trust", subjects, connections=connections)
         for name, (role, identity) in {**who, PROBE: (PROBE, None)}.items():
             kind = KINDS.get(role)
             if kind is None:
