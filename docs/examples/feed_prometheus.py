@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import secrets
 import ssl
 import sys
 from pathlib import Path
@@ -48,9 +49,14 @@ async def main(port: int = 9464) -> None:
         **encrypted,
     )
     # The durable consumer remembers what was counted, so a restart counts nothing twice; unused, it lives a week.
+    # Who knows its name could read from it, so that is a secret, too.
+    name = home / "prometheus-consumer"
+    if not name.exists():
+        name.touch(mode=0o600)
+        name.write_text(f"prometheus-{secrets.token_hex(16)}")
     events = await bus.jetstream(prefix="kettle.js").pull_subscribe(
         ">",
-        durable="prometheus",
+        durable=name.read_text(),
         stream=f"KETTLE_{pool['pool']}_MONITOR",
         config=ConsumerConfig(inactive_threshold=7 * 86400),
     )

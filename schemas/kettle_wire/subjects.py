@@ -77,6 +77,13 @@ class Subjects:
         """The frames of one shard of the log."""
         return f"{self._prefix}.{'private' if shard in PRIVATE_SHARDS else 'evt'}.{token(shard)}"
 
+    def readers(self, stream: str) -> str:
+        """
+        Where a collector is asked for consumers of a stream by members of other accounts, who call it as JetStream's interface:
+        behind it stand the name and the filter.
+        """
+        return f"{self._prefix}.readers.{stream}"
+
     @property
     def events_all(self) -> str:
         """Filter: the frames of every shard that people may follow."""

@@ -4,8 +4,9 @@ becomes of a credential that is not trusted any more.
 """
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest_asyncio
 from nats.aio.client import Client
 from nats.errors import Error
 
+from kettle.auth.bus_permissions import MONITOR as MONITORING
 from kettle.auth.trust.files import key_in
 from kettle.auth.trust.jwts import encode
 from kettle.auth.trust.keys import KeyPair
@@ -27,9 +29,10 @@ from kettle.bus.ports import BucketSpec, NoResponderError, RefusedError, Served,
 from kettle.embedded import EmbeddedNats
 from kettle.testing.servers.embedded import server_directory
 from kettle.testing.servers.members import Members
+from kettle_services.collector.readers import Readers
 from kettle_wire.commands import collector, schedd, startd
 from kettle_wire.endpoint import Endpoint
-from kettle_wire.identity import Identity, daemon, user, worker
+from kettle_wire.identity import Identity, daemon, user, visitor, worker
 from kettle_wire.subjects import API, GUESTS_API, Subjects, machine_key
 
 SUBJECTS = Subjects("pool")
@@ -40,6 +43,9 @@ WHO: dict[str, tuple[str, Identity]] = {
     "neighbour": ("startd", worker("other.host")),
     "ada": ("user", user("ada")),
     "bob": ("user", user("bob")),
+    "administrator": ("administrator", user("grace")),
+    "monitor": (MONITORING, daemon(MONITORING)),
+    "visitor": ("visitor", visitor("ap@home")),
 }
 EVENTS = StreamSpec(name=SUBJECTS.event_stream("schedd.schedd"), subjects=[SUBJECTS.events("schedd.schedd")])
 MONITOR = StreamSpec(
@@ -110,7 +116,9 @@ async def pool() -> AsyncIterator[Pool]:
         made = Pool(server, members, stack)
         await (await made.bus("gateway")).ensure_stream(MONITOR)
         await (await made.bus("schedd")).ensure_stream(EVENTS)
-        await (await made.bus("collector")).ensure_bucket(BucketSpec(name=SUBJECTS.ads, ttl=60.0))
+        collector = await made.bus("collector")
+        await collector.ensure_bucket(BucketSpec(name=SUBJECTS.ads, ttl=60.0))
+        await collector.answer(SUBJECTS.readers(">"), Readers(collector, SUBJECTS, time.monotonic).answer)
         yield made
 
 
@@ -144,6 +152,115 @@ async def test_no_answer_goes_where_the_asker_may_not_publish(
     await attacker.publish(asked, request, reply=place)
     await settled(attacker)
     assert 0 == await service.last_sequence(EVENTS.name)
+
+
+EVERYTHING = f"{GUESTS_API}.CONSUMER.CREATE.{MONITOR.name}.{'n' * 22}"
+OWN = f"{GUESTS_API}.CONSUMER.CREATE.{MONITOR.name}.mine.{SUBJECTS.monitor('ada')}"
+WORK = StreamSpec(name=SUBJECTS.work_stream, subjects=[SUBJECTS.work_all])
+REPORTS = f"{SUBJECTS.work_reader('ap@home')}.{SUBJECTS.work_of('ap@home')}"
+TO_VISITOR = f"{GUESTS_API}.CONSUMER.CREATE.{WORK.name}.{REPORTS}"
+
+
+@pytest.mark.parametrize("more", [{}, {"deliver_group": "g", "flow_control": True, "idle_heartbeat": 10**9}])
+@pytest.mark.parametrize(
+    ("who", "asked", "of"),
+    [
+        ("administrator", EVERYTHING, ""),
+        ("monitor", EVERYTHING, ""),
+        ("ada", OWN, SUBJECTS.monitor("ada")),
+        ("visitor", TO_VISITOR, SUBJECTS.work_of("ap@home")),
+    ],
+)
+async def test_jetstream_delivers_nowhere_for_a_guest(
+    pool: Pool, who: str, asked: str, of: str, more: dict[str, object]
+) -> None:
+    """
+    A consumer that delivers by itself, into the log for example, is made for nobody; one that is pulled from is.
+    """
+    owner, gateway, shadow = await pool.bus("schedd"), await pool.bus("gateway"), await pool.bus("shadow")
+    await shadow.ensure_stream(WORK)
+    client = await pool.raw(who)
+    filters = {"filter_subject": of} if of else {}
+    pushed = {"deliver_subject": EVENTS.subjects[0], "ack_policy": "none", **filters, **more}
+    answer = await client.request(asked, msgspec.json.encode({"config": pushed}), timeout=WITHIN_S)
+    assert b"make one that is pulled from" in answer.data
+    await gateway.append(SUBJECTS.tail("ada", 1, 0, "job.held"), b"forged")
+    await (await pool.bus("startd")).append(SUBJECTS.work("ap@home", "host"), b"forged")
+    await settled(client)
+    assert 0 == await owner.last_sequence(EVENTS.name)
+    pulled = msgspec.json.encode({"config": {"ack_policy": "none", **filters}})
+    made = msgspec.json.decode((await client.request(asked, pulled, timeout=WITHIN_S)).data)
+    assert 1 == made["num_pending"]
+
+
+async def test_a_guessable_name_is_not_read_from(pool: Pool) -> None:
+    """Who knows a consumer's name reads from it, so one that reads everything has a name that nobody guesses."""
+    client = await pool.raw("monitor")
+    for name in ("prometheus", "n", "a.b", "x" * 300):
+        asked = f"{GUESTS_API}.CONSUMER.CREATE.{MONITOR.name}.{name}"
+        body = msgspec.json.encode({"config": {"durable_name": name, "ack_policy": "explicit"}})
+        with suppress(Error):  # where the name makes it another subject, the server lets nobody ask
+            assert b'"error"' in (await client.request(asked, body, timeout=0.5)).data
+
+
+async def test_nobody_changes_the_consumer_of_somebody_else(pool: Pool) -> None:
+    """What has the name of another's consumer is not made; that one stays as it was."""
+    name = "n" * 22
+    everything = f"{GUESTS_API}.CONSUMER.CREATE.{MONITOR.name}.{name}"
+    body = msgspec.json.encode({"config": {"durable_name": name, "ack_policy": "explicit"}})
+    assert b'"error"' not in (await (await pool.raw("monitor")).request(everything, body)).data
+    mine = SUBJECTS.monitor("ada")
+    config = {"durable_name": name, "ack_policy": "explicit", "filter_subject": mine}
+    for action in ("", "create", "update"):
+        answer = await (await pool.raw("ada")).request(
+            f"{everything}.{mine}", msgspec.json.encode({"config": config, "action": action})
+        )
+        assert b'"error"' in answer.data
+
+
+async def test_a_person_has_so_many_consumers(pool: Pool) -> None:
+    """More are refused, and others make theirs meanwhile."""
+    for who, last in (("ada", True), ("bob", False)):
+        client, of = await pool.raw(who), SUBJECTS.monitor(who)
+        body = msgspec.json.encode({"config": {"filter_subject": of, "ack_policy": "none"}})
+        asked = [
+            f"{GUESTS_API}.CONSUMER.CREATE.{MONITOR.name}.{who}{n}.{of}" for n in range(101 if last else 1)
+        ]
+        answers = [(await client.request(each, body, timeout=WITHIN_S)).data for each in asked]
+        assert last == (b"there are 100 consumers already" in answers[-1])
+        assert not [answer for answer in answers[:100] if last and b'"error"' in answer]
+
+
+async def test_no_answer_is_taken_for_a_frame(pool: Pool) -> None:
+    """
+    Answers of services and of JetStream, stored events among them, reach the subject of frames in the account of people; who
+    follows frames hears what their owner has stored.
+    """
+    owner, gateway, follower = await pool.bus("schedd"), await pool.bus("gateway"), await pool.bus("ada")
+    await pool.answer(owner, "schedd/ap")
+    await gateway.append(SUBJECTS.tail("bob", 1, 0, "job.held"), b"stored")
+    heard: list[bytes] = []
+    everything: list[bytes] = []
+    place = EVENTS.subjects[0]
+    await follower.listen(place, lambda _subject, data: heard.append(data), guarded=True)
+    await follower.listen(SUBJECTS.events_all, lambda _subject, data: everything.append(data))
+    attacker, of = await pool.raw("bob"), SUBJECTS.monitor("bob")
+    made = f"{GUESTS_API}.CONSUMER.CREATE.{MONITOR.name}.mine.{of}"
+    config = {"filter_subject": of, "ack_policy": "none"}
+    await attacker.request(made, msgspec.json.encode({"config": config}), timeout=WITHIN_S)
+    asked = SUBJECTS.command("schedd", "ap", "query_jobs", user("bob").token)
+    await attacker.publish(f"{GUESTS_API}.CONSUMER.MSG.NEXT.{MONITOR.name}.mine", b"1", reply=place)
+    await attacker.publish(f"{GUESTS_API}.STREAM.INFO.{MONITOR.name}", b"", reply=place)
+    await attacker.publish(
+        asked, msgspec.msgpack.encode(schedd.QueryJobs(select=schedd.Select())), reply=place
+    )
+    await settled(attacker)
+    await owner.append(place, b"a frame", expect_last=0)
+    async with asyncio.timeout(WITHIN_S):
+        while not heard or len(everything) < 4:
+            await asyncio.sleep(0.01)
+    assert [b"a frame"] == heard
+    assert b"stored" in everything
 
 
 async def test_an_answer_is_no_command(pool: Pool) -> None:

@@ -1,6 +1,7 @@
 """Who may read what the gateway publishes, as a real server enforces it."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, aclosing
 
@@ -8,14 +9,13 @@ import pytest
 
 from kettle.auth.bus_permissions import MONITOR
 from kettle.bus.nats import NatsBus
-from kettle.bus.ports import Bus, Post, RefusedError, Served
+from kettle.bus.ports import Bus, Post, RefusedError
 from kettle.embedded import EmbeddedNats
 from kettle.testing.servers.embedded import server_directory
 from kettle.testing.servers.members import Members
 from kettle_services.collector.readers import Readers
 from kettle_services.gateway.event_stream import stream_spec
 from kettle_services.gateway.settings import GatewaySettings
-from kettle_wire.commands.collector import MAKE_READER, READERS
 from kettle_wire.identity import Identity, daemon, user, worker
 from kettle_wire.subjects import Subjects
 
@@ -56,8 +56,8 @@ async def connect() -> AsyncIterator[Connect]:
             )
 
         collector = await connected("collector")
-        readers = [Served(MAKE_READER, Readers(collector, SUBJECTS).make)]
-        await collector.serve("collector", READERS, readers, version="1.0.0")
+        readers = Readers(collector, SUBJECTS, time.monotonic)
+        await collector.answer(SUBJECTS.readers(">"), readers.answer)
         gateway = await connected("gateway")
         last = await gateway.ensure_stream(SPEC)
         await tell(gateway, last)

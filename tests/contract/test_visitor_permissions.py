@@ -3,6 +3,7 @@ What a schedd of another pool may do on the bus, on a real server: send jobs und
 """
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
 from typing import Any
@@ -18,7 +19,6 @@ from kettle.testing.servers.embedded import server_directory
 from kettle.testing.servers.members import Members
 from kettle_services.collector.readers import Readers
 from kettle_wire.commands import accounting, collector, negotiator, schedd, shadow, startd
-from kettle_wire.commands.collector import MAKE_READER, READERS
 from kettle_wire.endpoint import Endpoint
 from kettle_wire.identity import Identity, daemon, visitor, worker
 from kettle_wire.jobs import JobId
@@ -68,8 +68,8 @@ async def connect(guarded: EmbeddedNats) -> AsyncIterator[Connect]:
             return await stack.enter_async_context(_as(guarded, name, claiming))
 
         collector = await one("collector")
-        readers = [Served(MAKE_READER, Readers(collector, SUBJECTS).make)]
-        await collector.serve("collector", READERS, readers, version="1.0.0")
+        readers = Readers(collector, SUBJECTS, time.monotonic)
+        await collector.answer(SUBJECTS.readers(">"), readers.answer)
         yield one
 
 

@@ -27,7 +27,6 @@ from kettle.testing.services import eventually
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.commands import collector, schedd, shadow
 from kettle_wire.commands.catalogue import ENDPOINTS, open_to
-from kettle_wire.commands.collector import MAKE_READER, READERS
 from kettle_wire.endpoint import Caller, Endpoint
 from kettle_wire.identity import Identity, daemon, user, worker
 from kettle_wire.subjects import API, GUESTS_API, Subjects
@@ -97,8 +96,6 @@ class Sender:
         return refusal.code
 
     def name(self, endpoint: Endpoint[Any, Any]) -> str:
-        if endpoint is MAKE_READER:
-            return READERS
         role, pool = endpoint.role, self.pool.client.pool
         return {"startd": self.machine, "shadow": "shadow", "log": f"schedd.{pool.schedd}"}.get(
             role, str(getattr(pool, role, role))

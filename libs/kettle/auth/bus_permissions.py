@@ -141,17 +141,15 @@ class _Bus:
             [self.looks(stream)] if self.guest else [self.looks(stream), f"{self.api}.STREAM.CREATE.{stream}"]
         )
 
-    def reads(self, stream: str, subject: str, reader: str = "*", *, asks: bool = False) -> list[str]:
+    def reads(self, stream: str, subject: str, reader: str = "*") -> list[str]:
         """
-        Read some subjects of a stream: the server compares them with the filter of the consumer that is made.
-
-        `asks`: a collector makes the consumer, where the asker is a guest.
+        Read some subjects of a stream: they are part of the request for a consumer, which the server compares with the consumer's
+        filter, and for guests a collector answers.
         """
         api = self.api
-        makes = [] if asks and self.guest else [f"{api}.CONSUMER.CREATE.{stream}.{reader}.{subject}"]
         return [
             self.looks(stream),
-            *makes,
+            f"{api}.CONSUMER.CREATE.{stream}.{reader}.{subject}",
             f"{api}.CONSUMER.INFO.{stream}.{reader}",
             f"{api}.CONSUMER.DELETE.{stream}.{reader}",
             f"{api}.CONSUMER.MSG.NEXT.{stream}.{reader}",
@@ -168,7 +166,7 @@ def _people(bus: _Bus, role: str, identity: Identity) -> tuple[list[str], list[s
     Everybody who may query the queue may follow it: frames are published live, but their stream is closed to people.
     """
     subjects = bus.subjects
-    own = bus.reads(subjects.monitor_stream, subjects.monitor(identity.name), asks=role != ADMINISTRATOR)
+    own = bus.reads(subjects.monitor_stream, subjects.monitor(identity.name))
     heard = [*_inbox(identity), subjects.events_all, subjects.tail_of(identity.name)]
     return [*_asks(role, subjects, identity), *own], heard
 
@@ -193,6 +191,8 @@ def _services(
     if role in _FOLLOWS_ADS:
         publish += bus.reads(f"KV_{subjects.ads}", f"$KV.{subjects.ads}.>")
     subscribe = [*_inbox(identity), _notices(subjects, "*"), "$SRV.*"]
+    if role == "collector":
+        subscribe.append(subjects.readers(">"))
     for served in (role, READ_FRAMES.role) if shards.get(role) else (role,):
         subscribe += [subjects.commands_to(served), *_found_as(served)]
     return publish, subscribe
@@ -254,7 +254,7 @@ def _visitors(bus: _Bus, identity: Identity) -> tuple[list[str], list[str]]:
         *_asks(VISITOR, subjects, identity),
         *bus.answers,
         f"$KV.{subjects.ads}.{_every_slot(visitors_key(name, 'x'))}",
-        *bus.reads(subjects.work_stream, subjects.work_of(name), subjects.work_reader(name), asks=True),
+        *bus.reads(subjects.work_stream, subjects.work_of(name), subjects.work_reader(name)),
     ]
     subscribe = [*_inbox(identity), "$SRV.*"]
     for role in ("schedd", "shadow"):
@@ -321,15 +321,11 @@ def _publishes_events(bus: _Bus, role: str) -> list[str]:
 
 
 def _makes_readers(bus: _Bus, role: str) -> list[str]:
-    """For people and visitors, of what is theirs."""
+    """For members of other accounts."""
     if role != "collector":
         return []
-    work, monitor = bus.subjects.work_stream, bus.subjects.monitor_stream
-    everybodys = bus.subjects.monitor(None)
-    return [
-        f"{bus.api}.CONSUMER.CREATE.{work}.*.{bus.subjects.work_all}",
-        f"{bus.api}.CONSUMER.CREATE.{monitor}.*.{everybodys}",
-    ]
+    streams = (bus.subjects.work_stream, bus.subjects.monitor_stream)
+    return [f"{bus.api}.CONSUMER.CREATE.{stream}.{rest}" for stream in streams for rest in ("*.>", "*")]
 
 
 def _notices(subjects: Subjects, kind: str) -> str:

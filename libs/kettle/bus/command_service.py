@@ -105,6 +105,24 @@ class CommandService:
             )
         await self._connection.settle()
 
+    async def answer(self, subject: str, answer: Callable[[str, bytes], Awaitable[bytes]]) -> None:
+        """See `NatsBus.answer`; what is more than can be in hand is dropped, and its sender asks again."""
+
+        async def respond(message: Msg) -> None:
+            data = await answer(message.subject, message.data)
+            with suppress(errors.Error, BusError):
+                await self._connection.publish(message.reply, data)
+
+        def arrived(message: Msg) -> None:
+            if not _is_question(message.reply) or len(self._tasks) >= CONCURRENT:
+                return
+            task = asyncio.create_task(respond(message), name=f"answer on {subject}")
+            self._tasks.add(task)
+            task.add_done_callback(partial(self._done, 0, False))
+
+        await self._connection.subscribe(subject, arrived, queue="shared")
+        await self._connection.settle()
+
     async def close(self) -> None:
         """Give up what is in hand: its callers repeat their commands."""
         self._depot.close()

@@ -11,8 +11,6 @@ import msgspec
 
 _JWT: Final = "-----BEGIN NATS USER JWT-----"
 GUEST: Final = "guest"
-READS: Final = "reads"
-"""The tag of guests who may make consumers: JetStream would deliver to any subject that one names."""
 _SEED: Final = "-----BEGIN USER NKEY SEED-----"
 
 

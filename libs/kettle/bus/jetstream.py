@@ -6,7 +6,6 @@ from typing import Any, Final, NoReturn
 
 import msgspec
 
-from kettle.bus.command_service import refusal_of
 from kettle.bus.nats_connection import NatsConnection, status_of
 from kettle.bus.nats_driver import Msg
 from kettle.bus.ports import (
@@ -23,7 +22,6 @@ from kettle.retry.backoff import steady
 from kettle.retry.deadline import Deadline
 from kettle.retry.loop import retry
 from kettle_wire.codes import RefusalCode
-from kettle_wire.commands.collector import MAKE_READER, MakeReader
 
 API_S: Final = 5.0
 """Deadline of one call of the API."""
@@ -33,14 +31,12 @@ ELECTION_S: Final = 0.5
 """How long a stream may be unknown to a part of its cluster."""
 _ELECTION: Final = steady(0.05, spread=0.0)
 NANOSECONDS: Final = 1_000_000_000
+CREATE: Final = "CONSUMER.CREATE"
 DUPLICATES_S: Final = 120.0
 ACK_WAIT_S: Final = 24 * 3600.0
 """Never reached: redelivery is the reader's own business."""
 ORPHAN_S: Final = 60.0
 """After so long without its reader the server forgets a consumer that has no durable name."""
-MARKER_S: Final = 60.0
-"""How long a deletion stays to be seen by watchers that are away."""
-
 _NO_MESSAGE: Final = "404"
 _STREAM_EXISTS: Final = 10058
 _WRONG_LAST: Final = (10071, 10164)
@@ -81,6 +77,8 @@ class State(msgspec.Struct, frozen=True):
 
     first_seq: int
     last_seq: int
+    subjects: dict[str, int] | None = None
+    """How many messages it has on each subject that was asked for."""
 
 
 class StreamInfo(msgspec.Struct, frozen=True):
@@ -91,6 +89,10 @@ class StreamInfo(msgspec.Struct, frozen=True):
     created: str
     state: State
     config: dict[str, Any]
+    ts: datetime | None = None
+    """When the server said so, on its clock."""
+    total: int = 0
+    """Of how many subjects there is something to say."""
 
 
 class _Streams(msgspec.Struct, frozen=True):
@@ -204,6 +206,17 @@ class JetStream:
         """Look at a stream; raises NotFoundError."""
         return _stream.decode((await self._look(f"STREAM.INFO.{name}")).data)
 
+    async def stored(self, name: str, subject: str) -> set[str]:
+        """The subjects below a filter on which a stream has a message; raises NotFoundError."""
+        found: set[str] = set()
+        while True:
+            body = _encode({"subjects_filter": subject, "offset": len(found)})
+            info = _stream.decode((await self._call(f"STREAM.INFO.{name}", body)).data)
+            page = info.state.subjects or {}
+            found.update(page)
+            if not page or len(found) >= info.total:
+                return found
+
     async def make_stream(self, config: dict[str, Any]) -> tuple[StreamInfo, bool]:
         """
         Make a stream if there is none of that name, and say whether; an existing one stays as its operator configured it.
@@ -287,38 +300,20 @@ class JetStream:
     async def make_consumer(self, stream: str, wanted: "Consumer") -> ConsumerInfo:
         """
         Make a consumer of the messages on `wanted.subject`, which is part of the request's own subject, so that the server
-        can check who may read what. People and visitors have a collector do it.
+        can check who may read what. Members of other accounts are answered by a collector.
         """
-        if self._connection.readers:
-            return await self._ask_for_consumer(stream, wanted)
         config = wanted.config()
         body = {"stream_name": stream, "config": config, "action": "create"}
-        subject = f"CONSUMER.CREATE.{stream}.{wanted.name}.{wanted.subject}"
+        subject = f"{CREATE}.{stream}.{wanted.name}.{wanted.subject}"
         return _consumer.decode((await self._call(subject, _encode(body))).data)
 
-    async def _ask_for_consumer(self, stream: str, wanted: "Consumer") -> ConsumerInfo:
-        request = MakeReader(
-            stream=stream,
-            subject=wanted.subject,
-            name=wanted.name,
-            durable=wanted.durable,
-            batch=wanted.batch,
-            after=wanted.after or 0,
-            since=wanted.since,
-        )
+    async def ask(self, subject: str, body: bytes) -> bytes:
+        """Call for somebody else, who gets what JetStream says to it."""
         try:
-            answer = await self._connection.request(
-                self._connection.readers, msgspec.msgpack.encode(request), deadline=API_S
-            )
+            answer = await self._connection.request(f"{self._connection.api}.{subject}", body, deadline=API_S)
         except NoResponderError as error:
-            raise BusUnavailableError("no collector is there that could make a reader") from error
-        if refusal := refusal_of(answer.headers, answer.data):
-            if refusal.code == RefusalCode.NOT_FOUND:
-                raise NotFoundError(str(refusal))
-            if refusal.code in {RefusalCode.UNAVAILABLE, RefusalCode.BUSY}:
-                raise BusUnavailableError(str(refusal))
-            raise refusal
-        return ConsumerInfo(_Floor(0), MAKE_READER.decode_reply(answer.data).pending)
+            raise BusUnavailableError("the server's JetStream does not answer") from error
+        return answer.data
 
     async def delete_consumer(self, stream: str, name: str) -> None:
         """Remove a consumer; raises NotFoundError."""
@@ -340,7 +335,10 @@ class JetStream:
                 f"{self._connection.api}.{subject}", body, deadline=deadline
             )
         except NoResponderError as error:
-            raise BusUnavailableError("the server's JetStream does not answer") from error
+            who = "the server's JetStream"
+            if self._connection.guest and subject.startswith(CREATE):
+                who = "a collector, which makes readers,"
+            raise BusUnavailableError(f"{who} does not answer") from error
         failed = _failed.decode(reply.data).error
         if failed is not None:
             _raise(failed, subject)
@@ -438,7 +436,11 @@ def entry_subject(bucket: str, key: str) -> str:
 
 
 def bucket_config(spec: BucketSpec, *, replicas: int = 1) -> dict[str, Any]:
-    """The configuration of the stream of a bucket; expiry leaves a marker, by which watchers learn of it."""
+    """
+    The configuration of the stream of a bucket.
+
+    An expiry leaves no mark: a server that makes them lets everybody who may write an entry remove all (`Nats-Rollup`).
+    """
     config: dict[str, Any] = {
         "name": bucket_stream(spec.name),
         "subjects": [entry_subject(spec.name, ">")],
@@ -451,10 +453,9 @@ def bucket_config(spec: BucketSpec, *, replicas: int = 1) -> dict[str, Any]:
         "duplicate_window": int(min(spec.ttl or DUPLICATES_S, DUPLICATES_S) * NANOSECONDS),
         "num_replicas": replicas,
         "allow_direct": True,
-        "allow_rollup_hdrs": True,
+        "allow_rollup_hdrs": False,
         "deny_delete": True,
         "allow_msg_ttl": True,
-        "subject_delete_marker_ttl": int(MARKER_S * NANOSECONDS),
     }
     return config
 

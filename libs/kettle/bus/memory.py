@@ -160,8 +160,11 @@ class MemoryBus:
         """See `Bus.publish`."""
         self._server.publish(subject, data)
 
-    async def listen(self, subject: str, listener: Callable[[str, bytes], None]) -> None:
-        """See `Bus.listen`."""
+    async def listen(
+        self, subject: str, listener: Callable[[str, bytes], None], *, guarded: bool = False
+    ) -> None:
+        """See `Bus.listen`; no answer goes to a subject here."""
+        del guarded
         self._server.listeners.append((subject, listener))
 
     async def ensure_stream(self, spec: StreamSpec) -> int:

@@ -264,8 +264,8 @@ class MemoryServer:
                 bucket.entries[key] = _Entry(None, bucket.revision, float("inf"))
                 self._tell(name, KeyChange(key, None, bucket.revision))
             for watcher in self.watchers.get(name, ()):
-                for change in watcher.known.gone(now):
-                    watcher.tell(change)
+                for key in watcher.known.due(now):
+                    watcher.tell(KeyChange(key, None, 0))
 
     def make_stream(self, spec: StreamSpec) -> Stream:
         """Make a stream if it is not there."""

@@ -12,7 +12,6 @@ from kettle.bus.batching import BatchingDelay
 from kettle.bus.bucket_watch import watch
 from kettle.bus.command_service import Around, CommandService, refusal_of
 from kettle.bus.jetstream import (
-    Consumer,
     JetStream,
     NotFoundError,
     bucket_config,
@@ -44,7 +43,6 @@ from kettle.bus.ports import (
 from kettle.bus.stream_reader import Delivery, Source, StreamReader
 from kettle.retry.deadline import Deadline
 from kettle.retry.loop import Waits, retry
-from kettle_wire.commands.collector import MAKE_READER, READERS
 from kettle_wire.endpoint import Endpoint
 from kettle_wire.identity import Identity
 from kettle_wire.subjects import Subjects
@@ -53,7 +51,10 @@ Inject = Callable[[MutableMapping[str, str]], None]
 """Adds the headers of the current trace to an outgoing command."""
 
 WATCH_BATCH: Final = 1_000
+GUARD: Final = "Nats-Expected-Last-Sequence"
+"""The header by which the owner of a stream says what he knows of it."""
 MARKER_TTL: Final = "60s"
+"""How long a deletion stays to be seen by watchers that are away."""
 ENSURE_S: Final = 15.0
 """
 How long to try to reach a stream or bucket before the caller gets the error that JetStream does not answer.
@@ -79,8 +80,6 @@ class NatsBus:
         self.subjects = subjects
         self.identity = identity
         self._connection = connection
-        if not connection.reads_itself:
-            connection.readers = subjects.command(MAKE_READER.role, READERS, MAKE_READER.verb, identity.token)
         self._jetstream = JetStream(connection)
         self._together = AtomicBatches(connection)
         self._service = CommandService(
@@ -200,11 +199,14 @@ class NatsBus:
         """See `Bus.publish`."""
         await self._drop_when_full(self._connection.publish(subject, data))
 
-    async def listen(self, subject: str, listener: Callable[[str, bytes], None]) -> None:
+    async def listen(
+        self, subject: str, listener: Callable[[str, bytes], None], *, guarded: bool = False
+    ) -> None:
         """See `Bus.listen`."""
 
         def deliver(message: Msg) -> None:
-            listener(message.subject, message.data)
+            if not guarded or GUARD in (message.headers or {}):
+                listener(message.subject, message.data)
 
         await self._connection.subscribe(subject, deliver)
         await self._connection.settle()
@@ -238,7 +240,7 @@ class NatsBus:
         """See `Bus.append`."""
         headers: dict[str, str] = {}
         if expect_last is not None:
-            headers["Nats-Expected-Last-Sequence"] = str(expect_last)
+            headers[GUARD] = str(expect_last)
         if ttl is not None:
             headers["Nats-TTL"] = ttl_header(ttl)
         return await self._jetstream.append(
@@ -260,11 +262,15 @@ class NatsBus:
         last = (await self._jetstream.stream(stream)).state.last_seq
         return last, (await self._jetstream.header(stream, last, NOTE)) if last else ""
 
-    async def make_consumer(self, stream: str, wanted: Consumer) -> int:
+    async def answer(self, subject: str, answer: Callable[[str, bytes], Awaitable[bytes]]) -> None:
         """
-        Make a consumer that somebody else pulls from; how many messages wait for it.  NotFoundError: no such stream.
+        Answer messages that are no commands of ours; each goes to one of those who answer on a subject.
         """
-        return (await self._jetstream.make_consumer(stream, wanted)).num_pending
+        await self._service.answer(subject, answer)
+
+    async def ask_jetstream(self, call: str, body: bytes) -> bytes:
+        """What JetStream says to a call of its interface, whatever that is.  Raises BusError if it says nothing."""
+        return await self._jetstream.ask(call, body)
 
     async def stored_subjects(self, subject: str) -> list[str]:
         """See `Bus.stored_subjects`."""
@@ -341,7 +347,7 @@ class NatsBus:
 
     async def delete(self, bucket: str, key: str, *, expect: int | None = None) -> None:
         """See `Bus.delete`."""
-        headers = {"KV-Operation": "PURGE", "Nats-Rollup": "sub", "Nats-TTL": MARKER_TTL}
+        headers = {"KV-Operation": "DEL", "Nats-TTL": MARKER_TTL}
         if expect is not None:
             headers["Nats-Expected-Last-Subject-Sequence"] = str(expect)
         await self._drop_when_full(self._connection.publish(entry_subject(bucket, key), b"", headers=headers))
@@ -355,7 +361,7 @@ class NatsBus:
             newest_per_subject=True,
         )
         reader = StreamReader(self._connection, source, missing=lambda: self._remake(bucket_stream(bucket)))
-        async with aclosing(watch(reader, prefix=entry_subject(bucket, ""))) as changes:
+        async with aclosing(watch(reader, prefix=entry_subject(bucket, ""), keys=keys)) as changes:
             async for change in changes:
                 yield change
 

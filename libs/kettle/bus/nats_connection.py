@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from kettle.bus.credentials import READS, Credential
+from kettle.bus.credentials import Credential
 from kettle.bus.encryption import is_wanted
 from kettle.bus.large_requests import HEADERS
 from kettle.bus.nats_driver import Msg, Server, Subscription, errors
@@ -60,8 +60,6 @@ class NatsConnection:
         self._transport = transport
         self.client = NatsClient(self._transport)
         self.inbox = identity.inbox
-        self.readers = ""
-        """The subject on which a collector makes consumers for us; empty: we make them ourselves."""
         self.api = API
         """How the subjects of JetStream's interface begin for us."""
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -76,8 +74,6 @@ class NatsConnection:
         self._flushes: set[asyncio.Task[None]] = set()
         self._overruns: WeakKeyDictionary[Subscription, Callable[[], None]] = WeakKeyDictionary()
         self._overrun_told: asyncio.TimerHandle | None = None
-        self.reads_itself = True
-        """Whether we may make consumers."""
         self._trouble = ""
         """The last thing that was said to be wrong with the connection."""
         self._untrusted = 0
@@ -268,7 +264,6 @@ class NatsConnection:
             # A statement is shown again at each connection: the file may have a newer one by then.
             shown = Credential.read(credentials)
             options["user_credentials" if shown.jwt else "nkeys_seed"] = credentials
-            self.reads_itself = not shown.guest or READS in shown.tags
             if shown.guest:
                 self.api = GUESTS_API
         if token is not None:  # who that makes us only the server knows; it is a guest in any case

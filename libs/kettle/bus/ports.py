@@ -212,9 +212,14 @@ class Notices(Protocol):
         """Send to current listeners; nothing is stored or confirmed."""
         ...
 
-    async def listen(self, subject: str, listener: Callable[[str, bytes], None]) -> None:
+    async def listen(
+        self, subject: str, listener: Callable[[str, bytes], None], *, guarded: bool = False
+    ) -> None:
         """
         Call `listener(subject, data)` for every message from now on; it must not block.
+
+        `guarded`: only for those that somebody stores with `append` and `expect_last`. An answer is none of these, and who asks may
+        have one sent to any subject of his account.
 
         Messages that come while the connection is down, or faster than they are processed, are lost: `on_return`
         reports that.

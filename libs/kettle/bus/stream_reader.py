@@ -8,6 +8,7 @@ twice.
 """
 
 import asyncio
+import math
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
 from typing import Final
@@ -52,6 +53,8 @@ class Delivery(msgspec.Struct, frozen=True):
     message: Msg
     sequence: int
     pending: int
+    stored: int
+    """When the server stored it, on its clock, in nanoseconds since the epoch."""
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,10 +118,16 @@ class StreamReader:
         """How many consumers were made."""
         self.generation = 0
         """Raised whenever the stream turned out to be another one of the same name."""
+        self.wake_at = math.inf
+        """When to give an empty list at the latest, if nothing comes; in the time of the loop."""
+        self._heard = 0.0
+        """When the last sign of life came, or somebody began to wait for one; in the same time."""
+        self._woken = False
 
     async def batches(self) -> AsyncGenerator[list[Delivery], None]:
         """
-        Messages as they come; an empty list when a consumer was made and with each sign of life. Ends by being closed.
+        Messages as they come; an empty list when a consumer was made, at `wake_at`, and with each sign of life. Ends by being
+        closed.
         """
         broken, unmade = Waits(), Waits(Backoff(first=0.05, longest=UNMADE_S))
         self._connection.watch(lost=self._doubt)
@@ -152,6 +161,10 @@ class StreamReader:
         self._last_ack = delivery.message.reply
         with suppress(BusError):
             await self._connection.publish(self._last_ack, b"+ACK")
+
+    async def stored(self, subject: str) -> set[str]:
+        """The subjects below a filter on which the stream has a message now."""
+        return await self._jetstream.stored(self._source.stream, subject)
 
     async def _confirm(self) -> None:
         """
@@ -189,6 +202,7 @@ class StreamReader:
         self.began = now
         self._buffer, self._counted, self._wanted, self._doubtful = [], 0, 0, False
         self._wake.clear()
+        self._heard = asyncio.get_running_loop().time()
         self._inbox = self._connection.new_inbox()
         self._subscription = await self._connection.subscribe(
             self._inbox, self._on_message, overrun=self._doubt
@@ -251,6 +265,9 @@ class StreamReader:
         await self._connection.publish(subject, request, reply=self._inbox)
 
     async def _next(self) -> list[Delivery]:
+        if not self._woken:
+            self._heard = asyncio.get_running_loop().time()
+        self._woken = False
         while True:
             self._wake.clear()
             if self._buffer:
@@ -263,10 +280,14 @@ class StreamReader:
             if self._doubtful and not self._arriving:
                 raise _DoubtError
             await self._pull()
+            silent = self._heard + SILENCE_S
             try:
-                async with asyncio.timeout(SILENCE_S):
+                async with asyncio.timeout_at(min(silent, self.wake_at)):
                     await self._wake.wait()
             except TimeoutError as error:
+                if asyncio.get_running_loop().time() < silent:
+                    self._woken = True
+                    return []
                 raise _DoubtError from error
             if not self._buffer and not self._doubtful:
                 return []
@@ -276,6 +297,7 @@ class StreamReader:
         return self._subscription is not None and self._subscription.pending_msgs > 0
 
     def _on_message(self, message: Msg) -> None:
+        self._heard = asyncio.get_running_loop().time()
         status = status_of(message)
         if status and not message.reply.startswith("$JS.ACK."):
             self._on_status(status, message)
@@ -283,14 +305,14 @@ class StreamReader:
         # $JS.ACK.[<domain>.<account>.]<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<time>.<pending>[.<token>]
         fields = message.reply.split(".")
         numbers = fields[4:] if len(fields) == 9 else fields[6:11]
-        sequence, counted, pending = int(numbers[1]), int(numbers[2]), int(numbers[4])
+        sequence, counted, stored, pending = map(int, numbers[1:5])
         if counted != self._counted + 1:
             self._doubt()
             return
         self._counted = counted
         self._wanted -= 1
         self._seen = sequence
-        self._buffer.append(Delivery(message, sequence, pending))
+        self._buffer.append(Delivery(message, sequence, pending, stored))
         self._wake.set()
 
     def _on_status(self, status: str, message: Msg) -> None:

@@ -9,6 +9,7 @@ A NATS server of our own with JetStream, on the loopback interface, which believ
 """
 
 import asyncio
+import logging
 import os
 import re
 from collections.abc import Mapping
@@ -25,12 +26,16 @@ from kettle.auth.trust.keys import TrustError
 from kettle.auth.trust.server import PROBE_INBOX, Permissions, SingleAccount, Statements, Trust
 from kettle.embedded.binaries import nats_server
 from kettle.embedded.errors import EmbeddedError, StartError
+from kettle.embedded.former_store import take_over
 from kettle.embedded.nats_config import Limits, Member, render
 from kettle.embedded.nats_listener import LOOPBACK, NatsListener, in_url, probing_client
 from kettle.embedded.ports import kept_port, listens
 from kettle.embedded.server_account import NATS_UID, seen_by, server_account
 from kettle.embedded.server_process import DirectoryLock, ServerProcess, Stop, end_orphan, log_tail
 
+_log: Final = logging.getLogger(__name__)
+_ITS_OWN: Final = "jetstream"
+"""The directory that the server makes in its store."""
 START_S: Final = 30.0
 _STEP_S: Final = 0.005
 _LOG_BYTES: Final = 1 << 20
@@ -135,6 +140,7 @@ class EmbeddedNats:
             await end_orphan(self._data / "nats.pid", self._data, _STOP)
             self._port = self._choose_port()
             self._write_config()
+            self._take_over_streams()
             self._heard = self._log.stat().st_size if self._log.exists() else 0
             async with asyncio.timeout(START_S):
                 await self._come_up(self._trust.probe())
@@ -217,6 +223,17 @@ class EmbeddedNats:
             raise EmbeddedError(f"{self._data / 'nats.conf'} cannot be written: {error.strerror}") from error
         shown = self._listener.copy_to(self._data) if self._listener else []
         self._account.own(self._data, config, self.store, *shown, below=False)
+
+    def _take_over_streams(self) -> None:
+        assert self._told is not None, "the configuration was written"
+        try:
+            done = take_over(self.store / _ITS_OWN, self._told.streams)
+        except OSError as error:
+            raise EmbeddedError(
+                f"{error.filename or self.store} cannot be moved or removed: {error.strerror}"
+            ) from error
+        if done:
+            _log.warning("NATS: %s", done)
 
     async def _come_up(self, probe: str) -> None:
         with seen_by(self._account, nats_server()) as ((program,), fds):

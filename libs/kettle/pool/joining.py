@@ -3,7 +3,8 @@ How a machine joins a pool by a token: `kettle-join-1.<id>.<secret>.<pin>`.
 
 The pin says which pool the token is for.  Over HTTPS it is the SHA-256 of the public key of the pool's authority: its certificate is fetched, compared,
 and from then on the only one that is believed, before anything secret is sent.  Without HTTPS, on this machine only, it is the
-thumbprint of the key with which the pool signs its answer.
+thumbprint of the key with which the pool signs its answer, and for which the machine seals what it sends: somebody else who has
+taken the port hears no secret, even if he shows that key.
 
 The machine makes its own key; what comes back is a statement about it, which is worth nothing without that key.
 """
@@ -102,7 +103,10 @@ def join(url: str, token: str, *, home: Path, name: str, owner: str = "") -> Joi
     if not authority:
         keys = connection.get("/jwks.json")
         signer = _pinned(keys, pin, url)
-        admitted = connection.join(asked | ({"owner": owner} if owner else {}))
+        from kettle.auth.sealing import sealed
+
+        asked |= {"owner": owner} if owner else {}
+        admitted = connection.join({"grant_type": GRANT, "sealed": sealed(asked, signer)})
         _require_stated(admitted, signer, url)
     else:
         admitted = connection.join(asked | ({"owner": owner} if owner else {}))

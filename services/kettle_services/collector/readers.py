@@ -1,59 +1,62 @@
 """
-Consumers of streams for people and visitors: of published events of their own jobs, and of reports to themselves.
+Consumers of streams for members of other accounts than the pool's: they ask as JetStream is asked, and so does any client of NATS.
 
-Who makes a consumer says where JetStream delivers, with JetStream's own rights; so guests of the bus make none.
+JetStream itself would deliver messages to whatever subject is named, with rights of its own: to an event stream, into a lease.
+So only consumers that are pulled from are made here.  Who may read what the server has decided: the filter is part of the
+subject on which it lets somebody ask.
 """
 
-from kettle.bus.jetstream import Consumer, NotFoundError
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from kettle.bus.jetstream import CREATE, NANOSECONDS
 from kettle.bus.nats import NatsBus
-from kettle.bus.ports import BusUnavailableError, RefusedError, ReplyTimeoutError
-from kettle_wire.codes import RefusalCode
-from kettle_wire.commands.collector import MakeReader, Reader
-from kettle_wire.identity import Identity
+from kettle.bus.ports import BusUnavailableError, ReplyTimeoutError
+from kettle_services.collector.domain.reader_requests import Kept, ReaderError, accepted
 from kettle_wire.subjects import Subjects
+
+_UNAVAILABLE: Final = 503
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class _Request(msgspec.Struct):
+    """What a client sends."""
+
+    config: dict[str, Any]
 
 
 class Readers:
     """Makes them."""
 
-    def __init__(self, bus: NatsBus, subjects: Subjects) -> None:
+    def __init__(self, bus: NatsBus, subjects: Subjects, clock: Callable[[], float]) -> None:
         self._bus = bus
         self._subjects = subjects
+        self._clock = clock
+        self._kept = Kept()
 
-    async def make(self, request: MakeReader, caller: Identity) -> Reader:
-        """`denied`: it is not the caller's to read; `not_found`: there is no such stream now."""
-        if not self._is_own(request, caller):
-            raise RefusedError(
-                RefusalCode.DENIED,
-                f"{caller.name} may not read {request.subject} of {request.stream} as {request.name}",
-            )
-        wanted = Consumer(
-            name=request.name,
-            subject=request.subject,
-            durable=request.durable,
-            batch=request.batch,
-            after=request.after,
-            since=request.since,
-        )
+    async def answer(self, subject: str, body: bytes) -> bytes:
+        """What JetStream says, or why it is not asked, in the form in which it would say that."""
+        place = subject.removeprefix(self._subjects.readers(""))
+        stream, _, rest = place.partition(".")
+        name, _, of = rest.partition(".")
         try:
-            return Reader(pending=await self._bus.make_consumer(request.stream, wanted))
-        except NotFoundError as error:
-            raise RefusedError(RefusalCode.NOT_FOUND, str(error)) from error
+            asked = msgspec.json.decode(body, type=_Request).config
+            reader = accepted(self._subjects, stream, name, of, asked)
+            self._kept.add(reader, now=self._clock())
+        except (msgspec.MsgspecError, ReaderError) as error:
+            return _refusal(400, str(error))
+        config = reader.config
+        if reader.idle:
+            config = {**config, "inactive_threshold": int(reader.idle * NANOSECONDS)}
+        request = {"stream_name": stream, "config": config, "action": "create"}
+        try:
+            return await self._bus.ask_jetstream(f"{CREATE}.{place}", _encode(request))
         except (BusUnavailableError, ReplyTimeoutError) as error:
-            raise RefusedError(RefusalCode.UNAVAILABLE, str(error)) from error
+            return _refusal(_UNAVAILABLE, str(error))
 
-    def _is_own(self, request: MakeReader, caller: Identity) -> bool:
-        subjects = self._subjects
-        if caller.kind == "visitor":
-            own = (
-                subjects.work_stream,
-                subjects.work_of(caller.name),
-                subjects.work_reader(caller.name),
-                True,
-            )
-            return own == (request.stream, request.subject, request.name, request.durable)
-        mine, asked = subjects.monitor(caller.name).split("."), request.subject.split(".")
-        narrower = len(mine) == len(asked) and all(
-            part in {"*", given} for part, given in zip(mine, asked, strict=True)
-        )
-        return request.stream == subjects.monitor_stream and narrower and ">" not in asked
+
+def _refusal(code: int, sentence: str) -> bytes:
+    kind = "io.nats.jetstream.api.v1.consumer_create_response"
+    return _encode({"type": kind, "error": {"code": code, "description": sentence}})

@@ -19,7 +19,7 @@ from kettle_services.collector.readers import Readers
 from kettle_services.collector.record import SHARD, Record, recall
 from kettle_services.collector.service import Collector
 from kettle_services.collector.settings import CollectorSettings
-from kettle_wire.commands.collector import MAKE_READER, QUERY_ADS, READERS
+from kettle_wire.commands.collector import QUERY_ADS
 from kettle_wire.subjects import Subjects
 
 
@@ -41,8 +41,7 @@ async def serve(rt: Runtime, settings: CollectorSettings) -> None:
     await bus.serve(
         "collector", settings.name, [Served(QUERY_ADS, collector.query_ads)], version=VERSION, shared=True
     )
-    readers = [Served(MAKE_READER, Readers(bus, subjects).make)]
-    await bus.serve("collector", READERS, readers, version=VERSION, shared=True)
+    await bus.answer(subjects.readers(">"), Readers(bus, subjects, time.monotonic).answer)
     log = await join_log(rt, settings)
     shard = await own_shard(rt, settings, bus, log, SHARD)
     if shard is None:

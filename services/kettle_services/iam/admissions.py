@@ -1,14 +1,16 @@
 """Machines that join by a token."""
 
 import time
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 
 from kettle_services.iam.alarms import DenialRecord
 from kettle_services.iam.domain import join_tokens
-from kettle_services.iam.domain.join_tokens import Joining, Misused
+from kettle_services.iam.domain.join_tokens import Joined, Joining, Misused
 from kettle_services.iam.domain.state import JoinToken
+from kettle_services.iam.host_names import HostNames
 from kettle_services.iam.ports import BusCredentials, TokenKeys
 from kettle_services.iam.record import Record
 
@@ -59,6 +61,7 @@ class Admissions:
         keys: TokenKeys,
         pool: Pool,
         *,
+        hosts: HostNames,
         lifetime: float,
     ) -> None:
         """`lifetime`: of a machine's credential, in seconds; 0: until it leaves."""
@@ -67,7 +70,23 @@ class Admissions:
         self._bus = bus
         self._keys = keys
         self._pool = pool
+        self._hosts = hosts
         self._lifetime = lifetime
+
+    async def _decided(self, joining: Joining, now: float) -> Joined:
+        try:
+            return join_tokens.joined(
+                self._record.register, joining, pin=self._pool.pin, lifetime=self._lifetime, now=now
+            )
+        except Misused as refusal:
+            await self._denials.misused(joining, refusal)
+            raise
+
+    def opened(self, sealed: str) -> Mapping[str, str]:
+        """
+        The form of a machine that knows this pool by its key, and sends over an open line what only we can read; raises Denied.
+        """
+        return self._keys.opened(sealed)
 
     async def join(self, joining: Joining) -> Admitted:
         """
@@ -78,13 +97,10 @@ class Admissions:
             Denied: it cannot be let in.
         """
         now = time.time()
-        try:
-            joined = join_tokens.joined(
-                self._record.register, joining, pin=self._pool.pin, lifetime=self._lifetime, now=now
-            )
-        except Misused as refusal:
-            await self._denials.misused(joining, refusal)
-            raise
+        joined = await self._decided(joining, now)
+        if not self._record.shard.version(f"worker/{joining.name}"):  # none that joined has had the name
+            await self._hosts.require_free(joining.name)
+            joined = await self._decided(joining, now)
         worker = joined.worker
         made = self._record.register.find(JoinToken, join_tokens.stream(worker.token))
         jwt = self._bus.mint_worker(

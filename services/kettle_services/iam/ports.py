@@ -24,6 +24,10 @@ class TokenKeys(Protocol):
         """What a machine that joins checks with the pin of its join token."""
         ...
 
+    def opened(self, sealed: str) -> Mapping[str, str]:
+        """What was sealed for the key that signs `statement` (`kettle.auth.sealing`); raises Denied."""
+        ...
+
     def verified(self, token: str) -> Claims:
         """
         The claims of a token that one of these keys has signed; raises Denied. Its time is not looked at.

@@ -62,6 +62,8 @@ class IamSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_field
     people_keys: str = ""
     """Path of the keys that sign for people who come with a token (`people-keys.json`, which the master writes beside the
     credentials); empty: those of the pool's own server, if it has any."""
+    collector: str = "collector"
+    """The collector that is asked whether a host of the pool has a name under which a machine wants to join."""
     worker_lifetime: Pause = 0.0
     """Seconds for which the credential of a machine is valid; 0: until it leaves."""
     bus_url: str = ""

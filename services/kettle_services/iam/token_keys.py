@@ -15,7 +15,9 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey
 
+from kettle.auth import sealing
 from kettle.auth.private_files import private_directory, write_private
+from kettle.auth.sealing import SealingError
 from kettle.runtime import SettingsError
 from kettle_services.iam.domain.refusals import Code, Denied
 from kettle_services.iam.ports import Claims
@@ -79,6 +81,13 @@ class KeyFile:
     def statement(self, claims: Claims) -> str:
         """See `TokenKeys`."""
         return _signed(claims, self._pinned, "kettle-join+jwt")
+
+    def opened(self, sealed: str) -> Mapping[str, str]:
+        """See `TokenKeys`."""
+        try:
+            return sealing.opened(sealed, self._pinned)
+        except SealingError as error:
+            raise Denied(Code.JOIN_MALFORMED, str(error), status=400) from error
 
     def verified(self, token: str) -> Claims:
         """See `TokenKeys`."""

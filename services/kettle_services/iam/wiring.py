@@ -27,6 +27,7 @@ from kettle_services.iam.bus_credentials import NoSigningKey, ScopedSigningKey
 from kettle_services.iam.commands import Handlers
 from kettle_services.iam.domain.state import SHARD
 from kettle_services.iam.grants import Grants
+from kettle_services.iam.host_names import HostNames
 from kettle_services.iam.housekeeping import keep_house, record_settings
 from kettle_services.iam.pins import certificate, pin_of
 from kettle_services.iam.ports import BusCredentials
@@ -134,7 +135,15 @@ async def serve(rt: Runtime, settings: IamSettings) -> None:
         open_to_machines=machines.require_open,
         cut_off=partial(cut_off, bus, settings),
     )
-    admissions = Admissions(record, denials, machines, keys, pool, lifetime=settings.worker_lifetime)
+    admissions = Admissions(
+        record,
+        denials,
+        machines,
+        keys,
+        pool,
+        hosts=HostNames(bus, settings.collector),
+        lifetime=settings.worker_lifetime,
+    )
     policy = policy_of(settings, partial(administrators, settings))
     identification = await identification_of(rt, settings, record, grants, policy, pool.url)
     rt.loop(record.checkpoint(), name="checkpoint")

@@ -6,6 +6,7 @@ Each has a file of credentials in the pool's directory, whose key is made the fi
 more loses his connections, and is believed again when he is admitted again, as long as the file is there.
 """
 
+import logging
 import os
 import pwd
 import socket
@@ -31,6 +32,7 @@ from kettle_services.master.domain.start_order import role_of, shards
 from kettle_services.master.settings import MasterSettings
 from kettle_wire.subjects import Subjects
 
+_log: Final = logging.getLogger(__name__)
 PERSON: Final = "user"
 """The name of the person's credential."""
 
@@ -166,13 +168,15 @@ class BusMembers:
             **{visitors_credential(name): (Kind.VISITOR, name) for name in settings.flock_from},
             **{forwarders_credential(name): (Kind.FORWARDER, name) for name in settings.view_from},
         }
+        roles = {*map(role_of, settings.daemon_list), AUDIT, MASTER, PROBE} - {_STARTD}
+        self._rename_seeds([*members, *roles, *settings.daemon_list, *_OF_OTHERS.values()])
         for kind, pattern in _OF_OTHERS.items():
             files = {path.stem: path for path in self._files(pattern)}
             self._trust.revoke(kind, self._keys(path for name, path in files.items() if name not in members))
             self._trust.restore(kind, self._keys(path for name, path in files.items() if name in members))
         for credential, (kind, name) in members.items():
             self._write(credential, partial(self._trust.member, kind, name))
-        for role in {*map(role_of, settings.daemon_list), AUDIT, MASTER, PROBE} - {_STARTD}:
+        for role in roles:
             self._write(role, partial(self._trust.service, role))
         for entry in settings.daemon_list:
             if role_of(entry) == _STARTD:
@@ -215,6 +219,17 @@ class BusMembers:
         except OSError as error:
             named = error.filename or self._home.credentials
             raise EmbeddedError(f"{named} cannot be read or written: {error.strerror or error}") from error
+
+    def _rename_seeds(self, names: Iterable[str]) -> None:
+        """
+        Files of a version that had no accounts on the bus hold seeds alone, and have the name of such: the keys are kept.
+        """
+        for name in names:
+            for seed in list(self._home.credentials.glob(f"{name}.nk")):
+                own = seed.with_suffix(".creds")
+                if not own.exists():
+                    seed.rename(own)
+                    _log.warning("%s is now %s: it holds what is said of its key, too", seed, own.name)
 
     def _files(self, pattern: str) -> Iterable[Path]:
         return self._home.credentials.glob(f"{pattern}.creds")

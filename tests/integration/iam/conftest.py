@@ -9,6 +9,7 @@ import aiohttp
 import pytest_asyncio
 
 from kettle.bus.nats import NatsBus
+from kettle.bus.ports import Served
 from kettle.client.connections.pool_connection import ConnectedTransport
 from kettle.client.connections.pool_file import PoolFile, login_name
 from kettle.client.connections.transport import Requests
@@ -17,8 +18,9 @@ from kettle.testing.account_keys import account_key
 from kettle.testing.services import Backend, hosted
 from kettle_services.iam.settings import IamSettings
 from kettle_services.iam.wiring import serve
+from kettle_wire.commands.collector import QUERY_ADS, Ads, QueryAds
 from kettle_wire.commands.iam import AuditEntry, QueryAudit
-from kettle_wire.identity import user
+from kettle_wire.identity import Identity, daemon, user
 
 JOIN = "urn:kettle:params:oauth:grant-type:join-token"
 EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
@@ -80,6 +82,12 @@ async def office_on(backend: Backend, directory: Path, **own: object) -> AsyncGe
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(hosted("iam", settings, serve))
         bus = await stack.enter_async_context(backend.bus(user(login_name())))
+
+        async def query_ads(_request: QueryAds, _caller: Identity) -> Ads:
+            return Ads(ads=[])
+
+        collector = await stack.enter_async_context(backend.bus(daemon("collector")))
+        await collector.serve("collector", "collector", [Served(QUERY_ADS, query_ads)], version="1.0.0")
         http = await stack.enter_async_context(aiohttp.ClientSession())
         office = Office(backend, settings, bus, http)
         office.url = f"http://127.0.0.1:{(settings.directory / 'port').read_text()}"

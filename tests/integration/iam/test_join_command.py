@@ -6,7 +6,10 @@ import asyncio
 import datetime as dt
 import ipaddress
 import tomllib
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
+from urllib.parse import parse_qs
 
 import pytest
 from aiohttp import web
@@ -15,10 +18,11 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from kettle.auth.trust.keys import KeyPair, Kind
 from kettle.pool.joining import JoinError, join, keep
 from kettle.testing.services import Backend
 
-from .conftest import Office, office_on
+from .conftest import JOIN, Office, office_on
 
 
 def certificates(directory: Path) -> dict[str, object]:
@@ -98,6 +102,20 @@ async def test_over_https_the_authority_of_the_token_is_believed(backend: Backen
         assert [] == await office.audit("jointoken.misused")
 
 
+@asynccontextmanager
+async def listening(answer: Callable[[web.Request], Awaitable[web.Response]]) -> AsyncGenerator[str]:
+    """A server of somebody else, which answers everything."""
+    application = web.Application()
+    application.router.add_route("*", "/{path:.*}", answer)
+    runner = web.AppRunner(application, access_log=None)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
+
+
 async def test_another_pool_is_told_nothing(office: Office, tmp_path: Path) -> None:
     """A server that shows another key hears no secret."""
     made = await office.administrator.create_join_token()
@@ -107,18 +125,43 @@ async def test_another_pool_is_told_nothing(office: Office, tmp_path: Path) -> N
         heard.append(f"{request.method} {request.path} {await request.text()}")
         return web.json_response({"keys": []})
 
-    application = web.Application()
-    application.router.add_route("*", "/{path:.*}", answer)
-    runner = web.AppRunner(application, access_log=None)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    async with listening(answer) as url:
         with pytest.raises(JoinError, match="it has another key; nothing was sent"):
             await asyncio.to_thread(join, url, made.token, home=tmp_path / "machine", name="n1")
-    finally:
-        await runner.cleanup()
     assert ["GET /jwks.json "] == heard
+
+
+async def test_who_takes_the_port_reads_no_secret(office: Office, tmp_path: Path) -> None:
+    """
+    It can show the pool's public keys, which everybody knows; what it is sent it cannot read, nor use for a machine of its own.
+    """
+    made = await office.administrator.create_join_token()
+    _, keys = await office.get("/jwks.json")
+    heard: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        heard.append(await request.text())
+        return web.json_response(keys)
+
+    async with listening(answer) as url:
+        with pytest.raises(JoinError, match="does not answer as an iam does"):
+            await asyncio.to_thread(join, url, made.token, home=tmp_path / "machine", name="n1")
+    sent = "&".join(heard)
+    assert "sealed=" in sent
+    assert not [part for part in made.token.split(".")[1:3] if part in sent]
+    form = {name: values[0] for name, values in parse_qs(heard[-1]).items()}
+    own = KeyPair.new(Kind.USER).public
+    status, admitted = await office.post("/v1/token", form | {"name": "evil", "key": own})
+    assert (200, "n1") == (status, admitted["worker"])
+    assert own not in str(admitted)
+
+
+@pytest.mark.parametrize("sealed", ["", "x", "a.b.c.d.e", "x" * 20_000])
+async def test_what_is_not_sealed_for_the_pool_is_refused(office: Office, sealed: str) -> None:
+    """With a sentence."""
+    status, refusal = await office.post("/v1/token", {"grant_type": JOIN, "sealed": sealed})
+    assert 400 == status
+    assert refusal["detail"]
 
 
 @pytest.mark.parametrize("url", ["http://pool.example", "ftp://pool.example", "https://"])

@@ -7,8 +7,13 @@ import msgspec
 import pytest
 
 from kettle.auth.trust.keys import KeyPair, Kind
-from kettle.testing.services import Backend, eventually
+from kettle.testing.services import Backend, eventually, hosted
+from kettle_services.collector.settings import CollectorSettings
+from kettle_services.collector.wiring import serve as serve_collector
+from kettle_wire.commands.collector import QUERY_ADS, QueryAds
 from kettle_wire.events import JoinTokenExpired, decode
+from kettle_wire.identity import daemon
+from kettle_wire.subjects import ad_key
 
 from .conftest import Office, office_on
 
@@ -151,3 +156,34 @@ async def test_a_name_belongs_to_one_key(office: Office) -> None:
     )
     await office.administrator.remove_worker("n1")
     assert 200 == (await office.join(made.token, "n1", machine()))[0]
+
+
+async def test_no_machine_takes_the_name_of_a_host(backend: Backend, tmp_path: Path) -> None:
+    """
+    Of one that is in the pool without having joined, whatever daemon of it says so to the collector; who can say nothing lets
+    nobody in.
+    """
+    async with office_on(backend, tmp_path, collector="real") as office:
+        made = await office.administrator.create_join_token(max_uses=2)
+        status, refusal = await office.join(made.token, "n1", machine())
+        assert (503, "join.closed") == (status, refusal["code"])
+        settings = backend.settings(CollectorSettings, name="real")
+        async with hosted("collector", settings, serve_collector), backend.bus(daemon("master")) as master:
+            for kind, name, of in (
+                ("DaemonMaster", "server2", "server2.site"),
+                ("StartDaemon", "server3", "server3.site"),
+                ("Scheduler", "ap", "server4"),
+            ):
+                ad = {"MyType": kind, "Name": name, "Machine": of}
+                await master.put(backend.subjects.ads, ad_key(kind, name), msgspec.msgpack.encode(ad))
+
+            async def known() -> bool:
+                found = (await office.bus.call(QUERY_ADS, "real", QueryAds())).ads
+                return {"server2", "server3", "ap"} <= {ad["Name"] for ad in found}
+
+            await eventually(known)
+            for name in ("server2", "SERVER3", "server4", "server2.site"):
+                status, refusal = await office.join(made.token, name, machine())
+                assert (409, "join.name_taken") == (status, refusal["code"])
+            assert 200 == (await office.join(made.token, "n1", machine()))[0]
+            assert 200 == (await office.join(made.token, "ap", machine()))[0]

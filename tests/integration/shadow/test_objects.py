@@ -16,6 +16,7 @@ import pytest
 from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
 from kettle.bus.ports import RefusedError, Served
+from kettle.transfer import sealed_pieces
 from kettle_services.shadow.file_transfer import object_store as module
 from kettle_services.shadow.file_transfer.input_files import Source
 from kettle_services.shadow.file_transfer.object_store import Objects
@@ -136,7 +137,7 @@ async def test_pieces_that_are_gone_are_read_from_the_shadow(tmp_path: Path) -> 
     async with way(tmp_path, object_store="always") as one:
         await one.offer("m")
         stream = one.server.streams[SUBJECTS.object_stream]
-        gone = SUBJECTS.object_piece(one.digest, 2)
+        gone = SUBJECTS.object_piece(sealed_pieces.name(one.digest), 2)
         stream.messages = [message for message in stream.messages if message.subject != gone]
         cache, fetcher = one.machine("m")
 
@@ -145,13 +146,25 @@ async def test_pieces_that_are_gone_are_read_from_the_shadow(tmp_path: Path) -> 
 
 
 async def test_wrong_bytes_in_the_store_are_not_used(tmp_path: Path) -> None:
-    """No matter who put them there, the file's hash decides, and the shadow is asked for all of it."""
+    """No matter who put them there, they are none of the file, and the shadow is asked for them."""
     async with way(tmp_path, object_store="always") as one:
         await one.offer("m")
-        await one.bus.append(SUBJECTS.object_piece(one.digest, 0), b"x" * module.PIECE)
+        await one.bus.append(SUBJECTS.object_piece(sealed_pieces.name(one.digest), 0), b"x" * module.PIECE)
         cache, _ = one.machine("m")
         assert one.data == await one.job(cache, "m")
-        assert SIZE == one.read
+        assert module.PIECE == one.read
+
+
+async def test_what_is_stored_tells_nobody_what_it_is(tmp_path: Path) -> None:
+    """Neither a subject nor a message has anything of the file, or its SHA-256, by which it could be asked for."""
+    async with way(tmp_path, object_store="always") as one:
+        one.data = b"a line of a secret\n" * (SIZE // 19 + 1)
+        one.path.write_bytes(one.data[:SIZE])
+        one.digest = hashlib.sha256(one.data[:SIZE]).hexdigest()
+        await one.offer("m")
+        stored = one.server.streams[SUBJECTS.object_stream].messages
+        assert PIECES == len({message.data for message in stored})
+        assert not [each for each in stored if one.digest in each.subject or b"secret" in each.data]
 
 
 async def test_a_full_store_is_left_alone(tmp_path: Path) -> None:
@@ -168,7 +181,7 @@ async def test_a_file_that_changed_is_not_complete(tmp_path: Path) -> None:
     async with way(tmp_path, object_store="always") as one:
         one.path.write_bytes(one.data[::-1])
         assert 0 == await one.offer("m")
-        last = SUBJECTS.object_piece(one.digest, PIECES - 1)
+        last = SUBJECTS.object_piece(sealed_pieces.name(one.digest), PIECES - 1)
         assert None is await one.bus.newest(SUBJECTS.object_stream, last)
 
 

@@ -1,6 +1,8 @@
 """How often somebody may try."""
 
-from kettle_services.iam.domain.rate_limits import Alarms, Buckets
+import pytest
+
+from kettle_services.iam.domain.rate_limits import Alarms, Buckets, network
 
 
 def test_a_bucket_fills_again() -> None:
@@ -25,3 +27,22 @@ def test_alarms_that_are_not_recorded_are_counted() -> None:
     assert [0, None, None] == [alarms.record(now=0.0) for _ in range(3)]
     assert 2 == alarms.record(now=1.0)
     assert 0 == alarms.record(now=2.0)
+
+
+@pytest.mark.parametrize(
+    ("address", "counted"),
+    [
+        ("192.0.2.1", "192.0.2.1"),
+        ("::ffff:192.0.2.1", "192.0.2.1"),
+        ("::ffff:c000:201", "192.0.2.1"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2:ffff::", "2001:db8:1:2::/64"),
+        ("2001:db8:1:3::", "2001:db8:1:3::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("unknown", "unknown"),
+        ("", ""),
+    ],
+)
+def test_who_has_many_addresses_is_one(address: str, counted: str) -> None:
+    """All of a network of IPv6, and both ways to write an IPv4 address."""
+    assert counted == network(address)

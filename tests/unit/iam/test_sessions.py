@@ -5,7 +5,7 @@ import pytest
 from kettle_services.iam.domain import sessions
 from kettle_services.iam.domain.join_tokens import digest
 from kettle_services.iam.domain.refusals import Code, Denied
-from kettle_services.iam.domain.state import Register
+from kettle_services.iam.domain.state import EARLIER, Register, Session, row_of, state_of
 from kettle_wire.events import SessionOpened, SessionRenewed
 
 
@@ -31,6 +31,27 @@ def test_a_copy_of_a_refresh_token_ends_the_session() -> None:
     assert "ada" == sessions.session_of(register(), token("a"), now=70.0).subject
     with pytest.raises(sessions.Reused):
         sessions.session_of(register(), token("a"), now=71.0)
+
+
+def test_a_copy_ends_the_session_however_old_it_is() -> None:
+    """
+    Each of the last 256 refresh tokens before the present one is known for a copy at once; one that nobody gave is just wrong.
+    """
+    known = register()
+    session = sessions.session_of(known, token("b"), now=20.0)
+    for number in range(EARLIER):
+        for stream, event in sessions.renewed(session, digest(f"n{number}"), address="", now=20.0 + number):
+            known.apply(stream, event)
+    for secret in ("a", "b", "n0", "n100"):
+        with pytest.raises(sessions.Reused):
+            sessions.session_of(known, token(secret), now=300.0)
+    with pytest.raises(Denied) as caught:
+        sessions.session_of(known, token("never given"), now=300.0)
+    assert Code.TOKEN_UNKNOWN == caught.value.code
+    kept = known.find(Session, "session/s")
+    assert kept is not None
+    assert EARLIER == len(kept.earlier)
+    assert kept == state_of(row_of(kept))
 
 
 def test_a_session_slides_and_ends() -> None:

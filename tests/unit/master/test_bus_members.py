@@ -10,7 +10,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kettle.auth.trust.keys import TrustError
+from kettle.auth.trust.files import key_in
+from kettle.auth.trust.keys import KeyPair, TrustError
+from kettle.auth.trust.keys import Kind as KeyKind
 from kettle.auth.trust.pool import Kind, PoolTrust
 from kettle.bus.ports import RefusedError
 from kettle.embedded import EmbeddedError
@@ -38,6 +40,27 @@ def home(tmp_path: Path) -> Home:
 
 def members_of(home: Home) -> BusMembers:
     return BusMembers(home, SETTINGS, [], environ_of=lambda _name: {})
+
+
+def test_the_keys_of_a_former_version_are_kept_under_their_new_names(home: Home) -> None:
+    """
+    Its files hold seeds alone; who is not let in any more by now is known by his file, and not believed.
+    """
+    seeds = {name: KeyPair.new(KeyKind.USER) for name in ("user", "audit", f"visitor-{VISITOR}")}
+    other = home.credentials / "of-somebody-else.nk"
+    other.write_text("untouched")
+    for name, key in seeds.items():
+        (home.credentials / f"{name}.nk").write_text(f"{key.seed}\n")
+    members = members_of(home)
+    for name, key in seeds.items():
+        assert not (home.credentials / f"{name}.nk").exists()
+        assert key.public == (key_in(home.credentials / f"{name}.creds") or key).public
+        assert (home.credentials / f"{name}.creds").exists()
+    assert "untouched" == other.read_text()
+    revoked = (home.credentials / "trust" / "revoked.json").read_text()
+    assert seeds[f"visitor-{VISITOR}"].public in revoked
+    assert seeds["user"].public not in revoked
+    assert ".creds" == members.credentials("user").suffix
 
 
 async def _no_problems() -> list[Problem]:

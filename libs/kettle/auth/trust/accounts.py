@@ -52,6 +52,10 @@ class Use(msgspec.Struct, frozen=True):
     """What `by` calls it, with `$1` for the first `*`; empty: the same."""
     many: bool = False
     """A question has more than one answer."""
+    answered_within: float = 3600.0
+    """
+    Seconds for which the server keeps the place for an answer, some 800 bytes, if none comes; where there may be many, always.
+    """
 
 
 def uses(subjects: Subjects) -> Sequence[Use]:
@@ -70,9 +74,9 @@ def uses(subjects: Subjects) -> Sequence[Use]:
         Use(_POOL, _PEOPLE, subjects.tail_all, heard=True),
         Use(_WORKERS, _POOL, subjects.notices("startd"), heard=True),
         *_read(_PEOPLE, monitor),
-        *(_api(_PEOPLE, f"CONSUMER.CREATE.{monitor}.{rest}") for rest in ("*.>", "*")),
         *_read(_OUTSIDERS, work),
-        _asked(_POOL, _OUTSIDERS, subjects.commands_at("collector")),
+        *_made(subjects, _PEOPLE, monitor),
+        *_made(subjects, _OUTSIDERS, work),
         *(_api(_WORKERS, f"STREAM.INFO.{stream}") for stream in (f"KV_{ads}", f"KV_{private}", work)),
         _api(_WORKERS, f"DIRECT.GET.{objects}.>"),
         _asked(_POOL, _WORKERS, subjects.work_all),
@@ -88,14 +92,32 @@ def _asked(of: Account, by: Account, subject: str) -> Use:
     return Use(of, by, subject)
 
 
-def _api(by: Account, call: str, *, many: bool = False) -> Use:
+PULLED_WITHIN_S: Final = 90.0
+"""How long a pull may wait for messages; there may be very many of them."""
+_ACKNOWLEDGED_WITHIN_S: Final = 10.0
+
+
+def _api(by: Account, call: str) -> Use:
     """A call of the interface of the pool's JetStream."""
     parts, number = call.split("."), 0
     for place, part in enumerate(parts):
         if part == "*":
             number += 1
             parts[place] = f"${number}"
-    return Use(_POOL, by, f"{API}.{call}", local=f"{GUESTS_API}.{'.'.join(parts)}", many=many)
+    return Use(_POOL, by, f"{API}.{call}", local=f"{GUESTS_API}.{'.'.join(parts)}")
+
+
+def _made(subjects: Subjects, by: Account, stream: str) -> list[Use]:
+    """Consumers, which a collector makes: JetStream would deliver wherever it is told, with rights of its own."""
+    return [
+        Use(
+            _POOL,
+            by,
+            f"{subjects.readers(stream)}.{of}",
+            local=f"{GUESTS_API}.CONSUMER.CREATE.{stream}.{own}",
+        )
+        for of, own in (("*.>", "$1.>"), ("*", "$1"))
+    ]
 
 
 def _read(by: Account, stream: str) -> list[Use]:
@@ -103,6 +125,8 @@ def _read(by: Account, stream: str) -> list[Use]:
         _api(by, f"STREAM.INFO.{stream}"),
         _api(by, f"CONSUMER.INFO.{stream}.*"),
         _api(by, f"CONSUMER.DELETE.{stream}.*"),
-        _api(by, f"CONSUMER.MSG.NEXT.{stream}.*", many=True),
-        _asked(_POOL, by, f"$JS.ACK.{stream}.>"),
+        msgspec.structs.replace(
+            _api(by, f"CONSUMER.MSG.NEXT.{stream}.*"), many=True, answered_within=PULLED_WITHIN_S
+        ),
+        Use(_POOL, by, f"$JS.ACK.{stream}.>", answered_within=_ACKNOWLEDGED_WITHIN_S),
     ]

@@ -48,13 +48,20 @@ from kettle.auth.trust.server import (
     operator,
     user,
 )
-from kettle.bus.credentials import GUEST, READS
+from kettle.bus.credentials import GUEST
 from kettle_wire import identity
 from kettle_wire.identity import Identity
 from kettle_wire.subjects import Subjects
 
-_ANSWER_NS: Final = 3600 * 1_000_000_000
-"""How long the server keeps the place for an answer."""
+_NANOSECONDS: Final = 1_000_000_000
+CONNECTIONS: Final[Mapping[Account, int]] = {
+    Account.PEOPLE: 1024,
+    Account.WORKERS: 2560,
+    Account.OUTSIDERS: 256,
+}
+"""So that there is room for the pool's own services, whatever others do: our server has 4096 connections at most."""
+SUBSCRIPTIONS: Final = 512
+"""Of one connection of a member; ours have some dozens."""
 OBSERVERS_INBOX: Final = "_INBOX.observer"
 _NAME: Final = "KETTLETEMPLATE"
 _ITS_NAME: Final = "{{name()}}"
@@ -94,11 +101,14 @@ class PoolTrust:
         *,
         shards: Mapping[str, Sequence[str]] = bus_permissions.SHARDS,
         callout: bool = False,
+        connections: Mapping[Account, int] = CONNECTIONS,
     ) -> None:
         """
-        `shards`: the names of the shards that each role owns; `callout`: people come by token, and an iam says who they are.
+        `shards`: the names of the shards that each role owns; `callout`: people come by token, and an iam says who they are;
+        `connections`: how many members an account has at a time.
         """
         self.callout: Final = callout
+        self._connections = connections
         self._directory = directory
         self._subjects = subjects
         self._shards = shards
@@ -123,8 +133,16 @@ class PoolTrust:
                 more["revocations"] = revoked[each]
             if each is Account.AUTH:
                 more |= asked(self._seeds, keys[Account.PEOPLE].public)
-            accounts[key.public] = account(own, key, each.value, jetstream=each is Account.POOL, **more)
-        return Statements(operator(own, keys[Account.SYSTEM]), keys[Account.SYSTEM].public, accounts)
+            accounts[key.public] = account(
+                own,
+                key,
+                each.value,
+                jetstream=each is Account.POOL,
+                connections=self._connections.get(each, -1),
+                **more,
+            )
+        system, pool = keys[Account.SYSTEM], keys[Account.POOL]
+        return Statements(operator(own, system), system.public, accounts, pool.public)
 
     def member(self, kind: Kind, name: str, public: str, *, expires: int = 0) -> str:
         """What the pool says of somebody's key; `expires` in seconds since the epoch, 0 is never."""
@@ -132,7 +150,7 @@ class PoolTrust:
             "type": "user",
             "version": 2,
             "issuer_account": self._account(kind.account).public,
-            "tags": [GUEST, *([READS] if kind in {Kind.ADMINISTRATOR, Kind.MONITOR} else [])],
+            "tags": [GUEST],
         }
         signer = self._signer(kind)
         speaks_as = kind.speaks_as(name)
@@ -214,7 +232,7 @@ class PoolTrust:
                 "kind": "user_scope",
                 "key": self._signer(kind).public,
                 "role": kind.name.lower(),
-                "template": UNLIMITED | self._form(kind).claims(),
+                "template": UNLIMITED | {"subs": SUBSCRIPTIONS} | self._form(kind).claims(),
             }
             for kind in Kind
             if kind.account is which and (self.callout or kind not in _BY_TOKEN)
@@ -248,7 +266,7 @@ def _exports(which: Account, shared: Sequence[Use]) -> list[dict[str, Any]]:
         if not use.heard:
             entry |= {
                 "response_type": "Stream" if use.many else "Singleton",
-                "response_threshold": _ANSWER_NS,
+                "response_threshold": int(use.answered_within * _NANOSECONDS),
             }
         found[use.subject, use.heard] = entry
     return list(found.values())

@@ -21,6 +21,8 @@ class Statements(msgspec.Struct, frozen=True):
     """The public key of the system account."""
     accounts: Mapping[str, str]
     """What the operator says of each account, by public key."""
+    streams: str
+    """The public key of the account that has streams."""
 
 
 class Permissions(msgspec.Struct, frozen=True):
@@ -51,7 +53,7 @@ class Trust(Protocol):
 
 
 UNLIMITED: Final = {"subs": -1, "data": -1, "payload": -1}
-_ACCOUNT: Final = UNLIMITED | {"imports": -1, "exports": -1, "wildcards": True, "conn": -1, "leaf": -1}
+_ACCOUNT: Final = UNLIMITED | {"imports": -1, "exports": -1, "wildcards": True, "leaf": -1}
 _JETSTREAM: Final = {"mem_storage": -1, "disk_storage": -1, "streams": -1, "consumer": -1}
 PROBE: Final = "probe"
 """The name of who asks only whether JetStream answers."""
@@ -87,12 +89,23 @@ def operator(key: KeyPair, system: KeyPair) -> str:
     return encode(key, key.public, nats, name="kettle", issued=0)
 
 
-def account(signer: KeyPair, key: KeyPair, name: str, *, jetstream: bool = False, **more: object) -> str:
-    """What an operator says of an account; `more` as version 2 of these statements names it."""
+def account(
+    signer: KeyPair,
+    key: KeyPair,
+    name: str,
+    *,
+    jetstream: bool = False,
+    connections: int = -1,
+    **more: object,
+) -> str:
+    """
+    What an operator says of an account; `connections`: how many there may be at a time, -1: any number; `more` as version 2 of
+    these statements names it.
+    """
     nats: dict[str, Any] = {
         "type": "account",
         "version": 2,
-        "limits": _ACCOUNT | (_JETSTREAM if jetstream else {}),
+        "limits": _ACCOUNT | {"conn": connections} | (_JETSTREAM if jetstream else {}),
         "default_permissions": {"pub": {}, "sub": {}},
         **more,
     }
@@ -138,6 +151,7 @@ class SingleAccount:
                 system.public: account(own, system, "system"),
                 everybody.public: account(own, everybody, "everybody", jetstream=True),
             },
+            everybody.public,
         )
 
     def credentials(self, name: str) -> Path:

@@ -64,7 +64,7 @@ class JobSource:
         if shard not in self._feeds:
             feed = self._feeds[shard] = Feed()
             bus.on_return(feed.interrupted)
-            await bus.listen(self._subjects.events(shard), feed.deliver)
+            await bus.listen(self._subjects.events(shard), feed.deliver, guarded=True)
         return self._feeds[shard]
 
     async def bus(self) -> Bus:

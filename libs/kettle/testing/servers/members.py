@@ -5,8 +5,9 @@ from functools import partial
 from pathlib import Path
 
 from kettle.auth.trust.callout import RESPONDER, WATCHER, CalloutKeys
+from kettle.auth.trust.accounts import Account
 from kettle.auth.trust.files import write
-from kettle.auth.trust.pool import Kind, PoolTrust
+from kettle.auth.trust.pool import CONNECTIONS, Kind, PoolTrust
 from kettle.auth.trust.server import PROBE, Statements
 from kettle_wire.identity import Identity
 from kettle_wire.subjects import Subjects
@@ -27,10 +28,14 @@ class Members:
         who: Mapping[str, tuple[str, Identity]],
         *,
         callout: bool = False,
+        connections: Mapping[Account, int] = CONNECTIONS,
     ) -> None:
-        """`who`: by the name of the credential a role, and as whom it speaks; `callout`: people come by token, too."""
+        """
+        `who`: by the name of the credential a role, and as whom it speaks; `callout`: people come by token, too;
+        `connections`: see `PoolTrust`.
+        """
         self._directory = directory
-        self._trust = PoolTrust(directory / "trust", subjects, callout=callout)
+        self._trust = PoolTrust(directory / "trust", subjects, callout=callout, connections=connections)
         for name, (role, identity) in {**who, PROBE: (PROBE, None)}.items():
             kind = KINDS.get(role)
             if kind is None:

@@ -4,7 +4,24 @@ remembered.
 """
 
 from collections import OrderedDict
+from ipaddress import IPv4Address, IPv6Network, ip_address
 from typing import Final
+
+
+def network(address: str) -> str:
+    """
+    What counts as one asker: an IPv4 address, also where it is written as one of IPv6, and of IPv6 the network of 64 bits that
+    anybody has to choose addresses from. What is no address is itself.
+    """
+    try:
+        found = ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(found, IPv4Address):
+        return str(found)
+    if found.ipv4_mapped is not None:
+        return str(found.ipv4_mapped)
+    return str(IPv6Network((int(found) >> 64 << 64, 64)))
 
 
 class Buckets:

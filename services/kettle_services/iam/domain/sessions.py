@@ -2,16 +2,16 @@
 Sessions and clients: who may have access tokens again and again, and for what.
 
 A refresh token is `kettle-refresh-1.<session>.<secret>`. Each use gives the next one; the one before is accepted for a minute, because the
-answer may have been lost, and after that its use ends the session: somebody has a copy.
+answer may have been lost, and after that its use ends the session, as does the use of one before that: somebody has a copy.
 """
 
 from typing import Final
 
 import msgspec
 
-from kettle_services.iam.domain.join_tokens import proves
+from kettle_services.iam.domain.join_tokens import digest, proves
 from kettle_services.iam.domain.refusals import Code, Denied
-from kettle_services.iam.domain.state import ClientRules, Register, Revoked, Session
+from kettle_services.iam.domain.state import ClientRules, Register, Revoked, Session, shortened
 from kettle_wire.events.iam import (
     ClientRegistered,
     ClientRemoved,
@@ -89,7 +89,9 @@ def session_of(register: Register, token: RefreshToken, *, now: float) -> Sessio
             "the session of this refresh token is over; sign in again: kettle login",
             status=400,
         )
-    if proves(token.secret, session.former) and now - session.used > LOST_ANSWER_S:
+    late, shown = now - session.used > LOST_ANSWER_S, shortened(digest(token.secret))
+    # Who has lost two answers within a minute is just refused.
+    if shown in session.earlier[not late :] or (late and proves(token.secret, session.former)):
         raise Reused(session.session)
     if not proves(token.secret, session.hash) and not proves(token.secret, session.former):
         raise Denied(Code.TOKEN_UNKNOWN, "the secret of this refresh token is wrong", status=400)

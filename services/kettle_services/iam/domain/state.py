@@ -41,6 +41,10 @@ ONCE: Final = ("jointoken", "session", "token")
 """Streams of these are forgotten when they are over: their names, which iam makes, are never used again."""
 
 
+EARLIER: Final = 256
+"""So many refresh tokens of a session are known for what they are: at a renewal each quarter of an hour those of more than two days."""
+
+
 class Issuer(msgspec.Struct, frozen=True, tag=True):
     """Whose tokens are accepted."""
 
@@ -127,6 +131,8 @@ class Session(msgspec.Struct, frozen=True, tag=True):
     ends: float
     former: str = ""
     """The hash of the refresh token before: it came again if the answer to its exchange was lost, or if somebody has a copy."""
+    earlier: tuple[bytes, ...] = ()
+    """Beginnings of the hashes of those before that, the newest first: who shows one has a copy."""
 
     @property
     def expires(self) -> float:
@@ -253,7 +259,13 @@ def _session(state: State | None, event: SessionOpened | SessionRenewed) -> Stat
         )
     if not isinstance(state, Session):
         return state
-    return msgspec.structs.replace(state, hash=event.hash, former=state.hash, used=event.at)
+    earlier = (shortened(state.former), *state.earlier)[:EARLIER] if state.former else ()
+    return msgspec.structs.replace(state, hash=event.hash, former=state.hash, used=event.at, earlier=earlier)
+
+
+def shortened(hash_: str) -> bytes:
+    """As much of a hash as nobody finds another secret for."""
+    return hash_[:16].encode("ascii")
 
 
 class Register:

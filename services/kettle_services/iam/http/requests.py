@@ -10,7 +10,7 @@ from typing import Final
 from aiohttp import web
 from multidict import MultiMapping
 
-from kettle_services.iam.domain.rate_limits import Buckets
+from kettle_services.iam.domain.rate_limits import Buckets, network
 from kettle_services.iam.domain.refusals import Code, Denied
 from kettle_services.iam.settings import IamSettings
 
@@ -51,7 +51,7 @@ class Limits:
 
     def admit(self, address: str) -> None:
         """Raise Denied if there come too many requests from an address."""
-        _require(self._requests.take(address, now=time.monotonic()), "requests")
+        _require(self._requests.take(network(address), now=time.monotonic()), "requests")
 
     def failed(self, address: str, identity: str) -> Denied | None:
         """
@@ -61,7 +61,7 @@ class Limits:
         """
         now = time.monotonic()
         waits = max(
-            self._failures.take(f"address {address}", now=now),
+            self._failures.take(f"address {network(address)}", now=now),
             self._failures.take(f"identity {identity}", now=now) if identity else 0.0,
         )
         return _too_many(waits, "wrong credentials") if waits else None

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 from aiohttp import web
-from multidict import MultiMapping
+from multidict import MultiDict, MultiMapping
 
 from kettle_services.iam.admissions import Admissions
 from kettle_services.iam.domain import join_tokens, sessions
@@ -79,6 +79,8 @@ class TokenEndpoint:
         return _answer(made, issued_token_type=ACCESS_TOKEN)
 
     async def _join(self, asked: Asked, parameters: MultiMapping[str]) -> web.Response:
+        if sealed := parameters.get("sealed"):
+            parameters = MultiDict(self._admissions.opened(sealed))
         parts = join_tokens.parse(_required(parameters, "join_token"))
         asked.identity = f"join token {parts.token[:64]}"
         name, key = _required(parameters, "name"), _required(parameters, "key")

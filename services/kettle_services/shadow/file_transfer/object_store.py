@@ -3,7 +3,7 @@ Input files in the pool's object store: a file that several machines want is rea
 machines.
 
 The store is only a shortcut.  Machines read what is not in it from the shadow; they trust neither, but compare the
-file's SHA-256.
+file's SHA-256.  What is in it only those can read who know that.
 """
 
 import asyncio
@@ -17,6 +17,7 @@ from typing import Final
 import msgspec
 
 from kettle.bus.ports import Bus, BusError, StreamSpec
+from kettle.transfer import sealed_pieces
 from kettle_services.shadow.file_transfer.input_files import Source
 from kettle_services.shadow.settings import ShadowSettings
 from kettle_wire.subjects import Subjects
@@ -143,20 +144,20 @@ class Objects:
                 while following := await asyncio.to_thread(_read, fd, piece, total.update):
                     if len(on_their_way) == WINDOW:
                         await on_their_way.popleft()
-                    on_their_way.append(sending.create_task(self._piece(digest, number, data)))
+                    on_their_way.append(sending.create_task(self._piece(digest, piece, number, data)))
                     data, number = following, number + 1
             if total.hexdigest() != digest:
                 raise _ChangedError("it changed since the job was sent to a machine")
-            await self._piece(digest, number, data)
+            await self._piece(digest, piece, number, data)
         except ExceptionGroup as group:
             raise BusError(str(group.exceptions[0])) from group
         finally:
             os.close(fd)
 
-    async def _piece(self, digest: str, number: int, data: bytes) -> int:
-        subject = self._subjects.object_piece(digest, number)
-        ttl = self._settings.object_lifetime
-        stored = await self._bus.append(subject, data, ttl=ttl, deadline=_PIECE_DEADLINE_S)
+    async def _piece(self, digest: str, piece: int, number: int, data: bytes) -> int:
+        subject = self._subjects.object_piece(sealed_pieces.name(digest), number)
+        ttl, box = self._settings.object_lifetime, sealed_pieces.sealed(digest, number * piece, data)
+        stored = await self._bus.append(subject, box, ttl=ttl, deadline=_PIECE_DEADLINE_S)
         self.sent_bytes += len(data)
         return stored
 

@@ -18,6 +18,7 @@ from kettle.bus.retryable import unless_refused
 from kettle.retry.backoff import Backoff
 from kettle.retry.deadline import Deadline
 from kettle.retry.loop import retry
+from kettle.transfer import sealed_pieces
 from kettle_wire.codes import NOT_NOW, RefusalCode
 from kettle_wire.commands.shadow import FETCH_INPUT, OFFER_INPUT, FetchInput, OfferInput
 from kettle_wire.commands.startd import Activation, InputFile
@@ -125,23 +126,24 @@ class Fetcher:
     async def _piece(self, activation: Activation, file: InputFile, part: "_Part") -> bytes:
         data = None
         if part.number is not None:
-            data = await self._from_store(file.sha256, part.number, part.length)
+            data = await self._from_store(file.sha256, part.number, part)
         if data is None:
             data = await self._from_shadow(activation, file, part)
         self.bytes += len(data)
         return data
 
-    async def _from_store(self, digest: str, number: int, length: int) -> bytes | None:
+    async def _from_store(self, digest: str, number: int, part: "_Part") -> bytes | None:
         """A piece; None if it has left the store, or the store is away."""
-        subject = self._subjects.object_piece(digest, number)
+        subject = self._subjects.object_piece(sealed_pieces.name(digest), number)
         try:
-            data = await self._bus.newest(self._subjects.object_stream, subject, deadline=_PIECE_DEADLINE_S)
+            box = await self._bus.newest(self._subjects.object_stream, subject, deadline=_PIECE_DEADLINE_S)
         except BusError as error:
             _log.info("object store not reached", extra={"cause": str(error)})
             return None
-        if data is None or len(data) != length:
+        data = sealed_pieces.opened(digest, part.offset, box) if box is not None else None
+        if data is None or len(data) != part.length:
             return None
-        self.stored_bytes += length
+        self.stored_bytes += part.length
         return data
 
     async def _from_shadow(self, activation: Activation, file: InputFile, part: "_Part") -> bytes:
