@@ -8,7 +8,6 @@ import aiohttp
 
 from kettle.auth.trust.keys import KeyPair, Kind
 from kettle.pool.personal_settings import Value
-from kettle.testing.account_keys import account_key
 from kettle.testing.throwaway_pool import ThrowawayPool
 
 JOIN: Final = "urn:kettle:params:oauth:grant-type:join-token"
@@ -17,11 +16,11 @@ _ISSUERS: Final = "issuers = "
 
 def settings(place: Path) -> dict[str, Value]:
     """The table [iam] of such a pool, with the files that it names."""
-    account, seed = account_key()
-    (place / "workers.nk").write_text(seed)
+    account = KeyPair.new(Kind.ACCOUNT)
+    (place / "workers.nk").write_text(account.seed)
     (place / "rules.map").write_text("SCITOKENS /https:..cms.example,.*/ cms\n")
     return {
-        "workers_account": account,
+        "workers_account": account.public,
         "workers_signing_key": str(place / "workers.nk"),
         "housekeeping": 0.1,
         "join_tokens_kept": 0.1,

@@ -42,9 +42,8 @@ from kettle_wire.commands.iam import (
     WorkerShown,
 )
 from kettle_wire.events.iam import Joins
+from kettle_wire.iam_http import JOIN_PREFIX, REFRESH_PREFIX
 
-JOIN_PREFIX: Final = "kettle-join-1"
-REFRESH_PREFIX: Final = "kettle-refresh-1"
 _PATIENCE_S: Final = 10.0
 """A pool need not have an iam: it is not waited for as long as for others."""
 

@@ -24,9 +24,8 @@ from kettle.auth.trust.server import Seeds
 from kettle.bus.credentials import Credential
 from kettle.classad.printing import quoted_string
 from kettle.pool.personal_settings import Tables, toml_value
+from kettle_wire.iam_http import JOIN_GRANT, JOIN_PREFIX
 
-PREFIX: Final = "kettle-join-1"
-GRANT: Final = "urn:kettle:params:oauth:grant-type:join-token"
 _KEY: Final = "worker"
 CREDENTIAL: Final = "worker.creds"
 """The name of the file with the machine's credential, in the directory of the pool."""
@@ -89,15 +88,17 @@ def join(url: str, token: str, *, home: Path, name: str, owner: str = "") -> Joi
         JoinError: the token is none, the pool is another, does not answer, or does not admit this machine.
     """
     parts = token.strip().split(".")
-    if len(parts) != 4 or parts[0] != PREFIX:
-        raise JoinError(f"this is no join token: it has four parts, {PREFIX}.ID.SECRET.PIN, all in one line")
+    if len(parts) != 4 or parts[0] != JOIN_PREFIX:
+        raise JoinError(
+            f"this is no join token: it has four parts, {JOIN_PREFIX}.ID.SECRET.PIN, all in one line"
+        )
     place = urlsplit(url if "://" in url else f"https://{url}")
     local = place.hostname in _LOCAL
     if place.scheme not in {"https", "http"} or not place.hostname or (place.scheme == "http" and not local):
         raise JoinError(f"{url} is no address to which a secret may be sent: it has to begin with https://")
     pin, key = parts[3], _kept_key(home)
     authority = _authority(place.hostname, place.port, pin) if place.scheme == "https" else ""
-    asked = {"grant_type": GRANT, "join_token": token.strip(), "name": name, "key": key.public}
+    asked = {"grant_type": JOIN_GRANT, "join_token": token.strip(), "name": name, "key": key.public}
     connection = _Connection(place.hostname, place.port, authority)
     if not authority:
         keys = connection.get("/jwks.json")

@@ -53,7 +53,7 @@ async def forged(office: Office, how: str) -> str:
         ("no signature", "token.alg"),
         ("the public key as a secret", "token.alg"),
         ("an unknown key", "token.key_unknown"),
-        ("20 kB", "token.malformed"),
+        ("20 kB", "token.size"),
     ],
 )
 async def test_a_forged_token_is_refused(office: Office, how: str, code: str) -> None:

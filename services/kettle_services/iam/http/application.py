@@ -79,7 +79,11 @@ def application(surface: Surface) -> web.Application:
         return web.json_response(described)
 
     async def keys(_asked: Asked) -> web.Response:
-        return web.json_response(surface.keys.published(), headers={"Cache-Control": "public, max-age=3600"})
+        return web.Response(
+            body=surface.keys.published(),
+            content_type="application/json",
+            headers={"Cache-Control": "public, max-age=3600"},
+        )
 
     async def authority(_asked: Asked) -> web.Response:
         if not surface.authority:

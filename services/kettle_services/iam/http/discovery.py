@@ -3,15 +3,10 @@ What iam is, for programs: OAuth 2.0 authorization server metadata (RFC 8414), a
 too.
 """
 
-from typing import Any, Final
+from typing import Any
 
-REFRESH: Final = "refresh_token"
-CLIENT: Final = "client_credentials"
-EXCHANGE: Final = "urn:ietf:params:oauth:grant-type:token-exchange"
-JOIN: Final = "urn:kettle:params:oauth:grant-type:join-token"
-GRANTS: Final = (REFRESH, CLIENT, EXCHANGE, JOIN)
-ACCESS_TOKEN: Final = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105 - a type
-JWT: Final = "urn:ietf:params:oauth:token-type:jwt"
+from kettle.auth.mapping.levels import Level
+from kettle_wire.iam_http import GRANTS
 
 
 def metadata(url: str) -> dict[str, Any]:
@@ -32,5 +27,5 @@ def metadata(url: str) -> dict[str, Any]:
         "token_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post", "none"],
         "revocation_endpoint_auth_methods_supported": ["none"],
         "introspection_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post"],
-        "scopes_supported": ["condor:/READ", "condor:/WRITE", "condor:/ADMINISTRATOR"],
+        "scopes_supported": [level.scope for level in (Level.READ, Level.WRITE, Level.ADMINISTRATOR)],
     }

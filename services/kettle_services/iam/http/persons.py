@@ -9,7 +9,7 @@ import msgspec
 from aiohttp import web
 
 from kettle_services.iam.admissions import Pool
-from kettle_services.iam.commands import endpoint_of
+from kettle_services.iam.commands.questions import endpoint_of
 from kettle_services.iam.domain.refusals import Code, Denied
 from kettle_services.iam.domain.rights import Known, explained, whoami
 from kettle_services.iam.grants import Grants
