@@ -10,6 +10,11 @@ GRANTS: Final = (REFRESH_GRANT, CLIENT_GRANT, EXCHANGE_GRANT, JOIN_GRANT)
 ACCESS_TOKEN: Final = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105 - a type
 JWT: Final = "urn:ietf:params:oauth:token-type:jwt"
 
+TOKEN_REQUESTS: Final = "/v1/token-requests"  # noqa: S105 - a path
+"""Where a token of HTCondor is asked for."""
+COLLECT: Final = f"{TOKEN_REQUESTS}/collect"
+"""Where it is collected when somebody has approved it."""
+
 JOIN_PREFIX: Final = "kettle-join-1"
 """How a join token begins: `kettle-join-1.<id>.<secret>.<pin>`."""
 REFRESH_PREFIX: Final = "kettle-refresh-1"

@@ -234,7 +234,7 @@ class TokenFiles:
     def save(self, tokens: Tokens) -> Path:
         """Replace the file as a whole: there is the old one or the new one, and never a part."""
         private_directory(self._directory)
-        return write_private(self.path(tokens.issuer), msgspec.json.encode(tokens).decode())
+        return write_private(self.path(tokens.issuer), msgspec.json.encode(tokens))
 
     def remove(self, issuer: str) -> None:
         """Keep nothing of an issuer."""

@@ -44,7 +44,7 @@ from kettle_wire.commands.iam import (
 from kettle_wire.events.iam import Joins
 from kettle_wire.iam_http import JOIN_PREFIX, REFRESH_PREFIX
 
-_PATIENCE_S: Final = 10.0
+PATIENCE_S: Final = 10.0
 """A pool need not have an iam: it is not waited for as long as for others."""
 
 
@@ -203,7 +203,7 @@ class IdentityClient:
 
     @property
     def _patience(self) -> float:
-        return min(self._requests.transport.patience, _PATIENCE_S)
+        return min(self._requests.transport.patience, PATIENCE_S)
 
 
 def new_secret() -> tuple[str, str]:

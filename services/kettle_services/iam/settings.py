@@ -67,6 +67,12 @@ class IamSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_field
     """Path of the file of mapping rules that is in force; recorded when it changes."""
     issuers: dict[str, tuple[str, ...]] = {}
     """Whose tokens are accepted, each with the audiences that they must have; recorded when it changes."""
+    token_requests: bool = True
+    """Whether programs of HTCondor may ask for tokens, which somebody has to approve (SEC_ENABLE_TOKEN_REQUEST)."""
+    token_request_wait: Seconds = 3600.0
+    """Seconds for which such a request waits for its approval."""
+    idtoken_lifetime: Pause = 365 * 86_400.0
+    """Seconds, the longest life of the tokens of programs of HTCondor (SEC_ISSUED_TOKEN_EXPIRATION); 0: they need not end."""
     requests_per_second: _Rate = 100.0
     """From one address, over a longer time."""
     request_burst: _Burst = 300.0

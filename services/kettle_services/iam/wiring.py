@@ -29,6 +29,7 @@ from kettle_services.iam.commands.bans import BanCommands
 from kettle_services.iam.commands.clients import ClientCommands
 from kettle_services.iam.commands.machines import MachineCommands
 from kettle_services.iam.commands.questions import Questions
+from kettle_services.iam.commands.token_requests import TokenRequestCommands
 from kettle_services.iam.commands.tokens import TokenCommands
 from kettle_services.iam.domain.state import SHARD
 from kettle_services.iam.grants import Grants
@@ -37,6 +38,7 @@ from kettle_services.iam.pins import certificate, pin_of
 from kettle_services.iam.ports import BusCredentials
 from kettle_services.iam.record import Record
 from kettle_services.iam.settings import IamSettings
+from kettle_services.iam.token_requests import TokenRequests
 from kettle_wire.commands.master import REVOKE_MEMBERS, RevokeMembers
 from kettle_wire.subjects import untoken
 
@@ -96,6 +98,7 @@ async def serve(rt: Runtime, settings: IamSettings) -> None:
     from kettle.auth.tokens.issuing.signing_keys import KeyTimes
     from kettle.runtime.tls_listener import tls_context
     from kettle_services.iam.http.application import Surface, serving
+    from kettle_services.iam.idtokens import IdTokens, pool_places
     from kettle_services.iam.token_keys import KeyFiles
 
     log = await join_log(rt, settings)
@@ -121,6 +124,13 @@ async def serve(rt: Runtime, settings: IamSettings) -> None:
     machines = bus_credentials(settings)
     denials = DenialRecord(record, rt.telemetry)
     grants = Grants(record, keys, issuer=pool.url, lifetime=settings.access_token_lifetime)
+    requests = TokenRequests(
+        record,
+        IdTokens(pool_places(settings), longest=settings.idtoken_lifetime),
+        domain=settings.authorization.own_domain,
+        enabled=settings.token_requests,
+        waits=settings.token_request_wait,
+    )
     commanders = partial(administrators, settings)
     answering = (
         MachineCommands(
@@ -133,6 +143,7 @@ async def serve(rt: Runtime, settings: IamSettings) -> None:
         ClientCommands(record),
         TokenCommands(record, grants, pool, settings, administrators=commanders),
         Questions(record, administrators=commanders),
+        TokenRequestCommands(requests),
     )
     admissions = Admissions(record, denials, machines, keys, pool, lifetime=settings.worker_lifetime)
     rt.loop(record.checkpoint(), name="checkpoint")
@@ -144,6 +155,7 @@ async def serve(rt: Runtime, settings: IamSettings) -> None:
     surface = Surface(
         record=record,
         grants=grants,
+        requests=requests,
         admissions=admissions,
         denials=denials,
         keys=keys,

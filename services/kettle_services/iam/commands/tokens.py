@@ -1,5 +1,6 @@
 """Access tokens and sessions of people."""
 
+import re
 import secrets
 import time
 from collections.abc import Callable, Collection
@@ -23,6 +24,9 @@ from kettle_wire.commands import iam
 from kettle_wire.endpoint import Position
 from kettle_wire.events.iam import SessionOpened
 from kettle_wire.identity import Identity
+
+_ID_OF_IDTOKEN: Final = re.compile("[0-9a-f]{32}")
+_FOR_EVER_S: Final = 100 * 365 * 86_400.0
 
 
 class TokenCommands:
@@ -134,10 +138,16 @@ class TokenCommands:
             self._require_own(caller, own=session.subject == caller.name, what="the session of somebody else")
             return recorded(sessions.closed(session.session, "revoked", by=caller.name, now=now))
         self._require_own(caller, own=False, what=f"the access token {request.token}")
-        expires = now + self._settings.access_token_lifetime
+        expires = now + self._longest_life(request.token)
         return recorded(
             sessions.revoked(register, request.token, "", expires=expires, by=caller.name, now=now)
         )
+
+    def _longest_life(self, token: str) -> float:
+        """Of a token, by the form of its id: those of programs of HTCondor live longer."""
+        if not _ID_OF_IDTOKEN.fullmatch(token):
+            return self._settings.access_token_lifetime
+        return self._settings.idtoken_lifetime or _FOR_EVER_S
 
     def _require_own(self, caller: Identity, *, own: bool, what: str) -> None:
         if not own and caller.name not in self._administrators():

@@ -18,9 +18,12 @@ from kettle_services.iam.http.persons import Persons
 from kettle_services.iam.http.problems import problem
 from kettle_services.iam.http.requests import LARGEST, Asked, Limits, require_no_secret_in_address
 from kettle_services.iam.http.token_endpoint import TokenEndpoint
+from kettle_services.iam.http.token_requests import TokenRequestEndpoint
 from kettle_services.iam.ports import TokenKeys
 from kettle_services.iam.record import Record
 from kettle_services.iam.settings import IamSettings
+from kettle_services.iam.token_requests import TokenRequests
+from kettle_wire.iam_http import COLLECT, TOKEN_REQUESTS
 
 Answer = Callable[[Asked], Awaitable[web.Response]]
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -35,6 +38,7 @@ class Surface(msgspec.Struct, frozen=True, kw_only=True):
 
     record: Record
     grants: Grants
+    requests: TokenRequests
     admissions: Admissions
     denials: DenialRecord
     keys: TokenKeys
@@ -73,6 +77,7 @@ def application(surface: Surface) -> web.Application:
     made = web.Application(client_max_size=LARGEST, middlewares=[_explained])
     endpoint = TokenEndpoint(surface.record, surface.grants, surface.admissions)
     persons = Persons(surface.record, surface.grants, surface.pool)
+    asking = TokenRequestEndpoint(surface.record, surface.requests)
     described = discovery.metadata(surface.pool.url)
 
     async def metadata(_asked: Asked) -> web.Response:
@@ -102,6 +107,8 @@ def application(surface: Surface) -> web.Application:
         ("POST", _ISSUES, endpoint.token),
         ("POST", "/v1/revoke", endpoint.revoke),
         ("POST", "/v1/introspect", endpoint.introspect),
+        ("POST", TOKEN_REQUESTS, asking.request),
+        ("POST", COLLECT, asking.collect),
         ("GET", "/v1/whoami", persons.whoami),
         ("GET", "/v1/explain", persons.explain),
     ):
@@ -145,7 +152,7 @@ def _guarded(answer: Answer, denials: DenialRecord, limits: Limits) -> Handler:
         """What to answer; a wrong credential is counted, and recorded unless that is done already."""
         path = asked.request.path
         guessed = path == _ISSUES and refusal.code.startswith(_GRANTS) and refusal.status not in _NO_GUESS
-        wrong = refusal.status == 401 or guessed
+        wrong = refusal.status == 401 or guessed or (path == COLLECT and refusal.status == 404)
         if not wrong or refusal.code == Code.TOKEN_ABSENT:
             return refusal
         if (instead := limits.failed(asked.address, asked.identity)) is not None:

@@ -72,7 +72,7 @@ class KeyStore:
         """Put these keys in the place of those on disk. Raises OSError."""
         stored = _Stored([_StoredKey(key.created, key.key.as_dict(private=True)) for key in ring.keys])
         private_directory(self._path.parent)
-        write_private(self._path, msgspec.json.encode(stored).decode())
+        write_private(self._path, msgspec.json.encode(stored))
 
 
 def new_key(now: int) -> SigningKey:
