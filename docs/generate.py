@@ -90,6 +90,8 @@ _WRITERS: Final[Mapping[str, tuple[str, str, str]]] = {
     "client": ("iam", "identity", "client/<id>"),
     "session": ("iam", "identity", "session/<id>"),
     "token": ("iam", "identity", "issued/<subject>, token/<id>/<end>"),
+    "tokenrequest": ("iam", "identity", "tokenrequest/<number>"),
+    "autoapproval": ("iam", "identity", "autoapproval/<netblock>"),
     "access": ("iam", "identity", "alarm/denied"),
 }
 """First word of a type -> who writes its events, into which shard, on which stream."""

@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from tests.conformance.token_cells import ec_key, public, signed
 
 from kettle.auth.idtokens import checking
-from kettle.auth.tokens.capabilities import storage_allows
+from kettle.auth.tokens.capabilities import covers, storage_allows
 from kettle.auth.tokens.checking.issuers import Issuer
 from kettle.auth.tokens.checking.parsing import parse
 from kettle.auth.tokens.checking.public_keys import key_set
 from kettle.auth.tokens.checking.verification import verify
-from kettle.auth.tokens.issuing.derived import covers
 from kettle.auth.tokens.verified import TokenCode, TokenError, VerifiedToken
 
 NOW: Final = 1_800_000_000

@@ -1,5 +1,6 @@
 """Everything that iam ever records, done by people and machines to the iam of a pool."""
 
+import asyncio
 import signal
 from pathlib import Path
 from typing import Final
@@ -7,8 +8,9 @@ from typing import Final
 import aiohttp
 
 from kettle.auth.trust.keys import KeyPair, Kind
+from kettle.client.iam_http import IamAddress, IamHttp
+from kettle.client.token_requests import TokenRequestHttp
 from kettle.pool.personal_settings import Value
-from kettle.testing.account_keys import account_key
 from kettle.testing.throwaway_pool import ThrowawayPool
 
 JOIN: Final = "urn:kettle:params:oauth:grant-type:join-token"
@@ -17,14 +19,15 @@ _ISSUERS: Final = "issuers = "
 
 def settings(place: Path) -> dict[str, Value]:
     """The table [iam] of such a pool, with the files that it names."""
-    account, seed = account_key()
-    (place / "workers.nk").write_text(seed)
+    account = KeyPair.new(Kind.ACCOUNT)
+    (place / "workers.nk").write_text(account.seed)
     (place / "rules.map").write_text("SCITOKENS /https:..cms.example,.*/ cms\n")
     return {
-        "workers_account": account,
+        "workers_account": account.public,
         "workers_signing_key": str(place / "workers.nk"),
         "housekeeping": 0.1,
         "join_tokens_kept": 0.1,
+        "token_request_wait": 2.0,
         "rules": str(place / "rules.map"),
         "issuers": {"https://cms.example": ["https://pool.example"]},
     }
@@ -62,6 +65,14 @@ async def happen(pool: ThrowawayPool) -> None:
         await iam.revoke_token(session.made.session)
         token = await iam.issue_token(lifetime=1.5)
         await post("/v1/revoke", token=token.token)
+    requests = pool.client.token_requests
+    await requests.fetch(levels=["READ"], lifetime=60)
+    await requests.auto_approve("127.0.0.0/8", lifetime=1)
+    over_http = TokenRequestHttp(IamHttp(IamAddress.of(f"http://127.0.0.1:{port}")))
+    await asyncio.to_thread(over_http.request, client="n3-1", levels=["ADVERTISE_STARTD"])
+    asked = await requests.request(client="n4-2", identity="ada@example.org", levels=["READ"])
+    await requests.approve(next(each for each in await requests.waiting() if each.client == "n4-2"))
+    await requests.collect(asked)
     file = pool.home / "kettle.toml"
     lines = file.read_text().splitlines(keepends=True)
     file.write_text("".join(line for line in lines if not line.startswith(_ISSUERS)))

@@ -13,7 +13,7 @@ def private_directory(path: Path) -> Path:
     return path
 
 
-def write_private(path: Path, content: str) -> Path:
+def write_private(path: Path, content: str | bytes) -> Path:
     """
     Replace a file, atomically, by one that only its owner can read.
 
@@ -22,8 +22,8 @@ def write_private(path: Path, content: str) -> Path:
     stage = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     fd = os.open(stage, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
-        with os.fdopen(fd, "w", encoding="utf-8") as file:
-            file.write(content)
+        with os.fdopen(fd, "wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(fd)
         stage.replace(path)

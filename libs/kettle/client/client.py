@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from kettle.client.jobs.access import AttemptAccess
     from kettle.client.jobs.records import JobEvent
     from kettle.client.spooling.transfers import SpoolTransfers
+    from kettle.client.token_requests import TokenRequestClient
     from kettle.client.why_report import WhyReport, WhyReports
     from kettle_wire.commands.accounting import OwnerUsage
 
@@ -103,6 +104,13 @@ class Client(JobQueue):
         from kettle.client.accountant import Accountant
 
         return Accountant(self.requests)
+
+    @cached_property
+    def token_requests(self) -> "TokenRequestClient":
+        """Tokens of programs of HTCondor."""
+        from kettle.client.token_requests import TokenRequestClient
+
+        return TokenRequestClient(self.requests)
 
     @cached_property
     def iam(self) -> "IdentityClient":

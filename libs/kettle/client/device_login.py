@@ -19,6 +19,7 @@ from urllib.parse import urlencode, urlsplit
 
 import msgspec
 
+from kettle.auth.private_files import private_directory, write_private
 from kettle.client.errors import ClientError
 
 GRANT: Final = "urn:ietf:params:oauth:grant-type:device_code"
@@ -237,20 +238,8 @@ class TokenFiles:
 
     def save(self, tokens: Tokens) -> Path:
         """Replace the file as a whole: there is the old one or the new one, and never a part."""
-        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = self.path(tokens.issuer)
-        stage = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
-        descriptor = os.open(stage, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(msgspec.json.encode(tokens))
-                file.flush()
-                os.fsync(file.fileno())
-            stage.replace(path)
-        except OSError:
-            stage.unlink(missing_ok=True)
-            raise
-        return path
+        private_directory(self._directory)
+        return write_private(self.path(tokens.issuer), msgspec.json.encode(tokens))
 
     def remove(self, issuer: str) -> None:
         """Keep nothing of an issuer."""
@@ -259,7 +248,7 @@ class TokenFiles:
     @contextmanager
     def locked(self, issuer: str) -> Generator[None]:
         """One process at a time: a refresh token that two use at once is taken for a copy."""
-        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private_directory(self._directory)
         lock = self.path(issuer).with_suffix(".lock")
         descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:

@@ -42,10 +42,9 @@ from kettle_wire.commands.iam import (
     WorkerShown,
 )
 from kettle_wire.events.iam import Joins
+from kettle_wire.iam_http import JOIN_PREFIX, REFRESH_PREFIX
 
-JOIN_PREFIX: Final = "kettle-join-1"
-REFRESH_PREFIX: Final = "kettle-refresh-1"
-_PATIENCE_S: Final = 10.0
+PATIENCE_S: Final = 10.0
 """A pool need not have an iam: it is not waited for as long as for others."""
 
 
@@ -204,7 +203,7 @@ class IdentityClient:
 
     @property
     def _patience(self) -> float:
-        return min(self._requests.transport.patience, _PATIENCE_S)
+        return min(self._requests.transport.patience, PATIENCE_S)
 
 
 def new_secret() -> tuple[str, str]:

@@ -10,12 +10,10 @@ The machine makes its own key; what comes back is a statement about it, which is
 """
 
 import base64
-import http.client
 import json
 import ssl
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlencode, urlsplit
 
 import msgspec
 
@@ -24,17 +22,15 @@ from kettle.auth.trust.keys import KeyPair, Kind, SeedError
 from kettle.auth.trust.server import Seeds
 from kettle.bus.credentials import Credential
 from kettle.classad.printing import quoted_string
+from kettle.client.errors import ClientError
+from kettle.client.iam_http import IamAddress, IamHttp
 from kettle.pool.personal_settings import Tables, toml_value
+from kettle_wire.iam_http import JOIN_GRANT, JOIN_PREFIX
 
-PREFIX: Final = "kettle-join-1"
-GRANT: Final = "urn:kettle:params:oauth:grant-type:join-token"
 _KEY: Final = "worker"
 CREDENTIAL: Final = "worker.creds"
 """The name of the file with the machine's credential, in the directory of the pool."""
 _SETTINGS: Final = "kettle.toml"
-_DEADLINE_S: Final = 20.0
-_LARGEST: Final = 1 << 20
-_LOCAL: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 class JoinError(Exception):
@@ -54,13 +50,6 @@ class _Admitted(msgspec.Struct, frozen=True, kw_only=True):
     by: str = ""
     bus_ca: str = ""
     statement: str = ""
-
-
-class _Problem(msgspec.Struct, frozen=True):
-    """A refusal of the pool."""
-
-    detail: str
-    code: str = ""
 
 
 class Joined(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,26 +79,28 @@ def join(url: str, token: str, *, home: Path, name: str, owner: str = "") -> Joi
         JoinError: the token is none, the pool is another, does not answer, or does not admit this machine.
     """
     parts = token.strip().split(".")
-    if len(parts) != 4 or parts[0] != PREFIX:
-        raise JoinError(f"this is no join token: it has four parts, {PREFIX}.ID.SECRET.PIN, all in one line")
-    place = urlsplit(url if "://" in url else f"https://{url}")
-    local = place.hostname in _LOCAL
-    if place.scheme not in {"https", "http"} or not place.hostname or (place.scheme == "http" and not local):
-        raise JoinError(f"{url} is no address to which a secret may be sent: it has to begin with https://")
-    pin, key = parts[3], _kept_key(home)
-    authority = _authority(place.hostname, place.port, pin) if place.scheme == "https" else ""
-    asked = {"grant_type": GRANT, "join_token": token.strip(), "name": name, "key": key.public}
-    connection = _Connection(place.hostname, place.port, authority)
-    if not authority:
-        keys = connection.get("/jwks.json")
-        signer = _pinned(keys, pin, url)
-        from kettle.auth.sealing import sealed
+    if len(parts) != 4 or parts[0] != JOIN_PREFIX:
+        raise JoinError(
+            f"this is no join token: it has four parts, {JOIN_PREFIX}.ID.SECRET.PIN, all in one line"
+        )
+    pin, asking = parts[3], {"grant_type": JOIN_GRANT, "join_token": token.strip(), "name": name}
+    try:
+        address = IamAddress.of(url)
+        key = _kept_key(home)
+        asking |= {"key": key.public, **({"owner": owner} if owner else {})}
+        if address.scheme == "https":
+            authority = _authority(address, pin)
+            iam = IamHttp(address, ssl.create_default_context(cadata=authority))
+            admitted = _admitted(iam, asking)
+        else:
+            authority, iam = "", IamHttp(address)
+            signer = _pinned(iam.get("/jwks.json"), pin, url)
+            from kettle.auth.sealing import sealed
 
-        asked |= {"owner": owner} if owner else {}
-        admitted = connection.join({"grant_type": GRANT, "sealed": sealed(asked, signer)})
-        _require_stated(admitted, signer, url)
-    else:
-        admitted = connection.join(asked | ({"owner": owner} if owner else {}))
+            admitted = _admitted(iam, {"grant_type": JOIN_GRANT, "sealed": sealed(asking, signer)})
+            _require_stated(admitted, signer, url)
+    except ClientError as error:
+        raise JoinError(str(error)) from error
     return Joined(
         pool=admitted.pool,
         worker=admitted.worker,
@@ -161,54 +152,6 @@ def keep(joined: Joined, home: Path) -> list[Path]:
     return files
 
 
-class _Connection:
-    """Asks one server, one question at a time."""
-
-    def __init__(self, host: str, port: int | None, authority: str) -> None:
-        """`authority`: the only certificate that is believed; empty: this is HTTP."""
-        self._host, self._port = host, port
-        self._context = ssl.create_default_context(cadata=authority) if authority else None
-
-    def get(self, path: str) -> bytes:
-        """A document."""
-        status, body = self._ask("GET", path, {})
-        if status != 200:
-            raise JoinError(f"{self._host} is no iam of a pool: it has no {path}")
-        return body
-
-    def join(self, form: dict[str, str]) -> _Admitted:
-        """Present the token."""
-        status, body = self._ask("POST", "/v1/token", form)
-        try:
-            if status == 200:
-                return msgspec.json.decode(body, type=_Admitted)
-            raise JoinError(msgspec.json.decode(body, type=_Problem).detail)
-        except msgspec.MsgspecError as error:
-            raise JoinError(f"{self._host} does not answer as an iam does (status {status})") from error
-
-    def _ask(self, method: str, path: str, form: dict[str, str]) -> tuple[int, bytes]:
-        return _ask(self._host, self._port, self._context, method, path, form)
-
-
-def _ask(
-    host: str, port: int | None, context: ssl.SSLContext | None, method: str, path: str, form: dict[str, str]
-) -> tuple[int, bytes]:
-    connection: http.client.HTTPConnection
-    if context is None:
-        connection = http.client.HTTPConnection(host, port, timeout=_DEADLINE_S)
-    else:
-        connection = http.client.HTTPSConnection(host, port, timeout=_DEADLINE_S, context=context)
-    headers = {"Content-Type": "application/x-www-form-urlencoded"} if form else {}
-    try:
-        connection.request(method, path, body=urlencode(form) if form else None, headers=headers)
-        answer = connection.getresponse()
-        return answer.status, answer.read(_LARGEST)
-    except (OSError, http.client.HTTPException) as error:
-        raise JoinError(f"{host} cannot be asked: {error}") from error
-    finally:
-        connection.close()
-
-
 def _kept_key(home: Path) -> KeyPair:
     """The key that this machine makes for one pool."""
     try:
@@ -219,14 +162,23 @@ def _kept_key(home: Path) -> KeyPair:
         raise JoinError(f"{error.filename or home} cannot be written: {error.strerror}") from error
 
 
-def _authority(host: str, port: int | None, pin: str) -> str:
+def _admitted(iam: IamHttp, asking: dict[str, str]) -> _Admitted:
+    """The answer to who presents the token."""
+    try:
+        return msgspec.json.decode(iam.post("/v1/token", asking), type=_Admitted)
+    except msgspec.MsgspecError as error:
+        raise JoinError(f"{iam.host} does not answer as an iam does") from error
+
+
+def _authority(address: IamAddress, pin: str) -> str:
     """The certificate that the token names, from a server that nobody has checked yet: the pin checks it."""
     from kettle.pki.certificates import CertificateError, pins_in  # the only command that needs it
 
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
-    status, pem = _ask(host, port, context, "GET", "/ca.pem", {})
+    host = address.host
+    status, pem = IamHttp(address, context).ask("GET", "/ca.pem", {})
     try:
         found = pins_in(pem)
     except CertificateError as error:

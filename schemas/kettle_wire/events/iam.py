@@ -248,6 +248,79 @@ class TokenExpired(Event, frozen=True, kw_only=True, tag="token.expired/1"):
     at: float
 
 
+class TokenRequested(Event, frozen=True, kw_only=True, tag="tokenrequest.made/1"):
+    """Somebody asks for a token of an identity, which has to be approved; stream `tokenrequest/<number>`."""
+
+    request: str
+    """Seven digits."""
+    hash: str
+    """SHA-256 of the secret of who asked, in hexadecimal digits."""
+    client: str
+    """What the program calls itself."""
+    requester: str = ""
+    """Who asked, as the bus knows him; empty: nobody whom the pool knows."""
+    address: str = ""
+    """From where it came; empty: over the bus."""
+    identity: str
+    """Whose token it is to be, `user@domain`."""
+    levels: list[str] = []
+    """To which it is to be limited; to none if there are none."""
+    lifetime: int = 0
+    """Of the token, in seconds; 0: as long as the pool gives tokens for."""
+    expires: float
+    """Until then it waits."""
+    at: float
+
+
+class TokenRequestApproved(Event, frozen=True, kw_only=True, tag="tokenrequest.approved/1"):
+    """Who has asked may collect the token; it is made then, of what stands here and of the key."""
+
+    request: str
+    token: str
+    """The id of the token."""
+    key: str
+    """The name of the key that signs it."""
+    lifetime: int
+    """Of the token, in seconds, from `at`; 0: without end."""
+    by: str
+    rule: str = ""
+    """The network of the rule that approved it; empty: a person did."""
+    at: float
+
+
+class TokenRequestCollected(Event, frozen=True, kw_only=True, tag="tokenrequest.collected/1"):
+    """The token was given to who had asked for it, who for a minute may have it once more."""
+
+    request: str
+    token: str
+    subject: str
+    address: str = ""
+    at: float
+
+
+class TokenRequestEnded(Event, frozen=True, kw_only=True, tag="tokenrequest.ended/1"):
+    """A request is over, and nothing is kept of it."""
+
+    request: str
+    at: float
+
+
+class AutoApprovalSet(Event, frozen=True, kw_only=True, tag="autoapproval.set/1"):
+    """What daemons of a network ask for is approved for some time; stream `autoapproval/<netblock>`."""
+
+    netblock: str
+    expires: float
+    by: str
+    at: float
+
+
+class AutoApprovalEnded(Event, frozen=True, kw_only=True, tag="autoapproval.ended/1"):
+    """A rule of approval is over."""
+
+    netblock: str
+    at: float
+
+
 class AccessDenied(Event, frozen=True, kw_only=True, tag="access.denied/1"):
     """Somebody was refused; stream `alarm/denied`."""
 
@@ -283,5 +356,11 @@ IdentityEvent = (
     | TokenIssued
     | TokenRevoked
     | TokenExpired
+    | TokenRequested
+    | TokenRequestApproved
+    | TokenRequestCollected
+    | TokenRequestEnded
+    | AutoApprovalSet
+    | AutoApprovalEnded
     | AccessDenied
 )

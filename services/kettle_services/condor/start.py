@@ -51,6 +51,14 @@ COMMANDS: Final = {
     "condor_advertise": ("advertise", "not carried out: nobody speaks for another's daemon"),
     "condor_config_val": ("config_val", "the value of a knob"),
     "condor_token_create": ("token_create", "make a token that the key of the pool signs"),
+    "condor_token_fetch": ("token_fetch", "have the pool make a token for you"),
+    "condor_token_request": ("token_request", "ask for a token that an administrator approves"),
+    "condor_token_request_list": ("token_request_list", "the tokens that were asked for"),
+    "condor_token_request_approve": ("token_request_approve", "let a token be given that was asked for"),
+    "condor_token_request_auto_approve": (
+        "token_request_auto_approve",
+        "let what daemons of a network ask for be given",
+    ),
     "condor_token_list": ("token_list", "the tokens that you have"),
     "condor_version": ("version", "the version of HTCondor that these commands are like"),
 }

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from kettle.auth.tokens.issuing.derived import Grant
+from kettle.auth.tokens.verified import VerifiedToken
 from kettle_wire.events.iam import Joins
 
 Claims = Mapping[str, Any]
@@ -16,8 +18,8 @@ class TokenKeys(Protocol):
         """The SHA-256 thumbprint (RFC 7638) of the key that signs `statement`, in hexadecimal digits."""
         ...
 
-    def sign(self, claims: Claims, *, now: float) -> str:
-        """An access token (`at+jwt`)."""
+    def issue(self, grant: Grant, token: str, *, now: float) -> str:
+        """An access token with this id; raises Denied for scopes that no token can have."""
         ...
 
     def statement(self, claims: Claims) -> str:
@@ -28,14 +30,12 @@ class TokenKeys(Protocol):
         """What was sealed for the key that signs `statement` (`kettle.auth.sealing`); raises Denied."""
         ...
 
-    def verified(self, token: str) -> Claims:
-        """
-        The claims of a token that one of these keys has signed; raises Denied. Its time is not looked at.
-        """
+    def verified(self, token: str, issuer: str, *, now: float) -> VerifiedToken:
+        """An access token of ours, whomever it is for; raises Denied."""
         ...
 
-    def published(self) -> Claims:
-        """The public keys, as a JWK set."""
+    def published(self) -> bytes:
+        """The public keys, as the document of a JWK set."""
         ...
 
     def rotate(self, *, now: float) -> bool:

@@ -76,6 +76,12 @@ class IamSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_field
     """Names of hosts of issuers that may have addresses that are not public."""
     issuers_ca: str = ""
     """Path of the certificate, in PEM, of an authority of issuers besides those that this machine trusts."""
+    token_requests: bool = True
+    """Whether programs of HTCondor may ask for tokens, which somebody has to approve (SEC_ENABLE_TOKEN_REQUEST)."""
+    token_request_wait: Seconds = 3600.0
+    """Seconds for which such a request waits for its approval."""
+    idtoken_lifetime: Pause = 365 * 86_400.0
+    """Seconds, the longest life of the tokens of programs of HTCondor (SEC_ISSUED_TOKEN_EXPIRATION); 0: they need not end."""
     requests_per_second: _Rate = 100.0
     """From one address, over a longer time."""
     request_burst: _Burst = 300.0

@@ -16,6 +16,7 @@ from kettle.auth.trust.keys import KeyPair
 from kettle.bus.credentials import Credential
 from kettle.bus.nats import NatsBus
 from kettle.embedded.ports import kept_port
+from kettle.eventsourcing.command_pipeline import CommandPipeline
 from kettle.faults import fault_point
 from kettle.runtime import Runtime
 from kettle.runtime.pool_connections import join_bus, join_log
@@ -24,7 +25,12 @@ from kettle.storage import PgWorkingSet
 from kettle_services.iam.admissions import Admissions, Pool
 from kettle_services.iam.alarms import DenialRecord
 from kettle_services.iam.bus_credentials import NoSigningKey, ScopedSigningKey
-from kettle_services.iam.commands import Handlers
+from kettle_services.iam.commands.bans import BanCommands
+from kettle_services.iam.commands.clients import ClientCommands
+from kettle_services.iam.commands.machines import MachineCommands
+from kettle_services.iam.commands.questions import Questions
+from kettle_services.iam.commands.token_requests import TokenRequestCommands
+from kettle_services.iam.commands.tokens import TokenCommands
 from kettle_services.iam.domain.state import SHARD
 from kettle_services.iam.grants import Grants
 from kettle_services.iam.host_names import HostNames
@@ -33,6 +39,7 @@ from kettle_services.iam.pins import certificate, pin_of
 from kettle_services.iam.ports import BusCredentials
 from kettle_services.iam.record import Record
 from kettle_services.iam.settings import IamSettings
+from kettle_services.iam.token_requests import TokenRequests
 from kettle_wire.commands.master import REVOKE_MEMBERS, RevokeMembers
 from kettle_wire.subjects import untoken
 
@@ -94,11 +101,13 @@ async def cut_off(bus: NatsBus, settings: IamSettings, key: str) -> None:
 async def serve(rt: Runtime, settings: IamSettings) -> None:
     """Own the shard, answer over bus and HTTP, until the process is asked to stop."""
     # The web server and cryptography take long to load, and belong to a process that has nothing to fork.
+    from kettle.auth.tokens.issuing.signing_keys import KeyTimes
     from kettle.runtime.tls_listener import tls_context
     from kettle_services.iam.http.application import Surface, serving
+    from kettle_services.iam.idtokens import IdTokens, pool_places
     from kettle_services.iam.people.local_accounts import tell_bans
     from kettle_services.iam.people.wiring import callout_keys, identification_of, let_people_in, policy_of
-    from kettle_services.iam.token_keys import KeyFile
+    from kettle_services.iam.token_keys import KeyFiles
 
     log = await join_log(rt, settings)
     bus = await join_bus(rt, settings)
@@ -107,12 +116,9 @@ async def serve(rt: Runtime, settings: IamSettings) -> None:
         return
     record = await Record.recall(log, PgWorkingSet(log.database), shard)
     fault_point("takeover.restored")
-    keys = KeyFile(
-        settings.directory,
-        lifetime=settings.key_lifetime,
-        overlap=settings.key_overlap,
-        now=time.time(),
-    )
+    overlap = int(settings.key_overlap)
+    times = KeyTimes(life=int(settings.key_lifetime), lead=overlap, overlap=overlap)
+    keys = KeyFiles(settings.directory, times, now=time.time())
     port = settings.http_port or kept_port(private_directory(settings.directory) / "port")
     authority = certificate(settings.ca_certificate)
     scheme = "https" if settings.certificate else "http"
@@ -126,14 +132,26 @@ async def serve(rt: Runtime, settings: IamSettings) -> None:
     machines = bus_credentials(settings)
     denials = DenialRecord(record, rt.telemetry)
     grants = Grants(record, keys, issuer=pool.url, lifetime=settings.access_token_lifetime)
-    handlers = Handlers(
+    requests = TokenRequests(
         record,
-        grants,
-        pool,
-        settings,
-        administrators=partial(administrators, settings),
-        open_to_machines=machines.require_open,
-        cut_off=partial(cut_off, bus, settings),
+        IdTokens(pool_places(settings), longest=settings.idtoken_lifetime),
+        domain=settings.authorization.own_domain,
+        enabled=settings.token_requests,
+        waits=settings.token_request_wait,
+    )
+    commanders = partial(administrators, settings)
+    answering = (
+        MachineCommands(
+            record,
+            pool,
+            open_to_machines=machines.require_open,
+            cut_off=partial(cut_off, bus, settings),
+        ),
+        BanCommands(record),
+        ClientCommands(record),
+        TokenCommands(record, grants, pool, settings, administrators=commanders),
+        Questions(record, administrators=commanders),
+        TokenRequestCommands(requests),
     )
     admissions = Admissions(
         record,
@@ -154,10 +172,13 @@ async def serve(rt: Runtime, settings: IamSettings) -> None:
     if own_server(settings):
         rt.loop(tell_bans(record, bus, settings.bus_master or socket.gethostname()), name="bans")
     rt.loop(keep_house(record, keys, settings), name="housekeeping")
-    await bus.serve("iam", settings.name, handlers.served(), version=VERSION)
+    pipeline = CommandPipeline(record, administrators=commanders)
+    served = [endpoint for each in answering for endpoint in each.served(pipeline)]
+    await bus.serve("iam", settings.name, served, version=VERSION)
     surface = Surface(
         record=record,
         grants=grants,
+        requests=requests,
         admissions=admissions,
         denials=denials,
         keys=keys,

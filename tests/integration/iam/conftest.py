@@ -8,13 +8,14 @@ from typing import Any
 import aiohttp
 import pytest_asyncio
 
+from kettle.auth.trust.keys import Kind
+from kettle.auth.trust.server import Seeds
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import Served
 from kettle.client.connections.pool_connection import ConnectedTransport
 from kettle.client.connections.pool_file import PoolFile, login_name
 from kettle.client.connections.transport import Requests
 from kettle.client.iam import IdentityClient
-from kettle.testing.account_keys import account_key
 from kettle.testing.services import Backend, hosted
 from kettle_services.iam.settings import IamSettings
 from kettle_services.iam.wiring import serve
@@ -69,14 +70,12 @@ class Office:
 @asynccontextmanager
 async def office_on(backend: Backend, directory: Path, **own: object) -> AsyncGenerator[Office]:
     """An iam that can admit machines."""
-    public, seed = account_key()
-    key = directory / "workers.nk"
-    key.write_text(seed)
+    account = Seeds(directory).key("workers", Kind.ACCOUNT)
     settings = backend.settings(
         IamSettings,
         home=str(directory / "home"),
-        workers_account=public,
-        workers_signing_key=str(key),
+        workers_account=account.public,
+        workers_signing_key=str(directory / "workers.nk"),
         **{"housekeeping": 0.1, **own},
     )
     async with AsyncExitStack() as stack:

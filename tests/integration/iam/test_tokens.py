@@ -45,7 +45,7 @@ async def test_a_token_is_checked_with_the_published_keys(office: Office) -> Non
     made = await office.administrator.issue_token()
     keys = KeySet.import_key_set((await office.get("/jwks.json"))[1])  # type: ignore[arg-type]
     token = jwt.decode(made.token, keys, algorithms=["ES256"])
-    assert ("at+jwt", made.id, [office.url]) == (
+    assert ("at+jwt", made.id, office.url) == (
         token.header["typ"],
         token.claims["jti"],
         token.claims["aud"],

@@ -1,6 +1,4 @@
-"""
-Pages over HTTPS: new certificates without loss, certificates of clients, and an authority that is known by its pin.
-"""
+"""Pages over HTTPS: new certificates without loss, certificates of clients, and the one of the authority."""
 
 import asyncio
 import ssl
@@ -15,7 +13,6 @@ import pytest
 from kettle.pki.authority_files import AuthorityFiles
 from kettle.pki.contexts import Listener, client_context
 from kettle.pki.explanations import UntrustedError
-from kettle.pki.https import connector, fetch_authority, why
 from kettle.pki.rehearsal import rehearse
 from kettle.runtime import Runtime, Settings, SettingsError
 from kettle.runtime.tls_listener import tls_context
@@ -68,7 +65,10 @@ async def test_a_new_certificate_is_shown_without_loss_of_a_connection(files: Au
     SIGHUP: connections that there are go on, new ones see the new one; what cannot be used changes nothing.
     """
     rt, ca = Runtime("gateway"), authority(files)
-    async with served(files, rt) as port, aiohttp.ClientSession(connector=connector(ca)) as session:
+    async with (
+        served(files, rt) as port,
+        aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=client_context(ca))) as session,
+    ):
         url = f"https://127.0.0.1:{port}/metrics"
         async with session.get(url) as answer:
             assert 200 == answer.status
@@ -100,7 +100,7 @@ async def test_only_clients_with_a_certificate_get_in(files: AuthorityFiles) -> 
     ca = authority(files)
     async with served(files, Runtime("gateway"), client_ca=ca) as port:
         url = f"https://127.0.0.1:{port}/metrics"
-        async with aiohttp.ClientSession(connector=connector(ca)) as session:
+        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=client_context(ca))) as session:
             with pytest.raises((aiohttp.ClientError, OSError)):
                 await session.get(url)
         for name, admitted in (("monitoring", True), ("127.0.0.1", False)):
@@ -115,40 +115,15 @@ async def test_only_clients_with_a_certificate_get_in(files: AuthorityFiles) -> 
                         await session.get(url)
 
 
-async def test_an_authority_is_known_by_its_pin(files: AuthorityFiles, tmp_path: Path) -> None:
-    """A machine that has only the pin gets the certificate, and with it a connection that it can trust."""
-    async with served(files, Runtime("gateway")) as port:
-        url = f"https://127.0.0.1:{port}/"
-        data = await fetch_authority(url, files.kept("ca").facts.pin)
-        assert files.kept("ca").certificate.read_bytes() == data
-        (tmp_path / "got.pem").write_bytes(data)
-        async with (
-            aiohttp.ClientSession(connector=connector(str(tmp_path / "got.pem"))) as session,
-            session.get(url + "metrics") as answer,
-        ):
-            assert 200 == answer.status
-
-
-async def test_somebody_between_has_another_pin(files: AuthorityFiles, tmp_path: Path) -> None:
-    """
-    A false server gives its own authority, or none; both are refused, and so is a server that is not there.
-    """
-    false = AuthorityFiles(tmp_path / "false")
-    false.make("Trial", now=now())
-    false.issue(["127.0.0.1"], "server", now=now())
-    pin = files.kept("ca").facts.pin
-    async with served(false, Runtime("gateway")) as port:
-        with pytest.raises(UntrustedError, match=f"not {pin}: it is another pool's server"):
-            await fetch_authority(f"https://127.0.0.1:{port}", pin)
-        with pytest.raises(aiohttp.ClientConnectorCertificateError) as caught:
-            async with aiohttp.ClientSession(connector=connector(authority(files))) as session:
-                await session.get(f"https://127.0.0.1:{port}/metrics")
-        assert "is not signed by the authority in" in str(why(caught.value, "the gateway", authority(files)))
-    async with pages("127.0.0.1", 0, Metrics()) as port:
-        with pytest.raises(UntrustedError, match="does not speak TLS"):
-            await fetch_authority(f"https://127.0.0.1:{port}", pin)
-    with pytest.raises(UntrustedError, match="cannot be reached"):
-        await fetch_authority("https://127.0.0.1:1", pin)
+async def test_the_certificate_of_the_authority_is_shown(files: AuthorityFiles) -> None:
+    """Who has only its pin can fetch it, and compare."""
+    ca = authority(files)
+    async with (
+        served(files, Runtime("gateway")) as port,
+        aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=client_context(ca))) as session,
+        session.get(f"https://127.0.0.1:{port}/ca.pem") as answer,
+    ):
+        assert files.kept("ca").certificate.read_bytes() == await answer.read()
 
 
 def test_what_no_client_would_accept_is_found_before_it_is_shown(

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from kettle.auth.idtokens.idtoken import ALGORITHM, LEVELS, SCOPE
+from kettle.auth.idtokens.idtoken import ALGORITHM, LEVELS
+from kettle.auth.mapping.levels import SCOPE
 from kettle.auth.tokens.checking.parsing import ParsedToken, parse
 from kettle.auth.tokens.checking.times import check_times
 from kettle.auth.tokens.verified import TokenCode, TokenError, quoted

@@ -13,19 +13,10 @@ from typing import Final
 
 import msgspec
 
-LEVELS: Final = (
-    "READ",
-    "WRITE",
-    "ADMINISTRATOR",
-    "CONFIG",
-    "DAEMON",
-    "NEGOTIATOR",
-    "ADVERTISE_MASTER",
-    "ADVERTISE_STARTD",
-    "ADVERTISE_SCHEDD",
-)
+from kettle.auth.mapping.levels import SCOPE, Level
+
+LEVELS: Final = tuple(level.value for level in Level if level is not Level.OWNER)
 """The levels to which a token may be limited."""
-SCOPE: Final = "condor:/"
 ALGORITHM: Final = "HS256"
 
 

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from kettle.auth.private_files import private_directory, write_private
+
 _EXCLUDED: Final = re.compile(
     r"\..*|#.*|.*(\.pl|\.py|\.sh|~|\.rpmsave|\.rpmnew|\.dpkg-old|\.dpkg-dist|\.cfsaved)"
 )
 """Names that editors and package managers leave behind: `LOCAL_CONFIG_DIR_EXCLUDE_REGEXP` of HTCondor."""
 _LONGEST: Final = 1 << 20
-_SECRET: Final = 0o600
 
 
 class TokenLine(NamedTuple):
@@ -41,17 +42,8 @@ def write(file: Path, token: str) -> None:
     """
     Put one token into a file that only its owner reads, whole or not at all; its directory is made. Raises OSError.
     """
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    data = f"{token}\n".encode()
+    private_directory(file.parent)
     if file.is_symlink() or (file.exists() and not file.is_file()):  # /dev/stdout, a pipe: not to be replaced
-        with file.open("wb") as opened:
-            opened.write(data)
-        return
-    stage = file.with_name(f".{file.name}.{os.urandom(4).hex()}")
-    try:
-        with os.fdopen(os.open(stage, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _SECRET), "wb") as opened:
-            opened.write(data)
-        stage.replace(file)
-    except OSError:
-        stage.unlink(missing_ok=True)
-        raise
+        file.write_text(f"{token}\n", encoding="utf-8")
+    else:
+        write_private(file, f"{token}\n")

@@ -6,6 +6,9 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Final
 
+SCOPE: Final = "condor:/"
+"""What stands before a level in the scopes of a token."""
+
 
 class Level(StrEnum):
     """What a command needs; the value is how lists, scopes and rules spell it."""
@@ -27,6 +30,11 @@ class Level(StrEnum):
     ADVERTISE_SCHEDD = "ADVERTISE_SCHEDD"
     OWNER = "OWNER"
     """Commands of a machine's owner; no longer used by HTCondor."""
+
+    @property
+    def scope(self) -> str:
+        """How a token says that it has this level."""
+        return f"{SCOPE}{self}"
 
     def implied(self) -> frozenset["Level"]:
         """The levels that somebody has who has this one, itself among them."""

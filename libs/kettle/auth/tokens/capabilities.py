@@ -10,36 +10,14 @@ from typing import Final, Literal, TypeAlias, get_args
 
 import msgspec
 
+from kettle.auth.mapping.levels import Level
 from kettle.auth.tokens.checking.issuers import Covers, Issuer
 from kettle.auth.tokens.checking.scopes import has_one_meaning, is_capability
 from kettle.auth.tokens.verified import TokenCode, TokenError, VerifiedToken
 
-LevelName: TypeAlias = Literal[
-    "READ",
-    "WRITE",
-    "ADMINISTRATOR",
-    "CONFIG",
-    "OWNER",
-    "DAEMON",
-    "NEGOTIATOR",
-    "ADVERTISE_MASTER",
-    "ADVERTISE_STARTD",
-    "ADVERTISE_SCHEDD",
-]
 StorageOperation: TypeAlias = Literal["read", "stage", "create", "modify", "stat"]
 
-LEVEL_SCOPES: Final[dict[str, LevelName]] = {
-    "condor:/READ": "READ",
-    "condor:/WRITE": "WRITE",
-    "condor:/ADMINISTRATOR": "ADMINISTRATOR",
-    "condor:/CONFIG": "CONFIG",
-    "condor:/OWNER": "OWNER",
-    "condor:/DAEMON": "DAEMON",
-    "condor:/NEGOTIATOR": "NEGOTIATOR",
-    "condor:/ADVERTISE_MASTER": "ADVERTISE_MASTER",
-    "condor:/ADVERTISE_STARTD": "ADVERTISE_STARTD",
-    "condor:/ADVERTISE_SCHEDD": "ADVERTISE_SCHEDD",
-}
+LEVEL_SCOPES: Final[Mapping[str, Level]] = {level.scope: level for level in Level}
 WRITE_SCOPES: Final = frozenset({"compute.create", "compute.modify", "compute.cancel"})
 """Only all three together are WRITE, which allows each of these acts."""
 
@@ -60,7 +38,7 @@ STORAGE_OPERATIONS: Final[Mapping[str, StorageOperation]] = {
 class TokenRights(msgspec.Struct, frozen=True):
     """What a token itself allows here, without what rules and groups add."""
 
-    levels: frozenset[LevelName]
+    levels: frozenset[Level]
     """As its scopes name them; which other levels each implies is decided where levels are."""
     covers: Covers
     """Which jobs the levels are about that come from `compute.*` scopes."""
@@ -72,16 +50,16 @@ def rights(token: VerifiedToken, issuer: Issuer) -> TokenRights:
     """
     The levels of its scopes; `compute.*` counts in WLCG tokens only, as no other profile says what it means.
     """
-    levels: set[LevelName] = {LEVEL_SCOPES[scope] for scope in token.scopes if scope in LEVEL_SCOPES}
+    levels: set[Level] = {LEVEL_SCOPES[scope] for scope in token.scopes if scope in LEVEL_SCOPES}
     if token.profile == "wlcg":
         if "compute.read" in token.scopes:
-            levels.add("READ")
+            levels.add(Level.READ)
         if WRITE_SCOPES.issubset(token.scopes):
-            levels.add("WRITE")
+            levels.add(Level.WRITE)
     return TokenRights(frozenset(levels), issuer.compute, any(is_capability(scope) for scope in token.scopes))
 
 
-def require_level(token: VerifiedToken, issuer: Issuer) -> frozenset[LevelName]:
+def require_level(token: VerifiedToken, issuer: Issuer) -> frozenset[Level]:
     """
     The levels of a capability token; raises TokenError if it has capabilities, and none of them is for us.
     """
@@ -107,6 +85,19 @@ def storage_allows(scopes: Iterable[str], operation: StorageOperation, path: str
         and has_one_meaning(path)
         and any(_allows(scope, operation, path) for scope in scopes)
     )
+
+
+def covers(held: str, wanted: str) -> bool:
+    """
+    Whether who has one scope may have the other: the same, a level that it implies, or a part of its storage.
+    """
+    if held == wanted:
+        return True
+    if held in LEVEL_SCOPES and wanted in LEVEL_SCOPES:
+        return LEVEL_SCOPES[wanted] in LEVEL_SCOPES[held].implied()
+    name, _, path = wanted.partition(":")
+    operation = STORAGE_OPERATIONS.get(name)
+    return operation is not None and storage_allows([held], operation, path)
 
 
 def _allows(scope: str, operation: StorageOperation, path: str) -> bool:

@@ -17,7 +17,7 @@ from kettle.auth.trust.jwts import encode
 from kettle.auth.trust.keys import KeyPair, TrustError
 from kettle.auth.trust.keys import Kind as KeyKind
 from kettle.auth.trust.server import Permissions, Seeds, user
-from kettle.bus.credentials import GUEST, READS, Credential
+from kettle.bus.credentials import GUEST, Credential
 from kettle_wire.identity import daemon
 from kettle_wire.subjects import token
 
@@ -194,8 +194,7 @@ class PeopleSigner:
 
     def person(self, question: Question, kind: str, name: str, *, now: int, expires: int) -> bytes:
         """He is a person of this kind and name; times in seconds since the epoch."""
-        tags = [GUEST, *([READS] if kind == ADMINISTRATOR else [])]
-        said = {"type": "user", "version": 2, "issuer_account": self._people_account, "tags": tags}
+        said = {"type": "user", "version": 2, "issuer_account": self._people_account, "tags": [GUEST]}
         signer = self._people[kind]
         jwt = encode(signer, question.key, said, name=token(name), issued=now, expires=expires)
         return self._answer(question, {"jwt": jwt}, now)

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from kettle.auth.trust.callout import RESPONDER, WATCHER, CalloutKeys
 from kettle.auth.trust.accounts import Account
+from kettle.auth.trust.callout import RESPONDER, WATCHER, CalloutKeys
 from kettle.auth.trust.files import write
 from kettle.auth.trust.pool import CONNECTIONS, Kind, PoolTrust
 from kettle.auth.trust.server import PROBE, Statements

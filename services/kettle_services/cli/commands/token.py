@@ -77,24 +77,16 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
             return _open(arguments, screen) if arguments.refresh else _create(arguments, screen)
         case "revoke", _:
             with_pool(arguments, lambda pool: pool.iam.revoke_token(arguments.token))
-            return _done(screen, f"{arguments.token} is not valid any more.")
+            return screen.done(f"{arguments.token} is not valid any more.")
         case "client", "create":
             return _register(arguments, screen)
         case "client", "remove":
             with_pool(arguments, lambda pool: pool.iam.remove_client(arguments.client))
-            return _done(screen, f"{arguments.client} gets no more tokens.")
+            return screen.done(f"{arguments.client} gets no more tokens.")
         case "client", _:
             return _show_clients(arguments, screen)
         case _:
             return _show(arguments, screen)
-
-
-def _done(screen: Screen, sentence: str) -> int:
-    if screen.as_json:
-        screen.json({"done": sentence})
-    else:
-        screen.say(sentence)
-    return 0
 
 
 def _create(arguments: argparse.Namespace, screen: Screen) -> int:

@@ -109,7 +109,7 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
             return _create(arguments, screen)
         case "token", "revoke":
             with_pool(arguments, lambda pool: pool.iam.revoke_join_token(arguments.token))
-            return _done(screen, f"The join token {arguments.token} is withdrawn.")
+            return screen.done(f"The join token {arguments.token} is withdrawn.")
         case "token", _:
             return _show_tokens(arguments, screen)
         case "join", _:
@@ -118,14 +118,6 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
             return _leave(arguments, screen)
         case _:
             return _show_workers(arguments, screen)
-
-
-def _done(screen: Screen, sentence: str) -> int:
-    if screen.as_json:
-        screen.json({"done": sentence})
-    else:
-        screen.say(sentence)
-    return 0
 
 
 def _create(arguments: argparse.Namespace, screen: Screen) -> int:
@@ -221,7 +213,7 @@ def _leave(arguments: argparse.Namespace, screen: Screen) -> int:
         await pool.iam.remove_worker(arguments.worker)
 
     with_pool(arguments, work)
-    return _done(screen, f"The credential of {arguments.worker} is not valid any more.")
+    return screen.done(f"The credential of {arguments.worker} is not valid any more.")
 
 
 async def _emptied(pool: Client, machine: str, screen: Screen) -> None:

@@ -120,6 +120,14 @@ class Screen:
         with writing():
             self.out.flush()
 
+    def done(self, sentence: str) -> int:
+        """Say that something is done, which is all that the command has to say; its exit status."""
+        if self.as_json:
+            self.json({"done": sentence})
+        else:
+            self.say(sentence)
+        return 0
+
     def note(self, text: str) -> None:
         """A line beside it, for the person; nothing where a program listens."""
         if not self.as_json:

@@ -1,6 +1,5 @@
 """condor_token_list."""
 
-import os
 import sys
 from base64 import urlsafe_b64decode
 from collections.abc import Iterator
@@ -10,11 +9,10 @@ from typing import Final
 import msgspec
 
 from kettle.auth.idtokens import token_files
-from kettle.auth.idtokens.places import token_places
 from kettle.auth.tokens.checking.parsing import parse
 from kettle.auth.tokens.verified import TokenError
-from kettle.client.connections.condor_config import CondorConfig
 from kettle_services.condor.arguments.grammar import Option, TypedOption, understood
+from kettle_services.condor.arguments.tokens import places
 from kettle_services.condor.errors import ToolError, WordsError
 
 OPTIONS: Final = {
@@ -88,10 +86,7 @@ def _files(name: str, wanted: _Wanted) -> list[Path]:
         return [wanted.file]
     if wanted.directory is not None:
         return _within(name, wanted.directory)
-    try:
-        place = token_places(CondorConfig(os.environ).get).tokens
-    except RuntimeError:
-        raise ToolError(f"{name}: this account has no home for tokens: set SEC_TOKEN_DIRECTORY") from None
+    place = places(name).tokens
     return _within(name, place) if place.exists() else []  # who has no tokens has no directory for them
 
 

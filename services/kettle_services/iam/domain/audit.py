@@ -8,6 +8,8 @@ from kettle_wire.commands.iam import AuditEntry
 from kettle_wire.events import tag_of
 from kettle_wire.events.iam import (
     AccessDenied,
+    AutoApprovalEnded,
+    AutoApprovalSet,
     BanLifted,
     BanSet,
     ClientRegistered,
@@ -26,6 +28,10 @@ from kettle_wire.events.iam import (
     SessionRenewed,
     TokenExpired,
     TokenIssued,
+    TokenRequestApproved,
+    TokenRequestCollected,
+    TokenRequested,
+    TokenRequestEnded,
     TokenRevoked,
     WorkerJoined,
     WorkerLeft,
@@ -69,6 +75,15 @@ def said(event: IdentityEvent) -> Said:
             return Said(event.by, subject, f"withdrew the access token {event.token} of {subject}")
         case TokenExpired():
             return Said("", "", f"the withdrawn access token {event.token} has ended")
+        case (
+            TokenRequested()
+            | TokenRequestApproved()
+            | TokenRequestCollected()
+            | TokenRequestEnded()
+            | AutoApprovalSet()
+            | AutoApprovalEnded()
+        ):
+            return _of_requests(event)
         case AccessDenied():
             return Said(
                 event.who,
@@ -130,6 +145,51 @@ def _of_members(event: WorkerJoined | WorkerLeft | ClientRegistered | ClientRemo
             )
         case ClientRemoved():
             return Said(event.by, event.client, f"removed the client {event.client}")
+
+
+def _of_requests(
+    event: TokenRequested
+    | TokenRequestApproved
+    | TokenRequestCollected
+    | TokenRequestEnded
+    | AutoApprovalSet
+    | AutoApprovalEnded,
+) -> Said:
+    match event:
+        case TokenRequested():
+            limits = f" limited to {' '.join(event.levels)}" if event.levels else " without limits"
+            return Said(
+                event.requester or event.client,
+                event.identity,
+                f"asks for a token of {event.identity}{limits} (request {event.request} of {event.client})",
+                event.address,
+            )
+        case TokenRequestApproved():
+            by_rule = f" by the rule for {event.rule}" if event.rule else ""
+            return Said(
+                event.by,
+                event.request,
+                f"approved the request {event.request} for the token {event.token}{by_rule}",
+            )
+        case TokenRequestCollected():
+            return Said(
+                event.subject,
+                event.subject,
+                f"the token {event.token} of {event.subject} was collected (request {event.request})",
+                event.address,
+            )
+        case TokenRequestEnded():
+            return Said("", event.request, f"the request {event.request} for a token is over")
+        case AutoApprovalSet():
+            return Said(
+                event.by, event.netblock, f"approves what daemons from {event.netblock} ask for themselves"
+            )
+        case AutoApprovalEnded():
+            return Said(
+                "",
+                event.netblock,
+                f"requests of daemons from {event.netblock} are not approved by a rule any more",
+            )
 
 
 def _of_sessions(event: SessionOpened | SessionRenewed | SessionClosed) -> Said:

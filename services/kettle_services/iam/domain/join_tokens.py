@@ -24,8 +24,8 @@ from kettle_wire.events.iam import (
     WorkerJoined,
     WorkerLeft,
 )
+from kettle_wire.iam_http import JOIN_PREFIX
 
-PREFIX: Final = "kettle-join-1"
 LOST_ANSWER_S: Final = 60.0
 """For so long a machine that asks again, with the same key, gets the same answer: the first one may have been lost."""
 
@@ -85,10 +85,10 @@ def proves(secret: str, recorded: str) -> bool:
 def parse(text: str) -> JoinTokenParts:
     """Take a join token apart; raises Denied for what is none."""
     parts = text.strip().split(".")
-    if len(parts) != 4 or parts[0] != PREFIX or not all(parts):
+    if len(parts) != 4 or parts[0] != JOIN_PREFIX or not all(parts):
         raise Denied(
             Code.JOIN_MALFORMED,
-            f"this is no join token: it has four parts, {PREFIX}.ID.SECRET.PIN, all in one line",
+            f"this is no join token: it has four parts, {JOIN_PREFIX}.ID.SECRET.PIN, all in one line",
             status=400,
         )
     return JoinTokenParts(*parts[1:])

@@ -5,11 +5,12 @@ from typing import Any, Final
 
 import msgspec
 
-from kettle_services.iam.domain.scopes import CONDOR, levels
+from kettle.auth.mapping.levels import Level
+from kettle.auth.tokens.capabilities import LEVEL_SCOPES
+from kettle.runtime.authorizer import level_of
 from kettle_wire.commands.iam import AccessExplained, Right, Whoami
 from kettle_wire.endpoint import Caller, Endpoint
 
-ORDER: Final = ("READ", "WRITE", "ADMINISTRATOR", "CONFIG", "DAEMON", "NEGOTIATOR")
 _DAEMONS: Final = frozenset(Caller) - {Caller.USER, Caller.ADMINISTRATOR, Caller.JOB, Caller.VISITOR}
 
 
@@ -46,12 +47,14 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
 def on_the_bus(login: str, administrators: Collection[str]) -> Known:
     """A person whom the bus has authenticated."""
     person = f"the bus knows {login} as a person of this pool"
-    rights = [Right(level="READ", because=person), Right(level="WRITE", because=person)]
+    rights = [Right(level=Level.READ, because=person), Right(level=Level.WRITE, because=person)]
     if login in administrators:
         rights.append(
-            Right(level="ADMINISTRATOR", because=f"[iam] administrators, or the account of iam, is {login}")
+            Right(
+                level=Level.ADMINISTRATOR, because=f"[iam] administrators, or the account of iam, is {login}"
+            )
         )
-    scopes = tuple(f"{CONDOR}{right.level}" for right in rights)
+    scopes = tuple(Level(right.level).scope for right in rights)
     return Known(subject=login, method="BUS", rights=tuple(rights), scopes=scopes)
 
 
@@ -59,38 +62,35 @@ def by_scopes(scopes: Sequence[str]) -> tuple[Right, ...]:
     """What the scopes of a token give, each level with the scope that gives it."""
     found: dict[str, Right] = {}
     for scope in scopes:
-        for level in levels([scope]):
+        for level in LEVEL_SCOPES[scope].implied() if scope in LEVEL_SCOPES else ():
             found.setdefault(level, Right(level=level, because=f"the scope {scope} of the token"))
-    return tuple(sorted(found.values(), key=lambda right: _rank(right.level)))
+    return tuple(found[level] for level in Level if level in found)
 
 
-def _rank(level: str) -> tuple[int, str]:
-    return (ORDER.index(level) if level in ORDER else len(ORDER), level)
-
-
-def needed(endpoint: Endpoint[Any, Any]) -> str:
-    """The level that a command needs, by its declaration; empty: it is for no person."""
-    if Caller.USER in endpoint.callers:
-        return "READ" if endpoint.reads else "WRITE"
-    if Caller.ADMINISTRATOR in endpoint.callers:
-        return "ADMINISTRATOR"
-    return "DAEMON" if endpoint.callers & _DAEMONS else ""
+def needed(endpoint: Endpoint[Any, Any]) -> Level | None:
+    """The level that a command needs, by its declaration; None: it is for no level."""
+    if endpoint.callers & {Caller.USER, Caller.ADMINISTRATOR}:
+        return level_of(endpoint)
+    return Level.DAEMON if endpoint.callers & _DAEMONS else None
 
 
 def explained(known: Known, action: str, endpoint: Endpoint[Any, Any], ban: str) -> AccessExplained:
     """Whether somebody may send a command, and the first rule that decided."""
     level = needed(endpoint)
+    named = level or ""
     if ban:
         return AccessExplained(
-            action=action, allowed=False, level=level, rule=ban, missing="the ban has to be lifted"
+            action=action, allowed=False, level=named, rule=ban, missing="the ban has to be lifted"
         )
     right = next((each for each in known.rights if each.level == level), None)
     if right is not None:
-        return AccessExplained(action=action, allowed=True, level=level, rule=right.because)
-    has = ", ".join(sorted(known.levels, key=_rank)) or "none"
+        return AccessExplained(action=action, allowed=True, level=named, rule=right.because)
+    has = ", ".join(level for level in Level if level in known.levels) or "none"
     rule = f"{action} needs {level or 'another kind of caller'} by its declaration; {known.subject} has {has}"
-    missing = f"a token with the scope {CONDOR}{level}" if known.method == "TOKEN" else f"the level {level}"
-    return AccessExplained(action=action, allowed=False, level=level, rule=rule, missing=missing)
+    missing = (
+        f"a token with the scope {level.scope}" if level and known.method == "TOKEN" else f"the level {named}"
+    )
+    return AccessExplained(action=action, allowed=False, level=named, rule=rule, missing=missing)
 
 
 def whoami(known: Known, ban: str) -> Whoami:

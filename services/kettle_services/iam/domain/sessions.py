@@ -23,9 +23,9 @@ from kettle_wire.events.iam import (
     TokenExpired,
     TokenRevoked,
 )
+from kettle_wire.iam_http import REFRESH_PREFIX
 
 Changes = list[tuple[str, IdentityEvent]]
-PREFIX: Final = "kettle-refresh-1"
 LOST_ANSWER_S: Final = 60.0
 """For so long the refresh token before the present one is accepted."""
 MOST_SESSIONS: Final = 100
@@ -53,13 +53,13 @@ class Reused(Denied):
 
 def refresh_token(session: str, secret: str) -> str:
     """A refresh token as it is presented."""
-    return f"{PREFIX}.{session}.{secret}"
+    return f"{REFRESH_PREFIX}.{session}.{secret}"
 
 
 def parse(text: str) -> RefreshToken:
     """Take a refresh token apart; raises Denied for what is none."""
     parts = text.strip().split(".")
-    if len(parts) != 3 or parts[0] != PREFIX or not all(parts):
+    if len(parts) != 3 or parts[0] != REFRESH_PREFIX or not all(parts):
         raise Denied(Code.TOKEN_MALFORMED, "this is no refresh token of this pool", status=400)
     return RefreshToken(parts[1], parts[2])
 

@@ -1,5 +1,6 @@
 """
-What is true now of issuers, rules, bans, join tokens, machines, clients, sessions and withdrawn tokens.
+What is true now of issuers, rules, bans, join tokens, machines, clients, sessions, withdrawn tokens, and tokens that were
+requested.
 
 Each stream of the shard has one state, or none: a name that is free again, or something that is over.
 """
@@ -11,6 +12,8 @@ import msgspec
 
 from kettle_wire.events.iam import (
     AccessDenied,
+    AutoApprovalEnded,
+    AutoApprovalSet,
     BanLifted,
     BanSet,
     ClientRegistered,
@@ -30,6 +33,10 @@ from kettle_wire.events.iam import (
     SessionRenewed,
     TokenExpired,
     TokenIssued,
+    TokenRequestApproved,
+    TokenRequestCollected,
+    TokenRequested,
+    TokenRequestEnded,
     TokenRevoked,
     WorkerJoined,
     WorkerLeft,
@@ -37,7 +44,7 @@ from kettle_wire.events.iam import (
 
 SHARD: Final = "identity"
 """The name of the shard."""
-ONCE: Final = ("jointoken", "session", "token")
+ONCE: Final = ("jointoken", "session", "token", "tokenrequest")
 """Streams of these are forgotten when they are over: their names, which iam makes, are never used again."""
 
 
@@ -147,7 +154,41 @@ class Revoked(msgspec.Struct, frozen=True, tag=True):
     expires: float
 
 
-State = Issuer | Rules | Ban | JoinToken | Worker | ClientRules | Session | Revoked
+class TokenRequest(msgspec.Struct, frozen=True, tag=True):
+    """A token that somebody asks for."""
+
+    request: str
+    hash: str
+    client: str
+    requester: str
+    address: str
+    identity: str
+    levels: tuple[str, ...]
+    wanted: int
+    """The life of the token that was asked for, in seconds; 0: as long as can be."""
+    made: float
+    expires: float
+    token: str = ""
+    """The id of the token; empty: nobody has approved it."""
+    key: str = ""
+    lifetime: int = 0
+    """Of the token, in seconds from `approved`; 0: without end."""
+    approved: float = 0.0
+    collected: float = 0.0
+
+
+class AutoApproval(msgspec.Struct, frozen=True, tag=True):
+    """A network whose daemons get what they ask for themselves."""
+
+    netblock: str
+    made: float
+    expires: float
+    by: str
+
+
+State = (
+    Issuer | Rules | Ban | JoinToken | Worker | ClientRules | Session | Revoked | TokenRequest | AutoApproval
+)
 
 S = TypeVar("S", bound=State)
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -174,6 +215,50 @@ def forgotten(stream: str, state: State | None) -> bool:
 def fold(state: State | None, event: IdentityEvent) -> State | None:
     """The state of a stream after an event."""
     match event:
+        case (
+            IssuerAdded()
+            | RulesLoaded()
+            | BanSet()
+            | WorkerJoined()
+            | ClientRegistered()
+            | TokenRevoked()
+            | AutoApprovalSet()
+        ):
+            return _made(event)
+        case (
+            IssuerRemoved()
+            | BanLifted()
+            | WorkerLeft()
+            | ClientRemoved()
+            | JoinTokenExpired()
+            | SessionClosed()
+            | TokenIssued()
+            | TokenExpired()
+            | TokenRequestEnded()
+            | AutoApprovalEnded()
+            | AccessDenied()
+            | JoinTokenMisused()
+        ):
+            return None
+        case JoinTokenCreated() | JoinTokenUsed() | JoinTokenRevoked():
+            return _join_token(state, event)
+        case SessionOpened() | SessionRenewed():
+            return _session(state, event)
+        case TokenRequested() | TokenRequestApproved() | TokenRequestCollected():
+            return _token_request(state, event)
+
+
+def _made(
+    event: IssuerAdded
+    | RulesLoaded
+    | BanSet
+    | WorkerJoined
+    | ClientRegistered
+    | TokenRevoked
+    | AutoApprovalSet,
+) -> State:
+    """The state that is all in one event."""
+    match event:
         case IssuerAdded():
             return Issuer(tuple(event.audiences))
         case RulesLoaded():
@@ -188,23 +273,8 @@ def fold(state: State | None, event: IdentityEvent) -> State | None:
             return _client(event)
         case TokenRevoked():
             return Revoked(event.token, event.expires)
-        case (
-            IssuerRemoved()
-            | BanLifted()
-            | WorkerLeft()
-            | ClientRemoved()
-            | JoinTokenExpired()
-            | SessionClosed()
-            | TokenIssued()
-            | TokenExpired()
-            | AccessDenied()
-            | JoinTokenMisused()
-        ):
-            return None
-        case JoinTokenCreated() | JoinTokenUsed() | JoinTokenRevoked():
-            return _join_token(state, event)
-        case SessionOpened() | SessionRenewed():
-            return _session(state, event)
+        case AutoApprovalSet():
+            return AutoApproval(event.netblock, event.at, event.expires, event.by)
 
 
 def _client(event: ClientRegistered) -> ClientRules:
@@ -266,6 +336,31 @@ def _session(state: State | None, event: SessionOpened | SessionRenewed) -> Stat
 def shortened(hash_: str) -> bytes:
     """As much of a hash as nobody finds another secret for."""
     return hash_[:16].encode("ascii")
+
+
+def _token_request(
+    state: State | None, event: TokenRequested | TokenRequestApproved | TokenRequestCollected
+) -> State | None:
+    if isinstance(event, TokenRequested):
+        return TokenRequest(
+            event.request,
+            event.hash,
+            event.client,
+            event.requester,
+            event.address,
+            event.identity,
+            tuple(event.levels),
+            event.lifetime,
+            event.at,
+            event.expires,
+        )
+    if not isinstance(state, TokenRequest):
+        return state
+    if isinstance(event, TokenRequestCollected):
+        return msgspec.structs.replace(state, collected=state.collected or event.at)
+    return msgspec.structs.replace(
+        state, token=event.token, key=event.key, lifetime=event.lifetime, approved=event.at
+    )
 
 
 class Register:

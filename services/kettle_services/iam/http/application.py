@@ -18,10 +18,13 @@ from kettle_services.iam.http.persons import Persons
 from kettle_services.iam.http.problems import problem
 from kettle_services.iam.http.requests import LARGEST, Asked, Limits, require_no_secret_in_address
 from kettle_services.iam.http.token_endpoint import TokenEndpoint
+from kettle_services.iam.http.token_requests import TokenRequestEndpoint
 from kettle_services.iam.people.identification import Identification
 from kettle_services.iam.ports import TokenKeys
 from kettle_services.iam.record import Record
 from kettle_services.iam.settings import IamSettings
+from kettle_services.iam.token_requests import TokenRequests
+from kettle_wire.iam_http import COLLECT, TOKEN_REQUESTS
 from kettle_wire.way_in import WAY_IN
 
 Answer = Callable[[Asked], Awaitable[web.Response]]
@@ -37,6 +40,7 @@ class Surface(msgspec.Struct, frozen=True, kw_only=True):
 
     record: Record
     grants: Grants
+    requests: TokenRequests
     admissions: Admissions
     denials: DenialRecord
     keys: TokenKeys
@@ -78,6 +82,7 @@ def application(surface: Surface) -> web.Application:
     made = web.Application(client_max_size=LARGEST, middlewares=[_explained])
     endpoint = TokenEndpoint(surface.record, surface.grants, surface.admissions)
     persons = Persons(surface.record, surface.identification)
+    asking = TokenRequestEndpoint(surface.record, surface.requests)
     described = discovery.metadata(surface.pool.url)
     way = discovery.way_in(
         surface.pool, surface.sentinel, surface.settings.issuers, surface.identification.trust_domain
@@ -90,7 +95,11 @@ def application(surface: Surface) -> web.Application:
         return web.Response(body=msgspec.json.encode(way), content_type="application/json")
 
     async def keys(_asked: Asked) -> web.Response:
-        return web.json_response(surface.keys.published(), headers={"Cache-Control": "public, max-age=3600"})
+        return web.Response(
+            body=surface.keys.published(),
+            content_type="application/json",
+            headers={"Cache-Control": "public, max-age=3600"},
+        )
 
     async def authority(_asked: Asked) -> web.Response:
         if not surface.authority:
@@ -110,6 +119,8 @@ def application(surface: Surface) -> web.Application:
         ("POST", _ISSUES, endpoint.token),
         ("POST", "/v1/revoke", endpoint.revoke),
         ("POST", "/v1/introspect", endpoint.introspect),
+        ("POST", TOKEN_REQUESTS, asking.request),
+        ("POST", COLLECT, asking.collect),
         ("GET", "/v1/whoami", persons.whoami),
         ("GET", "/v1/explain", persons.explain),
     ):
@@ -153,7 +164,7 @@ def _guarded(answer: Answer, denials: DenialRecord, limits: Limits) -> Handler:
         """What to answer; a wrong credential is counted, and recorded unless that is done already."""
         path = asked.request.path
         guessed = path == _ISSUES and refusal.code.startswith(_GRANTS) and refusal.status not in _NO_GUESS
-        wrong = refusal.status == 401 or guessed
+        wrong = refusal.status == 401 or guessed or (path == COLLECT and refusal.status == 404)
         if not wrong or refusal.code == Code.TOKEN_ABSENT:
             return refusal
         if (instead := limits.failed(asked.address, asked.identity)) is not None:

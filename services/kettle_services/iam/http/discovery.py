@@ -4,18 +4,12 @@ too.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
+from kettle.auth.mapping.levels import Level
 from kettle_services.iam.admissions import Pool
+from kettle_wire.iam_http import GRANTS
 from kettle_wire.way_in import WayIn
-
-REFRESH: Final = "refresh_token"
-CLIENT: Final = "client_credentials"
-EXCHANGE: Final = "urn:ietf:params:oauth:grant-type:token-exchange"
-JOIN: Final = "urn:kettle:params:oauth:grant-type:join-token"
-GRANTS: Final = (REFRESH, CLIENT, EXCHANGE, JOIN)
-ACCESS_TOKEN: Final = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105 - a type
-JWT: Final = "urn:ietf:params:oauth:token-type:jwt"
 
 
 def metadata(url: str) -> dict[str, Any]:
@@ -36,7 +30,7 @@ def metadata(url: str) -> dict[str, Any]:
         "token_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post", "none"],
         "revocation_endpoint_auth_methods_supported": ["none"],
         "introspection_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post"],
-        "scopes_supported": ["condor:/READ", "condor:/WRITE", "condor:/ADMINISTRATOR"],
+        "scopes_supported": [level.scope for level in (Level.READ, Level.WRITE, Level.ADMINISTRATOR)],
     }
 
 

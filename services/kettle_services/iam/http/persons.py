@@ -6,7 +6,7 @@ that decides.
 import msgspec
 from aiohttp import web
 
-from kettle_services.iam.commands import endpoint_of
+from kettle_services.iam.commands.questions import endpoint_of
 from kettle_services.iam.domain.refusals import Code, Denied
 from kettle_services.iam.domain.rights import Known, explained, whoami
 from kettle_services.iam.http.requests import Asked, bearer

@@ -8,6 +8,7 @@ import msgspec
 from aiohttp import web
 from multidict import MultiDict, MultiMapping
 
+from kettle.auth.mapping.levels import Level
 from kettle_services.iam.admissions import Admissions
 from kettle_services.iam.domain import join_tokens, sessions
 from kettle_services.iam.domain.join_tokens import Joining
@@ -15,10 +16,19 @@ from kettle_services.iam.domain.refusals import Code, Denied
 from kettle_services.iam.domain.rights import Known
 from kettle_services.iam.domain.state import ClientRules
 from kettle_services.iam.grants import Grants, Wanted
-from kettle_services.iam.http.discovery import ACCESS_TOKEN, CLIENT, EXCHANGE, GRANTS, JOIN, JWT, REFRESH
 from kettle_services.iam.http.requests import Asked, bearer, client_credentials, form, words
 from kettle_services.iam.record import Record
 from kettle_wire.commands.iam import Audiences, Scopes, TokenMade
+from kettle_wire.iam_http import (
+    ACCESS_TOKEN,
+    CLIENT_GRANT,
+    EXCHANGE_GRANT,
+    GRANTS,
+    JOIN_GRANT,
+    JWT,
+    REFRESH_GRANT,
+    REFRESH_PREFIX,
+)
 
 _KEY: Final = re.compile("U[A-Z2-7]{55}")
 """A public NKey of a user."""
@@ -37,17 +47,18 @@ class TokenEndpoint:
         """All grants."""
         parameters = await form(asked.request)
         match parameters.get("grant_type"):
-            case "refresh_token":
+            case grant if grant == REFRESH_GRANT:
                 return await self._refresh(asked, parameters)
-            case "client_credentials":
+            case grant if grant == CLIENT_GRANT:
                 return await self._client(asked, parameters)
-            case grant if grant == EXCHANGE:
+            case grant if grant == EXCHANGE_GRANT:
                 return await self._exchange(asked, parameters)
-            case grant if grant == JOIN:
+            case grant if grant == JOIN_GRANT:
                 return await self._join(asked, parameters)
             case _:
-                supported = ", ".join((REFRESH, CLIENT, *GRANTS[2:]))
-                raise Denied(Code.GRANT_UNSUPPORTED, f"grant_type has to be one of: {supported}", status=400)
+                raise Denied(
+                    Code.GRANT_UNSUPPORTED, f"grant_type has to be one of: {', '.join(GRANTS)}", status=400
+                )
 
     async def _refresh(self, asked: Asked, parameters: MultiMapping[str]) -> web.Response:
         text = _required(parameters, "refresh_token")
@@ -113,7 +124,7 @@ class TokenEndpoint:
         token, now = _required(parameters, "token"), time.time()
         register = self._record.register
         try:
-            if token.startswith(f"{sessions.PREFIX}."):
+            if token.startswith(f"{REFRESH_PREFIX}."):
                 session = sessions.session_of(register, sessions.parse(token), now=now)
                 changes = sessions.closed(session.session, "revoked", by=session.subject, now=now)
             else:
@@ -133,7 +144,7 @@ class TokenEndpoint:
         parameters = await form(asked.request)
         if self._authenticated(asked, parameters) is None:
             known = self._grants.verified(bearer(asked.request), now=time.time())
-            if "ADMINISTRATOR" not in known.levels:
+            if Level.ADMINISTRATOR not in known.levels:
                 raise Denied(
                     Code.TOKEN_NO_RIGHTS,
                     "introspection is for registered clients and administrators",
@@ -142,7 +153,7 @@ class TokenEndpoint:
         token, now = _required(parameters, "token"), time.time()
         await self._record.shard.committed()
         try:
-            if token.startswith(f"{sessions.PREFIX}."):
+            if token.startswith(f"{REFRESH_PREFIX}."):
                 session = sessions.session_of(self._record.register, sessions.parse(token), now=now)
                 described: dict[str, Any] = {
                     "active": True,

@@ -4,7 +4,7 @@ from typing import Final
 
 import pytest
 
-from kettle.auth.tokens.capabilities import require_level, rights, storage_allows
+from kettle.auth.tokens.capabilities import covers, require_level, rights, storage_allows
 from kettle.auth.tokens.checking.issuers import Issuer
 from kettle.auth.tokens.checking.scopes import check_storage_scopes, is_capability
 from kettle.auth.tokens.verified import Profile, TokenError, VerifiedToken
@@ -161,3 +161,36 @@ def test_a_storage_scope_that_says_two_things_makes_its_token_bad(scope: str) ->
     with pytest.raises(TokenError) as caught:
         check_storage_scopes(["compute.read", scope])
     assert caught.value.code == "token.scope"
+
+
+@pytest.mark.parametrize(
+    ("held", "asked", "covered"),
+    [
+        ("condor:/WRITE", "condor:/READ", True),
+        ("condor:/READ", "condor:/WRITE", False),
+        ("condor:/ADMINISTRATOR", "condor:/WRITE", True),
+        ("storage.read:/foo/bar", "storage.read:/foo/bar/x", True),
+        ("storage.read:/foo/bar", "storage.read:/foo/bargain", False),
+        ("storage.read:/foo/bar", "storage.read:/foo", False),
+        ("storage.read:/foo", "storage.read:/foo/../bar", False),
+        ("storage.read:/", "storage.read:/anything", True),
+        ("storage.modify:/a", "storage.create:/a/b", True),
+        ("storage.create:/a", "storage.modify:/a/b", False),
+        ("storage.stage:/a", "storage.read:/a", True),
+        ("compute.read", "compute.create", False),
+        ("compute.read", "compute.read", True),
+        ("compute.create", "compute.create", True),
+        ("compute.create", "compute.cancel", False),
+        ("condor:/WRITE", "condor:/ADMINISTRATOR", False),
+        ("storage.read:/a", "storage.read:/a/b", True),
+        ("storage.read:/a", "storage.read:/ab", False),
+        ("storage.read:/a/b", "storage.read:/a", False),
+        ("storage.read:/a", "storage.stage:/a", False),
+        ("storage.read:/a", "storage.read:/a/../b", False),
+        ("storage.read:/a", "storage.read", False),
+        ("storage.read:/a", "read:/a", False),
+    ],
+)
+def test_a_scope_covers_itself_and_less(held: str, asked: str, *, covered: bool) -> None:
+    """Levels as they imply each other; paths are compared segment by segment."""
+    assert covered == covers(held, asked)

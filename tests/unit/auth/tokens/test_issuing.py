@@ -12,7 +12,7 @@ from kettle.auth.tokens.checking.issuers import Issuer
 from kettle.auth.tokens.checking.parsing import parse
 from kettle.auth.tokens.checking.public_keys import key_set
 from kettle.auth.tokens.checking.verification import verify
-from kettle.auth.tokens.issuing.derived import Grant, NotNarrowerError, covers, issue, narrowed
+from kettle.auth.tokens.issuing.derived import Grant, NotNarrowerError, issue, narrowed
 from kettle.auth.tokens.issuing.key_store import KeyStore, KeyStoreError, new_key
 from kettle.auth.tokens.issuing.signing_keys import KeyRing, KeyTimes
 from kettle.auth.tokens.verified import Profile, TokenError, VerifiedToken
@@ -154,29 +154,6 @@ def test_a_broken_file_is_named_and_not_shown(tmp_path: Path, text: str) -> None
         KeyStore(path).ring(NOW)
     assert "secret" not in str(caught.value)
     assert text == path.read_text()
-
-
-@pytest.mark.parametrize(
-    ("held", "wanted", "covered"),
-    [
-        ("compute.create", "compute.create", True),
-        ("compute.create", "compute.cancel", False),
-        ("condor:/WRITE", "condor:/ADMINISTRATOR", False),
-        ("storage.read:/a", "storage.read:/a/b", True),
-        ("storage.read:/a", "storage.read:/ab", False),
-        ("storage.read:/a/b", "storage.read:/a", False),
-        ("storage.modify:/a", "storage.create:/a/b", True),
-        ("storage.create:/a", "storage.modify:/a/b", False),
-        ("storage.stage:/a", "storage.read:/a", True),
-        ("storage.read:/a", "storage.stage:/a", False),
-        ("storage.read:/a", "storage.read:/a/../b", False),
-        ("storage.read:/a", "storage.read", False),
-        ("storage.read:/a", "read:/a", False),
-    ],
-)
-def test_a_scope_covers_parts_of_itself(held: str, wanted: str, *, covered: bool) -> None:
-    """Lower paths, and acts that it includes."""
-    assert covered is covers(held, wanted)
 
 
 def test_a_derived_token_is_narrower() -> None:

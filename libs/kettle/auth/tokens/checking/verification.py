@@ -38,9 +38,13 @@ def check_header(header: Mapping[str, object]) -> None:
         raise TokenError(TokenCode.MALFORMED, "the name of the token's key (kid) is no text")
 
 
-def verify(token: ParsedToken, issuer: Issuer, keys: KeySet, now: float) -> VerifiedToken:
+def verify(
+    token: ParsedToken, issuer: Issuer, keys: KeySet, now: float, *, for_anybody: bool = False
+) -> VerifiedToken:
     """
     The token, if it can be believed; `issuer` is the one that it names, and `keys` are those of that issuer.
+
+    `for_anybody`: an issuer looks at a token of its own, whomever that was made for.
 
     Raises TokenError.
     """
@@ -64,7 +68,8 @@ def verify(token: ParsedToken, issuer: Issuer, keys: KeySet, now: float) -> Veri
     check_required(claims, profile)
     expires, issued = check_times(claims, now)
     audience = _audience(claims["aud"])
-    check_audience(audience, profile, issuer)
+    if not for_anybody:
+        check_audience(audience, profile, issuer)
     subject, token_id = _name(claims, "sub"), _name(claims, "jti")
     if not subject and "sub" in claims:
         raise TokenError(TokenCode.MALFORMED, "the subject of the token (sub) is empty")

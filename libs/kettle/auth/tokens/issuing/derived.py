@@ -5,15 +5,16 @@ The name of a token and the time are given in; the signature alone needs chance,
 """
 
 from collections.abc import Collection, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
-from joserfc import jws
 
-from kettle.auth.tokens.capabilities import STORAGE_OPERATIONS, storage_allows
+from kettle.auth.tokens.capabilities import covers
 from kettle.auth.tokens.checking.scopes import check_storage_scopes, is_capability
-from kettle.auth.tokens.issuing.signing_keys import ALGORITHM, SigningKey
 from kettle.auth.tokens.verified import Profile, VerifiedToken, quoted
+
+if TYPE_CHECKING:
+    from kettle.auth.tokens.issuing.signing_keys import SigningKey  # it loads cryptography
 
 LIFETIME_S: Final = 20 * 60
 """How long a token for a job is valid; it is renewed while the job runs."""
@@ -83,16 +84,7 @@ def narrowed(
     return msgspec.structs.replace(grant, lifetime=min(grant.lifetime, left))
 
 
-def covers(held: str, wanted: str) -> bool:
-    """Whether who has one scope may have the other: the same, or one of a part of its storage."""
-    if held == wanted:
-        return True
-    name, _, path = wanted.partition(":")
-    operation = STORAGE_OPERATIONS.get(name)
-    return operation is not None and storage_allows([held], operation, path)
-
-
-def issue(grant: Grant, key: SigningKey, now: int, token_id: str) -> str:
+def issue(grant: Grant, key: "SigningKey", now: int, token_id: str) -> str:
     """
     The signed token; `token_id` is a name that no other token has.
 
@@ -111,6 +103,4 @@ def issue(grant: Grant, key: SigningKey, now: int, token_id: str) -> str:
         "jti": token_id,
         **_OWN_CLAIMS[grant.profile],
     }
-    kind = "at+jwt" if grant.profile == "at+jwt" else "JWT"
-    header = {"alg": ALGORITHM, "typ": kind, "kid": key.kid}
-    return jws.serialize_compact(header, msgspec.json.encode(claims), key.key, algorithms=[ALGORITHM])
+    return key.signed(claims, "at+jwt" if grant.profile == "at+jwt" else "JWT")

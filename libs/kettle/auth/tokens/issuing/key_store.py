@@ -8,9 +8,9 @@ import msgspec
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey
 
+from kettle.auth.private_files import private_directory, write_private
 from kettle.auth.tokens.issuing.signing_keys import KeyRing, KeyTimes, SigningKey
 
-_SECRET: Final = 0o600
 _OTHERS: Final = 0o077
 
 
@@ -71,22 +71,8 @@ class KeyStore:
     def save(self, ring: KeyRing) -> None:
         """Put these keys in the place of those on disk. Raises OSError."""
         stored = _Stored([_StoredKey(key.created, key.key.as_dict(private=True)) for key in ring.keys])
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        stage = self._path.with_name(f".{self._path.name}.{os.urandom(4).hex()}")
-        try:
-            with os.fdopen(os.open(stage, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _SECRET), "wb") as file:
-                file.write(msgspec.json.encode(stored))
-                file.flush()
-                os.fsync(file.fileno())
-            stage.replace(self._path)
-        except OSError:
-            stage.unlink(missing_ok=True)
-            raise
-        directory = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        private_directory(self._path.parent)
+        write_private(self._path, msgspec.json.encode(stored))
 
 
 def new_key(now: int) -> SigningKey:

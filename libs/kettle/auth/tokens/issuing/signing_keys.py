@@ -5,10 +5,13 @@ A key is published a while before it signs, so that a service that keeps our key
 after it has signed its last token, so that this token can be checked until it ends.
 """
 
+import base64
 import json
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
+from joserfc import jws
 from joserfc.jwk import ECKey
 
 from kettle.auth.tokens.checking.public_keys import KeySet, PublicKey
@@ -39,6 +42,16 @@ class SigningKey(msgspec.Struct, frozen=True):
     def kid(self) -> str:
         """Its name: its fingerprint (RFC 7638), so that no two keys have one name."""
         return self.key.thumbprint()
+
+    @property
+    def digest(self) -> bytes:
+        """The fingerprint itself, the 32 bytes of a SHA-256."""
+        return base64.urlsafe_b64decode(f"{self.kid}=")
+
+    def signed(self, claims: Mapping[str, object], kind: str) -> str:
+        """The JWT of these claims; `kind` is its `typ`."""
+        header = {"alg": ALGORITHM, "typ": kind, "kid": self.kid}
+        return jws.serialize_compact(header, msgspec.json.encode(claims), self.key, algorithms=[ALGORITHM])
 
     def __repr__(self) -> str:
         """Without the secret."""

@@ -1,0 +1,1 @@
+"""What iam answers over the bus: a module for each subject."""

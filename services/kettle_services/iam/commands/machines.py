@@ -1,0 +1,141 @@
+"""Join tokens, and the machines that have joined with them."""
+
+import secrets
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import msgspec
+
+from kettle.bus.ports import BusError, RefusedError, Served
+from kettle.eventsourcing.command_pipeline import CommandPipeline, Decision
+from kettle_services.iam.admissions import Pool
+from kettle_services.iam.commands.deciding import recorded, refusing
+from kettle_services.iam.domain import join_tokens
+from kettle_services.iam.domain.state import JoinToken, Worker
+from kettle_services.iam.record import Record
+from kettle_wire.codes import RefusalCode
+from kettle_wire.commands import iam
+from kettle_wire.endpoint import Position
+from kettle_wire.events.iam import JoinTokenCreated
+from kettle_wire.identity import Identity
+
+
+class MachineCommands:
+    """Lets machines in, and out again."""
+
+    def __init__(
+        self,
+        record: Record,
+        pool: Pool,
+        *,
+        open_to_machines: Callable[[], None],
+        cut_off: Callable[[str], Awaitable[None]],
+    ) -> None:
+        """
+        `open_to_machines` raises Denied if no machine could join; `cut_off` ends the connections of a key for good, and
+        raises BusError.
+        """
+        self._record: Final = record
+        self._pool = pool
+        self._open_to_machines = open_to_machines
+        self._cut_off = cut_off
+
+    def served(self, pipeline: CommandPipeline) -> list[Served[Any, Any]]:
+        """The endpoints with their handlers."""
+        return [
+            pipeline.command(iam.CREATE_JOIN_TOKEN, self.create_join_token),
+            pipeline.query(iam.LIST_JOIN_TOKENS, self.list_join_tokens),
+            pipeline.command(iam.REVOKE_JOIN_TOKEN, self.revoke_join_token),
+            pipeline.query(iam.LIST_WORKERS, self.list_workers),
+            pipeline.command(iam.REMOVE_WORKER, self.remove_worker),
+        ]
+
+    async def create_join_token(
+        self, request: iam.CreateJoinToken, caller: Identity
+    ) -> Decision[iam.JoinTokenMade]:
+        """Let machines join."""
+        now = time.time()
+        with refusing():
+            self._open_to_machines()
+        if request.joins != "worker":
+            raise RefusedError(
+                RefusalCode.UNACCEPTABLE,
+                "an access point cannot join by a token yet: its services need credentials of the pool's own account",
+            )
+        event = JoinTokenCreated(
+            token=secrets.token_hex(6),
+            hash=request.hash,
+            joins=request.joins,
+            owner=request.owner,
+            expires=now + request.lifetime,
+            max_uses=request.max_uses,
+            by=caller.name,
+            at=now,
+        )
+
+        def reply(position: Position) -> iam.JoinTokenMade:
+            return iam.JoinTokenMade(
+                token=event.token,
+                pin=self._pool.pin,
+                url=self._pool.url,
+                expires=event.expires,
+                position=position,
+            )
+
+        return Decision(reply, [(join_tokens.stream(event.token), event)])
+
+    async def list_join_tokens(self, request: iam.ListJoinTokens, caller: Identity) -> iam.JoinTokens:
+        """Those that can be used."""
+        now = time.time()
+        usable = [
+            each
+            for each in self._record.register.all(JoinToken)
+            if not each.revoked and now < each.expires and len(each.uses) < each.max_uses
+        ]
+        return iam.JoinTokens(
+            tokens=[
+                iam.JoinTokenShown(
+                    token=each.token,
+                    joins=each.joins,
+                    owner=each.owner,
+                    by=each.by,
+                    created=each.created,
+                    expires=each.expires,
+                    max_uses=each.max_uses,
+                    used=[use.name for use in each.uses],
+                )
+                for each in sorted(usable, key=lambda each: (each.expires, each.token))
+            ]
+        )
+
+    async def revoke_join_token(
+        self, request: iam.RevokeJoinToken, caller: Identity
+    ) -> Decision[iam.Recorded]:
+        """Withdraw a join token; `not_found`."""
+        with refusing():
+            return recorded(
+                join_tokens.revoked(self._record.register, request.token, by=caller.name, now=time.time())
+            )
+
+    async def list_workers(self, request: iam.ListWorkers, caller: Identity) -> iam.Workers:
+        """The machines that have joined."""
+        workers = sorted(self._record.register.all(Worker), key=lambda each: each.worker)
+        return iam.Workers(workers=[iam.WorkerShown(**msgspec.structs.asdict(each)) for each in workers])
+
+    async def remove_worker(self, request: iam.RemoveWorker, caller: Identity) -> Decision[iam.Recorded]:
+        """
+        Have the credential of a machine be invalid; `not_found`, or `unavailable`: nobody could tell the server.
+        """
+        with refusing():
+            left = join_tokens.left(self._record.register, request.worker, by=caller.name, now=time.time())
+        known = self._record.register.find(Worker, f"worker/{request.worker}")
+        if known is not None:
+            try:
+                await self._cut_off(known.key)
+            except BusError as error:
+                raise RefusedError(
+                    RefusalCode.UNAVAILABLE,
+                    f"{request.worker} was not removed, for its connection could not be ended: {error}",
+                ) from error
+        return recorded(left)

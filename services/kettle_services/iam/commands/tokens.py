@@ -1,0 +1,157 @@
+"""Access tokens and sessions of people."""
+
+import re
+import secrets
+import time
+from collections.abc import Callable, Collection
+from typing import Any, Final
+
+from kettle.auth.mapping.levels import Level
+from kettle.bus.ports import RefusedError, Served
+from kettle.eventsourcing.command_pipeline import CommandPipeline, Decision
+from kettle_services.iam.admissions import Pool
+from kettle_services.iam.commands.deciding import recorded, refusing
+from kettle_services.iam.domain import sessions
+from kettle_services.iam.domain.bans import require_welcome
+from kettle_services.iam.domain.rights import Known, on_the_bus
+from kettle_services.iam.domain.scopes import narrowed, narrowed_audiences
+from kettle_services.iam.domain.state import Session
+from kettle_services.iam.grants import Grants, Wanted
+from kettle_services.iam.record import Record
+from kettle_services.iam.settings import IamSettings
+from kettle_wire.codes import RefusalCode
+from kettle_wire.commands import iam
+from kettle_wire.endpoint import Position
+from kettle_wire.events.iam import SessionOpened
+from kettle_wire.identity import Identity
+
+_ID_OF_IDTOKEN: Final = re.compile("[0-9a-f]{32}")
+_FOR_EVER_S: Final = 100 * 365 * 86_400.0
+
+
+class TokenCommands:
+    """Gives tokens to people whom the bus knows, and takes them back."""
+
+    def __init__(
+        self,
+        record: Record,
+        grants: Grants,
+        pool: Pool,
+        settings: IamSettings,
+        *,
+        administrators: Callable[[], Collection[str]],
+    ) -> None:
+        self._record: Final = record
+        self._grants = grants
+        self._pool = pool
+        self._settings = settings
+        self._administrators = administrators
+
+    def served(self, pipeline: CommandPipeline) -> list[Served[Any, Any]]:
+        """The endpoints with their handlers."""
+        return [
+            pipeline.command(iam.OPEN_SESSION, self.open_session),
+            Served(iam.ISSUE_TOKEN, self.issue_token, self._administrators),
+            pipeline.query(iam.LIST_TOKENS, self.list_tokens),
+            pipeline.command(iam.REVOKE_TOKEN, self.revoke_token),
+        ]
+
+    def _person(self, caller: Identity) -> Known:
+        return on_the_bus(caller.name, self._administrators())
+
+    @property
+    def _audiences(self) -> tuple[str, ...]:
+        return (self._pool.url, *self._settings.audiences)
+
+    async def open_session(self, request: iam.BeginSession, caller: Identity) -> Decision[iam.SessionMade]:
+        """Give a person a refresh token."""
+        now, person = time.time(), self._person(caller)
+        with refusing():
+            require_welcome(self._record.register, *person.names, now=now)
+            usual = [scope for scope in person.scopes if scope != Level.ADMINISTRATOR.scope]
+            scopes = narrowed(request.scopes or usual, person.scopes, whose=caller.name)
+            audiences = narrowed_audiences(
+                request.audiences or [self._pool.url], self._audiences, whose="a token of this pool"
+            )
+            event = SessionOpened(
+                session=secrets.token_hex(8),
+                subject=caller.name,
+                hash=request.hash,
+                scopes=list(scopes),
+                audiences=list(audiences),
+                note=request.note,
+                lifetime=self._settings.session_lifetime,
+                ends=now + self._settings.session_end,
+                by=caller.name,
+                at=now,
+            )
+            changes = sessions.opened(self._record.register, event)
+
+        def reply(position: Position) -> iam.SessionMade:
+            return iam.SessionMade(
+                session=event.session,
+                issuer=self._pool.url,
+                scopes=event.scopes,
+                audiences=event.audiences,
+                expires=min(now + event.lifetime, event.ends),
+                ends=event.ends,
+                position=position,
+            )
+
+        return Decision(reply, changes)
+
+    async def issue_token(self, request: iam.IssueToken, caller: Identity) -> iam.TokenMade:
+        """Give a person an access token, which is stored nowhere."""
+        wanted = Wanted(scopes=request.scopes, audiences=request.audiences, lifetime=request.lifetime)
+        with refusing():
+            return await self._grants.for_person(self._person(caller), self._audiences, wanted)
+
+    async def list_tokens(self, request: iam.ListTokens, caller: Identity) -> iam.Sessions:
+        """One's own sessions; of an administrator's wish those of all."""
+        self._require_own(caller, own=not request.everybody, what="the sessions of others")
+        shown = [
+            each
+            for each in self._record.register.all(Session)
+            if (request.everybody or each.subject == caller.name) and time.time() < each.expires
+        ]
+        return iam.Sessions(
+            sessions=[
+                iam.SessionShown(
+                    session=each.session,
+                    subject=each.subject,
+                    scopes=list(each.scopes),
+                    audiences=list(each.audiences),
+                    note=each.note,
+                    opened=each.opened,
+                    used=each.used,
+                    expires=each.expires,
+                )
+                for each in sorted(shown, key=lambda each: -each.used)
+            ]
+        )
+
+    async def revoke_token(self, request: iam.RevokeToken, caller: Identity) -> Decision[iam.Recorded]:
+        """End a session, or an access token."""
+        now, register = time.time(), self._record.register
+        session = register.find(Session, f"session/{request.token}")
+        if session is not None:
+            self._require_own(caller, own=session.subject == caller.name, what="the session of somebody else")
+            return recorded(sessions.closed(session.session, "revoked", by=caller.name, now=now))
+        self._require_own(caller, own=False, what=f"the access token {request.token}")
+        expires = now + self._longest_life(request.token)
+        return recorded(
+            sessions.revoked(register, request.token, "", expires=expires, by=caller.name, now=now)
+        )
+
+    def _longest_life(self, token: str) -> float:
+        """Of a token, by the form of its id: those of programs of HTCondor live longer."""
+        if not _ID_OF_IDTOKEN.fullmatch(token):
+            return self._settings.access_token_lifetime
+        return self._settings.idtoken_lifetime or _FOR_EVER_S
+
+    def _require_own(self, caller: Identity, *, own: bool, what: str) -> None:
+        if not own and caller.name not in self._administrators():
+            raise RefusedError(
+                RefusalCode.DENIED,
+                f"{caller.name} is no administrator of this iam, and {what} is not yours ([iam] administrators)",
+            )
