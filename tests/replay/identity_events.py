@@ -7,11 +7,20 @@ from typing import Final
 import aiohttp
 
 from kettle.auth.trust.keys import KeyPair, Kind
+from kettle.client import select
 from kettle.pool.personal_settings import Value
 from kettle.testing.account_keys import account_key
 from kettle.testing.throwaway_pool import ThrowawayPool
 
 JOIN: Final = "urn:kettle:params:oauth:grant-type:join-token"
+_WITH_TOKEN: Final = """\
+executable = /bin/true
+transfer_executable = false
+request_memory = 16
+request_disk = 1024
+use_oauth_services = kettle
+queue
+"""
 _ISSUERS: Final = "issuers = "
 
 
@@ -62,6 +71,8 @@ async def happen(pool: ThrowawayPool) -> None:
         await iam.revoke_token(session.made.session)
         token = await iam.issue_token(lifetime=1.5)
         await post("/v1/revoke", token=token.token)
+    job = await pool.client.submit(_WITH_TOKEN, cwd=pool.home)
+    await pool.client.wait(select(job.cluster))
     file = pool.home / "kettle.toml"
     lines = file.read_text().splitlines(keepends=True)
     file.write_text("".join(line for line in lines if not line.startswith(_ISSUERS)))

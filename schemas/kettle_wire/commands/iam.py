@@ -10,6 +10,8 @@ import msgspec
 
 from kettle_wire.endpoint import Caller, CommandId, Endpoint, Position, Repeat
 from kettle_wire.events.iam import Joins
+from kettle_wire.job_tokens import JobToken
+from kettle_wire.jobs import JobId, Name, Number
 
 LONGEST_JOIN_S: Final = 30 * 86_400.0
 """The longest life of a join token."""
@@ -365,6 +367,32 @@ class AccessExplained(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     missing: str = ""
 
 
+class IssueJobTokens(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Have the tokens of an attempt; whose they are, and what they say, iam asks the job's queue."""
+
+    schedd: Name
+    job: JobId
+    attempt: Number
+
+
+class JobTokensMade(msgspec.Struct, frozen=True, kw_only=True):
+    """They are stored nowhere."""
+
+    tokens: list[JobToken]
+
+
+class EndJobTokens(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An attempt is over: what is left of its tokens is not valid any more. A repeat changes nothing."""
+
+    schedd: Name
+    job: JobId
+    attempt: Number
+
+
+class JobTokensEnded(msgspec.Struct, frozen=True, kw_only=True):
+    """Recorded."""
+
+
 _ADMINISTRATOR: Final = (Caller.ADMINISTRATOR,)
 _USER: Final = (Caller.USER,)
 
@@ -413,3 +441,14 @@ QUERY_AUDIT = Endpoint(
 )
 WHO_AM_I = Endpoint("iam", "who_am_i", WhoAmI, Whoami, callers=_USER, repeat=Repeat.QUERY)
 EXPLAIN = Endpoint("iam", "explain", ExplainAccess, AccessExplained, callers=_USER, repeat=Repeat.QUERY)
+ISSUE_JOB_TOKENS = Endpoint(
+    "iam",
+    "issue_job_tokens",
+    IssueJobTokens,
+    JobTokensMade,
+    callers=(Caller.SHADOW,),
+    repeat=Repeat.HARMLESS,
+)
+END_JOB_TOKENS = Endpoint(
+    "iam", "end_job_tokens", EndJobTokens, JobTokensEnded, callers=(Caller.SHADOW,), repeat=Repeat.HARMLESS
+)

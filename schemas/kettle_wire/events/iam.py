@@ -217,7 +217,9 @@ class SessionClosed(Event, frozen=True, kw_only=True, tag="session.closed/1"):
 
 
 class TokenIssued(Event, frozen=True, kw_only=True, tag="token.issued/1"):
-    """Somebody got an access token, of which this is all that is kept; stream `issued/<subject>`."""
+    """
+    Somebody got an access token, of which this is all that is kept; stream `issued/<subject>`, of a job's `jobtokens/<session>`.
+    """
 
     token: str
     subject: str
@@ -245,6 +247,14 @@ class TokenExpired(Event, frozen=True, kw_only=True, tag="token.expired/1"):
     """An access token that had been revoked would have ended by now; nothing is kept of it."""
 
     token: str
+    at: float
+
+
+class JobTokensOver(Event, frozen=True, kw_only=True, tag="jobtokens.over/1"):
+    """An attempt of a job gets no tokens any more; stream `jobtokens/<session>`, of which nothing is kept."""
+
+    session: str
+    """`<schedd>#<job>#<attempt>`."""
     at: float
 
 
@@ -283,5 +293,6 @@ IdentityEvent = (
     | TokenIssued
     | TokenRevoked
     | TokenExpired
+    | JobTokensOver
     | AccessDenied
 )

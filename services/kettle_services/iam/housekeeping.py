@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from kettle.runtime import SettingsError
-from kettle_services.iam.domain import bans, join_tokens, sessions
+from kettle_services.iam.domain import bans, job_tokens, join_tokens, sessions
 from kettle_services.iam.domain.state import Issuer, Register, Rules
 from kettle_services.iam.ports import TokenKeys
 from kettle_services.iam.record import Record
@@ -36,6 +36,7 @@ async def keep_house(record: Record, keys: TokenKeys, settings: IamSettings) -> 
             *join_tokens.over(register, kept=settings.join_tokens_kept, now=now),
             *bans.over(register, now=now),
             *sessions.over(register, now=now),
+            *job_tokens.over(register, now=now),
         ]
         if over:
             await record.record(over)

@@ -40,6 +40,15 @@ class IamSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_field
     """For whom people may have tokens, besides this pool."""
     access_token_lifetime: Seconds = 1200.0
     """Seconds, the longest life of an access token."""
+    job_token_scopes: tuple[str, ...] = ("condor:/READ", "condor:/WRITE")
+    """
+    What tokens of jobs (`use_oauth_services = kettle` or `scitokens`) may say at most, and say where the job names nothing;
+    `{owner}` is the job's owner, as in `storage.read:/home/{owner}`.
+    """
+    job_token_audiences: tuple[str, ...] = ()
+    """For whom tokens of jobs may be; the first is that of a job that names nobody. Empty: this pool."""
+    job_token_lifetime: Seconds = 1200.0
+    """Seconds, the life of a job's token; it is renewed when a third of it is left."""
     session_lifetime: Seconds = 30 * 86_400.0
     """Seconds without use after which a refresh token is over."""
     session_end: Seconds = 365 * 86_400.0

@@ -25,9 +25,11 @@ from kettle_services.iam.admissions import Admissions, Pool
 from kettle_services.iam.alarms import DenialRecord
 from kettle_services.iam.bus_credentials import NoSigningKey, ScopedSigningKey
 from kettle_services.iam.commands import Handlers
+from kettle_services.iam.domain.job_tokens import JobTokenRules
 from kettle_services.iam.domain.state import SHARD
 from kettle_services.iam.grants import Grants
 from kettle_services.iam.housekeeping import keep_house, record_settings
+from kettle_services.iam.job_tokens import JobTokenOffice
 from kettle_services.iam.pins import certificate, pin_of
 from kettle_services.iam.ports import BusCredentials
 from kettle_services.iam.record import Record
@@ -131,7 +133,13 @@ async def serve(rt: Runtime, settings: IamSettings) -> None:
     rt.loop(record.checkpoint(), name="checkpoint")
     await record_settings(record, settings)
     rt.loop(keep_house(record, keys, settings), name="housekeeping")
-    await bus.serve("iam", settings.name, handlers.served(), version=VERSION)
+    rules = JobTokenRules(
+        scopes=settings.job_token_scopes,
+        audiences=settings.job_token_audiences or (pool.url,),
+        lifetime=settings.job_token_lifetime,
+    )
+    jobs = JobTokenOffice(record, keys, bus, rules, issuer=pool.url)
+    await bus.serve("iam", settings.name, [*handlers.served(), *jobs.served()], version=VERSION)
     surface = Surface(
         record=record,
         grants=grants,

@@ -24,6 +24,7 @@ from kettle_services.schedd.commands.factory_edits import FactoryEdits
 from kettle_services.schedd.commands.job_access import AccessCommands
 from kettle_services.schedd.commands.job_actions import JobActions
 from kettle_services.schedd.commands.job_edits import JobEdits
+from kettle_services.schedd.commands.needed_tokens import NeededTokens
 from kettle_services.schedd.commands.pool_access import JobCommands
 from kettle_services.schedd.commands.queries import Queries
 from kettle_services.schedd.commands.run_now import REMEMBERED_S, RunNowCommands
@@ -187,6 +188,7 @@ def _answers(
         command(commands.MATCHED, attempt_reports.accept_matches),
         command(commands.SYNC, attempt_reports.sync_shadow),
         command(commands.REPORT, attempt_reports.record_reports),
+        query(commands.NEEDED_TOKENS, NeededTokens(recorder).needed_tokens),
     ]
     from_jobs = JobCommands(
         recorder, settings, served, Authorizer.of_service("schedd", lambda: settings.authorization)

@@ -15,6 +15,7 @@ from kettle_wire.events.iam import (
     IdentityEvent,
     IssuerAdded,
     IssuerRemoved,
+    JobTokensOver,
     JoinTokenCreated,
     JoinTokenExpired,
     JoinTokenMisused,
@@ -67,6 +68,8 @@ def said(event: IdentityEvent) -> Said:
             return Said(event.client or subject, subject, f"got the access token {about}", address)
         case TokenRevoked(subject=subject):
             return Said(event.by, subject, f"withdrew the access token {event.token} of {subject}")
+        case JobTokensOver(session=session):
+            return Said("", "", f"the attempt {session} gets no tokens any more")
         case TokenExpired():
             return Said("", "", f"the withdrawn access token {event.token} has ended")
         case AccessDenied():

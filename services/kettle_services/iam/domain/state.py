@@ -18,6 +18,7 @@ from kettle_wire.events.iam import (
     IdentityEvent,
     IssuerAdded,
     IssuerRemoved,
+    JobTokensOver,
     Joins,
     JoinTokenCreated,
     JoinTokenExpired,
@@ -37,8 +38,12 @@ from kettle_wire.events.iam import (
 
 SHARD: Final = "identity"
 """The name of the shard."""
-ONCE: Final = ("jointoken", "session", "token")
+ONCE: Final = ("jointoken", "session", "token", "jobtokens")
 """Streams of these are forgotten when they are over: their names, which iam makes, are never used again."""
+
+
+JOB: Final = "job"
+"""The grant of tokens of jobs."""
 
 
 class Issuer(msgspec.Struct, frozen=True, tag=True):
@@ -141,7 +146,16 @@ class Revoked(msgspec.Struct, frozen=True, tag=True):
     expires: float
 
 
-State = Issuer | Rules | Ban | JoinToken | Worker | ClientRules | Session | Revoked
+class JobTokens(msgspec.Struct, frozen=True, tag=True):
+    """The tokens that a running attempt of a job has had, until the last one has ended."""
+
+    session: str
+    subject: str
+    tokens: tuple[tuple[str, float], ...]
+    """The id of each, and when it ends."""
+
+
+State = Issuer | Rules | Ban | JoinToken | Worker | ClientRules | Session | Revoked | JobTokens
 
 S = TypeVar("S", bound=State)
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -180,8 +194,8 @@ def fold(state: State | None, event: IdentityEvent) -> State | None:
             )
         case ClientRegistered():
             return _client(event)
-        case TokenRevoked():
-            return Revoked(event.token, event.expires)
+        case TokenRevoked() | TokenIssued():
+            return _access_token(state, event)
         case (
             IssuerRemoved()
             | BanLifted()
@@ -189,8 +203,8 @@ def fold(state: State | None, event: IdentityEvent) -> State | None:
             | ClientRemoved()
             | JoinTokenExpired()
             | SessionClosed()
-            | TokenIssued()
             | TokenExpired()
+            | JobTokensOver()
             | AccessDenied()
             | JoinTokenMisused()
         ):
@@ -213,6 +227,17 @@ def _client(event: ClientRegistered) -> ClientRules:
         event.by,
         event.at,
     )
+
+
+def _access_token(state: State | None, event: TokenRevoked | TokenIssued) -> Revoked | JobTokens | None:
+    """Of those that are valid only a job's are kept, with this one and without those that had ended when it was made."""
+    if isinstance(event, TokenRevoked):
+        return Revoked(event.token, event.expires)
+    if event.grant != JOB:
+        return None
+    before = state.tokens if isinstance(state, JobTokens) else ()
+    live = tuple((token, expires) for token, expires in before if event.at < expires)
+    return JobTokens(event.session, event.subject, (*live, (event.token, event.expires)))
 
 
 def _join_token(

@@ -1,0 +1,148 @@
+"""
+Tokens of running jobs: what each may say, by what its description asks for and the settings give, and when they are over. Pure.
+
+A job's token is its owner's, narrowed: to scopes and audiences that the settings name, to minutes, and by the claim `kettle_session`
+to the attempt for which it was made.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from kettle.auth.tokens.issuing.derived import covers
+from kettle_services.iam.domain.refusals import Code, Denied
+from kettle_services.iam.domain.sessions import Changes, revoked
+from kettle_services.iam.domain.state import JOB, JobTokens, Register
+from kettle_wire.events.iam import JobTokensOver, TokenIssued
+from kettle_wire.job_tokens import NeededToken
+from kettle_wire.jobs import JobId
+
+SESSION: Final = "kettle_session"
+"""The claim that names the attempt."""
+OWNER: Final = "{owner}"
+"""In scopes of the settings: the login name of the job's owner."""
+_PROFILES: Final[Mapping[str, Mapping[str, str]]] = {
+    "kettle": {"wlcg.ver": "1.0"},
+    "scitokens": {"ver": "scitoken:2.0"},
+}
+
+
+class JobTokenRules(msgspec.Struct, frozen=True, kw_only=True):
+    """What the settings give to jobs."""
+
+    scopes: tuple[str, ...]
+    audiences: tuple[str, ...]
+    """The first one is that of a token whose job names none."""
+    lifetime: float
+
+
+class Made(msgspec.Struct, frozen=True, kw_only=True):
+    """A token, before it is signed."""
+
+    name: str
+    claims: Mapping[str, object]
+    event: TokenIssued
+
+
+def session_of(schedd: str, job: JobId, attempt: int) -> str:
+    """The name of an attempt in the claim `kettle_session`."""
+    return f"{schedd}#{job}#{attempt}"
+
+
+def stream(session: str) -> str:
+    """Where its tokens are recorded."""
+    return f"jobtokens/{session}"
+
+
+def made(
+    needed: NeededToken,
+    rules: JobTokenRules,
+    *,
+    issuer: str,
+    owner: str,
+    session: str,
+    token: str,
+    now: float,
+) -> Made:
+    """
+    The token that an attempt gets; `token` is its id.
+
+    Raises:
+        Denied: it would say more than the settings give to jobs.
+    """
+    held = [scope.replace(OWNER, owner) for scope in rules.scopes]
+    scopes = _scopes(needed, held)
+    audiences = _audiences(needed, rules.audiences)
+    expires = int(now + rules.lifetime)
+    claims = {
+        "iss": issuer,
+        "sub": owner,
+        "aud": audiences,
+        "scope": " ".join(scopes),
+        "iat": int(now),
+        "nbf": int(now),
+        "exp": expires,
+        "jti": token,
+        "client_id": "kettle",
+        SESSION: session,
+        **_PROFILES[needed.service],
+    }
+    event = TokenIssued(
+        token=token,
+        subject=owner,
+        session=session,
+        grant=JOB,
+        scopes=scopes,
+        audiences=audiences,
+        expires=float(expires),
+        at=now,
+    )
+    return Made(name=needed.name, claims=claims, event=event)
+
+
+def _scopes(needed: NeededToken, held: Sequence[str]) -> list[str]:
+    for scope in needed.scopes:
+        if ".." in scope.split("/") or not any(covers(each, scope) for each in held):
+            has = " ".join(held) or "none"
+            raise Denied(
+                Code.TOKEN_SCOPE,
+                f"jobs get no token of {needed.service} with the scope {scope}; they may have: {has}"
+                " ([iam] job_token_scopes)",
+                status=400,
+            )
+    return list(dict.fromkeys(needed.scopes)) or list(held)
+
+
+def _audiences(needed: NeededToken, held: Sequence[str]) -> list[str]:
+    for audience in needed.audiences:
+        if audience not in held:
+            raise Denied(
+                Code.TOKEN_TARGET,
+                f"jobs get no token of {needed.service} for {audience}; they may have one for: {' '.join(held)}"
+                " ([iam] job_token_audiences)",
+                status=400,
+            )
+    return list(dict.fromkeys(needed.audiences)) or [held[0]]
+
+
+def ended(register: Register, session: str, *, now: float) -> Changes:
+    """An attempt is over: its tokens are withdrawn. Said twice is said once."""
+    known = register.find(JobTokens, stream(session))
+    if known is None:
+        return []
+    withdrawn = [
+        change
+        for token, expires in known.tokens
+        for change in revoked(register, token, known.subject, expires=expires, by=session, now=now)
+    ]
+    return [*withdrawn, (stream(session), JobTokensOver(session=session, at=now))]
+
+
+def over(register: Register, *, now: float) -> Changes:
+    """Attempts whose last token has ended by itself."""
+    return [
+        (stream(each.session), JobTokensOver(session=each.session, at=now))
+        for each in register.all(JobTokens)
+        if all(now >= expires for _, expires in each.tokens)
+    ]
