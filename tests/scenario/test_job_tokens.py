@@ -25,13 +25,14 @@ from kettle_wire.identity import daemon
 from kettle_wire.jobs import JobId
 from kettle_wire.subjects import Subjects
 
+from .condor import Condor
 from .evidence import Evidence
 from .waiting import happened
 
 T = TypeVar("T", bound=Event)
 
 WITHIN_S = 60.0
-LIFETIME_S = 3.0
+LIFETIME_S = 3
 SERVICES = ["collector", "negotiator", "schedd", "shadow", "startd", "accounting", "iam"]
 RENEWED = """
 executable = /bin/sh
@@ -158,8 +159,8 @@ async def test_tokens_are_given_to_the_attempt_that_runs(
         async with asyncio.timeout(WITHIN_S):
             await pool.client.wait(select(job.cluster))
         assert RefusalCode.NOT_RUNNING == await asked(job, 1)
-    for other in ("collector", "accounting"):
-        async with bus_of(pool, other) as bus:
+    for service in ("collector", "accounting"):
+        async with bus_of(pool, service) as bus:
             with pytest.raises(BusError):
                 await bus.call(
                     ISSUE_JOB_TOKENS, "iam", IssueJobTokens(schedd="schedd", job=job, attempt=1), deadline=0.5
@@ -205,7 +206,7 @@ async def test_without_iam_a_job_waits_and_is_held_with_the_reason(
     job = JobId((await pool.client.submit(wide, cwd=tmp_path)).cluster, 0)
     held = await happened(pool.client, job, JobHeld)
     assert HoldCode.CorruptedCredential == held.code
-    assert "the scope storage.modify:/data; they may have: condor:/READ storage.read:/data" in held.reason
+    assert "no scope that covers storage.modify:/data; it has: condor:/READ storage.read:/data" in held.reason
     stopped = pool.kill("iam", signal.SIGSTOP)
     try:
         job = JobId((await pool.client.submit(text, cwd=tmp_path)).cluster, 0)
@@ -214,3 +215,38 @@ async def test_without_iam_a_job_waits_and_is_held_with_the_reason(
         os.kill(stopped, signal.SIGCONT)
     assert HoldCode.CorruptedCredential == held.code
     assert f"condor_release {job}" in held.reason
+
+
+BOX = """
+executable = /bin/sh
+arguments = "-c 'cat $_CONDOR_CREDS/box_mine.use $BEARER_TOKEN_FILE'"
+transfer_executable = false
+output = out
+use_oauth_services = box
+box_oauth_permissions_mine =
+queue
+"""
+
+
+async def test_a_stored_credential_goes_to_the_jobs_of_its_owner(
+    pool: ThrowawayPool, condor: Condor, tmp_path: Path
+) -> None:
+    """Who has stored none is told how before the job is queued; both commands know of the same credentials."""
+    (tmp_path / "token").write_text("kettle-canary-box\n")
+    (tmp_path / "job.sub").write_text(BOX)
+    status, _, err = await condor("condor_submit", "job.sub")
+    assert (1, True) == (status, "condor_store_cred add-oauth -s box -H mine -i FILE" in err), err
+    assert [] == await pool.client.jobs(select())
+    stored = ("condor_store_cred", "add-oauth", "-s", "box", "-H", "mine", "-i", "token")
+    assert (0, "Credential of box stored.\n", "") == await condor(*stored)
+    status, listed, err = await pool.kettle("credential", "list")
+    assert (0, "") == (status, err)
+    assert ["box", "mine", "token"] == listed.splitlines()[-1].split()[:3]
+    assert 0 == (await condor("condor_submit", "job.sub"))[0]
+    async with asyncio.timeout(WITHIN_S):
+        await pool.client.wait(select())
+    assert "kettle-canary-box" * 2 == (tmp_path / "out").read_text()
+    assert 0 == (await condor("condor_store_cred", "delete-oauth", "-s", "box", "-H", "mine"))[0]
+    assert (1, "", "") == await condor("condor_store_cred", "query-oauth", "-s", "box", "-H", "mine")
+    status, _, err = await condor("condor_store_cred", "add-pwd")
+    assert (1, True) == (status, "keeps neither passwords" in err), err

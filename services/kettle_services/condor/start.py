@@ -52,6 +52,7 @@ COMMANDS: Final = {
     "condor_config_val": ("config_val", "the value of a knob"),
     "condor_token_create": ("token_create", "make a token that the key of the pool signs"),
     "condor_token_list": ("token_list", "the tokens that you have"),
+    "condor_store_cred": ("store_cred", "keep a token of a service for your jobs"),
     "condor_version": ("version", "the version of HTCondor that these commands are like"),
 }
 """Each command, with the module in `commands` that is it, and what it is for."""

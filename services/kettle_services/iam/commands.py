@@ -109,7 +109,7 @@ class Handlers:
     ) -> Decision[iam.JoinTokenMade]:
         """Let machines join."""
         now = time.time()
-        with _refusing():
+        with refusing():
             self._open_to_machines()
         if request.joins != "worker":
             raise RefusedError(
@@ -166,8 +166,8 @@ class Handlers:
         self, request: iam.RevokeJoinToken, caller: Identity
     ) -> Decision[iam.Recorded]:
         """Withdraw a join token; `not_found`."""
-        with _refusing():
-            return _recorded(
+        with refusing():
+            return recorded(
                 join_tokens.revoked(self._register, request.token, by=caller.name, now=time.time())
             )
 
@@ -180,7 +180,7 @@ class Handlers:
         """
         Have the credential of a machine be invalid; `not_found`, or `unavailable`: nobody could tell the server.
         """
-        with _refusing():
+        with refusing():
             left = join_tokens.left(self._register, request.worker, by=caller.name, now=time.time())
         known = self._register.find(Worker, f"worker/{request.worker}")
         if known is not None:
@@ -191,7 +191,7 @@ class Handlers:
                     RefusalCode.UNAVAILABLE,
                     f"{request.worker} was not removed, for its connection could not be ended: {error}",
                 ) from error
-        return _recorded(left)
+        return recorded(left)
 
     # -- bans --------------------------------------------------------------------------------------------------------
 
@@ -200,12 +200,12 @@ class Handlers:
         now = time.time()
         until = now + request.lifetime if request.lifetime else 0.0
         event = BanSet(whom=request.whom, reason=request.reason, until=until, by=caller.name, at=now)
-        return _recorded(bans.banned(self._register, event))
+        return recorded(bans.banned(self._register, event))
 
     async def lift_ban(self, request: iam.LiftBan, caller: Identity) -> Decision[iam.Recorded]:
         """Let somebody in again; `not_found`."""
-        with _refusing():
-            return _recorded(bans.lifted(self._register, request.whom, by=caller.name, now=time.time()))
+        with refusing():
+            return recorded(bans.lifted(self._register, request.whom, by=caller.name, now=time.time()))
 
     async def list_bans(self, request: iam.ListBans, caller: Identity) -> iam.Bans:
         """Who is banned."""
@@ -234,14 +234,12 @@ class Handlers:
             by=caller.name,
             at=time.time(),
         )
-        return _recorded(sessions.registered(event))
+        return recorded(sessions.registered(event))
 
     async def remove_client(self, request: iam.RemoveClient, caller: Identity) -> Decision[iam.Recorded]:
         """Let a program have no more tokens; `not_found`."""
-        with _refusing():
-            return _recorded(
-                sessions.removed(self._register, request.client, by=caller.name, now=time.time())
-            )
+        with refusing():
+            return recorded(sessions.removed(self._register, request.client, by=caller.name, now=time.time()))
 
     async def list_clients(self, request: iam.ListClients, caller: Identity) -> iam.Clients:
         """The programs that may ask for tokens; nobody is shown a secret."""
@@ -274,7 +272,7 @@ class Handlers:
     async def open_session(self, request: iam.BeginSession, caller: Identity) -> Decision[iam.SessionMade]:
         """Give a person a refresh token."""
         now, person = time.time(), self._person(caller)
-        with _refusing():
+        with refusing():
             require_welcome(self._register, *person.names, now=now)
             usual = [scope for scope in person.scopes if not scope.endswith("ADMINISTRATOR")]
             scopes = narrowed(request.scopes or usual, person.scopes, whose=caller.name)
@@ -311,7 +309,7 @@ class Handlers:
     async def issue_token(self, request: iam.IssueToken, caller: Identity) -> iam.TokenMade:
         """Give a person an access token, which is stored nowhere."""
         wanted = Wanted(scopes=request.scopes, audiences=request.audiences, lifetime=request.lifetime)
-        with _refusing():
+        with refusing():
             return await self._grants.for_person(self._person(caller), self._audiences, wanted)
 
     async def list_tokens(self, request: iam.ListTokens, caller: Identity) -> iam.Sessions:
@@ -344,10 +342,10 @@ class Handlers:
         session = register.find(Session, f"session/{request.token}")
         if session is not None:
             self._require_own(caller, own=session.subject == caller.name, what="the session of somebody else")
-            return _recorded(sessions.closed(session.session, "revoked", by=caller.name, now=now))
+            return recorded(sessions.closed(session.session, "revoked", by=caller.name, now=now))
         self._require_own(caller, own=False, what=f"the access token {request.token}")
         expires = now + self._settings.access_token_lifetime
-        return _recorded(
+        return recorded(
             sessions.revoked(register, request.token, "", expires=expires, by=caller.name, now=now)
         )
 
@@ -372,7 +370,7 @@ class Handlers:
     async def explain(self, request: iam.ExplainAccess, caller: Identity) -> iam.AccessExplained:
         """Whether the caller may send a command."""
         person = self._person(caller)
-        with _refusing():
+        with refusing():
             return explained(person, request.action, endpoint_of(request.action), self.ban_of(person))
 
     def ban_of(self, known: Known) -> str:
@@ -384,12 +382,14 @@ class Handlers:
         return ""
 
 
-def _recorded(changes: Changes) -> Decision[iam.Recorded]:
+def recorded(changes: Changes) -> Decision[iam.Recorded]:
+    """The decision to record these, and to say no more than where."""
     return Decision(lambda position: iam.Recorded(position=position), changes)
 
 
 @contextmanager
-def _refusing() -> Generator[None]:
+def refusing() -> Generator[None]:
+    """Have what the domain denies refused over the bus, with the code that the bus has for it."""
     try:
         yield
     except Denied as refusal:

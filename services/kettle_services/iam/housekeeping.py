@@ -8,7 +8,7 @@ import hashlib
 import logging
 import time
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kettle.runtime import SettingsError
 from kettle_services.iam.domain import bans, job_tokens, join_tokens, sessions
@@ -19,18 +19,23 @@ from kettle_services.iam.settings import IamSettings
 from kettle_wire.events import IdentityEvent
 from kettle_wire.events.iam import IssuerAdded, IssuerRemoved, RulesLoaded
 
+if TYPE_CHECKING:
+    from kettle_services.iam.sealed_files import SealedFiles
+
 CONFIGURATION: Final = "configuration"
 """Who did what the settings say."""
 
 _log: Final = logging.getLogger(__name__)
 
 
-async def keep_house(record: Record, keys: TokenKeys, settings: IamSettings) -> None:
+async def keep_house(record: Record, keys: TokenKeys, files: "SealedFiles", settings: IamSettings) -> None:
     """Forget what is over, each `housekeeping` seconds; never returns."""
     while True:
         now = time.time()
         if keys.rotate(now=now):
             _log.info("exchanged its signing keys")
+        if await asyncio.to_thread(files.rotate, now=now, lifetime=settings.key_lifetime):
+            _log.info("exchanged the key of the stored credentials")
         register = record.register
         over = [
             *join_tokens.over(register, kept=settings.join_tokens_kept, now=now),

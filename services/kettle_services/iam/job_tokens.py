@@ -9,12 +9,13 @@ from typing import Any, Final
 
 from kettle.bus.ports import Asks, BusError, RefusedError, Served
 from kettle.jobs.needed_tokens import OURS
+from kettle_services.iam.commands import refusing
 from kettle_services.iam.domain import job_tokens
 from kettle_services.iam.domain.bans import require_welcome
 from kettle_services.iam.domain.job_tokens import JobTokenRules, session_of
-from kettle_services.iam.domain.refusals import Code, Denied
 from kettle_services.iam.ports import TokenKeys
 from kettle_services.iam.record import Record
+from kettle_services.iam.stored_credentials import StoredCredentials
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands import iam
 from kettle_wire.commands.schedd import NEEDED_TOKENS, AskNeededTokens
@@ -30,12 +31,20 @@ class JobTokenOffice:
     """Gives tokens to attempts, and withdraws them."""
 
     def __init__(
-        self, record: Record, keys: TokenKeys, bus: Asks, rules: JobTokenRules, *, issuer: str
+        self,
+        record: Record,
+        keys: TokenKeys,
+        bus: Asks,
+        rules: JobTokenRules,
+        stored: StoredCredentials,
+        *,
+        issuer: str,
     ) -> None:
         self._record = record
         self._keys = keys
         self._bus = bus
         self._rules = rules
+        self._stored = stored
         self._issuer = issuer
 
     def served(self) -> list[Served[Any, Any]]:
@@ -59,22 +68,22 @@ class JobTokenOffice:
         session, now = session_of(request.schedd, request.job, request.attempt), time.time()
         tokens: list[JobToken] = []
         changes: list[tuple[str, IdentityEvent]] = []
-        try:
+        with refusing():
             require_welcome(self._record.register, f"user:{needed.owner}", now=now)
             for each in needed.tokens:
-                token, change = self._signed(each, needed.owner, session, now)
+                if each.service in OURS:
+                    token, change = self._signed(each, needed.owner, session, now)
+                    changes.append(change)
+                else:
+                    token = await self._stored.token(each, needed.owner)
                 tokens.append(token)
-                changes.append(change)
-        except Denied as refusal:
-            raise RefusedError(RefusalCode.DENIED, str(refusal)) from refusal
-        await self._record.record(changes)
+        if changes:
+            await self._record.record(changes)
         return iam.JobTokensMade(tokens=tokens)
 
     def _signed(
         self, needed: NeededToken, owner: str, session: str, now: float
     ) -> tuple[JobToken, tuple[str, IdentityEvent]]:
-        if needed.service not in OURS:
-            raise Denied(Code.GRANT_UNSUPPORTED, f"this pool knows no service {needed.service}")
         made = job_tokens.made(
             needed,
             self._rules,
@@ -84,7 +93,7 @@ class JobTokenOffice:
             token=secrets.token_urlsafe(16),
             now=now,
         )
-        text = self._keys.sign(made.claims, now=now)
+        text = self._keys.issue(made.grant, made.event.token, now=now)
         token = JobToken(name=made.name, text=text, left=made.event.expires - now)
         return token, (job_tokens.stream(session), made.event)
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from kettle.auth.tokens.issuing.derived import Grant
 from kettle_wire.events.iam import Joins
 
 Claims = Mapping[str, Any]
@@ -18,6 +19,10 @@ class TokenKeys(Protocol):
 
     def sign(self, claims: Claims, *, now: float) -> str:
         """An access token (`at+jwt`)."""
+        ...
+
+    def issue(self, grant: Grant, token: str, *, now: float) -> str:
+        """An access token with this id."""
         ...
 
     def statement(self, claims: Claims) -> str:

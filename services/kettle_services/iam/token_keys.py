@@ -16,6 +16,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import ECKey
 
 from kettle.auth.private_files import private_directory, write_private
+from kettle.auth.tokens.issuing.derived import Grant
 from kettle.runtime import SettingsError
 from kettle_services.iam.domain.refusals import Code, Denied
 from kettle_services.iam.ports import Claims
@@ -75,6 +76,15 @@ class KeyFile:
         chosen = max(settled or self._file.keys[:1], key=lambda key: key.created)
         key = self._keys[_kid(ECKey.import_key(chosen.jwk))]
         return _signed(claims, key, "at+jwt")
+
+    def issue(self, grant: Grant, token: str, *, now: float) -> str:
+        """See `TokenKeys`."""
+        version = {"wlcg": {"wlcg.ver": "1.0"}, "scitokens": {"ver": "scitoken:2.0"}}.get(grant.profile, {})
+        times = {"iat": int(now), "nbf": int(now), "exp": int(now) + grant.lifetime}
+        said = {"iss": grant.issuer, "sub": grant.subject, "aud": list(grant.audience), "jti": token}
+        return self.sign(
+            {**grant.claims, **said, **times, "scope": " ".join(grant.scopes), **version}, now=now
+        )
 
     def statement(self, claims: Claims) -> str:
         """See `TokenKeys`."""

@@ -16,6 +16,7 @@ from kettle.auth.trust.keys import KeyPair
 from kettle.bus.credentials import Credential
 from kettle.bus.nats import NatsBus
 from kettle.embedded.ports import kept_port
+from kettle.eventsourcing.command_pipeline import CommandPipeline
 from kettle.faults import fault_point
 from kettle.runtime import Runtime
 from kettle.runtime.pool_connections import join_bus, join_log
@@ -29,7 +30,6 @@ from kettle_services.iam.domain.job_tokens import JobTokenRules
 from kettle_services.iam.domain.state import SHARD
 from kettle_services.iam.grants import Grants
 from kettle_services.iam.housekeeping import keep_house, record_settings
-from kettle_services.iam.job_tokens import JobTokenOffice
 from kettle_services.iam.pins import certificate, pin_of
 from kettle_services.iam.ports import BusCredentials
 from kettle_services.iam.record import Record
@@ -92,6 +92,9 @@ async def serve(rt: Runtime, settings: IamSettings) -> None:
     # The web server and cryptography take long to load, and belong to a process that has nothing to fork.
     from kettle.runtime.tls_listener import tls_context
     from kettle_services.iam.http.application import Surface, serving
+    from kettle_services.iam.job_tokens import JobTokenOffice
+    from kettle_services.iam.sealed_files import SealedFiles
+    from kettle_services.iam.stored_credentials import StoredCredentials
     from kettle_services.iam.token_keys import KeyFile
 
     log = await join_log(rt, settings)
@@ -132,14 +135,18 @@ async def serve(rt: Runtime, settings: IamSettings) -> None:
     admissions = Admissions(record, denials, machines, keys, pool, lifetime=settings.worker_lifetime)
     rt.loop(record.checkpoint(), name="checkpoint")
     await record_settings(record, settings)
-    rt.loop(keep_house(record, keys, settings), name="housekeeping")
+    files = SealedFiles(settings.directory / "credentials", now=time.time())
+    rt.loop(keep_house(record, keys, files, settings), name="housekeeping")
     rules = JobTokenRules(
         scopes=settings.job_token_scopes,
         audiences=settings.job_token_audiences or (pool.url,),
         lifetime=settings.job_token_lifetime,
     )
-    jobs = JobTokenOffice(record, keys, bus, rules, issuer=pool.url)
-    await bus.serve("iam", settings.name, [*handlers.served(), *jobs.served()], version=VERSION)
+    stored = StoredCredentials(record, files, settings.oauth_services, lifetime=settings.job_token_lifetime)
+    jobs = JobTokenOffice(record, keys, bus, rules, stored, issuer=pool.url)
+    pipeline = CommandPipeline(record, administrators=partial(administrators, settings))
+    served = [*handlers.served(), *jobs.served(), *stored.served(pipeline)]
+    await bus.serve("iam", settings.name, served, version=VERSION)
     surface = Surface(
         record=record,
         grants=grants,

@@ -12,7 +12,7 @@ from kettle_wire.jobs import JobId
 RULES = JobTokenRules(
     scopes=("condor:/READ", "storage.read:/home/{owner}"),
     audiences=("https://pool", "https://storage"),
-    lifetime=100.0,
+    lifetime=100,
 )
 SESSION = session_of("schedd", JobId(12, 0), 3)
 
@@ -25,17 +25,17 @@ def made(needed: NeededToken, *, token: str = "t", now: float = 0.0) -> Made:
 
 def test_it_is_its_owners_for_this_attempt_and_for_minutes() -> None:
     """What is asked for is given; where nothing is, what the settings say, with the owner's name in their scopes."""
-    claims = made(NeededToken(service="kettle"), now=10.0).claims
-    assert ("ada", "schedd#12.0#3", 110, "1.0") == (
-        claims["sub"], claims["kettle_session"], claims["exp"], claims["wlcg.ver"],
+    grant = made(NeededToken(service="kettle"), now=10.0).grant
+    assert ("ada", "schedd#12.0#3", 100, "wlcg") == (
+        grant.subject, grant.claims["kettle_session"], grant.lifetime, grant.profile,
     )  # fmt: skip
-    assert ("condor:/READ storage.read:/home/ada", ["https://pool"]) == (claims["scope"], claims["aud"])
+    assert (("condor:/READ", "storage.read:/home/ada"), ("https://pool",)) == (grant.scopes, grant.audience)
     needed = NeededToken(
         service="scitokens", scopes=["storage.read:/home/ada/x"], audiences=["https://storage"]
     )
-    claims = made(needed).claims
-    assert ("storage.read:/home/ada/x", ["https://storage"], "scitoken:2.0") == (
-        claims["scope"], claims["aud"], claims["ver"],
+    grant = made(needed).grant
+    assert (("storage.read:/home/ada/x",), ("https://storage",), "scitokens") == (
+        grant.scopes, grant.audience, grant.profile,
     )  # fmt: skip
 
 

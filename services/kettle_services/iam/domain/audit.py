@@ -12,6 +12,8 @@ from kettle_wire.events.iam import (
     BanSet,
     ClientRegistered,
     ClientRemoved,
+    CredentialRemoved,
+    CredentialStored,
     IdentityEvent,
     IssuerAdded,
     IssuerRemoved,
@@ -68,8 +70,8 @@ def said(event: IdentityEvent) -> Said:
             return Said(event.client or subject, subject, f"got the access token {about}", address)
         case TokenRevoked(subject=subject):
             return Said(event.by, subject, f"withdrew the access token {event.token} of {subject}")
-        case JobTokensOver(session=session):
-            return Said("", "", f"the attempt {session} gets no tokens any more")
+        case CredentialStored() | CredentialRemoved() | JobTokensOver():
+            return _of_jobs(event)
         case TokenExpired():
             return Said("", "", f"the withdrawn access token {event.token} has ended")
         case AccessDenied():
@@ -181,3 +183,11 @@ def matches(act: AuditEntry, *, who: str, what: str) -> bool:
     """Whether an entry is about somebody, and of a type that begins so."""
     names = {act.who, act.whom, act.whom.partition(":")[2]}
     return (not who or who in names) and act.what.startswith(what)
+
+
+def _of_jobs(event: CredentialStored | CredentialRemoved | JobTokensOver) -> Said:
+    if isinstance(event, JobTokensOver):
+        return Said("", "", f"the attempt {event.session} gets no tokens any more")
+    what = "stored" if isinstance(event, CredentialStored) else "removed"
+    name = f"{event.service}, {event.handle}" if event.handle else event.service
+    return Said(event.by, event.owner, f"{what} the credential {name} of {event.owner}")

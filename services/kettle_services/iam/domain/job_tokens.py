@@ -5,13 +5,14 @@ A job's token is its owner's, narrowed: to scopes and audiences that the setting
 to the attempt for which it was made.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 
-from kettle.auth.tokens.issuing.derived import covers
-from kettle_services.iam.domain.refusals import Code, Denied
+from kettle.auth.tokens.issuing.derived import Grant
+from kettle.auth.tokens.verified import Profile
+from kettle_services.iam.domain.scopes import narrowed, narrowed_audiences
 from kettle_services.iam.domain.sessions import Changes, revoked
 from kettle_services.iam.domain.state import JOB, JobTokens, Register
 from kettle_wire.events.iam import JobTokensOver, TokenIssued
@@ -22,10 +23,7 @@ SESSION: Final = "kettle_session"
 """The claim that names the attempt."""
 OWNER: Final = "{owner}"
 """In scopes of the settings: the login name of the job's owner."""
-_PROFILES: Final[Mapping[str, Mapping[str, str]]] = {
-    "kettle": {"wlcg.ver": "1.0"},
-    "scitokens": {"ver": "scitoken:2.0"},
-}
+_PROFILES: Final[Mapping[str, Profile]] = {"kettle": "wlcg", "scitokens": "scitokens"}
 
 
 class JobTokenRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,14 +32,15 @@ class JobTokenRules(msgspec.Struct, frozen=True, kw_only=True):
     scopes: tuple[str, ...]
     audiences: tuple[str, ...]
     """The first one is that of a token whose job names none."""
-    lifetime: float
+    lifetime: int
+    """Seconds."""
 
 
 class Made(msgspec.Struct, frozen=True, kw_only=True):
     """A token, before it is signed."""
 
     name: str
-    claims: Mapping[str, object]
+    grant: Grant
     event: TokenIssued
 
 
@@ -72,58 +71,30 @@ def made(
         Denied: it would say more than the settings give to jobs.
     """
     held = [scope.replace(OWNER, owner) for scope in rules.scopes]
-    scopes = _scopes(needed, held)
-    audiences = _audiences(needed, rules.audiences)
-    expires = int(now + rules.lifetime)
-    claims = {
-        "iss": issuer,
-        "sub": owner,
-        "aud": audiences,
-        "scope": " ".join(scopes),
-        "iat": int(now),
-        "nbf": int(now),
-        "exp": expires,
-        "jti": token,
-        "client_id": "kettle",
-        SESSION: session,
-        **_PROFILES[needed.service],
-    }
+    scopes = narrowed(needed.scopes, held, whose=f"a job of {owner}")
+    audiences = narrowed_audiences(
+        needed.audiences or rules.audiences[:1], rules.audiences, whose="the token of a job"
+    )
+    grant = Grant(
+        issuer=issuer,
+        subject=owner,
+        audience=audiences,
+        scopes=scopes,
+        lifetime=rules.lifetime,
+        profile=_PROFILES[needed.service],
+        claims={SESSION: session, "client_id": "kettle"},
+    )
     event = TokenIssued(
         token=token,
         subject=owner,
         session=session,
         grant=JOB,
-        scopes=scopes,
-        audiences=audiences,
-        expires=float(expires),
+        scopes=list(scopes),
+        audiences=list(audiences),
+        expires=float(int(now) + rules.lifetime),
         at=now,
     )
-    return Made(name=needed.name, claims=claims, event=event)
-
-
-def _scopes(needed: NeededToken, held: Sequence[str]) -> list[str]:
-    for scope in needed.scopes:
-        if ".." in scope.split("/") or not any(covers(each, scope) for each in held):
-            has = " ".join(held) or "none"
-            raise Denied(
-                Code.TOKEN_SCOPE,
-                f"jobs get no token of {needed.service} with the scope {scope}; they may have: {has}"
-                " ([iam] job_token_scopes)",
-                status=400,
-            )
-    return list(dict.fromkeys(needed.scopes)) or list(held)
-
-
-def _audiences(needed: NeededToken, held: Sequence[str]) -> list[str]:
-    for audience in needed.audiences:
-        if audience not in held:
-            raise Denied(
-                Code.TOKEN_TARGET,
-                f"jobs get no token of {needed.service} for {audience}; they may have one for: {' '.join(held)}"
-                " ([iam] job_token_audiences)",
-                status=400,
-            )
-    return list(dict.fromkeys(needed.audiences)) or [held[0]]
+    return Made(name=needed.name, grant=grant, event=event)
 
 
 def ended(register: Register, session: str, *, now: float) -> Changes:

@@ -15,6 +15,9 @@ from kettle_wire.events.iam import (
     BanSet,
     ClientRegistered,
     ClientRemoved,
+    CredentialKind,
+    CredentialRemoved,
+    CredentialStored,
     IdentityEvent,
     IssuerAdded,
     IssuerRemoved,
@@ -155,7 +158,19 @@ class JobTokens(msgspec.Struct, frozen=True, tag=True):
     """The id of each, and when it ends."""
 
 
-State = Issuer | Rules | Ban | JoinToken | Worker | ClientRules | Session | Revoked | JobTokens
+class StoredCredential(msgspec.Struct, frozen=True, tag=True):
+    """A credential that is kept for somebody's jobs."""
+
+    owner: str
+    service: str
+    handle: str
+    kind: CredentialKind
+    at: float
+
+
+State = (
+    Issuer | Rules | Ban | JoinToken | Worker | ClientRules | Session | Revoked | JobTokens | StoredCredential
+)
 
 S = TypeVar("S", bound=State)
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -192,8 +207,8 @@ def fold(state: State | None, event: IdentityEvent) -> State | None:
             return Worker(
                 event.worker, event.joins, event.key, event.owner, event.token, event.at, event.expires
             )
-        case ClientRegistered():
-            return _client(event)
+        case ClientRegistered() | CredentialStored():
+            return _client(event) if isinstance(event, ClientRegistered) else _credential(event)
         case TokenRevoked() | TokenIssued():
             return _access_token(state, event)
         case (
@@ -205,6 +220,7 @@ def fold(state: State | None, event: IdentityEvent) -> State | None:
             | SessionClosed()
             | TokenExpired()
             | JobTokensOver()
+            | CredentialRemoved()
             | AccessDenied()
             | JoinTokenMisused()
         ):
@@ -238,6 +254,10 @@ def _access_token(state: State | None, event: TokenRevoked | TokenIssued) -> Rev
     before = state.tokens if isinstance(state, JobTokens) else ()
     live = tuple((token, expires) for token, expires in before if event.at < expires)
     return JobTokens(event.session, event.subject, (*live, (event.token, event.expires)))
+
+
+def _credential(event: CredentialStored) -> StoredCredential:
+    return StoredCredential(event.owner, event.service, event.handle, event.kind, event.at)
 
 
 def _join_token(
