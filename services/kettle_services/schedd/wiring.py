@@ -10,6 +10,7 @@ from kettle.bus.ports import Served
 from kettle.eventsourcing.command_pipeline import CommandPipeline
 from kettle.eventsourcing.log import Log
 from kettle.faults import fault_point
+from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle.runtime import Runtime
 from kettle.runtime.authorizer import Authorizer
 from kettle.runtime.expression_budgets import watch_budgets
@@ -61,11 +62,12 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
     fault_point("takeover.restored")
     rt.loop(checkpointer.run(), name="checkpoint")
     async with asyncio.TaskGroup() as tasks:
-        secrets = ClaimSecrets.at(settings.key_path)
+        secrets, seal = ClaimSecrets.at(settings.key_path), AttributeSeal.at(settings.seal_path)
         shadows = ShadowDispatch(
             bus,
             queue,
             secrets,
+            seal,
             tasks,
             rt.telemetry,
             interval=settings.sync_interval,
@@ -111,7 +113,7 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
         await bus.serve(
             "schedd",
             settings.name,
-            _answers(log, recorder, claims, shadows, policies, home_jobs, factories, flock, settings),
+            _answers(log, recorder, claims, shadows, policies, home_jobs, factories, flock, seal, settings),
             version=VERSION,
         )
         await bus.publish(subjects.notice("schedd", settings.name), b"")
@@ -160,13 +162,16 @@ def _answers(
     home_jobs: LocalUniverse,
     factories: Factories,
     flock: Flock,
+    seal: AttributeSeal,
     settings: ScheddSettings,
 ) -> list[Served[Any, Any]]:
     limits = QueueLimits(recorder.queue, settings)
     backlog = Backlog(recorder.shard, limit=settings.max_backlog)
-    submissions = Submissions(recorder, limits, backlog, settings, Accounts())
-    questions = Queries(log, recorder, factories, settings.queue_super_users)
-    reasons = Explanations(recorder, home_jobs, factories, limits, claims.refusals, settings, flock.explain)
+    submissions = Submissions(recorder, limits, backlog, settings, Accounts(), seal)
+    questions = Queries(log, recorder, factories, seal, settings.queue_super_users)
+    reasons = Explanations(
+        recorder, home_jobs, factories, limits, claims.refusals, settings, seal, flock.explain
+    )
     attempt_reports = AttemptReports(recorder, claims, shadows, policies, settings)
     spooling = SpoolCommands(recorder, shadows, settings)
     pipeline = CommandPipeline(recorder, require_room=backlog.require_room)
@@ -176,7 +181,7 @@ def _answers(
         query(commands.ASK_ROOM, submissions.ask_room),
         command(commands.ACT, JobActions(recorder, shadows, factories, settings).act),
         command(commands.EDIT, FactoryEdits(recorder, settings).edit),
-        command(commands.EDIT_JOBS, JobEdits(recorder, settings).edit),
+        command(commands.EDIT_JOBS, JobEdits(recorder, settings, seal).edit),
         command(commands.RUN_NOW, RunNowCommands(recorder, claims).run_now, remember=REMEMBERED_S),
         query(commands.QUERY_JOBS, questions.query_jobs),
         query(commands.QUERY_EVENTS, questions.query_events),
