@@ -8,12 +8,21 @@ from typing import Final
 import aiohttp
 
 from kettle.auth.trust.keys import KeyPair, Kind
+from kettle.client import select
 from kettle.client.iam_http import IamAddress, IamHttp
 from kettle.client.token_requests import TokenRequestHttp
 from kettle.pool.personal_settings import Value
 from kettle.testing.throwaway_pool import ThrowawayPool
 
 JOIN: Final = "urn:kettle:params:oauth:grant-type:join-token"
+_WITH_TOKEN: Final = """\
+executable = /bin/true
+transfer_executable = false
+request_memory = 16
+request_disk = 1024
+use_oauth_services = kettle
+queue
+"""
 _ISSUERS: Final = "issuers = "
 
 
@@ -73,6 +82,8 @@ async def happen(pool: ThrowawayPool) -> None:
     asked = await requests.request(client="n4-2", identity="ada@example.org", levels=["READ"])
     await requests.approve(next(each for each in await requests.waiting() if each.client == "n4-2"))
     await requests.collect(asked)
+    job = await pool.client.submit(_WITH_TOKEN, cwd=pool.home)
+    await pool.client.wait(select(job.cluster))
     file = pool.home / "kettle.toml"
     lines = file.read_text().splitlines(keepends=True)
     file.write_text("".join(line for line in lines if not line.startswith(_ISSUERS)))

@@ -1,11 +1,11 @@
 """Negotiator, Startd, Credd, RemoteParam and the others that clients know."""
 
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import Iterator, MutableMapping
 from typing import Any, ClassVar, Final, NoReturn
 
 from kettle.bindings.ads import ClassAd
 from kettle.bindings.daemon_locations import pool_of
-from kettle.bindings.enumerations import CompletionType, CredType, DrainType, VacateType
+from kettle.bindings.enumerations import CompletionType, DrainType, VacateType
 from kettle.bindings.errors import HTCondorValueError, NotCarriedOutError
 from kettle.bindings.pool_connections import ask, known, pool_here
 from kettle.client import PoolFile
@@ -18,7 +18,6 @@ _SPEEDS: Final[dict[DrainType, Speed]] = {
     DrainType.Quick: "quick",
     DrainType.Fast: "fast",
 }
-_NO_CREDENTIALS: Final = "this pool keeps no credentials: send them as files with the jobs that need them"
 
 
 class Negotiator:
@@ -142,108 +141,6 @@ class Startd:
     def vacate(self, vacate_fast: VacateType = VacateType.Graceful) -> NoReturn:
         """Not carried out: act on the jobs."""
         raise NotCarriedOutError("vacate the jobs: Schedd.act(JobAction.Vacate, ...)")
-
-
-class CredCheck:
-    """What is known of credentials: nothing here."""
-
-    def __init__(self, services: Sequence[str], url_or_error: str | None) -> None:
-        self._services = list(services)
-        self._error = url_or_error
-
-    @property
-    def present(self) -> bool:
-        """Whether all are there."""
-        return self._error is None
-
-    @property
-    def services(self) -> list[str]:
-        """Which were asked for."""
-        return self._services
-
-    @property
-    def url(self) -> str | None:
-        """Where to get them."""
-        return None
-
-    @property
-    def error(self) -> str | None:
-        """Why they are not there."""
-        return self._error
-
-    def __bool__(self) -> bool:
-        return self.present
-
-    def __str__(self) -> str:
-        return self._error or ""
-
-
-class Credd:
-    """Stored credentials, of which Kettle has none: whatever would store one says so."""
-
-    def __init__(self, location: ClassAd | None = None) -> None:
-        del location
-
-    def check_user_service_creds(
-        self, credtype: CredType, serviceAds: Sequence[ClassAd], user: str | None = None
-    ) -> CredCheck:
-        """Whether credentials are there: not if any is asked for."""
-        names = [str(ad["Service"]) for ad in serviceAds]
-        return CredCheck(names, _NO_CREDENTIALS if names else None)
-
-    def query_password(self, user: str | None = None) -> bool:
-        """Whether there is one."""
-        return False
-
-    def delete_password(self, user: str | None = None) -> bool:
-        """Whether there was one."""
-        return False
-
-    def add_password(self, password: str, user: str | None = None) -> NoReturn:
-        """Not carried out."""
-        raise NotCarriedOutError(_NO_CREDENTIALS)
-
-    def add_user_cred(
-        self, credtype: CredType, credential: bytes | None, user: str | None = None
-    ) -> NoReturn:
-        """Not carried out."""
-        raise NotCarriedOutError(_NO_CREDENTIALS)
-
-    def delete_user_cred(self, credtype: CredType, user: str | None = None) -> NoReturn:
-        """Not carried out."""
-        raise NotCarriedOutError(_NO_CREDENTIALS)
-
-    def query_user_cred(self, credtype: CredType, user: str | None = None) -> NoReturn:
-        """Not carried out."""
-        raise NotCarriedOutError(_NO_CREDENTIALS)
-
-    def add_user_service_cred(
-        self,
-        credtype: CredType,
-        credential: bytes | None,
-        service: str,
-        handle: str | None = None,
-        user: str | None = None,
-        refresh: bool | None = None,
-    ) -> NoReturn:
-        """Not carried out."""
-        raise NotCarriedOutError(_NO_CREDENTIALS)
-
-    def delete_user_service_cred(
-        self, credtype: CredType, service: str, handle: str | None = None, user: str | None = None
-    ) -> NoReturn:
-        """Not carried out."""
-        raise NotCarriedOutError(_NO_CREDENTIALS)
-
-    def query_user_service_cred(
-        self, credtype: CredType, service: str, handle: str | None = None, user: str | None = None
-    ) -> NoReturn:
-        """Not carried out."""
-        raise NotCarriedOutError(_NO_CREDENTIALS)
-
-    def get_oauth2_credential(self, service: str, handle: str, user: str | None = None) -> NoReturn:
-        """Not carried out."""
-        raise NotCarriedOutError(_NO_CREDENTIALS)
 
 
 class RemoteParam(MutableMapping[str, str]):

@@ -15,6 +15,7 @@ from kettle.bindings import submit_statements
 from kettle.bindings.ads import ClassAd
 from kettle.bindings.enumerations import SubmitMethod
 from kettle.bindings.errors import HTCondorValueError, NotCarriedOutError
+from kettle.bindings.pool_connections import ask, pool_here
 from kettle.client import ClientError, login_name, prepare
 from kettle.submit import Submission, SubmitError
 from kettle.submit.errors import PlacelessError
@@ -148,17 +149,13 @@ class Submit(MutableMapping[str, str]):
         self._method = int(method_value)
 
     def issue_credentials(self) -> str | None:
-        """
-        Where to go for credentials that these jobs need and the pool does not have: nowhere.
+        """What to do for credentials that these jobs need and the pool does not have; None: they are there."""
+        if not self.get("use_oauth_services", "").strip():
+            return None
+        from kettle.client.jobs.stored_credentials import missing_credentials
 
-        Raises:
-            NotCarriedOutError: the description asks for credentials of services.
-        """
-        if services := self.get("use_oauth_services", "").strip():
-            raise NotCarriedOutError(
-                f"use_oauth_services = {services}: this pool keeps no credentials; send them as files with the job"
-            )
-        return None
+        ad = self.submission(1, None).ad
+        return missing_credentials(ad, ask(pool_here(), lambda client: client.iam.credentials())) or None
 
     def jobs(
         self,

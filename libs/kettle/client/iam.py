@@ -17,6 +17,7 @@ from kettle_wire.commands.iam import (
     BeginSession,
     ClientShown,
     CreateJoinToken,
+    Credentials,
     ExplainAccess,
     IssueToken,
     JoinTokenMade,
@@ -24,18 +25,21 @@ from kettle_wire.commands.iam import (
     LiftBan,
     ListBans,
     ListClients,
+    ListCredentials,
     ListJoinTokens,
     ListTokens,
     ListWorkers,
     QueryAudit,
     RegisterClient,
     RemoveClient,
+    RemoveCredential,
     RemoveWorker,
     RevokeJoinToken,
     RevokeToken,
     SessionMade,
     SessionShown,
     SetBan,
+    StoreCredential,
     TokenMade,
     WhoAmI,
     Whoami,
@@ -119,6 +123,22 @@ class IdentityClient:
         """Who is banned."""
         answer = await self._requests.ask(iam.LIST_BANS, ListBans(), patience=self._patience)
         return answer.bans
+
+    # -- credentials for jobs ----------------------------------------------------------------------------------------
+
+    async def store_credential(self, service: str, text: str, *, handle: str = "") -> None:
+        """Keep a token of a service for one's jobs: the token, or the JSON of an OAuth answer."""
+        request = StoreCredential(id=new_id(), service=service, handle=handle, text=text)
+        await self._requests.ask(iam.STORE_CREDENTIAL, request, patience=self._patience)
+
+    async def remove_credential(self, service: str, *, handle: str = "") -> None:
+        """Keep it no longer."""
+        request = RemoveCredential(id=new_id(), service=service, handle=handle)
+        await self._requests.ask(iam.REMOVE_CREDENTIAL, request, patience=self._patience)
+
+    async def credentials(self) -> Credentials:
+        """One's own, and what could be stored."""
+        return await self._requests.ask(iam.LIST_CREDENTIALS, ListCredentials(), patience=self._patience)
 
     # -- clients -----------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 Attributes of a job's ad that are only for its owner: programs pass tokens and passwords to their jobs in the
 environment.
 
-Queries leave them out for others. They are not encrypted: everybody who may read the recorded events can see them.
+Queries leave them out for others; what is recorded of them is sealed (`kettle.jobs.sealed_attributes`).
 """
 
 from typing import Final

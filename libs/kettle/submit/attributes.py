@@ -19,6 +19,7 @@ from kettle.submit.commands import CUSTOM
 from kettle.submit.containers import CONTAINERS, container_of, container_options
 from kettle.submit.errors import PlacelessError
 from kettle.submit.expressions import integer, scalar, unquoted
+from kettle.submit.job_tokens import job_tokens
 from kettle.submit.kill_signals import signals
 from kettle.submit.late_materialization import pace
 from kettle.submit.logs import logs
@@ -281,6 +282,7 @@ RULES: Final[tuple[Callable[[Lookup], Ad], ...]] = (
     signals,
     mails,
     proxy,
+    job_tokens,
     container_options,
     plain,
     on_hold,

@@ -166,6 +166,7 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "transfer_plugins": ("TransferPlugins",),
     "ulog_execute_attrs": ("UserLogExecuteEventAttrs",),
     "universe": ("JobUniverse",),
+    "use_oauth_services": (),
     "use_x509userproxy": (),
     "want_graceful_removal": ("WantGracefulRemoval",),
     "want_io_proxy": ("WantIOProxy",),
@@ -181,23 +182,20 @@ NODES: Final = frozenset({"machine_count", "node_count"})
 """How many machines a job wants at once; one is the default."""
 _NOT_YET: Final = """
     docker_send_credentials grid_resource machine_count node_count on_evict_checks primary_unix_group
-    scitokens_file tool_daemon_cmd transfer_error transfer_output use_oauth_services use_scitoken use_scitokens
+    scitokens_file tool_daemon_cmd transfer_error transfer_output use_scitoken use_scitokens
     """
 
 NOT_YET: Final = frozenset(_NOT_YET.split())
 """Commands of HTCondor that this version does not carry out."""
 
-_LISTED: Final = (
-    "list a file with the token in transfer_input_files, and name it in environment as BEARER_TOKEN_FILE"
-)
+_GIVEN: Final = "to have a token of your own in the job write: use_oauth_services = scitokens"
 _INSTEAD: Final[Mapping[str, str]] = {
     "docker_send_credentials": "put the image where the machines can read it, or send an archive of it",
-    "scitokens_file": _LISTED,
+    "scitokens_file": _GIVEN,
     "transfer_error": "leave out error = FILE, and nothing of it comes back",
     "transfer_output": "leave out output = FILE, and nothing of it comes back",
-    "use_oauth_services": _LISTED,
-    "use_scitoken": _LISTED,
-    "use_scitokens": _LISTED,
+    "use_scitoken": _GIVEN,
+    "use_scitokens": _GIVEN,
 }
 """What does the same as some of them."""
 
@@ -206,6 +204,9 @@ PORT: Final = "_container_port"
 
 CUSTOM: Final = "my."
 """What `+Attr` and `MY.Attr` are kept under."""
+
+OAUTH: Final = re.compile(r"(?P<service>.+?)_oauth_(?P<what>permissions|resource)(?:_(?P<handle>.+))?")
+"""What a token of a service is to say, in lower case."""
 
 _RESOURCE: Final = re.compile(r"request_([a-z][a-z0-9_]+)")
 _REQUIRE: Final = re.compile(r"require_(?!(?:cpus|memory|disk)$)[a-z][a-z0-9_]+")
@@ -251,6 +252,7 @@ def is_known(name: str) -> bool:
         lower in _KNOWN
         or lower.startswith(CUSTOM)
         or lower.endswith(PORT)
+        or OAUTH.fullmatch(lower) is not None
         or resource_tag(lower) is not None
         or is_choice(lower)
     )

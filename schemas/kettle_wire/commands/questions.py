@@ -10,6 +10,7 @@ import msgspec
 
 from kettle_wire.commands.chirp import Chirped, Natural, Wish
 from kettle_wire.commands.startd import ClaimKey
+from kettle_wire.job_tokens import JobToken
 from kettle_wire.jobs import JobId, Name
 
 
@@ -76,8 +77,18 @@ class Commanded(msgspec.Struct, frozen=True, omit_defaults=True, tag="commanded"
     """Milliseconds, see `kettle_wire.endpoint.Refusal`."""
 
 
-Question = Wish | SignUrls | StreamPiece | Command
-Answer = Chirped | SignedUrls | Commanded
+class FetchTokens(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="fetch_tokens"):
+    """Have the tokens that the job was submitted to have (`use_oauth_services`), each time with a whole life."""
+
+
+class JobTokens(msgspec.Struct, frozen=True, tag="job_tokens"):
+    """All of them; none, if the job is to run without."""
+
+    tokens: list[JobToken]
+
+
+Question = Wish | SignUrls | StreamPiece | Command | FetchTokens
+Answer = Chirped | SignedUrls | Commanded | JobTokens
 
 
 class Ask(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -35,6 +35,7 @@ from kettle_wire.commands.queue import (
 from kettle_wire.commands.shadow import Assignment, Still, Stop
 from kettle_wire.commands.startd import Done, Occupied
 from kettle_wire.endpoint import Caller, CommandId, Endpoint, Position, Repeat
+from kettle_wire.job_tokens import NeededToken
 from kettle_wire.jobs import JobId, Name, Number
 from kettle_wire.spooling import Procs
 
@@ -397,6 +398,20 @@ class SpooledReleased(msgspec.Struct, frozen=True, kw_only=True):
     position: Position
 
 
+class AskNeededTokens(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Ask which tokens a running job was submitted to have, and whose they are to be."""
+
+    job: JobId
+    attempt: Number
+
+
+class TokensNeeded(msgspec.Struct, frozen=True, kw_only=True):
+    """What the queue says of it, not the job."""
+
+    owner: str
+    tokens: list[NeededToken]
+
+
 RUN_NOW = Endpoint(
     "schedd", "run_now", RunNow, RunningNow, callers=(Caller.USER,), repeat=Repeat.FIRST_ANSWER
 )
@@ -445,4 +460,7 @@ RELEASE_SPOOLED = Endpoint(
     SpooledReleased,
     callers=(Caller.SHADOW,),
     repeat=Repeat.HARMLESS,
+)
+NEEDED_TOKENS = Endpoint(
+    "schedd", "needed_tokens", AskNeededTokens, TokensNeeded, callers=(Caller.IAM,), repeat=Repeat.QUERY
 )

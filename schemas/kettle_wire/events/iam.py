@@ -23,6 +23,10 @@ Ended = Literal["revoked", "expired", "reused", "banned"]
 """Why a session is over; `reused`: a refresh token that had been exchanged came again, so somebody has a copy."""
 
 
+CredentialKind = Literal["token", "refresh"]
+"""A stored credential: handed to jobs as it is, or exchanged for access tokens."""
+
+
 class IssuerAdded(Event, frozen=True, kw_only=True, tag="issuer.added/1"):
     """Tokens of an issuer are accepted from now on; stream `issuer/<URL>`."""
 
@@ -217,7 +221,9 @@ class SessionClosed(Event, frozen=True, kw_only=True, tag="session.closed/1"):
 
 
 class TokenIssued(Event, frozen=True, kw_only=True, tag="token.issued/1"):
-    """Somebody got an access token, of which this is all that is kept; stream `issued/<subject>`."""
+    """
+    Somebody got an access token, of which this is all that is kept; stream `issued/<subject>`, of a job's `jobtokens/<session>`.
+    """
 
     token: str
     subject: str
@@ -321,6 +327,37 @@ class AutoApprovalEnded(Event, frozen=True, kw_only=True, tag="autoapproval.ende
     at: float
 
 
+class CredentialStored(Event, frozen=True, kw_only=True, tag="credential.stored/1"):
+    """
+    Somebody's credential of a service is kept for his jobs, enciphered in a file; stream `credential/<owner>/<service>/<handle>`.
+    """
+
+    owner: str
+    service: str
+    handle: str = ""
+    kind: CredentialKind
+    by: str
+    at: float
+
+
+class CredentialRemoved(Event, frozen=True, kw_only=True, tag="credential.removed/1"):
+    """It is kept no longer."""
+
+    owner: str
+    service: str
+    handle: str = ""
+    by: str
+    at: float
+
+
+class JobTokensOver(Event, frozen=True, kw_only=True, tag="jobtokens.over/1"):
+    """An attempt of a job gets no tokens any more; stream `jobtokens/<session>`, of which nothing is kept."""
+
+    session: str
+    """`<schedd>#<job>#<attempt>`."""
+    at: float
+
+
 class AccessDenied(Event, frozen=True, kw_only=True, tag="access.denied/1"):
     """Somebody was refused; stream `alarm/denied`."""
 
@@ -362,5 +399,8 @@ IdentityEvent = (
     | TokenRequestEnded
     | AutoApprovalSet
     | AutoApprovalEnded
+    | CredentialStored
+    | CredentialRemoved
+    | JobTokensOver
     | AccessDenied
 )

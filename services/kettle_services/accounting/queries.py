@@ -14,6 +14,7 @@ from kettle.eventsourcing.log import LogUnavailableError
 from kettle.eventsourcing.projection import Progress
 from kettle.jobs.attempts import US
 from kettle.jobs.private_attributes import for_others
+from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle.projections import ProjectionFailure
 from kettle.storage import Database
 from kettle.storage.queries import load
@@ -48,10 +49,12 @@ class Answers:
         trouble: ProjectionFailure,
         settings: AccountingSettings,
         *,
+        seal: AttributeSeal,
         look: Callable[[], None],
         recorded: Callable[[str], Awaitable[int]],
     ) -> None:
-        """`look`: there may be a new shard. `recorded`: the last frame of one."""
+        """`seal`: opens environments of jobs. `look`: there may be a new shard. `recorded`: the last frame of one."""
+        self._seal = seal
         self._look = look
         self._recorded = recorded
         self._database = database
@@ -80,7 +83,10 @@ class Answers:
             ) from error
         return msgspec.structs.replace(
             found,
-            jobs=[ad if ad.get("Owner") == caller.name else for_others(ad) for ad in found.jobs],
+            jobs=[
+                self._seal.opened(ad, caller.name) if ad.get("Owner") == caller.name else for_others(ad)
+                for ad in found.jobs
+            ],
             behind=await self._behind() if request.after is None else 0,
         )
 

@@ -9,6 +9,7 @@ from kettle import VERSION
 from kettle.archive import FileArchives, keep_archived
 from kettle.bus.ports import Bus, Served
 from kettle.eventsourcing.projection import Progress
+from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle.projections import PROJECTIONS, ProjectionFailure, StoredProjection, follow, prepared, shards_of
 from kettle.retry.backoff import Backoff
 from kettle.retry.loop import Waits
@@ -40,6 +41,7 @@ async def serve(rt: Runtime, settings: AccountingSettings) -> None:
         following.progress,
         following.trouble,
         settings,
+        seal=AttributeSeal.of_directory(settings.home_path / "credentials"),
         look=following.look,
         recorded=following.recorded,
     )

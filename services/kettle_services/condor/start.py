@@ -60,6 +60,7 @@ COMMANDS: Final = {
         "let what daemons of a network ask for be given",
     ),
     "condor_token_list": ("token_list", "the tokens that you have"),
+    "condor_store_cred": ("store_cred", "keep a token of a service for your jobs"),
     "condor_version": ("version", "the version of HTCondor that these commands are like"),
 }
 """Each command, with the module in `commands` that is it, and what it is for."""

@@ -9,10 +9,10 @@ import logging
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kettle.runtime import SettingsError
-from kettle_services.iam.domain import bans, join_tokens, sessions, token_requests
+from kettle_services.iam.domain import bans, job_tokens, join_tokens, sessions, token_requests
 from kettle_services.iam.domain.state import Issuer, Register, Rules
 from kettle_services.iam.ports import TokenKeys
 from kettle_services.iam.record import Record
@@ -20,24 +20,30 @@ from kettle_services.iam.settings import IamSettings
 from kettle_wire.events import IdentityEvent
 from kettle_wire.events.iam import IssuerAdded, IssuerRemoved, RulesLoaded
 
+if TYPE_CHECKING:
+    from kettle_services.iam.sealed_files import SealedFiles
+
 CONFIGURATION: Final = "configuration"
 """Who did what the settings say."""
 
 _log: Final = logging.getLogger(__name__)
 
 
-async def keep_house(record: Record, keys: TokenKeys, settings: IamSettings) -> None:
+async def keep_house(record: Record, keys: TokenKeys, files: "SealedFiles", settings: IamSettings) -> None:
     """Forget what is over, each `housekeeping` seconds; never returns."""
     while True:
         now = time.time()
         if keys.rotate(now=now):
             _log.info("exchanged its signing keys")
+        if await asyncio.to_thread(files.rotate, now=now, lifetime=settings.key_lifetime):
+            _log.info("exchanged the key of the stored credentials")
         register = record.register
         over = [
             *join_tokens.over(register, kept=settings.join_tokens_kept, now=now),
             *bans.over(register, now=now),
             *sessions.over(register, now=now),
             *token_requests.over(register, now=now),
+            *job_tokens.over(register, now=now),
         ]
         if over:
             await record.record(over)

@@ -15,6 +15,19 @@ _Burst = Annotated[float, msgspec.Meta(ge=1, le=1e6)]
 _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
+class OAuthService(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A service that gives access tokens for refresh tokens."""
+
+    token_url: str
+    """Where it does so."""
+    client_id: str
+    """What it knows this pool as."""
+    client_secret_file: str = ""
+    """Path of the secret that goes with it; only iam reads it."""
+    sign_in: str = ""
+    """Where people get a refresh token, in words for them."""
+
+
 class IamSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`KETTLE_IAM_<FIELD>` or the table `[iam]`."""
 
@@ -40,6 +53,17 @@ class IamSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_field
     """For whom people may have tokens, besides this pool."""
     access_token_lifetime: Seconds = 1200.0
     """Seconds, the longest life of an access token."""
+    job_token_scopes: tuple[str, ...] = ("condor:/READ", "condor:/WRITE")
+    """
+    What tokens of jobs (`use_oauth_services = kettle` or `scitokens`) may say at most, and say where the job names nothing;
+    `{owner}` is the job's owner, as in `storage.read:/home/{owner}`.
+    """
+    job_token_audiences: tuple[str, ...] = ()
+    """For whom tokens of jobs may be; the first is that of a job that names nobody. Empty: this pool."""
+    job_token_lifetime: Annotated[int, msgspec.Meta(ge=1, le=86_400)] = 1200
+    """Seconds, the life of a job's token; it is renewed when a third of it is left."""
+    oauth_services: dict[str, OAuthService] = {}
+    """With whom iam exchanges the refresh tokens that people store for their jobs (`condor_store_cred add-oauth`)."""
     session_lifetime: Seconds = 30 * 86_400.0
     """Seconds without use after which a refresh token is over."""
     session_end: Seconds = 365 * 86_400.0
@@ -98,12 +122,13 @@ class IamSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_field
             raise ValueError("workers_signing_key: it and workers_account belong together, give both or none")
         if bool(self.certificate) != bool(self.certificate_key):
             raise ValueError("certificate: it and certificate_key belong together, give both or none")
-        place = urlsplit(self.url)
-        if (
-            self.url
-            and place.scheme != "https"
-            and not (place.scheme == "http" and place.hostname in _LOOPBACK)
-        ):
+        for name, service in self.oauth_services.items():
+            if not is_safe(service.token_url):
+                raise ValueError(
+                    f"oauth_services: the token_url of {name}, '{service.token_url}', would have secrets sent where others can"
+                    " read them: it has to begin with https://"
+                )
+        if self.url and not is_safe(self.url):
             raise ValueError(
                 f"url: '{self.url}' would have secrets sent where others can read them: it has to begin with https://"
             )
@@ -117,3 +142,9 @@ class IamSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_field
     def directory(self) -> Path:
         """Where it keeps its keys."""
         return self.home_path / "iam"
+
+
+def is_safe(url: str) -> bool:
+    """Whether what is sent there stays between us and who answers."""
+    place = urlsplit(url)
+    return place.scheme == "https" or (place.scheme == "http" and place.hostname in _LOOPBACK)

@@ -31,6 +31,7 @@ from kettle_services.iam.commands.machines import MachineCommands
 from kettle_services.iam.commands.questions import Questions
 from kettle_services.iam.commands.token_requests import TokenRequestCommands
 from kettle_services.iam.commands.tokens import TokenCommands
+from kettle_services.iam.domain.job_tokens import JobTokenRules
 from kettle_services.iam.domain.state import SHARD
 from kettle_services.iam.grants import Grants
 from kettle_services.iam.host_names import HostNames
@@ -105,8 +106,11 @@ async def serve(rt: Runtime, settings: IamSettings) -> None:
     from kettle.runtime.tls_listener import tls_context
     from kettle_services.iam.http.application import Surface, serving
     from kettle_services.iam.idtokens import IdTokens, pool_places
+    from kettle_services.iam.job_tokens import JobTokenOffice
     from kettle_services.iam.people.local_accounts import tell_bans
     from kettle_services.iam.people.wiring import callout_keys, identification_of, let_people_in, policy_of
+    from kettle_services.iam.sealed_files import SealedFiles
+    from kettle_services.iam.stored_credentials import StoredCredentials
     from kettle_services.iam.token_keys import KeyFiles
 
     log = await join_log(rt, settings)
@@ -171,9 +175,18 @@ async def serve(rt: Runtime, settings: IamSettings) -> None:
         await let_people_in(rt, settings, people, identification, policy, record, denials, changed=changed)
     if own_server(settings):
         rt.loop(tell_bans(record, bus, settings.bus_master or socket.gethostname()), name="bans")
-    rt.loop(keep_house(record, keys, settings), name="housekeeping")
+    files = SealedFiles(settings.directory / "credentials", now=time.time())
+    rt.loop(keep_house(record, keys, files, settings), name="housekeeping")
+    rules = JobTokenRules(
+        scopes=settings.job_token_scopes,
+        audiences=settings.job_token_audiences or (pool.url,),
+        lifetime=settings.job_token_lifetime,
+    )
+    stored = StoredCredentials(record, files, settings.oauth_services, lifetime=settings.job_token_lifetime)
+    jobs = JobTokenOffice(record, keys, bus, rules, stored, issuer=pool.url)
     pipeline = CommandPipeline(record, administrators=commanders)
-    served = [endpoint for each in answering for endpoint in each.served(pipeline)]
+    served = [endpoint for each in (*answering, stored) for endpoint in each.served(pipeline)]
+    served += jobs.served()
     await bus.serve("iam", settings.name, served, version=VERSION)
     surface = Surface(
         record=record,

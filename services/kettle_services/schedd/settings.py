@@ -6,6 +6,7 @@ from typing import Annotated
 import msgspec
 
 from kettle.classad import ClassAdParseError, Node, parse
+from kettle.jobs.sealed_attributes import SUFFIX
 from kettle.runtime import OwnerSettings
 from kettle.runtime.expression_types import ConditionText
 from kettle.runtime.setting_types import Pause, Seconds
@@ -188,6 +189,11 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
     def spool_path(self) -> Path:
         """Where its shadow keeps the files of jobs that are sent to the access point."""
         return spooled_jobs.root(self.home_path, self.name)
+
+    @property
+    def seal_path(self) -> Path:
+        """Where the key is kept with which environments of jobs are sealed; accounting opens them with it."""
+        return self.home_path / "credentials" / f"{self.name}{SUFFIX}"
 
     @property
     def key_path(self) -> Path:

@@ -10,6 +10,7 @@ from kettle.bus.ports import Served
 from kettle.eventsourcing.command_pipeline import CommandPipeline
 from kettle.eventsourcing.log import Log
 from kettle.faults import fault_point
+from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle.runtime import Runtime
 from kettle.runtime.authorizer import Authorizer
 from kettle.runtime.expression_budgets import watch_budgets
@@ -24,6 +25,7 @@ from kettle_services.schedd.commands.factory_edits import FactoryEdits
 from kettle_services.schedd.commands.job_access import AccessCommands
 from kettle_services.schedd.commands.job_actions import JobActions
 from kettle_services.schedd.commands.job_edits import JobEdits
+from kettle_services.schedd.commands.needed_tokens import NeededTokens
 from kettle_services.schedd.commands.pool_access import JobCommands
 from kettle_services.schedd.commands.queries import Queries
 from kettle_services.schedd.commands.run_now import REMEMBERED_S, RunNowCommands
@@ -60,11 +62,12 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
     fault_point("takeover.restored")
     rt.loop(checkpointer.run(), name="checkpoint")
     async with asyncio.TaskGroup() as tasks:
-        secrets = ClaimSecrets.at(settings.key_path)
+        secrets, seal = ClaimSecrets.at(settings.key_path), AttributeSeal.at(settings.seal_path)
         shadows = ShadowDispatch(
             bus,
             queue,
             secrets,
+            seal,
             tasks,
             rt.telemetry,
             interval=settings.sync_interval,
@@ -110,7 +113,7 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
         await bus.serve(
             "schedd",
             settings.name,
-            _answers(log, recorder, claims, shadows, policies, home_jobs, factories, flock, settings),
+            _answers(log, recorder, claims, shadows, policies, home_jobs, factories, flock, seal, settings),
             version=VERSION,
         )
         await bus.publish(subjects.notice("schedd", settings.name), b"")
@@ -159,13 +162,16 @@ def _answers(
     home_jobs: LocalUniverse,
     factories: Factories,
     flock: Flock,
+    seal: AttributeSeal,
     settings: ScheddSettings,
 ) -> list[Served[Any, Any]]:
     limits = QueueLimits(recorder.queue, settings)
     backlog = Backlog(recorder.shard, limit=settings.max_backlog)
-    submissions = Submissions(recorder, limits, backlog, settings, Accounts())
-    questions = Queries(log, recorder, factories, settings.queue_super_users)
-    reasons = Explanations(recorder, home_jobs, factories, limits, claims.refusals, settings, flock.explain)
+    submissions = Submissions(recorder, limits, backlog, settings, Accounts(), seal)
+    questions = Queries(log, recorder, factories, seal, settings.queue_super_users)
+    reasons = Explanations(
+        recorder, home_jobs, factories, limits, claims.refusals, settings, seal, flock.explain
+    )
     attempt_reports = AttemptReports(recorder, claims, shadows, policies, settings)
     spooling = SpoolCommands(recorder, shadows, settings)
     pipeline = CommandPipeline(recorder, require_room=backlog.require_room)
@@ -175,7 +181,7 @@ def _answers(
         query(commands.ASK_ROOM, submissions.ask_room),
         command(commands.ACT, JobActions(recorder, shadows, factories, settings).act),
         command(commands.EDIT, FactoryEdits(recorder, settings).edit),
-        command(commands.EDIT_JOBS, JobEdits(recorder, settings).edit),
+        command(commands.EDIT_JOBS, JobEdits(recorder, settings, seal).edit),
         command(commands.RUN_NOW, RunNowCommands(recorder, claims).run_now, remember=REMEMBERED_S),
         query(commands.QUERY_JOBS, questions.query_jobs),
         query(commands.QUERY_EVENTS, questions.query_events),
@@ -187,6 +193,7 @@ def _answers(
         command(commands.MATCHED, attempt_reports.accept_matches),
         command(commands.SYNC, attempt_reports.sync_shadow),
         command(commands.REPORT, attempt_reports.record_reports),
+        query(commands.NEEDED_TOKENS, NeededTokens(recorder).needed_tokens),
     ]
     from_jobs = JobCommands(
         recorder, settings, served, Authorizer.of_service("schedd", lambda: settings.authorization)

@@ -16,6 +16,7 @@ from kettle.flocking.passes import Passes
 from kettle.flocking.pool_connections import PoolConnection, PoolConnections, StartdRouter
 from kettle.runtime import Telemetry
 from kettle_services.shadow.attempts.attempt import AttemptFollower
+from kettle_services.shadow.attempts.job_tokens import TokenRequests
 from kettle_services.shadow.attempts.submit_side import AttemptContext
 from kettle_services.shadow.attempts.unmatched_reports import UnmatchedReports
 from kettle_services.shadow.chirp.pool_access import Commanding
@@ -37,7 +38,7 @@ from kettle_services.shadow.spool.job_files import SpooledFiles
 from kettle_services.shadow.spool.submitter_transfers import Spooling
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands import schedd
-from kettle_wire.commands.questions import Answered, Ask, Command, SignUrls, StreamPiece
+from kettle_wire.commands.questions import Answered, Ask, Command, FetchTokens, SignUrls, StreamPiece
 from kettle_wire.commands.schedd import SYNC, ShadowOrders, ShadowSync
 from kettle_wire.commands.shadow import (
     ANSWER,
@@ -129,6 +130,7 @@ class Shadow:
         self.reporter = ScheddReporter(bus, settings, self.start)
         self._commanding = Commanding(bus, settings.schedd, self.spooling.served())
         self._file_work = FileWork(settings.chirp_open_files)
+        self._tokens = TokenRequests(bus, settings)
         self._side = AttemptContext(
             shadow=settings.name,
             owners=self.owners,
@@ -146,6 +148,7 @@ class Shadow:
                 directories=settings.limit_directory_access,
             ),
             file_work=self._file_work,
+            tokens=self._tokens,
         )
         self._attempts: dict[JobId, Followed] = {}
         self._strays = UnmatchedReports()
@@ -326,6 +329,8 @@ class Shadow:
         ad, question = known.attempt.assignment.ad, request.question
         if isinstance(question, Command):
             return Answered(await self._commanding.carry_out(question, known.attempt.assignment))
+        if isinstance(question, FetchTokens):
+            return Answered(await self._tokens.fetch(known.attempt.assignment))
         if not isinstance(question, SignUrls | StreamPiece):
             return Answered(await known.attempt.grant(question))
         try:
@@ -467,6 +472,7 @@ class Shadow:
             known = self._known(ended.job, ended.attempt)
             if known is not None:
                 known.leave()
+                self._tasks.create_task(self._tokens.end(known.attempt.assignment))
         for job in orders.drop:
             self._spool.drop(job)
         for ended in orders.over:  # nobody will ask for their results any more

@@ -104,6 +104,12 @@ class ShadowSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """Attributes of jobs that it contains with each event, as event 028."""
     event_log_retry: Seconds = 10.0
     """Seconds until it is tried again to write it; nothing is lost meanwhile."""
+    iam: str = "iam"
+    """The iam that gives tokens to jobs (`use_oauth_services`)."""
+    token_wait: Pause = 300.0
+    """Seconds that a job waits at its start for tokens while iam does not answer."""
+    runs_without_tokens: bool = False
+    """Whether it then runs without them; else it is held, with the reason."""
     retry: Seconds = 0.25
     """Seconds to the first repeat of a message that was not answered; doubles up to `retry_ceiling`."""
     retry_ceiling: Seconds = 5.0

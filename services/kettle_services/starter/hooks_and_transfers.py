@@ -4,6 +4,7 @@ Work around the job by other processes, during which requests are handled: file 
 
 import sys
 from collections.abc import Callable
+from typing import Final
 
 import msgspec
 
@@ -13,9 +14,13 @@ from kettle.execution.system.cgroup import Cgroup
 from kettle.transfer.plugin import Move
 from kettle_services.starter import hooks
 from kettle_services.starter.execution.process_tree import ProcessTree
-from kettle_services.starter.file_transfer.plugin_process import PluginProcess
+from kettle_services.starter.file_transfer.plugin_process import PluginProcess, TransferError
 from kettle_services.starter.file_transfer.progress import Transfers
+from kettle_services.starter.job_tokens import TokenFiles
 from kettle_wire.attempts import Ending, Usage
+
+_LONGEST_WAIT_MS: Final = 60_000
+"""For what is told of as soon as it comes."""
 
 
 class EndedError(Exception):
@@ -78,6 +83,20 @@ class HooksAndTransfers:
         finally:
             tree.kill_all()
             plugin_process.close()
+
+    def have_tokens(self, tokens: TokenFiles) -> None:
+        """
+        Wait for the job's tokens, if it wants some.
+
+        Raises:
+            TransferError: it gets none.
+            EndedError: the job was ordered to end before.
+        """
+        while tokens.awaited:
+            self._orders.wait(_LONGEST_WAIT_MS)
+            self._heed()
+        if tokens.refusal is not None:
+            raise TransferError(tokens.refusal)
 
     def _heed(self) -> None:
         if self._orders.ending() is not None:

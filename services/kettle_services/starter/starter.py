@@ -35,7 +35,8 @@ from kettle_services.starter.file_transfer.progress import Transfers
 from kettle_services.starter.hooks import Hook, Updates
 from kettle_services.starter.hooks_and_transfers import EndedError, HooksAndTransfers, Orders
 from kettle_services.starter.job_access.request_queue import AccessRequestQueue
-from kettle_services.starter.reports.composition import ReportComposer, exit_record
+from kettle_services.starter.job_tokens import TokenFiles
+from kettle_services.starter.reports.composition import ReportComposer, ended, exit_record
 from kettle_services.starter.reports.endings import (
     after_collecting,
     after_mishap,
@@ -87,6 +88,7 @@ class Starter:
             order.spec, self._job, self._sandbox, self._cgroup, line.send
         )
         questions = SubmitSideQuestions(order.spec.shadow, line.send)
+        self._tokens = TokenFiles(self._job, self._sandbox, questions)
         self._transfers = Transfers(order.spec, self._job, questions)
         orders = Orders(
             watch=self._watch, wait=self._wait, ending=lambda: self._ending, expose=self._remains.expose
@@ -217,6 +219,7 @@ class Starter:
             if file is not but:
                 self._sandbox.place(file)
         self._proxy.furnish(self._sandbox, contained=container is not None)
+        self._hooks_and_transfers.have_tokens(self._tokens)
         if moves := downloads(self._job, self._sandbox.path):
             self._hooks_and_transfers.move(moves, upload=False)
         restored = self._remote.restore()
@@ -304,7 +307,7 @@ class Starter:
 
     def _timeout_ms(self) -> int:
         due = self._deadlines.next(ends=self._ending is not None)
-        moments = [due, self._access_requests.due, self._proxy.due, self._streams.due]
+        moments = [due, self._access_requests.due, self._proxy.due, self._streams.due, self._tokens.due]
         moments += [self._line.retry_at] if self._line.retry_at is not None else []
         return max(0, int(min(min(moments) - boottime(), _LONGEST_POLL_S) * 1000) + 1)
 
@@ -322,9 +325,8 @@ class Starter:
                 case messages.AccessRequest():
                     self._access_requests.enqueue(message)
                 case messages.Reply():
-                    self._transfers.hear(message)
-                    self._proxy.hear(message)
-                    self._streams.hear(message)
+                    for asker in (self._tokens, self._transfers, self._proxy, self._streams):
+                        asker.hear(message)
                 case messages.RunJob():
                     pass  # said twice is said once
 
@@ -342,6 +344,7 @@ class Starter:
     def _tick(self, tree: ProcessTree) -> None:
         self._line.reconnect(self._hello())
         self._streams.go_on()
+        self._tokens.go_on()
         if self._deadlines.is_kill_due():
             tree.signal(9)
         if self._ending is None:
@@ -412,6 +415,7 @@ class Starter:
         if self._cgroup is not None:
             self._cgroup.remove()
         try:
+            self._tokens.remove()
             self._remains.remove(results=kept)
         except OSError as error:  # the startd removes it when it starts the next time
             self._stumble(after_mishap(error), error)
@@ -447,9 +451,9 @@ class Starter:
         except Exception as error:  # noqa: BLE001 - as in `run`: the job made what we stumbled over
             ending = after_collecting(error)
             self._stumble(ending, error)
-            return _ended(ending, usage), False
+            return ended(ending, usage), False
         if self._ending is not None:
-            return _ended(self._ending, usage), False
+            return ended(self._ending, usage), False
         result = AttemptResult(
             exit=exit_record(code, at=at, core=core, output=self._transfers.output),
             ending=ending or (not_made(results.missing) if results.missing else None),
@@ -461,17 +465,17 @@ class Starter:
         """
         Results of a job that was ended: what it has made is sent for its next run, if it wants that and has one.
         """
-        ended = _ended(ending, usage)
+        without = ended(ending, usage)
         results = self._checkpoint.unsaved
         if not (ran and runs_again(ending) and (self._job.is_saved or results is not None)):
-            return ended, False
+            return without, False
         try:
             if results is None:
                 results = collect(self._sandbox, self._job, self._before, code=Purpose.EVICTION)
         except Exception as error:  # noqa: BLE001 - as below
             self._stumble(ending, error)
-            return ended, False
-        return msgspec.structs.replace(ended, outputs=results.files), results.kept
+            return without, False
+        return msgspec.structs.replace(without, outputs=results.files), results.kept
 
     def _upload(self, moves: list[Move]) -> Ending | None:
         """
@@ -492,8 +496,3 @@ class Starter:
 
     def _hello(self) -> messages.Hello:
         return messages.Hello(self._spec.id, os.getpid(), self._started, self._checkpoint.report, visits=True)
-
-
-def _ended(ending: Ending, usage: Usage) -> FinalReport:
-    """The final report of an attempt that ended without a result."""
-    return FinalReport(result=AttemptResult(ending=ending, usage=usage))

@@ -11,7 +11,7 @@ import pytest
 from tests.conformance.submit_descriptions import COUNT, drawn, lay
 
 from kettle.bindings.ads import ClassAd
-from kettle.bindings.errors import HTCondorValueError, NotCarriedOutError
+from kettle.bindings.errors import HTCondorValueError
 from kettle.bindings.htcondor_v1 import Submit as First
 from kettle.bindings.submit_description import Submit
 
@@ -164,5 +164,4 @@ def test_what_cannot_be_submitted_is_refused_in_words() -> None:
         list(Submit({"executable": "/bin/true"}).jobs(itemdata=[]))
     with pytest.raises(HTCondorValueError, match="item 1 has b"):
         list(Submit({"executable": "/bin/true"}).jobs(itemdata=[{"a": 1}, {"b": 2}]))
-    with pytest.raises(NotCarriedOutError, match="keeps no credentials"):
-        Submit({"use_oauth_services": "scitokens"}).issue_credentials()
+    assert None is Submit({"executable": "/bin/true"}).issue_credentials()

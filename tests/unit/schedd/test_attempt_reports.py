@@ -11,6 +11,7 @@ from kettle.bus.ports import RefusedError
 from kettle.eventsourcing.command_pipeline import CommandPipeline
 from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.eventsourcing.shard import Shard
+from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle.runtime import Telemetry
 from kettle.testing.bus_adapters import MemoryWorld
 from kettle.testing.served import Endpoints
@@ -53,7 +54,9 @@ async def attempt_reports(log: MemoryLog) -> AsyncGenerator[Endpoints, None]:
             shard, queue, await restore(log, MemoryWorkingSet(log), shard, queue, interval=1.0)
         )
         secrets = ClaimSecrets(bytes(32))
-        shadows = ShadowDispatch(bus, queue, secrets, tasks, Telemetry(), interval=1.0)
+        shadows = ShadowDispatch(
+            bus, queue, secrets, AttributeSeal([bytes(32)]), tasks, Telemetry(), interval=1.0
+        )
         claims = ClaimLifecycle(bus, recorder, shadows, secrets, tasks, settings)
         reports = AttemptReports(
             recorder,

@@ -15,6 +15,7 @@ from kettle.bus.ports import RefusedError
 from kettle.eventsourcing.command_pipeline import CommandPipeline
 from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.eventsourcing.shard import Shard
+from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle.testing.served import Endpoints
 from kettle.transforms import Transform
 from kettle_services.schedd.claims.refusals import Refusals
@@ -146,6 +147,7 @@ def test_a_table_is_its_rows(size: int) -> None:
     assert [[]] * size == list(PackedRows([[] for _ in range(size)]))
 
 
+SEAL = AttributeSeal([bytes(32)])
 ACCOUNTS = Accounts(
     privileged=True, directory=lambda name: pwd.struct_passwd((name, "x", 70_000, 70_000, "", "/", ""))
 )
@@ -161,10 +163,10 @@ class AccessPoint:
         limits = QueueLimits(recorder.queue, settings)
         backlog = Backlog(recorder.shard, limit=settings.max_backlog)
         pipeline = CommandPipeline(recorder, require_room=backlog.require_room)
-        queries = Queries(log, recorder, self.factories)
-        reasons = Explanations(recorder, nobody, self.factories, limits, Refusals(), settings)
+        queries = Queries(log, recorder, self.factories, SEAL)
+        reasons = Explanations(recorder, nobody, self.factories, limits, Refusals(), settings, SEAL)
         self.asked = Endpoints([
-            pipeline.command(SUBMIT, Submissions(recorder, limits, backlog, settings, ACCOUNTS).submit),
+            pipeline.command(SUBMIT, Submissions(recorder, limits, backlog, settings, ACCOUNTS, SEAL).submit),
             pipeline.command(EDIT, FactoryEdits(recorder, settings).edit),
             pipeline.query(QUERY_JOBS, queries.query_jobs),
             pipeline.query(QUERY_EVENTS, queries.query_events),

@@ -12,6 +12,7 @@ import pytest
 from kettle.eventsourcing.command_pipeline import CommandPipeline
 from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.eventsourcing.shard import Shard
+from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle.runtime import Telemetry
 from kettle.runtime.settings_problems import SettingsError
 from kettle.testing.bus_adapters import MemoryWorld
@@ -113,7 +114,9 @@ async def schedd(settings: ScheddSettings | None = None) -> AsyncGenerator[Sched
             shard, queue, await restore(log, MemoryWorkingSet(log), shard, queue, interval=1.0)
         )
         secrets = ClaimSecrets(bytes(32))
-        shadows = ShadowDispatch(bus, queue, secrets, tasks, Telemetry(), interval=1.0)
+        shadows = ShadowDispatch(
+            bus, queue, secrets, AttributeSeal([bytes(32)]), tasks, Telemetry(), interval=1.0
+        )
         claims = ClaimLifecycle(bus, recorder, shadows, secrets, tasks, settings)
         policies = Policies(recorder, shadows, settings)
         yield Schedd(

@@ -17,12 +17,14 @@ from kettle.client.connections.transport import Requests
 from kettle.client.jobs.queue import JobQueue
 from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.eventsourcing.shard import Shard
+from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle_services.schedd.commands.queries import Queries
 from kettle_services.schedd.domain import evaluation
 from kettle_services.schedd.domain.jobs.job import Assign, Continue, Hold, Remove, Suspend, Tell, decide
 from kettle_services.schedd.domain.queue.fold import Queue, job_stream
 from kettle_services.schedd.domain.queue.job_ads import QueuedJobAds
 from kettle_services.schedd.jobs.factories import Factories
+from kettle_services.schedd.queue.ad_reader import AdReader
 from kettle_services.schedd.queue.constraint import Constraint
 from kettle_services.schedd.queue.encoded_ads import EncodedAds
 from kettle_services.schedd.queue.recorder import QueueRecorder, restore
@@ -43,6 +45,8 @@ from kettle_wire.jobs import JobId
 
 AD: Ad = {"Cmd": "/bin/x", "jobprio": 3, "Note": Expr("1 + $(ClusterId)"), "RequestCpus": 2}
 STATUSES = {1: "idle", 2: "running", 3: "removed", 4: "completed", 5: "held", 7: "suspended"}
+
+SEAL = AttributeSeal([bytes(32)])
 
 
 def filled() -> Queue:
@@ -135,7 +139,7 @@ async def asked(queue: Queue) -> AsyncGenerator[Queries]:
         recorder = QueueRecorder(
             shard, queue, await restore(log, MemoryWorkingSet(log), shard, Queue("ap"), interval=1.0)
         )
-        yield Queries(log, recorder, Factories(recorder, settings))
+        yield Queries(log, recorder, Factories(recorder, settings), SEAL)
         committing.cancel()
 
 
@@ -174,7 +178,7 @@ def test_too_much_is_refused_before_all_of_it_is_made() -> None:
     """What is more than the bus carries is refused with what to do, unless attributes are left out."""
     queue = long_queue(100)
     for names, fits in (([], False), (["ProcId"], True)):
-        ads = EncodedAds(queue, names, "eve", largest=10_000)
+        ads = EncodedAds(queue, names, AdReader(queue, SEAL, "eve"), largest=10_000)
         for job in queue.jobs:
             ads.add(job)
         if fits:

@@ -15,6 +15,7 @@ from kettle.bus.ports import RefusedError, Served
 from kettle.eventsourcing.command_pipeline import CommandPipeline
 from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.eventsourcing.shard import Shard
+from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle.runtime import Telemetry
 from kettle.runtime.local_startd import LocalStartd, leave_word
 from kettle.testing.bus_adapters import MemoryWorld
@@ -145,7 +146,9 @@ async def schedd(home: Path, *, request_claim_timeout: float = 60.0) -> AsyncGen
             shard, queue, await restore(log, MemoryWorkingSet(log), shard, queue, interval=1.0)
         )
         secrets = ClaimSecrets(bytes(32))
-        shadows = ShadowDispatch(bus, queue, secrets, tasks, Telemetry(), interval=1.0)
+        shadows = ShadowDispatch(
+            bus, queue, secrets, AttributeSeal([bytes(32)]), tasks, Telemetry(), interval=1.0
+        )
         claims = ClaimLifecycle(bus, recorder, shadows, secrets, tasks, settings)
         ap = Schedd(recorder, claims, LocalUniverse(queue, claims, settings), startd)
         await ap.submit({}, count=2)

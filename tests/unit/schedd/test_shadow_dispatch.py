@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from kettle.bus.ports import Bus, Served
+from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle.runtime import Telemetry
 from kettle.testing.bus_adapters import MemoryWorld
 from kettle.testing.services import eventually
@@ -69,7 +70,13 @@ async def owner() -> AsyncGenerator[Owner]:
     bus, machine = await world.connect(daemon("schedd")), await world.connect(daemon("shadow"))
     async with asyncio.TaskGroup() as tasks:
         shadows = ShadowDispatch(
-            bus, queue_of_running(), ClaimSecrets(bytes(32)), tasks, Telemetry(), interval=3600.0
+            bus,
+            queue_of_running(),
+            ClaimSecrets(bytes(32)),
+            AttributeSeal([bytes(32)]),
+            tasks,
+            Telemetry(),
+            interval=3600.0,
         )
         yield Owner(shadows, machine)
         shadows.close()
@@ -119,7 +126,13 @@ async def test_who_only_asks_is_told_nothing_else() -> None:
     async with asyncio.TaskGroup() as tasks:
         bus = await MemoryWorld().connect(daemon("schedd"))
         shadows = ShadowDispatch(
-            bus, queue_of_running(), ClaimSecrets(bytes(32)), tasks, Telemetry(), interval=3600.0
+            bus,
+            queue_of_running(),
+            ClaimSecrets(bytes(32)),
+            AttributeSeal([bytes(32)]),
+            tasks,
+            Telemetry(),
+            interval=3600.0,
         )
         before = asyncio.all_tasks()
         shadows.sync(ShadowSync(shadow="s", attempts=[]), JOBS)

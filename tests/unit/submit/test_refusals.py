@@ -260,7 +260,7 @@ def test_what_programs_write_is_tolerated_where_it_does_no_harm(tmp_path: Path) 
     found = expand(description, SITE)
     assert expand(plain, SITE).ad == found.ad
     assert ["LogDirectory", "request_memmory", "machine_count"] == [each.name for each in found.unused]
-    for line in ("machine_count = 2", "use_oauth_services = box", "grid_resource = batch slurm"):
+    for line in ("machine_count = 2", "use_scitokens = true", "grid_resource = batch slurm"):
         with pytest.raises(SubmitError):
             parse(f"{HEAD}{line}\nqueue\n", source="job.sub", cwd=tmp_path, environ={}, tolerant=True)
 

@@ -8,6 +8,7 @@ import msgspec
 
 from kettle.client.connections.transport import SIDE_QUESTION_S, Requests, new_id
 from kettle.client.errors import ClientError, CommandRefusedError
+from kettle.jobs.needed_tokens import SERVICES
 from kettle_wire.ads.types import Ad
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.queue import (
@@ -75,6 +76,7 @@ class JobQueue:
 
         Raises:
             SubmitError: the description is refused, or makes several clusters; nothing was recorded.
+            ClientError: it wants tokens of a service of which nothing is stored.
         """
         if isinstance(description, str | Path):
             import asyncio
@@ -84,6 +86,10 @@ class JobQueue:
             submission = await asyncio.to_thread(prepare, description, given=given, cwd=cwd, source=source)
         else:
             submission = description
+        if SERVICES in submission.ad:
+            from kettle.client.jobs.stored_credentials import require_stored
+
+            await require_stored(self.requests, submission.ad)
         request = Submit(
             id=new_id(), ad=submission.ad, columns=submission.columns, rows=submission.rows, spool=spool
         )

@@ -13,6 +13,7 @@ from kettle.execution.job_environment.job_ad import JobAd
 from kettle.execution.job_environment.quoting import split_environment_v1, split_environment_v2_raw
 from kettle.execution.processes.ancestry import MARK
 from kettle.jobs.match_references import SCRATCH
+from kettle.jobs.needed_tokens import DIRECTORY, SERVICES, bearer, file_of, needed_tokens
 from kettle.jobs.pool_access import ATTRIBUTE
 
 PATH: Final = "/usr/local/bin:/usr/bin:/bin"
@@ -52,6 +53,7 @@ def job_environment(
         **dict.fromkeys(_THREADS, str(spec.cpus)),
         "BATCH_SYSTEM": "HTCondor",
         **_gpus(spec),
+        **_tokens(job, sandbox),
         **_own(job, sandbox),
         **_proxy(job, sandbox, iwd),
         **scratch,
@@ -65,6 +67,15 @@ def job_environment(
         **_way_to_the_pool(spec, job, f"{sandbox}/.chirp.config"),
         **{name: value for name, value in ours.items() if name.startswith(MARK)},
     }
+
+
+def _tokens(job: JobAd, sandbox: str) -> dict[str, str]:
+    """Where the job's tokens are; an owner who names a file of his own knows better."""
+    if not job.given(SERVICES):
+        return {}
+    found = needed_tokens(job.whole)
+    where = f"{sandbox}/{DIRECTORY}"
+    return {"_CONDOR_CREDS": where, "BEARER_TOKEN_FILE": f"{where}/{file_of(bearer(found))}"} if found else {}
 
 
 def _way_to_the_pool(spec: JobSpec, job: JobAd, config: str) -> dict[str, str]:

@@ -9,7 +9,7 @@ import os
 import posixpath
 import shutil
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
 from enum import Enum
 from itertools import islice
@@ -20,6 +20,7 @@ import msgspec
 from kettle.execution.job_environment.job_ad import JobAd
 from kettle.execution.sandbox import manifest, private_directories
 from kettle.execution.sandbox.directory import Mark, Sandbox, acting_as
+from kettle.jobs.needed_tokens import DIRECTORY
 from kettle.transfer.checkpoint_manifest import url as url_of
 from kettle.transfer.file_lists import leaves, placed
 from kettle.transfer.plugin import Move
@@ -28,6 +29,8 @@ from kettle_wire.worker_reports import OutputFile
 STDOUT: Final = "_condor_stdout"
 STDERR: Final = "_condor_stderr"
 OURS: Final = frozenset({".job.ad", ".machine.ad", ".chirp.config", ".update.ad", STDOUT, STDERR})
+_HIDDEN: Final = frozenset({private_directories.PRIVATE, DIRECTORY})
+"""Directories of the sandbox that are no part of what a job has made."""
 INLINE_BYTES: Final = 64 * 1024
 """How much of all results together goes into the report."""
 MOST_FILES: Final = 10_000
@@ -177,11 +180,13 @@ def _listed(
     preserve = checkpoint or job.flag("PreserveRelativePaths", default=False)
     for item in items:
         path, name = posixpath.join(sandbox.path, item), placed(item, preserve=preserve)
-        if leaves(item):  # the submit side refuses it; this caller did not go through that check
+        if (
+            leaves(item) or posixpath.normpath(item).split("/", 1)[0] == DIRECTORY
+        ):  # the submit side refuses the first
             absent.append(item)
         elif os.path.isdir(path):  # noqa: PTH112
             prefix = "" if item.endswith("/") and not checkpoint else name
-            hidden = private_directories.PRIVATE if posixpath.normpath(item) == "." else ""
+            hidden = _HIDDEN if posixpath.normpath(item) == "." else frozenset[str]()
             below = _tree(path.rstrip("/"), prefix, empty=not checkpoint, hidden=hidden)
             yield from (each for each in below if checkpoint or not job.excludes(each[1]))
         elif os.path.exists(path):  # noqa: PTH110
@@ -190,10 +195,10 @@ def _listed(
             absent.append(item)
 
 
-def _tree(path: str, prefix: str, *, empty: bool, hidden: str) -> Iterator[tuple[str, str]]:
+def _tree(path: str, prefix: str, *, empty: bool, hidden: Container[str]) -> Iterator[tuple[str, str]]:
     """
     What is below a directory and is none, without recursion: a job may build deeper than our stack.  With `empty` also the
-    directories in which nothing is; never what is called `hidden` at the top.
+    directories in which nothing is; never what is `hidden` at the top.
     """
     waiting = [""]
     while waiting:
@@ -203,7 +208,7 @@ def _tree(path: str, prefix: str, *, empty: bool, hidden: str) -> Iterator[tuple
                 found = sorted(
                     (entry.name, entry.is_dir(follow_symlinks=False))
                     for entry in entries
-                    if below or entry.name != hidden
+                    if below or entry.name not in hidden
                 )
         except OSError:
             continue  # not readable for the job itself

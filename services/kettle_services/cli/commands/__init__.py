@@ -39,6 +39,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "logout": "forget its tokens",
         "whoami": "who the pool takes you for, and why you may do what",
         "token": "tokens with which programs act for you",
+        "credential": "tokens of services that the pool keeps for your jobs",
     },
     "the language of ads": {
         "classad": "try out expressions, convert and match ads",

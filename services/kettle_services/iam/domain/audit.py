@@ -14,9 +14,12 @@ from kettle_wire.events.iam import (
     BanSet,
     ClientRegistered,
     ClientRemoved,
+    CredentialRemoved,
+    CredentialStored,
     IdentityEvent,
     IssuerAdded,
     IssuerRemoved,
+    JobTokensOver,
     JoinTokenCreated,
     JoinTokenExpired,
     JoinTokenMisused,
@@ -73,6 +76,8 @@ def said(event: IdentityEvent) -> Said:
             return Said(event.client or subject, subject, f"got the access token {about}", address)
         case TokenRevoked(subject=subject):
             return Said(event.by, subject, f"withdrew the access token {event.token} of {subject}")
+        case CredentialStored() | CredentialRemoved() | JobTokensOver():
+            return _of_jobs(event)
         case TokenExpired():
             return Said("", "", f"the withdrawn access token {event.token} has ended")
         case (
@@ -238,3 +243,11 @@ def matches(act: AuditEntry, *, who: str, what: str) -> bool:
     """Whether an entry is about somebody, and of a type that begins so."""
     names = {act.who, act.whom, act.whom.partition(":")[2]}
     return (not who or who in names) and act.what.startswith(what)
+
+
+def _of_jobs(event: CredentialStored | CredentialRemoved | JobTokensOver) -> Said:
+    if isinstance(event, JobTokensOver):
+        return Said("", "", f"the attempt {event.session} gets no tokens any more")
+    what = "stored" if isinstance(event, CredentialStored) else "removed"
+    name = f"{event.service}, {event.handle}" if event.handle else event.service
+    return Said(event.by, event.owner, f"{what} the credential {name} of {event.owner}")

@@ -18,9 +18,13 @@ from kettle_wire.events.iam import (
     BanSet,
     ClientRegistered,
     ClientRemoved,
+    CredentialKind,
+    CredentialRemoved,
+    CredentialStored,
     IdentityEvent,
     IssuerAdded,
     IssuerRemoved,
+    JobTokensOver,
     Joins,
     JoinTokenCreated,
     JoinTokenExpired,
@@ -44,12 +48,14 @@ from kettle_wire.events.iam import (
 
 SHARD: Final = "identity"
 """The name of the shard."""
-ONCE: Final = ("jointoken", "session", "token", "tokenrequest")
+ONCE: Final = ("jointoken", "session", "token", "tokenrequest", "jobtokens")
 """Streams of these are forgotten when they are over: their names, which iam makes, are never used again."""
 
 
 EARLIER: Final = 256
 """So many refresh tokens of a session are known for what they are: at a renewal each quarter of an hour those of more than two days."""
+JOB: Final = "job"
+"""The grant of tokens of jobs."""
 
 
 class Issuer(msgspec.Struct, frozen=True, tag=True):
@@ -186,8 +192,38 @@ class AutoApproval(msgspec.Struct, frozen=True, tag=True):
     by: str
 
 
+class JobTokens(msgspec.Struct, frozen=True, tag=True):
+    """The tokens that a running attempt of a job has had, until the last one has ended."""
+
+    session: str
+    subject: str
+    tokens: tuple[tuple[str, float], ...]
+    """The id of each, and when it ends."""
+
+
+class StoredCredential(msgspec.Struct, frozen=True, tag=True):
+    """A credential that is kept for somebody's jobs."""
+
+    owner: str
+    service: str
+    handle: str
+    kind: CredentialKind
+    at: float
+
+
 State = (
-    Issuer | Rules | Ban | JoinToken | Worker | ClientRules | Session | Revoked | TokenRequest | AutoApproval
+    Issuer
+    | Rules
+    | Ban
+    | JoinToken
+    | Worker
+    | ClientRules
+    | Session
+    | Revoked
+    | TokenRequest
+    | AutoApproval
+    | JobTokens
+    | StoredCredential
 )
 
 S = TypeVar("S", bound=State)
@@ -221,10 +257,12 @@ def fold(state: State | None, event: IdentityEvent) -> State | None:
             | BanSet()
             | WorkerJoined()
             | ClientRegistered()
-            | TokenRevoked()
             | AutoApprovalSet()
+            | CredentialStored()
         ):
             return _made(event)
+        case TokenRevoked() | TokenIssued():
+            return _access_token(state, event)
         case (
             IssuerRemoved()
             | BanLifted()
@@ -232,9 +270,10 @@ def fold(state: State | None, event: IdentityEvent) -> State | None:
             | ClientRemoved()
             | JoinTokenExpired()
             | SessionClosed()
-            | TokenIssued()
             | TokenExpired()
             | TokenRequestEnded()
+            | JobTokensOver()
+            | CredentialRemoved()
             | AutoApprovalEnded()
             | AccessDenied()
             | JoinTokenMisused()
@@ -254,8 +293,8 @@ def _made(
     | BanSet
     | WorkerJoined
     | ClientRegistered
-    | TokenRevoked
-    | AutoApprovalSet,
+    | AutoApprovalSet
+    | CredentialStored,
 ) -> State:
     """The state that is all in one event."""
     match event:
@@ -271,10 +310,10 @@ def _made(
             )
         case ClientRegistered():
             return _client(event)
-        case TokenRevoked():
-            return Revoked(event.token, event.expires)
         case AutoApprovalSet():
             return AutoApproval(event.netblock, event.at, event.expires, event.by)
+        case CredentialStored():
+            return _credential(event)
 
 
 def _client(event: ClientRegistered) -> ClientRules:
@@ -289,6 +328,21 @@ def _client(event: ClientRegistered) -> ClientRules:
         event.by,
         event.at,
     )
+
+
+def _access_token(state: State | None, event: TokenRevoked | TokenIssued) -> Revoked | JobTokens | None:
+    """Of those that are valid only a job's are kept, with this one and without those that had ended when it was made."""
+    if isinstance(event, TokenRevoked):
+        return Revoked(event.token, event.expires)
+    if event.grant != JOB:
+        return None
+    before = state.tokens if isinstance(state, JobTokens) else ()
+    live = tuple((token, expires) for token, expires in before if event.at < expires)
+    return JobTokens(event.session, event.subject, (*live, (event.token, event.expires)))
+
+
+def _credential(event: CredentialStored) -> StoredCredential:
+    return StoredCredential(event.owner, event.service, event.handle, event.kind, event.at)
 
 
 def _join_token(

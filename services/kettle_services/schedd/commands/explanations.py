@@ -10,6 +10,7 @@ import msgspec
 
 from kettle.bus.ports import RefusedError
 from kettle.jobs.private_attributes import for_others
+from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle_services.schedd.claims.refusals import Refusals
 from kettle_services.schedd.domain.authorization import sees_all
 from kettle_services.schedd.domain.jobs import deferral
@@ -58,9 +59,11 @@ class Explanations:
         limits: QueueLimits,
         refusals: Refusals,
         settings: ScheddSettings,
+        seal: AttributeSeal,
         elsewhere: Callable[[JobId], str] = lambda _job: "",
     ) -> None:
         """`elsewhere`: what other pools are to an idle job, as a sentence."""
+        self._seal = seal
         self._elsewhere = elsewhere
         self._queue = recorder.queue
         self._home_jobs = home_jobs
@@ -130,7 +133,7 @@ class Explanations:
             reason=self._reason(job, ad),
             submitter=self._queue.submitter(job),
             autocluster=self._queue.autocluster(job) if entry.job.runnable and not waits else None,
-            ad=ad if own else for_others(ad),
+            ad=self._seal.opened(ad, self._queue.owner(job)) if own else for_others(ad),
             ordered=entry.job.orders.standing,
             policies=policies if own else [],
         )

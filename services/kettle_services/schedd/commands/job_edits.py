@@ -9,6 +9,7 @@ import msgspec
 
 from kettle.bus.ports import RefusedError
 from kettle.eventsourcing.command_pipeline import Decision
+from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle_services.schedd.commands.selected_jobs import decide_each
 from kettle_services.schedd.domain.queue.entry import FRESH, QueuedJob
 from kettle_services.schedd.domain.queue.job_ads import QueuedJobAds
@@ -29,7 +30,8 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 class JobEdits:
     """Decides `edit_jobs`."""
 
-    def __init__(self, recorder: QueueRecorder, settings: ScheddSettings) -> None:
+    def __init__(self, recorder: QueueRecorder, settings: ScheddSettings, seal: AttributeSeal) -> None:
+        self._seal = seal
         self._recorder = recorder
         self._settings = settings
 
@@ -49,7 +51,7 @@ class JobEdits:
             self._settings,
             request.select,
             caller.name,
-            _Decisions(self._recorder, edit).of,
+            _Decisions(self._recorder, edit, self._seal).of,
             at_once=bool(edit.add_to_priority),
         )
         factories = [] if request.select.jobs else self._untouched(outcomes)
@@ -71,8 +73,11 @@ class JobEdits:
 class _Decisions:
     """What an edit comes to; what jobs that come one after the other have in common is worked out once."""
 
-    def __init__(self, recorder: QueueRecorder, edit: Edit) -> None:
+    def __init__(self, recorder: QueueRecorder, edit: Edit, seal: AttributeSeal) -> None:
         self._edit = edit
+        self._seal = seal
+        self._sealed: dict[str, Edit] = {}
+        """By the owner of the jobs."""
         self._queue = recorder.queue
         self._view = QueuedJobAds(recorder.queue, [*edit.attributes, PRIORITY])
         self._cluster = -1
@@ -96,4 +101,8 @@ class _Decisions:
             self._known = {name.lower(): name for name in self._queue.ad(job)}
             self._size = len(_encode(entry.changed))
         priority = self._queue.priority(job) if self._edit.add_to_priority else 0
-        return job_edits.decide(self._edit, self._view.ad(job), self._known, priority, self._size)
+        owner = self._queue.owner(job)
+        if (edit := self._sealed.get(owner)) is None:
+            attributes = self._seal.sealed(self._edit.attributes, owner)
+            edit = self._sealed[owner] = msgspec.structs.replace(self._edit, attributes=attributes)
+        return job_edits.decide(edit, self._view.ad(job), self._known, priority, self._size)

@@ -7,9 +7,11 @@ from typing import Final
 
 from kettle.bus.ports import RefusedError
 from kettle.eventsourcing.log import Log
+from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle_services.schedd.domain.authorization import sees_all
 from kettle_services.schedd.domain.queue.fold import job_stream
 from kettle_services.schedd.jobs.factories import Factories
+from kettle_services.schedd.queue.ad_reader import AdReader
 from kettle_services.schedd.queue.constraint import Constraint, parsed
 from kettle_services.schedd.queue.encoded_ads import EncodedAds
 from kettle_services.schedd.queue.recorder import QueueRecorder
@@ -38,8 +40,10 @@ class Queries:
         log: Log,
         recorder: QueueRecorder,
         factories: Factories,
+        seal: AttributeSeal,
         super_users: Collection[str] = (),
     ) -> None:
+        self._seal = seal
         self._super_users = super_users
         self._log = log
         self._recorder = recorder
@@ -60,10 +64,9 @@ class Queries:
             return await self._totals(request)
         select, queue, began = request.select, self._queue, time.monotonic()
         expression = parsed(select.constraint)
-        constraint = None if expression is None else Constraint(queue, expression, time.time())
-        ads = EncodedAds(
-            queue, request.projection, None if sees_all(caller, self._super_users) else caller.name
-        )
+        reader = AdReader(queue, self._seal, None if sees_all(caller, self._super_users) else caller.name)
+        constraint = None if expression is None else Constraint(queue, expression, time.time(), reader)
+        ads = EncodedAds(queue, request.projection, reader)
         jobs = listed(
             queue, jobs=select.jobs, clusters=select.clusters, owners=select.owners, after=request.after
         )

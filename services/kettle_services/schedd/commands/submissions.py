@@ -12,6 +12,7 @@ import msgspec
 from kettle.accounts.lookup import Accounts, StrangerError
 from kettle.bus.ports import RefusedError
 from kettle.eventsourcing.command_pipeline import Decision, Recording
+from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle.jobs.submitted_on_hold import REASON, on_hold
 from kettle.submit.submit_machine import machine_macros
 from kettle_services.schedd.domain.jobs.factory import asked, begun, paused
@@ -62,8 +63,10 @@ class Submissions:
         backlog: Backlog,
         settings: ScheddSettings,
         accounts: Accounts,
+        seal: AttributeSeal,
     ) -> None:
         """`accounts`: whose files this access point can use."""
+        self._seal = seal
         self._recorder = recorder
         self._backlog = backlog
         self._queue = recorder.queue
@@ -101,7 +104,8 @@ class Submissions:
         except Unacceptable as refusal:
             raise RefusedError(RefusalCode.UNACCEPTABLE, str(refusal)) from refusal
         kind = FactorySubmitted if late else ClusterSubmitted
-        event = kind(cluster=number, owner=owner, ad=ad, columns=admitted.columns, rows=admitted.rows)
+        columns, rows = self._seal.sealed_table(admitted.columns, admitted.rows, owner)
+        event = kind(cluster=number, owner=owner, ad=self._seal.sealed(ad, owner), columns=columns, rows=rows)
         if (size := len(encode(event))) > SUBMISSION_BYTES:
             raise RefusedError(
                 RefusalCode.UNACCEPTABLE,

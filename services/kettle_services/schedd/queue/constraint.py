@@ -12,8 +12,10 @@ from kettle.bus.ports import RefusedError
 from kettle.classad import ClassAd, ClassAdError, Context, Node, conceals, parse, references
 from kettle.classad.reference_analysis import calls, trimmed
 from kettle.classad.scope import MAGIC
+from kettle.jobs.private_attributes import PRIVATE
 from kettle_services.schedd.domain import evaluation
 from kettle_services.schedd.domain.queue.job_ads import Present, QueuedJobAds
+from kettle_services.schedd.queue.ad_reader import AdReader
 from kettle_wire.ads import Ad, Expr
 from kettle_wire.codes import RefusalCode
 from kettle_wire.jobs import JobId
@@ -42,7 +44,11 @@ def parsed(text: str) -> Node | None:
 class Constraint:
     """Says of jobs in a queue whether an expression is true of their ads."""
 
-    def __init__(self, queue: Present, expression: Node, now: float) -> None:
+    def __init__(self, queue: Present, expression: Node, now: float, reader: AdReader | None = None) -> None:
+        """`reader`: who demands it, so that it is about what he may see; None: it is about the ads as they are recorded."""
+        self._reader = reader
+        self._private = False
+        """Whether it may depend on what not everybody sees."""
         self._queue = queue
         self._expression = expression
         self._context: Context = evaluation.at(now)
@@ -77,6 +83,8 @@ class Constraint:
         """Those attributes of a job on which it depends, however many steps away."""
         while True:
             ad = self._view.ad(job)
+            if self._private and self._reader is not None:
+                ad = self._reader.seen(job, ad)
             if self._whole:
                 return ad
             stored = {value.expr for value in ad.values() if type(value) is Expr} - self._expressions
@@ -90,4 +98,5 @@ class Constraint:
             self._whole = self._whole or conceals(one)
             self._constant = self._constant and not calls(one, "random")
             self._names.update(trimmed(name) for name in references(one).external)
+        self._private = self._whole or any(name.lower() in PRIVATE for name in self._names)
         self._view = QueuedJobAds(self._queue, () if self._whole else self._names)

@@ -7,9 +7,9 @@ import msgspec
 
 from kettle.bus.large_requests import LARGEST
 from kettle.bus.ports import RefusedError
-from kettle.jobs.private_attributes import for_others
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.domain.queue.job_ads import QueuedJobAds
+from kettle_services.schedd.queue.ad_reader import AdReader
 from kettle_wire.ads import Ad
 from kettle_wire.codes import RefusalCode
 from kettle_wire.jobs import JobId
@@ -23,15 +23,10 @@ class EncodedAds:
     """The ads of an answer, or some of their attributes."""
 
     def __init__(
-        self, queue: Queue, names: Sequence[str], reader: str | None, *, largest: int = LARGEST
+        self, queue: Queue, names: Sequence[str], reader: AdReader, *, largest: int = LARGEST
     ) -> None:
-        """
-        `reader`: who sees only what others may see of jobs that are not theirs; None: all of everybody's jobs.
-
-        `largest`: bytes of an answer.
-        """
+        """`largest`: bytes of an answer."""
         self._largest = largest
-        self._queue = queue
         self._reader = reader
         self._view = QueuedJobAds(queue, names)
         self._data = bytearray(_ARRAY + bytes(4))
@@ -44,9 +39,7 @@ class EncodedAds:
 
     def add(self, job: JobId) -> None:
         """The ad of a job in the queue, as the reader may see it."""
-        ad = self._view.ad(job)
-        own = self._reader is None or self._queue.owner(job) == self._reader
-        _encode_into(ad if own else for_others(ad), self._data, -1)
+        _encode_into(self._reader.seen(job, self._view.ad(job)), self._data, -1)
         self.count += 1
 
     def require_room(self) -> None:

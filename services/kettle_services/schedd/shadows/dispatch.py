@@ -16,6 +16,7 @@ import msgspec
 
 from kettle.bus.ports import Bus, BusError
 from kettle.jobs import traceparent
+from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle.runtime import Telemetry
 from kettle_services.schedd.claim_secrets import ClaimSecrets
 from kettle_services.schedd.domain.jobs import deferral
@@ -65,6 +66,7 @@ class ShadowDispatch:
         bus: Bus,
         queue: Queue,
         secrets: ClaimSecrets,
+        seal: AttributeSeal,
         tasks: asyncio.TaskGroup,
         telemetry: Telemetry,
         *,
@@ -76,6 +78,7 @@ class ShadowDispatch:
         self._bus = bus
         self._queue = queue
         self._secrets = secrets
+        self._seal = seal
         self._tasks = tasks
         self._telemetry = telemetry
         self._interval = interval
@@ -99,13 +102,14 @@ class ShadowDispatch:
         state = self._queue.jobs[job].job
         granted = self._queue.claims[state.claim].granted
         now = time.time()
+        ad = self._seal.opened(self._queue.ad(job), self._queue.owner(job))
         return Assignment(
             job=job,
             attempt=state.attempt,
             key=self._secrets.key(state.claim),
             startd=granted.startd,
             slot=granted.slot,
-            ad=matched(deferral.settled(self._queue.ad(job), now), granted.slot_ad, now),
+            ad=matched(deferral.settled(ad, now), granted.slot_ad, now),
             trace=traceparent(self._queue.schedd, job),
         )
 

@@ -89,6 +89,7 @@ class AttemptFollower:
         """Activate the claim, follow the worker's reports, bring the results home, and have it recorded."""
         try:
             await self._run()
+            await self._side.tokens.end(self.assignment)
         finally:
             self._side.queue.uploaded(self.assignment.job)
             if self._chirping is not None:

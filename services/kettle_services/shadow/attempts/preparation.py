@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from kettle.jobs.match_references import unknown
+from kettle.jobs.sealed_attributes import left_sealed
 from kettle.transfer.file_lists import ManifestError
 from kettle.transfer.spooled_jobs import is_spooled
 from kettle.transfer.submit_side_paths import STDERR, STDOUT, destination
@@ -39,6 +40,12 @@ async def prepare(
     if reference := unknown(assignment.ad):
         reason = f"Cannot expand {reference}."
         return AttemptResult(ending=Ending(code=HoldCode.JobPolicyUndefined, reason=reason))
+    if left_sealed(assignment.ad):
+        reason = (
+            "the job's environment cannot be read any more, for the access point has lost the key with which it was sealed:"
+            " submit the job again"
+        )
+        return AttemptResult(ending=Ending(code=HoldCode.CorruptedCredential, reason=reason))
     if (senseless := _senseless(assignment.ad)) is not None:
         return senseless
     try:

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from kettle_services.shadow.attempts.job_tokens import TokenRequests
 from kettle_services.shadow.chirp.requests import Terms
 from kettle_services.shadow.connections.schedd_reports import ScheddReporter
 from kettle_services.shadow.connections.startd_registry import StartdRegistry
@@ -29,3 +30,4 @@ class AttemptContext(msgspec.Struct, frozen=True):
     queue: TransferQueue
     terms: Terms
     file_work: FileWork
+    tokens: TokenRequests

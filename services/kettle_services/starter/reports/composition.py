@@ -4,8 +4,8 @@ from kettle.execution.attempts.job_spec import JobSpec
 from kettle.execution.sandbox.directory import Sandbox
 from kettle.execution.system.linux import boottime
 from kettle_services.starter.execution.process_tree import ProcessTree
-from kettle_wire.attempts import ExitRecord, Transfer, Usage
-from kettle_wire.worker_reports import Body, Report
+from kettle_wire.attempts import AttemptResult, Ending, ExitRecord, Transfer, Usage
+from kettle_wire.worker_reports import Body, FinalReport, Report
 
 
 def exit_record(code: int, *, at: float, core: str | None, output: Transfer | None) -> ExitRecord:
@@ -54,3 +54,8 @@ class ReportComposer:
             disk_kib=sandbox.size_kib(),
             received=self._spec.received,
         )
+
+
+def ended(ending: Ending, usage: Usage) -> FinalReport:
+    """The final report of an attempt that ended without a result."""
+    return FinalReport(result=AttemptResult(ending=ending, usage=usage))

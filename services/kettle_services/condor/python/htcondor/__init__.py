@@ -5,8 +5,6 @@ from importlib import import_module
 import_module("kettle_installation")  # finds Kettle where this environment has none
 
 from kettle.bindings.daemons import (
-    CredCheck,
-    Credd,
     RemoteParam,
     Startd,
 )

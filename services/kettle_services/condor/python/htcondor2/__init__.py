@@ -8,8 +8,6 @@ from kettle.bindings.collector import (
     Collector,
 )
 from kettle.bindings.daemons import (
-    CredCheck,
-    Credd,
     Negotiator,
     RemoteParam,
     SecurityContext,
@@ -67,6 +65,7 @@ from kettle.bindings.param import (
 from kettle.bindings.schedd import (
     Schedd,
 )
+from kettle.bindings.stored_credentials import CredCheck, Credd
 from kettle.bindings.submit_description import (
     Submit,
 )

@@ -1,0 +1,148 @@
+"""
+Attributes of jobs that hold secrets, sealed: programs hand tokens and passwords to their jobs in `Environment`.
+
+A queue seals them before it records anything, so that events, frames, archives, tables and their replicas hold only what nobody reads
+without the queue's key; it opens them for the job's machine, and for who may see them.  What is sealed is bound to the job's owner:
+copied into a job of somebody else it stays closed.  A text of an older record, which is not sealed, is taken as it is.
+"""
+
+import base64
+import os
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from kettle.auth.private_files import key_file
+from kettle.jobs.private_attributes import PRIVATE
+from kettle_wire.ads import Ad, Scalar
+
+PREFIX: Final = "kettle-sealed-1:"
+SUFFIX: Final = ".seal"
+"""How the file of a queue's key ends."""
+_SPELLED: Final = {"environment": "Environment", "env": "Env"}
+"""What is sealed is spelled so in the ad, whoever wrote it, so that it is found without a look at all names."""
+_NONCE_BYTES: Final = 12
+_MOST: Final = 4096
+"""Opened values that are remembered."""
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final[Callable[[bytes], Scalar]] = msgspec.msgpack.Decoder(Scalar).decode
+
+assert _SPELLED.keys() == PRIVATE, "each of these attributes has one spelling"
+
+
+def is_sealed(value: object) -> bool:
+    """Whether a value of an ad is still sealed."""
+    return isinstance(value, str) and value.startswith(PREFIX)
+
+
+def left_sealed(ad: Mapping[str, object]) -> bool:
+    """Whether an ad has a value that could not be opened."""
+    return any(is_sealed(ad.get(name)) for name in _SPELLED.values())
+
+
+class AttributeSeal:
+    """Seals with one key, and opens with several."""
+
+    def __init__(self, keys: Sequence[bytes], directory: Path | None = None) -> None:
+        """The first one seals; `directory`: where there may be more one day."""
+        self._keys: Final = {_id(key): key for key in keys}
+        self._directory = directory
+        self._opened: dict[tuple[str, str], Scalar] = {}
+
+    @classmethod
+    def at(cls, path: Path) -> "AttributeSeal":
+        """With the key of a file, which is made if there is none.  Raises OSError, ValueError."""
+        return cls([key_file(path)])
+
+    @classmethod
+    def of_directory(cls, directory: Path) -> "AttributeSeal":
+        """With the keys that are in a directory, now or when they are needed; to open only."""
+        return cls([], directory)
+
+    # -- before it is recorded ----------------------------------------------------------------------------------------
+
+    def sealed(self, ad: Ad, owner: str) -> Ad:
+        """The ad with what is private sealed; an ad without such values is given back as it is."""
+        found = [name for name in ad if name.lower() in PRIVATE]
+        if all(name in _SPELLED.values() and not ad[name] for name in found):
+            return ad
+        return {
+            _SPELLED[name.lower()] if name in found else name: self._seal(value, owner)
+            if name in found
+            else value
+            for name, value in ad.items()
+        }
+
+    def sealed_table(
+        self, columns: list[str], rows: list[list[Scalar]], owner: str
+    ) -> tuple[list[str], list[list[Scalar]]]:
+        """The attributes that jobs have of their own; equal values of one submission stay equal."""
+        places = [place for place, name in enumerate(columns) if name.lower() in PRIVATE]
+        if not places:
+            return columns, rows
+        known: dict[Scalar, Scalar] = {}
+        named = [_SPELLED.get(name.lower(), name) for name in columns]
+        changed = [list(row) for row in rows]
+        for row in changed:
+            for place in places:
+                value = row[place]
+                if value not in known:
+                    known[value] = self._seal(value, owner)
+                row[place] = known[value]
+        return named, changed
+
+    def _seal(self, value: Scalar, owner: str) -> Scalar:
+        if not value:  # nothing is no secret, and most jobs have that
+            return value
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # 7 MB, for jobs with an environment
+
+        id_, key = next(iter(self._keys.items()))
+        nonce = os.urandom(_NONCE_BYTES)
+        data = nonce + AESGCM(key).encrypt(nonce, _encode(value), owner.encode())
+        return f"{PREFIX}{id_}:{base64.b64encode(data).decode()}"
+
+    # -- for those who may see it -------------------------------------------------------------------------------------
+
+    def opened(self, ad: Ad, owner: str) -> Ad:
+        """The ad of a job of `owner` with its values as they were; one that cannot be opened stays sealed."""
+        for name in _SPELLED.values():
+            if is_sealed(value := ad.get(name)):
+                ad = {**ad, name: self._open(str(value), owner)}
+        return ad
+
+    def _open(self, text: str, owner: str) -> Scalar:
+        known = self._opened.get((owner, text))
+        if known is None:
+            known = self._decrypted(text, owner)
+            if is_sealed(known):
+                return known
+            if len(self._opened) >= _MOST:
+                self._opened.clear()
+            self._opened[owner, text] = known
+        return known
+
+    def _decrypted(self, text: str, owner: str) -> Scalar:
+        from cryptography.exceptions import InvalidTag
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+        id_, _, data = text.removeprefix(PREFIX).partition(":")
+        if (key := self._key(id_)) is None:
+            return text
+        try:
+            raw = base64.b64decode(data, validate=True)
+            return _decode(AESGCM(key).decrypt(raw[:_NONCE_BYTES], raw[_NONCE_BYTES:], owner.encode()))
+        except (ValueError, InvalidTag, msgspec.MsgspecError):
+            return text
+
+    def _key(self, id_: str) -> bytes | None:
+        if id_ not in self._keys and self._directory is not None:
+            found = map(Path.read_bytes, self._directory.glob(f"*{SUFFIX}"))
+            self._keys.update((_id(key), key) for key in found)
+        return self._keys.get(id_)
+
+
+def _id(key: bytes) -> str:
+    return sha256(b"kettle seal" + key).hexdigest()[:16]

@@ -1,0 +1,96 @@
+"""
+Tokens of running jobs, asked for in the moment in which their machine wants them: a shadow keeps none.
+
+iam believes the queue, not us, about whose a job is.  Where iam does not answer at a job's start, the job waits for a time.
+"""
+
+import logging
+import time
+from typing import Final
+
+from kettle.bus.ports import Asks, BusError, RefusedError
+from kettle.jobs.needed_tokens import wants_tokens
+from kettle_services.shadow.settings import ShadowSettings
+from kettle_wire.codes import NOT_NOW, RefusalCode
+from kettle_wire.commands.iam import END_JOB_TOKENS, ISSUE_JOB_TOKENS, EndJobTokens, IssueJobTokens
+from kettle_wire.commands.questions import JobTokens
+from kettle_wire.commands.schedd import Attempt
+from kettle_wire.commands.shadow import Assignment
+from kettle_wire.flocking import pool_of
+
+_log: Final = logging.getLogger(__name__)
+
+
+class TokenRequests:
+    """Asks iam for the tokens of all attempts."""
+
+    def __init__(self, bus: Asks, settings: ShadowSettings) -> None:
+        self._bus = bus
+        self._settings = settings
+        self._waiting: dict[Attempt, float] = {}
+        """Since when an attempt waits for an iam that does not answer."""
+
+    async def fetch(self, assignment: Assignment) -> JobTokens:
+        """
+        The tokens of an attempt.
+
+        Raises:
+            RefusedError: it gets none; `busy`: not now, ask again.
+        """
+        if not wants_tokens(assignment.ad):
+            raise RefusedError(
+                RefusalCode.DENIED, f"job {assignment.job} was not submitted with use_oauth_services"
+            )
+        if pool := pool_of(assignment.startd):
+            raise RefusedError(
+                RefusalCode.DENIED,
+                f"job {assignment.job} runs in the pool {pool}, which gets no tokens of ours",
+            )
+        attempt = Attempt(assignment.job, assignment.attempt)
+        request = IssueJobTokens(schedd=self._settings.schedd, job=assignment.job, attempt=assignment.attempt)
+        try:
+            made = await self._bus.call(
+                ISSUE_JOB_TOKENS, self._settings.iam, request, deadline=self._settings.call_deadline
+            )
+        except BusError as error:
+            if isinstance(error, RefusedError) and error.code not in NOT_NOW:
+                self._waiting.pop(attempt, None)
+                raise
+            return self._without(attempt, error)
+        self._waiting.pop(attempt, None)
+        return JobTokens(made.tokens)
+
+    def _without(self, attempt: Attempt, error: BusError) -> JobTokens:
+        """What happens while iam does not answer: the job waits, and then is held, or runs as it is."""
+        since = self._waiting.setdefault(attempt, time.monotonic())
+        job, limit = attempt.job, self._settings.token_wait
+        if time.monotonic() - since < limit:
+            sentence = f"job {job} waits for its tokens, which iam does not give at the moment: {error}"
+            _log.warning("%s", sentence)
+            raise RefusedError(RefusalCode.BUSY, sentence)
+        del self._waiting[attempt]
+        if self._settings.runs_without_tokens:
+            _log.warning("job %s runs without its tokens: iam has not answered for %g s", job, limit)
+            return JobTokens([])
+        raise RefusedError(
+            RefusalCode.DENIED,
+            f"the job's tokens could not be had within {limit:g} s ({error}); when iam runs again, release the job:"
+            f" condor_release {job}",
+        )
+
+    async def end(self, assignment: Assignment) -> None:
+        """Have the tokens of an attempt that is over be invalid; where iam does not answer, they end by themselves."""
+        if not wants_tokens(assignment.ad):
+            return
+        self._waiting.pop(Attempt(assignment.job, assignment.attempt), None)
+        request = EndJobTokens(schedd=self._settings.schedd, job=assignment.job, attempt=assignment.attempt)
+        try:
+            await self._bus.call(
+                END_JOB_TOKENS, self._settings.iam, request, deadline=self._settings.call_deadline
+            )
+        except BusError as error:
+            _log.warning(
+                "the tokens of job %s were not withdrawn, and end by themselves",
+                assignment.job,
+                extra={"cause": str(error)},
+            )

@@ -1,0 +1,252 @@
+"""Tokens in the sandbox of a job: narrow, renewed, its owner's, and gone with the attempt."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import aiohttp
+import pytest
+from joserfc import jwt
+from joserfc.jwk import KeySet
+
+from kettle.bus.nats import NatsBus
+from kettle.bus.ports import Bus, BusError, RefusedError
+from kettle.client import select
+from kettle.storage import PgLog
+from kettle.testing.throwaway_pool import ThrowawayPool
+from kettle_wire.codes import HoldCode, RefusalCode
+from kettle_wire.commands.iam import ISSUE_JOB_TOKENS, IssueJobTokens
+from kettle_wire.events import Event, JobHeld, JobStarted, TokenRevoked, decode
+from kettle_wire.identity import daemon
+from kettle_wire.jobs import JobId
+from kettle_wire.subjects import Subjects
+
+from .condor import Condor
+from .evidence import Evidence
+from .waiting import happened
+
+T = TypeVar("T", bound=Event)
+
+WITHIN_S = 60.0
+LIFETIME_S = 3
+SERVICES = ["collector", "negotiator", "schedd", "shadow", "startd", "accounting", "iam"]
+RENEWED = """
+executable = /bin/sh
+arguments = "-c 'cat $BEARER_TOKEN_FILE; echo; stat -c %a_%U $BEARER_TOKEN_FILE; ls -A $_CONDOR_CREDS; \
+first=`cat $BEARER_TOKEN_FILE`; while test `cat $BEARER_TOKEN_FILE` = $first; do sleep 0.1; done; cat $BEARER_TOKEN_FILE'"
+transfer_executable = false
+output = out
+use_oauth_services = kettle, scitokens
+kettle_oauth_permissions = storage.read:/data/mine
+scitokens_oauth_permissions_box = condor:/READ
+transfer_output_files = .
+queue
+"""
+
+
+@pytest.fixture(scope="module")
+def configuration() -> dict[str, Any]:
+    return {
+        "settings": {
+            "master": {"daemon_list": SERVICES},
+            "iam": {
+                "job_token_lifetime": LIFETIME_S,
+                "job_token_scopes": ["condor:/READ", "storage.read:/data"],
+                "job_token_audiences": ["https://storage.example"],
+            },
+            "shadow": {"token_wait": 0.5, "call_deadline": 1.0},
+        }
+    }
+
+
+def address(pool: ThrowawayPool) -> str:
+    return f"http://127.0.0.1:{(pool.home / 'iam' / 'port').read_text()}"
+
+
+async def recorded(pool: ThrowawayPool, kind: type[T]) -> list[T]:
+    """What iam has recorded of this kind."""
+    async with PgLog.connect(pool.client.pool.database_url) as log:
+        frames = [frame async for frame in log.read("identity")]
+    events = [decode(entry.data) for frame in frames for entry in frame.entries]
+    return [event for event in events if isinstance(event, kind)]
+
+
+@asynccontextmanager
+async def bus_of(pool: ThrowawayPool, role: str) -> AsyncGenerator[Bus]:
+    """The bus, with the credential of a service of the pool."""
+    async with NatsBus.connect(
+        pool.client.pool.nats_url,
+        subjects=Subjects(pool.client.pool.pool),
+        identity=daemon(role),
+        credentials=str(pool.home / "credentials" / f"{role}.creds"),
+        name="hostile",
+        patience=WITHIN_S,
+    ) as bus:
+        yield bus
+
+
+async def test_a_job_has_its_tokens_while_it_runs(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    Checked with the published keys: its owner's, as narrow as it was asked for, renewed before it ends, for nobody else to
+    read; and nothing of it comes back, or is left.
+    """
+    job = JobId((await pool.client.submit(RENEWED, cwd=tmp_path)).cluster, 0)
+    async with asyncio.timeout(WITHIN_S):
+        await pool.client.wait(select(job.cluster))
+    first, modes, *names, second = (tmp_path / "out").read_text().split()
+    assert ["kettle.use", "scitokens_box.use"] == names
+    assert modes.startswith("600_")
+    async with aiohttp.ClientSession() as http, http.get(f"{address(pool)}/jwks.json") as answer:
+        keys = KeySet.import_key_set(await answer.json())
+    claims = [jwt.decode(token, keys, algorithms=["ES256"]).claims for token in (first, second)]
+    for each in claims:
+        assert (pool.client.pool.user, "storage.read:/data/mine", ["https://storage.example"]) == (
+            each["sub"], each["scope"], each["aud"],
+        )  # fmt: skip
+        assert f"schedd#{job}#1" == each["kettle_session"]
+        assert LIFETIME_S == each["exp"] - each["iat"]
+    assert claims[0]["jti"] != claims[1]["jti"]
+    assert 0 < claims[1]["iat"] - claims[0]["iat"] < LIFETIME_S
+    assert {"out", ".job.ad", ".machine.ad", ".chirp.config"} == {path.name for path in tmp_path.iterdir()}
+    async with asyncio.timeout(WITHIN_S):
+        while claims[1]["jti"] not in {each.token for each in await recorded(pool, TokenRevoked)}:
+            await asyncio.sleep(0.02)
+    async with aiohttp.ClientSession() as http:
+        shown = {"Authorization": f"Bearer {second}"}
+        async with http.get(f"{address(pool)}/v1/whoami", headers=shown) as answer:
+            assert (401, "token.revoked") == (answer.status, (await answer.json(content_type=None))["code"])
+
+
+WAITS = """
+executable = /bin/sh
+arguments = "-c 'until test -e {go}; do sleep 0.05; done'"
+transfer_executable = false
+use_oauth_services = kettle
+queue
+"""
+
+
+async def test_tokens_are_given_to_the_attempt_that_runs(
+    pool: ThrowawayPool, evidence: Evidence, tmp_path: Path
+) -> None:
+    """
+    Not even the shadow gets them for another attempt, another job, or one that has ended; and nobody else may ask at all.
+    """
+    go = evidence.directory / "go"
+    job = JobId((await pool.client.submit(WAITS.format(go=go), cwd=tmp_path)).cluster, 0)
+    stranger = (
+        await pool.client.submit("executable = /bin/true\nrequirements = false\nqueue\n", cwd=tmp_path)
+    ).cluster
+    await happened(pool.client, job, JobStarted)
+    async with bus_of(pool, "shadow") as shadow:
+
+        async def asked(job: JobId, attempt: int) -> str:
+            request = IssueJobTokens(schedd="schedd", job=job, attempt=attempt)
+            try:
+                made = await shadow.call(ISSUE_JOB_TOKENS, "iam", request, deadline=WITHIN_S)
+            except RefusedError as refusal:
+                return refusal.code
+            return made.tokens[0].name
+
+        assert "kettle" == await asked(job, 1)
+        for other, attempt in ((job, 2), (job, 0), (JobId(stranger, 0), 1), (JobId(99_999, 0), 1)):
+            assert RefusalCode.NOT_RUNNING == await asked(other, attempt)
+        go.touch()
+        async with asyncio.timeout(WITHIN_S):
+            await pool.client.wait(select(job.cluster))
+        assert RefusalCode.NOT_RUNNING == await asked(job, 1)
+    for service in ("collector", "accounting"):
+        async with bus_of(pool, service) as bus:
+            with pytest.raises(BusError):
+                await bus.call(
+                    ISSUE_JOB_TOKENS, "iam", IssueJobTokens(schedd="schedd", job=job, attempt=1), deadline=0.5
+                )
+
+
+LINKS = """
+executable = /bin/sh
+arguments = "-c 'cd $_CONDOR_CREDS; first=`cat kettle.use`; echo mine > {victim}; rm kettle.use; ln -s {victim} kettle.use; \
+until test -f kettle.use -a ! -L kettle.use; do sleep 0.05; done; cat kettle.use; \
+cd ..; mv .condor_creds away; ln -s {elsewhere} .condor_creds; sleep {life}; ls -A {elsewhere}; cat away/kettle.use'"
+transfer_executable = false
+output = out
+use_oauth_services = kettle
+transfer_output_files = ""
+queue
+"""
+
+
+async def test_a_link_in_the_place_of_a_token_is_not_followed(
+    pool: ThrowawayPool, evidence: Evidence, tmp_path: Path
+) -> None:
+    """Neither of the file nor of the directory: what stood there is replaced, or nothing is written."""
+    victim, elsewhere = evidence.directory / "victim", evidence.directory / "elsewhere"
+    elsewhere.mkdir()
+    elsewhere.chmod(0o777)
+    text = LINKS.format(victim=victim, elsewhere=elsewhere, life=LIFETIME_S)
+    cluster = (await pool.client.submit(text, cwd=evidence.work)).cluster
+    async with asyncio.timeout(WITHIN_S):
+        await pool.client.wait(select(cluster))
+    assert "mine\n" == victim.read_text()
+    assert [] == list(elsewhere.iterdir())
+    assert 2 == len((evidence.work / "out").read_text().split(".eyJ")) - 1
+    assert {"out"} == {path.name for path in evidence.work.iterdir()}
+
+
+async def test_without_iam_a_job_waits_and_is_held_with_the_reason(
+    pool: ThrowawayPool, tmp_path: Path
+) -> None:
+    """The sentence says what was missing and how it goes on; a job that asks for too much is held with what it may have."""
+    text = f"{WAITS.format(go=tmp_path / 'go')}"
+    wide = text.replace("queue", "kettle_oauth_permissions = storage.modify:/data\nqueue")
+    job = JobId((await pool.client.submit(wide, cwd=tmp_path)).cluster, 0)
+    held = await happened(pool.client, job, JobHeld)
+    assert HoldCode.CorruptedCredential == held.code
+    assert "no scope that covers storage.modify:/data; it has: condor:/READ storage.read:/data" in held.reason
+    stopped = pool.kill("iam", signal.SIGSTOP)
+    try:
+        job = JobId((await pool.client.submit(text, cwd=tmp_path)).cluster, 0)
+        held = await happened(pool.client, job, JobHeld)
+    finally:
+        os.kill(stopped, signal.SIGCONT)
+    assert HoldCode.CorruptedCredential == held.code
+    assert f"condor_release {job}" in held.reason
+
+
+BOX = """
+executable = /bin/sh
+arguments = "-c 'cat $_CONDOR_CREDS/box_mine.use $BEARER_TOKEN_FILE'"
+transfer_executable = false
+output = out
+use_oauth_services = box
+box_oauth_permissions_mine =
+queue
+"""
+
+
+async def test_a_stored_credential_goes_to_the_jobs_of_its_owner(
+    pool: ThrowawayPool, condor: Condor, tmp_path: Path
+) -> None:
+    """Who has stored none is told how before the job is queued; both commands know of the same credentials."""
+    (tmp_path / "token").write_text("kettle-canary-box\n")
+    (tmp_path / "job.sub").write_text(BOX)
+    status, _, err = await condor("condor_submit", "job.sub")
+    assert (1, True) == (status, "condor_store_cred add-oauth -s box -H mine -i FILE" in err), err
+    assert [] == await pool.client.jobs(select())
+    stored = ("condor_store_cred", "add-oauth", "-s", "box", "-H", "mine", "-i", "token")
+    assert (0, "Credential of box stored.\n", "") == await condor(*stored)
+    status, listed, err = await pool.kettle("credential", "list")
+    assert (0, "") == (status, err)
+    assert ["box", "mine", "token"] == listed.splitlines()[-1].split()[:3]
+    assert 0 == (await condor("condor_submit", "job.sub"))[0]
+    async with asyncio.timeout(WITHIN_S):
+        await pool.client.wait(select())
+    assert "kettle-canary-box" * 2 == (tmp_path / "out").read_text()
+    assert 0 == (await condor("condor_store_cred", "delete-oauth", "-s", "box", "-H", "mine"))[0]
+    assert (1, "", "") == await condor("condor_store_cred", "query-oauth", "-s", "box", "-H", "mine")
+    status, _, err = await condor("condor_store_cred", "add-pwd")
+    assert (1, True) == (status, "keeps neither passwords" in err), err
