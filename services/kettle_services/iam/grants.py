@@ -26,6 +26,7 @@ from kettle_wire.events.iam import TokenIssued
 
 SKEW_S: Final = 30.0
 """So far the clocks of those who check a token may be behind."""
+_OF_WLCG: Final = ("storage.", "compute.")
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -218,6 +219,7 @@ class Grants:
             "jti": id_,
             "client_id": client or "kettle",
             "scope": " ".join(scopes),
+            **_profile(scopes),
         }
         event = TokenIssued(
             token=id_,
@@ -236,3 +238,10 @@ class Grants:
             token=token, id=id_, scopes=list(scopes), audiences=list(audiences), expires=float(expires)
         )
         return made, event
+
+
+def _profile(scopes: Sequence[str]) -> dict[str, str]:
+    """
+    What says whose scopes they are: storage looks for those of the WLCG profile only in tokens that name it.
+    """
+    return {"wlcg.ver": "1.0"} if any(scope.startswith(_OF_WLCG) for scope in scopes) else {}
