@@ -91,6 +91,7 @@ _WRITERS: Final[Mapping[str, tuple[str, str, str]]] = {
     "session": ("iam", "identity", "session/<id>"),
     "token": ("iam", "identity", "issued/<subject>, token/<id>/<end>"),
     "access": ("iam", "identity", "alarm/denied"),
+    "administrator": ("iam", "identity", "deeds/<service>"),
 }
 """First word of a type -> who writes its events, into which shard, on which stream."""
 

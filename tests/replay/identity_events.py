@@ -1,5 +1,6 @@
 """Everything that iam ever records, done by people and machines to the iam of a pool."""
 
+import asyncio
 import signal
 from pathlib import Path
 from typing import Final
@@ -10,6 +11,7 @@ from kettle.auth.trust.keys import KeyPair, Kind
 from kettle.pool.personal_settings import Value
 from kettle.testing.account_keys import account_key
 from kettle.testing.throwaway_pool import ThrowawayPool
+from kettle_wire.commands.iam import QueryAudit
 
 JOIN: Final = "urn:kettle:params:oauth:grant-type:join-token"
 _ISSUERS: Final = "issuers = "
@@ -62,6 +64,10 @@ async def happen(pool: ThrowawayPool) -> None:
         await iam.revoke_token(session.made.session)
         token = await iam.issue_token(lifetime=1.5)
         await post("/v1/revoke", token=token.token)
+    status, _, wrong = await pool.kettle("userprio", "--setfactor", "eve", "7")
+    assert status == 0, wrong
+    while not (await iam.audit(QueryAudit(what="administrator"))).acts:
+        await asyncio.sleep(0.05)
     file = pool.home / "kettle.toml"
     lines = file.read_text().splitlines(keepends=True)
     file.write_text("".join(line for line in lines if not line.startswith(_ISSUERS)))

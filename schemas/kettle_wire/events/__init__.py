@@ -21,6 +21,7 @@ from kettle_wire.events.cycle import Clause, CycleNegotiated, Match, Rejection, 
 from kettle_wire.events.factory import FactoryChanged, FactoryClosed, FactoryEvent, FactoryMaterialized
 from kettle_wire.events.iam import (
     AccessDenied,
+    AdministratorActed,
     BanLifted,
     BanSet,
     ClientRegistered,
@@ -77,6 +78,7 @@ from kettle_wire.events.principal import (
 __all__ = [
     "CODEC",
     "AccessDenied",
+    "AdministratorActed",
     "BanLifted",
     "BanSet",
     "ClaimEnded",

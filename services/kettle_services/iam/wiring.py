@@ -16,6 +16,7 @@ from kettle.auth.trust.keys import KeyPair
 from kettle.bus.credentials import Credential
 from kettle.bus.nats import NatsBus
 from kettle.embedded.ports import kept_port
+from kettle.eventsourcing.command_pipeline import CommandPipeline
 from kettle.faults import fault_point
 from kettle.runtime import Runtime
 from kettle.runtime.pool_connections import join_bus, join_log
@@ -31,7 +32,9 @@ from kettle_services.iam.housekeeping import keep_house, record_settings
 from kettle_services.iam.pins import certificate, pin_of
 from kettle_services.iam.ports import BusCredentials
 from kettle_services.iam.record import Record
+from kettle_services.iam.reported_deeds import ReportedDeeds
 from kettle_services.iam.settings import IamSettings
+from kettle_wire.commands.iam import REPORT_DEED
 from kettle_wire.commands.master import REVOKE_MEMBERS, RevokeMembers
 from kettle_wire.subjects import untoken
 
@@ -131,7 +134,8 @@ async def serve(rt: Runtime, settings: IamSettings) -> None:
     rt.loop(record.checkpoint(), name="checkpoint")
     await record_settings(record, settings)
     rt.loop(keep_house(record, keys, settings), name="housekeeping")
-    await bus.serve("iam", settings.name, handlers.served(), version=VERSION)
+    deeds = CommandPipeline(record).command(REPORT_DEED, ReportedDeeds(denials).report)
+    await bus.serve("iam", settings.name, [*handlers.served(), deeds], version=VERSION)
     surface = Surface(
         record=record,
         grants=grants,

@@ -6,7 +6,7 @@ from typing import Any
 
 from kettle import VERSION
 from kettle.accounts.lookup import Accounts
-from kettle.bus.ports import Served
+from kettle.bus.ports import Auditor, Served
 from kettle.eventsourcing.command_pipeline import CommandPipeline
 from kettle.eventsourcing.log import Log
 from kettle.faults import fault_point
@@ -19,6 +19,7 @@ from kettle.storage import PgWorkingSet
 from kettle_services.schedd.claim_secrets import ClaimSecrets
 from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
 from kettle_services.schedd.commands.attempt_reports import AttemptReports
+from kettle_services.schedd.commands.deeds import DeedsForOthers
 from kettle_services.schedd.commands.explanations import Explanations
 from kettle_services.schedd.commands.factory_edits import FactoryEdits
 from kettle_services.schedd.commands.job_access import AccessCommands
@@ -110,7 +111,9 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
         await bus.serve(
             "schedd",
             settings.name,
-            _answers(log, recorder, claims, shadows, policies, home_jobs, factories, flock, settings),
+            _answers(
+                log, recorder, claims, shadows, policies, home_jobs, factories, flock, settings, bus.auditor
+            ),
             version=VERSION,
         )
         await bus.publish(subjects.notice("schedd", settings.name), b"")
@@ -160,7 +163,9 @@ def _answers(
     factories: Factories,
     flock: Flock,
     settings: ScheddSettings,
+    auditor: Auditor | None,
 ) -> list[Served[Any, Any]]:
+    deeds = DeedsForOthers(recorder.queue, auditor)
     limits = QueueLimits(recorder.queue, settings)
     backlog = Backlog(recorder.shard, limit=settings.max_backlog)
     submissions = Submissions(recorder, limits, backlog, settings, Accounts())
@@ -173,9 +178,9 @@ def _answers(
     served: list[Served[Any, Any]] = [
         command(commands.SUBMIT, submissions.submit),
         query(commands.ASK_ROOM, submissions.ask_room),
-        command(commands.ACT, JobActions(recorder, shadows, factories, settings).act),
-        command(commands.EDIT, FactoryEdits(recorder, settings).edit),
-        command(commands.EDIT_JOBS, JobEdits(recorder, settings).edit),
+        command(commands.ACT, JobActions(recorder, shadows, factories, settings, deeds).act),
+        command(commands.EDIT, FactoryEdits(recorder, settings, deeds).edit),
+        command(commands.EDIT_JOBS, JobEdits(recorder, settings, deeds).edit),
         command(commands.RUN_NOW, RunNowCommands(recorder, claims).run_now, remember=REMEMBERED_S),
         query(commands.QUERY_JOBS, questions.query_jobs),
         query(commands.QUERY_EVENTS, questions.query_events),

@@ -49,7 +49,7 @@ def modules() -> Path:
 @cache
 def _installed() -> tuple[str, Path]:
     """
-    Why there is none, and where it is: in the cache of whoever runs the tests, once for each lock file.  To install it
+    Why there is none, and where it is: in the cache of the account that runs the tests, once for each lock file.  To install it
     takes npm, a package registry, and therefore an order.
     """
     lock = (PACKAGE / "package-lock.json").read_bytes()
@@ -132,7 +132,7 @@ class Provider(msgspec.Struct, frozen=True):
         assert "Sign-in Success" in page
 
     async def refuse(self, address: str, login: str) -> None:
-        """The same, but the person cancels where she is asked to consent."""
+        """A person who signs in, and cancels where she is asked to consent."""
         await self._browse(address, login, cancel=True)
 
     async def _browse(self, address: str, login: str, *, cancel: bool) -> str:

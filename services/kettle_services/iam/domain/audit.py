@@ -8,6 +8,7 @@ from kettle_wire.commands.iam import AuditEntry
 from kettle_wire.events import tag_of
 from kettle_wire.events.iam import (
     AccessDenied,
+    AdministratorActed,
     BanLifted,
     BanSet,
     ClientRegistered,
@@ -69,6 +70,8 @@ def said(event: IdentityEvent) -> Said:
             return Said(event.by, subject, f"withdrew the access token {event.token} of {subject}")
         case TokenExpired():
             return Said("", "", f"the withdrawn access token {event.token} has ended")
+        case AdministratorActed():
+            return Said(event.who, event.where, f"{event.action} at {event.where}: {event.sentence}")
         case AccessDenied():
             return Said(
                 event.who,

@@ -11,6 +11,7 @@ import msgspec
 
 from kettle_wire.events.iam import (
     AccessDenied,
+    AdministratorActed,
     BanLifted,
     BanSet,
     ClientRegistered,
@@ -192,6 +193,7 @@ def fold(state: State | None, event: IdentityEvent) -> State | None:
             | TokenIssued()
             | TokenExpired()
             | AccessDenied()
+            | AdministratorActed()
             | JoinTokenMisused()
         ):
             return None
