@@ -93,6 +93,7 @@ _WRITERS: Final[Mapping[str, tuple[str, str, str]]] = {
     "tokenrequest": ("iam", "identity", "tokenrequest/<number>"),
     "autoapproval": ("iam", "identity", "autoapproval/<netblock>"),
     "access": ("iam", "identity", "alarm/denied"),
+    "administrator": ("iam", "identity", "deeds/<service>"),
 }
 """First word of a type -> who writes its events, into which shard, on which stream."""
 

@@ -48,6 +48,8 @@ class Caller(StrEnum):
     """A running job, in its owner's name and by way of its shadow."""
     VISITOR = "visitor"
     """A schedd of another pool together with its shadow, admitted here (`kettle_wire.flocking`)."""
+    MASTER = "master"
+    COLLECTOR = "collector"
     SCHEDD = "schedd"
     SHADOW = "shadow"
     STARTD = "startd"

@@ -13,6 +13,7 @@ from kettle.client.iam_http import IamAddress, IamHttp
 from kettle.client.token_requests import TokenRequestHttp
 from kettle.pool.personal_settings import Value
 from kettle.testing.throwaway_pool import ThrowawayPool
+from kettle_wire.commands.iam import QueryAudit
 
 JOIN: Final = "urn:kettle:params:oauth:grant-type:join-token"
 _WITH_TOKEN: Final = """\
@@ -84,6 +85,10 @@ async def happen(pool: ThrowawayPool) -> None:
     await requests.collect(asked)
     job = await pool.client.submit(_WITH_TOKEN, cwd=pool.home)
     await pool.client.wait(select(job.cluster))
+    status, _, wrong = await pool.kettle("userprio", "--setfactor", "eve", "7")
+    assert status == 0, wrong
+    while not (await iam.audit(QueryAudit(what="administrator"))).acts:
+        await asyncio.sleep(0.05)
     file = pool.home / "kettle.toml"
     lines = file.read_text().splitlines(keepends=True)
     file.write_text("".join(line for line in lines if not line.startswith(_ISSUERS)))

@@ -21,11 +21,11 @@ from kettle.bus.large_messages import CompleteRequest, PartLimits, PartStore, to
 from kettle.bus.large_requests import PLACE, Parcel
 from kettle.bus.nats_connection import NatsConnection
 from kettle.bus.nats_driver import ERROR_CODE_HEADER, ERROR_HEADER, Msg, Request, errors, micro
-from kettle.bus.ports import Authorize, BusError, BusUnavailableError, RefusedError, Served
+from kettle.bus.ports import Auditor, Authorize, BusError, BusUnavailableError, RefusedError, Served
 from kettle_wire.codes import RefusalCode
-from kettle_wire.endpoint import Refusal
+from kettle_wire.endpoint import Caller, Endpoint, Refusal, Repeat
 from kettle_wire.identity import Identity
-from kettle_wire.subjects import Subjects
+from kettle_wire.subjects import Subjects, untoken
 
 CONCURRENT: Final = 4096
 """Requests in hand at once; more are refused with code `busy`."""
@@ -74,6 +74,8 @@ class CommandService:
         self._sole = sole
         self.authorize: Authorize | None = None
         """Decides which commands people may send; see `require_caller`."""
+        self.auditor: Auditor | None = None
+        """Is told of acts of administrators, and of denials."""
         self._depot = PartStore(lambda: connection.limit, limits)
         self._alone = secrets.token_hex(8)
         self._places: dict[str, asyncio.Task[None]] = {}
@@ -186,6 +188,7 @@ class CommandService:
     async def _answer(
         self, role: str, subject: str, parcel: Parcel, served: Served[Any, Any] | None, respond: Respond
     ) -> None:
+        caller: Identity | None = None
         try:
             caller = _caller(subject)
             if served is not None:
@@ -193,7 +196,7 @@ class CommandService:
             received = self._depot.receive(caller.token, parcel, served)
             if isinstance(received, CompleteRequest):
                 try:
-                    data = await self._ask(received, parcel.headers, caller)
+                    data = await self._ask(received, parcel.headers, subject, caller)
                 finally:
                     self._depot.answered(received)
                 received = self._depot.reply(caller.token, data)
@@ -201,9 +204,13 @@ class CommandService:
                 await self._open(role)
         except RefusedError as refusal:
             received = _refused(refusal)
+            if caller and served and self.auditor and refusal.code == RefusalCode.DENIED:
+                self.auditor.denied(served.endpoint, _asked(subject), caller, refusal)
         await _send(respond, received)
 
-    async def _ask(self, whole: CompleteRequest, headers: Mapping[str, str], caller: Identity) -> bytes:
+    async def _ask(
+        self, whole: CompleteRequest, headers: Mapping[str, str], subject: str, caller: Identity
+    ) -> bytes:
         endpoint = whole.served.endpoint
         with self._around(endpoint.verb, headers) if self._around else nullcontext():
             try:
@@ -213,7 +220,10 @@ class CommandService:
                 raise RefusedError(
                     RefusalCode.MALFORMED, f"{endpoint.role}.{endpoint.verb}: {error}"
                 ) from error
-            return _encode(await whole.served.handler(request, caller))
+            answer = _encode(await whole.served.handler(request, caller))
+            if self.auditor is not None and is_deed(endpoint, caller):
+                self.auditor.acted(endpoint, _asked(subject), caller, request)
+            return answer
 
     async def _open(self, role: str) -> None:
         """
@@ -243,6 +253,20 @@ class CommandService:
         subject = self._subjects.command(role, self._depot.place, "*", "*")
         await self._connection.client.subscribe(subject, cb=arrived)  # pyright: ignore[reportUnknownMemberType]
         await self._connection.settle()
+
+
+def is_deed(endpoint: Endpoint[Any, Any], caller: Identity) -> bool:
+    """Whether a command is one by which an administrator changes something."""
+    return (
+        caller.kind == "user"
+        and Caller.ADMINISTRATOR in endpoint.callers
+        and endpoint.repeat is not Repeat.QUERY
+    )
+
+
+def _asked(subject: str) -> str:
+    """The name of the service that a command is for."""
+    return untoken(subject.split(".")[-3])
 
 
 def _is_question(reply: str) -> bool:

@@ -25,6 +25,7 @@ from kettle.bus.large_requests import Parcel, call_in_parts
 from kettle.bus.nats_connection import NatsConnection
 from kettle.bus.nats_driver import Msg
 from kettle.bus.ports import (
+    Auditor,
     Authorize,
     Batch,
     BucketSpec,
@@ -143,6 +144,15 @@ class NatsBus:
     def authorize_by(self, authorize: Authorize) -> None:
         """Let this decide from now on which commands people may send to what is served here."""
         self._service.authorize = authorize
+
+    @property
+    def auditor(self) -> Auditor | None:
+        """Who is told of what administrators have services do here, and who is refused."""
+        return self._service.auditor
+
+    def audit_by(self, auditor: Auditor) -> None:
+        """Tell this from now on."""
+        self._service.auditor = auditor
 
     @property
     def connected(self) -> bool:

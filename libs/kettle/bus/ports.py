@@ -81,6 +81,26 @@ class Served(msgspec.Struct, Generic[Req, Rep], frozen=True):
     """Who the service's administrators are now, by login name, where the endpoint is for administrators."""
 
 
+class Auditor(Protocol):
+    """Who is told of what people have a service do, and of what they are refused."""
+
+    def acted(
+        self, endpoint: Endpoint[Any, Any], name: str, caller: Identity, request: msgspec.Struct
+    ) -> None:
+        """The service of that name has done what only administrators may ask for."""
+        ...
+
+    def denied(
+        self, endpoint: Endpoint[Any, Any], name: str, caller: Identity, refusal: RefusedError
+    ) -> None:
+        """It has refused somebody who may not ask."""
+        ...
+
+    def note(self, who: str, action: str, where: str, sentence: str) -> None:
+        """Somebody had the service do what nobody but its administrators may."""
+        ...
+
+
 Authorize = Callable[[Served[Any, Any], Identity], str]
 """Why a person may not send a command that is for people, as a sentence; empty: it may be sent."""
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from kettle.bus.nats import NatsBus
 from kettle.runtime.authorizer import Authorizer
+from kettle.runtime.deeds import Outbox
 from kettle.runtime.service import Runtime
 from kettle.runtime.settings import Settings
 from kettle_wire.identity import Identity, daemon
@@ -39,6 +40,9 @@ async def join_bus(
         )
     )
     bus.authorize_by(Authorizer.of_service(rt.role, lambda: settings.authorization))
+    outbox = Outbox(settings.home_path / "deeds", rt.role)
+    bus.audit_by(outbox)
+    rt.loop(outbox.deliver(bus), name="deeds")
     rt.loop(bus.failure(), name="bus")
     rt.readiness("bus", lambda: bus.connected)
     return bus

@@ -21,6 +21,7 @@ from kettle_wire.events.cycle import Clause, CycleNegotiated, Match, Rejection, 
 from kettle_wire.events.factory import FactoryChanged, FactoryClosed, FactoryEvent, FactoryMaterialized
 from kettle_wire.events.iam import (
     AccessDenied,
+    AdministratorActed,
     AutoApprovalEnded,
     AutoApprovalSet,
     BanLifted,
@@ -86,6 +87,7 @@ from kettle_wire.events.principal import (
 __all__ = [
     "CODEC",
     "AccessDenied",
+    "AdministratorActed",
     "AutoApprovalEnded",
     "AutoApprovalSet",
     "BanLifted",

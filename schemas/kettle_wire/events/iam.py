@@ -372,6 +372,21 @@ class AccessDenied(Event, frozen=True, kw_only=True, tag="access.denied/1"):
     at: float
 
 
+class AdministratorActed(Event, frozen=True, kw_only=True, tag="administrator.acted/1"):
+    """Somebody had a service do what is for administrators; stream `deeds/<service>`."""
+
+    who: str
+    action: str
+    """The command, such as `startd.drain`."""
+    where: str
+    """The name of the service that was asked."""
+    sentence: str
+    """What was asked for."""
+    by: str
+    """Who says so: the role of a service, or the name of a startd."""
+    at: float
+
+
 IdentityEvent = (
     IssuerAdded
     | IssuerRemoved
@@ -403,4 +418,5 @@ IdentityEvent = (
     | CredentialRemoved
     | JobTokensOver
     | AccessDenied
+    | AdministratorActed
 )

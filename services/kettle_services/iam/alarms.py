@@ -3,6 +3,8 @@
 import time
 from typing import Final
 
+import msgspec
+
 from kettle.runtime import Telemetry
 from kettle_services.iam.domain.join_tokens import Joining, Misused, misused
 from kettle_services.iam.domain.rate_limits import Alarms
@@ -35,18 +37,16 @@ class DenialRecord:
 
     async def denied(self, who: str, action: str, refusal: Denied, address: str) -> None:
         """Somebody was refused; returns after the commit."""
-        self._refused.add(1)
-        now = time.time()
-        more = self._denials.record(now=now)
-        if more is None:
-            return
         event = AccessDenied(
-            who=who,
-            action=action,
-            code=refusal.code,
-            message=str(refusal),
-            address=address,
-            more=more,
-            at=now,
+            who=who, action=action, code=refusal.code, message=str(refusal), address=address, at=time.time()
         )
-        await self._record.record([("alarm/denied", event)])
+        if changes := self.counted(event):
+            await self._record.record(changes)
+
+    def counted(self, event: AccessDenied) -> list[tuple[str, AccessDenied]]:
+        """What is to be recorded of a refusal: nothing if there are more than somebody can read."""
+        self._refused.add(1 + event.more)
+        more = self._denials.record(now=time.time(), count=1 + event.more)
+        if more is None:
+            return []
+        return [("alarm/denied", msgspec.structs.replace(event, more=more + event.more))]

@@ -28,6 +28,7 @@ from kettle_wire.events.iam import TokenIssued
 
 SESSION: Final = "sid"
 """The claim that names the session of whose refresh token a token came."""
+_OF_WLCG: Final = ("storage.", "compute.")
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -207,7 +208,11 @@ class Grants:
             scopes=tuple(scopes),
             lifetime=int(min(wanted.lifetime or self._lifetime, self._lifetime)),
             profile="at+jwt",
-            claims={"client_id": client or "kettle", **({SESSION: session} if session else {})},
+            claims={
+                "client_id": client or "kettle",
+                **({SESSION: session} if session else {}),
+                **_profile(scopes),
+            },
         )
         token = self._keys.issue(allowed, id_, now=now)
         expires = int(now) + allowed.lifetime
@@ -227,3 +232,10 @@ class Grants:
             token=token, id=id_, scopes=list(scopes), audiences=list(audiences), expires=float(expires)
         )
         return made, event
+
+
+def _profile(scopes: Sequence[str]) -> dict[str, str]:
+    """
+    What says whose scopes they are: storage looks for those of the WLCG profile only in tokens that name it.
+    """
+    return {"wlcg.ver": "1.0"} if any(scope.startswith(_OF_WLCG) for scope in scopes) else {}

@@ -39,8 +39,10 @@ from kettle_services.iam.housekeeping import keep_house, record_settings
 from kettle_services.iam.pins import certificate, pin_of
 from kettle_services.iam.ports import BusCredentials
 from kettle_services.iam.record import Record
+from kettle_services.iam.reported_deeds import ReportedDeeds
 from kettle_services.iam.settings import IamSettings
 from kettle_services.iam.token_requests import TokenRequests
+from kettle_wire.commands.iam import REPORT_DEED
 from kettle_wire.commands.master import REVOKE_MEMBERS, RevokeMembers
 from kettle_wire.subjects import untoken
 
@@ -186,7 +188,7 @@ async def serve(rt: Runtime, settings: IamSettings) -> None:
     jobs = JobTokenOffice(record, keys, bus, rules, stored, issuer=pool.url)
     pipeline = CommandPipeline(record, administrators=commanders)
     served = [endpoint for each in (*answering, stored) for endpoint in each.served(pipeline)]
-    served += jobs.served()
+    served += [*jobs.served(), pipeline.command(REPORT_DEED, ReportedDeeds(denials).report)]
     await bus.serve("iam", settings.name, served, version=VERSION)
     surface = Surface(
         record=record,

@@ -18,6 +18,7 @@ from kettle.bus.ports import Authorize, BucketSpec, Bus, BusError, Served
 from kettle.retry.backoff import steady
 from kettle.retry.loop import Waits
 from kettle.runtime import leaves
+from kettle.runtime.deeds import Outbox
 from kettle.runtime.duty_cycle import DutyCycle
 from kettle_wire.ads import Ad
 from kettle_wire.identity import Identity, daemon, worker
@@ -50,9 +51,11 @@ class BusConnection:
         interval: Callable[[], float],
         served: Sequence[Served[Any, Any]],
         authorize: Authorize,
+        deeds: Outbox,
     ) -> None:
         """`ad` is the host's ad as it is now; `interval` the seconds between repeats."""
         self._authorize = authorize
+        self._deeds = deeds
         self._name = name
         self._version = version
         self._ad = ad
@@ -83,6 +86,7 @@ class BusConnection:
                 ) as bus:
                     _end_if_cancelled()
                     bus.authorize_by(self._authorize)
+                    bus.audit_by(self._deeds)
                     await self._speak(bus, subjects)
             except Exception as error:  # noqa: BLE001 - whatever it is, the daemons need their master
                 _log.warning("the line to the bus is broken, opening it again: %s", leaves(error)[0])
@@ -100,10 +104,12 @@ class BusConnection:
         bus.on_return(self.changed)
         async with asyncio.TaskGroup() as group:
             group.create_task(bus.failure(), name="bus")
+            deeds = group.create_task(self._deeds.deliver(bus), name="deeds")
             try:
                 await bus.serve("master", self._name, self._served, version=self._version)
                 await self._advertise(bus, subjects)
             finally:
+                deeds.cancel()
                 await self._withdraw(bus, subjects)
 
     async def _advertise(self, bus: Bus, subjects: Subjects) -> None:

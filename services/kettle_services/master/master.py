@@ -16,6 +16,7 @@ from kettle.pool.home import Home, make_run
 from kettle.runtime import NotifyListener, Runtime, make_lifeline
 from kettle.runtime.authorizer import Authorizer
 from kettle.runtime.daemon_ad import daemon_facts
+from kettle.runtime.deeds import Outbox
 from kettle.runtime.settings_in_use import SettingsInUse
 from kettle_services.master import configuration_check
 from kettle_services.master.bring_up import BringUp
@@ -119,6 +120,7 @@ class _Host:
             interval=lambda: self._master_commands.settings.update_interval,
             served=self._master_commands.served(),
             authorize=Authorizer.of_service("master", lambda: self._master_commands.settings.authorization),
+            deeds=Outbox(self._master_commands.settings.home_path / "deeds", "master"),
         )
         self.daemons.changed = self._line.changed
 

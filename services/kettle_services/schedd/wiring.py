@@ -6,7 +6,7 @@ from typing import Any
 
 from kettle import VERSION
 from kettle.accounts.lookup import Accounts
-from kettle.bus.ports import Served
+from kettle.bus.ports import Auditor, Served
 from kettle.eventsourcing.command_pipeline import CommandPipeline
 from kettle.eventsourcing.log import Log
 from kettle.faults import fault_point
@@ -20,6 +20,7 @@ from kettle.storage import PgWorkingSet
 from kettle_services.schedd.claim_secrets import ClaimSecrets
 from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
 from kettle_services.schedd.commands.attempt_reports import AttemptReports
+from kettle_services.schedd.commands.deeds import DeedsForOthers
 from kettle_services.schedd.commands.explanations import Explanations
 from kettle_services.schedd.commands.factory_edits import FactoryEdits
 from kettle_services.schedd.commands.job_access import AccessCommands
@@ -113,7 +114,19 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
         await bus.serve(
             "schedd",
             settings.name,
-            _answers(log, recorder, claims, shadows, policies, home_jobs, factories, flock, seal, settings),
+            _answers(
+                log,
+                recorder,
+                claims,
+                shadows,
+                policies,
+                home_jobs,
+                factories,
+                flock,
+                seal,
+                settings,
+                bus.auditor,
+            ),
             version=VERSION,
         )
         await bus.publish(subjects.notice("schedd", settings.name), b"")
@@ -164,7 +177,9 @@ def _answers(
     flock: Flock,
     seal: AttributeSeal,
     settings: ScheddSettings,
+    auditor: Auditor | None,
 ) -> list[Served[Any, Any]]:
+    deeds = DeedsForOthers(recorder.queue, auditor)
     limits = QueueLimits(recorder.queue, settings)
     backlog = Backlog(recorder.shard, limit=settings.max_backlog)
     submissions = Submissions(recorder, limits, backlog, settings, Accounts(), seal)
@@ -179,9 +194,9 @@ def _answers(
     served: list[Served[Any, Any]] = [
         command(commands.SUBMIT, submissions.submit),
         query(commands.ASK_ROOM, submissions.ask_room),
-        command(commands.ACT, JobActions(recorder, shadows, factories, settings).act),
-        command(commands.EDIT, FactoryEdits(recorder, settings).edit),
-        command(commands.EDIT_JOBS, JobEdits(recorder, settings, seal).edit),
+        command(commands.ACT, JobActions(recorder, shadows, factories, settings, deeds).act),
+        command(commands.EDIT, FactoryEdits(recorder, settings, deeds).edit),
+        command(commands.EDIT_JOBS, JobEdits(recorder, settings, deeds, seal).edit),
         command(commands.RUN_NOW, RunNowCommands(recorder, claims).run_now, remember=REMEMBERED_S),
         query(commands.QUERY_JOBS, questions.query_jobs),
         query(commands.QUERY_EVENTS, questions.query_events),

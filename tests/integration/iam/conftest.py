@@ -16,6 +16,7 @@ from kettle.client.connections.pool_connection import ConnectedTransport
 from kettle.client.connections.pool_file import PoolFile, login_name
 from kettle.client.connections.transport import Requests
 from kettle.client.iam import IdentityClient
+from kettle.pki.contexts import client_context
 from kettle.testing.services import Backend, hosted
 from kettle_services.iam.settings import IamSettings
 from kettle_services.iam.wiring import serve
@@ -87,9 +88,11 @@ async def office_on(backend: Backend, directory: Path, **own: object) -> AsyncGe
 
         collector = await stack.enter_async_context(backend.bus(daemon("collector")))
         await collector.serve("collector", "collector", [Served(QUERY_ADS, query_ads)], version="1.0.0")
-        http = await stack.enter_async_context(aiohttp.ClientSession())
+        trusted = client_context(settings.ca_certificate) if settings.ca_certificate else True
+        connector = aiohttp.TCPConnector(ssl=trusted)
+        http = await stack.enter_async_context(aiohttp.ClientSession(connector=connector))
         office = Office(backend, settings, bus, http)
-        office.url = f"http://127.0.0.1:{(settings.directory / 'port').read_text()}"
+        office.url = settings.url or f"http://127.0.0.1:{(settings.directory / 'port').read_text()}"
         yield office
 
 

@@ -19,6 +19,7 @@ from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle.testing.served import Endpoints
 from kettle.transforms import Transform
 from kettle_services.schedd.claims.refusals import Refusals
+from kettle_services.schedd.commands.deeds import DeedsForOthers
 from kettle_services.schedd.commands.explanations import Explanations
 from kettle_services.schedd.commands.factory_edits import FactoryEdits
 from kettle_services.schedd.commands.queries import Queries
@@ -167,7 +168,7 @@ class AccessPoint:
         reasons = Explanations(recorder, nobody, self.factories, limits, Refusals(), settings, SEAL)
         self.asked = Endpoints([
             pipeline.command(SUBMIT, Submissions(recorder, limits, backlog, settings, ACCOUNTS, SEAL).submit),
-            pipeline.command(EDIT, FactoryEdits(recorder, settings).edit),
+            pipeline.command(EDIT, FactoryEdits(recorder, settings, DeedsForOthers(recorder.queue, None)).edit),
             pipeline.query(QUERY_JOBS, queries.query_jobs),
             pipeline.query(QUERY_EVENTS, queries.query_events),
             pipeline.query(EXPLAIN, reasons.explain),

@@ -129,7 +129,7 @@ class Bucket(FileServer):
 def s3(place: Path) -> Generator[Bucket]:
     """moto, with an empty bucket."""
     (port,) = free_ports(1)
-    with _server([*_script("moto_server"), "-H", "127.0.0.1", "-p", str(port)], port):
+    with serving([*_script("moto_server"), "-H", "127.0.0.1", "-p", str(port)], port):
         yield Bucket(port, place)
 
 
@@ -139,7 +139,7 @@ def webdav(place: Path) -> Generator[Directory]:
     (port,), directory = free_ports(1), place / "dav"
     directory.mkdir()
     where = ["--host", "127.0.0.1", "--port", str(port), "--root", str(directory)]
-    with _server([*_script("wsgidav"), "--no-config", "--auth", "anonymous", *where], port):
+    with serving([*_script("wsgidav"), "--no-config", "--auth", "anonymous", *where], port):
         yield Directory(port, "dav", directory)
 
 
@@ -179,8 +179,8 @@ def xrootd() -> Generator[tuple[Directory, Directory]]:
         if not os.geteuid():
             _give_away(place)
         with (
-            _server(_xrootd(place, "origin"), origin, account=True),
-            _server(_xrootd(place, "cache"), cache, account=True),
+            serving(_xrootd(place, "origin"), origin, account=True),
+            serving(_xrootd(place, "cache"), cache, account=True),
         ):
             yield Directory(origin, "root", data), Directory(cache, "root", data)
 
@@ -264,7 +264,7 @@ def _script(name: str) -> list[str]:
 
 
 @contextmanager
-def _server(
+def serving(
     command: Sequence[str], port: int, *, environ: Mapping[str, str] | None = None, account: bool = False
 ) -> Generator[None]:
     """A server's process while the context lasts; it answers at `port` when it begins."""

@@ -9,7 +9,8 @@ from kettle_services.cli.times import FORMS, moment_argument, precise
 from kettle_wire.commands.iam import MOST_ACTS, AuditEntry, QueryAudit
 
 HELP: Final = """\
-What was done about who may do what, and who was refused: join tokens, machines that joined, bans, tokens, sessions, rules.
+What was done about who may do what, what administrators had services do, and who was refused: join tokens, bans, rules,
+sessions, machines that joined or were drained, daemons that were switched off, priorities, jobs of others.
 For administrators.  Alarms, such as a join token that was used twice, are marked.
 
 It is a table on a terminal; elsewhere, and with --json, each entry is a line of JSON.
@@ -18,6 +19,7 @@ examples:
   kettle audit --since 1d                    the last day
   kettle audit --who ada                     what ada did, and what was done to her
   kettle audit --what jointoken              everything about join tokens
+  kettle audit --what administrator          drain, off, reconfig, userprio, hold of others' jobs and so on
   kettle audit --what access.denied --since 1h
   kettle audit --alarms
   kettle audit --json | jq -r 'select(.alarm).address' | sort | uniq -c

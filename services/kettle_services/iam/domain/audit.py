@@ -8,6 +8,7 @@ from kettle_wire.commands.iam import AuditEntry
 from kettle_wire.events import tag_of
 from kettle_wire.events.iam import (
     AccessDenied,
+    AdministratorActed,
     AutoApprovalEnded,
     AutoApprovalSet,
     BanLifted,
@@ -89,6 +90,8 @@ def said(event: IdentityEvent) -> Said:
             | AutoApprovalEnded()
         ):
             return _of_requests(event)
+        case AdministratorActed():
+            return Said(event.who, event.where, f"{event.action} at {event.where}: {event.sentence}")
         case AccessDenied():
             return Said(
                 event.who,

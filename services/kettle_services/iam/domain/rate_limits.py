@@ -63,10 +63,12 @@ class Alarms:
         self._all: Final = Buckets(rate=rate, burst=burst)
         self._more = 0
 
-    def record(self, *, now: float) -> int | None:
-        """How many came before this one without being recorded; None: neither is this one."""
+    def record(self, *, now: float, count: int = 1) -> int | None:
+        """
+        How many came before this one without being recorded; None: neither is this one, which stands for `count`.
+        """
         if self._all.take("", now=now):
-            self._more += 1
+            self._more += count
             return None
         more, self._more = self._more, 0
         return more

@@ -12,6 +12,7 @@ import msgspec
 
 from kettle_wire.events.iam import (
     AccessDenied,
+    AdministratorActed,
     AutoApprovalEnded,
     AutoApprovalSet,
     BanLifted,
@@ -276,6 +277,7 @@ def fold(state: State | None, event: IdentityEvent) -> State | None:
             | CredentialRemoved()
             | AutoApprovalEnded()
             | AccessDenied()
+            | AdministratorActed()
             | JoinTokenMisused()
         ):
             return None

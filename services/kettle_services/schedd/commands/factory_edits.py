@@ -4,6 +4,7 @@ import msgspec
 
 from kettle.bus.ports import RefusedError
 from kettle.eventsourcing.command_pipeline import Decision
+from kettle_services.schedd.commands.deeds import DeedsForOthers
 from kettle_services.schedd.domain.authorization import may_manage
 from kettle_services.schedd.domain.jobs import factory
 from kettle_services.schedd.domain.jobs.factory import Factory
@@ -12,7 +13,7 @@ from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_wire.ads import Ad
 from kettle_wire.codes import RefusalCode
-from kettle_wire.commands.schedd import Edit, Edited
+from kettle_wire.commands.schedd import EDIT, Edit, Edited, FactoryOutcome
 from kettle_wire.events import FactoryChanged
 from kettle_wire.identity import Identity
 
@@ -20,9 +21,10 @@ from kettle_wire.identity import Identity
 class FactoryEdits:
     """Decides `edit`."""
 
-    def __init__(self, recorder: QueueRecorder, settings: ScheddSettings) -> None:
+    def __init__(self, recorder: QueueRecorder, settings: ScheddSettings, deeds: DeedsForOthers) -> None:
         self._queue = recorder.queue
         self._settings = settings
+        self._deeds = deeds
 
     async def edit(self, request: Edit, caller: Identity) -> Decision[Edited]:
         """
@@ -37,6 +39,13 @@ class FactoryEdits:
         return Decision(
             lambda position: Edited(cluster=number, position=position),
             [] if unchanged else [(factory_stream(number), self._event(request, changed, caller))],
+            effect=self._deeds.of(
+                caller,
+                EDIT,
+                f"set {', '.join(sorted(request.attributes))}",
+                (),
+                [FactoryOutcome(number, "done", changed.unmade)],
+            ),
         )
 
     def _changed(self, request: Edit, person: str) -> Factory:

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Final
 
 from kettle.eventsourcing.command_pipeline import Decision
+from kettle_services.schedd.commands.deeds import DeedsForOthers
 from kettle_services.schedd.commands.selected_jobs import decide_each
 from kettle_services.schedd.domain.jobs.job import (
     Command,
@@ -23,7 +24,7 @@ from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_services.schedd.queue.selection import condition
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_services.schedd.shadows.dispatch import ShadowDispatch
-from kettle_wire.commands.schedd import Act, Acted, Action, Outcome
+from kettle_wire.commands.schedd import ACT, Act, Acted, Action, Outcome
 from kettle_wire.endpoint import Position
 from kettle_wire.events import JobEvent
 from kettle_wire.identity import Identity
@@ -62,12 +63,14 @@ class JobActions:
         shadows: ShadowDispatch,
         factories: Factories,
         settings: ScheddSettings,
+        deeds: DeedsForOthers,
     ) -> None:
         self._recorder = recorder
         self._queue = recorder.queue
         self._shadows = shadows
         self._factories = factories
         self._settings = settings
+        self._deeds = deeds
 
     async def act(self, request: Act, caller: Identity) -> Decision[Acted]:
         """Do one thing to some jobs, and to what is still to be made of their clusters."""
@@ -90,7 +93,10 @@ class JobActions:
         def reply(position: Position) -> Acted:
             return Acted(outcomes=outcomes, position=position, factories=factories)
 
+        tell = self._deeds.of(caller, ACT, request.action, outcomes, factories)
+
         def deliver() -> None:
+            tell()
             for outcome in outcomes:
                 entry = self._queue.jobs.get(outcome.job)
                 if outcome.outcome == "done" and entry is not None and entry.job.claim:

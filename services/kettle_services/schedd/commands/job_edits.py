@@ -10,6 +10,7 @@ import msgspec
 from kettle.bus.ports import RefusedError
 from kettle.eventsourcing.command_pipeline import Decision
 from kettle.jobs.sealed_attributes import AttributeSeal
+from kettle_services.schedd.commands.deeds import DeedsForOthers
 from kettle_services.schedd.commands.selected_jobs import decide_each
 from kettle_services.schedd.domain.queue.entry import FRESH, QueuedJob
 from kettle_services.schedd.domain.queue.job_ads import QueuedJobAds
@@ -19,7 +20,7 @@ from kettle_services.schedd.domain.submission.validation import Unacceptable
 from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_wire.codes import RefusalCode
-from kettle_wire.commands.schedd import Acted, EditJobs, FactoryOutcome, JobOutcome, Outcome
+from kettle_wire.commands.schedd import EDIT_JOBS, Acted, EditJobs, FactoryOutcome, JobOutcome, Outcome
 from kettle_wire.events import JobEdited, JobEvent
 from kettle_wire.identity import Identity
 from kettle_wire.jobs import JobId
@@ -30,10 +31,13 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 class JobEdits:
     """Decides `edit_jobs`."""
 
-    def __init__(self, recorder: QueueRecorder, settings: ScheddSettings, seal: AttributeSeal) -> None:
+    def __init__(
+        self, recorder: QueueRecorder, settings: ScheddSettings, deeds: DeedsForOthers, seal: AttributeSeal
+    ) -> None:
         self._seal = seal
         self._recorder = recorder
         self._settings = settings
+        self._deeds = deeds
 
     async def edit(self, request: EditJobs, caller: Identity) -> Decision[Acted]:
         """
@@ -55,8 +59,11 @@ class JobEdits:
             at_once=bool(edit.add_to_priority),
         )
         factories = [] if request.select.jobs else self._untouched(outcomes)
+        names = ", ".join(sorted(edit.attributes)) or PRIORITY
         return Decision(
-            lambda position: Acted(outcomes=outcomes, position=position, factories=factories), changes
+            lambda position: Acted(outcomes=outcomes, position=position, factories=factories),
+            changes,
+            effect=self._deeds.of(caller, EDIT_JOBS, f"set {names}", outcomes),
         )
 
     def _untouched(self, outcomes: Sequence[JobOutcome]) -> list[FactoryOutcome]:

@@ -1,0 +1,48 @@
+"""What other services report: what their administrators had them do, and whom they have refused."""
+
+from collections.abc import Sequence
+
+from kettle.eventsourcing.command_pipeline import Decision
+from kettle_services.iam.alarms import DenialRecord
+from kettle_wire.commands.iam import Recorded, ReportDeed
+from kettle_wire.events.iam import AccessDenied, AdministratorActed
+from kettle_wire.identity import Identity
+
+
+class ReportedDeeds:
+    """Decides `report_deed`."""
+
+    def __init__(self, denials: DenialRecord) -> None:
+        self._denials = denials
+
+    async def report(self, request: ReportDeed, caller: Identity) -> Decision[Recorded]:
+        """
+        Record a deed; of refusals no more than somebody can read, the others are counted.  What was done in iam itself has an
+        event of its own already.
+        """
+        if request.denied:
+            event = AccessDenied(
+                who=request.who,
+                action=f"{request.action} at {request.where}",
+                code=request.denied,
+                message=request.sentence,
+                address="",
+                more=request.more,
+                at=request.at,
+            )
+            return _recorded(self._denials.counted(event))
+        if request.action.startswith("iam."):
+            return _recorded([])
+        acted = AdministratorActed(
+            who=request.who,
+            action=request.action,
+            where=request.where,
+            sentence=request.sentence,
+            by=caller.name,
+            at=request.at,
+        )
+        return _recorded([(f"deeds/{caller.token}", acted)])
+
+
+def _recorded(changes: Sequence[tuple[str, AccessDenied | AdministratorActed]]) -> Decision[Recorded]:
+    return Decision(lambda position: Recorded(position=position), changes)

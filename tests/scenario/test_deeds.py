@@ -1,0 +1,105 @@
+"""What `kettle audit` shows of what administrators have services do, and of what people are refused."""
+
+import asyncio
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from kettle.client import CommandRefusedError, select
+from kettle.client.connections.pool_file import login_name
+from kettle.testing.throwaway_pool import ThrowawayPool
+
+from .persons import somebody
+
+WITHIN_S: Final = 60
+SERVICES: Final = ["collector", "negotiator", "schedd", "shadow", "startd", "accounting"]
+DESCRIPTION: Final = "executable = /bin/true\nrequirements = false\nqueue 2\n"
+
+
+@pytest.fixture(scope="module")
+def configuration() -> dict[str, Any]:
+    own = {"master": {"daemon_list": [*SERVICES, "iam"]}, "schedd": {"queue_super_users": [login_name()]}}
+    return {"cpus": 1, "settings": own}
+
+
+async def said(pool: ThrowawayPool, *words: str) -> str:
+    status, out, err = await pool.kettle(*words)
+    assert 0 == status, (words, out, err)
+    return out
+
+
+async def recorded(pool: ThrowawayPool, *words: str, number: int) -> list[dict[str, Any]]:
+    """What `kettle audit` says as soon as it has so many entries."""
+    async with asyncio.timeout(WITHIN_S):
+        while True:
+            status, out, _ = await pool.kettle("audit", "--json", *words)  # iam may be away
+            found = [json.loads(line) for line in out.splitlines()]
+            if status == 0 and len(found) >= number:
+                return found
+            await asyncio.sleep(0.1)
+
+
+async def test_what_administrators_do_is_recorded_wherever_they_do_it(
+    pool: ThrowawayPool, another: str, tmp_path: Path
+) -> None:
+    """
+    Of every service: who, what, where and with which words; also what was done while iam was away and its service was killed
+    before it came back; what is done to one's own jobs is nobody's business.
+    """
+    me, host = login_name(), str((await pool.client.ads("Machine"))[0]["Machine"])
+    async with somebody(pool, another, tmp_path) as bob:
+        his = (await bob.submit(DESCRIPTION, cwd=tmp_path)).cluster
+        mine = (await pool.client.submit(DESCRIPTION, cwd=tmp_path)).cluster
+        await said(pool, "hold", str(his), "--reason", "looks wrong")
+        await said(pool, "hold", str(mine))
+        denied = await bob.release(select(mine))
+        assert {"denied"} == {each.outcome for each in denied.outcomes}
+        await said(pool, "userprio", "--setfactor", another, "7")
+        await said(pool, "reconfig", "--daemon", "schedd")
+        await said(pool, "ban", "user:eve", "--reason", "mines coins")
+
+        killed = pool.kill("iam", signal.SIGSTOP)
+        await said(pool, "drain", host, "--reason", "smoke")
+        await said(pool, "drain", "--cancel", host)
+        startd = pool.kill("startd", signal.SIGKILL)
+        os.kill(killed, signal.SIGKILL)
+        await pool.restarted("startd", after=startd)
+        await pool.restarted("iam", after=killed)
+
+        acts = await recorded(pool, "--what", "administrator", number=5)
+        schedd = str((await pool.client.ads("Scheduler"))[0]["Name"])
+        assert [
+            ("schedd.act", schedd, f"hold: 2 jobs of {another}"),
+            ("negotiator.set_principal", "negotiator", f'name="{another}", setting="factor", value=7.0'),
+            ("master.control", host, 'action="reconfig", daemons=["schedd"]'),
+            ("startd.drain", host, 'reason="smoke"'),
+            ("startd.cancel_drain", host, "as usual"),
+        ] == [
+            (what, act["whom"], words)
+            for act in acts
+            for what, _, words in [act["sentence"].partition(f" at {act['whom']}: ")]
+        ]
+        assert {me} == {act["who"] for act in acts}
+        assert [act["at"] for act in acts] == sorted(act["at"] for act in acts)
+        (ban,) = await recorded(pool, "--what", "ban", number=1)
+        assert (me, "user:eve") == (ban["who"], ban["whom"])
+        (refused,) = await recorded(pool, "--who", another, "--what", "access.denied", number=1)
+        assert refused["alarm"]
+        assert f"schedd.act at {schedd}: may not release: 2 jobs of {me}" == refused["sentence"]
+        await said(pool, "rm", str(mine))
+
+
+async def test_who_is_refused_by_a_service_is_in_the_record(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """A person who looks into the job of another, and one who changes its pace."""
+    mine = (await pool.client.submit(DESCRIPTION, cwd=tmp_path)).cluster
+    async with somebody(pool, "carol", tmp_path) as carol:
+        with pytest.raises(CommandRefusedError):
+            await carol.edit(mine, {"JobMaterializeLimit": 3})
+        (refused,) = await recorded(pool, "--who", "carol", number=1)
+        assert "access.denied" == refused["what"]
+        assert f"cluster {mine} is not yours" in refused["sentence"]
+    await said(pool, "rm", str(mine))

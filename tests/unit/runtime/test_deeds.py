@@ -1,0 +1,145 @@
+"""Deeds of administrators on their way to iam's record."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from kettle.bus.ports import NoResponderError, RefusedError, Rep, Req
+from kettle.runtime.deeds import MOST, Outbox
+from kettle_wire.codes import RefusalCode
+from kettle_wire.commands.iam import Recorded, ReportDeed
+from kettle_wire.commands.master import CONTROL, Control
+from kettle_wire.commands.startd import CANCEL_DRAIN, CancelDrain
+from kettle_wire.endpoint import Endpoint, Position
+from kettle_wire.identity import user, worker
+
+ADA = user("ada")
+
+
+class Iam:
+    """Records, or is away."""
+
+    payload_limit = 1 << 20
+
+    def __init__(self) -> None:
+        self.recorded: list[ReportDeed] = []
+        self.here = asyncio.Event()
+        self.asked = 0
+        self.refuses = ""
+
+    async def call(
+        self, endpoint: Endpoint[Req, Rep], name: str, request: Req, *, deadline: float = 5.0
+    ) -> Rep:
+        self.asked += 1
+        assert isinstance(request, ReportDeed)
+        # What has come over the bus is checked there.
+        endpoint.decode_request(msgspec.msgpack.encode(request))
+        if not self.here.is_set():
+            raise NoResponderError("iam is away")
+        if request.sentence == self.refuses:
+            raise RefusedError(RefusalCode.MALFORMED, "no")
+        self.recorded.append(request)
+        answer: Any = Recorded(position=Position("identity", len(self.recorded)))
+        return endpoint.decode_reply(msgspec.msgpack.encode(answer))
+
+    async def has(self, number: int) -> None:
+        async with asyncio.timeout(10):
+            while len(self.recorded) < number:
+                await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def delivering(outbox: Outbox, iam: Iam) -> AsyncGenerator[None]:
+    task = asyncio.create_task(outbox.deliver(iam))
+    try:
+        await asyncio.sleep(0)  # until it has begun
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def kept(directory: Path) -> list[bytes]:
+    return [line for path in sorted(directory.glob("*.jsonl")) for line in path.read_bytes().splitlines()]
+
+
+async def test_a_deed_is_on_disk_before_anybody_hears_of_it_and_until_it_is_recorded(tmp_path: Path) -> None:
+    """
+    A process that was killed leaves it to the next one of its role; a command that comes again is the same deed.
+    """
+    directory, iam = tmp_path / "deeds", Iam()
+    killed = Outbox(directory, "master")
+    request = Control(id="1", action="off", daemons=["startd"])
+    for _ in range(2):
+        killed.acted(CONTROL, "n1", ADA, request)
+    killed.acted(CANCEL_DRAIN, "n1", ADA, CancelDrain())
+    killed.acted(CANCEL_DRAIN, "n1", ADA, CancelDrain())  # has no id: said twice is done twice
+    assert 3 == len(kept(directory))
+    assert 0o600 == next(directory.iterdir()).stat().st_mode & 0o777
+    async with delivering(killed, iam):
+        pass  # and with it its hold on the file ends
+    async with delivering(Outbox(directory, "master"), iam):
+        async with asyncio.timeout(10):
+            while not iam.asked:
+                await asyncio.sleep(0.01)
+        assert 3 == len(kept(directory))
+        iam.here.set()
+        await iam.has(3)
+    assert [
+        ("master.control", "n1", 'action="off", daemons=["startd"]'),
+        ("startd.cancel_drain", "n1", "as usual"),
+        ("startd.cancel_drain", "n1", "as usual"),
+    ] == [(each.action, each.where, each.sentence) for each in iam.recorded]
+    assert 3 == len({each.id for each in iam.recorded})
+    assert [] == kept(directory)
+
+
+async def test_two_processes_of_a_role_have_a_file_each(tmp_path: Path) -> None:
+    """One that stands by does not send what is the other's."""
+    first, second, iam = Outbox(tmp_path, "schedd"), Outbox(tmp_path, "schedd"), Iam()
+    first.note("ada", "schedd.act", "s1", "hold")
+    second.note("eva", "schedd.act", "s2", "hold")
+    iam.here.set()
+    async with delivering(second, iam):
+        await iam.has(1)
+    assert ["eva"] == [each.who for each in iam.recorded]
+    assert 1 == len(kept(tmp_path))
+
+
+async def test_who_is_refused_again_and_again_is_counted(tmp_path: Path) -> None:
+    """A flood of wrong commands writes little."""
+    outbox, iam = Outbox(tmp_path, "startd"), Iam()
+    for _ in range(1000):
+        outbox.denied(CONTROL, "n1", worker("n2"), RefusedError(RefusalCode.DENIED, "no\x1b[31m\nway"))
+    assert len(kept(tmp_path)) < 30
+    iam.here.set()
+    async with delivering(outbox, iam):
+        await iam.has(20)
+    assert {("worker:n2", "denied", "no [31m way")} == {
+        (each.who, each.denied, each.sentence) for each in iam.recorded
+    }
+
+
+async def test_what_nobody_records_does_not_fill_the_disk(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A pool that has no iam keeps the newest, and its log has the others."""
+    outbox, iam = Outbox(tmp_path, "startd"), Iam()
+    with caplog.at_level(logging.ERROR):
+        for number in range(MOST + 1):
+            outbox.note("ada", "startd.drain", "n1", str(number))
+    lines = kept(tmp_path)
+    assert MOST - 200 < len(lines) <= MOST
+    assert MOST + 1 - len(lines) == len(caplog.records)
+    iam.here.set()
+    iam.refuses = str(MOST - 1)  # one that cannot be recorded does not stop the others
+    async with delivering(outbox, iam):
+        await iam.has(len(lines) - 1)
+    assert str(MOST) == iam.recorded[-1].sentence
+    assert [] == kept(tmp_path)
