@@ -1,6 +1,7 @@
 """How often somebody may try."""
 
-from kettle_services.iam.domain.rate_limits import Alarms, Buckets
+from kettle.http.rate_limits import Buckets
+from kettle_services.iam.domain.rate_limits import Alarms
 
 
 def test_a_bucket_fills_again() -> None:

@@ -1,0 +1,36 @@
+"""
+How often somebody may try: token buckets, one for each address and each identity, of which only so many are
+remembered.
+"""
+
+from collections import OrderedDict
+from typing import Final
+
+
+class Buckets:
+    """A bucket for each key: `burst` tries at once, and `rate` more each second."""
+
+    def __init__(self, *, rate: float, burst: float, most: int = 10_000) -> None:
+        self._rate: Final = rate
+        self._burst: Final = burst
+        self._most: Final = most
+        self._levels: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def wait(self, key: str, *, now: float) -> float:
+        """Seconds until there is a try for the key; 0: there is one."""
+        level = self._level(key, now)
+        return 0.0 if level >= 1.0 else (1.0 - level) / self._rate
+
+    def take(self, key: str, *, now: float) -> float:
+        """Use up a try, if there is one; else the seconds until there is."""
+        waits = self.wait(key, now=now)
+        if not waits:
+            self._levels[key] = (self._level(key, now) - 1.0, now)
+            self._levels.move_to_end(key)
+            while len(self._levels) > self._most:  # the one that tried longest ago has the fullest bucket
+                self._levels.popitem(last=False)
+        return waits
+
+    def _level(self, key: str, now: float) -> float:
+        level, at = self._levels.get(key, (self._burst, now))
+        return min(self._burst, level + max(0.0, now - at) * self._rate)
