@@ -31,6 +31,10 @@ class Buckets:
                 self._levels.popitem(last=False)
         return waits
 
+    def left(self, key: str, *, now: float) -> int:
+        """How many tries there are for the key at this moment."""
+        return int(self._level(key, now))
+
     def _level(self, key: str, now: float) -> float:
         level, at = self._levels.get(key, (self._burst, now))
         return min(self._burst, level + max(0.0, now - at) * self._rate)

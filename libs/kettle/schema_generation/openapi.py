@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kettle.schema_generation.json_schema import Document, definitions, is_object
+from kettle.schema_generation.json_schema import Document, definitions, is_object, plain
 from kettle_wire.rest.catalogue import ROUTES
 from kettle_wire.rest.problem import Problem
 from kettle_wire.rest.route import EVERYWHERE, VERSION, Route
@@ -26,31 +26,29 @@ def openapi(routes: Sequence[Route] = ROUTES) -> Document:
     paths: dict[str, Any] = {}
     for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, parameters[route])
-    return msgspec.json.decode(
-        msgspec.json.encode(
-            {
-                "openapi": "3.1.0",
-                "info": {
-                    "title": "Kettle",
-                    "version": VERSION,
-                    "description": "Jobs, machines and the past of a pool.",
-                    "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+    return plain(
+        {
+            "openapi": "3.1.0",
+            "info": {
+                "title": "Kettle",
+                "version": VERSION,
+                "description": "Jobs, machines and the past of a pool.",
+                "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+            },
+            "servers": [{"url": "/"}],
+            "security": [{"bearer": []}],
+            "paths": paths,
+            "components": {
+                "schemas": dict(sorted(schemas.items())),
+                "securitySchemes": {
+                    "bearer": {
+                        "type": "http",
+                        "scheme": "bearer",
+                        "description": "A token of an issuer that the pool trusts, or the private token file of the pool.",
+                    }
                 },
-                "servers": [{"url": "/"}],
-                "security": [{"bearer": []}],
-                "paths": paths,
-                "components": {
-                    "schemas": dict(sorted(schemas.items())),
-                    "securitySchemes": {
-                        "bearer": {
-                            "type": "http",
-                            "scheme": "bearer",
-                            "description": "A token of an issuer that the pool trusts, or the private token file of the pool.",
-                        }
-                    },
-                },
-            }
-        )
+            },
+        }
     )
 
 

@@ -35,7 +35,7 @@ QUERY_ADS = Endpoint(
     "query_ads",
     QueryAds,
     Ads,
-    callers=(Caller.USER, Caller.JOB, Caller.SHADOW),
+    callers=(Caller.USER, Caller.JOB, Caller.SHADOW, Caller.GATEWAY),
     repeat=Repeat.QUERY,
 )
 

@@ -1,6 +1,5 @@
 """Jobs over HTTP: those in the queues, those that have left them, and what is done to them."""
 
-from datetime import datetime
 from typing import Annotated, Final, Literal
 
 import msgspec
@@ -8,7 +7,7 @@ import msgspec
 from kettle_wire.ads.types import Ad, Scalar
 from kettle_wire.commands.queue import Outcome
 from kettle_wire.jobs import Name, Number
-from kettle_wire.rest.route import Route
+from kettle_wire.rest.route import Moment, Route
 
 State = Literal["idle", "running", "removed", "completed", "held", "suspended"]
 Filter = Annotated[str, msgspec.Meta(max_length=8192)]
@@ -51,9 +50,9 @@ class ListJobs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     schedd: list[Name] = []
     """Only jobs of these access points."""
     cluster: list[Number] = []
-    since: datetime | None = None
+    since: Moment | None = None
     """Only jobs submitted then or later."""
-    until: datetime | None = None
+    until: Moment | None = None
     """Only jobs submitted before then."""
     filter: Filter = ""
     """A ClassAd expression that has to be true of the job's ad."""
@@ -77,9 +76,9 @@ class ListHistory(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     owner: list[Name] = []
     schedd: list[Name] = []
     cluster: list[Number] = []
-    since: datetime | None = None
+    since: Moment | None = None
     """Only jobs that left then or later."""
-    until: datetime | None = None
+    until: Moment | None = None
     """Only jobs that left before then."""
     filter: Filter = ""
     """A ClassAd expression that has to be true of the job's ad."""
@@ -94,7 +93,7 @@ class ListHistory(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Instead of jobs, how many there are of each combination."""
     at_least: At | None = None
     """Wait until this is visible: `position` of the answer to a write."""
-    as_of: datetime | None = None
+    as_of: Moment | None = None
     """The history as it was then."""
 
 
@@ -108,16 +107,16 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     proc: int
     owner: str
     state: State
-    submitted: datetime
-    entered: datetime | None = None
+    submitted: Moment
+    entered: Moment | None = None
     """Since when it is in this state."""
     attempts: int | None = None
     """How many runs of it were begun."""
     slot: str | None = None
     """Where it runs."""
-    running_since: datetime | None = None
+    running_since: Moment | None = None
     hold_reason: str | None = None
-    left: datetime | None = None
+    left: Moment | None = None
     """When it left the queue."""
     exit_code: int | None = None
     wall_time: float | None = None
@@ -158,7 +157,7 @@ class GetJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Only these attributes of the ad."""
     at_least: At | None = None
     """Wait until this is visible."""
-    as_of: datetime | None = None
+    as_of: Moment | None = None
     """The job as it was then."""
 
 
@@ -171,12 +170,15 @@ class ActOnJobs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class JobSelection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which jobs, and why: those that are listed, or those of one access point that a filter is true of."""
+    """Which jobs, and why: those that are listed, or those in one queue that a filter is true of."""
 
     ids: Annotated[list[JobName], msgspec.Meta(max_length=10_000)] = []
+    """One without an access point is in the queue of `schedd`."""
     filter: Filter = ""
+    owner: Annotated[list[Name], msgspec.Meta(max_length=1000)] = []
+    """Whose jobs the filter is about; none: one's own."""
     schedd: Name = ""
-    """Of the filter; empty: the pool's own access point."""
+    """Which access point; empty: the pool's own."""
     expect: Annotated[int, msgspec.Meta(ge=0)] | None = None
     """How many jobs this is meant to be; nothing is done if it is another number.  A filter needs it."""
     reason: Annotated[str, msgspec.Meta(max_length=4096)] = ""

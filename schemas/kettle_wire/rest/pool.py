@@ -1,6 +1,5 @@
 """What a pool has besides jobs, over HTTP: slots, machines, submitters, the clusters of its queues."""
 
-from datetime import datetime
 from typing import Annotated
 
 import msgspec
@@ -8,10 +7,12 @@ import msgspec
 from kettle_wire.ads.types import Ad
 from kettle_wire.jobs import Name, Number
 from kettle_wire.rest.jobs import Attribute, Filter, Limit, Page
-from kettle_wire.rest.route import Route
+from kettle_wire.rest.route import Moment, Route
 
 
-class _ListAds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ListAds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What all lists of ads have in common."""
+
     filter: Filter = ""
     """A ClassAd expression that has to be true of the ad."""
     fields: list[Attribute] = []
@@ -21,15 +22,15 @@ class _ListAds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """`next` of the answer before."""
 
 
-class ListSlots(_ListAds, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ListSlots(ListAds, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """List slots of machines as the collector knows them now, by name."""
 
 
-class ListMachines(_ListAds, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ListMachines(ListAds, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """List the startds of machines as the collector knows them now, by name."""
 
 
-class ListSubmitters(_ListAds, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ListSubmitters(ListAds, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """List who has jobs in the queues, with the demand that the negotiator sees, by name."""
 
 
@@ -68,7 +69,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     schedd: str
     cluster: int
     owner: str
-    submitted: datetime
+    submitted: Moment
     states: dict[str, Annotated[int, msgspec.Meta(ge=1)]]
     """How many of its jobs in the queue are in which state."""
 

@@ -1,12 +1,15 @@
 """A route of the REST interface as it is declared."""
 
 from collections.abc import Sequence
-from typing import Final, Literal
+from datetime import datetime
+from typing import Annotated, Final, Literal
 
 import msgspec
 
 Method = Literal["GET", "POST", "PATCH"]
 LevelName = Literal["READ", "WRITE"]
+Moment = Annotated[datetime, msgspec.Meta(tz=True)]
+"""RFC 3339, with a time zone."""
 
 VERSION: Final = "2.0.0"
 """Of the interface: the first number changes when a program that relies on it could break."""

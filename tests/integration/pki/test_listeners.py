@@ -11,6 +11,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from aiohttp import web
 
 from kettle.pki.authority_files import AuthorityFiles
 from kettle.pki.contexts import Listener, client_context
@@ -20,7 +21,7 @@ from kettle.pki.rehearsal import rehearse
 from kettle.runtime import Runtime, Settings, SettingsError
 from kettle.runtime.tls_listener import tls_context
 from kettle_services.gateway.metrics import Metrics
-from kettle_services.gateway.web import pages
+from kettle_services.gateway.web import add_pages, serving
 
 SETTINGS = Settings()
 
@@ -44,7 +45,9 @@ async def served(files: AuthorityFiles, rt: Runtime, *, client_ca: str = "") -> 
     """The pages of a gateway, encrypted; yields the port."""
     shown = files.kept("127.0.0.1")
     context = tls_context(rt, certificate=str(shown.certificate), key=str(shown.key), client_ca=client_ca)
-    async with pages("127.0.0.1", 0, Metrics(), context, str(files.kept("ca").certificate)) as port:
+    application = web.Application()
+    add_pages(application, Metrics(), str(files.kept("ca").certificate))
+    async with serving(application, "127.0.0.1", 0, context) as port:
         yield port
 
 
@@ -144,7 +147,7 @@ async def test_somebody_between_has_another_pin(files: AuthorityFiles, tmp_path:
             async with aiohttp.ClientSession(connector=connector(authority(files))) as session:
                 await session.get(f"https://127.0.0.1:{port}/metrics")
         assert "is not signed by the authority in" in str(why(caught.value, "the gateway", authority(files)))
-    async with pages("127.0.0.1", 0, Metrics()) as port:
+    async with serving(web.Application(), "127.0.0.1", 0) as port:
         with pytest.raises(UntrustedError, match="does not speak TLS"):
             await fetch_authority(f"https://127.0.0.1:{port}", pin)
     with pytest.raises(UntrustedError, match="cannot be reached"):
