@@ -3,10 +3,10 @@
 import hashlib
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import asyncpg
 import msgspec
@@ -32,6 +32,7 @@ from kettle_services.gateway.rest.job_statements import (
 from kettle_services.gateway.rest.pages import RowPlace
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.ads.types import Ad
+from kettle_wire.jobs import JobId
 from kettle_wire.rest.jobs import GroupCount, Job, ListJobs
 from kettle_wire.rest.problem import ProblemCode
 
@@ -213,6 +214,12 @@ class Reading:
         [ad] = await self._ads.of(self._connection, rows)
         return state_tag(rows[0]), ad
 
+    async def schedds_of(self, job: JobId, schedd: str) -> list[str]:
+        """The access points that have a job of this number, or had one."""
+        shard = SCHEDD + schedd if schedd else None
+        rows = await self._connection.fetch(QUERIES["shards_of_job"], job.cluster, job.proc, shard)
+        return [row["shard"].removeprefix(SCHEDD) for row in rows]
+
     async def fetch(self, query: str, *arguments: object) -> list[asyncpg.Record]:
         """The rows of a statement."""
         return await self._connection.fetch(query, *arguments)
@@ -244,13 +251,15 @@ def _key_names(asked: Listed) -> list[str]:
 
 
 def _key(asked: Listed, row: asyncpg.Record) -> dict[str, str]:
-    values = {
-        "owner": lambda: row["owner"],
-        "state": lambda: STATES[row["status"]],
-        "schedd": lambda: row["shard"].removeprefix(SCHEDD),
-        "cluster": lambda: str(row["cluster"]),
-    }
-    return {name: values[name]() for name in _key_names(asked)}
+    return {name: _KEYS[name](row) for name in _key_names(asked)}
+
+
+_KEYS: Final[Mapping[str, Callable[[asyncpg.Record], str]]] = {
+    "owner": lambda row: row["owner"],
+    "state": lambda row: STATES[row["status"]],
+    "schedd": lambda row: row["shard"].removeprefix(SCHEDD),
+    "cluster": lambda row: str(row["cluster"]),
+}
 
 
 def _require_few(groups: int) -> None:

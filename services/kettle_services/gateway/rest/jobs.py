@@ -1,5 +1,8 @@
 """What is asked about jobs."""
 
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+
 from kettle_services.gateway.rest.application import Answer, Asked
 from kettle_services.gateway.rest.filters import Filters
 from kettle_services.gateway.rest.freshness import Freshness
@@ -8,14 +11,18 @@ from kettle_services.gateway.rest.job_tables import JobTables
 from kettle_services.gateway.rest.pages import page_token, row_place
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.jobs import JobId
-from kettle_wire.rest.jobs import GetJob, Jobs, ListHistory, ListJobs
+from kettle_wire.rest.jobs import GetJob, Job, Jobs, ListHistory, ListJobs
 from kettle_wire.rest.problem import ProblemCode
+
+AsOf = Callable[[str, datetime, Viewer], Awaitable[Job]]
 
 
 class JobQuestions:
     """Answers them from the tables."""
 
-    def __init__(self, tables: JobTables, filters: Filters, freshness: Freshness) -> None:
+    def __init__(self, tables: JobTables, filters: Filters, freshness: Freshness, as_of: AsOf) -> None:
+        """`as_of`: a job as it was at a time."""
+        self._as_of = as_of
         self._tables = tables
         self._filters = filters
         self._freshness = freshness
@@ -44,6 +51,9 @@ class JobQuestions:
         parameters: GetJob = asked.parameters
         job, schedd = job_name(parameters.id)
         await self._freshness.wait(parameters.at_least)
+        if parameters.as_of is not None:
+            viewer = Viewer.of(asked.person.name, parameters.fields)
+            return Answer(await self._as_of(parameters.id, parameters.as_of, viewer))
         async with self._tables.read() as reading:
             viewer = Viewer.of(asked.person.name, parameters.fields)
             found = await reading.job(job.cluster, job.proc, schedd, viewer)

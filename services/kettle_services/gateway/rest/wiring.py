@@ -20,16 +20,20 @@ from kettle.storage import Database
 from kettle.submit.known_attributes import KnownAttributes
 from kettle_services.gateway.rest.application import Front, Handler, RequestLimits
 from kettle_services.gateway.rest.connections import AccountConnections
+from kettle_services.gateway.rest.event_feed import EventFeed
 from kettle_services.gateway.rest.filters import Filters
 from kettle_services.gateway.rest.freshness import Freshness
 from kettle_services.gateway.rest.job_commands import JobCommands
 from kettle_services.gateway.rest.job_tables import JobTables
 from kettle_services.gateway.rest.jobs import JobQuestions
+from kettle_services.gateway.rest.past import PastQuestions
 from kettle_services.gateway.rest.persons import Persons, own_token
 from kettle_services.gateway.rest.pool import PoolQuestions
 from kettle_services.gateway.settings import GatewaySettings
 from kettle_wire.rest import jobs, pool
+from kettle_wire.rest import past as of_past
 from kettle_wire.rest.route import Route
+from kettle_wire.subjects import Subjects
 
 
 async def rest_application(rt: Runtime, settings: GatewaySettings, bus: Bus) -> web.Application:
@@ -44,7 +48,10 @@ async def rest_application(rt: Runtime, settings: GatewaySettings, bus: Bus) -> 
     persons = Persons(policy, await _verifier(rt, settings), own_token(directory(settings)))
     people = await rt.enter(AccountConnections.ready(settings.home_path, pool_domain=policy.domain))
     filters = Filters(KnownAttributes())
-    asked = JobQuestions(tables, filters, Freshness(bus, settings.accounting))
+    past = PastQuestions(bus, people, tables)
+    asked = JobQuestions(tables, filters, Freshness(bus, settings.accounting), past.as_of)
+    monitor = Subjects(settings.pool).monitor_stream
+    feed = EventFeed(bus, monitor, people, most=settings.rest_streams)
     done = JobCommands(people, tables, filters)
     about = PoolQuestions(bus, settings.collector, tables, filters)
     handlers: dict[Route, Handler] = {
@@ -54,6 +61,10 @@ async def rest_application(rt: Runtime, settings: GatewaySettings, bus: Bus) -> 
         jobs.SUBMIT_JOBS: done.submit,
         jobs.ACT_ON_JOBS: done.act,
         jobs.EDIT_JOB: done.edit,
+        of_past.GET_HISTORY_OF_JOB: past.history,
+        of_past.GET_TIMELINE: past.timeline,
+        of_past.GET_WHY: past.why,
+        of_past.FOLLOW_EVENTS: feed.follow,
         pool.LIST_SLOTS: about.ads("Machine"),
         pool.LIST_MACHINES: about.ads("StartDaemon"),
         pool.LIST_SUBMITTERS: about.ads("Submitter"),

@@ -18,6 +18,15 @@ SELECT shard, cluster, proc, owner, status, submitted_at, left_at, frame, exit_c
  WHERE cluster = $1::integer AND proc = $2::integer AND ($3::text IS NULL OR shard = $3::text)
  ORDER BY shard;
 
+-- name: shards_of_job
+-- In which queues a job of one number is, or was.
+SELECT shard FROM jobs.live
+ WHERE cluster = $1::integer AND proc = $2::integer AND ($3::text IS NULL OR shard = $3::text)
+ UNION
+SELECT shard FROM jobs.history
+ WHERE cluster = $1::integer AND proc = $2::integer AND ($3::text IS NULL OR shard = $3::text)
+ ORDER BY shard;
+
 -- name: clusters
 -- Clusters in the queue, the last submitted first, behind a place, with how many of their jobs are in which state.
 WITH c AS (
