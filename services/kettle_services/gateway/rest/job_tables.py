@@ -51,11 +51,20 @@ class Found(msgspec.Struct, frozen=True):
     """Where the next page begins, if there may be one."""
 
 
+def session_settings(most_seconds: float) -> Mapping[str, str]:
+    """Connections that only read, plan each question for its own values, and end one that takes too long."""
+    return {
+        "default_transaction_read_only": "on",
+        "plan_cache_mode": "force_custom_plan",
+        "statement_timeout": str(int(most_seconds * 1000)),
+    }
+
+
 class JobTables:
     """What can be asked of the tables."""
 
     def __init__(self, database: Database, *, most_seconds: float) -> None:
-        """`most_seconds`: how long a question may take."""
+        """`most_seconds`: how long a question may take; `database` was connected with `session_settings` of it."""
         self._database = database
         self._most_seconds = most_seconds
         self._ads = QueuedAds()
@@ -73,14 +82,7 @@ class JobTables:
                 self._database.connection() as connection,
                 connection.transaction(isolation="repeatable_read", readonly=True),
             ):
-                # The plan is for these very values, and a question that takes too long ends.
-                await connection.execute(
-                    "SET LOCAL plan_cache_mode TO force_custom_plan; "
-                    f"SET LOCAL statement_timeout TO {int(self._most_seconds * 1000)}"
-                )
-                rows = await connection.fetch(QUERIES["frames"], "jobs", self._version)
-                frames = {row["shard"]: row["frame"] for row in rows}
-                yield Reading(connection, self._ads, frames, time.monotonic() + self._most_seconds)
+                yield Reading(connection, self._ads, self._version, time.monotonic() + self._most_seconds)
         except asyncpg.QueryCanceledError as error:
             raise RequestRefused(
                 503,
@@ -107,19 +109,16 @@ class JobTables:
 class Reading:
     """The tables at one moment."""
 
-    def __init__(
-        self, connection: Connection, ads: QueuedAds, frames: Mapping[str, int], deadline: float
-    ) -> None:
+    def __init__(self, connection: Connection, ads: QueuedAds, version: int, deadline: float) -> None:
         self._connection = connection
         self._ads = ads
+        self._version = version
         self._deadline = deadline
-        self.frames = frames
-        """By queue, the number of the last frame that is in the tables."""
 
-    @property
-    def etag(self) -> str:
-        """Names the state of the tables."""
-        return '"' + ",".join(f"{shard}:{frame}" for shard, frame in self.frames.items()) + '"'
+    async def frames(self) -> dict[str, int]:
+        """By queue, the number of the last frame that is in the tables."""
+        rows = await self._connection.fetch(QUERIES["frames"], "jobs", self._version)
+        return {row["shard"]: row["frame"] for row in rows}
 
     async def jobs(
         self, asked: Listed, wanted: AdFilter | None, after: RowPlace | None, viewer: Viewer
@@ -200,6 +199,8 @@ class Reading:
         found: list[tuple[Job, str]] = []
         for row, ad in zip(rows, await self._ads.of(self._connection, rows), strict=True):
             found.append((job_rows.queued(row, viewer.sees(ad, row["owner"])), state_tag(row)))
+        if found and schedd:
+            return found
         for row in await self._connection.fetch(QUERIES["departed_job"], cluster, proc, shard):
             ad = job_rows.stored_ad(row)
             tag = f'"{row["shard"]}:{row["frame"]}"'
@@ -228,6 +229,11 @@ class Reading:
         if table is LIVE:
             return await self._ads.of(self._connection, rows)
         return [job_rows.stored_ad(row) for row in rows]
+
+
+def frames_tag(frames: Mapping[str, int]) -> str:
+    """An entity tag of everything that follows from the tables: the frames that are in them."""
+    return '"' + ",".join(f"{shard}:{frame}" for shard, frame in frames.items()) + '"'
 
 
 def state_tag(row: asyncpg.Record) -> str:

@@ -7,7 +7,7 @@ from kettle_services.gateway.rest.application import Answer, Asked
 from kettle_services.gateway.rest.filters import Filters
 from kettle_services.gateway.rest.freshness import Freshness
 from kettle_services.gateway.rest.job_rows import Viewer
-from kettle_services.gateway.rest.job_tables import JobTables
+from kettle_services.gateway.rest.job_tables import JobTables, frames_tag
 from kettle_services.gateway.rest.pages import page_token, row_place
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.jobs import JobId
@@ -35,16 +35,17 @@ class JobQuestions:
         await self._freshness.wait(parameters.at_least)
         async with self._tables.read() as reading:
             # What a filter says of the time, and how far a search gets in its time, is no state of the tables.
-            etag = reading.etag if wanted is None else ""
+            frames = await reading.frames()
+            etag = frames_tag(frames) if wanted is None else ""
             if etag:
                 asked.require_changed(etag)
             if parameters.group_by:
                 groups = await reading.counts(parameters, wanted)
-                return Answer(Jobs(groups=groups, frames=dict(reading.frames)), etag)
+                return Answer(Jobs(groups=groups, frames=frames), etag)
             viewer = Viewer.of(asked.person.name, parameters.fields)
             found = await reading.jobs(parameters, wanted, after, viewer)
             following = page_token(parameters, found.more) if found.more else None
-            return Answer(Jobs(jobs=found.jobs, next=following, frames=dict(reading.frames)), etag)
+            return Answer(Jobs(jobs=found.jobs, next=following, frames=frames), etag)
 
     async def get(self, asked: Asked) -> Answer:
         """One job."""

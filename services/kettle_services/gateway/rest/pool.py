@@ -8,7 +8,7 @@ from kettle.projections.stored_projection import instant, microseconds
 from kettle_services.gateway.rest.application import Answer, Asked
 from kettle_services.gateway.rest.filters import Filters
 from kettle_services.gateway.rest.job_rows import SCHEDD, STATES, Viewer
-from kettle_services.gateway.rest.job_tables import QUERIES, JobTables
+from kettle_services.gateway.rest.job_tables import QUERIES, JobTables, frames_tag
 from kettle_services.gateway.rest.pages import AdPlace, RowPlace, ad_place, page_token, row_place
 from kettle_wire.commands.collector import QUERY_ADS, QueryAds
 from kettle_wire.rest.pool import AdOf, Ads, Cluster, Clusters, ListAds, ListClusters
@@ -50,7 +50,8 @@ class PoolQuestions:
         parameters: ListClusters = asked.parameters
         after = row_place(parameters, parameters.page) if parameters.page else None
         async with self._tables.read() as reading:
-            asked.require_changed(reading.etag)
+            frames = await reading.frames()
+            asked.require_changed(frames_tag(frames))
             rows = await reading.fetch(
                 QUERIES["clusters"],
                 parameters.owner,
@@ -77,4 +78,4 @@ class PoolQuestions:
             last = rows[parameters.limit - 1]
             place = RowPlace(microseconds(last["submitted_at"]), last["shard"], last["cluster"], 0)
             following = page_token(parameters, place)
-        return Answer(Clusters(clusters=shown, next=following, frames=dict(reading.frames)), reading.etag)
+        return Answer(Clusters(clusters=shown, next=following, frames=frames), frames_tag(frames))

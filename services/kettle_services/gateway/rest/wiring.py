@@ -24,7 +24,7 @@ from kettle_services.gateway.rest.event_feed import EventFeed
 from kettle_services.gateway.rest.filters import Filters
 from kettle_services.gateway.rest.freshness import Freshness
 from kettle_services.gateway.rest.job_commands import JobCommands
-from kettle_services.gateway.rest.job_tables import JobTables
+from kettle_services.gateway.rest.job_tables import JobTables, session_settings
 from kettle_services.gateway.rest.jobs import JobQuestions
 from kettle_services.gateway.rest.past import PastQuestions
 from kettle_services.gateway.rest.persons import Persons, own_token
@@ -42,7 +42,12 @@ async def rest_application(rt: Runtime, settings: GatewaySettings, bus: Bus) -> 
 
     Raises SettingsError: what the settings say of people cannot be used.
     """
-    database = await rt.enter(Database.connect(settings.database_url, connections=settings.rest_connections))
+    reading = Database.connect(
+        settings.database_url,
+        connections=settings.rest_connections,
+        session=session_settings(settings.rest_time),
+    )
+    database = await rt.enter(reading)
     tables = JobTables(database, most_seconds=settings.rest_time)
     policy = access_policy(settings)
     persons = Persons(policy, await _verifier(rt, settings), own_token(directory(settings)))
