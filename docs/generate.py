@@ -31,7 +31,7 @@ from kettle.runtime import Settings
 from kettle.runtime.authorization import Authorization
 from kettle.runtime.setting_types import FOREVER
 from kettle.runtime.settings import RESERVED, RESERVED_PREFIXES
-from kettle.schema_generation import Document, asyncapi, documents, incompatible, text
+from kettle.schema_generation import Document, asyncapi, breaks, documents, incompatible, openapi, text
 from kettle.schema_generation.field_descriptions import meanings
 from kettle.schema_generation.json_schema import structs
 from kettle.submit.commands import NAMES as SUBMIT
@@ -50,6 +50,7 @@ SCHEMAS: Final = TOP / "schemas" / "json"
 _DRAWING: Final = TOP / "docs" / "draw_imports.py"
 _PACKAGES: Final = TOP / "docs" / "list_packages.py"
 _REQUESTS: Final = TOP / "docs" / "list_requests.py"
+_ROUTES: Final = TOP / "docs" / "list_routes.py"
 
 _MADE: Final = (
     "<!-- Made by docs/generate.py from the code.  Do not edit: change the code and run it again. -->\n"
@@ -621,6 +622,7 @@ def pages() -> dict[str, str]:
         "condor-config.md": condor_config_page(),
         "events.md": events_page(),
         "packages.md": _MADE + "\n" + runpy.run_path(str(_PACKAGES))["packages_page"](TOP),
+        "rest.md": _MADE + "\n" + runpy.run_path(str(_ROUTES))["rest_page"](),
         "requests.md": _MADE + "\n" + runpy.run_path(str(_REQUESTS))["requests_page"](),
     }
 
@@ -633,7 +635,7 @@ def pictures() -> dict[str, str]:
 
 def schemas() -> dict[str, Document]:
     """File name -> document."""
-    return {**documents(), "asyncapi.json": asyncapi()}
+    return {**documents(), "asyncapi.json": asyncapi(), "openapi.json": openapi()}
 
 
 def published() -> dict[str, Document]:
@@ -661,7 +663,10 @@ def main() -> int:
     )
     check = parser.parse_args().check
     before = published()
-    if broken := incompatible(before, schemas()):
+    broken = incompatible(before, schemas())
+    if "openapi.json" in before:
+        broken += breaks(before["openapi.json"], openapi())
+    if broken:
         sys.stdout.write("\n".join(broken) + "\n")
         return 1
     made = files()

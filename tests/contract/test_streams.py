@@ -86,12 +86,14 @@ async def test_a_stream_counts_from_where_it_is_told(world: World) -> None:
     bus = await world.connect()
     name, subject = stream(world)
     assert await bus.last_sequence(name) is None
+    assert await bus.first_sequence(name) is None
     with pytest.raises(NoResponderError):
         await bus.append(subject, b"x")
     assert 41 == await bus.ensure_stream(StreamSpec(name=name, subjects=[subject], first_sequence=42))
     assert [42, 43] == [await bus.append(subject, b"x"), await bus.append(subject, b"x", expect_last=42)]
     assert 43 == await bus.ensure_stream(StreamSpec(name=name, subjects=[subject], first_sequence=7))
     assert 43 == await bus.last_sequence(name)
+    assert await bus.first_sequence(name) in {42, 43}
 
 
 async def test_a_guarded_append_wants_the_last_sequence(world: World) -> None:

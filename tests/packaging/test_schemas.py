@@ -7,7 +7,7 @@ import jsonschema
 import msgspec
 import pytest
 
-from kettle.schema_generation import asyncapi, documents, incompatible, text
+from kettle.schema_generation import asyncapi, breaks, documents, incompatible, openapi, text
 
 
 @pytest.fixture(scope="module")
@@ -24,9 +24,14 @@ def test_no_published_type_has_changed(published: dict[str, Any]) -> None:
     assert [] == incompatible(published, documents())
 
 
+def test_no_program_that_uses_the_rest_interface_breaks(published: dict[str, Any]) -> None:
+    """Routes, parameters and answers stay as they were, or the interface gets another first number."""
+    assert [] == breaks(published["openapi.json"], openapi())
+
+
 def test_the_schemas_are_what_the_code_makes_of_them(top: Path, published: dict[str, Any]) -> None:
     """A change of what passes on the bus is a difference in `schemas/json`, so nobody makes one unseen."""
-    made = {**documents(), "asyncapi.json": asyncapi()}
+    made = {**documents(), "asyncapi.json": asyncapi(), "openapi.json": openapi()}
     stale = [
         n for n, d in made.items() if n in published and text(d) != (top / "schemas/json" / n).read_bytes()
     ]

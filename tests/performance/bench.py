@@ -87,6 +87,11 @@ SCRIPTS: Final = {
     "transfer": Script("transfer.py", "files: through the object store, with one job, shared by many"),
     "urls": Script("urls.py", "one large file by each kind of URL", ("--mib=64",)),
     "identity": Script("identity.py", "identity: checks of tokens", ("--rounds=3", "--checks=500")),
+    "gateway": Script(
+        "gateway.py",
+        "the REST interface with 100,000 queued and 300,000 ended jobs",
+        ("--queued=5000", "--history=10000", "--rounds=5"),
+    ),
     "queued": Script("queued.py", "memory of a schedd by what waits in its queue"),
     "cycle": Script("cycle.py", "negotiation cycles through the real service"),
     "fairness": Script(
@@ -105,6 +110,7 @@ OPTIONAL: Final = (
     "transfer",
     "urls",
     "identity",
+    "gateway",
     "queued",
     "cycle",
     "fairness",

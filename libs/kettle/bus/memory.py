@@ -178,6 +178,11 @@ class MemoryBus:
         found = self._server.streams.get(stream)
         return found.last if found else None
 
+    async def first_sequence(self, stream: str) -> int | None:
+        """See `Bus.first_sequence`."""
+        found = self._server.streams.get(stream)
+        return found.first if found else None
+
     async def append(
         self,
         subject: str,

@@ -232,6 +232,13 @@ class NatsBus:
         except NotFoundError:
             return None
 
+    async def first_sequence(self, stream: str) -> int | None:
+        """See `Bus.first_sequence`."""
+        try:
+            return (await self._jetstream.stream(stream)).state.first_seq
+        except NotFoundError:
+            return None
+
     async def delete_stream(self, stream: str) -> None:
         """
         Remove a stream: what an operator does to one that lies; it is made again and refilled from the log.

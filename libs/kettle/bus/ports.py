@@ -258,6 +258,10 @@ class Streams(Protocol):
         """The stream's last sequence; None if there is no such stream."""
         ...
 
+    async def first_sequence(self, stream: str) -> int | None:
+        """The first sequence that the stream still has; None if there is no such stream."""
+        ...
+
     async def append(
         self,
         subject: str,

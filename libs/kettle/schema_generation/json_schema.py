@@ -35,7 +35,7 @@ def schema(kind: Any, *, id_: str, title: str) -> Document:
     name = str(root.get("$ref", "")).rpartition("/")[2]
     if name and not _mentioned(name, found):
         root = {key: value for key, value in found.pop(name).items() if key != "title"}
-    return _plain(head | root | ({"$defs": found} if found else {}))
+    return plain(head | root | ({"$defs": found} if found else {}))
 
 
 def definitions(kinds: Sequence[Any], template: str) -> tuple[list[Document], dict[str, Document]]:
@@ -81,5 +81,6 @@ def _mentioned(name: str, found: Mapping[str, Document]) -> bool:
     return f'"#/$defs/{name}"'.encode() in msgspec.json.encode(found)
 
 
-def _plain(document: Document) -> Document:
+def plain(document: Document) -> Document:
+    """A document of nothing but what JSON has."""
     return cast("Document", msgspec.json.decode(msgspec.json.encode(document)))

@@ -6,7 +6,7 @@ What is retried is what a server that restarts, fails over or has no room says; 
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, Self, TypeAlias, TypeVar
 from urllib.parse import parse_qs, urlsplit
@@ -78,10 +78,17 @@ class Database:
     @classmethod
     @asynccontextmanager
     async def connect(
-        cls, dsn: str, *, connections: int = 4, patience: float | None = None
+        cls,
+        dsn: str,
+        *,
+        connections: int = 4,
+        patience: float | None = None,
+        session: Mapping[str, str] | None = None,
     ) -> AsyncGenerator[Self, None]:
         """
         Wait for the server up to `patience` seconds (None: without limit), then raise LogUnavailableError.
+
+        `session`: settings of the server for these connections, besides ours or in their place.
 
         One that shows a certificate which the URL does not trust (`sslmode=verify-full`) is not waited for: it is another
         server, and LogUnavailableError is raised at once.
@@ -93,7 +100,7 @@ class Database:
             timeout=ACQUIRE_S,
             command_timeout=STATEMENT_S,
             reset=_keep_session,
-            server_settings=SESSION,
+            server_settings={**SESSION, **(session or {})},
         )
         database = cls(await pool)
         database._ca = "".join(parse_qs(urlsplit(dsn).query).get("sslrootcert", []))

@@ -142,6 +142,19 @@ class ReportedUsage(msgspec.Struct, frozen=True, kw_only=True):
     rows: list[UsageRow]
 
 
+class QueryProgress(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Wait until the tables of jobs have everything up to a frame."""
+
+    at_least: Position
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """How far the tables of jobs are."""
+
+    frame: int
+    """The last frame of that shard that they have."""
+
+
 QUERY_HISTORY = Endpoint(
     "accounting",
     "query_history",
@@ -155,4 +168,12 @@ QUERY_USAGE = Endpoint(
 )
 REPORT_USAGE = Endpoint(
     "accounting", "report_usage", ReportUsage, ReportedUsage, callers=(Caller.USER,), repeat=Repeat.QUERY
+)
+QUERY_PROGRESS = Endpoint(
+    "accounting",
+    "query_progress",
+    QueryProgress,
+    Progress,
+    callers=(Caller.USER, Caller.GATEWAY),
+    repeat=Repeat.QUERY,
 )

@@ -33,6 +33,6 @@ QUERY_ADS = Endpoint(
     "query_ads",
     QueryAds,
     Ads,
-    callers=(Caller.USER, Caller.JOB, Caller.SHADOW, Caller.IAM),
+    callers=(Caller.USER, Caller.JOB, Caller.SHADOW, Caller.GATEWAY, Caller.IAM),
     repeat=Repeat.QUERY,
 )

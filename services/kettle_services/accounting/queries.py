@@ -11,7 +11,7 @@ import msgspec
 from kettle.bus.ports import BusError, RefusedError
 from kettle.classad import ClassAdError, Node, parse
 from kettle.eventsourcing.log import LogUnavailableError
-from kettle.eventsourcing.projection import Progress
+from kettle.eventsourcing.projection import Progress as Applied
 from kettle.jobs.attempts import US
 from kettle.jobs.private_attributes import for_others
 from kettle.jobs.sealed_attributes import AttributeSeal
@@ -25,7 +25,9 @@ from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.accounting import (
     History,
     OwnerUsage,
+    Progress,
     QueryHistory,
+    QueryProgress,
     QueryUsage,
     ReportedUsage,
     ReportUsage,
@@ -45,7 +47,7 @@ class Answers:
     def __init__(
         self,
         database: Database,
-        progress: Progress,
+        progress: Applied,
         trouble: ProjectionFailure,
         settings: AccountingSettings,
         *,
@@ -115,6 +117,13 @@ class Answers:
                 f"the history has seen frame {self._progress.frame(least.shard)} of {least.shard} and not yet "
                 f"{least.frame}; ask again",
             )
+
+    async def query_progress(self, request: QueryProgress, caller: Identity) -> Progress:
+        """Wait for a frame, for those who read the tables themselves."""
+        del caller
+        self._usable()
+        await self._see(request.at_least)
+        return Progress(frame=self._progress.frame(request.at_least.shard))
 
     async def query_usage(self, request: QueryUsage, caller: Identity) -> UsageReport:
         """Sums of all attempts by owner."""

@@ -19,7 +19,7 @@ from kettle.runtime.pool_connections import join_bus, join_log
 from kettle.storage import PgLog
 from kettle_services.accounting.queries import Answers
 from kettle_services.accounting.settings import AccountingSettings
-from kettle_wire.commands.accounting import QUERY_HISTORY, QUERY_USAGE, REPORT_USAGE
+from kettle_wire.commands.accounting import QUERY_HISTORY, QUERY_PROGRESS, QUERY_USAGE, REPORT_USAGE
 from kettle_wire.subjects import Subjects
 
 
@@ -50,6 +50,7 @@ async def serve(rt: Runtime, settings: AccountingSettings) -> None:
         settings.name,
         [
             Served(QUERY_HISTORY, answers.query_history),
+            Served(QUERY_PROGRESS, answers.query_progress),
             Served(QUERY_USAGE, answers.query_usage),
             Served(REPORT_USAGE, answers.report_usage),
         ],

@@ -1,12 +1,13 @@
 """What can be set about a gateway."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 
 from kettle.runtime import Settings
 from kettle.runtime.setting_types import Seconds
 
+_LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 Count = Annotated[int, msgspec.Meta(ge=1)]
 
 
@@ -43,6 +44,32 @@ class GatewaySettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields
     Path of the certificates of authorities (PEM); with it only clients whose certificate one of them has signed are served.
     """
 
+    rest: bool = False
+    """
+    Serve the REST interface under `/v2`, which needs `database_url`: on this machine, or over HTTPS, because people show
+    tokens there. Without `http_port` it takes a free port, and keeps it in `gateway/port` in `home`.
+    """
+    rest_connections: Annotated[int, msgspec.Meta(ge=1, le=100)] = 4
+    """Connections to the database, so as many questions are answered at once."""
+    rest_time: Annotated[float, msgspec.Meta(ge=0.1, le=600)] = 5.0
+    """Seconds that one question may take."""
+    rest_streams: Count = 1_000
+    """Streams of events that are open at once."""
+    issuers: dict[str, tuple[str, ...]] = {}
+    """Whose tokens are accepted over HTTP, each with the audiences that they must have."""
+    issuer_hosts: tuple[str, ...] = ()
+    """Hosts of these issuers that have no public address."""
+    requests_per_second: Annotated[float, msgspec.Meta(gt=0, le=1e6)] = 50.0
+    """Of one person over HTTP, over a longer time."""
+    request_burst: Annotated[float, msgspec.Meta(ge=1, le=1e6)] = 200.0
+    """At once."""
+    proxies: tuple[str, ...] = ()
+    """Addresses of proxies whose X-Forwarded-For says who asks."""
+    accounting: str = "accounting"
+    """The name of the accounting that fills the tables."""
+    collector: str = "collector"
+    """The name of the collector that is asked."""
+
     def __post_init__(self) -> None:
         if bool(self.http_certificate) != bool(self.http_key):
             raise ValueError(
@@ -51,4 +78,9 @@ class GatewaySettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields
         if self.http_client_ca and not self.http_certificate:
             raise ValueError(
                 "http_client_ca: only a listener with http_certificate and http_key can ask for certificates"
+            )
+        if self.rest and self.http_host not in _LOOPBACK and not self.http_certificate:
+            raise ValueError(
+                f"rest: on '{self.http_host}' tokens would be sent where others can read them: give http_certificate and http_key, or "
+                "leave http_host at 127.0.0.1 and have a proxy in front"
             )

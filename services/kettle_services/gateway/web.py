@@ -7,18 +7,18 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kettle.runtime import SettingsError
 from kettle_services.gateway.metrics import Metrics
 
 if TYPE_CHECKING:
     import ssl
 
+    from aiohttp import web
 
-@asynccontextmanager
-async def pages(
-    host: str, port: int, tally: Metrics, encryption: "ssl.SSLContext | None" = None, ca: str = ""
-) -> AsyncGenerator[int]:
+
+def add_pages(application: "web.Application", tally: Metrics, ca: str = "") -> None:
     """
-    Answer on `port` (0: one that is free) of `host` while the context lasts; yields the port.
+    Serve what is for everybody.
 
     `/schemas` lists the documents, `/schemas/<name>.json` and `/asyncapi.json` are they, `/metrics` is for Prometheus.
     `/ca.pem` is the certificate of the pool's authority, whose path is `ca`, for machines that know its pin.
@@ -49,18 +49,32 @@ async def pages(
             ) from error
         return web.Response(body=data, content_type="application/x-pem-file")
 
-    application = web.Application()
     if ca:
         application.router.add_get("/ca.pem", authority)
     application.router.add_get("/schemas", schemas)
     application.router.add_get("/schemas/{name:.+}", schema)
     application.router.add_get("/asyncapi.json", asyncapi)
     application.router.add_get("/metrics", metrics)
+
+
+@asynccontextmanager
+async def serving(
+    application: "web.Application", host: str, port: int, encryption: "ssl.SSLContext | None" = None
+) -> AsyncGenerator[int]:
+    """
+    Answer on `port` (0: one that is free) of `host` while the context lasts; yields the port.
+
+    Raises SettingsError: the port is taken.
+    """
+    from aiohttp import web
+
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
     try:
-        site = web.TCPSite(runner, host, port, ssl_context=encryption)
-        await site.start()
+        try:
+            await web.TCPSite(runner, host, port, ssl_context=encryption).start()
+        except OSError as error:
+            raise SettingsError(f"http_port: {host}:{port} cannot be had: {error.strerror}") from error
         yield int(runner.addresses[0][1])
     finally:
         await runner.cleanup()

@@ -2,12 +2,13 @@
 
 from typing import TYPE_CHECKING
 
+from kettle.bus.nats import NatsBus
 from kettle.runtime import Runtime
 from kettle.runtime.pool_connections import join_bus
 from kettle_services.gateway.event_stream import FanOut
 from kettle_services.gateway.metrics import Metrics
 from kettle_services.gateway.settings import GatewaySettings
-from kettle_services.gateway.web import pages
+from kettle_services.gateway.web import add_pages, serving
 from kettle_wire.subjects import Subjects
 
 if TYPE_CHECKING:
@@ -21,12 +22,29 @@ async def serve(rt: Runtime, settings: GatewaySettings) -> None:
     fan_out = FanOut(bus, Subjects(settings.pool), settings, tally)
     rt.loop(fan_out.run(), name="fan-out")
     rt.readiness("fan-out", lambda: fan_out.running)
-    if settings.http_port:
-        encryption = _encryption(rt, settings) if settings.http_certificate else None
-        await rt.enter(pages(settings.http_host, settings.http_port, tally, encryption, settings.nats_ca))
+    if settings.http_port or settings.rest:
+        await _serve_http(rt, settings, bus, tally)
     await fan_out.began.wait()
     rt.ready()
     await rt.stopping.wait()
+
+
+async def _serve_http(rt: Runtime, settings: GatewaySettings, bus: NatsBus, tally: Metrics) -> None:
+    from aiohttp import web  # 0.1 s to import, and most gateways have no port
+
+    port = settings.http_port
+    if settings.rest:
+        from kettle.auth.private_files import private_directory
+        from kettle.embedded.ports import kept_port
+        from kettle_services.gateway.rest.wiring import directory, rest_application
+
+        application = await rest_application(rt, settings, bus)
+        port = port or kept_port(private_directory(directory(settings)) / "port")
+    else:
+        application = web.Application()
+    add_pages(application, tally, settings.nats_ca)
+    encryption = _encryption(rt, settings) if settings.http_certificate else None
+    await rt.enter(serving(application, settings.http_host, port, encryption))
 
 
 def _encryption(rt: Runtime, settings: GatewaySettings) -> "ssl.SSLContext":

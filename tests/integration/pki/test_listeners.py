@@ -9,6 +9,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from aiohttp import web
 
 from kettle.pki.authority_files import AuthorityFiles
 from kettle.pki.contexts import Listener, client_context
@@ -17,7 +18,7 @@ from kettle.pki.rehearsal import rehearse
 from kettle.runtime import Runtime, Settings, SettingsError
 from kettle.runtime.tls_listener import tls_context
 from kettle_services.gateway.metrics import Metrics
-from kettle_services.gateway.web import pages
+from kettle_services.gateway.web import add_pages, serving
 
 SETTINGS = Settings()
 
@@ -41,7 +42,9 @@ async def served(files: AuthorityFiles, rt: Runtime, *, client_ca: str = "") -> 
     """The pages of a gateway, encrypted; yields the port."""
     shown = files.kept("127.0.0.1")
     context = tls_context(rt, certificate=str(shown.certificate), key=str(shown.key), client_ca=client_ca)
-    async with pages("127.0.0.1", 0, Metrics(), context, str(files.kept("ca").certificate)) as port:
+    application = web.Application()
+    add_pages(application, Metrics(), str(files.kept("ca").certificate))
+    async with serving(application, "127.0.0.1", 0, context) as port:
         yield port
 
 

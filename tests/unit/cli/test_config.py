@@ -7,9 +7,9 @@ import pytest
 
 from kettle.pool.personal_settings import render
 from kettle.runtime.settings_problems import Problem
+from kettle.submit.known_attributes import KnownAttributes
 from kettle_services.cli.__main__ import main
 from kettle_services.cli.configuration.check import check
-from kettle_services.cli.configuration.known_attributes import KnownAttributes
 from kettle_services.cli.configuration.services import SETTINGS, of_host
 
 NOWHERE = {"KETTLE_HOME": "/nonexistent"}

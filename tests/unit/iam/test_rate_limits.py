@@ -2,7 +2,8 @@
 
 import pytest
 
-from kettle_services.iam.domain.rate_limits import Alarms, Buckets, network
+from kettle.http.rate_limits import Buckets, network
+from kettle_services.iam.domain.rate_limits import Alarms
 
 
 def test_a_bucket_fills_again() -> None:

@@ -1,6 +1,7 @@
 -- What only readers need: a rebuild makes these when the tables are full.
 
 CREATE INDEX live_owner ON live (owner);
+CREATE INDEX live_newest ON live (submitted_at, shard, cluster, proc);
 
 CREATE INDEX history_newest ON history (left_at, shard, cluster, proc);
 CREATE INDEX history_owner ON history (owner, left_at, shard, cluster, proc);

@@ -1,11 +1,12 @@
 """
-The part of a ClassAd constraint that the tables of the history can decide by themselves.
+The part of a ClassAd constraint that the tables of the queue and of the history can decide by themselves.
 
 Pure. The condition that comes out is implied by the constraint: it may let too much through, never too little, so
 evaluating the constraint on the remaining rows finds every match. It uses columns that have an index.
 """
 
 import math
+from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 import msgspec
@@ -27,6 +28,32 @@ _ARITHMETIC: Final = frozenset({"+", "-", "*", "/", "%"})
 Known: TypeAlias = bool | int | float | str
 
 
+class Searchable(msgspec.Struct, frozen=True, kw_only=True):
+    """What a table can tell of ads; attributes are in lower case."""
+
+    exact: Mapping[str, str]
+    """Attributes that every ad has as integers, and the column or the term of SQL for each."""
+    numbers: Mapping[str, str] = {}
+    """Attributes in columns that are null where `search` has to say so."""
+    texts: Mapping[str, str] = {}
+    """Attributes that every ad has as text, and the column of each."""
+    document: bool = True
+    """Whether all others are in a document `search`."""
+
+
+HISTORY: Final = Searchable(exact=IDENTITY, numbers=COLUMNS)
+QUEUE: Final = Searchable(
+    exact={
+        **IDENTITY,
+        "numshadowstarts": "attempts",
+        "qdate": "floor(extract(epoch FROM submitted_at))::bigint",
+        "enteredcurrentstatus": "extract(epoch FROM entered_at)::bigint",
+    },
+    texts={"owner": "owner"},
+    document=False,
+)
+
+
 class _Leaf(msgspec.Struct, frozen=True):
     """A condition with a place `{}` for each value and its type."""
 
@@ -45,13 +72,15 @@ class _Any(msgspec.Struct, frozen=True):
 _Condition: TypeAlias = _Leaf | _All | _Any
 
 
-def prefilter(constraint: Node, context: Context, *, first: int = 1) -> tuple[str, list[object]]:
+def prefilter(
+    constraint: Node, context: Context, *, first: int = 1, table: Searchable = HISTORY
+) -> tuple[str, list[object]]:
     """
-    A condition in SQL on a row of `jobs.history`, and its arguments, the first of which is `$first`.
+    A condition in SQL on a row of `jobs.history`, or another table, and its arguments, the first of which is `$first`.
 
     "true" if the tables cannot decide anything. `context` is that in which the constraint will be evaluated.
     """
-    condition = _implied(constraint, context, 0)
+    condition = _implied(constraint, context, table, 0)
     arguments: list[object] = []
     if condition is None:
         return "true", arguments
@@ -72,27 +101,27 @@ def _written(condition: _Condition, arguments: list[object], first: int) -> str:
             return f"({' OR '.join(_written(part, arguments, first) for part in parts)})"
 
 
-def _implied(node: Node, context: Context, depth: int) -> _Condition | None:
+def _implied(node: Node, context: Context, table: Searchable, depth: int) -> _Condition | None:
     """What holds wherever the expression is true; None: nothing is known."""
     if depth > _DEEPEST:
         return None
     match node:
         case Parentheses(inner=inner):
-            return _implied(inner, context, depth + 1)
+            return _implied(inner, context, table, depth + 1)
         case Logical(op="&&", left=left, right=right):
-            parts = [_implied(side, context, depth + 1) for side in (left, right)]
+            parts = [_implied(side, context, table, depth + 1) for side in (left, right)]
             known = tuple(part for part in parts if part is not None)
             return _All(known) if len(known) == 2 else next(iter(known), None)
         case Logical(op="||", left=left, right=right):
-            one, other = (_implied(side, context, depth + 1) for side in (left, right))
+            one, other = (_implied(side, context, table, depth + 1) for side in (left, right))
             return None if one is None or other is None else _Any((one, other))
         case Binary(op=op, left=left, right=right):
-            return _comparison(op, left, right, context)
+            return _comparison(op, left, right, context, table)
         case _:
             return None
 
 
-def _comparison(op: str, left: Node, right: Node, context: Context) -> _Condition | None:
+def _comparison(op: str, left: Node, right: Node, context: Context, table: Searchable) -> _Condition | None:
     if op not in _COMPARISONS:
         return None
     for attribute, other, said in ((left, right, op), (right, left, _MIRRORED.get(op, op))):
@@ -100,8 +129,8 @@ def _comparison(op: str, left: Node, right: Node, context: Context) -> _Conditio
         if name is None or (value := _value(other, context)) is None:
             continue
         key, doubts = name
-        known = _known(key, said, value)
-        if known is None:
+        known = _known(key, said, value, table)
+        if known is None or (doubts and not table.document):
             return None
         return _Any((known, *map(_unsaid, doubts))) if doubts else known
     return None
@@ -149,16 +178,27 @@ def _is_constant(node: Node, depth: int) -> bool:
             return False
 
 
-def _known(key: str, op: str, value: Known) -> _Condition | None:
-    if key in IDENTITY:
-        return None if isinstance(value, str) else _bounds(IDENTITY[key], op, value)
-    if key not in COLUMNS:
+def _known(key: str, op: str, value: Known, table: Searchable) -> _Condition | None:
+    if key in table.exact:
+        return None if isinstance(value, str) else _bounds(table.exact[key], op, value)
+    if key in table.texts:
+        return _same_text(table.texts[key], value) if op in _EQUAL else None
+    if not table.document:
+        return None
+    if key not in table.numbers:
         return _equal(key, value) if op in _EQUAL else None
     unsaid = _unsaid(key)
     if isinstance(value, str):
         return unsaid  # numbers do not compare with text
-    bounds = _bounds(COLUMNS[key], op, value)
+    bounds = _bounds(table.numbers[key], op, value)
     return None if bounds is None else _Any((bounds, unsaid))
+
+
+def _same_text(column: str, value: Known) -> _Condition | None:
+    """The database folds the case of more letters than the language: it may let too much through."""
+    if not isinstance(value, str) or not value.isascii() or "\0" in value:
+        return None
+    return _Leaf(f"lower({column}) = {{}}", ((value.lower(), "text"),))
 
 
 def _bounds(column: str, op: str, value: float) -> _Leaf | None:

@@ -50,11 +50,11 @@ class MissingRowError(Exception):
 
 
 class Jobs:
-    """See `StoredProjection`. Version 2: the table attempt."""
+    """See `StoredProjection`. Version 2: the table attempt; 3: an index of the queue by time."""
 
     def __init__(self) -> None:
         self.name: Final = "jobs"
-        self.version: Final = 2
+        self.version: Final = 3
         self.kinds: Final = ("schedd",)
         self.directory: Final = HERE
         self._present: dict[str, _Present] = {}

@@ -147,3 +147,8 @@ DELETE FROM depth_by_minute WHERE shard = $1 AND minute < $2;
 -- name: forget_claims
 -- Drop the claims that ended before a day.
 DELETE FROM claim WHERE shard = $1 AND ended_at < $2;
+
+-- name: submissions
+-- Submissions of clusters in any queues, for those who read the tables; it has no first argument of its own.
+SELECT c.shard, c.cluster, c.submitted_at, c.event
+  FROM jobs.cluster c JOIN unnest($1::text[], $2::integer[]) AS w (shard, cluster) USING (shard, cluster);

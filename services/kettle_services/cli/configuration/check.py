@@ -11,9 +11,10 @@ from kettle.runtime import Settings, SettingsError
 from kettle.runtime.expression_types import unknown_attributes
 from kettle.runtime.settings import config_path
 from kettle.runtime.settings_problems import Problem
+from kettle.submit.known_attributes import KnownAttributes
 from kettle.terminal.nearest_names import did_you_mean
 from kettle_services.cli.access.site import of_settings
-from kettle_services.cli.configuration.known_attributes import KnownAttributes, made_by
+from kettle_services.cli.configuration.known_attributes import made_by
 from kettle_services.cli.configuration.services import MASTER, DaemonReading, of_host
 from kettle_services.schedd.settings import ScheddSettings
 

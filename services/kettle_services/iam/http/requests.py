@@ -10,17 +10,13 @@ from typing import Final
 from aiohttp import web
 from multidict import MultiMapping
 
-from kettle_services.iam.domain.rate_limits import Buckets, network
+from kettle.http.rate_limits import Buckets, network
+from kettle.http.requests import bearer_token, client_address, has_secret_in_address
 from kettle_services.iam.domain.refusals import Code, Denied
 from kettle_services.iam.settings import IamSettings
 
 LARGEST: Final = 64 * 1024
 """Bytes of a request."""
-_SECRET: Final = frozenset({
-    "access_token", "assertion", "client_assertion", "client_secret", "code", "id_token", "join_token", "password",
-    "refresh_token", "subject_token", "actor_token", "token",
-})  # fmt: skip
-"""Parameters that have no place in an address, because addresses are logged on the way."""
 
 
 class Asked:
@@ -43,11 +39,7 @@ class Limits:
 
     def address(self, request: web.Request) -> str:
         """Who asks; what a proxy says counts only if it is one of ours."""
-        peer = request.remote or "unknown"
-        if peer in self._proxies:
-            said = request.headers.get("X-Forwarded-For", "").rpartition(",")[2].strip()
-            return said or peer
-        return peer
+        return client_address(request, self._proxies)
 
     def admit(self, address: str) -> None:
         """Raise Denied if there come too many requests from an address."""
@@ -83,7 +75,7 @@ def _too_many(waits: float, what: str) -> Denied:
 
 def require_no_secret_in_address(request: web.Request) -> None:
     """Raise Denied for a token or a secret in the address."""
-    if not _SECRET.isdisjoint(request.query):
+    if has_secret_in_address(request):
         raise Denied(
             Code.TOKEN_IN_QUERY,
             "a token must not be in an address, where it is logged; send it in the header Authorization or in the body, and have this "
@@ -94,10 +86,10 @@ def require_no_secret_in_address(request: web.Request) -> None:
 
 def bearer(request: web.Request) -> str:
     """The token of the header Authorization; raises Denied if there is none."""
-    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-    if scheme.lower() != "bearer" or not token.strip():
+    token = bearer_token(request)
+    if not token:
         raise Denied(Code.TOKEN_ABSENT, "show a token in the header Authorization: Bearer TOKEN", status=401)
-    return token.strip()
+    return token
 
 
 async def form(request: web.Request) -> MultiMapping[str]:

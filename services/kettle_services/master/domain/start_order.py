@@ -10,7 +10,7 @@ from kettle_services.master.domain.daemon import How
 DAEMON_LIST: Final = ("collector", "negotiator", "schedd", "shadow", "startd", "accounting", "gateway")
 """HTCondor's name for what a master runs; here a pool of one machine."""
 
-NEEDS_DATABASE: Final = frozenset({"accounting", "collector", "iam", "negotiator", "schedd"})
+NEEDS_DATABASE: Final = frozenset({"accounting", "collector", "gateway", "iam", "negotiator", "schedd"})
 """The others learn everything over the bus, so they are not given a way into the database."""
 
 _WORK_ENDS: Final = ("startd", "shadow", "schedd")

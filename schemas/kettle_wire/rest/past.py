@@ -1,0 +1,120 @@
+"""What has happened to a job, why it is where it is, and events as they come."""
+
+from typing import Annotated, Any
+
+import msgspec
+
+from kettle_wire.cloud_events import CloudEvent
+from kettle_wire.commands.negotiator import Verdict
+from kettle_wire.commands.schedd import Explanation
+from kettle_wire.jobs import Number
+from kettle_wire.rest.jobs import JobName
+from kettle_wire.rest.route import Moment, Route
+
+
+class GetHistoryOfJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Get everything that is recorded of a job, in order."""
+
+    id: JobName
+    until: Moment | None = None
+    """Only what was recorded up to then."""
+
+
+class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One recorded event of a job."""
+
+    type: str
+    """`noun.verb/N`, as the reference of events lists them."""
+    at: Moment
+    frame: int
+    event: dict[str, Any]
+    """Its fields; of a submission only how many jobs it has, and whose they are."""
+
+
+class JobRecords(msgspec.Struct, frozen=True, kw_only=True):
+    """What is recorded of a job."""
+
+    id: str
+    events: list[JobRecord]
+
+
+class GetTimeline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Get the states that a job has been in, with the times, in order."""
+
+    id: JobName
+
+
+class Phase(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A job is in one state, on one machine."""
+
+    state: str
+    since: Moment
+    until: Moment | None = None
+    """Absent: that is its state now."""
+    slot: str | None = None
+    """Where it ran."""
+    reason: str | None = None
+    """Of a hold or a removal."""
+
+
+class Timeline(msgspec.Struct, frozen=True, kw_only=True):
+    """The states of a job."""
+
+    id: str
+    phases: list[Phase]
+
+
+class GetWhy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Ask why a job is where it is; with `at`, which state it was in then and what was said of that."""
+
+    id: JobName
+    at: Moment | None = None
+    """A moment of the past."""
+
+
+class Why(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the pool knows about why a job is where it is."""
+
+    id: str
+    sentence: str
+    """The reason in words."""
+    phase: Phase | None = None
+    """With `at`: what was recorded of that moment."""
+    explanation: Explanation | None = None
+    """What its access point knows, while it is in the queue."""
+    verdict: Verdict | None = None
+    """What the last negotiation said of jobs like it."""
+    trouble: str = ""
+    """Why there is no verdict although there should be one."""
+
+
+class FollowEvents(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """
+    Follow the events of one's own jobs as they are recorded. The id of each is its place: who comes back with Last-Event-ID, or with
+    `after`, misses none; an event `gap` says that some are not kept any more.
+    """
+
+    after: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    """Begin behind this place; 0: with the oldest that is kept."""
+    since: Moment | None = None
+    """Begin at this time."""
+    kind: Annotated[str, msgspec.Meta(max_length=64, pattern=r"^[a-z_*]+(\.[a-z_*]+)?$")] = "*"
+    """A pattern of `noun.verb`, as in `job.*`."""
+    cluster: Number | None = None
+
+
+GET_HISTORY_OF_JOB = Route(
+    "GET",
+    "/jobs/{id}/history",
+    "get_history_of_job",
+    parameters=GetHistoryOfJob,
+    reply=JobRecords,
+    errors=(404, 409),
+)
+GET_TIMELINE = Route(
+    "GET", "/jobs/{id}/timeline", "get_timeline", parameters=GetTimeline, reply=Timeline, errors=(404, 409)
+)
+GET_WHY = Route("GET", "/jobs/{id}/why", "get_why", parameters=GetWhy, reply=Why, errors=(404, 409))
+FOLLOW_EVENTS = Route(
+    "GET", "/events", "follow_events", parameters=FollowEvents, reply=CloudEvent, stream=True
+)

@@ -1,0 +1,74 @@
+"""How the REST interface refuses: `application/problem+json` (RFC 9457)."""
+
+from enum import StrEnum
+
+import msgspec
+
+
+class ProblemCode(StrEnum):
+    """Why a request is refused; programs may rely on these, besides the codes of refused commands and tokens."""
+
+    PARAMETER_UNKNOWN = "parameter.unknown"
+    """There is no such parameter."""
+    PARAMETER_INVALID = "parameter.invalid"
+    """A parameter has a value that it cannot have."""
+    FILTER_INVALID = "filter.invalid"
+    """The filter is no ClassAd expression."""
+    ATTRIBUTE_UNKNOWN = "attribute.unknown"
+    """No ad has an attribute of this name."""
+    PAGE_INVALID = "page.invalid"
+    """The page token is none of ours, or belongs to another question."""
+    BODY_INVALID = "body.invalid"
+    """The body is not what the route takes."""
+    BODY_TYPE = "body.type"
+    """The body has a media type that the route does not take."""
+    BODY_TOO_LARGE = "body.too_large"
+    """The body has too many bytes."""
+    NOT_FOUND = "not_found"
+    """There is no such thing."""
+    METHOD = "method"
+    """The path does not take this method."""
+    AMBIGUOUS = "ambiguous"
+    """Several access points have a job of this number."""
+    COUNT = "count"
+    """The request is about another number of jobs than it expects."""
+    CHANGED = "changed"
+    """The job is not as it was when it was read."""
+    KEY_REUSED = "idempotency_key.reused"
+    """Another request had this Idempotency-Key."""
+    NO_CONNECTION = "connection.none"
+    """There is no connection of this person's to the bus."""
+    TOO_SLOW = "too_slow"
+    """The question was not answered in time."""
+    BEHIND = "behind"
+    """What was asked for at least is not there yet."""
+    UNAVAILABLE = "unavailable"
+    """Something that the answer needs does not answer."""
+    TOO_MANY = "too_many"
+    """There are too many requests."""
+
+
+class FieldProblem(msgspec.Struct, frozen=True):
+    """What is wrong with one part of a request."""
+
+    pointer: str
+    """Where: `/query/NAME`, `/path/NAME`, `/header/NAME`, or a JSON pointer into the body behind `/body`."""
+    detail: str
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A refusal."""
+
+    type: str
+    """The page that explains it."""
+    title: str
+    status: int
+    detail: str
+    """One sentence: what, where, and what to do next."""
+    code: str
+    """Stable, for programs."""
+    instance: str = ""
+    """The path that was asked."""
+    errors: list[FieldProblem] = []
+    trace: str = ""
+    """By which the request is found in the logs, and in the trace if it is part of one."""

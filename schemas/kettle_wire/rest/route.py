@@ -1,0 +1,61 @@
+"""A route of the REST interface as it is declared."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Final, Literal
+
+import msgspec
+
+Method = Literal["GET", "POST", "PATCH"]
+LevelName = Literal["READ", "WRITE"]
+Moment = Annotated[datetime, msgspec.Meta(tz=True)]
+"""RFC 3339, with a time zone."""
+
+VERSION: Final = "2.0.0"
+"""Of the interface: the first number changes when a program that relies on it could break."""
+PREFIX: Final = "/v2"
+
+
+class Route:
+    """
+    One thing that can be asked over HTTP: method and path, and the structs of what comes and what goes.
+
+    The fields of `parameters` that the path names in braces come from it, the others from the query.
+    """
+
+    def __init__(
+        self,
+        method: Method,
+        path: str,
+        operation: str,
+        *,
+        parameters: type[msgspec.Struct],
+        reply: type[msgspec.Struct],
+        level: LevelName = "READ",
+        body: type[msgspec.Struct] | None = None,
+        errors: Sequence[int] = (),
+        stream: bool = False,
+        text_body: bool = False,
+    ) -> None:
+        """
+        `level`: what somebody must have to ask.  `errors`: statuses besides those of every route (`EVERYWHERE`).
+        `stream`: the answer is a stream of server-sent events whose data are the `reply`.  `text_body`: a body
+        of `text/plain` will do, too.
+        """
+        self.method: Final = method
+        self.path: Final = PREFIX + path
+        self.operation: Final = operation
+        self.parameters: Final = parameters
+        self.reply: Final = reply
+        self.level: Final = level
+        self.body: Final = body
+        self.errors: Final = tuple(errors)
+        self.stream: Final = stream
+        self.text_body: Final = text_body
+
+    def __repr__(self) -> str:
+        return f"Route({self.method} {self.path})"
+
+
+EVERYWHERE: Final = (400, 401, 403, 429, 503)
+"""What any route may answer instead."""

@@ -1,0 +1,255 @@
+"""
+The routes as a web application: what happens around each request, the same for all of them.
+
+A request is admitted, somebody is believed to have sent it, that person has the level of the route, and what it asks is
+what the route declares; only then does its handler see it.
+"""
+
+import logging
+import re
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+from aiohttp import web
+
+from kettle.auth.mapping.levels import Level
+from kettle.bus.ports import BusError, RefusedError
+from kettle.client import ClientError, CommandRefusedError
+from kettle.http.problems import document_of, problem_response
+from kettle.http.rate_limits import Buckets
+from kettle.http.requests import bearer_token, client_address, has_secret_in_address
+from kettle.schema_generation.openapi import openapi
+from kettle_services.gateway.rest.parameters import LARGEST, body_of, parameters_of
+from kettle_services.gateway.rest.persons import Person, Persons
+from kettle_services.gateway.rest.refusals import NotModified, RequestRefused
+from kettle_wire.codes import RefusalCode
+from kettle_wire.rest.catalogue import ROUTES
+from kettle_wire.rest.problem import ProblemCode
+from kettle_wire.rest.route import PREFIX, Route
+
+_TRACE: Final = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
+_STATUSES: Final[Mapping[str, int]] = {
+    RefusalCode.NOT_FOUND: 404,
+    RefusalCode.NOT_PERMITTED: 403,
+    RefusalCode.DENIED: 403,
+    RefusalCode.MALFORMED: 422,
+    RefusalCode.UNACCEPTABLE: 422,
+    RefusalCode.TOO_LARGE: 413,
+    RefusalCode.BEHIND: 503,
+    RefusalCode.UNAVAILABLE: 503,
+    RefusalCode.TOO_SLOW: 503,
+}
+"""Of refused commands; of all others 422."""
+
+_log: Final = logging.getLogger(__name__)
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """A request that has been admitted."""
+
+    person: Person
+    parameters: Any
+    """Of the type that the route declares."""
+    body: Any
+    request: web.Request
+
+    def require_changed(self, etag: str) -> None:
+        """Raises NotModified: the asker has the state that the tag names."""
+        named = [
+            each.strip().removeprefix("W/")
+            for each in self.request.headers.get("If-None-Match", "").split(",")
+        ]
+        if etag in named or "*" in named:
+            raise NotModified(etag)
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What is answered."""
+
+    reply: msgspec.Struct
+    etag: str = ""
+    """Names the state that it is of; empty: the next answer to the same question may be another."""
+
+
+Handler = Callable[[Asked], Awaitable[Answer | web.StreamResponse]]
+
+
+class RequestLimits:
+    """How often somebody may ask: each person, and each address that shows no good credential."""
+
+    def __init__(self, *, rate: float, burst: float, proxies: frozenset[str]) -> None:
+        self._burst: Final = int(burst)
+        self._rate: Final = rate
+        self._persons = Buckets(rate=rate, burst=burst)
+        self._strangers = Buckets(rate=rate / 10, burst=burst)
+        self._proxies = proxies
+
+    def address(self, request: web.Request) -> str:
+        """Who asks."""
+        return client_address(request, self._proxies)
+
+    def admit(self, person: Person) -> Mapping[str, str]:
+        """Count a request of a person; the headers that tell what is left. Raises RequestRefused."""
+        now = time.monotonic()
+        if waits := self._persons.take(person.name, now=now):
+            raise _too_many(f"{person.name} sends too many requests", waits)
+        left = self._persons.left(person.name, now=now)
+        return {
+            "RateLimit-Limit": str(self._burst),
+            "RateLimit-Remaining": str(left),
+            "RateLimit-Reset": str(int((self._burst - left) / self._rate) + 1),
+        }
+
+    def failed(self, address: str) -> None:
+        """Count a credential that was refused; raises RequestRefused if an address has shown too many."""
+        if waits := self._strangers.take(address, now=time.monotonic()):
+            raise _too_many("too many credentials from here were refused", waits)
+
+
+def _too_many(what: str, waits: float) -> RequestRefused:
+    return RequestRefused(
+        429, ProblemCode.TOO_MANY, f"{what}; try again in {int(waits) + 1} s", retry_after=waits
+    )
+
+
+class Front:
+    """Answers requests."""
+
+    def __init__(self, persons: Persons, limits: RequestLimits) -> None:
+        self._persons = persons
+        self._limits = limits
+
+    def application(self, handlers: Mapping[Route, Handler]) -> web.Application:
+        """All routes; raises LookupError if one has no handler."""
+        made = web.Application(client_max_size=LARGEST, middlewares=[_as_problems])
+        described = msgspec.json.encode(openapi())
+
+        async def document(_request: web.Request) -> web.Response:
+            return web.Response(body=described, content_type="application/json")
+
+        made.router.add_get("/openapi.json", document)
+        for route in ROUTES:
+            made.router.add_route(route.method, route.path, self._guarded(route, handlers[route]))
+        return made
+
+    def _guarded(
+        self, route: Route, handler: Handler
+    ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+        level = Level(route.level)
+
+        async def guarded(request: web.Request) -> web.StreamResponse:
+            if has_secret_in_address(request):
+                raise RequestRefused(
+                    400,
+                    "token.in_query",
+                    "a token must not be in an address, where it is logged; send it in the header Authorization, and have this one revoked",
+                )
+            person = await self._believed(request)
+            headers = self._limits.admit(person)
+            self._persons.require(person, level)
+            asked = Asked(person, parameters_of(route, request), await body_of(route, request), request)
+            try:
+                answer = await handler(asked)
+            except NotModified as known:
+                response: web.StreamResponse = web.Response(status=304, headers={"ETag": known.etag})
+            else:
+                response = _response(answer) if isinstance(answer, Answer) else answer
+            if not response.prepared:
+                response.headers.update(headers)
+                response.headers["Vary"] = "Authorization"
+                response.headers.setdefault("Cache-Control", "private, no-cache")
+            return response
+
+        return guarded
+
+    async def _believed(self, request: web.Request) -> Person:
+        address = self._limits.address(request)
+        try:
+            return await self._persons.of(bearer_token(request), address)
+        except RequestRefused as refusal:
+            if refusal.code != "token.absent":
+                self._limits.failed(address)
+            raise
+
+
+def _response(answer: Answer) -> web.Response:
+    response = web.Response(body=msgspec.json.encode(answer.reply), content_type="application/json")
+    if answer.etag:
+        response.headers["ETag"] = answer.etag
+    return response
+
+
+@web.middleware
+async def _as_problems(
+    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+) -> web.StreamResponse:
+    """Every refusal is a problem document, also what the web server itself refuses."""
+    try:
+        return await handler(request)
+    except RequestRefused as refusal:
+        return _problem(request, refusal)
+    except CommandRefusedError as error:
+        return _problem(request, of_command(error.code, str(error)))
+    except RefusedError as error:
+        return _problem(request, of_command(error.code, str(error), error.retry_after_ms / 1000))
+    except (BusError, ClientError) as error:
+        return _problem(request, RequestRefused(503, ProblemCode.UNAVAILABLE, str(error), retry_after=5))
+    except web.HTTPRequestEntityTooLarge:
+        return _problem(
+            request,
+            RequestRefused(
+                413, ProblemCode.BODY_TOO_LARGE, f"a body has {LARGEST:,} bytes at most; send it in parts"
+            ),
+        )
+    except web.HTTPMethodNotAllowed as error:
+        methods = ", ".join(sorted(error.allowed_methods))
+        refused = RequestRefused(405, ProblemCode.METHOD, f"this path takes {methods}")
+        response = _problem(request, refused)
+        response.headers["Allow"] = methods
+        return response
+    except web.HTTPNotFound as error:
+        if not request.path.startswith(f"{PREFIX}/") and error.text != "404: Not Found":
+            raise  # a page beside the interface has its own words
+        return _problem(
+            request,
+            RequestRefused(
+                404, ProblemCode.NOT_FOUND, "there is no such path: /openapi.json lists all of them"
+            ),
+        )
+
+
+def of_command(code: str, sentence: str, retry_after: float = 0.0) -> RequestRefused:
+    """The refusal of a request whose command a service has refused."""
+    return RequestRefused(_STATUSES.get(code, 422), code, sentence, retry_after=retry_after)
+
+
+def _problem(request: web.Request, refusal: RequestRefused) -> web.Response:
+    trace = _trace(request)
+    _log.info(
+        "refused %s %s: %s",
+        request.method,
+        request.path,
+        refusal,
+        extra={"code": refusal.code, "trace": trace},
+    )
+    document = document_of(
+        refusal.status,
+        refusal.code,
+        str(refusal),
+        instance=request.path,
+        errors=refusal.errors,
+        trace=trace,
+    )
+    headers = {"Vary": "Authorization"}
+    if refusal.challenge:
+        headers["WWW-Authenticate"] = refusal.challenge
+    return problem_response(document, headers=headers, retry_after=refusal.retry_after)
+
+
+def _trace(request: web.Request) -> str:
+    """The trace that the request belongs to, or a name for it alone."""
+    found = _TRACE.fullmatch(request.headers.get("traceparent", ""))
+    return found[1] if found else secrets.token_hex(16)

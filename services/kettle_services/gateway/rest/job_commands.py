@@ -1,0 +1,236 @@
+"""What is done to jobs, over a connection of the person who asks for it."""
+
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from kettle.client import Client
+from kettle_services.gateway.rest.application import Answer, Asked
+from kettle_services.gateway.rest.connections import PersonConnections
+from kettle_services.gateway.rest.filters import Filters
+from kettle_services.gateway.rest.idempotency import Repeats, command_id
+from kettle_services.gateway.rest.job_rows import SCHEDD
+from kettle_services.gateway.rest.job_tables import JobTables
+from kettle_services.gateway.rest.jobs import job_name, no_such_job
+from kettle_services.gateway.rest.refusals import RequestRefused, refused_field
+from kettle_services.gateway.rest.submit_texts import submission_of
+from kettle_wire.ads.types import Ad, Scalar
+from kettle_wire.commands.queue import (
+    ACT,
+    ASK_ROOM,
+    EDIT_JOBS,
+    QUERY_JOBS,
+    SUBMIT,
+    Act,
+    Acted,
+    AskRoom,
+    EditJobs,
+    JobOutcome,
+    QueryJobs,
+    Select,
+    Submit,
+)
+from kettle_wire.endpoint import Position
+from kettle_wire.jobs import JobId
+from kettle_wire.rest.jobs import (
+    ActOnJobs,
+    EditJob,
+    JobChange,
+    JobOutcomeOf,
+    JobSelection,
+    Outcomes,
+    Submission,
+    SubmitJobs,
+    SubmittedJobs,
+)
+from kettle_wire.rest.problem import ProblemCode
+
+_PAGE: Final = 2 << 20
+_GUARDS: Final = (
+    "JobStatus",
+    "EnteredCurrentStatus",
+    "NumEdits",
+    "NumShadowStarts",
+    "NumHolds",
+    "NumChirpUpdates",
+)
+"""Attributes one of which changes with everything that matters to somebody who edits a job."""
+
+
+class JobCommands:
+    """Sends them."""
+
+    def __init__(self, people: PersonConnections, tables: JobTables, filters: Filters) -> None:
+        self._people = people
+        self._tables = tables
+        self._filters = filters
+        self._repeats = Repeats()
+
+    async def submit(self, asked: Asked) -> Answer:
+        """Submit jobs."""
+        parameters: SubmitJobs = asked.parameters
+        if (first := self._repeats.first_answer(asked)) is not None:
+            return first
+        client = (await self._people.of(asked.person)).at(parameters.schedd)
+        body: Submission = await submission_of(asked.person, asked.body)
+        rows = body.rows or [[]]
+        for number, row in enumerate(rows):
+            if len(row) != len(body.columns):
+                raise refused_field(
+                    f"/body/rows/{number}",
+                    f"row {number} has {len(row)} values, and there are {len(body.columns)} columns",
+                    code=ProblemCode.BODY_INVALID,
+                    status=422,
+                )
+        schedd = client.pool.schedd
+        if parameters.dry_run:
+            await client.requests.ask(ASK_ROOM, AskRoom(jobs=len(rows)))
+            return Answer(SubmittedJobs(schedd=schedd, count=len(rows)))
+        request = Submit(id=command_id(asked), ad=body.ad, columns=body.columns, rows=rows)
+        reply = await client.requests.ask(SUBMIT, request)
+        answer = SubmittedJobs(
+            schedd=schedd,
+            cluster=reply.cluster,
+            count=reply.count,
+            position=_text(reply.position),
+            warnings=reply.warnings,
+        )
+        return self._repeats.answered(asked, Answer(answer))
+
+    async def act(self, asked: Asked) -> Answer:
+        """Hold, release, remove, vacate, suspend or continue jobs."""
+        parameters: ActOnJobs = asked.parameters
+        body: JobSelection = asked.body
+        if (first := self._repeats.first_answer(asked)) is not None:
+            return first
+        client = await self._people.of(asked.person)
+        chosen = await self._chosen(client, asked.person.name, body)
+        count = sum(map(len, chosen.values()))
+        if body.expect is not None and count != body.expect:
+            raise RequestRefused(
+                409,
+                ProblemCode.COUNT,
+                f"these are {count} jobs, and not {body.expect}: look at them again, nothing was done",
+            )
+        if parameters.dry_run:
+            return Answer(Outcomes(outcomes=[], count=count))
+        outcomes: list[JobOutcomeOf] = []
+        position = ""
+        for schedd, jobs in chosen.items():
+            if not jobs:
+                continue
+            request = Act(
+                id=command_id(asked, schedd),
+                action=parameters.action,
+                select=Select(jobs=jobs, constraint=body.filter),
+                reason=body.reason,
+            )
+            acted = await client.at(schedd).requests.ask(ACT, request)
+            outcomes += _outcomes(schedd, acted.outcomes)
+            position = _text(acted.position)
+        return self._repeats.answered(asked, Answer(Outcomes(outcomes=outcomes, position=position)))
+
+    async def _chosen(self, client: Client, person: str, body: JobSelection) -> Mapping[str, list[JobId]]:
+        """The jobs by access point; raises RequestRefused if the selection can mean too much."""
+        own = body.schedd or client.pool.schedd
+        if body.ids:
+            if body.filter:
+                raise refused_field(
+                    "/body/filter",
+                    "give ids or a filter, and not both",
+                    code=ProblemCode.BODY_INVALID,
+                    status=422,
+                )
+            chosen: dict[str, list[JobId]] = {}
+            for job, schedd in map(job_name, dict.fromkeys(body.ids)):
+                chosen.setdefault(schedd or own, []).append(job)
+            return chosen
+        if not body.filter:
+            raise refused_field(
+                "/body/ids", "say which jobs: ids, or a filter", code=ProblemCode.BODY_INVALID, status=422
+            )
+        if body.expect is None:
+            raise refused_field(
+                "/body/expect",
+                "a filter needs expect, the number of jobs that you mean: ?dry_run=1 tells how many there are",
+                code=ProblemCode.BODY_INVALID,
+                status=422,
+            )
+        self._filters.read(body.filter, "/body/filter")
+        select = Select(owners=body.owner or [person], constraint=body.filter)
+        return {own: [job async for job in _jobs_of(client.at(own), select)]}
+
+    async def edit(self, asked: Asked) -> Answer:
+        """Change attributes of a job, if it is still as somebody has read it."""
+        parameters: EditJob = asked.parameters
+        body: JobChange = asked.body
+        if (first := self._repeats.first_answer(asked)) is not None:
+            return first
+        client = await self._people.of(asked.person)
+        job, schedd = job_name(parameters.id)
+        schedd = schedd or client.pool.schedd
+        async with self._tables.read() as reading:
+            known = await reading.queued(job.cluster, job.proc, SCHEDD + schedd)
+        if known is None:
+            raise no_such_job(parameters.id)
+        tag, ad = known
+        named = asked.request.headers.get("If-Match", "").strip()
+        if named and named not in {tag, "*"}:
+            raise _changed(parameters.id)
+        select = Select(jobs=[job], constraint=_as_it_is(ad) if named and named != "*" else "")
+        if parameters.dry_run:
+            return Answer(Outcomes(outcomes=[], count=1))
+        request = EditJobs(id=command_id(asked), select=select, attributes=body.attributes)
+        acted: Acted = await client.at(schedd).requests.ask(EDIT_JOBS, request)
+        [outcome] = acted.outcomes
+        match outcome.outcome:
+            case "not_found" if select.constraint:
+                raise _changed(parameters.id)
+            case "not_found":
+                raise no_such_job(parameters.id)
+            case "denied":
+                raise RequestRefused(
+                    403, "not_permitted", f"job {parameters.id} is not {asked.person.name}'s"
+                )
+            case _:
+                reply = Outcomes(outcomes=_outcomes(schedd, [outcome]), position=_text(acted.position))
+                return self._repeats.answered(asked, Answer(reply))
+
+
+async def _jobs_of(client: Client, select: Select) -> AsyncGenerator[JobId]:
+    request = QueryJobs(select=select, projection=["ClusterId", "ProcId"], page=_PAGE)
+    while True:
+        page = await client.requests.ask(QUERY_JOBS, request)
+        for ad in page.jobs:
+            yield JobId(int(str(ad["ClusterId"])), int(str(ad["ProcId"])))
+        if page.more is None:
+            return
+        request = msgspec.structs.replace(request, after=page.more)
+
+
+def _as_it_is(ad: Ad) -> str:
+    """True of the job as long as nothing that matters has happened to it: its queue decides by it, as part of the command."""
+    return " && ".join(f"{name} =?= {_literal(ad.get(name))}" for name in _GUARDS)
+
+
+def _literal(value: Scalar | None) -> str:
+    return "undefined" if value is None else str(value)
+
+
+def _changed(name: str) -> RequestRefused:
+    return RequestRefused(
+        412,
+        ProblemCode.CHANGED,
+        f"job {name} is not as it was when its ETag was given: read it again; nothing was changed",
+    )
+
+
+def _outcomes(schedd: str, outcomes: Iterable[JobOutcome]) -> list[JobOutcomeOf]:
+    return [
+        JobOutcomeOf(id=f"{each.job}@{schedd}", outcome=each.outcome, state=each.status) for each in outcomes
+    ]
+
+
+def _text(position: Position) -> str:
+    return f"{position.shard}:{position.frame}"

@@ -1,0 +1,114 @@
+"""
+What has happened to a job.
+
+Pure.  A fold over what is recorded of it, the same that its queue makes.
+"""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import msgspec
+
+from kettle.jobs.ad import apply
+from kettle.jobs.history import Submission
+from kettle.jobs.private_attributes import for_others
+from kettle.projections.stored_projection import instant
+from kettle_services.gateway.rest.job_rows import STATES
+from kettle_wire.ads.types import Ad
+from kettle_wire.commands.schedd import RecordedEvent
+from kettle_wire.events import ClusterSubmitted, FactorySubmitted, JobEvent, decode, tag_of
+from kettle_wire.jobs import JobId
+from kettle_wire.rest.past import JobRecord, Phase
+
+
+class JobPast:
+    """A job from its submission on."""
+
+    def __init__(self, job: JobId, schedd: str, recorded: Sequence[RecordedEvent]) -> None:
+        self._job = job
+        self._schedd = schedd
+        self._recorded = recorded
+
+    @property
+    def owner(self) -> str:
+        """Whose it is; empty if its submission is not recorded."""
+        for each in self._recorded:
+            event = decode(each.data)
+            if isinstance(event, ClusterSubmitted | FactorySubmitted):
+                return event.owner
+        return ""
+
+    def records(self, viewer: str, until: int | None) -> list[JobRecord]:
+        """
+        The events as somebody sees them; `until`: microseconds since the epoch.
+        """
+        own = viewer == self.owner
+        return [_record(each, own=own) for each in self._recorded if until is None or each.at <= until]
+
+    def ad_at(self, moment: int) -> Ad | None:
+        """The ad at a time, microseconds since the epoch; None: it was not there yet."""
+        ad: Ad | None = None
+        for each in self._recorded:
+            if each.at > moment:
+                break
+            ad = self._after(ad, each)
+        return ad
+
+    def phases(self) -> list[Phase]:
+        """The states that it was in, in order."""
+        found: list[Phase] = []
+        ad: Ad | None = None
+        for each in self._recorded:
+            ad = self._after(ad, each)
+            if ad is None:
+                continue
+            now = _phase(ad, each.at)
+            if found:
+                if (found[-1].state, found[-1].slot) == (now.state, now.slot):
+                    continue
+                found[-1] = msgspec.structs.replace(found[-1], until=now.since)
+            found.append(now)
+        return found
+
+    def _after(self, ad: Ad | None, recorded: RecordedEvent) -> Ad | None:
+        event = decode(recorded.data)
+        if isinstance(event, ClusterSubmitted):
+            return Submission(recorded.at, event).ads(self._job.proc, self._schedd)
+        if ad is not None and recorded.stream.startswith("job/"):
+            apply(ad, cast("JobEvent", event), recorded.at)
+        return ad
+
+
+def phase_at(phases: Sequence[Phase], moment: Any) -> Phase | None:
+    """The phase that a moment is in; None: before the first."""
+    return next((each for each in reversed(phases) if each.since <= moment), None)
+
+
+def _phase(ad: Ad, at: int) -> Phase:
+    state = STATES[int(cast("int", ad["JobStatus"]))]
+    runs = state in {"running", "suspended"}
+    slot, hold, removal = (_text(ad, name) for name in ("RemoteHost", "HoldReason", "RemoveReason"))
+    return Phase(
+        state=state,
+        since=instant(at),
+        slot=slot if runs else None,
+        reason=hold if state == "held" else removal if state == "removed" else None,
+    )
+
+
+def _text(ad: Ad, name: str) -> str | None:
+    value = ad.get(name)
+    return value if isinstance(value, str) else None
+
+
+def _record(recorded: RecordedEvent, *, own: bool) -> JobRecord:
+    event = decode(recorded.data)
+    fields: dict[str, Any]
+    if isinstance(event, ClusterSubmitted | FactorySubmitted):
+        fields = {"owner": event.owner, "jobs": len(event.rows)}
+    else:
+        fields = msgspec.to_builtins(event)
+        if not own and isinstance(fields.get("attributes"), dict):
+            fields["attributes"] = for_others(fields["attributes"])
+    fields.pop("type", None)
+    return JobRecord(type=tag_of(event), at=instant(recorded.at), frame=recorded.frame, event=fields)

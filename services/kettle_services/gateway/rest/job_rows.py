@@ -1,0 +1,100 @@
+"""Rows of the tables `jobs.live` and `jobs.history` as jobs of the interface."""
+
+import math
+from collections.abc import Iterable
+from typing import Final
+
+import asyncpg
+import msgspec
+
+from kettle.jobs.private_attributes import for_others
+from kettle_wire.ads.types import Ad, Expr, Scalar
+from kettle_wire.codes import JobStatus
+from kettle_wire.rest.jobs import Job, State
+
+STATES: Final[dict[int, State]] = {
+    JobStatus.IDLE: "idle",
+    JobStatus.RUNNING: "running",
+    JobStatus.REMOVED: "removed",
+    JobStatus.COMPLETED: "completed",
+    JobStatus.HELD: "held",
+    JobStatus.SUSPENDED: "suspended",
+}
+NUMBERS: Final = {state: int(number) for number, state in STATES.items()}
+SCHEDD: Final = "schedd."
+"""How the shards of access points begin."""
+
+_decode: Final = msgspec.msgpack.Decoder(Ad).decode
+
+
+def queued(row: asyncpg.Record, ad: Ad | None = None) -> Job:
+    """A row of the table `live`."""
+    schedd, cluster, proc = row["shard"].removeprefix(SCHEDD), row["cluster"], row["proc"]
+    return Job(
+        id=f"{cluster}.{proc}@{schedd}",
+        schedd=schedd,
+        cluster=cluster,
+        proc=proc,
+        owner=row["owner"],
+        state=STATES[row["status"]],
+        submitted=row["submitted_at"],
+        entered=row["entered_at"],
+        attempts=row["attempts"],
+        slot=row["slot"] if row["assigned_at"] is not None else None,
+        running_since=row["assigned_at"],
+        hold_reason=row["hold_reason"],
+        attributes=ad,
+    )
+
+
+def departed(row: asyncpg.Record, ad: Ad | None = None) -> Job:
+    """A row of the table `history`."""
+    schedd, cluster, proc = row["shard"].removeprefix(SCHEDD), row["cluster"], row["proc"]
+    return Job(
+        id=f"{cluster}.{proc}@{schedd}",
+        schedd=schedd,
+        cluster=cluster,
+        proc=proc,
+        owner=row["owner"],
+        state=STATES[row["status"]],
+        submitted=row["submitted_at"],
+        left=row["left_at"],
+        exit_code=row["exit_code"],
+        wall_time=row["wall_time"],
+        memory=row["memory"],
+        attributes=ad,
+    )
+
+
+def stored_ad(row: asyncpg.Record) -> Ad:
+    """The ad of a job that has left its queue."""
+    return _decode(row["ad"])
+
+
+class Viewer(msgspec.Struct, frozen=True):
+    """Who looks at ads, and at which attributes."""
+
+    name: str
+    fields: frozenset[str] = frozenset()
+    """In lower case; none: all of them."""
+
+    @classmethod
+    def of(cls, name: str, fields: Iterable[str]) -> "Viewer":
+        """Somebody who wants these attributes."""
+        return cls(name, frozenset(field.lower() for field in fields))
+
+    def sees(self, ad: Ad, owner: str) -> Ad:
+        """What of an ad is shown: what is its owner's alone is left out for others."""
+        seen = ad if owner == self.name else for_others(ad)
+        return {
+            name: shown(value)
+            for name, value in seen.items()
+            if not self.fields or name.lower() in self.fields
+        }
+
+
+def shown(value: Scalar) -> Scalar:
+    """A value as JSON can have it: infinities and what is not a number are expressions."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return Expr(f'real("{"NaN" if math.isnan(value) else "INF" if value > 0 else "-INF"}")')
+    return value

@@ -1,0 +1,115 @@
+"""What comes in paths, queries and bodies, as the structs that a route declares."""
+
+import difflib
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Final, TypeVar, get_origin
+
+import msgspec
+from aiohttp import web
+
+from kettle_services.gateway.rest.refusals import RequestRefused, refused_field
+from kettle_wire.rest.problem import FieldProblem, ProblemCode
+from kettle_wire.rest.route import Route
+
+LARGEST: Final = 8 << 20
+"""Bytes of a body."""
+_PLACE: Final = re.compile(r"^(.*) - at `\$(.*)`$", re.DOTALL)
+_STEP: Final = re.compile(r"\.?([^.\[\]]+)|\[([^\]]*)\]")
+
+Wanted = TypeVar("Wanted", bound=msgspec.Struct)
+
+
+def parameters_of(route: Route, request: web.Request) -> msgspec.Struct:
+    """The parameters in path and query; raises RequestRefused."""
+    lists = _lists(route.parameters)
+    given: dict[str, Any] = dict(request.match_info)
+    for name in request.query:
+        if name in request.match_info or name not in lists:
+            raise _unknown(name, [each for each in lists if each not in request.match_info])
+        texts = request.query.getall(name)
+        if lists[name]:
+            given[name] = [each for text in texts for each in text.split(",") if each]
+        elif len(texts) > 1:
+            raise refused_field(f"/query/{name}", f"the parameter {name} comes twice")
+        else:
+            given[name] = (
+                {"1": True, "0": False}.get(texts[0], texts[0]) if _is_flag(route, name) else texts[0]
+            )
+    try:
+        return msgspec.convert(given, route.parameters, strict=False)
+    except msgspec.ValidationError as error:
+        raise _refused(error, dict.fromkeys(request.match_info, "path")) from error
+
+
+async def body_of(route: Route, request: web.Request) -> Any:
+    """The body: a struct, or the text where the route takes one; None if it has none. Raises RequestRefused."""
+    if route.body is None:
+        return None
+    if request.content_type == "text/plain" and route.text_body:
+        try:
+            return (await request.read()).decode()
+        except UnicodeDecodeError as error:
+            raise refused_field(
+                "/body", "the body is no text in UTF-8", code=ProblemCode.BODY_INVALID
+            ) from error
+    if request.content_type != "application/json":
+        takes = "application/json or text/plain" if route.text_body else "application/json"
+        raise RequestRefused(
+            415, ProblemCode.BODY_TYPE, f"the body has to be {takes}; say so in the header Content-Type"
+        )
+    try:
+        return msgspec.json.decode(await request.read(), type=route.body)
+    except msgspec.ValidationError as error:
+        what, pointer = _parted(str(error))
+        raise refused_field(
+            f"/body{pointer}", f"the body cannot be used: {what}", code=ProblemCode.BODY_INVALID, status=422
+        ) from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise refused_field(
+            "/body", f"the body is no JSON: {error}", code=ProblemCode.BODY_INVALID
+        ) from error
+
+
+@cache
+def _lists(kind: type[msgspec.Struct]) -> Mapping[str, bool]:
+    """By name of the parameter, whether it is a list."""
+    return {field.encode_name: get_origin(field.type) is list for field in msgspec.structs.fields(kind)}
+
+
+@cache
+def _flags(kind: type[msgspec.Struct]) -> frozenset[str]:
+    return frozenset(field.encode_name for field in msgspec.structs.fields(kind) if field.type is bool)
+
+
+def _is_flag(route: Route, name: str) -> bool:
+    return name in _flags(route.parameters)
+
+
+def _unknown(name: str, known: list[str]) -> RequestRefused:
+    near = difflib.get_close_matches(name[:100], known, n=1, cutoff=0.5)
+    hint = f"; the nearest is {near[0]}" if near else ""
+    shown = ascii(name[:100])[1:-1]
+    return refused_field(
+        f"/query/{shown}", f"there is no parameter {shown}{hint}", code=ProblemCode.PARAMETER_UNKNOWN
+    )
+
+
+def _refused(error: msgspec.ValidationError, places: Mapping[str, str]) -> RequestRefused:
+    what, pointer = _parted(str(error))
+    name = pointer.lstrip("/").partition("/")[0]
+    sentence = f"the parameter {name} cannot be used: {what}" if name else what
+    where = f"/{places.get(name, 'query')}{pointer}"
+    return RequestRefused(
+        400, ProblemCode.PARAMETER_INVALID, sentence, errors=[FieldProblem(where, sentence)]
+    )
+
+
+def _parted(said: str) -> tuple[str, str]:
+    """What is wrong, and where as a JSON pointer."""
+    found = _PLACE.match(said)
+    if found is None:
+        return said, ""
+    steps = (key or index for key, index in _STEP.findall(found[2]))
+    return found[1], "".join(f"/{each}" for each in steps)

@@ -1,0 +1,136 @@
+"""What is asked about the past of a job, and why it is where it is."""
+
+from datetime import datetime
+
+from kettle.bus.ports import Bus, RefusedError
+from kettle.client.why_report import WhyReport
+from kettle.projections.stored_projection import microseconds
+from kettle_services.gateway.rest.application import Answer, Asked
+from kettle_services.gateway.rest.connections import PersonConnections
+from kettle_services.gateway.rest.job_past import JobPast, phase_at
+from kettle_services.gateway.rest.job_rows import STATES, Viewer
+from kettle_services.gateway.rest.job_tables import JobTables
+from kettle_services.gateway.rest.jobs import job_name, no_such_job
+from kettle_services.gateway.rest.refusals import RequestRefused
+from kettle_wire.ads.types import Ad
+from kettle_wire.codes import RefusalCode
+from kettle_wire.commands.schedd import QUERY_EVENTS, QueryEvents
+from kettle_wire.jobs import JobId
+from kettle_wire.rest.jobs import Job
+from kettle_wire.rest.past import GetHistoryOfJob, GetTimeline, GetWhy, JobRecords, Phase, Timeline, Why
+from kettle_wire.rest.problem import ProblemCode
+
+
+class PastQuestions:
+    """Answers them: what is recorded from the log, by way of its owner, and reasons in the name of who asks."""
+
+    def __init__(self, bus: Bus, people: PersonConnections, tables: JobTables) -> None:
+        self._bus = bus
+        self._people = people
+        self._tables = tables
+
+    async def history(self, asked: Asked) -> Answer:
+        """Everything recorded of a job."""
+        parameters: GetHistoryOfJob = asked.parameters
+        name, past = await self._past(parameters.id)
+        until = microseconds(parameters.until) if parameters.until else None
+        return Answer(JobRecords(id=name, events=past.records(asked.person.name, until)))
+
+    async def timeline(self, asked: Asked) -> Answer:
+        """The states of a job."""
+        parameters: GetTimeline = asked.parameters
+        name, past = await self._past(parameters.id)
+        return Answer(Timeline(id=name, phases=past.phases()))
+
+    async def as_of(self, text: str, moment: datetime, viewer: Viewer) -> Job:
+        """A job as it was; raises RequestRefused if it was not there."""
+        name, past = await self._past(text)
+        ad = past.ad_at(microseconds(moment))
+        if ad is None:
+            raise RequestRefused(
+                404, ProblemCode.NOT_FOUND, f"there was no job {text} at that time: it was submitted later"
+            )
+        phase = phase_at(past.phases(), moment)
+        assert phase is not None  # there was an ad
+        return _job(name, ad, phase, viewer)
+
+    async def why(self, asked: Asked) -> Answer:
+        """Why a job is where it is, or was where it was."""
+        parameters: GetWhy = asked.parameters
+        if parameters.at is not None:
+            name, past = await self._past(parameters.id)
+            phase = phase_at(past.phases(), parameters.at)
+            if phase is None:
+                raise RequestRefused(
+                    404,
+                    ProblemCode.NOT_FOUND,
+                    f"job {name} was not there at that time: it was submitted later",
+                )
+            return Answer(Why(id=name, sentence=_said_of(phase), phase=phase))
+        client = await self._people.of(asked.person)
+        job, schedd = await self._named(parameters.id)
+        report = await client.at(schedd).why(job)
+        answer = Why(
+            id=f"{job}@{schedd}",
+            sentence=_reason(report),
+            explanation=report.explanation,
+            verdict=report.verdict,
+            trouble=report.trouble,
+        )
+        return Answer(answer)
+
+    async def _past(self, text: str) -> tuple[str, JobPast]:
+        job, schedd = await self._named(text)
+        try:
+            found = await self._bus.call(QUERY_EVENTS, schedd, QueryEvents(job=job))
+        except RefusedError as error:
+            if error.code != RefusalCode.NOT_FOUND:
+                raise
+            raise no_such_job(text) from error
+        return f"{job}@{schedd}", JobPast(job, schedd, found.events)
+
+    async def _named(self, text: str) -> tuple[JobId, str]:
+        """The job and its access point, which must be one."""
+        job, schedd = job_name(text)
+        async with self._tables.read() as reading:
+            schedds = await reading.schedds_of(job, schedd)
+        if not schedds:
+            raise no_such_job(text)
+        if len(schedds) > 1:
+            names = ", ".join(f"{job}@{each}" for each in schedds)
+            raise RequestRefused(
+                409, ProblemCode.AMBIGUOUS, f"several access points have a job {job}: name one of {names}"
+            )
+        return job, schedds[0]
+
+
+def _reason(report: WhyReport) -> str:
+    if report.explanation is not None:
+        return report.explanation.reason or f"it is {report.explanation.status}"
+    return report.unmade or "it has left the queue: its timeline says how"
+
+
+def _said_of(phase: Phase) -> str:
+    where = f" on {phase.slot}" if phase.slot else ""
+    because = f": {phase.reason}" if phase.reason else ""
+    return f"it was {phase.state}{where}{because}"
+
+
+def _job(name: str, ad: Ad, phase: Phase, viewer: Viewer) -> Job:
+    number, _, schedd = name.partition("@")
+    job, owner = JobId.parse(number), str(ad["Owner"])
+    submitted = ad["QDate"]
+    assert isinstance(submitted, int)  # the queue sets it
+    return Job(
+        id=name,
+        schedd=schedd,
+        cluster=job.cluster,
+        proc=job.proc,
+        owner=owner,
+        state=STATES[int(str(ad["JobStatus"]))],
+        submitted=datetime.fromtimestamp(submitted, tz=phase.since.tzinfo),
+        entered=phase.since,
+        slot=phase.slot,
+        hold_reason=phase.reason if phase.state == "held" else None,
+        attributes=viewer.sees(ad, owner),
+    )

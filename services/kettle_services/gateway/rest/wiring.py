@@ -1,0 +1,115 @@
+"""How the parts of the REST interface hang together."""
+
+import os
+from pathlib import Path
+
+from aiohttp import web
+
+from kettle.auth.mapping.findings import refusals
+from kettle.auth.mapping.policy import AccessPolicy
+from kettle.auth.tokens.checking.issuers import Issuer, Issuers
+from kettle.auth.tokens.keys.fetching import FetchLimits, HttpFetcher
+from kettle.auth.tokens.keys.key_cache import KeyCache
+from kettle.auth.tokens.verifier import Verifier
+from kettle.bus.ports import Bus
+from kettle.runtime import Runtime, SettingsError
+from kettle.runtime.access_files import named, read
+from kettle.runtime.authorizer import SettingPlaces, access_lists
+from kettle.runtime.settings import config_path
+from kettle.storage import Database
+from kettle.submit.known_attributes import KnownAttributes
+from kettle_services.gateway.rest.application import Front, Handler, RequestLimits
+from kettle_services.gateway.rest.connections import AccountConnections
+from kettle_services.gateway.rest.event_feed import EventFeed
+from kettle_services.gateway.rest.filters import Filters
+from kettle_services.gateway.rest.freshness import Freshness
+from kettle_services.gateway.rest.job_commands import JobCommands
+from kettle_services.gateway.rest.job_tables import JobTables, session_settings
+from kettle_services.gateway.rest.jobs import JobQuestions
+from kettle_services.gateway.rest.past import PastQuestions
+from kettle_services.gateway.rest.persons import Persons, own_token
+from kettle_services.gateway.rest.pool import PoolQuestions
+from kettle_services.gateway.settings import GatewaySettings
+from kettle_wire.rest import jobs, pool
+from kettle_wire.rest import past as of_past
+from kettle_wire.rest.route import Route
+from kettle_wire.subjects import Subjects
+
+
+async def rest_application(rt: Runtime, settings: GatewaySettings, bus: Bus) -> web.Application:
+    """
+    The application; what it needs is closed with the service.
+
+    Raises SettingsError: what the settings say of people cannot be used.
+    """
+    reading = Database.connect(
+        settings.database_url,
+        connections=settings.rest_connections,
+        session=session_settings(settings.rest_time),
+    )
+    database = await rt.enter(reading)
+    tables = JobTables(database, most_seconds=settings.rest_time)
+    policy = access_policy(settings)
+    persons = Persons(policy, await _verifier(rt, settings), own_token(directory(settings)))
+    people = await rt.enter(AccountConnections.ready(settings.home_path, pool_domain=policy.domain))
+    filters = Filters(KnownAttributes())
+    past = PastQuestions(bus, people, tables)
+    asked = JobQuestions(tables, filters, Freshness(bus, settings.accounting), past.as_of)
+    monitor = Subjects(settings.pool).monitor_stream
+    feed = EventFeed(bus, monitor, people, most=settings.rest_streams)
+    done = JobCommands(people, tables, filters)
+    about = PoolQuestions(bus, settings.collector, tables, filters)
+    handlers: dict[Route, Handler] = {
+        jobs.LIST_JOBS: asked.list,
+        jobs.LIST_HISTORY: asked.list,
+        jobs.GET_JOB: asked.get,
+        jobs.SUBMIT_JOBS: done.submit,
+        jobs.ACT_ON_JOBS: done.act,
+        jobs.EDIT_JOB: done.edit,
+        of_past.GET_HISTORY_OF_JOB: past.history,
+        of_past.GET_TIMELINE: past.timeline,
+        of_past.GET_WHY: past.why,
+        of_past.FOLLOW_EVENTS: feed.follow,
+        pool.LIST_SLOTS: about.ads("Machine"),
+        pool.LIST_MACHINES: about.ads("StartDaemon"),
+        pool.LIST_SUBMITTERS: about.ads("Submitter"),
+        pool.LIST_CLUSTERS: about.clusters,
+    }
+    limits = RequestLimits(
+        rate=settings.requests_per_second, burst=settings.request_burst, proxies=frozenset(settings.proxies)
+    )
+    return Front(persons, limits).application(handlers)
+
+
+def directory(settings: GatewaySettings) -> Path:
+    """Where the gateway keeps its port and its private token."""
+    return settings.home_path / "gateway"
+
+
+def access_policy(settings: GatewaySettings) -> AccessPolicy:
+    """Who is who and who may do what, as the table `[authorization]` and its files say; raises SettingsError."""
+    said, path = settings.authorization, config_path(os.environ)
+    files, findings = read(*named(said, path))
+    if wrong := refusals(findings):
+        raise SettingsError(f"{wrong[0].place}: {wrong[0].sentence}")
+    return AccessPolicy(
+        domain=said.own_domain,
+        rules=files.rules.rules,
+        maps=files.maps,
+        accounting_groups=files.rules.accounting_groups,
+        bans=files.rules.bans,
+        lists=access_lists(said, "gateway", (), SettingPlaces(path)),
+    )
+
+
+async def _verifier(rt: Runtime, settings: GatewaySettings) -> Verifier | None:
+    """What believes the tokens of the issuers that the settings name; raises SettingsError."""
+    if not settings.issuers:
+        return None
+    try:
+        issuers = Issuers(Issuer(url=url, audiences=names) for url, names in settings.issuers.items())
+    except ValueError as error:
+        raise SettingsError(f"issuers: {error}") from error
+    limits = FetchLimits(private_hosts=frozenset(settings.issuer_hosts), plain_loopback=True)
+    fetcher = await rt.enter(HttpFetcher.open(limits))
+    return Verifier(issuers, KeyCache(fetcher))

@@ -1,0 +1,231 @@
+"""The REST interface of a running pool, over real HTTP."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import msgspec
+import pytest
+import pytest_asyncio
+
+from kettle.client import prepare, select
+from kettle.testing.throwaway_pool import ThrowawayPool
+
+pytestmark = [pytest.mark.scenario, pytest.mark.embedded]
+
+HELD = 'executable = /bin/true\nhold = true\n+Colour = "green"\nenvironment = SECRET=1\nqueue 3\n'
+
+
+@pytest.fixture(scope="module")
+def configuration() -> dict[str, Any]:
+    return {"settings": {"gateway": {"rest": True}}}
+
+
+class Rest:
+    """Asks with the private token of the pool."""
+
+    def __init__(self, session: aiohttp.ClientSession) -> None:
+        self.session = session
+
+    async def get(
+        self, path: str, status: int = 200, headers: dict[str, str] | None = None, **query: Any
+    ) -> Any:
+        async with self.session.get(path, params=query, headers=headers) as response:
+            self.headers = response.headers
+            assert response.status == status, await response.text()
+            return None if status == 304 else await response.json(content_type=None)
+
+    async def send(
+        self, method: str, path: str, body: Any, status: int = 200, headers: dict[str, str] | None = None
+    ) -> Any:
+        said = {"data": body} if isinstance(body, str) else {"json": body}
+        if isinstance(body, str):
+            headers = {"Content-Type": "text/plain", **(headers or {})}
+        async with self.session.request(method, path, headers=headers, **said) as response:
+            assert response.status == status, await response.text()
+            return await response.json(content_type=None)
+
+
+def address(pool: ThrowawayPool) -> str:
+    return f"http://127.0.0.1:{(pool.home / 'gateway' / 'port').read_text()}"
+
+
+@pytest_asyncio.fixture
+async def rest(pool: ThrowawayPool) -> AsyncIterator[Rest]:
+    token = (pool.home / "gateway" / "token").read_text().strip()
+    headers = {"Authorization": f"Bearer {token}"}
+    async with aiohttp.ClientSession(address(pool), headers=headers) as session:
+        yield Rest(session)
+
+
+async def submitted(rest: Rest, text: str = HELD) -> tuple[int, str]:
+    made = await rest.send("POST", "/v2/jobs", text)
+    return made["cluster"], made["position"]
+
+
+async def test_a_submission_happens_once_and_is_seen_by_who_names_its_position(rest: Rest) -> None:
+    """What is submitted over HTTP is listed at once for who names its position; a repeat with its key submits nothing more."""
+    key = {"Idempotency-Key": "once"}
+    made = await rest.send("POST", "/v2/jobs", HELD, headers=key)
+    assert made == await rest.send("POST", "/v2/jobs", HELD, headers=key)
+    assert 3 == made["count"]
+    other = await rest.send("POST", "/v2/jobs", HELD + "queue\n", 422, headers=key)
+    assert "idempotency_key.reused" == other["code"]
+    cluster = made["cluster"]
+    query = {"cluster": cluster, "fields": "Colour,Environment"}
+    listed = await rest.get("/v2/jobs", at_least=made["position"], **query)
+    assert [f"{cluster}.{proc}@schedd" for proc in (2, 1, 0)] == [job["id"] for job in listed["jobs"]]
+    assert {"held"} == {job["state"] for job in listed["jobs"]}
+    assert {"Colour": "green", "Environment": "SECRET=1"} == listed["jobs"][0]["attributes"]
+    await rest.get("/v2/jobs", 304, {"If-None-Match": rest.headers["ETag"]}, **query)
+    assert "Authorization" == rest.headers["Vary"]
+
+
+async def test_what_is_sent_as_json_is_submitted_too(rest: Rest, pool: ThrowawayPool, tmp_path: Path) -> None:
+    """Jobs as attributes and rows become a cluster; a dry run submits nothing, and a row too short names its place."""
+    jobs = prepare("executable = /bin/true\narguments = $(Item)\nqueue Item in 1, 2", cwd=tmp_path)
+    body = msgspec.to_builtins({"ad": jobs.ad, "columns": jobs.columns, "rows": jobs.rows})
+    before = await rest.get("/v2/clusters")
+    assert 2 == (await rest.send("POST", "/v2/jobs?dry_run=1", body))["count"]
+    assert before["clusters"] == (await rest.get("/v2/clusters"))["clusters"]
+    wrong = await rest.send("POST", "/v2/jobs", {**body, "rows": [jobs.rows[0], []]}, 422)
+    assert "/body/rows/1" == wrong["errors"][0]["pointer"]
+    made = await rest.send("POST", "/v2/jobs", body)
+    await pool.client.wait(select(made["cluster"]))
+    _, later = await submitted(rest)
+    past = await rest.get(
+        "/v2/history",
+        at_least=later,
+        cluster=made["cluster"],
+        sort="wall_time",
+    )
+    assert [{"completed"}, 2] == [{job["state"] for job in past["jobs"]}, len(past["jobs"])]
+    one = await rest.get(f"/v2/jobs/{past['jobs'][0]['id']}", fields="Arguments,ExitCode")
+    assert 0 == one["exit_code"] == one["attributes"]["ExitCode"]
+
+
+async def test_filters_pages_and_groups_are_about_all_jobs(rest: Rest) -> None:
+    """A filter, a page and a count see every job in the queue, and a page token belongs to its question alone."""
+    cluster, position = await submitted(rest)
+    one = await rest.get("/v2/jobs", cluster=cluster, at_least=position, limit=2)
+    two = await rest.get("/v2/jobs", cluster=cluster, page=one["next"], limit=2)
+    assert ([2, 1], [0]) == ([job["proc"] for job in one["jobs"]], [job["proc"] for job in two["jobs"]])
+    assert "next" not in two
+    mixed = await rest.get("/v2/jobs", 400, page=one["next"])
+    assert "page.invalid" == mixed["code"]
+    found = await rest.get("/v2/jobs", filter=f'MY.Colour == "green" && ProcId > 0 && ClusterId == {cluster}')
+    assert [2, 1] == [job["proc"] for job in found["jobs"]]
+    counted = await rest.get("/v2/jobs", cluster=cluster, group_by="state,cluster")
+    assert [{"key": {"state": "held", "cluster": str(cluster), "schedd": "schedd"}, "count": 3}] == counted[
+        "groups"
+    ]
+    same = await rest.get("/v2/jobs", filter=f"ClusterId == {cluster}", group_by="state")
+    assert [{"key": {"state": "held"}, "count": 3}] == same["groups"]
+    shown = await rest.get("/v2/clusters", cluster=cluster)
+    assert {"held": 3} == shown["clusters"][0]["states"]
+
+
+async def test_actions_are_carried_out_only_on_as_many_jobs_as_are_meant(rest: Rest) -> None:
+    """A filter with another count than expected does nothing; with the right one, and with ids, the jobs change."""
+    cluster, position = await submitted(rest)
+    body = {"filter": f"ClusterId == {cluster}", "expect": 2}
+    assert "count" == (await rest.send("POST", "/v2/jobs:remove", body, 409))["code"]
+    unsaid = await rest.send("POST", "/v2/jobs:remove", {"filter": "true"}, 422)
+    assert "/body/expect" == unsaid["errors"][0]["pointer"]
+    job = f"/v2/jobs/{cluster}.0"
+    await rest.get(job, at_least=position)
+    seen = rest.headers["ETag"]
+    edited = await rest.send("PATCH", job, {"attributes": {"JobPrio": 7}}, headers={"If-Match": seen})
+    assert ["done"] == [each["outcome"] for each in edited["outcomes"]]
+    late = await rest.send("PATCH", job, {"attributes": {"JobPrio": 8}}, 412, headers={"If-Match": seen})
+    assert "changed" == late["code"]
+    assert 7 == (await rest.get(job, at_least=edited["position"], fields="JobPrio"))["attributes"]["JobPrio"]
+    gone = await rest.send("POST", "/v2/jobs:remove", {**body, "expect": 3, "reason": "over"})
+    assert ["done"] * 3 == [each["outcome"] for each in gone["outcomes"]]
+    left = await rest.get("/v2/history", cluster=cluster, at_least=gone["position"], group_by="state")
+    assert [{"key": {"state": "removed"}, "count": 3}] == left["groups"]
+
+
+async def test_the_pool_beside_its_jobs(rest: Rest) -> None:
+    """Slots, machines and submitters are listed with the attributes that somebody wants."""
+    slots = await rest.get("/v2/slots", fields="Cpus,State", filter="Cpus > 0")
+    assert {"Cpus", "State"} <= slots["ads"][0]["attributes"].keys()
+    machines = await rest.get("/v2/machines", limit=1)
+    assert 1 == len(machines["ads"])
+    await rest.get("/v2/submitters")
+
+
+async def test_the_past_of_a_job_and_why_it_waits(rest: Rest) -> None:
+    """What was recorded, the states with their times, the job as it was, and the reason are each a question."""
+    cluster, position = await submitted(rest)
+    job = f"/v2/jobs/{cluster}.0"
+    await rest.get(job, at_least=position)
+    assert "on hold" in (await rest.get(f"{job}/why"))["sentence"]
+    released = await rest.send("POST", "/v2/jobs:remove", {"ids": [f"{cluster}.0"], "expect": 1})
+    gone = await rest.get(job, at_least=released["position"])
+    assert "removed" == gone["state"]
+    *_, held, removed = (await rest.get(f"{job}/timeline"))["phases"]
+    assert ("held", "removed") == (held["state"], removed["state"])
+    assert "held" == (await rest.get(job, as_of=held["since"]))["state"]
+    assert "it was removed" in (await rest.get(f"{job}/why", at=gone["left"]))["sentence"]
+    records = await rest.get(f"{job}/history")
+    assert "job.removed/1" in [each["type"] for each in records["events"]]
+    early = await rest.get(job, 404, as_of="2020-01-01T00:00:00Z")
+    assert "submitted later" in early["detail"]
+
+
+async def test_events_are_followed_and_resumed_behind_the_last_one(rest: Rest) -> None:
+    """A stream has the events of one's jobs with their places; who names the last place goes on behind it."""
+    cluster, _ = await submitted(rest)
+    first = await read_events(rest, cluster, {}, after=0)
+    places = [place for place, _ in first]
+    assert places == sorted(set(places))
+    assert {f"{cluster}.0", f"{cluster}.1", f"{cluster}.2"} <= {event["subject"] for _, event in first}
+    later = await read_events(rest, cluster, {"Last-Event-ID": str(places[0])})
+    assert first[1:] == later
+
+
+async def read_events(
+    rest: Rest, cluster: int, headers: dict[str, str], **query: Any
+) -> list[tuple[int, dict[str, Any]]]:
+    """The events of a cluster up to those of its last job."""
+    found: list[tuple[int, dict[str, Any]]] = []
+    async with (
+        asyncio.timeout(30),
+        rest.session.get("/v2/events", params={"cluster": cluster, **query}, headers=headers) as response,
+    ):
+        assert "text/event-stream" == response.content_type
+        place = 0
+        async for line in response.content:
+            name, _, value = line.decode().rstrip("\n").partition(": ")
+            if name == "id":
+                place = int(value)
+            elif name == "data":
+                found.append((place, json.loads(value)))
+                if found[-1][1]["subject"] == f"{cluster}.2":
+                    break
+    return found
+
+
+async def test_refusals_say_what_where_and_what_is_nearest(rest: Rest, pool: ThrowawayPool) -> None:
+    """Each refusal is a problem document with a stable code, a pointer, and the nearest known name."""
+    unknown = await rest.get("/v2/jobs", 400, filter="JobStatsu > 5")
+    assert ("attribute.unknown", "/query/filter") == (unknown["code"], unknown["errors"][0]["pointer"])
+    assert "the nearest is JobStatus" in unknown["detail"]
+    assert "the nearest is owner" in (await rest.get("/v2/jobs", 400, ower="ada"))["detail"]
+    assert "/query/limit" == (await rest.get("/v2/jobs", 400, limit=0))["errors"][0]["pointer"]
+    assert "not_found" == (await rest.get("/v2/jobs/999999.0", 404))["code"]
+    assert "method" == (await rest.send("POST", "/v2/slots", {}, 405))["code"]
+    assert "body.type" == (await rest.send("POST", "/v2/jobs:hold", "text", 415))["code"]
+    async with aiohttp.ClientSession(address(pool)) as stranger:
+        async with stranger.get("/v2/jobs") as response:
+            assert 401 == response.status
+            assert "application/problem+json" == response.content_type
+            assert 'Bearer realm="kettle"' == response.headers["WWW-Authenticate"]
+        async with stranger.get("/v2/jobs", headers={"Authorization": "Bearer guess"}) as response:
+            assert "token.issuer_unknown" == (await response.json(content_type=None))["code"]
+        async with stranger.get("/v2/jobs?token=secret") as response:
+            assert "token.in_query" == (await response.json(content_type=None))["code"]
