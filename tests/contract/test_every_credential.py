@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 from nats.aio.client import Client
 
-from kettle.auth.bus_permissions import FORWARDER, MONITOR, VISITOR, permissions
+from kettle.auth.bus_permissions import FORWARDER, JOINED, MONITOR, VISITOR, permissions
 from kettle.embedded import EmbeddedNats
 from kettle.testing.servers.embedded import server_directory
 from kettle.testing.servers.members import KINDS, Members
@@ -29,6 +29,11 @@ WHO: dict[str, tuple[str, Identity]] = {role: (role, daemon(role)) for role in S
     "monitor": (MONITOR, daemon(MONITOR)),
     "visitor": (VISITOR, visitor("ap@home")),
     "forwarder": (FORWARDER, visitor("view@home")),
+    **{
+        f"{role} of {access_point}": (joined, daemon(role, access_point))
+        for joined, role in JOINED.items()
+        for access_point in ("ap1", "ap2")
+    },
 }
 NOBODYS = (
     "$SYS.REQ.SERVER.PING",
@@ -68,7 +73,7 @@ async def pool() -> AsyncIterator[EmbeddedNats]:
 
 def rights(name: str) -> tuple[list[str], list[str]]:
     role, identity = WHO[name]
-    own = permissions(role, SUBJECTS, identity, guest=role in KINDS)
+    own = permissions(role, SUBJECTS, identity, guest=role in KINDS and role not in JOINED)
     if role == "administrator":
         more = permissions(MONITOR, SUBJECTS, identity, guest=True)
         return [*own[0], *more[0]], [*own[1], *more[1]]

@@ -18,19 +18,17 @@ from urllib.parse import urlencode, urlsplit
 
 import msgspec
 
-from kettle.auth.private_files import private_directory, write_private
 from kettle.auth.trust.keys import KeyPair, Kind, SeedError
 from kettle.auth.trust.server import Seeds
 from kettle.bus.credentials import Credential
-from kettle.classad.printing import quoted_string
-from kettle.pool.personal_settings import Tables, toml_value
+from kettle.pool.access_point import PEOPLE_KEY
+from kettle_wire.events.iam import Joins
 
 PREFIX: Final = "kettle-join-1"
 GRANT: Final = "urn:kettle:params:oauth:grant-type:join-token"
-_KEY: Final = "worker"
-CREDENTIAL: Final = "worker.creds"
-"""The name of the file with the machine's credential, in the directory of the pool."""
-_SETTINGS: Final = "kettle.toml"
+_KEY: Final = "joining"
+WORKER: Final = "worker"
+"""The name of the credential of a machine, which its master shares."""
 _DEADLINE_S: Final = 20.0
 _LARGEST: Final = 1 << 20
 _LOCAL: Final = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -52,6 +50,8 @@ class _Admitted(msgspec.Struct, frozen=True, kw_only=True):
     expires: float
     by: str = ""
     bus_ca: str = ""
+    services: dict[str, str] = {}
+    people_account: str = ""
     statement: str = ""
 
 
@@ -69,8 +69,10 @@ class Joined(msgspec.Struct, frozen=True, kw_only=True):
     worker: str
     owner: str
     nats_url: str
-    credentials: str
-    """The text of the file that it shows to the bus; secret."""
+    credentials: dict[str, str]
+    """The text of the files that it shows to the bus, by name; secret."""
+    people_account: str
+    """Of an access point: the public key of the account of the bus in which its people are."""
     administrator: str
     """Who made the token."""
     bus_ca: str
@@ -79,7 +81,7 @@ class Joined(msgspec.Struct, frozen=True, kw_only=True):
     """The certificate of the pool's authority, in PEM; empty without HTTPS."""
 
 
-def join(url: str, token: str, *, home: Path, name: str, owner: str = "") -> Joined:
+def join(url: str, token: str, *, home: Path, name: str, owner: str = "", joins: Joins = "worker") -> Joined:
     """
     Join the pool whose iam is at `url`; `owner`: refuse a token that is not for machines of this one.
 
@@ -95,66 +97,41 @@ def join(url: str, token: str, *, home: Path, name: str, owner: str = "") -> Joi
     local = place.hostname in _LOCAL
     if place.scheme not in {"https", "http"} or not place.hostname or (place.scheme == "http" and not local):
         raise JoinError(f"{url} is no address to which a secret may be sent: it has to begin with https://")
-    pin, key = parts[3], _kept_key(home)
+    pin, key = parts[3], _made(home, _KEY, Kind.USER)
     authority = _authority(place.hostname, place.port, pin) if place.scheme == "https" else ""
-    asked = {"grant_type": GRANT, "join_token": token.strip(), "name": name, "key": key.public}
+    asked = {
+        "grant_type": GRANT,
+        "join_token": token.strip(),
+        "name": name,
+        "key": key.public,
+        "joins": joins,
+    }
+    if owner:
+        asked["owner"] = owner
+    if joins == "schedd":
+        asked["people"] = _made(home, PEOPLE_KEY, Kind.ACCOUNT).public
     connection = _Connection(place.hostname, place.port, authority)
     if not authority:
         keys = connection.get("/jwks.json")
         signer = _pinned(keys, pin, url)
-        admitted = connection.join(asked | ({"owner": owner} if owner else {}))
+        admitted = connection.join(asked)
         _require_stated(admitted, signer, url)
     else:
-        admitted = connection.join(asked | ({"owner": owner} if owner else {}))
+        admitted = connection.join(asked)
     return Joined(
         pool=admitted.pool,
         worker=admitted.worker,
         owner=admitted.owner,
         nats_url=admitted.nats_url,
-        credentials=Credential(key.seed, admitted.jwt).text(),
+        credentials={
+            role: Credential(key.seed, jwt).text()
+            for role, jwt in (admitted.services or {WORKER: admitted.jwt}).items()
+        },
+        people_account=admitted.people_account,
         administrator=admitted.by,
         bus_ca=admitted.bus_ca,
         authority=authority,
     )
-
-
-def keep(joined: Joined, home: Path) -> list[Path]:
-    """
-    Write what a startd of this machine needs into the directory of the pool; the files.
-
-    Raises:
-        JoinError: there is another pool, or the files cannot be written.
-    """
-    settings, credential = home / _SETTINGS, home / "credentials" / CREDENTIAL
-    if settings.exists() and not credential.exists():
-        raise JoinError(f"{settings} is of another pool: give a directory of its own with --home")
-    managed = {"administrators": [joined.administrator]} if joined.administrator else {}
-    policy = {"start": f"TARGET.Owner == {quoted_string(joined.owner)}"} if joined.owner else {}
-    authority = home / "credentials" / "bus-ca.pem"
-    encrypted = {"nats_ca": str(authority.absolute())} if joined.bus_ca else {}
-    tables: Tables = {
-        "kettle": {
-            "pool": joined.pool,
-            "nats_url": joined.nats_url,
-            "nats_credentials": str(credential.absolute()),
-            **encrypted,
-        },
-        "master": {"nats_url": joined.nats_url, "daemon_list": ["startd"], "name": joined.worker, **managed},
-        "startd": {"name": joined.worker, **managed, **policy},
-    }
-    text = "# Made by `kettle worker join`.  It is yours: change what you want.\n" + "".join(
-        f"\n[{table}]\n" + "".join(f"{name} = {toml_value(value)}\n" for name, value in values.items())
-        for table, values in tables.items()
-    )
-    try:
-        private_directory(credential.parent)
-        files = [write_private(credential, joined.credentials), write_private(settings, text)]
-        if joined.bus_ca:
-            files.append(write_private(authority, joined.bus_ca))
-        (home / "credentials" / f"{_KEY}.nk").unlink(missing_ok=True)  # it is in the credential now
-    except OSError as error:
-        raise JoinError(f"{error.filename or home} cannot be written: {error.strerror}") from error
-    return files
 
 
 class _Connection:
@@ -205,10 +182,16 @@ def _ask(
         connection.close()
 
 
-def _kept_key(home: Path) -> KeyPair:
-    """The key that this machine makes for one pool."""
+def forget_key(home: Path) -> None:
+    """The key that was made to join is in the credentials now."""
+    (home / "credentials" / f"{_KEY}.nk").unlink(missing_ok=True)
+
+
+def _made(home: Path, name: str, kind: Kind) -> KeyPair:
+    """A key that this machine makes for one pool, and keeps."""
     try:
-        return Seeds(home / "credentials").key(_KEY, Kind.USER)
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)  # what is above it is nobody's secret
+        return Seeds(home / "credentials").key(name, kind)
     except SeedError as error:
         raise JoinError(str(error)) from error
     except OSError as error:

@@ -124,6 +124,12 @@ class RemoveWorker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     worker: Login
 
 
+class Leave(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Have the caller's own credential be invalid: a machine that has joined leaves."""
+
+    id: CommandId
+
+
 class SetBan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Let somebody in no more."""
 
@@ -413,3 +419,6 @@ QUERY_AUDIT = Endpoint(
 )
 WHO_AM_I = Endpoint("iam", "who_am_i", WhoAmI, Whoami, callers=_USER, repeat=Repeat.QUERY)
 EXPLAIN = Endpoint("iam", "explain", ExplainAccess, AccessExplained, callers=_USER, repeat=Repeat.QUERY)
+LEAVE = Endpoint(
+    "iam", "leave", Leave, Recorded, callers=(Caller.STARTD, Caller.SCHEDD), repeat=Repeat.FIRST_ANSWER
+)

@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Collection, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from kettle_services.iam.domain.rights import Known, explained, on_the_bus, whoa
 from kettle_services.iam.domain.scopes import narrowed, narrowed_audiences
 from kettle_services.iam.domain.state import Ban, ClientRules, JoinToken, Register, Session, Worker
 from kettle_services.iam.grants import Grants, Wanted
+from kettle_services.iam.ports import PoolMaster
 from kettle_services.iam.record import Record
 from kettle_services.iam.settings import IamSettings
 from kettle_wire.codes import RefusalCode
@@ -60,13 +61,10 @@ class Handlers:
         *,
         administrators: Callable[[], Collection[str]],
         open_to_machines: Callable[[], None],
-        cut_off: Callable[[str], Awaitable[None]],
+        master: PoolMaster,
     ) -> None:
-        """
-        `open_to_machines` raises Denied if no machine could join; `cut_off` ends the connections of a key for good, and
-        raises BusError.
-        """
-        self._cut_off = cut_off
+        """`open_to_machines` raises Denied if no machine could join."""
+        self._master = master
         self._record: Final = record
         self._grants = grants
         self._pool = pool
@@ -87,6 +85,7 @@ class Handlers:
             pipeline.command(iam.REVOKE_JOIN_TOKEN, self.revoke_join_token),
             pipeline.query(iam.LIST_WORKERS, self.list_workers),
             pipeline.command(iam.REMOVE_WORKER, self.remove_worker),
+            pipeline.command(iam.LEAVE, self.leave),
             pipeline.command(iam.SET_BAN, self.set_ban),
             pipeline.command(iam.LIFT_BAN, self.lift_ban),
             pipeline.query(iam.LIST_BANS, self.list_bans),
@@ -111,10 +110,9 @@ class Handlers:
         now = time.time()
         with _refusing():
             self._open_to_machines()
-        if request.joins != "worker":
+        if request.joins == "schedd" and request.owner:
             raise RefusedError(
-                RefusalCode.UNACCEPTABLE,
-                "an access point cannot join by a token yet: its services need credentials of the pool's own account",
+                RefusalCode.UNACCEPTABLE, "an access point is no one owner's: leave the owner out"
             )
         event = JoinTokenCreated(
             token=secrets.token_hex(6),
@@ -180,16 +178,26 @@ class Handlers:
         """
         Have the credential of a machine be invalid; `not_found`, or `unavailable`: nobody could tell the server.
         """
+        return await self._removed(request.worker, by=caller.name)
+
+    async def leave(self, request: iam.Leave, caller: Identity) -> Decision[iam.Recorded]:
+        """A machine leaves by itself; refused as `remove_worker` is."""
+        del request
+        return await self._removed(caller.access_point or caller.name, by=caller.name)
+
+    async def _removed(self, worker: str, *, by: str) -> Decision[iam.Recorded]:
         with _refusing():
-            left = join_tokens.left(self._register, request.worker, by=caller.name, now=time.time())
-        known = self._register.find(Worker, f"worker/{request.worker}")
+            left = join_tokens.left(self._register, worker, by=by, now=time.time())
+        known = self._register.find(Worker, f"worker/{worker}")
         if known is not None:
             try:
-                await self._cut_off(known.key)
+                if known.joins == "schedd":
+                    await self._master.forget(known.worker)
+                await self._master.cut_off(known.joins, known.key)
             except BusError as error:
                 raise RefusedError(
                     RefusalCode.UNAVAILABLE,
-                    f"{request.worker} was not removed, for its connection could not be ended: {error}",
+                    f"{worker} was not removed, for its connection could not be ended: {error}",
                 ) from error
         return _recorded(left)
 

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from kettle.bus.credentials import Credential
+from kettle.bus.credentials import Credential, service_identity
 from kettle.bus.ports import Authorize, BucketSpec, Bus, BusError, Served
 from kettle.retry.backoff import steady
 from kettle.retry.loop import Waits
 from kettle.runtime import leaves
 from kettle.runtime.duty_cycle import DutyCycle
 from kettle_wire.ads import Ad
-from kettle_wire.identity import Identity, daemon, worker
+from kettle_wire.identity import Identity, worker
 from kettle_wire.subjects import Subjects, ad_key
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class BusConnection:
         On a machine that has joined, the master shares the credential of its startd, which has its name.
         """
         shared = bool(credentials) and Credential.read(credentials).guest
-        return worker(self._name) if shared else daemon("master")
+        return worker(self._name) if shared else service_identity("master", credentials)
 
     async def _speak(self, bus: "NatsBus", subjects: Subjects) -> None:
         bus.on_return(self.changed)

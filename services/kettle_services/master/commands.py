@@ -19,17 +19,22 @@ from kettle_services.master.account_access import AccountsError
 from kettle_services.master.bus_members import login_name
 from kettle_services.master.domain.command_rules import chosen, needs_restart
 from kettle_services.master.domain.daemon import How
-from kettle_services.master.domain.start_order import stop_stages
+from kettle_services.master.domain.start_order import READ_ACCESS_POINTS, role_of, stop_stages
 from kettle_services.master.settings import MasterSettings
 from kettle_services.master.supervision.daemon_list import DaemonList
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands import master as wire
 from kettle_wire.commands.master import (
+    ADMIT_ACCESS_POINT,
     CONTROL,
+    FORGET_ACCESS_POINT,
     QUERY_DAEMONS,
     REVOKE_MEMBERS,
+    AccessPointAdmitted,
+    AdmitAccessPoint,
     Control,
     Controlled,
+    ForgetAccessPoint,
     MembersRevoked,
     QueryDaemons,
     RevokeMembers,
@@ -50,6 +55,10 @@ _HEARD_S: Final = 3.0
 _log: Final = logging.getLogger(__name__)
 
 
+def _no_access_points(_settings: MasterSettings, _name: str, _people: str) -> tuple[str, bool]:
+    return "", False
+
+
 class MasterCommands:
     """Takes commands for the daemons of one host."""
 
@@ -65,14 +74,17 @@ class MasterCommands:
         check: Callable[[], Awaitable[Sequence[Problem]]],
         keep: Callable[[MasterSettings], None] = lambda _settings: None,
         revoke: Callable[[str, Sequence[str]], bool] = lambda _kind, _keys: False,
+        admit_access_point: Callable[[MasterSettings, str, str], tuple[str, bool]] = _no_access_points,
     ) -> None:
         """
         `load` reads the master's settings again; `succeed` makes the master end and restart itself; `admit` receives
         the visitors from other pools that the settings admit, when that has changed; `check` looks at the configuration of
         all services before anything is changed; `keep` writes down which settings the master goes by; `revoke` has the
-        NATS server believe nothing more of the keys of a kind of members, and says whether it is ours.
+        NATS server believe nothing more of the keys of a kind of members, and says whether it is ours; `admit_access_point`
+        lets in one that has joined, or its people no more: the account that they are in, and whether anything has changed.
         """
         self._revoke = revoke
+        self._admit_access_point = admit_access_point
         self._keep = keep
         self._check = check
         self._admit = admit
@@ -95,7 +107,36 @@ class MasterCommands:
             Served(CONTROL, self.control, self._administrators),
             Served(QUERY_DAEMONS, self.query, self._administrators),
             Served(REVOKE_MEMBERS, self.revoke),
+            Served(ADMIT_ACCESS_POINT, self.admit_access_point),
+            Served(FORGET_ACCESS_POINT, self.forget_access_point),
         ]
+
+    async def admit_access_point(self, request: AdmitAccessPoint, caller: Identity) -> AccessPointAdmitted:
+        """Let in an access point that has joined; refused as `revoke` is."""
+        return self._told_of(request.name, request.people, caller)
+
+    async def forget_access_point(self, request: ForgetAccessPoint, caller: Identity) -> AccessPointAdmitted:
+        """Its people are let in no more; refused as `revoke` is."""
+        return self._told_of(request.name, "", caller)
+
+    def _told_of(self, name: str, people: str, caller: Identity) -> AccessPointAdmitted:
+        try:
+            account, changed = self._admit_access_point(self.settings, name, people)
+        except EmbeddedError as error:
+            raise RefusedError(RefusalCode.NOT_RECORDED, str(error)) from error
+        if not account:
+            raise _not_ours()
+        if changed:
+            _log.info(
+                "%s: an access point %s",
+                caller.name,
+                "joins" if people else "leaves",
+                extra={"access_point": name},
+            )
+            for daemon in self.settings.daemon_list:
+                if role_of(daemon) in READ_ACCESS_POINTS and daemon not in self._daemons.off:
+                    self._daemons.supervisor(daemon).restart("graceful")
+        return AccessPointAdmitted(people_account=account)
 
     async def revoke(self, request: RevokeMembers, caller: Identity) -> MembersRevoked:
         """
@@ -106,10 +147,7 @@ class MasterCommands:
         except EmbeddedError as error:
             raise RefusedError(RefusalCode.NOT_RECORDED, str(error)) from error
         if not ours:
-            raise RefusedError(
-                RefusalCode.UNAVAILABLE,
-                "this master runs no NATS server that could be told: say it to its own operator",
-            )
+            raise _not_ours()
         _log.info(
             "%s: credentials are withdrawn", caller.name, extra={"kind": request.kind, "keys": request.keys}
         )
@@ -290,6 +328,13 @@ class MasterCommands:
 
     def _start(self, work: Coroutine[Any, Any, object], name: str) -> asyncio.Task[Any]:
         return self._tasks.create_task(work, name=name)
+
+
+def _not_ours() -> RefusedError:
+    return RefusedError(
+        RefusalCode.UNAVAILABLE,
+        "this master runs no NATS server that could be told: say it to its own operator",
+    )
 
 
 def _let_in(settings: MasterSettings) -> tuple[object, ...]:

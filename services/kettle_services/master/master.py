@@ -108,6 +108,7 @@ class _Host:
             tasks=group,
             admit=self._admit,
             revoke=self._revoke_members,
+            admit_access_point=self._admit_access_point,
             check=configuration_check.problems,
             keep=partial(SettingsInUse(home.in_use / "master.json").keep, "master"),
         )
@@ -179,6 +180,9 @@ class _Host:
 
     def _revoke_members(self, kind: str, keys: Sequence[str]) -> bool:
         return self._bring_up is not None and self._bring_up.revoke(kind, keys)
+
+    def _admit_access_point(self, settings: MasterSettings, name: str, people: str) -> tuple[str, bool]:
+        return self._bring_up.admit_access_point(settings, name, people) if self._bring_up else ("", False)
 
     def _admit(self, settings: MasterSettings) -> None:
         if self._bring_up is not None:

@@ -15,7 +15,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from kettle.pool.joining import JoinError, join, keep
+from kettle.pool.joined_files import keep
+from kettle.pool.joining import JoinError, join
 from kettle.testing.services import Backend
 
 from .conftest import Office, office_on
@@ -79,7 +80,7 @@ async def test_a_machine_joins_by_one_command(office: Office, tmp_path: Path) ->
     assert ("n1", ["startd"]) == (settings["startd"]["name"], settings["master"]["daemon_list"])
     credential = Path(settings["kettle"]["nats_credentials"]).read_text()
     assert "-----BEGIN USER NKEY SEED-----\nSU" in credential
-    assert not (home / "credentials" / "worker.nk").exists()
+    assert not (home / "credentials" / "joining.nk").exists()
     assert ["n1"] == [each.worker for each in await office.administrator.workers()]
 
 

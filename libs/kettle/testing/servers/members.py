@@ -27,7 +27,10 @@ class Members:
                 write(self.credentials(name), partial(self._trust.service, role))
             else:
                 assert identity is not None
-                write(self.credentials(name), partial(self._trust.member, kind, identity.name))
+                write(
+                    self.credentials(name),
+                    partial(self._trust.member, kind, identity.access_point or identity.name),
+                )
 
     def statements(self) -> Statements:
         """See `Trust`."""
