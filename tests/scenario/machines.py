@@ -15,7 +15,7 @@ import pytest
 
 WITHIN_S = 110.0
 NETWORK = "10.231.77"
-_OWN = ("var/lib/kettle", "run/kettle", "mnt")
+_OWN = ("var/lib/kettle", "run", "mnt")
 """Directories that each machine has for itself."""
 _PROGRAMS = ("ip", "iptables", "unshare", "nsenter")
 

@@ -5,6 +5,7 @@ below it, on machines in network namespaces.
 
 import re
 import shlex
+import sys
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from kettle.pool.personal_settings import Tables, render
+from kettle.pool.units import Kind, name_of
 from kettle.testing.servers import selection
 from kettle.testing.throwaway_pool import SHORT, merged
 
@@ -20,9 +22,29 @@ from .accounts import Person, people
 from .machines import Machine, machines
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/a-site-in-an-hour.md"
+UNITS = Path(__file__).parents[2] / "infra/systemd"
 NAMES = ("server", "ap1", "ap2", "w1", "w2", "w3")
 FENCE = re.compile(r"^```(\w+)(.*?)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PROMPT = re.compile(rf"^(?:(\w+)@)?({'|'.join(NAMES)})[#$] (.*)$")
+
+
+STARTS = re.compile(r"kettle up|--start")
+DENY_WRITE_EXECUTE = "import ctypes, os, sys; assert not ctypes.CDLL(None).prctl(65, 1, 0, 0, 0); os.execvp(sys.argv[1], sys.argv[1:])"
+"""What systemd does for MemoryDenyWriteExecute, by means of the kernel's own."""
+
+
+def as_its_unit(machine: str) -> list[str]:
+    """What of its unit can be had without systemd: capabilities, no new privileges, no memory that is written and executed."""
+    kind: Kind = "server" if machine == "server" else "access-point" if machine.startswith("ap") else "worker"
+    unit = (UNITS / name_of(kind)).read_text()
+    said = dict(line.split("=", 1) for line in unit.splitlines() if "=" in line and not line.startswith("#"))
+    kept = ",".join(f"+{each.removeprefix('CAP_').lower()}" for each in said["CapabilityBoundingSet"].split())
+    words = ["setpriv", f"--bounding-set=-all,{kept}"]
+    if said["NoNewPrivileges"] == "yes":
+        words.append("--no-new-privs")
+    if said.get("MemoryDenyWriteExecute") == "yes":
+        words += [sys.executable, "-c", DENY_WRITE_EXECUTE]
+    return words
 
 
 class Step:
@@ -76,7 +98,8 @@ class Site:
         if step.person:
             person = self.persons[step.person]
             environ, cwd = {"KETTLE_HOME": f"/run/kettle/{person.name}"}, str(person.work)
-        done = machine.run("sh", "-c", command, environ=environ, cwd=cwd)
+        limits = as_its_unit(step.machine) if STARTS.search(command) else []
+        done = machine.run(*limits, "sh", "-c", command, environ=environ, cwd=cwd)
         assert 0 == done.status, (
             f"{step.machine}: {command}\n{done.said}\n{self.logs(machine)}\n{self.logs(self.machines[NAMES[0]])}"
         )

@@ -19,6 +19,7 @@ from kettle.bus.nats_transport import NatsClient, TcpTransport
 from kettle.bus.ports import (
     BusError,
     BusUnavailableError,
+    CredentialsRefusedError,
     NoResponderError,
     RefusedError,
     ReplyTimeoutError,
@@ -303,7 +304,7 @@ class NatsConnection:
         if "permissions violation" in text:
             self._not_permitted(text)
         elif "authorization violation" in text.lower() and not self._connected.is_set():
-            refused = BusUnavailableError("NATS does not accept our credentials")
+            refused = CredentialsRefusedError("NATS does not accept our credentials")
             if not self._replies:
                 raise refused from error
             self.fail(refused)  # it had failed before: a caller that continued would wait without end

@@ -5,6 +5,7 @@ Errors:
 
     BusError
     ├── BusUnavailableError  not connected, or the server did not answer in time
+    │   └── CredentialsRefusedError  the server does not believe who we say we are
     ├── NoResponderError     nobody serves this subject now
     ├── ReplyTimeoutError    somebody serves it but the answer did not come in time: the effect is unknown
     ├── RefusedError         the service refused, with a stable code and a sentence
@@ -29,6 +30,10 @@ class BusError(Exception):
 
 class BusUnavailableError(BusError):
     """The bus cannot be reached; the connection is retried in the background, without limit."""
+
+
+class CredentialsRefusedError(BusUnavailableError):
+    """The server does not believe who we say we are: waiting does not help."""
 
 
 class NoResponderError(BusError):

@@ -4,10 +4,13 @@ from pathlib import Path
 from typing import Final
 
 from kettle.bus.nats import NatsBus
-from kettle.bus.ports import BusError
+from kettle.bus.ports import BusError, BusUnavailableError, CredentialsRefusedError
 from kettle.client.connections.transport import new_id
 from kettle.pool.joined_files import Record
 from kettle.pool.joining import WORKER, JoinError
+from kettle.retry.backoff import Backoff
+from kettle.retry.deadline import Deadline
+from kettle.retry.loop import Waits
 from kettle.runtime import Settings
 from kettle_wire.commands.iam import LEAVE, Leave
 from kettle_wire.identity import daemon, worker
@@ -27,18 +30,27 @@ async def say_good_bye(home: Path, record: Record) -> None:
     role, identity = WORKER, worker(record.worker)
     if record.joins == "schedd":
         role, identity = "schedd", daemon("schedd", record.worker)
-    try:
-        async with NatsBus.connect(
-            settings.nats_url,
-            subjects=Subjects(settings.pool),
-            identity=identity,
-            credentials=str(home / "credentials" / f"{role}.creds"),
-            ca=settings.nats_ca,
-            patience=_PATIENCE_S,
-        ) as bus:
-            await bus.call(LEAVE, "iam", Leave(id=new_id()), deadline=_PATIENCE_S)
-    except BusError as error:
-        raise JoinError(
-            f"the pool {record.pool} could not be told, so nothing was removed: {error}; say it again, or have an administrator "
-            f"remove {record.worker}"
-        ) from error
+    request, patience = Leave(id=new_id()), Deadline(_PATIENCE_S)
+    waits = Waits(Backoff(first=0.05, longest=1.0))
+    while True:
+        try:
+            async with NatsBus.connect(
+                settings.nats_url,
+                subjects=Subjects(settings.pool),
+                identity=identity,
+                credentials=str(home / "credentials" / f"{role}.creds"),
+                ca=settings.nats_ca,
+                patience=_PATIENCE_S,
+            ) as bus:
+                await bus.call(LEAVE, "iam", request, deadline=_PATIENCE_S)
+        except CredentialsRefusedError:
+            return  # the connection ended before the answer came: this is what was wanted
+        except BusError as error:
+            if not isinstance(error, BusUnavailableError) or patience.passed:
+                raise JoinError(
+                    f"the pool {record.pool} could not be told, so nothing was removed: {error}; say it again, or have an "
+                    f"administrator remove {record.worker}"
+                ) from error
+            await waits.wait()
+        else:
+            return

@@ -63,6 +63,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     init.add_argument("--bus-port", type=at_least(1), default=4222, metavar="PORT", help="default: 4222")
     init.add_argument("--iam-port", type=at_least(1), default=9643, metavar="PORT", help="default: 9643")
+    init.add_argument(
+        "--start",
+        action="store_true",
+        help="where systemd runs, write the unit kettle-server, enable and start it",
+    )
     init.add_argument("--dry-run", action="store_true", help="show what would be written, and write nothing")
     json_option(init)
     home_option(init)
@@ -70,7 +75,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
     """Do it."""
-    from kettle.pool.site import Site, SiteError, set_up
+    from kettle.pool import units
+    from kettle.pool.site import Site, SiteError, Written, set_up
 
     home: Path = (arguments.home or home_directory()).expanduser()
     site = Site(
@@ -83,7 +89,13 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     )
     try:
         written = set_up(site, home, now=datetime.now(UTC), dry_run=arguments.dry_run)
-    except SiteError as error:
+        if arguments.start and not arguments.dry_run:
+            if not units.systemd_runs():
+                raise CommandError(
+                    f"systemd does not run this machine: start the server with kettle up --home {home}"
+                )
+            written.append(Written(path=units.install("server", home), what="the unit, which runs"))
+    except (SiteError, units.UnitError) as error:
         raise CommandError(str(error)) from error
     if screen.as_json:
         screen.json([{"path": str(each.path), "what": each.what} for each in written])
@@ -95,8 +107,8 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     if not written:
         screen.say(f"Nothing is missing in {home}.")
     if not arguments.dry_run:
+        started = "" if arguments.start else f"kettle up --home {home}, then "
         screen.note(
-            f"Next: kettle up --home {home}; then kettle schedd token create for each access point, and kettle worker token "
-            "create for machines."
+            f"Next: {started}kettle schedd token create for access points, kettle worker token create for machines."
         )
     return 0

@@ -1,6 +1,7 @@
 """`kettle worker join` and `kettle schedd join`."""
 
 import argparse
+import os
 import socket
 import sys
 from pathlib import Path
@@ -34,7 +35,7 @@ def arguments(parser: argparse.ArgumentParser, *, owner: bool = True) -> None:
 
 def run(arguments: argparse.Namespace, screen: Screen, joins: Joins) -> int:
     """Join; start it where that was asked for, or where systemd can."""
-    from kettle.pool import PoolError, up
+    from kettle.pool import PoolError, units, up
     from kettle.pool.joined_files import keep
     from kettle.pool.joining import JoinError, join
 
@@ -44,9 +45,12 @@ def run(arguments: argparse.Namespace, screen: Screen, joins: Joins) -> int:
     try:
         joined = join(arguments.url, token, home=home, name=arguments.name, owner=owner, joins=joins)
         files = keep(joined, home)
+        unit = None
         if arguments.start:
             up(home)
-    except (JoinError, PoolError) as error:
+        elif os.geteuid() == 0 and units.systemd_runs():
+            unit = units.install("access-point" if joins == "schedd" else "worker", home)
+    except (JoinError, PoolError, units.UnitError) as error:
         raise CommandError(str(error)) from error
     kind = "the access point" if joins == "schedd" else "a machine"
     if screen.as_json:
@@ -60,7 +64,9 @@ def run(arguments: argparse.Namespace, screen: Screen, joins: Joins) -> int:
         )
         return 0
     screen.say(f"This machine is {joined.worker}, {kind} of the pool {joined.pool}.")
-    if arguments.start:
+    if unit is not None:
+        screen.note(f"It runs as {unit.stem}, with its files in {home}.")
+    elif arguments.start:
         screen.note(f"It runs, with its files in {home}.")
     else:
         screen.note(f"Its credentials and settings are in {home}. Start it with: kettle up --home {home}")

@@ -4,6 +4,7 @@
 
 import argparse
 import asyncio
+import os
 from pathlib import Path
 from typing import Final
 
@@ -52,7 +53,7 @@ def _of_another(arguments: argparse.Namespace, screen: Screen, joins: Joins) -> 
 
 
 def _of_this(arguments: argparse.Namespace, screen: Screen, joins: Joins) -> int:
-    from kettle.pool import PoolError, down
+    from kettle.pool import PoolError, down, units
     from kettle.pool.joined_files import record_of, remove
     from kettle.pool.joining import JoinError
     from kettle.pool.leaving import say_good_bye
@@ -69,7 +70,10 @@ def _of_this(arguments: argparse.Namespace, screen: Screen, joins: Joins) -> int
         down(home, peaceful=not arguments.now, deadline_s=60.0 if arguments.now else None)
         asyncio.run(say_good_bye(home, record))
         gone = remove(home, record)
-    except (JoinError, PoolError) as error:
+        if os.geteuid() == 0 and units.systemd_runs():
+            unit = units.uninstall("access-point" if joins == "schedd" else "worker")
+            gone += [unit] if unit is not None else []
+    except (JoinError, PoolError, units.UnitError) as error:
         raise CommandError(str(error)) from error
     sentence = f"{record.worker} has left the pool {record.pool}."
     return _done(screen, sentence, gone)
