@@ -69,7 +69,9 @@ def is_claim_of(claim: str, visitor: str) -> bool:
 
 def stranger(key: str, submitter: str, schedd: str) -> str:
     """
-    Why the ad of a submitter is not of the visitor under whose name it came; empty: it is, or it is of our own pool.
+    Why the ad of a submitter is not of the schedd under whose name it came; empty: it is, or it names none.
+
+    Such a schedd is a visitor, or one of our own pool that has joined it by a token.
     """
     parts = key.split(".")
     if len(parts) == 2:
@@ -77,6 +79,6 @@ def stranger(key: str, submitter: str, schedd: str) -> str:
     visitor = untoken(parts[1])
     if schedd != visitor:
         return f"it is an ad of {visitor} and names the schedd {schedd}"
-    if not is_guest(submitter, visitor):
+    if is_visitor(visitor) and not is_guest(submitter, visitor):
         return f"it is an ad of {visitor} and names the submitter {submitter}, who is none of its guests"
     return ""

@@ -15,13 +15,23 @@ _PREFIX: Final[dict[Kind, str]] = {"daemon": "d-", "worker": "w-", "user": "u-",
 
 class Identity(msgspec.Struct, frozen=True):
     """
-    A caller as the bus authenticated it. A daemon's name is its role, a worker's that of its startd, a person's the
-    login name, a visiting schedd's the one
-    under which it was admitted (see `kettle_wire.flocking`).
+    A caller as the bus authenticated it. A daemon's name is its role, with that of its access point behind a dot where there
+    are several; a worker's is that of its startd, a person's the login name, a visiting schedd's the one under which it was
+    admitted (see `kettle_wire.flocking`).
     """
 
     kind: Kind
     name: str
+
+    @property
+    def role(self) -> str:
+        """What a daemon is, wherever it runs."""
+        return self.name.partition(".")[0]
+
+    @property
+    def access_point(self) -> str:
+        """The access point that a daemon belongs to, which has joined; empty: it is one of the pool's own."""
+        return self.name.partition(".")[2] if self.kind == "daemon" else ""
 
     @property
     def token(self) -> str:
@@ -45,9 +55,9 @@ class Identity(msgspec.Struct, frozen=True):
         raise ValueError(f"the subject {subject} names no caller")
 
 
-def daemon(role: str) -> Identity:
-    """The identity of a service of the pool."""
-    return Identity("daemon", role)
+def daemon(role: str, access_point: str = "") -> Identity:
+    """The identity of a service of the pool, or of one of an access point that has joined."""
+    return Identity("daemon", f"{role}.{access_point}" if access_point else role)
 
 
 def worker(startd: str) -> Identity:

@@ -205,11 +205,11 @@ class Subjects:
         return f"{self._prefix}.notice.{kind}.*"
 
 
-def visitors_key(visitor: str, submitter: str) -> str:
+def submitters_key(schedd: str, submitter: str) -> str:
     """
-    The key of the ad of a visiting schedd's submitter: under the visitor's name, so that it can write no other.
+    The key of the ad of a submitter of a schedd that visits, or has joined: under its name, so that it can write no other.
     """
-    return f"Submitter.{token(visitor)}.{token(submitter)}"
+    return f"Submitter.{token(schedd)}.{token(submitter)}"
 
 
 FORWARDED: Final = "Forwarded"

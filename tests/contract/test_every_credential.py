@@ -13,7 +13,7 @@ import pytest_asyncio
 from nats.aio.client import Client
 from nats.errors import Error
 
-from kettle.auth.bus_permissions import FORWARDER, MONITOR, READER, SUBMITTER, VISITOR, permissions
+from kettle.auth.bus_permissions import FORWARDER, JOINED, MONITOR, READER, SUBMITTER, VISITOR, permissions
 from kettle.auth.trust.accounts import uses
 from kettle.auth.trust.callout import ANSWERING, RESPONDER, WATCHER, watches
 from kettle.embedded import EmbeddedNats
@@ -35,6 +35,11 @@ WHO: dict[str, tuple[str, Identity]] = {role: (role, daemon(role)) for role in S
     "monitor": (MONITOR, daemon(MONITOR)),
     "visitor": (VISITOR, visitor("ap@home")),
     "forwarder": (FORWARDER, visitor("view@home")),
+    **{
+        f"{role} of {access_point}": (joined, daemon(role, access_point))
+        for joined, role in JOINED.items()
+        for access_point in ("ap1", "ap2")
+    },
 }
 OF_IAM = {RESPONDER.name: RESPONDER, WATCHER.name: WATCHER}
 """What an iam has beside its credential as a service, each in another account."""
@@ -85,7 +90,7 @@ def rights(name: str, people: str = "A") -> tuple[list[str], list[str]]:
         may = ANSWERING if name == RESPONDER.name else watches(people)
         return list(may.publish), list(may.subscribe)
     role, identity = WHO[name]
-    own = permissions(role, SUBJECTS, identity, guest=role in KINDS)
+    own = permissions(role, SUBJECTS, identity, guest=role in KINDS and role not in JOINED)
     if role == "administrator":
         more = permissions(MONITOR, SUBJECTS, identity, guest=True)
         return [*own[0], *more[0]], [*own[1], *more[1]]

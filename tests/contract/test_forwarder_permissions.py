@@ -19,7 +19,7 @@ from kettle.testing.servers.members import Members
 from kettle_wire.commands import collector, schedd, startd
 from kettle_wire.endpoint import Endpoint
 from kettle_wire.identity import Identity, daemon, visitor, worker
-from kettle_wire.subjects import Subjects, ad_key, forwarded_key, machine_key, visitors_key
+from kettle_wire.subjects import Subjects, ad_key, forwarded_key, machine_key, submitters_key
 
 SUBJECTS = Subjects("pool")
 US, OTHERS = "view@home.example", "view@other.example"
@@ -100,7 +100,7 @@ async def test_it_finds_out_whether_it_may_without_writing(connect: Connect) -> 
         machine_key("host", "slot1@host"),
         ad_key("Scheduler", US),
         ad_key("Collector", "collector"),
-        visitors_key(US, "a@home.example"),
+        submitters_key(US, "a@home.example"),
         forwarded_key(OTHERS, machine_key("host", "slot1@host")),
     ],
 )

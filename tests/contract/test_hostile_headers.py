@@ -16,7 +16,7 @@ from kettle.embedded import EmbeddedNats
 from kettle.testing.servers.embedded import server_directory
 from kettle.testing.servers.members import Members
 from kettle_wire.identity import Identity, daemon, visitor, worker
-from kettle_wire.subjects import Subjects, forwarded_key, machine_key, slot_key, token, visitors_key
+from kettle_wire.subjects import Subjects, forwarded_key, machine_key, slot_key, submitters_key, token
 
 SUBJECTS = Subjects("pool")
 WHO: dict[str, tuple[str, Identity]] = {
@@ -33,7 +33,7 @@ OWN = [
     ("startd", f"$KV.{ADS}.{machine_key('host', 'slot1@host')}"),
     ("startd", f"$KV.{PRIVATE}.{slot_key('host', 'slot1@host')}"),
     ("startd", SUBJECTS.work("schedd", "host")),
-    ("visitor", f"$KV.{ADS}.{visitors_key('ap@home', 'a@home')}"),
+    ("visitor", f"$KV.{ADS}.{submitters_key('ap@home', 'a@home')}"),
     ("forwarder", f"$KV.{ADS}.{forwarded_key('view@home', 'Machine.host')}"),
     ("schedd", f"$KV.{LEASES}.{token('schedd.schedd')}"),
 ]

@@ -22,7 +22,7 @@ from kettle_wire.commands import accounting, collector, negotiator, schedd, shad
 from kettle_wire.endpoint import Endpoint
 from kettle_wire.identity import Identity, daemon, visitor, worker
 from kettle_wire.jobs import JobId
-from kettle_wire.subjects import Subjects, ad_key, machine_key, visitors_key
+from kettle_wire.subjects import Subjects, ad_key, machine_key, submitters_key
 
 SUBJECTS = Subjects("pool")
 US, OTHERS = "ap@home.example", "ap@other.example"
@@ -187,7 +187,7 @@ async def test_it_advertises_its_own_submitters_and_nothing_else(connect: Connec
     """
     bus, maker = await connect("visitor"), await connect("collector")
     await maker.ensure_bucket(BucketSpec(name=SUBJECTS.ads, ttl=60.0))
-    key = visitors_key(US, "a@home.example")
+    key = submitters_key(US, "a@home.example")
     async with aclosing(maker.watch(SUBJECTS.ads, "Submitter.>")) as changes, asyncio.timeout(PATIENCE_S):
         while await anext(changes) is not None:
             pass
@@ -197,7 +197,7 @@ async def test_it_advertises_its_own_submitters_and_nothing_else(connect: Connec
     assert (key, b"ad") == (change.key, change.value)
     for other in (
         ad_key("Submitter", "alice"),
-        visitors_key(OTHERS, "a@other.example"),
+        submitters_key(OTHERS, "a@other.example"),
         machine_key("host", "slot1@host"),
         ad_key("Scheduler", US),
     ):

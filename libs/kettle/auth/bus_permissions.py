@@ -26,8 +26,8 @@ from kettle_wire.subjects import (
     forwarded_key,
     machine_key,
     slot_key,
+    submitters_key,
     token,
-    visitors_key,
 )
 
 SHARDS: Final[Mapping[str, Sequence[str]]] = {
@@ -75,6 +75,13 @@ VISITOR: Final = Caller.VISITOR.value
 FORWARDER: Final = "forwarder"
 """The role of a collector of another pool that forwards its ads here."""
 
+JOINED: Final[Mapping[str, str]] = {
+    "joined-schedd": "schedd",
+    "joined-shadow": "shadow",
+    "joined-master": "master",
+}
+"""The roles of the services of an access point that has joined by a token, and what they are elsewhere."""
+
 MONITOR: Final = "monitor"
 """The role of a program outside of the pool that may read the published events of everybody."""
 
@@ -103,6 +110,8 @@ def permissions(
             return _visitors(bus, identity)
         case "startd":
             return _workers(bus, identity)
+        case _ if role in JOINED:
+            return _joined(bus, JOINED[role], identity)
         case "forwarder":  # puts ads under its own name, and takes them away; it reads and asks nothing
             return [f"$KV.{subjects.ads}.{forwarded_key(identity.name, '>')}"], _inbox(identity)
         case "monitor":
@@ -253,7 +262,7 @@ def _visitors(bus: _Bus, identity: Identity) -> tuple[list[str], list[str]]:
     publish = [
         *_asks(VISITOR, subjects, identity),
         *bus.answers,
-        f"$KV.{subjects.ads}.{_every_slot(visitors_key(name, 'x'))}",
+        f"$KV.{subjects.ads}.{_every_slot(submitters_key(name, 'x'))}",
         *bus.reads(subjects.work_stream, subjects.work_of(name), subjects.work_reader(name)),
     ]
     subscribe = [*_inbox(identity), "$SRV.*"]
@@ -264,6 +273,60 @@ def _visitors(bus: _Bus, identity: Identity) -> tuple[list[str], list[str]]:
 
 def _every_slot(key: str) -> str:
     return key.removesuffix("x") + "*"
+
+
+def _joined(bus: _Bus, role: str, identity: Identity) -> tuple[list[str], list[str]]:
+    """
+    An access point that has joined has its own shard, queue, reports and ads, all of them by its name: it can neither read
+    nor write anything of another.
+    """
+    subjects, name = bus.subjects, identity.access_point
+    shard = f"schedd.{name}"
+    frames = bus.reads(subjects.event_stream(shard), subjects.events(shard))
+    publish = [*_asks(role, subjects, identity), *bus.answers, subjects.notice(role, name)]
+    subscribe = [*_inbox(identity), _notices(subjects, "*"), "$SRV.*", *_found_as(role)]
+    subscribe.append(subjects.commands_of(role, name))
+    match role:
+        case "schedd":
+            publish += [
+                *bus.makes(f"KV_{subjects.ads}"),
+                f"$KV.{subjects.ads}.{ad_key('Scheduler', name)}",
+                f"$KV.{subjects.ads}.{_every_slot(submitters_key(name, 'x'))}",
+                *_owns_shards(bus, role, {role: [shard]}),
+            ]
+            subscribe += [subjects.commands_of(READ_FRAMES.role, shard), *_found_as(READ_FRAMES.role)]
+        case "shadow":
+            work = subjects.work_stream
+            publish += [
+                *frames,
+                *bus.makes(work),
+                *bus.reads(work, subjects.work_of(name), subjects.work_reader(name)),
+                *bus.makes(subjects.object_stream),
+                subjects.objects_all,
+            ]
+        case _:
+            publish += [
+                *bus.makes(f"KV_{subjects.ads}"),
+                f"$KV.{subjects.ads}.{ad_key('DaemonMaster', name)}",
+            ]
+    return publish, subscribe
+
+
+def people_of(access_point: str, subjects: Subjects, identity: Identity) -> tuple[list[str], list[str]]:
+    """
+    A person whom an access point that has joined vouches for, who has nothing of the queues of others: who runs the
+    machine can make such statements for every name. The machines themselves have the schedd's word for who looks into a job.
+    """
+    publish = [
+        subjects.command(endpoint.role, access_point, endpoint.verb, identity.token)
+        if endpoint.role in {"schedd", "shadow"}
+        else subjects.commands_by(identity.token, endpoint.role, endpoint.verb)
+        for endpoint in open_to(Caller.USER)
+        if endpoint.role not in {"iam", "master"}
+    ]
+    bus = _Bus(subjects, guest=True)
+    own = bus.reads(subjects.monitor_stream, subjects.monitor(identity.name))
+    return [*publish, *own], [*_inbox(identity), subjects.events_all, subjects.tail_of(identity.name)]
 
 
 def _found_as(role: str) -> list[str]:

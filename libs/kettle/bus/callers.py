@@ -48,7 +48,7 @@ def _admitted(served: Served[Any, Any], caller: Identity) -> bool:
     callers = served.endpoint.callers
     match caller.kind:
         case "daemon":
-            return caller.name in callers
+            return caller.role in callers
         case "worker":
             return Caller.STARTD in callers
         case "visitor":

@@ -9,8 +9,13 @@ from typing import Final
 
 import msgspec
 
+from kettle_wire.identity import Identity, daemon
+from kettle_wire.subjects import untoken
+
 _JWT: Final = "-----BEGIN NATS USER JWT-----"
 GUEST: Final = "guest"
+ACCESS_POINT: Final = "access-point"
+"""The tag of services of an access point that has joined: the name is that of the access point."""
 _SEED: Final = "-----BEGIN USER NKEY SEED-----"
 
 
@@ -75,6 +80,18 @@ class Credential(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         return "Credential()"
+
+
+def service_identity(role: str, credentials: str) -> Identity:
+    """
+    As whom a service speaks that shows this file: for the pool, or for the access point that the statement names. One that cannot
+    be read is told of when it is shown.
+    """
+    try:
+        shown = Credential.read(credentials) if credentials else Credential("")
+        return daemon(role, untoken(shown.name) if ACCESS_POINT in shown.tags else "")
+    except (OSError, ValueError):
+        return daemon(role)
 
 
 _statement: Final = msgspec.json.Decoder(_Statement)

@@ -84,7 +84,11 @@ class NatsBus:
         self._jetstream = JetStream(connection)
         self._together = AtomicBatches(connection)
         self._service = CommandService(
-            connection, subjects, around, limits, sole=identity.kind in {"worker", "visitor"}
+            connection,
+            subjects,
+            around,
+            limits,
+            sole=identity.kind in {"worker", "visitor"} or bool(identity.access_point),
         )
         self._inject = inject
         self._replicas = replicas

@@ -33,7 +33,7 @@ class BusUnavailableError(BusError):
 
 
 class NotAcceptedError(BusUnavailableError):
-    """The server does not let us in; it never says why."""
+    """The server does not let us in: waiting does not help. It never says why."""
 
 
 class NoResponderError(BusError):

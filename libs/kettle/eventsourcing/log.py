@@ -48,7 +48,23 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
     reply: bytes
 
 
-class Log(Protocol):
+class ReadableLog(Protocol):
+    """What those need of a log who follow it: projections, rebuilds."""
+
+    async def tenure(self, shard: str) -> Tenure | None:
+        """The present owner and head of a shard; None if there is no such shard."""
+        ...
+
+    async def shards(self) -> list[Tenure]:
+        """All shards, by name."""
+        ...
+
+    def read(self, shard: str, *, after: int = 0, until: int | None = None) -> AsyncIterator[Frame]:
+        """Frames with `after < number <= until`, in order; `until=None` means up to the present head."""
+        ...
+
+
+class Log(ReadableLog, Protocol):
     """The event log. Every adapter passes `tests/contract/test_log.py`."""
 
     async def take(self, shard: str, *, owner: str) -> Tenure:
@@ -65,18 +81,6 @@ class Log(Protocol):
         A frame without entries is not recorded and takes no number: only the answers are stored, under the same guard.
         An id that was answered before keeps its first answer.
         """
-        ...
-
-    async def tenure(self, shard: str) -> Tenure | None:
-        """The present owner and head of a shard; None if there is no such shard."""
-        ...
-
-    async def shards(self) -> list[Tenure]:
-        """All shards, by name."""
-        ...
-
-    def read(self, shard: str, *, after: int = 0, until: int | None = None) -> AsyncIterator[Frame]:
-        """Frames with `after < number <= until`, in order; `until=None` means up to the present head."""
         ...
 
     async def stream(self, shard: str, stream: str) -> list[tuple[Frame, int]]:

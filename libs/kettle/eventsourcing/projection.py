@@ -23,7 +23,7 @@ import msgspec
 
 from kettle.bus.batching import BatchingDelay
 from kettle.bus.ports import Batch, Bus
-from kettle.eventsourcing.log import Log, LogError, LogUnavailableError
+from kettle.eventsourcing.log import LogError, LogUnavailableError, ReadableLog
 from kettle.faults import fault_point
 from kettle.retry.loop import Waits
 from kettle_wire.event_expansion import each, events_of, expanded, size
@@ -183,7 +183,7 @@ async def run_projection(
     projection: Projection,
     shard: str,
     *,
-    log: Log,
+    log: ReadableLog,
     bus: Bus,
     cursors: Cursors,
     subjects: Subjects,
@@ -238,7 +238,7 @@ async def _fetch(
 
 class _Runner:
     def __init__(
-        self, projection: Projection, shard: str, log: Log, cursors: Cursors, progress: Progress
+        self, projection: Projection, shard: str, log: ReadableLog, cursors: Cursors, progress: Progress
     ) -> None:
         self._projection = projection
         self._shard = shard

@@ -17,20 +17,18 @@ from typing import Any, Final
 
 import msgspec
 
-from kettle.auth.private_files import private_directory, write_private
 from kettle.auth.trust.keys import KeyPair, Kind, SeedError
 from kettle.auth.trust.server import Seeds
 from kettle.bus.credentials import Credential
-from kettle.classad.printing import quoted_string
 from kettle.client.errors import ClientError
 from kettle.client.iam_http import IamAddress, IamHttp
-from kettle.pool.personal_settings import Tables, toml_value
+from kettle.pool.access_point import PEOPLE_KEY
+from kettle_wire.events.iam import Joins
 from kettle_wire.iam_http import JOIN_GRANT, JOIN_PREFIX
 
-_KEY: Final = "worker"
-CREDENTIAL: Final = "worker.creds"
-"""The name of the file with the machine's credential, in the directory of the pool."""
-_SETTINGS: Final = "kettle.toml"
+_KEY: Final = "joining"
+WORKER: Final = "worker"
+"""The name of the credential of a machine, which its master shares."""
 
 
 class JoinError(Exception):
@@ -49,6 +47,8 @@ class _Admitted(msgspec.Struct, frozen=True, kw_only=True):
     expires: float
     by: str = ""
     bus_ca: str = ""
+    services: dict[str, str] = {}
+    people_account: str = ""
     statement: str = ""
 
 
@@ -59,8 +59,10 @@ class Joined(msgspec.Struct, frozen=True, kw_only=True):
     worker: str
     owner: str
     nats_url: str
-    credentials: str
-    """The text of the file that it shows to the bus; secret."""
+    credentials: dict[str, str]
+    """The text of the files that it shows to the bus, by name; secret."""
+    people_account: str
+    """Of an access point: the public key of the account of the bus in which its people are."""
     administrator: str
     """Who made the token."""
     bus_ca: str
@@ -69,7 +71,7 @@ class Joined(msgspec.Struct, frozen=True, kw_only=True):
     """The certificate of the pool's authority, in PEM; empty without HTTPS."""
 
 
-def join(url: str, token: str, *, home: Path, name: str, owner: str = "") -> Joined:
+def join(url: str, token: str, *, home: Path, name: str, owner: str = "", joins: Joins = "worker") -> Joined:
     """
     Join the pool whose iam is at `url`; `owner`: refuse a token that is not for machines of this one.
 
@@ -83,11 +85,14 @@ def join(url: str, token: str, *, home: Path, name: str, owner: str = "") -> Joi
         raise JoinError(
             f"this is no join token: it has four parts, {JOIN_PREFIX}.ID.SECRET.PIN, all in one line"
         )
-    pin, asking = parts[3], {"grant_type": JOIN_GRANT, "join_token": token.strip(), "name": name}
+    pin = parts[3]
+    asking = {"grant_type": JOIN_GRANT, "join_token": token.strip(), "name": name, "joins": joins}
     try:
         address = IamAddress.of(url)
-        key = _kept_key(home)
+        key = _made(home, _KEY, Kind.USER)
         asking |= {"key": key.public, **({"owner": owner} if owner else {})}
+        if joins == "schedd":
+            asking["people"] = _made(home, PEOPLE_KEY, Kind.ACCOUNT).public
         if address.scheme == "https":
             authority = _authority(address, pin)
             iam = IamHttp(address, ssl.create_default_context(cadata=authority))
@@ -106,56 +111,27 @@ def join(url: str, token: str, *, home: Path, name: str, owner: str = "") -> Joi
         worker=admitted.worker,
         owner=admitted.owner,
         nats_url=admitted.nats_url,
-        credentials=Credential(key.seed, admitted.jwt).text(),
+        credentials={
+            role: Credential(key.seed, jwt).text()
+            for role, jwt in (admitted.services or {WORKER: admitted.jwt}).items()
+        },
+        people_account=admitted.people_account,
         administrator=admitted.by,
         bus_ca=admitted.bus_ca,
         authority=authority,
     )
 
 
-def keep(joined: Joined, home: Path) -> list[Path]:
-    """
-    Write what a startd of this machine needs into the directory of the pool; the files.
+def forget_key(home: Path) -> None:
+    """The key that was made to join is in the credentials now."""
+    (home / "credentials" / f"{_KEY}.nk").unlink(missing_ok=True)
 
-    Raises:
-        JoinError: there is another pool, or the files cannot be written.
-    """
-    settings, credential = home / _SETTINGS, home / "credentials" / CREDENTIAL
-    if settings.exists() and not credential.exists():
-        raise JoinError(f"{settings} is of another pool: give a directory of its own with --home")
-    managed = {"administrators": [joined.administrator]} if joined.administrator else {}
-    policy = {"start": f"TARGET.Owner == {quoted_string(joined.owner)}"} if joined.owner else {}
-    authority = home / "credentials" / "bus-ca.pem"
-    encrypted = {"nats_ca": str(authority.absolute())} if joined.bus_ca else {}
-    tables: Tables = {
-        "kettle": {
-            "pool": joined.pool,
-            "nats_url": joined.nats_url,
-            "nats_credentials": str(credential.absolute()),
-            **encrypted,
-        },
-        "master": {"nats_url": joined.nats_url, "daemon_list": ["startd"], "name": joined.worker, **managed},
-        "startd": {"name": joined.worker, **managed, **policy},
-    }
-    text = "# Made by `kettle worker join`.  It is yours: change what you want.\n" + "".join(
-        f"\n[{table}]\n" + "".join(f"{name} = {toml_value(value)}\n" for name, value in values.items())
-        for table, values in tables.items()
-    )
+
+def _made(home: Path, name: str, kind: Kind) -> KeyPair:
+    """A key that this machine makes for one pool, and keeps."""
     try:
-        private_directory(credential.parent)
-        files = [write_private(credential, joined.credentials), write_private(settings, text)]
-        if joined.bus_ca:
-            files.append(write_private(authority, joined.bus_ca))
-        (home / "credentials" / f"{_KEY}.nk").unlink(missing_ok=True)  # it is in the credential now
-    except OSError as error:
-        raise JoinError(f"{error.filename or home} cannot be written: {error.strerror}") from error
-    return files
-
-
-def _kept_key(home: Path) -> KeyPair:
-    """The key that this machine makes for one pool."""
-    try:
-        return Seeds(home / "credentials").key(_KEY, Kind.USER)
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)  # what is above it is nobody's secret
+        return Seeds(home / "credentials").key(name, kind)
     except SeedError as error:
         raise JoinError(str(error)) from error
     except OSError as error:

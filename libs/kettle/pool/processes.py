@@ -101,11 +101,11 @@ def end_orphans(pool_id: str, execute: Path, *, of: int) -> list[Process]:
     return list(ended.values())
 
 
-def wait_gone(handle: int, deadline_s: float) -> bool:
-    """Wait until the process behind a process descriptor has ended; whether it has."""
+def wait_gone(handle: int, deadline_s: float | None) -> bool:
+    """Wait until the process behind a process descriptor has ended, None: without limit; whether it has."""
     poll = select.poll()
     poll.register(handle, select.POLLIN)
-    return bool(poll.poll(max(0.0, deadline_s) * 1000))
+    return bool(poll.poll(None if deadline_s is None else max(0.0, deadline_s) * 1000))
 
 
 def _kill(pid: int, started: int) -> bool:

@@ -38,10 +38,17 @@ class Stopped(msgspec.Struct, frozen=True):
 
 
 def down(
-    home: Path, *, purge: bool = False, progress: Progress = lambda _: None, deadline_s: float = DOWN_S
+    home: Path,
+    *,
+    purge: bool = False,
+    progress: Progress = lambda _: None,
+    deadline_s: float | None = DOWN_S,
+    peaceful: bool = False,
 ) -> Stopped:
     """
     Stop the pool of `home`; returns when nothing of it runs.  Its data stay, unless `purge` asks for their end too.
+
+    `peaceful` lets the jobs that run come to their own end first; then `deadline_s` may be None, which is without limit.
 
     Raises:
         HomeRefusedError: the directory is not readable.
@@ -51,7 +58,7 @@ def down(
     if place is None:
         return Stopped(was_running=False)
     was_running = locked(place)
-    forced = was_running and not _stop_master(place, progress, deadline_s)
+    forced = was_running and not _stop_master(place, progress, deadline_s, peaceful=peaceful)
     us = frozenset({os.getpid()})
     look = partial(processes.of_pool, place.pool_id(), place.execute, but=us)
     swept = look()
@@ -87,7 +94,7 @@ def remove_runtime_files(home: Home) -> None:
     sweep(home)
 
 
-def _stop_master(home: Home, progress: Progress, deadline_s: float) -> bool:
+def _stop_master(home: Home, progress: Progress, deadline_s: float | None, *, peaceful: bool) -> bool:
     """End the living master: politely, and after the deadline for certain; whether the first was enough."""
     signed = Deadline(_SIGNED_S)
     while (master := holder(home)) is None:
@@ -103,7 +110,7 @@ def _stop_master(home: Home, progress: Progress, deadline_s: float) -> bool:
             return True
         progress("stopping the services")
         with suppress(ProcessLookupError):
-            signal.pidfd_send_signal(handle, signal.SIGTERM)
+            signal.pidfd_send_signal(handle, signal.SIGUSR1 if peaceful else signal.SIGTERM)
         if processes.wait_gone(handle, deadline_s):
             return True
         progress(f"the master did not end within {deadline_s:g} s: killing it, which ends everything")

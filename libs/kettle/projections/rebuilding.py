@@ -14,11 +14,11 @@ from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 
-from kettle.eventsourcing.log import LogError, LogUnavailableError
+from kettle.eventsourcing.log import LogError, LogUnavailableError, ReadableLog
 from kettle.eventsourcing.projection import Decoded, OvertakenError, decoded_events, grouped
 from kettle.faults import fault_point
 from kettle.projections.stored_projection import INDEXES, SCHEMA, StoredProjection, follows, statements
-from kettle.storage import Database, PgLog
+from kettle.storage import Database
 from kettle.storage.cursors import move
 from kettle.storage.database import ERRORS, Connection, is_away
 from kettle.storage.queries import load
@@ -53,7 +53,11 @@ class Rebuilt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def prepare(
-    projection: StoredProjection, database: Database, logs: Sequence[PgLog], *, report: Report | None = None
+    projection: StoredProjection,
+    database: Database,
+    logs: Sequence[ReadableLog],
+    *,
+    report: Report | None = None,
 ) -> Rebuilt | None:
     """
     Make the tables if there are none, rebuild them if an older release made them; None if they are right.
@@ -73,7 +77,11 @@ async def prepare(
 
 
 async def rebuild(
-    projection: StoredProjection, database: Database, logs: Sequence[PgLog], *, report: Report | None = None
+    projection: StoredProjection,
+    database: Database,
+    logs: Sequence[ReadableLog],
+    *,
+    report: Report | None = None,
 ) -> Rebuilt:
     """
     Rebuild the tables from the first frame of each shard on, then swap.
@@ -123,8 +131,8 @@ async def _alone(database: Database, name: str) -> AsyncGenerator[Connection, No
 
 
 async def _sources(
-    projection: StoredProjection, connection: Connection, logs: Sequence[PgLog]
-) -> dict[str, PgLog]:
+    projection: StoredProjection, connection: Connection, logs: Sequence[ReadableLog]
+) -> dict[str, ReadableLog]:
     """Which log has which shard."""
     found = await shards_of(projection, logs)
     rows = await connection.fetch(QUERIES["followed"], projection.name)
@@ -136,9 +144,9 @@ async def _sources(
     return found
 
 
-async def shards_of(projection: StoredProjection, logs: Sequence[PgLog]) -> dict[str, PgLog]:
+async def shards_of(projection: StoredProjection, logs: Sequence[ReadableLog]) -> dict[str, ReadableLog]:
     """The shards that a projection follows, each with its log; that of the first one that has it."""
-    found: dict[str, PgLog] = {}
+    found: dict[str, ReadableLog] = {}
     for log in logs:
         for tenure in await log.shards():
             if follows(projection, tenure.shard):
@@ -170,7 +178,7 @@ class _Rebuilding:
         self,
         projection: StoredProjection,
         connection: Connection,
-        sources: dict[str, PgLog],
+        sources: dict[str, ReadableLog],
         report: Report | None,
     ) -> None:
         self._projection = projection

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Final
 
 from kettle.bus.ports import Bus
-from kettle.eventsourcing.log import Log, LogUnavailableError
+from kettle.eventsourcing.log import LogUnavailableError, ReadableLog
 from kettle.eventsourcing.projection import Progress, StoppedError, UnreadableError, run_projection
 from kettle.projections.rebuilding import RebuildError, prepare
 from kettle.projections.stored_projection import StoredProjection
 from kettle.retry.backoff import steady
 from kettle.retry.loop import Waits, attempt
-from kettle.storage import Database, PgCursors, PgLog
+from kettle.storage import Database, PgCursors
 from kettle_wire.subjects import Subjects
 
 REPAIRED_S: Final = 2.0
@@ -50,7 +50,7 @@ class ProjectionFailure:
 
 
 async def prepared(
-    projection: StoredProjection, database: Database, logs: Sequence[PgLog], trouble: ProjectionFailure
+    projection: StoredProjection, database: Database, logs: Sequence[ReadableLog], trouble: ProjectionFailure
 ) -> bool:
     """
     Make sure that there are tables of this release, rebuilt where that is needed; False if that failed, which is noted.
@@ -73,7 +73,7 @@ async def follow(
     shard: str,
     *,
     database: Database,
-    log: Log,
+    log: ReadableLog,
     bus: Bus,
     subjects: Subjects,
     progress: Progress,

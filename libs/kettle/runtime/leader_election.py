@@ -12,12 +12,12 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
+from kettle.bus.credentials import service_identity
 from kettle.bus.leases import KeyLeases
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import BucketSpec
 from kettle.runtime.process_identity import gone, presence
 from kettle.runtime.settings import OwnerSettings
-from kettle_wire.identity import daemon
 from kettle_wire.subjects import Subjects, token
 
 STALLED: Final = 30.0
@@ -98,7 +98,7 @@ class Candidacy:
             NatsBus.connect(
                 settings.nats_url,
                 subjects=subjects,
-                identity=daemon(self._role),
+                identity=service_identity(self._role, settings.nats_credentials),
                 credentials=settings.nats_credentials,
                 ca=settings.nats_ca,
                 name=f"{self._role} lease",

@@ -8,12 +8,13 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
+from kettle.bus.credentials import service_identity
 from kettle.bus.nats import NatsBus
 from kettle.runtime.authorizer import Authorizer
 from kettle.runtime.deeds import Outbox
 from kettle.runtime.service import Runtime
 from kettle.runtime.settings import Settings
-from kettle_wire.identity import Identity, daemon
+from kettle_wire.identity import Identity
 from kettle_wire.subjects import Subjects
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ async def join_bus(
         NatsBus.connect(
             settings.nats_url,
             subjects=Subjects(settings.pool),
-            identity=identity or daemon(rt.role),
+            identity=identity or service_identity(rt.role, settings.nats_credentials),
             credentials=settings.nats_credentials,
             ca=settings.nats_ca,
             name=name or rt.role,

@@ -130,6 +130,12 @@ class RemoveWorker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     worker: Login
 
 
+class Leave(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Have the caller's own credential be invalid: a machine that has joined leaves."""
+
+    id: CommandId
+
+
 class SetBan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Let somebody in no more."""
 
@@ -555,4 +561,7 @@ REPORT_DEED = Endpoint(
         Caller.IAM,
     ),
     repeat=Repeat.FIRST_ANSWER,
+)
+LEAVE = Endpoint(
+    "iam", "leave", Leave, Recorded, callers=(Caller.STARTD, Caller.SCHEDD), repeat=Repeat.FIRST_ANSWER
 )

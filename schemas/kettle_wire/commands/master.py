@@ -77,7 +77,7 @@ PublicKey = Annotated[str, msgspec.Meta(pattern=r"^U[A-Z2-7]{55}$")]
 class RevokeMembers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Believe nothing any more of what was said until now of these keys, and end their connections."""
 
-    kind: Literal["worker"]
+    kind: Literal["worker", "schedd"]
     keys: Annotated[list[PublicKey], msgspec.Meta(min_length=1, max_length=1000)]
 
 
@@ -100,6 +100,51 @@ class PeopleShutOut(msgspec.Struct, frozen=True, kw_only=True):
     """The server has been told."""
 
 
+AccountKey = Annotated[str, msgspec.Meta(pattern=r"^A[A-Z2-7]{55}$")]
+"""The public NKey of an account of the bus, or of one that signs for it."""
+AccessPointName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_-]{1,63}$")]
+"""The name of an access point that joins: it stands in the names of streams, which have no dots."""
+
+
+class AdmitAccessPoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """
+    Believe what an access point says of the people who use it, and have the pool's services read its events.
+    """
+
+    name: AccessPointName
+    people: AccountKey
+    """The key that it has made to sign for them."""
+
+
+class ForgetAccessPoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Undo `AdmitAccessPoint`."""
+
+    name: AccessPointName
+
+
+class AccessPointAdmitted(msgspec.Struct, frozen=True, kw_only=True):
+    """The server and the services have been told."""
+
+    people_account: str
+    """The public key of the account that people are in."""
+
+
+ADMIT_ACCESS_POINT = Endpoint(
+    "master",
+    "admit_access_point",
+    AdmitAccessPoint,
+    AccessPointAdmitted,
+    callers=(Caller.IAM,),
+    repeat=Repeat.HARMLESS,
+)
+FORGET_ACCESS_POINT = Endpoint(
+    "master",
+    "forget_access_point",
+    ForgetAccessPoint,
+    AccessPointAdmitted,
+    callers=(Caller.IAM,),
+    repeat=Repeat.HARMLESS,
+)
 REVOKE_MEMBERS = Endpoint(
     "master", "revoke_members", RevokeMembers, MembersRevoked, callers=(Caller.IAM,), repeat=Repeat.HARMLESS
 )

@@ -19,6 +19,8 @@ class AccountingSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fie
     """Seconds between checks for new queues."""
     databases: Hidden[tuple[str, ...]] = ()
     """Further databases with the event logs of some queues."""
+    access_points: tuple[str, ...] = ()
+    """Access points with a database of their own, which is asked for their log over the bus; a master names those that have joined."""
     retention_days: Annotated[float, msgspec.Meta(ge=0)] = 0
     """After so many days events move from the database to files below `archive_directory`; 0: never."""
     patience: Pause = 4.0

@@ -8,6 +8,8 @@ from pathlib import Path
 from kettle import VERSION
 from kettle.archive import FileArchives, keep_archived
 from kettle.bus.ports import Bus, Served
+from kettle.eventsourcing.distant_log import DistantLog
+from kettle.eventsourcing.log import ReadableLog
 from kettle.eventsourcing.projection import Progress
 from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle.projections import PROJECTIONS, ProjectionFailure, StoredProjection, follow, prepared, shards_of
@@ -16,7 +18,7 @@ from kettle.retry.loop import Waits
 from kettle.runtime import Runtime
 from kettle.runtime.expression_budgets import watch_budgets
 from kettle.runtime.pool_connections import join_bus, join_log
-from kettle.storage import PgLog
+from kettle.storage import Database, PgLog
 from kettle_services.accounting.queries import Answers
 from kettle_services.accounting.settings import AccountingSettings
 from kettle_wire.commands.accounting import QUERY_HISTORY, QUERY_PROGRESS, QUERY_USAGE, REPORT_USAGE
@@ -30,7 +32,8 @@ async def serve(rt: Runtime, settings: AccountingSettings) -> None:
     archives = FileArchives(settings.archive_path)
     logs = [log, *[await rt.enter(PgLog.connect(dsn, archives=archives)) for dsn in settings.databases]]
     bus = await join_bus(rt, settings)
-    following = _Following(rt, logs, bus, settings)
+    distant = DistantLog(bus, [f"schedd.{name}" for name in settings.access_points])
+    following = _Following(rt, log.database, [*logs, distant], bus, settings)
     rt.readiness("projections", lambda: not following.trouble)
     for kind in sorted({kind for make in PROJECTIONS.values() for kind in make().kinds}):
         await bus.listen(following.subjects.notices(kind), lambda _subject, _data: following.look())
@@ -62,13 +65,13 @@ async def serve(rt: Runtime, settings: AccountingSettings) -> None:
         keeping = keep_archived(databases, settings.archive_path, retention_days=settings.retention_days)
         rt.loop(keeping, name="retention")
     if settings.store_url:
-        await _feed(rt, settings, following, logs, bus)
+        await _feed(rt, settings, following, log.database, bus)
     rt.ready()
     await rt.stopping.wait()
 
 
 async def _feed(
-    rt: Runtime, settings: AccountingSettings, following: "_Following", logs: Sequence[PgLog], bus: Bus
+    rt: Runtime, settings: AccountingSettings, following: "_Following", database: Database, bus: Bus
 ) -> None:
     """Feed the accounting store, beside all else: it may be away."""
     from kettle_services.accounting.adstash import Feed
@@ -83,19 +86,28 @@ async def _feed(
             ca=Path(settings.store_ca) if settings.store_ca else None,
         )
     )
-    feed = Feed(logs[0].database, bus, store, settings, progress=following.progress)
-    rt.loop(feed.run(lambda: shards_of(PROJECTIONS["jobs"](), logs)), name="store")
+    feed = Feed(database, bus, store, settings, progress=following.progress)
+    rt.loop(feed.run(lambda: shards_of(PROJECTIONS["jobs"](), following.logs)), name="store")
 
 
 class _Following:
     """All projections in all shards, also in those that come later."""
 
-    def __init__(self, rt: Runtime, logs: Sequence[PgLog], bus: Bus, settings: AccountingSettings) -> None:
+    def __init__(
+        self,
+        rt: Runtime,
+        database: Database,
+        logs: Sequence[ReadableLog],
+        bus: Bus,
+        settings: AccountingSettings,
+    ) -> None:
+        """`database` has the tables, `logs` the shards."""
         self.subjects = Subjects(settings.pool)
         self.progress = Progress()
         self.trouble = ProjectionFailure()
         self._rt = rt
-        self._logs = logs
+        self._database = database
+        self.logs = logs
         self._bus = bus
         self._poll = settings.shard_poll
         self._news: list[asyncio.Event] = []
@@ -111,21 +123,21 @@ class _Following:
 
     async def begin(self, projection: StoredProjection) -> None:
         """Have the tables, and fill them from now on; if that fails, try again in the background."""
-        ready = await prepared(projection, self._logs[0].database, self._logs, self.trouble)
+        ready = await prepared(projection, self._database, self.logs, self.trouble)
         self._rt.loop(self._keep(projection, ready=ready), name=projection.name)
 
     async def _keep(self, projection: StoredProjection, *, ready: bool) -> None:
         waits = Waits(Backoff(first=1.0, longest=30.0))
         while not ready:
             await waits.wait()
-            ready = await prepared(projection, self._logs[0].database, self._logs, self.trouble)
+            ready = await prepared(projection, self._database, self.logs, self.trouble)
         new = asyncio.Event()
         self._news.append(new)
         followed: set[str] = set()
         async with asyncio.TaskGroup() as tasks:
             while True:
                 new.clear()
-                for shard, log in (await shards_of(projection, self._logs)).items():
+                for shard, log in (await shards_of(projection, self.logs)).items():
                     if shard not in followed:
                         followed.add(shard)
                         tasks.create_task(
@@ -135,11 +147,11 @@ class _Following:
                     async with asyncio.timeout(self._poll):
                         await new.wait()
 
-    async def _follow(self, projection: StoredProjection, shard: str, log: PgLog) -> None:
+    async def _follow(self, projection: StoredProjection, shard: str, log: ReadableLog) -> None:
         await follow(
             projection,
             shard,
-            database=self._logs[0].database,
+            database=self._database,
             log=log,
             bus=self._bus,
             subjects=self.subjects,

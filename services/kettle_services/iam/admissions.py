@@ -6,12 +6,14 @@ from typing import Final
 
 import msgspec
 
+from kettle.bus.ports import BusError
 from kettle_services.iam.alarms import DenialRecord
 from kettle_services.iam.domain import join_tokens
 from kettle_services.iam.domain.join_tokens import Joined, Joining, Misused
-from kettle_services.iam.domain.state import JoinToken
+from kettle_services.iam.domain.refusals import Code, Denied
+from kettle_services.iam.domain.state import JoinToken, Worker
 from kettle_services.iam.host_names import HostNames
-from kettle_services.iam.ports import BusCredentials, TokenKeys
+from kettle_services.iam.ports import BusCredentials, PoolMaster, TokenKeys
 from kettle_services.iam.record import Record
 
 
@@ -46,6 +48,10 @@ class Admitted(msgspec.Struct, frozen=True, kw_only=True):
     """Who made the token, and so administers the machine."""
     bus_ca: str = ""
     """As in `Pool`."""
+    services: dict[str, str] = {}
+    """What each service of an access point shows to the bus, by role; `jwt` is then the master's."""
+    people_account: str = ""
+    """The public key of the account of the bus in which an access point's people are."""
     statement: str = ""
     """All of this, signed with the key that join tokens name if they name no authority."""
 
@@ -60,6 +66,7 @@ class Admissions:
         bus: BusCredentials,
         keys: TokenKeys,
         pool: Pool,
+        master: PoolMaster,
         *,
         hosts: HostNames,
         lifetime: float,
@@ -71,6 +78,7 @@ class Admissions:
         self._keys = keys
         self._pool = pool
         self._hosts = hosts
+        self._master = master
         self._lifetime = lifetime
 
     async def _decided(self, joining: Joining, now: float) -> Joined:
@@ -103,25 +111,49 @@ class Admissions:
             joined = await self._decided(joining, now)
         worker = joined.worker
         made = self._record.register.find(JoinToken, join_tokens.stream(worker.token))
-        jwt = self._bus.mint_worker(
-            worker.worker,
-            joins=worker.joins,
-            key=worker.key,
-            owner=worker.owner,
-            issued=worker.joined,
-            expires=worker.expires,
-        )
+        services = self._minted(worker)
+        await self._record.record(joined.changes)
+        people = await self._people(worker, joining.people)
         admitted = Admitted(
             pool=self._pool.name,
             worker=worker.worker,
             joins=worker.joins,
             owner=worker.owner,
-            jwt=jwt,
+            jwt=services.get("master") or services["worker"],
             nats_url=self._pool.bus_url,
             expires=worker.expires,
             by=made.by if made is not None else "",
             bus_ca=self._pool.bus_ca,
+            services=services if worker.joins == "schedd" else {},
+            people_account=people,
         )
         statement = self._keys.statement({"iat": int(worker.joined), **msgspec.structs.asdict(admitted)})
-        await self._record.record(joined.changes)
         return msgspec.structs.replace(admitted, statement=statement)
+
+    def _minted(self, worker: Worker) -> dict[str, str]:
+        """What each service of the machine shows to the bus."""
+        if worker.joins == "schedd":
+            return self._bus.mint_access_point(
+                worker.worker, key=worker.key, issued=worker.joined, expires=worker.expires
+            )
+        return {
+            "worker": self._bus.mint_worker(
+                worker.worker,
+                key=worker.key,
+                owner=worker.owner,
+                issued=worker.joined,
+                expires=worker.expires,
+            )
+        }
+
+    async def _people(self, worker: Worker, people: str) -> str:
+        if worker.joins != "schedd":
+            return ""
+        try:
+            return await self._master.admit(worker.worker, people)
+        except BusError as error:
+            raise Denied(
+                Code.JOIN_CLOSED,
+                f"the pool's master does not admit access points now ({error}): join again with the same token within a minute",
+                status=503,
+            ) from error

@@ -53,11 +53,29 @@ class BusCredentials(Protocol):
         """Raise Denied if this pool's bus cannot admit machines."""
         ...
 
-    def mint_worker(
-        self, name: str, *, joins: Joins, key: str, owner: str, issued: float, expires: float
-    ) -> str:
+    def mint_worker(self, name: str, *, key: str, owner: str, issued: float, expires: float) -> str:
         """
         The user JWT of a machine for the public key that it has made; `expires` 0: without end. The same arguments give the same JWT,
         so that a machine that asks again gets the same answer. Raises like `require_open`.
         """
+        ...
+
+    def mint_access_point(self, name: str, *, key: str, issued: float, expires: float) -> dict[str, str]:
+        """The user JWT of each service of an access point, by role, as `mint_worker` makes one."""
+        ...
+
+
+class PoolMaster(Protocol):
+    """The master that runs the pool's NATS server.  Its methods raise BusError."""
+
+    async def cut_off(self, joins: Joins, key: str) -> None:
+        """Believe nothing any more of what was said of a key."""
+        ...
+
+    async def admit(self, access_point: str, people: str) -> str:
+        """Let an access point's people in; the public key of the account that they are in."""
+        ...
+
+    async def forget(self, access_point: str) -> None:
+        """Undo that."""
         ...

@@ -1,10 +1,8 @@
 """How the parts of an iam hang together."""
 
-import logging
 import os
 import pwd
 import re
-import socket
 import time
 from functools import partial
 from pathlib import Path
@@ -14,7 +12,6 @@ from kettle import VERSION
 from kettle.auth.private_files import private_directory
 from kettle.auth.trust.keys import KeyPair
 from kettle.bus.credentials import Credential
-from kettle.bus.nats import NatsBus
 from kettle.embedded.ports import kept_port
 from kettle.eventsourcing.command_pipeline import CommandPipeline
 from kettle.faults import fault_point
@@ -37,16 +34,15 @@ from kettle_services.iam.grants import Grants
 from kettle_services.iam.host_names import HostNames
 from kettle_services.iam.housekeeping import keep_house, record_settings
 from kettle_services.iam.pins import certificate, pin_of
+from kettle_services.iam.pool_master import BusMaster, master_name
 from kettle_services.iam.ports import BusCredentials
 from kettle_services.iam.record import Record
 from kettle_services.iam.reported_deeds import ReportedDeeds
 from kettle_services.iam.settings import IamSettings
 from kettle_services.iam.token_requests import TokenRequests
 from kettle_wire.commands.iam import REPORT_DEED
-from kettle_wire.commands.master import REVOKE_MEMBERS, RevokeMembers
 from kettle_wire.subjects import untoken
 
-_log: Final = logging.getLogger(__name__)
 _PASSWORD: Final = re.compile(r"(?<=://)[^/@,]*@")
 """What of an address of the bus is for this service alone."""
 
@@ -72,7 +68,7 @@ def bus_credentials(settings: IamSettings) -> BusCredentials:
     if not own.exists():
         return NoSigningKey()
     account = KeyPair((trust / "account-WORKERS.nk").read_text(encoding="ascii")).public
-    return ScopedSigningKey(account, own, partial(own_names, settings))
+    return ScopedSigningKey(account, own, partial(own_names, settings), trust)
 
 
 def own_names(settings: IamSettings) -> set[str]:
@@ -82,23 +78,12 @@ def own_names(settings: IamSettings) -> set[str]:
     """
     files = (settings.home_path / "credentials").glob("startd*.creds")
     startds = {untoken(Credential.read(path).name) for path in files}
-    return startds | {settings.bus_master or socket.gethostname()}
+    return startds | {master_name(settings), "schedd"}
 
 
 def own_server(settings: IamSettings) -> bool:
     """Whether the bus is the pool's own server, whose members a master admits."""
     return (settings.home_path / "credentials" / "trust").exists()
-
-
-async def cut_off(bus: NatsBus, settings: IamSettings, key: str) -> None:
-    """Have the pool's own server believe nothing more of a machine's key.  Raises BusError."""
-    if settings.workers_signing_key:
-        _log.warning(
-            "the operator of the bus has to revoke a key: its server is not ours", extra={"key": key}
-        )
-        return
-    master = settings.bus_master or socket.gethostname()
-    await bus.call(REVOKE_MEMBERS, master, RevokeMembers(kind="worker", keys=[key]))
 
 
 async def serve(rt: Runtime, settings: IamSettings) -> None:
@@ -136,6 +121,7 @@ async def serve(rt: Runtime, settings: IamSettings) -> None:
         bus_ca=certificate(settings.nats_ca),
     )
     machines = bus_credentials(settings)
+    master = BusMaster(bus, settings)
     denials = DenialRecord(record, rt.telemetry)
     grants = Grants(record, keys, issuer=pool.url, lifetime=settings.access_token_lifetime)
     requests = TokenRequests(
@@ -151,7 +137,7 @@ async def serve(rt: Runtime, settings: IamSettings) -> None:
             record,
             pool,
             open_to_machines=machines.require_open,
-            cut_off=partial(cut_off, bus, settings),
+            master=master,
         ),
         BanCommands(record),
         ClientCommands(record),
@@ -165,6 +151,7 @@ async def serve(rt: Runtime, settings: IamSettings) -> None:
         machines,
         keys,
         pool,
+        master,
         hosts=HostNames(bus, settings.collector),
         lifetime=settings.worker_lifetime,
     )
@@ -176,7 +163,7 @@ async def serve(rt: Runtime, settings: IamSettings) -> None:
     if people is not None:
         await let_people_in(rt, settings, people, identification, policy, record, denials, changed=changed)
     if own_server(settings):
-        rt.loop(tell_bans(record, bus, settings.bus_master or socket.gethostname()), name="bans")
+        rt.loop(tell_bans(record, bus, master_name(settings)), name="bans")
     files = SealedFiles(settings.directory / "credentials", now=time.time())
     rt.loop(keep_house(record, keys, files, settings), name="housekeeping")
     rules = JobTokenRules(

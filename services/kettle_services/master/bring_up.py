@@ -11,6 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from kettle.auth.trust.pool import Kind
 from kettle.bus.open_servers import open_servers, warning
 from kettle.embedded import EmbeddedNats, EmbeddedPostgres
@@ -20,6 +22,7 @@ from kettle.runtime import Lifeline, Notifier, lifeline
 from kettle.runtime.settings import IN_USE
 from kettle.runtime.settings_in_use import SettingsInUse
 from kettle_services.master import account_access, bus_listener
+from kettle_services.master.access_point_people import AccessPointPeople
 from kettle_services.master.bus_members import IAM, PERSON, SENTINEL, BusMembers, login_name
 from kettle_services.master.domain.start_order import NEEDS_DATABASE, Instance, role_of
 from kettle_services.master.settings import MasterSettings
@@ -70,6 +73,7 @@ class BringUp:
         self._server: EmbeddedNats | None = None
         self._members: BusMembers | None = None
         self._accounts: list[str] = []
+        self._people = AccessPointPeople.of(home)
         self._notifier = Notifier.from_environ(os.environ)
         self.nats_url = settings.nats_url
         self.database_url = settings.database_url
@@ -143,7 +147,10 @@ class BringUp:
 
         Raises AccountsError, EmbeddedError and SettingsError.
         """
-        if self._server is not None and self._members is not None:
+        if self._people is not None:
+            self._tell_people(settings)
+            self._tell_accounts(settings)
+        elif self._server is not None and self._members is not None:
             bus_listener.of(settings)  # what nobody would accept is not shown
             self._accounts = account_access.named(settings.accounts)
             self._members.admit(settings, self._accounts)
@@ -169,6 +176,18 @@ class BringUp:
         self._members.shut_out(people)
         self._server.trust_again()
         return True
+
+    def admit_access_point(self, settings: MasterSettings, name: str, people: str) -> tuple[str, bool]:
+        """
+        Let in an access point that has joined, without `people` no more; the public key of the account of people, and whether
+        anything has changed.  The key is empty if the NATS server is not ours.  Raises EmbeddedError.
+        """
+        if self._server is None or self._members is None:
+            return "", False
+        changed = self._members.admit_access_point(settings, name, people)
+        if changed:
+            self._server.trust_again()
+        return self._members.people_account, changed
 
     def _postgres(self, group: asyncio.TaskGroup) -> EmbeddedPostgres | None:
         if POSTGRES not in self.servers:
@@ -235,6 +254,9 @@ class BringUp:
             variables["KETTLE_IAM_BUS_MASTER"] = self._settings.own_name
         if instance.role in NEEDS_DATABASE:
             variables["KETTLE_DATABASE_URL"] = self.database_url
+        if instance.role == "accounting" and self._members is not None:
+            joined = self._members.access_points()
+            variables["KETTLE_ACCOUNTING_ACCESS_POINTS"] = msgspec.json.encode(joined).decode()
         return variables | instance.variables() | self._settings.environment.get(name, {})
 
     def _own_environ(self, name: str) -> dict[str, str]:
@@ -252,9 +274,21 @@ class BringUp:
 
     def _write_pool_file(self) -> None:
         """Write the file by which a person's programs find the pool."""
+        self._tell_people(self._settings)
         self._pool_file().save(self._home.path)
-        if self._server is not None:
+        if self._served_here:
             self._tell_accounts(self._settings)
+
+    @property
+    def _served_here(self) -> bool:
+        """Whether this master says who the people of the machine are."""
+        return self._server is not None or self._people is not None
+
+    def _tell_people(self, settings: MasterSettings) -> None:
+        """Have the people of an access point that has joined hold credentials."""
+        if self._people is not None:
+            self._accounts = account_access.named(settings.accounts)
+            self._people.admit([login_name(), *self._accounts])
 
     def _tell_accounts(self, settings: MasterSettings) -> None:
         """Have the accounts that may use the pool find it, and no others."""
@@ -266,8 +300,12 @@ class BringUp:
             PoolFile,  # the client's modules load while the services start
         )
 
+        schedds = [
+            each.name for each in map(Instance.parse, self._settings.daemon_list) if each.role == "schedd"
+        ]
         pool = PoolFile(
             pool=self._settings.pool,
+            schedd=(schedds[0] if schedds else "") or "schedd",
             nats_url=self.nats_url,
             credentials=self.credentials(PERSON),
             ca=self._settings.nats_ca,

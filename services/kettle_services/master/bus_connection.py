@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from kettle.bus.credentials import Credential
+from kettle.bus.credentials import Credential, service_identity
 from kettle.bus.ports import Authorize, BucketSpec, Bus, BusError, Served
 from kettle.retry.backoff import steady
 from kettle.retry.loop import Waits
@@ -21,7 +21,7 @@ from kettle.runtime import leaves
 from kettle.runtime.deeds import Outbox
 from kettle.runtime.duty_cycle import DutyCycle
 from kettle_wire.ads import Ad
-from kettle_wire.identity import Identity, daemon, worker
+from kettle_wire.identity import Identity, worker
 from kettle_wire.subjects import Subjects, ad_key
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class BusConnection:
         On a machine that has joined, the master shares the credential of its startd, which has its name.
         """
         shared = bool(credentials) and Credential.read(credentials).guest
-        return worker(self._name) if shared else daemon("master")
+        return worker(self._name) if shared else service_identity("master", credentials)
 
     async def _speak(self, bus: "NatsBus", subjects: Subjects) -> None:
         bus.on_return(self.changed)

@@ -22,7 +22,7 @@ from kettle.auth.bus_permissions import FORWARDER, MONITOR, VISITOR
 from kettle.auth.private_files import write_private
 from kettle.auth.trust.files import key_in, write
 from kettle.auth.trust.keys import TrustError
-from kettle.auth.trust.pool import Kind, PoolTrust
+from kettle.auth.trust.pool import AccessPoint, Kind, PoolTrust
 from kettle.auth.trust.server import PROBE, Statements
 from kettle.embedded import EmbeddedError
 from kettle.pool.home import Home
@@ -159,6 +159,33 @@ class BusMembers:
             self._shut_out.keep(people)
             self._admit(*self._wanted)
 
+    def admit_access_point(self, settings: MasterSettings, name: str, people: str) -> bool:
+        """
+        Let in the people of an access point that has joined, and the pool's services read its events; without `people` no more.
+        Whether that has changed anything.
+        """
+        with self._files_used():
+            before = self._trust.access_points()
+            after = {other: each for other, each in before.items() if other != name}
+            if people:
+                after[name] = AccessPoint(people)
+            if after == before:
+                return False
+            self._trust.keep_access_points(after)
+            self._write_services(settings)
+        return True
+
+    @property
+    def people_account(self) -> str:
+        """The public key of the account that people are in."""
+        with self._files_used():
+            return self._trust.people_account
+
+    def access_points(self) -> list[str]:
+        """The names of those that have joined."""
+        with self._files_used():
+            return sorted(self._trust.access_points())
+
     def _admit(self, settings: MasterSettings, accounts: Sequence[str]) -> None:
         shut_out = self._shut_out.people()
         members = {
@@ -176,8 +203,7 @@ class BusMembers:
             self._trust.restore(kind, self._keys(path for name, path in files.items() if name in members))
         for credential, (kind, name) in members.items():
             self._write(credential, partial(self._trust.member, kind, name))
-        for role in roles:
-            self._write(role, partial(self._trust.service, role))
+        self._write_services(settings)
         for entry in settings.daemon_list:
             if role_of(entry) == _STARTD:
                 name = startd_name(self._environ_of(entry))
@@ -187,6 +213,10 @@ class BusMembers:
             keys = self._trust.callout_keys()
             write_private(self._home.credentials / PEOPLE_KEYS, keys.text())
             write_private(self.credentials(SENTINEL), keys.sentinel)
+
+    def _write_services(self, settings: MasterSettings) -> None:
+        for role in {*map(role_of, settings.daemon_list), AUDIT, MASTER, PROBE} - {_STARTD}:
+            self._write(role, partial(self._trust.service, role))
 
     def revoke(self, kind: Kind, keys: Sequence[str]) -> None:
         """

@@ -20,18 +20,23 @@ from kettle_services.master.account_access import AccountsError
 from kettle_services.master.bus_members import login_name
 from kettle_services.master.domain.command_rules import chosen, needs_restart
 from kettle_services.master.domain.daemon import How
-from kettle_services.master.domain.start_order import stop_stages
+from kettle_services.master.domain.start_order import READ_ACCESS_POINTS, role_of, stop_stages
 from kettle_services.master.settings import MasterSettings
 from kettle_services.master.supervision.daemon_list import DaemonList
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands import master as wire
 from kettle_wire.commands.master import (
+    ADMIT_ACCESS_POINT,
     CONTROL,
+    FORGET_ACCESS_POINT,
     QUERY_DAEMONS,
     REVOKE_MEMBERS,
     SHUT_OUT,
+    AccessPointAdmitted,
+    AdmitAccessPoint,
     Control,
     Controlled,
+    ForgetAccessPoint,
     MembersRevoked,
     PeopleShutOut,
     QueryDaemons,
@@ -54,6 +59,10 @@ _HEARD_S: Final = 3.0
 _log: Final = logging.getLogger(__name__)
 
 
+def _no_access_points(_settings: MasterSettings, _name: str, _people: str) -> tuple[str, bool]:
+    return "", False
+
+
 class MasterCommands:
     """Takes commands for the daemons of one host."""
 
@@ -70,16 +79,19 @@ class MasterCommands:
         keep: Callable[[MasterSettings], None] = lambda _settings: None,
         revoke: Callable[[str, Sequence[str]], bool] = lambda _kind, _keys: False,
         shut_out: Callable[[Sequence[str]], bool] = lambda _people: False,
+        admit_access_point: Callable[[MasterSettings, str, str], tuple[str, bool]] = _no_access_points,
     ) -> None:
         """
         `load` reads the master's settings again; `succeed` makes the master end and restart itself; `admit` receives
         the visitors from other pools that the settings admit, when that has changed; `check` looks at the configuration of
         all services before anything is changed; `keep` writes down which settings the master goes by; `revoke` has the
         NATS server believe nothing more of the keys of a kind of members, and says whether it is ours, as `shut_out` does, which
-        lets none of these people in by an account of this machine.
+        lets none of these people in by an account of this machine; `admit_access_point` lets in one that has joined, or its
+        people no more: the account that they are in, and whether anything has changed.
         """
         self._revoke = revoke
         self._shut_out = shut_out
+        self._admit_access_point = admit_access_point
         self._keep = keep
         self._check = check
         self._admit = admit
@@ -103,7 +115,36 @@ class MasterCommands:
             Served(QUERY_DAEMONS, self.query, self._administrators),
             Served(REVOKE_MEMBERS, self.revoke),
             Served(SHUT_OUT, self.shut_out),
+            Served(ADMIT_ACCESS_POINT, self.admit_access_point),
+            Served(FORGET_ACCESS_POINT, self.forget_access_point),
         ]
+
+    async def admit_access_point(self, request: AdmitAccessPoint, caller: Identity) -> AccessPointAdmitted:
+        """Let in an access point that has joined; refused as `revoke` is."""
+        return self._told_of(request.name, request.people, caller)
+
+    async def forget_access_point(self, request: ForgetAccessPoint, caller: Identity) -> AccessPointAdmitted:
+        """Its people are let in no more; refused as `revoke` is."""
+        return self._told_of(request.name, "", caller)
+
+    def _told_of(self, name: str, people: str, caller: Identity) -> AccessPointAdmitted:
+        try:
+            account, changed = self._admit_access_point(self.settings, name, people)
+        except EmbeddedError as error:
+            raise RefusedError(RefusalCode.NOT_RECORDED, str(error)) from error
+        if not account:
+            raise _not_ours()
+        if changed:
+            _log.info(
+                "%s: an access point %s",
+                caller.name,
+                "joins" if people else "leaves",
+                extra={"access_point": name},
+            )
+            for daemon in self.settings.daemon_list:
+                if role_of(daemon) in READ_ACCESS_POINTS and daemon not in self._daemons.off:
+                    self._daemons.supervisor(daemon).restart("graceful")
+        return AccessPointAdmitted(people_account=account)
 
     async def revoke(self, request: RevokeMembers, caller: Identity) -> MembersRevoked:
         """
@@ -130,10 +171,7 @@ class MasterCommands:
         except EmbeddedError as error:
             raise RefusedError(RefusalCode.NOT_RECORDED, str(error)) from error
         if not ours:
-            raise RefusedError(
-                RefusalCode.UNAVAILABLE,
-                "this master runs no NATS server that could be told: say it to its own operator",
-            )
+            raise _not_ours()
 
     def _administrators(self) -> Collection[str]:
         return self.settings.administrators or (login_name(),)
@@ -310,6 +348,13 @@ class MasterCommands:
 
     def _start(self, work: Coroutine[Any, Any, object], name: str) -> asyncio.Task[Any]:
         return self._tasks.create_task(work, name=name)
+
+
+def _not_ours() -> RefusedError:
+    return RefusedError(
+        RefusalCode.UNAVAILABLE,
+        "this master runs no NATS server that could be told: say it to its own operator",
+    )
 
 
 def _let_in(settings: MasterSettings) -> tuple[object, ...]:

@@ -110,6 +110,7 @@ class _Host:
             admit=self._admit,
             revoke=self._revoke_members,
             shut_out=self._shut_out,
+            admit_access_point=self._admit_access_point,
             check=configuration_check.problems,
             keep=partial(SettingsInUse(home.in_use / "master.json").keep, "master"),
         )
@@ -185,6 +186,9 @@ class _Host:
 
     def _shut_out(self, people: Sequence[str]) -> bool:
         return self._bring_up is not None and self._bring_up.shut_out(people)
+
+    def _admit_access_point(self, settings: MasterSettings, name: str, people: str) -> tuple[str, bool]:
+        return self._bring_up.admit_access_point(settings, name, people) if self._bring_up else ("", False)
 
     def _admit(self, settings: MasterSettings) -> None:
         if self._bring_up is not None:

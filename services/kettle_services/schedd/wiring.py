@@ -78,7 +78,9 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
         claims = ClaimLifecycle(flock.ways, recorder, shadows, secrets, tasks, settings, flock.named)
         flock.use(claims)
         recorder.on_change(flock.on_event)
-        adverts = ScheddAdvertiser(bus, subjects, queue, claims, settings, flock.ad)
+        adverts = ScheddAdvertiser(
+            bus, subjects, queue, claims, settings, flock.ad, joined=bool(bus.identity.access_point)
+        )
         recorder.on_change(adverts.on_event)
         flock.on_change(adverts.wake)
         home_jobs = LocalUniverse(queue, claims, settings)

@@ -76,7 +76,7 @@ async def test_a_machine_is_let_in_and_leaves(kettle: Kettle, office: Office, tm
         "--home",
         machine,
     )
-    assert f"This machine is n1 of the pool {office.settings.pool}.\n" == said
+    assert f"This machine is n1, a machine of the pool {office.settings.pool}.\n" == said
     again = await kettle(
         "worker", "join", office.url, "--token", token, "--name", "n2", "--home", f"{machine}2", status=1
     )

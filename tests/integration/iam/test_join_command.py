@@ -19,7 +19,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from kettle.auth.trust.keys import KeyPair, Kind
-from kettle.pool.joining import JoinError, join, keep
+from kettle.pool.joined_files import keep
+from kettle.pool.joining import JoinError, join
 from kettle.testing.services import Backend
 
 from .conftest import JOIN, Office, office_on
@@ -83,7 +84,7 @@ async def test_a_machine_joins_by_one_command(office: Office, tmp_path: Path) ->
     assert ("n1", ["startd"]) == (settings["startd"]["name"], settings["master"]["daemon_list"])
     credential = Path(settings["kettle"]["nats_credentials"]).read_text()
     assert "-----BEGIN USER NKEY SEED-----\nSU" in credential
-    assert not (home / "credentials" / "worker.nk").exists()
+    assert not (home / "credentials" / "joining.nk").exists()
     assert ["n1"] == [each.worker for each in await office.administrator.workers()]
 
 

@@ -22,7 +22,7 @@ from kettle_wire.ads import Ad, Expr
 from kettle_wire.ads.daemon import ResourceRequest, SlotSecret, SubmitterAd
 from kettle_wire.commands.schedd import Matched
 from kettle_wire.events import Match
-from kettle_wire.subjects import Subjects, visitors_key
+from kettle_wire.subjects import Subjects, submitters_key
 
 SLOT: Ad = {"Name": "s", "State": "Unclaimed", "PartitionableSlot": True, "Requirements": True}
 AMOUNTS: Ad = {"Cpus": 1, "Memory": 1024, "Disk": 100_000}
@@ -285,7 +285,7 @@ async def test_an_ad_of_a_visitor_is_about_its_own_guests(caplog: pytest.LogCapt
     ads = {"Machine.good": encode({**SLOT, **AMOUNTS})}
     for name, schedd in (("ada", visitor), ("ada@physics", "ap"), ("ada@physics", visitor)):
         ad = msgspec.structs.replace(asking(name, {"Requirements": Expr("true")}), schedd=schedd)
-        ads[visitors_key(visitor, f"{name} {schedd}")] = encode(ad)
+        ads[submitters_key(visitor, f"{name} {schedd}")] = encode(ad)
     bus = Buckets(ads, {"good": encode(SlotSecret(startd="m", capability="c"))})
     record = Written()
     service = negotiator(bus, record)

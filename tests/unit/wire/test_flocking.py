@@ -15,7 +15,7 @@ from kettle_wire.flocking import (
     pool_of,
     stranger,
 )
-from kettle_wire.subjects import ad_key, visitors_key
+from kettle_wire.subjects import ad_key, submitters_key
 
 US = "ap@physics.example"
 
@@ -63,7 +63,7 @@ def test_claims_begin_with_the_visitors_name() -> None:
 
 def test_an_ad_of_a_visitor_is_about_its_guests() -> None:
     """Under the visitor's key; an ad of the pool's own schedds may say what it likes."""
-    key = visitors_key(US, guest("alice", US))
+    key = submitters_key(US, guest("alice", US))
     assert "" == stranger(key, guest("alice", US), US)
     assert "" == stranger(ad_key("Submitter", "alice@ap"), "alice", "ap")
     assert "names the schedd ap" in stranger(key, guest("alice", US), "ap")

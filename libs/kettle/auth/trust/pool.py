@@ -4,6 +4,7 @@ Whom the server of a pool trusts: the accounts, and one signing key for each kin
     <directory>/operator.nk            signs what is said of accounts; nobody needs it while the pool runs
     <directory>/account-<ACCOUNT>.nk
     <directory>/sign-<kind>.nk         signs members of one kind, and can give them no other permissions than that kind has
+    <directory>/access-points.json     access points that have joined, each with the key by which it vouches for its people
     <directory>/revoked.json           keys of members that are not admitted any more
 
 A signing key is *scoped*: the account says what those may do whom it signs for, in a form with their name in it, and a
@@ -15,6 +16,7 @@ the master uses.
 import time
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +31,7 @@ from kettle.auth.bus_permissions import (
     STARTD,
     SUBMITTER,
     VISITOR,
+    people_of,
     permissions,
 )
 from kettle.auth.private_files import private_directory, write_private
@@ -48,10 +51,10 @@ from kettle.auth.trust.server import (
     operator,
     user,
 )
-from kettle.bus.credentials import GUEST
+from kettle.bus.credentials import ACCESS_POINT, GUEST
 from kettle_wire import identity
 from kettle_wire.identity import Identity
-from kettle_wire.subjects import Subjects
+from kettle_wire.subjects import Subjects, token
 
 _NANOSECONDS: Final = 1_000_000_000
 CONNECTIONS: Final[Mapping[Account, int]] = {
@@ -62,6 +65,7 @@ CONNECTIONS: Final[Mapping[Account, int]] = {
 """So that there is room for the pool's own services, whatever others do: our server has 4096 connections at most."""
 SUBSCRIPTIONS: Final = 512
 """Of one connection of a member; ours have some dozens."""
+_ACCESS_POINTS: Final = "access-points.json"
 OBSERVERS_INBOX: Final = "_INBOX.observer"
 _NAME: Final = "KETTLETEMPLATE"
 _ITS_NAME: Final = "{{name()}}"
@@ -80,6 +84,9 @@ class Kind(Enum):
     WORKER = STARTD, Account.WORKERS, identity.worker
     VISITOR = VISITOR, Account.OUTSIDERS, identity.visitor
     FORWARDER = FORWARDER, Account.OUTSIDERS, identity.visitor
+    SCHEDD = "joined-schedd", Account.POOL, partial(identity.daemon, "schedd")
+    SHADOW = "joined-shadow", Account.POOL, partial(identity.daemon, "shadow")
+    MASTER = "joined-master", Account.POOL, partial(identity.daemon, "master")
 
     def __init__(self, role: str, account: Account, speaks_as: Callable[[str], Identity]) -> None:
         self.role = role
@@ -89,6 +96,13 @@ class Kind(Enum):
 
 _BY_TOKEN: Final = (Kind.READER, Kind.SUBMITTER)
 """Whom there are only where people come by token."""
+
+
+class AccessPoint(msgspec.Struct, frozen=True):
+    """One that has joined."""
+
+    people: str
+    """The public key of the account's signing key that it has made for the people who use it."""
 
 
 class PoolTrust:
@@ -150,11 +164,9 @@ class PoolTrust:
             "type": "user",
             "version": 2,
             "issuer_account": self._account(kind.account).public,
-            "tags": [GUEST],
+            "tags": tags_of(kind),
         }
-        signer = self._signer(kind)
-        speaks_as = kind.speaks_as(name)
-        return encode(signer, public, nats, name=_token(speaks_as), issued=_now(), expires=expires)
+        return encode(self._signer(kind), public, nats, name=token(name), issued=_now(), expires=expires)
 
     def service(self, role: str, public: str) -> str:
         """What the pool says of the key of one of its services, or of who asks whether its server is up."""
@@ -162,7 +174,7 @@ class PoolTrust:
         may = (
             PROBING
             if role == PROBE
-            else Permissions(*permissions(role, self._subjects, speaks_as, shards=self._shards))
+            else Permissions(*permissions(role, self._subjects, speaks_as, shards=self._shards_for(role)))
         )
         signer, pool = self._seeds.key("sign-service", KeyKind.ACCOUNT), self._account(Account.POOL).public
         return user(signer, public, role, may, now=_now(), account=pool)
@@ -184,6 +196,29 @@ class PoolTrust:
         key = self._account(Account.SYSTEM)
         may = Permissions(publish=("$SYS.REQ.SERVER.PING.*",), subscribe=(f"{OBSERVERS_INBOX}.>",))
         return user(key, public, "observer", may, now=_now())
+
+    @property
+    def people_account(self) -> str:
+        """The public key of the account that people are in."""
+        return self._account(Account.PEOPLE).public
+
+    def access_points(self) -> dict[str, AccessPoint]:
+        """Those that have joined, by name.  Raises TrustError if the file is damaged."""
+        path = self._directory / _ACCESS_POINTS
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=dict[str, AccessPoint])
+        except FileNotFoundError:
+            return {}
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise TrustError(
+                f"{path}: this is no list of access points ({error}); put back a copy of it, or remove the file and have them "
+                "join again"
+            ) from error
+
+    def keep_access_points(self, wanted: Mapping[str, AccessPoint]) -> None:
+        """Let the people of these in, and of no others."""
+        private_directory(self._directory)
+        write_private(self._directory / _ACCESS_POINTS, msgspec.json.encode(wanted).decode())
 
     def revoke(self, kind: Kind, publics: Sequence[str]) -> None:
         """Whatever has been said until now of these keys of members is not to be believed any more."""
@@ -219,29 +254,42 @@ class PoolTrust:
     def _account(self, which: Account) -> KeyPair:
         return self._seeds.key(f"account-{which}", KeyKind.ACCOUNT)
 
+    def _shards_for(self, role: str) -> Mapping[str, Sequence[str]]:
+        """Of those that have joined every service may read, save those that have a queue themselves."""
+        if role in {"schedd", "shadow"}:
+            return self._shards
+        joined = [f"schedd.{name}" for name in self.access_points()]
+        return {**self._shards, "schedd": [*self._shards.get("schedd", ()), *joined]}
+
     def _signer(self, kind: Kind) -> KeyPair:
         return self._seeds.key(f"sign-{kind.name.lower()}", KeyKind.ACCOUNT)
 
     def _signing_keys(self, which: Account) -> list[Any]:
+        found: list[Any] = []
         if which is Account.POOL:
-            return [self._seeds.key("sign-service", KeyKind.ACCOUNT).public]
+            found.append(self._seeds.key("sign-service", KeyKind.ACCOUNT).public)
         if which is Account.AUTH:
-            return [self._seeds.key(ANSWERS, KeyKind.ACCOUNT).public]
-        return [
-            {
-                "kind": "user_scope",
-                "key": self._signer(kind).public,
-                "role": kind.name.lower(),
-                "template": UNLIMITED | {"subs": SUBSCRIPTIONS} | self._form(kind).claims(),
-            }
+            found.append(self._seeds.key(ANSWERS, KeyKind.ACCOUNT).public)
+        if which is Account.PEOPLE:
+            found += [
+                _scope(each.people, f"person at {name}", self._people_of(name))
+                for name, each in self.access_points().items()
+            ]
+        return found + [
+            _scope(self._signer(kind).public, kind.name.lower(), self._form(kind))
             for kind in Kind
             if kind.account is which and (self.callout or kind not in _BY_TOKEN)
         ]
 
+    def _people_of(self, access_point: str) -> Permissions:
+        publish, subscribe = people_of(access_point, self._subjects, identity.user(_NAME))
+        return Permissions(_with_name(publish), _with_name(subscribe))
+
     def _form(self, kind: Kind) -> Permissions:
         """What each of a kind may do, with the place of his name."""
         speaks_as = kind.speaks_as(_NAME)
-        publish, subscribe = permissions(kind.role, self._subjects, speaks_as, guest=True)
+        guest = kind.account is not Account.POOL
+        publish, subscribe = permissions(kind.role, self._subjects, speaks_as, guest=guest)
         if kind is Kind.ADMINISTRATOR:  # nobody's events are closed to those who run the pool
             more = permissions(MONITOR, self._subjects, speaks_as, guest=True)
             publish, subscribe = [*publish, *more[0]], [*subscribe, *more[1]]
@@ -252,9 +300,15 @@ def _with_name(subjects: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(subject.replace(_NAME, _ITS_NAME) for subject in subjects))
 
 
-def _token(speaks_as: Identity) -> str:
-    """The name as a subject has it: that is what the server puts into the form."""
-    return speaks_as.token.partition("-")[2]
+def tags_of(kind: Kind) -> list[str]:
+    """What a statement says of a member besides the name, for programs of ours that show it."""
+    if kind.account is Account.POOL:
+        return [ACCESS_POINT]
+    return [GUEST]
+
+
+def _scope(key: str, role: str, form: Permissions) -> dict[str, Any]:
+    return {"kind": "user_scope", "key": key, "role": role, "template": UNLIMITED | {"subs": SUBSCRIPTIONS} | form.claims()}
 
 
 def _exports(which: Account, shared: Sequence[Use]) -> list[dict[str, Any]]:

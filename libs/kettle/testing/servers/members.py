@@ -42,7 +42,10 @@ class Members:
                 write(self.credentials(name), partial(self._trust.service, role))
             else:
                 assert identity is not None
-                write(self.credentials(name), partial(self._trust.member, kind, identity.name))
+                write(
+                    self.credentials(name),
+                    partial(self._trust.member, kind, identity.access_point or identity.name),
+                )
         if callout:
             keys = self._trust.callout_keys()
             for name, text in (

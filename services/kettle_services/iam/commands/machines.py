@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -13,6 +13,7 @@ from kettle_services.iam.admissions import Pool
 from kettle_services.iam.commands.deciding import recorded, refusing
 from kettle_services.iam.domain import join_tokens
 from kettle_services.iam.domain.state import JoinToken, Worker
+from kettle_services.iam.ports import PoolMaster
 from kettle_services.iam.record import Record
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands import iam
@@ -30,16 +31,13 @@ class MachineCommands:
         pool: Pool,
         *,
         open_to_machines: Callable[[], None],
-        cut_off: Callable[[str], Awaitable[None]],
+        master: PoolMaster,
     ) -> None:
-        """
-        `open_to_machines` raises Denied if no machine could join; `cut_off` ends the connections of a key for good, and
-        raises BusError.
-        """
+        """`open_to_machines` raises Denied if no machine could join."""
         self._record: Final = record
         self._pool = pool
         self._open_to_machines = open_to_machines
-        self._cut_off = cut_off
+        self._master = master
 
     def served(self, pipeline: CommandPipeline) -> list[Served[Any, Any]]:
         """The endpoints with their handlers."""
@@ -49,6 +47,7 @@ class MachineCommands:
             pipeline.command(iam.REVOKE_JOIN_TOKEN, self.revoke_join_token),
             pipeline.query(iam.LIST_WORKERS, self.list_workers),
             pipeline.command(iam.REMOVE_WORKER, self.remove_worker),
+            pipeline.command(iam.LEAVE, self.leave),
         ]
 
     async def create_join_token(
@@ -58,10 +57,9 @@ class MachineCommands:
         now = time.time()
         with refusing():
             self._open_to_machines()
-        if request.joins != "worker":
+        if request.joins == "schedd" and request.owner:
             raise RefusedError(
-                RefusalCode.UNACCEPTABLE,
-                "an access point cannot join by a token yet: its services need credentials of the pool's own account",
+                RefusalCode.UNACCEPTABLE, "an access point is no one owner's: leave the owner out"
             )
         event = JoinTokenCreated(
             token=secrets.token_hex(6),
@@ -127,15 +125,25 @@ class MachineCommands:
         """
         Have the credential of a machine be invalid; `not_found`, or `unavailable`: nobody could tell the server.
         """
+        return await self._removed(request.worker, by=caller.name)
+
+    async def leave(self, request: iam.Leave, caller: Identity) -> Decision[iam.Recorded]:
+        """A machine leaves by itself; refused as `remove_worker` is."""
+        del request
+        return await self._removed(caller.access_point or caller.name, by=caller.name)
+
+    async def _removed(self, worker: str, *, by: str) -> Decision[iam.Recorded]:
         with refusing():
-            left = join_tokens.left(self._record.register, request.worker, by=caller.name, now=time.time())
-        known = self._record.register.find(Worker, f"worker/{request.worker}")
+            left = join_tokens.left(self._record.register, worker, by=by, now=time.time())
+        known = self._record.register.find(Worker, f"worker/{worker}")
         if known is not None:
             try:
-                await self._cut_off(known.key)
+                if known.joins == "schedd":
+                    await self._master.forget(known.worker)
+                await self._master.cut_off(known.joins, known.key)
             except BusError as error:
                 raise RefusedError(
                     RefusalCode.UNAVAILABLE,
-                    f"{request.worker} was not removed, for its connection could not be ended: {error}",
+                    f"{worker} was not removed, for its connection could not be ended: {error}",
                 ) from error
         return recorded(left)

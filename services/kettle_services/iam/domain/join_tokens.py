@@ -61,6 +61,8 @@ class Joining(msgspec.Struct, frozen=True, kw_only=True):
     owner: str = ""
     """Whose machine it says it is; empty: it does not say."""
     joins: Joins = "worker"
+    people: str = ""
+    """The public key with which an access point vouches for its people."""
     address: str
 
 

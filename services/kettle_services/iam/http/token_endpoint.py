@@ -32,6 +32,8 @@ from kettle_wire.iam_http import (
 
 _KEY: Final = re.compile("U[A-Z2-7]{55}")
 """A public NKey of a user."""
+_PEOPLE: Final = re.compile("A[A-Z2-7]{55}")
+"""A public NKey that signs for an account."""
 _NAME: Final = 253
 
 
@@ -106,6 +108,13 @@ class TokenEndpoint:
         joins = parameters.get("joins", "worker")
         if joins not in {"worker", "schedd"}:
             raise Denied(Code.REQUEST_MALFORMED, "joins can be worker or schedd", status=400)
+        people = parameters.get("people", "")
+        if joins == "schedd" and not _PEOPLE.fullmatch(people):
+            raise Denied(
+                Code.REQUEST_MALFORMED,
+                "people has to be the public NKey with which the access point signs for its people, A...",
+                status=400,
+            )
         admitted = await self._admissions.join(
             Joining(
                 parts=parts,
@@ -113,6 +122,7 @@ class TokenEndpoint:
                 key=key,
                 owner=parameters.get("owner", ""),
                 joins="schedd" if joins == "schedd" else "worker",
+                people=people,
                 address=asked.address,
             )
         )

@@ -35,7 +35,7 @@ from kettle_wire.events import (
     JobsChanged,
     JobVacated,
 )
-from kettle_wire.subjects import Subjects, ad_key
+from kettle_wire.subjects import Subjects, ad_key, submitters_key
 
 _SLOW: Final = 0.5
 """Seconds until an ad that shows less work is sent."""
@@ -61,8 +61,14 @@ class ScheddAdvertiser:
         claims: ClaimLifecycle,
         settings: ScheddSettings,
         more: Callable[[], Ad] = dict,
+        *,
+        joined: bool = False,
     ) -> None:
-        """`more`: what else the schedd says of itself in its ad."""
+        """
+        `more`: what else the schedd says of itself in its ad; `joined`: its access point has joined by a token, and may
+        write below its own name only.
+        """
+        self._joined = joined
         self._more = more
         self._facts: Final = daemon_facts("schedd", queue.schedd, settings.nats_url)
         self._demand = ResourceRequests(queue, claims)
@@ -128,7 +134,7 @@ class ScheddAdvertiser:
     async def _publish(self, *, everything: bool) -> None:
         self._flocked = flocked(self._queue)
         for submitter in list(self._queue.tally):
-            key = ad_key("Submitter", f"{submitter}@{self._queue.schedd}")
+            key = self._key(submitter)
             ad = self.submitter_ad(submitter)
             if ad is None:
                 del self._queue.tally[submitter]
@@ -137,6 +143,10 @@ class ScheddAdvertiser:
             else:
                 await self._put(key, ad, everything=everything)
         await self._put(ad_key("Scheduler", self._queue.schedd), self.scheduler_ad(), everything=everything)
+
+    def _key(self, submitter: str) -> str:
+        own = self._queue.schedd
+        return submitters_key(own, submitter) if self._joined else ad_key("Submitter", f"{submitter}@{own}")
 
     async def _put(self, key: str, ad: Ad | SubmitterAd, *, everything: bool) -> None:
         value = _encode(ad)

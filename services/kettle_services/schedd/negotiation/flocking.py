@@ -35,7 +35,7 @@ from kettle_wire.events import Event
 from kettle_wire.flocking import abroad, guest
 from kettle_wire.identity import Identity, daemon
 from kettle_wire.jobs import JobId
-from kettle_wire.subjects import visitors_key
+from kettle_wire.subjects import submitters_key
 
 _FLOOR_S: Final = 0.1
 """Between two looks at the queue, however much happens to it."""
@@ -248,7 +248,9 @@ class _VisitedPool:
         self._guests: dict[str, str] = {guest(name, visit.visitor): name for name in flock.queue.tally}
         """How submitters are called there -> how at home."""
         # An ad of an earlier visit that is not repeated would be believed for its whole lifetime.
-        self._published: dict[str, bytes] = {visitors_key(visit.visitor, name): b"" for name in self._guests}
+        self._published: dict[str, bytes] = {
+            submitters_key(visit.visitor, name): b"" for name in self._guests
+        }
         self._cycles: dict[str, int] = {}
         self._refreshed = float("-inf")
         self.stir = asyncio.Event()
@@ -284,7 +286,7 @@ class _VisitedPool:
             asks = self._flock.is_asked(submitter, self._visit.name)
             if asks or running[submitter]:
                 ad = self._ad(submitter, running[submitter], asks=asks)
-                ads[visitors_key(self._visit.visitor, ad.name)] = _encode(ad)
+                ads[submitters_key(self._visit.visitor, ad.name)] = _encode(ad)
         for key in self._published.keys() - ads.keys():
             await self._bus.delete(bucket, key)
         for key, value in ads.items():

@@ -1,0 +1,1 @@
+"""Machines that join a pool and leave it: workers and access points."""

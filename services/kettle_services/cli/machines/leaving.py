@@ -1,0 +1,136 @@
+"""
+`kettle worker leave` and `kettle schedd leave`: by an administrator from anywhere, or on the machine itself.
+"""
+
+import argparse
+import asyncio
+import os
+from pathlib import Path
+from typing import Final
+
+from kettle.client import Client, home_directory
+from kettle_services.cli.errors import CommandError, UsageError
+from kettle_services.cli.options import json_option, reach_options, with_pool
+from kettle_services.cli.output.screen import Screen
+from kettle_wire.events.iam import Joins
+
+_LOOK_S: Final = 0.5
+"""Between two looks at what has to come to its end."""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """What leaving takes."""
+    parser.add_argument(
+        "worker",
+        nargs="?",
+        default="",
+        metavar="NAME",
+        help="as kettle worker list shows it (default: this machine)",
+    )
+    parser.add_argument(
+        "--now", action="store_true", help="do not wait for its jobs: they run elsewhere again"
+    )
+    json_option(parser)
+    reach_options(parser)
+
+
+def run(arguments: argparse.Namespace, screen: Screen, joins: Joins) -> int:
+    """Leave."""
+    if arguments.worker:
+        return _of_another(arguments, screen, joins)
+    return _of_this(arguments, screen, joins)
+
+
+def _of_another(arguments: argparse.Namespace, screen: Screen, joins: Joins) -> int:
+    async def work(pool: Client) -> None:
+        if not arguments.now:
+            await pool.connection()
+            await (_emptied if joins == "worker" else _queue_ended)(pool, arguments.worker, screen)
+        await pool.iam.remove_worker(arguments.worker)
+
+    with_pool(arguments, work)
+    return _done(screen, f"The credential of {arguments.worker} is not valid any more.", [])
+
+
+def _of_this(arguments: argparse.Namespace, screen: Screen, joins: Joins) -> int:
+    from kettle.pool import PoolError, down, units
+    from kettle.pool.joined_files import record_of, remove
+    from kettle.pool.joining import JoinError
+    from kettle.pool.leaving import say_good_bye
+
+    home: Path = arguments.home or home_directory()
+    try:
+        record = record_of(home)
+        if record is None or record.joins != joins:
+            kind = "machine" if joins == "worker" else "access point"
+            raise UsageError(f"{home} is of no {kind} that has joined a pool: say which one is to leave")
+        if joins == "schedd" and not arguments.now:
+            with_pool(arguments, lambda pool: _own_queue_ended(pool, record.worker, screen))
+        screen.note(f"{record.worker} stops{'' if arguments.now else ' when its jobs have ended'}")
+        down(home, peaceful=not arguments.now, deadline_s=60.0 if arguments.now else None)
+        asyncio.run(say_good_bye(home, record))
+        gone = remove(home, record)
+        if os.geteuid() == 0 and units.systemd_runs():
+            unit = units.uninstall("access-point" if joins == "schedd" else "worker")
+            gone += [unit] if unit is not None else []
+    except (JoinError, PoolError, units.UnitError) as error:
+        raise CommandError(str(error)) from error
+    sentence = f"{record.worker} has left the pool {record.pool}."
+    return _done(screen, sentence, gone)
+
+
+async def _emptied(pool: Client, machine: str, screen: Screen) -> None:
+    """Drain a machine, if it is there, and wait until no claim is left."""
+    busy = await _claimed(pool, machine)
+    if busy is None:
+        return
+    await pool.hosts.drain(machine, reason="it leaves the pool")
+    while busy:
+        screen.note(f"waiting for {busy} claim(s) on {machine}; --now does not wait")
+        before = busy
+        while busy == before:
+            await asyncio.sleep(_LOOK_S)
+            busy = await _claimed(pool, machine)
+
+
+async def _claimed(pool: Client, machine: str) -> int | None:
+    """How many slots of a machine are claimed; None: it is not there."""
+    slots = await pool.ads("Machine", projection=["Name", "State"])
+    own = [ad for ad in slots if str(ad.get("Name", "")).partition("@")[2] == machine]
+    return sum(ad.get("State") in {"Claimed", "Preempting"} for ad in own) if own else None
+
+
+async def _own_queue_ended(pool: Client, name: str, screen: Screen) -> None:
+    await pool.connection()
+    await _queue_ended(pool, name, screen)
+
+
+async def _queue_ended(pool: Client, name: str, screen: Screen) -> None:
+    """
+    Wait until no job waits or runs in the queue of an access point; one that is away has nothing to wait for.
+    """
+    said = 0
+    while jobs := await _jobs(pool, name):
+        if jobs != said:
+            screen.note(f"waiting for {jobs} job(s) of {name}; --now does not wait, they stay in its queue")
+        said = jobs
+        await asyncio.sleep(_LOOK_S)
+
+
+async def _jobs(pool: Client, name: str) -> int:
+    ads = await pool.ads("Scheduler", projection=["Name", "TotalIdleJobs", "TotalRunningJobs"])
+    found = (
+        ad.get(which, 0)
+        for ad in ads
+        if ad.get("Name") == name
+        for which in ("TotalIdleJobs", "TotalRunningJobs")
+    )
+    return sum(jobs for jobs in found if isinstance(jobs, int))
+
+
+def _done(screen: Screen, sentence: str, gone: list[Path]) -> int:
+    if screen.as_json:
+        screen.json({"done": sentence, "removed": [str(path) for path in gone]})
+    else:
+        screen.say(sentence)
+    return 0

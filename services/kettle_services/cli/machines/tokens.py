@@ -1,0 +1,132 @@
+"""
+Join tokens, and who has joined: the part of `kettle worker` and `kettle schedd` that administrators use.
+"""
+
+import argparse
+from datetime import datetime
+from typing import Final
+
+from kettle_services.cli.options import at_least, json_option, reach_options, with_pool
+from kettle_services.cli.output.screen import Screen
+from kettle_services.cli.times import span_argument
+from kettle_wire.events.iam import Joins
+
+_CREATE: Final = """\
+Make a join token and print it: it is shown only once, and only its SHA-256 is kept.  Send it as you would send a password.
+If it is used a second time, comes too late or is another's, the machine is refused and the record has an alarm (kettle audit --alarms).
+"""
+
+
+def arguments(parser: argparse.ArgumentParser, joins: Joins) -> None:
+    """What `token` takes."""
+    commands = parser.add_subparsers(dest="token_what", metavar="COMMAND", required=True)
+    form = argparse.RawDescriptionHelpFormatter
+    create = commands.add_parser("create", help="make one", description=_CREATE, formatter_class=form)
+    if joins == "worker":
+        create.add_argument("--owner", default="", metavar="NAME", help="whose jobs alone the machines run")
+    create.add_argument("--lifetime", type=span_argument, default=1800.0, metavar="TIME", help="default: 30m")
+    create.add_argument("--max-uses", type=at_least(1), default=1, metavar="N", help="machines (default: 1)")
+    json_option(create)
+    reach_options(create)
+    shown = commands.add_parser("list", help="those that can be used")
+    json_option(shown)
+    reach_options(shown)
+    revoke = commands.add_parser("revoke", help="withdraw one; machines that have joined stay")
+    revoke.add_argument("token", metavar="ID", help="as the list of tokens shows it")
+    json_option(revoke)
+    reach_options(revoke)
+
+
+def run(arguments: argparse.Namespace, screen: Screen, joins: Joins) -> int:
+    """Make, show or withdraw tokens."""
+    match arguments.token_what:
+        case "create":
+            return _create(arguments, screen, joins)
+        case "revoke":
+            with_pool(arguments, lambda pool: pool.iam.revoke_join_token(arguments.token))
+            return _done(screen, f"The join token {arguments.token} is withdrawn.")
+        case _:
+            return _show_tokens(arguments, screen, joins)
+
+
+def _done(screen: Screen, sentence: str) -> int:
+    if screen.as_json:
+        screen.json({"done": sentence})
+    else:
+        screen.say(sentence)
+    return 0
+
+
+def _create(arguments: argparse.Namespace, screen: Screen, joins: Joins) -> int:
+    made = with_pool(
+        arguments,
+        lambda pool: pool.iam.create_join_token(
+            joins=joins,
+            owner=getattr(arguments, "owner", ""),
+            lifetime=arguments.lifetime,
+            max_uses=arguments.max_uses,
+        ),
+    )
+    if screen.as_json:
+        screen.json(
+            {
+                "id": made.made.token,
+                "token": made.token,
+                "url": made.made.url,
+                "expires": made.made.expires,
+            }
+        )
+        return 0
+    screen.say(made.token)
+    screen.note(
+        f"It is valid until {_when(made.made.expires)}, for {arguments.max_uses} use(s). On the machine: "
+        f"kettle {joins} join {made.made.url} --token-file FILE"
+    )
+    return 0
+
+
+def _show_tokens(arguments: argparse.Namespace, screen: Screen, joins: Joins) -> int:
+    tokens = [
+        each for each in with_pool(arguments, lambda pool: pool.iam.join_tokens()) if each.joins == joins
+    ]
+    if screen.as_json:
+        screen.json(tokens)
+        return 0
+    rows = [
+        (
+            each.token,
+            each.joins,
+            each.owner or "everybody",
+            each.by,
+            _when(each.expires),
+            f"{len(each.used)} of {each.max_uses}",
+        )
+        for each in tokens
+    ]
+    screen.table(("ID", "ADMITS", "FOR JOBS OF", "MADE BY", "UNTIL", "USED"), rows)
+    return 0
+
+
+def show_members(arguments: argparse.Namespace, screen: Screen, joins: Joins) -> int:
+    """Who has joined."""
+    workers = [each for each in with_pool(arguments, lambda pool: pool.iam.workers()) if each.joins == joins]
+    if screen.as_json:
+        screen.json(workers)
+        return 0
+    rows = [
+        (
+            each.worker,
+            each.joins,
+            each.owner or "everybody",
+            _when(each.joined),
+            _when(each.expires) if each.expires else "it leaves",
+            each.token,
+        )
+        for each in workers
+    ]
+    screen.table(("NAME", "IS A", "FOR JOBS OF", "JOINED", "UNTIL", "BY TOKEN"), rows)
+    return 0
+
+
+def _when(at: float) -> str:
+    return f"{datetime.fromtimestamp(at).astimezone():%Y-%m-%d %H:%M:%S}"

@@ -1,0 +1,149 @@
+"""
+An access point that has joined vouches for its people: the server believes it about its own queue and about nothing else, and stops
+to believe it when it has left.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from nats.aio.client import Client
+from nats.errors import AuthorizationError, Error
+
+from kettle.auth.private_files import write_private
+from kettle.auth.trust.jwts import encode
+from kettle.auth.trust.keys import KeyPair, Kind
+from kettle.auth.trust.pool import AccessPoint, PoolTrust
+from kettle.auth.trust.server import PROBE, Statements
+from kettle.bus.credentials import GUEST, Credential
+from kettle.embedded import EmbeddedNats
+from kettle.testing.servers.embedded import server_directory
+from kettle_wire.identity import daemon, user
+from kettle_wire.subjects import Subjects
+
+SUBJECTS = Subjects("pool")
+ADA = user("ada")
+WITHIN_S = 30.0
+
+
+class Trusted:
+    """A pool with the access point ap1."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.trust = PoolTrust(directory / "trust", SUBJECTS)
+        self.key = KeyPair.new(Kind.ACCOUNT)
+        self.trust.keep_access_points({"ap1": AccessPoint(self.key.public)})
+
+    def statements(self) -> Statements:
+        return self.trust.statements()
+
+    def credentials(self, name: str) -> Path:
+        key = KeyPair.new(Kind.USER)
+        jwt = self.person(key) if name == "ada" else self.trust.service(name, key.public)
+        return write_private(self.directory / f"{name}.creds", Credential(key.seed, jwt).text())
+
+    def person(self, key: KeyPair, **more: object) -> str:
+        nats = {
+            "type": "user",
+            "version": 2,
+            "issuer_account": self.trust.people_account,
+            "tags": [GUEST],
+            **more,
+        }
+        return encode(self.key, key.public, nats, name="ada", issued=int(time.time()))
+
+    def probe(self) -> str:
+        return str(self.credentials(PROBE))
+
+
+@pytest_asyncio.fixture(loop_scope="function")
+async def pool() -> AsyncIterator[tuple[EmbeddedNats, Trusted]]:
+    with server_directory() as directory:
+        trust = Trusted(directory)
+        async with EmbeddedNats(directory / "nats", trust=trust) as server:
+            yield server, trust
+
+
+async def connected(server: EmbeddedNats, credentials: Path, said: list[str]) -> Client:
+    async def note(error: Exception) -> None:
+        said.append(str(error))
+
+    client = Client()
+    try:
+        await client.connect(
+            server.url,
+            user_credentials=str(credentials),
+            inbox_prefix=ADA.inbox.encode(),
+            error_cb=note,
+            allow_reconnect=False,
+        )
+    except BaseException:
+        await client.close()
+        raise
+    return client
+
+
+async def test_its_people_have_its_queue_and_no_other(pool: tuple[EmbeddedNats, Trusted]) -> None:
+    """
+    They may ask its schedd and shadow and who answers everybody, but no other queue, no iam, no master, and under no other name.
+    """
+    server, trust = pool
+    said: list[str] = []
+    client = await connected(server, trust.credentials("ada"), said)
+    try:
+        allowed = [
+            SUBJECTS.command("schedd", "ap1", "submit", ADA.token),
+            SUBJECTS.command("collector", "collector", "query_ads", ADA.token),
+        ]
+        closed = [
+            SUBJECTS.command("schedd", "ap2", "submit", ADA.token),
+            SUBJECTS.command("schedd", "schedd", "submit", ADA.token),
+            SUBJECTS.command("iam", "iam", "issue_token", ADA.token),
+            SUBJECTS.command("master", "server", "control", ADA.token),
+            SUBJECTS.command("schedd", "ap1", "submit", user("bob").token),
+            SUBJECTS.command("schedd", "ap1", "report", daemon("shadow", "ap1").token),
+            SUBJECTS.events("schedd.ap1"),
+        ]
+        for subject in [*allowed, *closed]:
+            await client.publish(subject, b"")
+        async with asyncio.timeout(WITHIN_S):
+            while len(said) < len(closed):
+                await client.flush()
+        refused = " ".join(said).lower()
+        assert [] == [subject for subject in closed if f'"{subject.lower()}"' not in refused]
+        assert [] == [subject for subject in allowed if f'"{subject.lower()}"' in refused]
+    finally:
+        await client.close()
+
+
+async def test_it_gives_nobody_more_rights(pool: tuple[EmbeddedNats, Trusted]) -> None:
+    """A statement with permissions of its own, or for the account of the services, is not believed."""
+    server, trust = pool
+    key = KeyPair.new(Kind.USER)
+    more = {"pub": {"allow": [">"]}, "sub": {"allow": [">"]}}
+    for jwt in (trust.person(key, **more), trust.person(key, issuer_account=_pool(trust))):
+        path = write_private(trust.directory / "forged.creds", Credential(key.seed, jwt).text())
+        with pytest.raises((AuthorizationError, Error)):
+            await connected(server, path, [])
+
+
+async def test_who_has_left_is_not_believed(pool: tuple[EmbeddedNats, Trusted]) -> None:
+    """Its people are disconnected, and cannot come back."""
+    server, trust = pool
+    credentials = trust.credentials("ada")
+    client = await connected(server, credentials, [])
+    trust.trust.keep_access_points({})
+    server.trust_again()
+    async with asyncio.timeout(WITHIN_S):
+        while not client.is_closed:
+            await asyncio.sleep(0.01)
+    with pytest.raises((AuthorizationError, Error)):
+        await connected(server, credentials, [])
+
+
+def _pool(trust: Trusted) -> str:
+    return KeyPair((trust.directory / "trust/account-POOL.nk").read_text()).public
