@@ -15,8 +15,8 @@ import secrets
 import shutil
 import signal
 import sys
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,6 +28,7 @@ from kettle.pool import DaemonState, MasterState, processes
 from kettle.pool.home import open_home
 from kettle.pool.personal_settings import Tables, Value, write_settings
 from kettle.runtime import Lifeline, make_lifeline
+from kettle.testing.servers.embedded import server_directory
 from kettle.testing.servers.selection import pool_settings
 
 _WITHIN_S: Final = 120.0
@@ -259,6 +260,8 @@ async def throwaway_pool(
     """
     A running pool below `directory`, or in `home`, with short times (see `SHORT`); gone at the end, except for its log files.
 
+    Its database lies in memory where there is enough, but for one in `home`, which has all that it has there.
+
     Its servers are those of the lane of tests; the pool's own unless that says otherwise (see `kettle.testing.servers.selection`).
     `settings` replaces and adds single settings, by table.
     `template` (see `kettle.testing.servers.embedded.postgres_template`) makes the start faster.
@@ -285,23 +288,22 @@ async def unconnected_pool(
     """
     inherited = dict(os.environ if environ is None else environ)
     clean = {k: v for k, v in inherited.items() if not k.startswith("KETTLE_") or k.endswith("_BIN")}
-    home = home or directory / f"pool-{secrets.token_hex(3)}"
-    async with pool_settings() as lane:
-        tables = merged(
-            SHORT,
-            {"kettle": lane},
-            {"master": {"postgres_template": str(template)}} if template else {},
-            settings,
-        )
-        lifeline = make_lifeline()
-        running = ThrowawayPool(home, environ=clean, settings=tables, lifeline=lifeline)
-        try:
-            await running.start()
-            yield running
-        finally:
-            await running.stop()
-            lifeline.close()
-            await asyncio.to_thread(_keep_logs, running.home)
+    with _kept(home) if home else _home(directory) as place:
+        async with pool_settings() as lane:
+            tables = merged(
+                SHORT,
+                {"kettle": lane},
+                {"master": {"postgres_template": str(template)}} if template else {},
+                settings,
+            )
+            lifeline = make_lifeline()
+            running = ThrowawayPool(place, environ=clean, settings=tables, lifeline=lifeline)
+            try:
+                await running.start()
+                yield running
+            finally:
+                await running.stop()
+                lifeline.close()
 
 
 def merged(*many: Tables) -> dict[str, dict[str, Any]]:
@@ -311,6 +313,23 @@ def merged(*many: Tables) -> dict[str, dict[str, Any]]:
         for table, values in tables.items():
             result.setdefault(table, {}).update(values)
     return result
+
+
+@contextmanager
+def _home(directory: Path) -> Generator[Path]:
+    """A home whose database lies in memory: to copy one to a disk takes as much of a core as all the rest of a start."""
+    with server_directory() as memory, _kept(directory / f"pool-{secrets.token_hex(3)}") as path:
+        (open_home(path).path / "postgres").symlink_to(memory)
+        yield path
+
+
+@contextmanager
+def _kept(home: Path) -> Generator[Path]:
+    """At the end only the logs of a home are left."""
+    try:
+        yield home
+    finally:
+        _keep_logs(home)
 
 
 def _keep_logs(home: Path) -> None:
