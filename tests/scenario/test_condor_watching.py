@@ -6,10 +6,11 @@ import socket
 
 import pytest
 
+from kettle.testing.commands.running import Said
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.events import JobCompleted, JobRemoved
 
-from .condor import WAITS, Condor, Said
+from .condor import WAITS, Condor
 from .waiting import WITHIN_S, happened
 
 

@@ -14,7 +14,6 @@ import os
 import secrets
 import shutil
 import signal
-import sys
 from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -28,6 +27,7 @@ from kettle.pool import DaemonState, MasterState, processes
 from kettle.pool.home import open_home
 from kettle.pool.personal_settings import Tables, Value, write_settings
 from kettle.runtime import Lifeline, make_lifeline
+from kettle.testing.commands.running import KETTLE, Said, run
 from kettle.testing.servers.embedded import server_directory
 from kettle.testing.servers.selection import pool_settings
 
@@ -38,9 +38,6 @@ _SHARED: Final = frozenset({"kettle", "authorization"})
 """Tables of settings that all services have."""
 _SERVERS: Final = frozenset({"nats", "postgres"})
 _LOOK_S: Final = 0.01
-
-_KETTLE: Final = "from kettle_services.cli.entry import command; command()"
-"""What the file `kettle` is, wherever it was installed."""
 
 SHORT: Final[Tables] = {
     "master": {
@@ -154,30 +151,14 @@ class ThrowawayPool:
         path = self.home / "log" / f"{name}.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
-    async def kettle(
-        self, *arguments: str, within_s: float = _WITHIN_S, cwd: Path | None = None
-    ) -> tuple[int, str, str]:
-        """Run a `kettle` command against this pool: its exit status, its output, its errors."""
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-P",
-            "-c",
-            _KETTLE,
-            *arguments,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env={**self.environ, "KETTLE_HOME": str(self.home)},
-            cwd=cwd or self.home.parent,
+    async def kettle(self, *arguments: str, within_s: float = _WITHIN_S, cwd: Path | None = None) -> Said:
+        """Run a `kettle` command against this pool."""
+        return await run(
+            [*KETTLE, *arguments],
+            cwd or self.home.parent,
+            {**self.environ, "KETTLE_HOME": str(self.home)},
+            within_s=within_s,
         )
-        try:
-            async with asyncio.timeout(within_s):
-                out, err = await process.communicate()
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
-        return process.returncode or 0, out.decode(), err.decode()
 
     async def log_check(self, *, within_s: float = _WITHIN_S) -> Audit:
         """Audit the event log: positions, versions, fences, and that bus and projections agree with it."""
