@@ -241,7 +241,7 @@ async def throwaway_pool(
     """
     A running pool below `directory`, or in `home`, with short times (see `SHORT`); gone at the end, except for its log files.
 
-    Its database lies in memory where there is enough, but for one in `home`, which has all that it has there.
+    Its servers have their data in memory where there is enough; a pool in `home` has all that it has there.
 
     Its servers are those of the lane of tests; the pool's own unless that says otherwise (see `kettle.testing.servers.selection`).
     `settings` replaces and adds single settings, by table.
@@ -298,9 +298,12 @@ def merged(*many: Tables) -> dict[str, dict[str, Any]]:
 
 @contextmanager
 def _home(directory: Path) -> Generator[Path]:
-    """A home whose database lies in memory: to copy one to a disk takes as much of a core as all the rest of a start."""
+    """A home whose servers have their data in memory: to write them to a disk takes half of what the servers take of a core."""
     with server_directory() as memory, _kept(directory / f"pool-{secrets.token_hex(3)}") as path:
-        (open_home(path).path / "postgres").symlink_to(memory)
+        home = open_home(path).path
+        for server in sorted(_SERVERS):
+            (memory / server).mkdir(mode=0o700)
+            (home / server).symlink_to(memory / server)
         yield path
 
 
