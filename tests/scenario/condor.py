@@ -1,24 +1,13 @@
 """The condor_* commands as processes: what was printed where, and the exit code."""
 
-import asyncio
-import os
-import signal
 from pathlib import Path
-from typing import NamedTuple
 
+from kettle.testing.commands.running import Said, execute, run
 from kettle.testing.throwaway_pool import ThrowawayPool
 
 WITHIN_S = 60.0
 WAITS = "executable = /bin/sleep\narguments = 100\nrequirements = false\n"
 """The beginning of a description of jobs that never run."""
-
-
-class Said(NamedTuple):
-    """What a command left: its exit code, its output, its errors."""
-
-    status: int
-    out: str
-    err: str
 
 
 class Condor:
@@ -34,6 +23,10 @@ class Condor:
         """Run one, with a text at its standard input."""
         return await run([str(self.place / name), *words], self.work, self.environ | variables, typed)
 
+    async def execute(self, name: str, *words: str, typed: str = "") -> Said:
+        """The same by its file, with an interpreter of its own, as a person does."""
+        return await execute([str(self.place / name), *words], self.work, self.environ, typed)
+
     async def submitted(self, description: str, *words: str) -> int:
         """Submit; the number of the cluster, after a look at what real clients look at."""
         said = await self("condor_submit", *words, typed=description)
@@ -43,26 +36,3 @@ class Condor:
         assert f"Submitting job(s){'.' * int(count)}" == first
         assert cluster.endswith(".")
         return int(cluster[:-1])
-
-
-async def run(
-    words: list[str], work: Path, environ: dict[str, str], typed: str = "", *, within_s: float = WITHIN_S
-) -> Said:
-    """Run a program to its end."""
-    process = await asyncio.create_subprocess_exec(
-        *words,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env=environ,
-        cwd=work,
-        start_new_session=True,  # what it has started ends with it, else it would hold our pipes open
-    )
-    try:
-        async with asyncio.timeout(within_s):
-            out, err = await process.communicate(typed.encode())
-    finally:
-        if process.returncode is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
-    return Said(process.returncode or 0, out.decode(), err.decode())

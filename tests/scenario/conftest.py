@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from kettle.testing.servers.embedded import postgres_template
+from kettle.testing.servers.embedded import postgres_template, server_directory
 from kettle.testing.shared_pool import SharedPool
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_services.condor import launchers
@@ -23,8 +23,9 @@ _SHARED = pytest.StashKey[SharedPool]()
 
 
 @pytest.fixture(scope="session")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return asyncio.run(postgres_template(tmp_path_factory.mktemp("postgres") / "template"))
+def template() -> Generator[Path]:
+    with server_directory() as directory:
+        yield asyncio.run(postgres_template(directory / "template"))
 
 
 @pytest.fixture(scope="session")

@@ -13,10 +13,10 @@ import pytest
 import pytest_asyncio
 
 from kettle.client import Client, CommandRefusedError, prepare, select
+from kettle.testing.commands.running import execute
 from kettle.testing.throwaway_pool import ThrowawayPool
 
 from .accounts import WITHIN_S, Person, admitted, client_of, people
-from .condor import run
 from .persons import somebody
 from .test_ordinary_user import interpreter, reachable
 
@@ -231,10 +231,12 @@ async def commands_find_the_pool(directory: Path, person: Person, other: Person)
     command = [*drop, str(python), "-P", "-m", "kettle_services.cli"]
     environ = {"HOME": str(person.work), "PATH": "/usr/bin:/bin", "PYTHONPATH": os.pathsep.join(modules)}
     ours = {**environ, "KETTLE_HOME": str(directory / person.name)}
-    submitted = await run([*command, "submit", "sub"], person.work, ours)
+    submitted = await execute([*command, "submit", "sub"], person.work, ours)
     assert (0, "") == (submitted.status, submitted.err)
-    waited = await run([*command, "wait", submitted.out.split()[-1].rstrip(".")], person.work, ours)
+    waited = await execute([*command, "wait", submitted.out.split()[-1].rstrip(".")], person.work, ours)
     assert 0 == waited.status, waited
     assert person.uid == (person.work / "out").stat().st_uid
-    refused = await run([*command, "q"], person.work, {**environ, "KETTLE_HOME": str(directory / other.name)})
+    refused = await execute(
+        [*command, "q"], person.work, {**environ, "KETTLE_HOME": str(directory / other.name)}
+    )
     assert (1, True) == (refused.status, "Permission denied" in refused.err), refused

@@ -15,10 +15,9 @@ from typing import Final
 import pytest
 import pytest_asyncio
 
+from kettle.testing.commands.running import Said, execute
 from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_services.condor import launchers
-
-from .condor import Said, run
 
 SCRIPTS: Final = Path(__file__).parents[1] / "acceptance"
 ORDER: Final = "KETTLE_TEST_CLIENTS"
@@ -47,7 +46,7 @@ async def accepted(
     words = [python, str(SCRIPTS / script), str(place), "--workdir", str(work), "--timeout", str(patience)]
     modules = str(place.parent / launchers.PYTHON)
     environ = {**pool.environ, "KETTLE_HOME": str(pool.home), "PYTHONPATH": modules}
-    return await run(words, tmp_path, environ, within_s=240)
+    return await execute(words, tmp_path, environ, within_s=240)
 
 
 async def python_of(script: str, module: str, tmp_path: Path) -> str:
@@ -60,13 +59,13 @@ async def python_of(script: str, module: str, tmp_path: Path) -> str:
     listed = re.search(r"^# dependencies = (\[.*\])", (SCRIPTS / script).read_text(), re.MULTILINE)
     assert listed is not None
     packages = literal_eval(listed[1])
-    made = await run(
+    made = await execute(
         [sys.executable, "-m", "venv", str(tmp_path / "environment")], tmp_path, dict(os.environ)
     )
     assert 0 == made.status, made
     python = str(tmp_path / "environment" / "bin" / "python")
     words = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages]
-    installed = await run(words, tmp_path, dict(os.environ), within_s=INSTALLED_WITHIN_S)
+    installed = await execute(words, tmp_path, dict(os.environ), within_s=INSTALLED_WITHIN_S)
     assert 0 == installed.status, installed
     return python
 

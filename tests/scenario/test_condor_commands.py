@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from kettle.testing.commands.running import Said, execute
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.events import JobRemoved, JobStarted, JobSuspended
 
-from .condor import WAITS, Condor, Said, run
+from .condor import WAITS, Condor
 from .waiting import happened
 
 RUNS = "executable = /bin/sleep\narguments = 100\n"
@@ -390,7 +391,7 @@ async def test_the_pool_is_found_without_any_environment(condor: Condor, pool: T
     settings.mkdir(parents=True)
     (settings / "pool.json").symlink_to(pool.home / "pool.json")
     words = [str(condor.place / "condor_q"), f"{cluster}", "-af", "JobStatus"]
-    assert Said(0, "1\n", "") == await run(words, condor.work, {"HOME": str(condor.work)})
+    assert Said(0, "1\n", "") == await execute(words, condor.work, {"HOME": str(condor.work)})
 
 
 async def test_a_pool_is_named(condor: Condor, pool: ThrowawayPool) -> None:
@@ -425,7 +426,7 @@ async def test_a_schedd_that_is_away_for_a_moment_is_waited_for(condor: Condor, 
 async def test_the_reader_may_go_away(condor: Condor) -> None:
     await condor.submitted(f"{WAITS}queue 2000\n")
     command = f"{condor.place}/condor_q -long | head -n 1"
-    said = await run(["/bin/sh", "-c", command], condor.work, condor.environ)
+    said = await execute(["/bin/sh", "-c", command], condor.work, condor.environ)
     assert (0, "") == (said.status, said.err)
     assert 1 == len(said.out.splitlines())
 
@@ -436,7 +437,7 @@ async def test_a_shell_gets_the_commands(condor: Condor, pool: ThrowawayPool) ->
     status, text, _ = await pool.kettle("condor-env", "--into", str(into))
     assert 0 == status
     script = f"{text}command -v condor_q; condor_version | wc -l"
-    said = await run(["/bin/sh", "-c", script], condor.work, condor.environ)
+    said = await execute(["/bin/sh", "-c", script], condor.work, condor.environ)
     assert [f"{into}/bin/condor_q", "2"] == said.out.split("\n")[:2]
     _, text, _ = await pool.kettle("condor-env", "--into", str(into), "--json")
     assert str(into / "bin") == json.loads(text)["PATH"]

@@ -8,10 +8,11 @@ import signal
 
 import pytest
 
+from kettle.testing.commands.running import Said
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.events import JobHeld, JobStarted, JobVacated
 
-from .condor import WAITS, Condor, Said
+from .condor import WAITS, Condor
 from .waiting import WITHIN_S, happened
 
 RUNS = "executable = /bin/sleep\narguments = 100\nqueue\n"

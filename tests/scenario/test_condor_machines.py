@@ -7,10 +7,11 @@ import time
 
 import pytest
 
+from kettle.testing.commands.running import Said
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.events import JobStarted, JobVacated
 
-from .condor import WAITS, Condor, Said
+from .condor import WAITS, Condor
 from .waiting import WITHIN_S, happened
 
 RUNS = "executable = /bin/sleep\narguments = 100\nqueue\n"
@@ -124,7 +125,7 @@ async def test_priorities_are_shown_and_set(condor: Condor, pool: ThrowawayPool)
         ("-setprio", f"alice@{HOST}", "2.5"): "The priority of alice was set to 2.500000\n",
         ("-setaccum", "alice", "7200"): "The Accumulated Usage of alice was set to 7200.000000\n",
         ("-setbegin", "alice", "1700000000"): "The Begin Usage Time of alice was set to 1700000000\n",
-        ("-setlast", "alice", f"{time.time() - 3600:.0f}"): None,
+        ("-setlast", "alice", f"{int(time.time()) - 3600}"): None,
         ("-setfloor", "alice", "3"): "The floor of alice was set to 3\n",
         ("-setceil", "alice", "40"): "The ceiling of alice was set to 40\n",
         ("-setfactor", "bob", "10"): "The priority factor of bob was set to 10.000000\n",

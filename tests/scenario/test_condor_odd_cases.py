@@ -11,9 +11,10 @@ from contextlib import contextmanager
 
 import pytest
 
+from kettle.testing.commands.running import Said
 from kettle.testing.throwaway_pool import ThrowawayPool
 
-from .condor import WAITS, Condor, Said
+from .condor import WAITS, Condor
 
 MANY = 10_000
 NEVER = 'Owner == "nobody at all"'

@@ -4,7 +4,9 @@ import json
 import re
 from typing import Any
 
-from .condor import WAITS, Condor, Said
+from kettle.testing.commands.running import Said
+
+from .condor import WAITS, Condor
 
 
 async def test_of_no_jobs_a_program_gets_nothing(condor: Condor) -> None:

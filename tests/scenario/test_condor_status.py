@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from kettle.testing.commands.running import Said
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.events import JobStarted
 
-from .condor import WAITS, Condor, Said
+from .condor import WAITS, Condor
 from .waiting import WITHIN_S, happened
 
 HOST = socket.gethostname()

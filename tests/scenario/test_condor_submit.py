@@ -6,9 +6,10 @@ import re
 from pathlib import Path
 
 from kettle.client import Client, select
+from kettle.testing.commands.running import Said
 from kettle.testing.throwaway_pool import ThrowawayPool
 
-from .condor import WAITS, Condor, Said
+from .condor import WAITS, Condor
 
 SH = "executable = /bin/sh\n"
 WITHIN_S = 60.0

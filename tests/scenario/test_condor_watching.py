@@ -6,10 +6,11 @@ import socket
 
 import pytest
 
+from kettle.testing.commands.running import Said
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.events import JobCompleted, JobRemoved
 
-from .condor import WAITS, Condor, Said
+from .condor import WAITS, Condor
 from .waiting import WITHIN_S, happened
 
 
@@ -44,9 +45,14 @@ async def test_a_command_line_runs_as_a_job(condor: Condor) -> None:
     assert "line 6: 'much more' is not an expression" in refused.err
 
 
-async def test_a_job_goes_with_the_command_that_waits_for_it(condor: Condor, pool: ThrowawayPool) -> None:
-    """However that is asked to end, and without another word."""
+@pytest.mark.parametrize("interrupts", ["--default-signal=INT", "--ignore-signal=INT"])
+async def test_a_job_goes_with_the_command_that_waits_for_it(
+    condor: Condor, pool: ThrowawayPool, interrupts: str
+) -> None:
+    """However that is asked to end, in a terminal or in the background of a script, and without another word."""
     running = await asyncio.create_subprocess_exec(
+        "env",
+        interrupts,
         str(condor.place / "condor_run"),
         "-a",
         "requirements = false",

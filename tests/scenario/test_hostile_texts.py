@@ -5,7 +5,9 @@ import re
 import sys
 from typing import Final
 
-from .condor import Condor, Said, run
+from kettle.testing.commands.running import Said, execute
+
+from .condor import Condor
 
 HOSTILE: Final = "\\x1b]0;owned\\x07\\x1b[2J\\u202egpj\\r"
 """A title, an erased screen, a turned direction, a line written over, as JSON and Python escape them."""
@@ -43,7 +45,7 @@ async def test_no_listing_obeys_what_a_job_says(condor: Condor) -> None:
     kettle = [sys.executable, "-m", "kettle_services.cli"]
 
     async def kettle_says(*words: str) -> Said:
-        return await run([*kettle, *words], condor.work, condor.environ)
+        return await execute([*kettle, *words], condor.work, condor.environ)
 
     assert (await kettle_says("hold", job, "--reason", reason)).status in {0, 1}
     listings = {

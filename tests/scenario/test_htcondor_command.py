@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from kettle.testing.commands.running import Said, execute
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_services.condor import launchers
-
-from .condor import Said, run
 
 pytestmark = [
     pytest.mark.skipif(
@@ -41,7 +40,7 @@ def environ(pool: ThrowawayPool, place: Path) -> dict[str, str]:
 
 
 async def htcondor(environ: dict[str, str], work: Path, *words: str) -> Said:
-    return await run([launchers.HTCONDOR, *words], work, environ)
+    return await execute([launchers.HTCONDOR, *words], work, environ)
 
 
 async def test_a_job_is_submitted_and_told_about(environ: dict[str, str], tmp_path: Path) -> None:
@@ -53,7 +52,7 @@ async def test_a_job_is_submitted_and_told_about(environ: dict[str, str], tmp_pa
     assert 0 == submitted.status, submitted
     cluster = int(submitted.err.split()[1])
     assert f"Job {cluster} was submitted.\n" == submitted.err
-    waited = await run(["condor_wait", "-wait", "50", "job.log"], tmp_path, environ)
+    waited = await execute(["condor_wait", "-wait", "50", "job.log"], tmp_path, environ)
     assert 0 == waited.status, waited
     told = await htcondor(environ, tmp_path, "job", "status", str(cluster))
     assert f"Job {cluster} has completed." in told.err.splitlines(), told

@@ -17,11 +17,12 @@ from typing import Any
 import pytest
 
 from kettle.client import CommandRefusedError, select
+from kettle.testing.commands.running import execute
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.commands import spooling
 from kettle_wire.jobs import JobId
 
-from .condor import WITHIN_S, Condor, run
+from .condor import WITHIN_S, Condor
 from .persons import somebody
 
 MODULES = Path(__file__).parents[2] / "services" / "kettle_services" / "condor" / "python"
@@ -381,7 +382,7 @@ request_memory = 64
 queue
 """)
     line = f"cd {place}; condor_submit -spool scheduler.sub 2>&1"
-    done = await run(
+    done = await execute(
         ["/bin/sh", "-c", line], condor.work, condor.environ | {"_condor_TOOL_DEBUG": "D_FULLDEBUG"}
     )
     shutil.rmtree(place)
@@ -426,7 +427,7 @@ for h in (htcondor2, htcondor):
 print("good")
 """)
     variables = {"PYTHONPATH": str(MODULES), "KETTLE_HOME": str(pool.home)}
-    ran = await run([sys.executable, "program.py"], condor.work, condor.environ | variables)
+    ran = await execute([sys.executable, "program.py"], condor.work, condor.environ | variables)
     assert (0, "good\n", "") == ran
 
 

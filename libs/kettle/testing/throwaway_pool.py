@@ -14,9 +14,8 @@ import os
 import secrets
 import shutil
 import signal
-import sys
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,6 +27,8 @@ from kettle.pool import DaemonState, MasterState, processes
 from kettle.pool.home import open_home
 from kettle.pool.personal_settings import Tables, Value, write_settings
 from kettle.runtime import Lifeline, make_lifeline
+from kettle.testing.commands.running import KETTLE, Said, run
+from kettle.testing.servers.embedded import server_directory
 from kettle.testing.servers.selection import pool_settings
 
 _WITHIN_S: Final = 120.0
@@ -37,9 +38,6 @@ _SHARED: Final = frozenset({"kettle", "authorization"})
 """Tables of settings that all services have."""
 _SERVERS: Final = frozenset({"nats", "postgres"})
 _LOOK_S: Final = 0.01
-
-_KETTLE: Final = "from kettle_services.cli.entry import command; command()"
-"""What the file `kettle` is, wherever it was installed."""
 
 SHORT: Final[Tables] = {
     "master": {
@@ -153,30 +151,14 @@ class ThrowawayPool:
         path = self.home / "log" / f"{name}.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
-    async def kettle(
-        self, *arguments: str, within_s: float = _WITHIN_S, cwd: Path | None = None
-    ) -> tuple[int, str, str]:
-        """Run a `kettle` command against this pool: its exit status, its output, its errors."""
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-P",
-            "-c",
-            _KETTLE,
-            *arguments,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env={**self.environ, "KETTLE_HOME": str(self.home)},
-            cwd=cwd or self.home.parent,
+    async def kettle(self, *arguments: str, within_s: float = _WITHIN_S, cwd: Path | None = None) -> Said:
+        """Run a `kettle` command against this pool."""
+        return await run(
+            [*KETTLE, *arguments],
+            cwd or self.home.parent,
+            {**self.environ, "KETTLE_HOME": str(self.home)},
+            within_s=within_s,
         )
-        try:
-            async with asyncio.timeout(within_s):
-                out, err = await process.communicate()
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
-        return process.returncode or 0, out.decode(), err.decode()
 
     async def log_check(self, *, within_s: float = _WITHIN_S) -> Audit:
         """Audit the event log: positions, versions, fences, and that bus and projections agree with it."""
@@ -259,6 +241,8 @@ async def throwaway_pool(
     """
     A running pool below `directory`, or in `home`, with short times (see `SHORT`); gone at the end, except for its log files.
 
+    Its servers have their data in memory where there is enough; a pool in `home` has all that it has there.
+
     Its servers are those of the lane of tests; the pool's own unless that says otherwise (see `kettle.testing.servers.selection`).
     `settings` replaces and adds single settings, by table.
     `template` (see `kettle.testing.servers.embedded.postgres_template`) makes the start faster.
@@ -285,23 +269,22 @@ async def unconnected_pool(
     """
     inherited = dict(os.environ if environ is None else environ)
     clean = {k: v for k, v in inherited.items() if not k.startswith("KETTLE_") or k.endswith("_BIN")}
-    home = home or directory / f"pool-{secrets.token_hex(3)}"
-    async with pool_settings() as lane:
-        tables = merged(
-            SHORT,
-            {"kettle": lane},
-            {"master": {"postgres_template": str(template)}} if template else {},
-            settings,
-        )
-        lifeline = make_lifeline()
-        running = ThrowawayPool(home, environ=clean, settings=tables, lifeline=lifeline)
-        try:
-            await running.start()
-            yield running
-        finally:
-            await running.stop()
-            lifeline.close()
-            await asyncio.to_thread(_keep_logs, running.home)
+    with _kept(home) if home else _home(directory) as place:
+        async with pool_settings() as lane:
+            tables = merged(
+                SHORT,
+                {"kettle": lane},
+                {"master": {"postgres_template": str(template)}} if template else {},
+                settings,
+            )
+            lifeline = make_lifeline()
+            running = ThrowawayPool(place, environ=clean, settings=tables, lifeline=lifeline)
+            try:
+                await running.start()
+                yield running
+            finally:
+                await running.stop()
+                lifeline.close()
 
 
 def merged(*many: Tables) -> dict[str, dict[str, Any]]:
@@ -311,6 +294,26 @@ def merged(*many: Tables) -> dict[str, dict[str, Any]]:
         for table, values in tables.items():
             result.setdefault(table, {}).update(values)
     return result
+
+
+@contextmanager
+def _home(directory: Path) -> Generator[Path]:
+    """A home whose servers have their data in memory: to write them to a disk takes half of what the servers take of a core."""
+    with server_directory() as memory, _kept(directory / f"pool-{secrets.token_hex(3)}") as path:
+        home = open_home(path).path
+        for server in sorted(_SERVERS):
+            (memory / server).mkdir(mode=0o700)
+            (home / server).symlink_to(memory / server)
+        yield path
+
+
+@contextmanager
+def _kept(home: Path) -> Generator[Path]:
+    """At the end only the logs of a home are left."""
+    try:
+        yield home
+    finally:
+        _keep_logs(home)
 
 
 def _keep_logs(home: Path) -> None:

@@ -4,13 +4,13 @@ import sys
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
-import msgspec
 import pytest_asyncio
 
 from kettle.auth.bus_permissions import permissions
 from kettle.bus.nats import NatsBus
 from kettle.client import Client, PoolFile
 from kettle.embedded import EmbeddedNats, Permissions
+from kettle.testing.commands.running import KETTLE, Said, run
 from kettle.testing.servers.embedded import server_directory
 from kettle_wire.identity import daemon, user
 from kettle_wire.subjects import Subjects
@@ -18,14 +18,6 @@ from kettle_wire.subjects import Subjects
 from .fakes import FakePool
 
 SUBJECTS = Subjects("test")
-
-
-class Outcome(msgspec.Struct):
-    """What a command said."""
-
-    status: int
-    out: str
-    err: str
 
 
 class World:
@@ -55,17 +47,9 @@ class World:
             stderr=asyncio.subprocess.PIPE,
         )
 
-    async def kettle(self, *words: str, stdin: str = "", **environ: str) -> Outcome:
+    async def kettle(self, *words: str, stdin: str = "", **environ: str) -> Said:
         """What the `kettle` command does."""
-        process = await self.start(*words, **environ)
-        try:
-            async with asyncio.timeout(60):
-                out, err = await process.communicate(stdin.encode())
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
-        return Outcome(process.returncode or 0, out.decode(), err.decode())
+        return await run([*KETTLE, *words], self.place, {**self.environ, **environ}, stdin)
 
 
 def _may() -> dict[str, Permissions]:

@@ -1,9 +1,8 @@
 """A pool of dummy services under a real master, without servers."""
 
+import asyncio
 import os
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ import pytest
 from kettle import pool
 from kettle.pool import processes
 from kettle.runtime import Lifeline, make_lifeline
+from kettle.testing.commands.running import KETTLE, Said, run
 
 WITHIN_S = 20.0
 _BEFORE_THE_REAL_SERVICES = """
@@ -80,18 +80,12 @@ class DummyPool:
         (new / "METADATA").write_text(f"Metadata-Version: 2.1\nName: kettle\nVersion: {version}\n")
         (new / "RECORD").write_text(f"kettle_services/first/__main__.py,sha256={version},1\n")
 
-    def kettle(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """A `kettle` command for this pool."""
+    def kettle(self, *arguments: str) -> Said:
+        """A `kettle` command for this pool, of the real Kettle."""
         servers = {"KETTLE_NATS_URL", "KETTLE_DATABASE_URL"}
-        clean = {name: value for name, value in self.environ.items() if name not in servers}
-        return subprocess.run(
-            [sys.executable, "-P", "-m", "kettle_services.cli", *arguments],
-            env={**clean, "KETTLE_HOME": str(self.home)},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        clean = {name: value for name, value in self.environ.items() if name not in servers | {"PYTHONPATH"}}
+        environ = {**clean, "KETTLE_HOME": str(self.home)}
+        return asyncio.run(run([*KETTLE, *arguments], self.home.parent, environ))
 
     def cut(self) -> None:
         self._lifeline.close()

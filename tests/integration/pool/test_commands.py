@@ -29,13 +29,13 @@ def test_one_daemon_is_switched_off_and_on(switched: DummyPool) -> None:
     switched.up()
     first, second = switched.pid("first"), switched.pid("second")
     off = switched.kettle("off", "--daemon", "first")
-    assert (0, "The first is off.\n") == (off.returncode, off.stdout)
+    assert (0, "The first is off.\n") == (off.status, off.out)
     assert not alive(first)
     assert ("off", 0) == (switched.daemon("first").status, switched.daemon("first").pid)
     assert second == switched.pid("second")
-    assert "nothing to do" in switched.kettle("off", "--daemon", "first").stdout
+    assert "nothing to do" in switched.kettle("off", "--daemon", "first").out
     on = switched.kettle("on", "--daemon", "first")
-    assert (0, "The first is on.\n") == (on.returncode, on.stdout)
+    assert (0, "The first is on.\n") == (on.status, on.out)
     assert switched.pid("first") not in {0, first}
     assert second == switched.pid("second")
 
@@ -43,10 +43,10 @@ def test_one_daemon_is_switched_off_and_on(switched: DummyPool) -> None:
 def test_the_whole_host_is_switched_off_but_its_master(switched: DummyPool) -> None:
     """Without a daemon everything is meant; the master and its servers stay and hear `kettle on`."""
     master = switched.up().state.pid
-    assert switched.kettle("off", "--fast").returncode == 0
+    assert switched.kettle("off", "--fast").status == 0
     assert ["off", "off"] == [switched.daemon(name).status for name in ("first", "second")]
     assert switched.pid("nats")
-    assert switched.kettle("on").returncode == 0
+    assert switched.kettle("on").status == 0
     assert switched.pid("first")
     assert switched.pid("second")
     state = pool.state(switched.home)
@@ -65,11 +65,11 @@ def test_what_is_off_stays_off(switched: DummyPool) -> None:
     switched.up()
     assert switched.daemon("first").status == "off"
     assert switched.pid("second")
-    assert switched.kettle("restart").returncode == 0
+    assert switched.kettle("restart").status == 0
     assert switched.daemon("first").status == "off"
     refused = switched.kettle("restart", "--daemon", "first")
-    assert refused.returncode == 1
-    assert "kettle on --daemon first" in refused.stderr
+    assert refused.status == 1
+    assert "kettle on --daemon first" in refused.err
     pool.down(switched.home)
     switched.up()
     assert switched.pid("first")
@@ -81,7 +81,7 @@ def test_what_a_startd_leaves_its_master_ends(worker: DummyPool) -> None:
     """
     worker.up(TEST_STUBBORN="1", MASTER_SHUTDOWN_FAST_TIMEOUT="0.3")
     starter, other = worker.noted("startd.starter"), worker.noted("second.starter")
-    assert worker.kettle("off", "--daemon", "startd", "--fast").returncode == 0
+    assert worker.kettle("off", "--daemon", "startd", "--fast").status == 0
     assert worker.daemon("startd").last_exit == "signal 9"
     assert eventually(lambda: not alive(starter))
     assert alive(other)
@@ -92,7 +92,7 @@ def test_one_daemon_is_restarted(switched: DummyPool) -> None:
     switched.up(MASTER_BACKOFF_CONSTANT="1000")
     first, second = switched.pid("first"), switched.pid("second")
     restart = switched.kettle("restart", "--daemon", "first")
-    assert (0, "The first is running again.\n") == (restart.returncode, restart.stdout)
+    assert (0, "The first is running again.\n") == (restart.status, restart.out)
     assert switched.pid("first") not in {0, first}
     assert second == switched.pid("second")
 
@@ -105,7 +105,7 @@ def test_a_host_is_restarted_with_its_master(switched: DummyPool) -> None:
     first, nats = switched.pid("first"), switched.pid("nats")
     change_settings(switched, '\n[kettle]\ntrace_file = ""\n')
     restart = switched.kettle("restart", "--fast")
-    assert restart.returncode == 0, restart.stderr
+    assert restart.status == 0, restart.err
     after = pool.state(switched.home)
     assert after is not None
     assert before.pid == after.pid
@@ -123,11 +123,11 @@ def test_changed_settings_come_into_use(switched: DummyPool) -> None:
     switched.up()
     first = switched.pid("first")
     same = switched.kettle("reconfig", "--daemon", "first")
-    assert (0, "The first: nothing to do, unchanged.\n") == (same.returncode, same.stdout)
+    assert (0, "The first: nothing to do, unchanged.\n") == (same.status, same.out)
     assert first == switched.pid("first")
     change_settings(switched, '\n[kettle]\nlog_level = "warning"\n')
     changed = switched.kettle("reconfig", "--daemon", "first")
-    assert (0, "The first is running with its new settings.\n") == (changed.returncode, changed.stdout)
+    assert (0, "The first is running with its new settings.\n") == (changed.status, changed.out)
     assert switched.pid("first") not in {0, first}
     assert "drains" not in log_of(switched, "first")
 
@@ -138,9 +138,9 @@ def test_settings_that_cannot_be_used_are_refused(switched: DummyPool) -> None:
     first = switched.pid("first")
     change_settings(switched, "\n[kettle]\nlog_level = 3\n")
     refused = switched.kettle("reconfig")
-    assert refused.returncode == 1
-    assert refused.stderr.count("[kettle] log_level") == 1
-    assert refused.stderr.startswith(f"{switched.home / 'kettle.toml'}:")
+    assert refused.status == 1
+    assert refused.err.count("[kettle] log_level") == 1
+    assert refused.err.startswith(f"{switched.home / 'kettle.toml'}:")
     assert first == switched.pid("first")
     assert "goes on with the settings as they were" in log_of(switched, "master")
 
@@ -152,11 +152,11 @@ def test_the_master_takes_on_what_it_can_at_once(switched: DummyPool) -> None:
     (switched.home / "kettle.toml").write_text(
         text.replace("[master]\n", '[master]\nname = "another"\nadministrators = ["grace"]\n')
     )
-    said = switched.kettle("reconfig").stdout
+    said = switched.kettle("reconfig").out
     assert "The master: done; used when the host is restarted (kettle restart): name." in said
     refused = switched.kettle("reconfig")
-    assert refused.returncode == 1
-    assert "is not in administrators of [master]" in refused.stderr
+    assert refused.status == 1
+    assert "is not in administrators of [master]" in refused.err
 
 
 def test_signals_do_what_commands_do(dummies: DummyPool) -> None:
@@ -178,8 +178,8 @@ def test_only_administrators_are_heard(switched: DummyPool) -> None:
     """
     switched.up(MASTER_ADMINISTRATORS='["grace"]')
     refused = switched.kettle("off", "--daemon", "first")
-    assert refused.returncode == 1
-    assert "is not in administrators of [master]" in refused.stderr
+    assert refused.status == 1
+    assert "is not in administrators of [master]" in refused.err
     assert switched.pid("first")
 
 
@@ -188,8 +188,8 @@ def test_an_unknown_daemon_is_refused(switched: DummyPool) -> None:
     switched.up()
     for name in ("third", "nats"):
         refused = switched.kettle("off", "--daemon", "first", "--daemon", name)
-        assert refused.returncode == 1
-        assert f"this host has no daemon {name}; it has: first, second" in refused.stderr
+        assert refused.status == 1
+        assert f"this host has no daemon {name}; it has: first, second" in refused.err
     assert switched.pid("first")
 
 
@@ -197,21 +197,21 @@ def test_a_host_that_is_not_there_is_told(switched: DummyPool) -> None:
     """A command for a host without a master ends with a sentence after its patience."""
     switched.up()
     lost = switched.kettle("off", "--patience", "0.3", "nowhere")
-    assert lost.returncode == 1
-    assert "the master 'nowhere' did not answer" in lost.stderr
+    assert lost.status == 1
+    assert "the master 'nowhere' did not answer" in lost.err
 
 
 def test_a_master_has_a_name_of_its_own(switched: DummyPool) -> None:
     """A command reaches any host by its master's name."""
     switched.up(MASTER_NAME="node17.example.org")
-    assert switched.kettle("restart", "--daemon", "first", "node17.example.org").returncode == 0
+    assert switched.kettle("restart", "--daemon", "first", "node17.example.org").status == 0
     assert switched.daemon("first").starts == 2
 
 
 def test_a_command_can_be_for_a_program(switched: DummyPool) -> None:
     """With `--json` standard output is one JSON document."""
     switched.up()
-    said = switched.kettle("off", "--daemon", "first", "--json").stdout
+    said = switched.kettle("off", "--daemon", "first", "--json").out
     assert [{"daemon": "first", "outcome": "begun", "why": "", "in_time": True}] == msgspec.json.decode(said)
 
 

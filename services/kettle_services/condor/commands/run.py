@@ -169,11 +169,23 @@ def _interrupt(_number: int, frame: FrameType | None) -> None:
 
 @contextmanager
 def _interruptible() -> Generator[None]:
-    """Whatever asks the command to end is like ^C: the job goes with it."""
+    """
+    Whatever asks the command to end is like ^C: the job goes with it.
+
+    Where ^C is ignored, as it is for what a script starts in the background, it stays without effect; but an event loop
+    then has no handler for it that could be called.
+    """
     signals = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    if ignored:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     before = [signal.signal(number, _interrupt) for number in signals]
     try:
         yield
     finally:
         for number, handler in zip(signals, before, strict=True):
             signal.signal(number, handler)
+        if ignored:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
