@@ -8,6 +8,7 @@ import time
 from typing import Any, Final
 
 from kettle.bus.ports import Asks, BusError, RefusedError, Served
+from kettle.eventsourcing.command_pipeline import CommandPipeline
 from kettle.jobs.needed_tokens import OURS
 from kettle_services.iam.commands.deciding import refusing
 from kettle_services.iam.domain import job_tokens
@@ -47,8 +48,8 @@ class JobTokenOffice:
         self._stored = stored
         self._issuer = issuer
 
-    def served(self) -> list[Served[Any, Any]]:
-        """The endpoints with their handlers."""
+    def served(self, _pipeline: CommandPipeline) -> list[Served[Any, Any]]:
+        """The endpoints with their handlers; what they record is said only after the answer of a queue."""
         return [
             Served(iam.ISSUE_JOB_TOKENS, self.issue),
             Served(iam.END_JOB_TOKENS, self.end),

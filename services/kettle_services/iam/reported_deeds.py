@@ -1,10 +1,12 @@
 """What other services report: what their administrators had them do, and whom they have refused."""
 
-from collections.abc import Sequence
+from typing import Any
 
-from kettle.eventsourcing.command_pipeline import Decision
+from kettle.bus.ports import Served
+from kettle.eventsourcing.command_pipeline import CommandPipeline, Decision
 from kettle_services.iam.alarms import DenialRecord
-from kettle_wire.commands.iam import Recorded, ReportDeed
+from kettle_services.iam.commands.deciding import recorded
+from kettle_wire.commands.iam import REPORT_DEED, Recorded, ReportDeed
 from kettle_wire.events.iam import AccessDenied, AdministratorActed
 from kettle_wire.identity import Identity
 
@@ -14,6 +16,10 @@ class ReportedDeeds:
 
     def __init__(self, denials: DenialRecord) -> None:
         self._denials = denials
+
+    def served(self, pipeline: CommandPipeline) -> list[Served[Any, Any]]:
+        """The endpoint with its handler."""
+        return [pipeline.command(REPORT_DEED, self.report)]
 
     async def report(self, request: ReportDeed, caller: Identity) -> Decision[Recorded]:
         """
@@ -30,9 +36,9 @@ class ReportedDeeds:
                 more=request.more,
                 at=request.at,
             )
-            return _recorded(self._denials.counted(event))
+            return recorded(self._denials.counted(event))
         if request.action.startswith("iam."):
-            return _recorded([])
+            return recorded([])
         acted = AdministratorActed(
             who=request.who,
             action=request.action,
@@ -41,8 +47,4 @@ class ReportedDeeds:
             by=caller.name,
             at=request.at,
         )
-        return _recorded([(f"deeds/{caller.token}", acted)])
-
-
-def _recorded(changes: Sequence[tuple[str, AccessDenied | AdministratorActed]]) -> Decision[Recorded]:
-    return Decision(lambda position: Recorded(position=position), changes)
+        return recorded([(f"deeds/{caller.token}", acted)])

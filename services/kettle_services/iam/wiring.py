@@ -40,7 +40,6 @@ from kettle_services.iam.record import Record
 from kettle_services.iam.reported_deeds import ReportedDeeds
 from kettle_services.iam.settings import IamSettings
 from kettle_services.iam.token_requests import TokenRequests
-from kettle_wire.commands.iam import REPORT_DEED
 from kettle_wire.subjects import untoken
 
 _PASSWORD: Final = re.compile(r"(?<=://)[^/@,]*@")
@@ -131,20 +130,6 @@ async def serve(rt: Runtime, settings: IamSettings) -> None:
         enabled=settings.token_requests,
         waits=settings.token_request_wait,
     )
-    commanders = partial(administrators, settings)
-    answering = (
-        MachineCommands(
-            record,
-            pool,
-            open_to_machines=machines.require_open,
-            master=master,
-        ),
-        BanCommands(record),
-        ClientCommands(record),
-        TokenCommands(record, grants, pool, settings, administrators=commanders),
-        Questions(record, administrators=commanders),
-        TokenRequestCommands(requests),
-    )
     admissions = Admissions(
         record,
         denials,
@@ -172,10 +157,20 @@ async def serve(rt: Runtime, settings: IamSettings) -> None:
         lifetime=settings.job_token_lifetime,
     )
     stored = StoredCredentials(record, files, settings.oauth_services, lifetime=settings.job_token_lifetime)
-    jobs = JobTokenOffice(record, keys, bus, rules, stored, issuer=pool.url)
+    commanders = partial(administrators, settings)
+    answering = (
+        MachineCommands(record, pool, open_to_machines=machines.require_open, master=master),
+        BanCommands(record),
+        ClientCommands(record),
+        TokenCommands(record, grants, pool, settings, administrators=commanders),
+        Questions(record, administrators=commanders),
+        TokenRequestCommands(requests),
+        JobTokenOffice(record, keys, bus, rules, stored, issuer=pool.url),
+        stored,
+        ReportedDeeds(denials),
+    )
     pipeline = CommandPipeline(record, administrators=commanders)
-    served = [endpoint for each in (*answering, stored) for endpoint in each.served(pipeline)]
-    served += [*jobs.served(), pipeline.command(REPORT_DEED, ReportedDeeds(denials).report)]
+    served = [endpoint for each in answering for endpoint in each.served(pipeline)]
     await bus.serve("iam", settings.name, served, version=VERSION)
     surface = Surface(
         record=record,

@@ -308,7 +308,12 @@ def tags_of(kind: Kind) -> list[str]:
 
 
 def _scope(key: str, role: str, form: Permissions) -> dict[str, Any]:
-    return {"kind": "user_scope", "key": key, "role": role, "template": UNLIMITED | {"subs": SUBSCRIPTIONS} | form.claims()}
+    return {
+        "kind": "user_scope",
+        "key": key,
+        "role": role,
+        "template": UNLIMITED | {"subs": SUBSCRIPTIONS} | form.claims(),
+    }
 
 
 def _exports(which: Account, shared: Sequence[Use]) -> list[dict[str, Any]]:

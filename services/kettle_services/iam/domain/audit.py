@@ -72,15 +72,10 @@ def said(event: IdentityEvent) -> Said:
             return _of_members(event)
         case SessionOpened() | SessionRenewed() | SessionClosed():
             return _of_sessions(event)
-        case TokenIssued(subject=subject, address=address):
-            about = f"{event.token} for {subject} ({event.grant}): {_scopes(event.scopes)}"
-            return Said(event.client or subject, subject, f"got the access token {about}", address)
-        case TokenRevoked(subject=subject):
-            return Said(event.by, subject, f"withdrew the access token {event.token} of {subject}")
+        case TokenIssued() | TokenRevoked() | TokenExpired():
+            return _of_access_tokens(event)
         case CredentialStored() | CredentialRemoved() | JobTokensOver():
             return _of_jobs(event)
-        case TokenExpired():
-            return Said("", "", f"the withdrawn access token {event.token} has ended")
         case (
             TokenRequested()
             | TokenRequestApproved()
@@ -93,13 +88,19 @@ def said(event: IdentityEvent) -> Said:
         case AdministratorActed():
             return Said(event.who, event.where, f"{event.action} at {event.where}: {event.sentence}")
         case AccessDenied():
-            return Said(
-                event.who,
-                "",
-                f"{event.action}: {event.message}{_more(event.more)}",
-                event.address,
-                alarm=True,
-            )
+            sentence = f"{event.action}: {event.message}{_more(event.more)}"
+            return Said(event.who, "", sentence, event.address, alarm=True)
+
+
+def _of_access_tokens(event: TokenIssued | TokenRevoked | TokenExpired) -> Said:
+    match event:
+        case TokenIssued(subject=subject):
+            about = f"{event.token} for {subject} ({event.grant}): {_scopes(event.scopes)}"
+            return Said(event.client or subject, subject, f"got the access token {about}", event.address)
+        case TokenRevoked(subject=subject):
+            return Said(event.by, subject, f"withdrew the access token {event.token} of {subject}")
+        case TokenExpired():
+            return Said("", "", f"the withdrawn access token {event.token} has ended")
 
 
 def _of_rules(event: IssuerAdded | IssuerRemoved | RulesLoaded | BanSet | BanLifted) -> Said:
