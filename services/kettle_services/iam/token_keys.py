@@ -95,7 +95,7 @@ class KeyFile:
             raise Denied(Code.TOKEN_MALFORMED, "this is no token of this pool", status=401)
         try:
             header = msgspec.json.decode(_decoded(token.partition(".")[0]), type=dict[str, Any])
-        except (ValueError, msgspec.MsgspecError) as error:
+        except (ValueError, msgspec.MsgspecError, RecursionError) as error:
             raise Denied(Code.TOKEN_MALFORMED, "this is no JWT", status=401) from error
         if header.get("alg") != _ALGORITHM:
             raise Denied(Code.TOKEN_ALG, f"the token is not signed with {_ALGORITHM}", status=401)
@@ -108,7 +108,7 @@ class KeyFile:
             )
         try:
             decoded = jwt.decode(token, key, algorithms=[_ALGORITHM])
-        except (JoseError, ValueError) as error:
+        except (JoseError, ValueError, RecursionError) as error:
             raise Denied(Code.TOKEN_SIGNATURE, "the signature of the token is wrong", status=401) from error
         if decoded.header.get("typ") != "at+jwt":
             raise Denied(Code.TOKEN_MALFORMED, "this is no access token", status=401)
