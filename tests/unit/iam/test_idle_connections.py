@@ -1,5 +1,7 @@
 """Connections over which nothing is asked."""
 
+import asyncio
+
 from kettle_services.iam.http.idle_connections import MOST_SILENT, PATIENCE_S, IdleConnections
 
 
@@ -7,7 +9,7 @@ class Line:
     """A connection from somewhere."""
 
     def __init__(self, address: str) -> None:
-        self.peername: object = (address, 4711)
+        self.transport = asyncio.Transport({"peername": (address, 4711)})
         self.ended = False
 
     def force_close(self) -> None:

@@ -23,8 +23,8 @@ class Connection(Protocol):
     """What the web server has of one; `aiohttp.web_protocol.RequestHandler`."""
 
     @property
-    def peername(self) -> object:
-        """The address, the first of several things where there are ports."""
+    def transport(self) -> asyncio.Transport | None:
+        """It knows who is at the other end."""
         ...
 
     def force_close(self) -> None:
@@ -51,7 +51,8 @@ class IdleConnections:
         self._silent = {each: self._silent.get(each, now) for each in connections if each not in self._asked}
         held: Counter[str] = Counter()
         for each, since in self._silent.items():
-            whose = _network(each.peername)
+            peer = each.transport.get_extra_info("peername") if each.transport is not None else None
+            whose = network(str(peer[0])) if peer else ""
             held[whose] += 1
             if now - since >= PATIENCE_S or held[whose] > MOST_SILENT:
                 each.force_close()
@@ -61,7 +62,3 @@ class IdleConnections:
         while True:
             self.sweep(connections())
             await asyncio.sleep(EVERY_S)
-
-
-def _network(peer: object) -> str:
-    return network(str(peer[0])) if isinstance(peer, tuple) and peer else str(peer)
