@@ -224,11 +224,11 @@ async def test_a_person_has_so_many_consumers(pool: Pool) -> None:
         client, of = await pool.raw(who), SUBJECTS.monitor(who)
         body = msgspec.json.encode({"config": {"filter_subject": of, "ack_policy": "none"}})
         asked = [
-            f"{GUESTS_API}.CONSUMER.CREATE.{MONITOR.name}.{who}{n}.{of}" for n in range(101 if last else 1)
+            f"{GUESTS_API}.CONSUMER.CREATE.{MONITOR.name}.{who}{n}.{of}" for n in range(301 if last else 1)
         ]
         answers = [(await client.request(each, body, timeout=WITHIN_S)).data for each in asked]
-        assert last == (b"there are 100 consumers already" in answers[-1])
-        assert not [answer for answer in answers[:100] if last and b'"error"' in answer]
+        assert last == (b"there are 300 consumers already" in answers[-1])
+        assert not [answer for answer in answers[:300] if last and b'"error"' in answer]
 
 
 async def test_no_answer_is_taken_for_a_frame(pool: Pool) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 
 import pytest
 import pytest_asyncio
@@ -11,11 +11,15 @@ from nats.errors import Error
 
 from kettle.auth.trust.accounts import Account
 from kettle.auth.trust.pool import SUBSCRIPTIONS
+from kettle.bus.leases import KeyLeases
+from kettle.bus.nats import NatsBus
+from kettle.bus.ports import BucketSpec, BusError
 from kettle.embedded import EmbeddedNats
+from kettle.embedded.nats_config import Limits
 from kettle.testing.servers.embedded import server_directory
 from kettle.testing.servers.members import Members
 from kettle_wire.identity import Identity, daemon, user, worker
-from kettle_wire.subjects import Subjects
+from kettle_wire.subjects import Subjects, machine_key, token
 
 SUBJECTS = Subjects("pool")
 WHO: dict[str, tuple[str, Identity]] = {
@@ -53,6 +57,16 @@ async def connected(server: EmbeddedNats, who: str, stack: AsyncExitStack) -> Cl
     return client
 
 
+def bus_of(server: EmbeddedNats, who: str) -> AbstractAsyncContextManager[NatsBus]:
+    return NatsBus.connect(
+        server.url,
+        subjects=SUBJECTS,
+        identity=WHO[who][1],
+        credentials=str(server.credentials(who)),
+        patience=WITHIN_S,
+    )
+
+
 async def test_a_person_takes_no_connection_of_services_or_machines(server: EmbeddedNats) -> None:
     """The account of people is full; the others are not."""
     async with AsyncExitStack() as stack:
@@ -62,6 +76,39 @@ async def test_a_person_takes_no_connection_of_services_or_machines(server: Embe
             await connected(server, "ada", stack)
         for who in ("startd", "schedd", "schedd", "schedd", "schedd"):
             await connected(server, who, stack)
+
+
+async def test_ads_take_no_lease() -> None:
+    """
+    A machine fills the memory of the server with ads, so that nobody's are taken; services keep their shards.
+    """
+    lease = BucketSpec(name=SUBJECTS.leases, ttl=60.0, memory=False)
+    ads = BucketSpec(name=SUBJECTS.ads, ttl=60.0)
+    shard = token("schedd.schedd")
+    with server_directory() as directory:
+        members = Members(directory / "keys", SUBJECTS, WHO)
+        limits = Limits(max_memory="4MB")
+        async with (
+            EmbeddedNats(directory / "nats", trust=members, limits=limits) as server,
+            bus_of(server, "schedd") as owner,
+            bus_of(server, "startd") as machine,
+        ):
+            for bucket in (ads, lease):
+                await owner.ensure_bucket(bucket)
+            leases = KeyLeases(owner, lease.name)
+            held = await leases.acquire(shard, "first", ttl=1.0)
+            taken = 0
+            with suppress(BusError):
+                while taken < 10:
+                    key = machine_key("host", f"slot{taken}@host")
+                    await machine.update(ads.name, key, b"x" * (1 << 20), expect=0)
+                    taken += 1
+            assert 3 <= taken < 10
+            done, _ = await asyncio.wait({asyncio.ensure_future(held.lost)}, timeout=1.5)
+            assert not done
+            await held.release()
+            async with asyncio.timeout(WITHIN_S):
+                await (await leases.acquire(shard, "second", ttl=30.0)).release()
 
 
 async def test_a_connection_has_so_many_subscriptions(server: EmbeddedNats) -> None:

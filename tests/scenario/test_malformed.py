@@ -83,8 +83,9 @@ class Sender:
 
     async def send(self, endpoint: Endpoint[Any, Any], data: bytes, name: str = "") -> str:
         """The code of the refusal; empty if it was not refused."""
+        elsewhere = {Caller.VISITOR, Caller.AUDIT, *([Caller.IAM] if len(endpoint.callers) > 1 else [])}
         who, connection = await self._connected(
-            "user" if endpoint in FOR_PEOPLE else min(endpoint.callers - {Caller.VISITOR, Caller.AUDIT})
+            "user" if endpoint in FOR_PEOPLE else min(endpoint.callers - elsewhere)
         )
         subject = self.subjects.command(endpoint.role, name or self.name(endpoint), endpoint.verb, who.token)
         answer = await connection.request(subject, data, deadline=WITHIN_S)

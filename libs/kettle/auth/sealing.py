@@ -4,10 +4,10 @@ A form that only the holder of a key can read (JWE, ECDH-ES with A256GCM).
 Where a pool is known by its key and the line is not encrypted, whoever has taken the port of the pool's server hears no secret.
 """
 
-import json
 from collections.abc import Mapping
 from typing import Final
 
+import msgspec
 from joserfc import jwe
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey
@@ -24,7 +24,7 @@ class SealingError(ValueError):
 def sealed(parameters: Mapping[str, str], key: ECKey) -> str:
     """The form, for who has the private half of the key."""
     header = {"alg": _AGREEMENT, "enc": _CIPHER}
-    return jwe.encrypt_compact(header, json.dumps(dict(parameters)).encode(), _for_this(key))
+    return jwe.encrypt_compact(header, msgspec.json.encode(parameters), _for_this(key))
 
 
 def opened(text: str, key: ECKey) -> dict[str, str]:
@@ -32,14 +32,10 @@ def opened(text: str, key: ECKey) -> dict[str, str]:
     if len(text) > _LONGEST:
         raise SealingError("a sealed form is not that long")
     try:
-        found = json.loads(
-            jwe.decrypt_compact(text, _for_this(key), algorithms=[_AGREEMENT, _CIPHER]).plaintext or b""
-        )
+        form = jwe.decrypt_compact(text, _for_this(key), algorithms=[_AGREEMENT, _CIPHER]).plaintext or b""
+        return msgspec.json.decode(form, type=dict[str, str])
     except (JoseError, ValueError, RecursionError) as error:
-        raise SealingError("this was not sealed for this pool") from error
-    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
-        raise SealingError("what was sealed is no form")
-    return found
+        raise SealingError("this is no form that was sealed for this pool") from error
 
 
 def _for_this(key: ECKey) -> ECKey:

@@ -106,7 +106,8 @@ class Candidacy:
             asyncio.TaskGroup() as tasks,
         ):
             tasks.create_task(bus.failure())
-            await bus.ensure_bucket(BucketSpec(name=subjects.leases, ttl=_KEPT))
+            # Not in memory, which machines can fill with ads: the services would lose their shards.
+            await bus.ensure_bucket(BucketSpec(name=subjects.leases, ttl=_KEPT, memory=False))
             await self._press(KeyLeases(bus, subjects.leases, gone=gone))
 
     async def _press(self, leases: KeyLeases) -> None:

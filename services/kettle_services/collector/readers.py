@@ -45,8 +45,10 @@ class Readers:
             asked = msgspec.json.decode(body, type=_Request).config
             reader = accepted(self._subjects, stream, name, of, asked)
             self._kept.add(reader, now=self._clock())
-        except (msgspec.MsgspecError, ReaderError) as error:
-            return _refusal(400, str(error))
+        except ReaderError as error:
+            return _refusal(error.code, str(error))
+        except (msgspec.MsgspecError, RecursionError) as error:
+            return _refusal(ReaderError.code, str(error))
         config = reader.config
         if reader.idle:
             config = {**config, "inactive_threshold": int(reader.idle * NANOSECONDS)}

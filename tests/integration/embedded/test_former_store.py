@@ -57,7 +57,7 @@ async def former(store: Path, directory: Path) -> None:
                 await asyncio.sleep(0.005)
             client = Client()
             await client.connect(f"nats://127.0.0.1:{port}", allow_reconnect=False)
-            js = client.jetstream()
+            js = client.jetstream()  # pyright: ignore[reportUnknownMemberType]
             await js.add_stream(name=EVENTS.name, subjects=EVENTS.subjects)  # pyright: ignore[reportUnknownMemberType]
             for frame in (b"one", b"two"):
                 await js.publish(EVENTS.subjects[0], frame)

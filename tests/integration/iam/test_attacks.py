@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import hmac
+from contextlib import AsyncExitStack
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,12 @@ import pytest
 from kettle.auth.trust.keys import KeyPair, Kind
 from kettle.bus.ports import RefusedError
 from kettle.client.errors import CommandRefusedError
-from kettle.testing.services import Backend
+from kettle.testing.services import Backend, eventually
+from kettle_services.iam.http.idle_connections import MOST_SILENT
 from kettle_wire.commands.iam import LIST_BANS, ListBans, QueryAudit
 from kettle_wire.identity import user
 
-from .conftest import Office, office_on
+from .conftest import ACCESS_TOKEN, EXCHANGE, JOIN, Office, office_on
 
 
 def encoded(part: object) -> str:
@@ -157,3 +159,40 @@ async def test_nobody_else_commands_it(backend: Backend, tmp_path: Path) -> None
             with pytest.raises(RefusedError):
                 await bus.call(LIST_BANS, "iam", ListBans())
         assert 1 == len(await office.administrator.sessions())
+
+
+@pytest.mark.parametrize("opening", [b"[", b'{"a":', b'{"alg":"ES256","x":[['])
+async def test_what_is_nested_without_end_is_no_token(office: Office, opening: bytes) -> None:
+    """Wherever it is put: a sentence, and no error of the server."""
+    deep = base64.urlsafe_b64encode(opening * (9_000 // len(opening))).decode().rstrip("=")
+    token = f"{deep}.e30.AAAA"
+    form = {"grant_type": EXCHANGE, "subject_token_type": ACCESS_TOKEN, "subject_token": token}
+    for status, answer in (
+        await office.post("/v1/token", form),
+        await office.post("/v1/token", {"grant_type": JOIN, "sealed": token}),
+        await office.get("/v1/whoami", token),
+    ):
+        assert status in {400, 401}
+        assert answer["detail"]
+
+
+async def test_who_sends_slowly_keeps_nobody_out(office: Office) -> None:
+    """
+    Of connections over which no request comes one network has a hundred; one that sends half a request ends in time.
+    """
+    host, _, port = office.url.removeprefix("http://").partition(":")
+    half = b"GET /jwks.json HTTP/1.1\r\nHost: x\r\nX-Slow: "
+    async with AsyncExitStack() as stack:
+        held: list[asyncio.StreamReader] = []
+        for _ in range(MOST_SILENT + 50):
+            reader, writer = await asyncio.open_connection(host, int(port))
+            stack.callback(writer.close)
+            writer.write(half)
+            held.append(reader)
+
+        async def ended() -> bool:
+            return sum(reader.at_eof() for reader in held) >= 50
+
+        await eventually(ended)
+        assert 200 == (await office.get("/jwks.json"))[0]
+        assert MOST_SILENT == sum(not reader.at_eof() for reader in held)

@@ -68,4 +68,4 @@ def test_renewals_take_no_memory() -> None:
     for second in range(100_000):
         put(known, "k", 900.0 + second)
         known.due(second)
-    assert len(known._heap) < 3
+    assert len(known._heap) < 3  # pyright: ignore[reportPrivateUsage]

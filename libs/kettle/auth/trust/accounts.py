@@ -92,9 +92,10 @@ def _asked(of: Account, by: Account, subject: str) -> Use:
     return Use(of, by, subject)
 
 
-PULLED_WITHIN_S: Final = 90.0
-"""How long a pull may wait for messages; there may be very many of them."""
+_PULLED_WITHIN_S: Final = 90.0
+"""Longer than a collector lets a pull wait for messages."""
 _ACKNOWLEDGED_WITHIN_S: Final = 10.0
+_MADE_WITHIN_S: Final = 30.0
 
 
 def _api(by: Account, call: str) -> Use:
@@ -115,6 +116,7 @@ def _made(subjects: Subjects, by: Account, stream: str) -> list[Use]:
             by,
             f"{subjects.readers(stream)}.{of}",
             local=f"{GUESTS_API}.CONSUMER.CREATE.{stream}.{own}",
+            answered_within=_MADE_WITHIN_S,
         )
         for of, own in (("*.>", "$1.>"), ("*", "$1"))
     ]
@@ -126,7 +128,7 @@ def _read(by: Account, stream: str) -> list[Use]:
         _api(by, f"CONSUMER.INFO.{stream}.*"),
         _api(by, f"CONSUMER.DELETE.{stream}.*"),
         msgspec.structs.replace(
-            _api(by, f"CONSUMER.MSG.NEXT.{stream}.*"), many=True, answered_within=PULLED_WITHIN_S
+            _api(by, f"CONSUMER.MSG.NEXT.{stream}.*"), many=True, answered_within=_PULLED_WITHIN_S
         ),
         Use(_POOL, by, f"$JS.ACK.{stream}.>", answered_within=_ACKNOWLEDGED_WITHIN_S),
     ]

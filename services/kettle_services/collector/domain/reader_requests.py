@@ -9,23 +9,25 @@ import msgspec
 
 from kettle_wire.subjects import Subjects
 
+_NANOSECONDS: Final = 1_000_000_000
 _TAKEN_OVER: Final = frozenset({
     "name", "durable_name", "description", "metadata",
     "deliver_policy", "opt_start_seq", "opt_start_time", "replay_policy", "headers_only",
     "ack_policy", "ack_wait", "max_deliver", "backoff", "max_ack_pending",
     "filter_subject", "filter_subjects",
-    "max_waiting", "max_batch", "max_expires", "max_bytes", "inactive_threshold", "mem_storage",
+    "max_waiting", "max_batch", "max_bytes", "inactive_threshold", "mem_storage",
 })  # fmt: skip
 """The settings of consumers that are pulled from."""
-_IGNORED: Final = frozenset({"num_replicas", "sample_freq", "flow_control"})
+_IGNORED: Final = frozenset({"max_expires", "num_replicas", "sample_freq", "flow_control"})
+_LONGEST_PULL: Final = 60 * _NANOSECONDS
+"""So long the server keeps the place for its answers, too: see `kettle.auth.trust.accounts`."""
 _NAME: Final = re.compile(r"[A-Za-z0-9_=-]{1,256}")
 _UNGUESSABLE: Final = 20
 """Characters of a name that nobody guesses: who knows the name of a consumer reads from it."""
-_NANOSECONDS: Final = 1_000_000_000
 _EPHEMERAL_S: Final = 60.0
 _DURABLE_S: Final = 7 * 86_400.0
 _LONGEST_S: Final = 30 * 86_400.0
-_MOST: Final = 100
+_MOST: Final = 300
 """Consumers of one person at a time."""
 _MOST_OF_ALL: Final = 1_000
 """Of those who read everything."""
@@ -33,6 +35,14 @@ _MOST_OF_ALL: Final = 1_000
 
 class ReaderError(ValueError):
     """No such consumer is made; the message is a sentence."""
+
+    code = 400
+
+
+class TooManyReadersError(ReaderError):
+    """Not now."""
+
+    code = 429
 
 
 class Reader(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,7 +63,9 @@ def accepted(subjects: Subjects, stream: str, name: str, of: str, asked: Mapping
     config = {key: value for key, value in asked.items() if value not in (None, "", False)}
     for key in config.keys() - _TAKEN_OVER - _IGNORED:
         raise ReaderError(f"a consumer with {key} is not made here: make one that is pulled from")
-    config = {key: value for key, value in config.items() if key not in _IGNORED}
+    config = {"max_expires": _LONGEST_PULL} | {
+        key: value for key, value in config.items() if key not in _IGNORED
+    }
     if not _NAME.fullmatch(name) or any(config.get(key, name) != name for key in ("name", "durable_name")):
         raise ReaderError("the consumer's name has to be the one in the subject: letters, digits, -, _ and =")
     filters = config.get("filter_subjects") or [config.get("filter_subject", "")]
@@ -96,7 +108,7 @@ class Kept:
         self._until: defaultdict[str, dict[str, float]] = defaultdict(dict)
 
     def add(self, reader: Reader, *, now: float) -> None:
-        """Count one; raises ReaderError if there are very many."""
+        """Count one; raises TooManyReadersError."""
         if not reader.idle:
             return
         owned = self._until[reader.owner]
@@ -104,7 +116,7 @@ class Kept:
         if len(owned) >= most:
             owned = self._until[reader.owner] = {name: until for name, until in owned.items() if until > now}
         if reader.name not in owned and len(owned) >= most:
-            raise ReaderError(
+            raise TooManyReadersError(
                 f"there are {most} consumers already; end some, or wait until unused ones are forgotten"
             )
         owned[reader.name] = now + reader.idle

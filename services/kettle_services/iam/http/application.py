@@ -1,6 +1,8 @@
 """The routes, and what happens around each request."""
 
+import asyncio
 import ssl
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Final
@@ -14,6 +16,7 @@ from kettle_services.iam.alarms import DenialRecord
 from kettle_services.iam.domain.refusals import Code, Denied
 from kettle_services.iam.grants import Grants
 from kettle_services.iam.http import discovery
+from kettle_services.iam.http.idle_connections import KEPT_S, IdleConnections
 from kettle_services.iam.http.persons import Persons
 from kettle_services.iam.http.problems import problem
 from kettle_services.iam.http.requests import LARGEST, Asked, Limits, require_no_secret_in_address
@@ -61,7 +64,13 @@ async def serving(surface: Surface, port: int, context: ssl.SSLContext | None) -
     Raises:
         SettingsError: the port is taken.
     """
-    runner = web.AppRunner(application(surface), access_log=None, max_field_size=LARGEST)
+    idle = IdleConnections(time.monotonic)
+    runner = web.AppRunner(
+        application(surface, idle),
+        access_log=None,
+        max_field_size=LARGEST,
+        keepalive_timeout=KEPT_S,
+    )
     await runner.setup()
     settings = surface.settings
     try:
@@ -71,15 +80,27 @@ async def serving(surface: Surface, port: int, context: ssl.SSLContext | None) -
             raise SettingsError(
                 f"http_port: {settings.http_host}:{port} cannot be had: {error.strerror}"
             ) from error
-        yield
+        server = runner.server
+        assert server is not None, "it was set up"
+        watching = asyncio.create_task(idle.watch(lambda: server.connections), name="idle connections")
+        try:
+            yield
+        finally:
+            watching.cancel()
     finally:
         await runner.cleanup()
 
 
-def application(surface: Surface) -> web.Application:
-    """All that is served."""
+def application(surface: Surface, idle: IdleConnections) -> web.Application:
+    """All that is served; `idle` is told of each request."""
     limits = Limits(surface.settings)
-    made = web.Application(client_max_size=LARGEST, middlewares=[_explained])
+
+    @web.middleware
+    async def counted(request: web.Request, handler: Handler) -> web.StreamResponse:
+        idle.asked(request.protocol)
+        return await handler(request)
+
+    made = web.Application(client_max_size=LARGEST, middlewares=[counted, _explained])
     endpoint = TokenEndpoint(surface.record, surface.grants, surface.admissions)
     persons = Persons(surface.record, surface.identification)
     asking = TokenRequestEndpoint(surface.record, surface.requests)

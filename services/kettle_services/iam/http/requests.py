@@ -2,6 +2,7 @@
 What comes over HTTP, before anybody looks at what it asks: from where, how often, and with which credential.
 """
 
+import asyncio
 import base64
 import binascii
 import time
@@ -17,6 +18,8 @@ from kettle_services.iam.settings import IamSettings
 
 LARGEST: Final = 64 * 1024
 """Bytes of a request."""
+_BODY_S: Final = 10.0
+"""For the body of a request to come."""
 
 
 class Asked:
@@ -98,7 +101,13 @@ async def form(request: web.Request) -> MultiMapping[str]:
         raise Denied(
             Code.REQUEST_MALFORMED, "the body has to be application/x-www-form-urlencoded", status=400
         )
-    given = await request.post()
+    try:
+        async with asyncio.timeout(_BODY_S):
+            given = await request.post()
+    except TimeoutError as error:
+        raise Denied(
+            Code.REQUEST_MALFORMED, f"the body did not come within {_BODY_S:g} s", status=408
+        ) from error
     texts = [(name, value) for name, value in given.items() if isinstance(value, str)]
     for name in {name for name, _ in texts} - {"audience", "resource"}:
         if sum(each == name for each, _ in texts) > 1:
