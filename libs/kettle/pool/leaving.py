@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Final
 
 from kettle.bus.nats import NatsBus
-from kettle.bus.ports import BusError, BusUnavailableError, NotAcceptedError
+from kettle.bus.ports import BusError, BusUnavailableError, NotAcceptedError, ReplyTimeoutError
 from kettle.client.connections.transport import new_id
 from kettle.pool.joined_files import Record
 from kettle.pool.joining import WORKER, JoinError
@@ -46,7 +46,7 @@ async def say_good_bye(home: Path, record: Record) -> None:
         except NotAcceptedError:
             return  # the connection ended before the answer came: this is what was wanted
         except BusError as error:
-            if not isinstance(error, BusUnavailableError) or patience.passed:
+            if not isinstance(error, (BusUnavailableError, ReplyTimeoutError)) or patience.passed:
                 raise JoinError(
                     f"the pool {record.pool} could not be told, so nothing was removed: {error}; say it again, or have an "
                     f"administrator remove {record.worker}"
