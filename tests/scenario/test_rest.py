@@ -2,17 +2,24 @@
 
 import asyncio
 import json
+import random
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import aiohttp
 import msgspec
 import pytest
 import pytest_asyncio
+from yarl import URL
 
 from kettle.client import prepare, select
 from kettle.testing.throwaway_pool import ThrowawayPool
+from kettle_wire.rest.catalogue import ROUTES
+from kettle_wire.rest.problem import Problem
+from kettle_wire.rest.route import EVERYWHERE, Route
 
 pytestmark = [pytest.mark.scenario, pytest.mark.embedded]
 
@@ -21,7 +28,7 @@ HELD = 'executable = /bin/true\nhold = true\n+Colour = "green"\nenvironment = SE
 
 @pytest.fixture(scope="module")
 def configuration() -> dict[str, Any]:
-    return {"settings": {"gateway": {"rest": True}}}
+    return {"settings": {"gateway": {"rest": True, "request_burst": 1e6, "requests_per_second": 1e6}}}
 
 
 class Rest:
@@ -229,3 +236,86 @@ async def test_refusals_say_what_where_and_what_is_nearest(rest: Rest, pool: Thr
             assert "token.issuer_unknown" == (await response.json(content_type=None))["code"]
         async with stranger.get("/v2/jobs?token=secret") as response:
             assert "token.in_query" == (await response.json(content_type=None))["code"]
+
+
+async def test_the_gateway_says_whether_it_can_answer(rest: Rest) -> None:
+    """Health, metrics and the document of the interface are for everybody, and the tables are one of the checks."""
+    assert {"alive": True} == await rest.get("/healthz")
+    assert (await rest.get("/readyz"))["tables"] is True
+    assert "3.1.0" == (await rest.get("/openapi.json"))["openapi"]
+
+
+ODD = [
+    "",
+    "0",
+    "1",
+    "-1",
+    "1.5",
+    "12.0",
+    "99999999999.0",
+    "1.0@schedd",
+    "1.0@nobody",
+    "true",
+    "null",
+    "ä",
+    "\0",
+    "%",
+    "a,b",
+    "'",
+]
+ODD += [
+    "2026-11-25T14:00:00Z",
+    "0001-01-01T00:00:00Z",
+    "9999-12-31T23:59:59Z",
+    "schedd.schedd:1",
+    "x:1",
+    "JobStatus == 1",
+]
+ODD += [
+    "(",
+    "MY.x",
+    "idle",
+    "held,idle",
+    "owner",
+    "-submitted",
+    "wall_time",
+    "=" * 3000,
+    "ifThenElse(true,1,",
+    'regexp("(","")',
+]
+
+
+def values_of(route: Route, rng: random.Random) -> dict[str, str]:
+    """For some parameters of a route what they may be, or anything."""
+    found: dict[str, str] = {}
+    for field in msgspec.structs.fields(route.parameters):
+        if f"{{{field.name}}}" in route.path or rng.random() < 0.4:
+            known = re.findall(r"Literal\[(.*?)\]", str(field.type))
+            words = [each.strip(" '") for each in known[0].split(",")] if known else []
+            found[field.name] = rng.choice(words) if words and rng.random() < 0.8 else rng.choice(ODD)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_whatever_is_asked_the_answer_has_the_declared_form(rest: Rest, seed: int) -> None:
+    """To any question that the table of routes allows, or nearly, the answer is the declared one or a declared refusal."""
+    rng = random.Random(seed)
+    await submitted(rest)
+    for route in [route for route in ROUTES if route.method == "GET" and not route.stream] * 20:
+        query = values_of(route, rng)
+        query.pop("at_least", None)  # waits for what may never come
+        path = route.path
+        for name in re.findall(r"\{(\w+)\}", path):
+            path = path.replace(f"{{{name}}}", quote(query.pop(name), safe="") or "-")
+        async with rest.session.get(URL(path, encoded=True), params=query) as response:
+            data = await response.read()
+            said = (path, query, response.status, data[:500])
+            assert response.content_type.endswith("json"), said
+            if response.status == 200:
+                msgspec.json.decode(data, type=route.reply)
+            else:
+                problem = msgspec.json.decode(data, type=Problem)
+                assert problem.status == response.status, said
+                assert response.status in {*EVERYWHERE, *route.errors} - {503}, said
+                assert problem.code, said
+                assert problem.detail, said

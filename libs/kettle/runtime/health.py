@@ -4,7 +4,10 @@ import asyncio
 import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from aiohttp import web
 
 Check = Callable[[], bool | Awaitable[bool]]
 
@@ -28,13 +31,9 @@ async def _ask(check: Check, deadline: float) -> bool:
         return False
 
 
-@asynccontextmanager
-async def serving(port: int, checks: Mapping[str, Check]) -> AsyncGenerator[int]:
+def add_health(application: "web.Application", checks: Mapping[str, Check]) -> None:
     """
-    Answer on `port` (0: one that is free) while the context lasts; yields the port.
-
-    `/healthz` answers if the event loop runs; `/readyz` is 200 if every check passes, else 503, with the result of
-    each.
+    `/healthz` answers if the event loop runs; `/readyz` is 200 if every check passes, else 503, with the result of each.
     """
     from aiohttp import web  # 0.1 s to import, and most services have no port
 
@@ -45,9 +44,19 @@ async def serving(port: int, checks: Mapping[str, Check]) -> AsyncGenerator[int]
         answers = await readiness(checks)
         return web.json_response(answers, status=200 if all(answers.values()) else 503)
 
-    application = web.Application()
     application.router.add_get("/healthz", healthz)
     application.router.add_get("/readyz", readyz)
+
+
+@asynccontextmanager
+async def serving(port: int, checks: Mapping[str, Check]) -> AsyncGenerator[int]:
+    """
+    Answer on `port` (0: one that is free) while the context lasts; yields the port.
+    """
+    from aiohttp import web
+
+    application = web.Application()
+    add_health(application, checks)
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
     try:

@@ -25,7 +25,7 @@ import sys
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from functools import partial
-from typing import Any, Final, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
 from kettle.eventsourcing.log import FencedError
 from kettle.runtime import health, lifeline, logs, telemetry
@@ -34,6 +34,9 @@ from kettle.runtime.settings import Settings
 from kettle.runtime.settings_in_use import SettingsInUse
 from kettle.runtime.settings_problems import SettingsError
 from kettle.runtime.systemd_notify import Notifier
+
+if TYPE_CHECKING:
+    from aiohttp import web
 
 EXIT_CLEAN: Final = 0
 EXIT_FAILED: Final = 1
@@ -126,6 +129,10 @@ class Runtime:
         """Notify the parent process that this process is well, and waits until it is needed."""
         self._works()
         self._notifier.standby()
+
+    def add_health(self, application: "web.Application") -> None:
+        """Have a web server of the service's own answer `/healthz` and `/readyz`, too."""
+        health.add_health(application, self._checks)
 
     def readiness(self, name: str, check: health.Check) -> None:
         """Make `/readyz` ask this too."""

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kettle.runtime import SettingsError
 from kettle_services.gateway.metrics import Metrics
@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     import ssl
 
     from aiohttp import web
+
+
+LONGEST_LINE: Final = 64 * 1024
+"""Bytes of an address, in which a filter may stand, and of a header, in which a token may."""
 
 
 def add_pages(application: "web.Application", tally: Metrics, ca: str = "") -> None:
@@ -68,7 +72,9 @@ async def serving(
     """
     from aiohttp import web
 
-    runner = web.AppRunner(application, access_log=None)
+    runner = web.AppRunner(
+        application, access_log=None, max_line_size=LONGEST_LINE, max_field_size=LONGEST_LINE
+    )
     await runner.setup()
     try:
         try:

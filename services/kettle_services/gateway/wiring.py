@@ -43,6 +43,7 @@ async def _serve_http(rt: Runtime, settings: GatewaySettings, bus: NatsBus, tall
     else:
         application = web.Application()
     add_pages(application, tally, settings.nats_ca)
+    rt.add_health(application)
     encryption = _encryption(rt, settings) if settings.http_certificate else None
     await rt.enter(serving(application, settings.http_host, port, encryption))
 

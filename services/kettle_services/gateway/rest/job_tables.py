@@ -70,6 +70,15 @@ class JobTables:
         self._ads = QueuedAds()
         self._version = JobsProjection().version
 
+    async def ready(self) -> bool:
+        """Whether questions can be answered."""
+        try:
+            async with self.read() as reading:
+                await reading.frames()
+        except RequestRefused:
+            return False
+        return True
+
     @asynccontextmanager
     async def read(self) -> AsyncGenerator["Reading"]:
         """

@@ -49,6 +49,7 @@ async def rest_application(rt: Runtime, settings: GatewaySettings, bus: Bus) -> 
     )
     database = await rt.enter(reading)
     tables = JobTables(database, most_seconds=settings.rest_time)
+    rt.readiness("tables", tables.ready)
     policy = access_policy(settings)
     persons = Persons(policy, await _verifier(rt, settings), own_token(directory(settings)))
     people = await rt.enter(AccountConnections.ready(settings.home_path, pool_domain=policy.domain))

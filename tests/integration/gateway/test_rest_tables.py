@@ -1,0 +1,160 @@
+"""What the REST interface reads from the tables, which real events have filled."""
+
+from collections.abc import AsyncGenerator, Sequence
+from typing import get_args
+
+import pytest
+import pytest_asyncio
+
+from kettle.classad import ClassAd, Context, evaluate, is_true, parse
+from kettle.projections import PROJECTIONS, prepare, rebuild
+from kettle.submit.known_attributes import KnownAttributes
+from kettle.testing.services import Backend, owned
+from kettle_services.gateway.rest.filters import Filters
+from kettle_services.gateway.rest.job_rows import Viewer
+from kettle_services.gateway.rest.job_tables import JobTables
+from kettle_services.gateway.rest.pages import page_token, row_place
+from kettle_wire.attempts import ExitRecord, Usage
+from kettle_wire.events import ClusterSubmitted, Event, JobAssigned, JobCompleted, JobHeld, JobRemoved
+from kettle_wire.rest.jobs import HistoryKey, Job, ListHistory, ListJobs, QueueKey
+
+AT = 1_790_000_000_000_000
+MINUTE = 60_000_000
+ADA = Viewer.of("ada", [])
+
+
+def cluster(number: int, owner: str, count: int) -> tuple[str, Event]:
+    ad = {"Cmd": "/bin/true", "Environment": "SECRET=1", "RequestMemory": number * 100}
+    event = ClusterSubmitted(
+        cluster=number, owner=owner, ad=ad, columns=["Args"], rows=[[f"{n}"] for n in range(count)]
+    )
+    return f"cluster/{number}", event
+
+
+def run(job: str, *, code: int, wall: float) -> list[tuple[str, Event]]:
+    begun = JobAssigned(attempt=1, claim=f"c#{job}", slot="slot1@ep", startd="ep")
+    ended = JobCompleted(
+        attempt=1, exit=ExitRecord(code=code), usage=Usage(wall=wall, memory_kib=int(wall) << 10)
+    )
+    return [(f"job/{job}", begun), (f"job/{job}", ended)]
+
+
+@pytest_asyncio.fixture
+async def tables(backend: Backend) -> AsyncGenerator[JobTables]:
+    """Two access points with jobs in all states, some of which were submitted at the same moment."""
+    for shard, owner in (("schedd.ap1", "ada"), ("schedd.ap2", "bob")):
+        async with owned(backend, shard) as schedd:
+            for minute, changes in enumerate(
+                [
+                    [cluster(1, owner, 3)],
+                    [cluster(2, owner, 4), ("job/1.1", JobHeld(code=1, reason="wait"))],
+                    [*run("2.0", code=3, wall=5.0), *run("2.1", code=0, wall=50.0)],
+                    [("job/2.2", JobRemoved(reason="no")), ("job/1.2", JobRemoved(reason="no"))],
+                ]
+            ):
+                await schedd.record(*changes, at_us=AT + minute * MINUTE)
+    await prepare(PROJECTIONS["jobs"](), backend.log.database, [backend.log])
+    yield JobTables(backend.log.database, most_seconds=30.0)
+
+
+async def walked(tables: JobTables, asked: ListJobs | ListHistory) -> list[Job]:
+    """All pages of a list."""
+    found: list[Job] = []
+    token = ""
+    while True:
+        after = row_place(asked, token) if token else None
+        async with tables.read() as reading:
+            page = await reading.jobs(asked, None, after, ADA)
+        assert len(page.jobs) <= asked.limit
+        found += page.jobs
+        if page.more is None:
+            return found
+        token = page_token(asked, page.more)
+
+
+async def test_every_order_has_each_job_once(tables: JobTables) -> None:
+    """Whatever a list is sorted by, its pages have every job once and in order, those without a value at the end."""
+    for key in get_args(QueueKey):
+        jobs = await walked(tables, ListJobs(sort=key, limit=2))
+        assert 6 == len({job.id for job in jobs}) == len(jobs), key
+        require_order([getattr(job, key.removeprefix("-")) for job in jobs], descending=key.startswith("-"))
+    for key in get_args(HistoryKey):
+        jobs = await walked(tables, ListHistory(sort=key, limit=3))
+        assert 8 == len({job.id for job in jobs}) == len(jobs), key
+        if (name := key.removeprefix("-")) != "started":  # which is not shown
+            require_order([getattr(job, name) for job in jobs], descending=key.startswith("-"))
+
+
+def require_order(values: Sequence[object], *, descending: bool) -> None:
+    there = [value for value in values if value is not None]
+    assert there == sorted(there, reverse=descending)  # type: ignore[type-var]
+    assert list(values) == there + [None] * (len(values) - len(there))
+
+
+async def test_pages_stay_where_they_are_while_jobs_come_and_go(tables: JobTables, backend: Backend) -> None:
+    """Between two pages a job comes and one leaves: no other is left out or told twice."""
+    asked = ListJobs(limit=2, schedd=["ap1"])
+    async with tables.read() as reading:
+        first = await reading.jobs(asked, None, None, ADA)
+    assert first.more is not None
+    async with owned(backend, "schedd.ap1") as schedd:
+        await schedd.record(cluster(3, "ada", 2), ("job/2.3", JobRemoved()), at_us=AT + 9 * MINUTE)
+    await rebuild(PROJECTIONS["jobs"](), backend.log.database, [backend.log])
+    async with tables.read() as reading:
+        second = await reading.jobs(asked, None, first.more, ADA)
+    assert ["2.3@ap1", "1.1@ap1"] == [job.id for job in first.jobs]
+    assert [] == second.jobs
+
+
+async def prepare_again(backend: Backend) -> None:
+    from kettle.projections import rebuild
+
+    await rebuild(PROJECTIONS["jobs"](), backend.log.database, [backend.log])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "JobStatus == 5",
+        'Owner == "ADA" && ProcId >= 1',
+        "RequestMemory > 100 || JobStatus =?= 5",
+        f"QDate < {AT // 1_000_000 + 60}",
+        'Owner != "bob" && ClusterId == 1',
+        "HoldReasonCode == 1 && NumShadowStarts == 0",
+        'Args == "3"',
+    ],
+)
+async def test_what_the_tables_decide_of_a_filter_loses_nothing(tables: JobTables, text: str) -> None:
+    """A list with a filter has exactly the jobs of whose ads the filter is true."""
+    asked = ListJobs(filter=text, limit=1000)
+    wanted = Filters(KnownAttributes()).read(text.replace("Args", "MY.Args"))
+    assert wanted is not None
+    expression, context = parse(text), Context(now=lambda: 0)
+    async with tables.read() as reading:
+        found = await reading.jobs(asked, wanted, None, ADA)
+        everything = await reading.jobs(ListJobs(limit=1000, fields=["Anything"]), None, None, ADA)
+        ads = {
+            job.id: await reading.queued(job.cluster, job.proc, f"schedd.{job.schedd}")
+            for job in everything.jobs
+        }
+    expected = {
+        name
+        for name, known in ads.items()
+        if known and is_true(evaluate(expression, ClassAd.from_wire(known[1]), None, context))
+    }
+    assert expected == {job.id for job in found.jobs}
+    assert expected
+
+
+async def test_what_is_its_owners_alone_is_shown_to_nobody_else(tables: JobTables) -> None:
+    """The environment of a job is in the ads that its owner sees, in lists, alone and in the history, and in no others."""
+    for proc, number in ((0, 1), (1, 2)):  # one in the queue, one in the history
+        async with tables.read() as reading:
+            found = await reading.job(number, proc, "", ADA)
+        shown = {job.schedd: job.attributes or {} for job, _ in found}
+        assert "Environment" in shown["ap1"]
+        assert "Environment" not in shown["ap2"]
+    for asked in (ListJobs(fields=["Environment"]), ListHistory(fields=["Environment"])):
+        async with tables.read() as reading:
+            listed = await reading.jobs(asked, None, None, Viewer.of("ada", asked.fields))
+        assert {("ada", True), ("bob", False)} == {(job.owner, bool(job.attributes)) for job in listed.jobs}

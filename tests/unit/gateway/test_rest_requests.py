@@ -1,0 +1,184 @@
+"""What the REST interface makes of a request before it is answered."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import make_mocked_request
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kettle.auth.mapping.policy import AccessPolicy, Mapped
+from kettle.auth.mapping.principals import local
+from kettle.submit.known_attributes import KnownAttributes
+from kettle_services.gateway.rest.application import Answer, Asked, RequestLimits
+from kettle_services.gateway.rest.filters import Filters
+from kettle_services.gateway.rest.idempotency import Repeats, command_id
+from kettle_services.gateway.rest.pages import RowPlace, page_token, row_place
+from kettle_services.gateway.rest.parameters import parameters_of
+from kettle_services.gateway.rest.persons import Person, Persons
+from kettle_services.gateway.rest.refusals import NotModified, RequestRefused
+from kettle_services.gateway.rest.submit_texts import submission_of
+from kettle_wire.rest.jobs import LIST_JOBS, GetJob, Jobs, ListJobs
+
+FILTERS = Filters(KnownAttributes())
+ADA = Person(local("ada"), Mapped(owner="ada", domain="pool"))
+
+
+def request(query: str = "", **headers: str) -> web.Request:
+    return make_mocked_request("GET", f"/v2/jobs{query}", headers=headers)
+
+
+def asked(body: Any = None, person: Person = ADA, **headers: str) -> Asked:
+    return Asked(person, ListJobs(), body, request(**headers))
+
+
+def refused(query: str) -> RequestRefused:
+    with pytest.raises(RequestRefused) as caught:
+        parameters_of(LIST_JOBS, request(query))
+    return caught.value
+
+
+def test_parameters_are_what_the_route_declares() -> None:
+    """Lists have commas, times have zones, and what is absent has its default."""
+    read = parameters_of(
+        LIST_JOBS, request("?state=idle,held&since=2026-11-25T14:00:00Z&limit=7&owner=a&owner=b")
+    )
+    assert (
+        ListJobs(
+            state=["idle", "held"], since=datetime(2026, 11, 25, 14, tzinfo=UTC), limit=7, owner=["a", "b"]
+        )
+        == read
+    )
+
+
+@pytest.mark.parametrize(
+    ("query", "pointer", "said"),
+    [
+        ("?stat=idle", "/query/stat", "the nearest is state"),
+        ("?state=idel", "/query/state/0", "Invalid enum value 'idel'"),
+        ("?since=2026-11-25T14:00:00", "/query/since", "timezone"),
+        ("?limit=1001", "/query/limit", "<= 1000"),
+        ("?limit=1&limit=2", "/query/limit", "twice"),
+        ("?cluster=1,x", "/query/cluster/1", "int"),
+    ],
+)
+def test_a_parameter_that_cannot_be_used_is_named(query: str, pointer: str, said: str) -> None:
+    """Each refusal points to the parameter, and says what is wrong with it."""
+    refusal = refused(query)
+    assert (400, [pointer]) == (refusal.status, [each.pointer for each in refusal.errors])
+    assert said in str(refusal)
+
+
+places = st.builds(
+    RowPlace,
+    st.none() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False),
+    st.text("schedd.ap", max_size=20),
+    st.integers(0, 2**31 - 1),
+    st.integers(0, 2**31 - 1),
+)
+
+
+@given(places)
+def test_a_page_token_says_where_its_page_ended(place: RowPlace) -> None:
+    """It is read back as it was, also for another limit, and belongs to no other question."""
+    token = page_token(ListJobs(owner=["ada"]), place)
+    assert place == row_place(ListJobs(owner=["ada"], limit=1), token)
+    with pytest.raises(RequestRefused, match="another question"):
+        row_place(ListJobs(owner=["bob"]), token)
+
+
+@given(st.text(max_size=60) | st.binary(max_size=60).map(lambda data: data.decode("latin-1")))
+def test_nothing_else_is_a_page_token(text: str) -> None:
+    """Whatever somebody invents is refused as what it is."""
+    with pytest.raises(RequestRefused, match="page token"):
+        row_place(ListJobs(), text)
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("JobStatus ==", "filter.invalid"),
+        ("TARGET.Memory > 5", "filter.invalid"),
+        ("JobStatsu == 5", "attribute.unknown"),
+        ("Colour == 1", "attribute.unknown"),
+    ],
+)
+def test_a_filter_that_no_ad_can_answer_is_refused(text: str, code: str) -> None:
+    """No expression, another ad's attribute, an attribute that nobody knows."""
+    with pytest.raises(RequestRefused) as caught:
+        FILTERS.read(text)
+    assert code == caught.value.code
+
+
+def test_an_attribute_of_somebodys_own_is_marked_as_such() -> None:
+    """`MY.` says that a name is meant as it stands."""
+    wanted = FILTERS.read("MY.Colour == 5 && JobStatus == 1")
+    assert wanted is not None
+    assert wanted.holds({"Colour": 5, "JobStatus": 1})
+    assert not wanted.holds({"JobStatus": 1})
+
+
+def test_a_repeat_has_the_same_command_id_and_answer() -> None:
+    """The key, the person and the request make the id; a key that is used for another request is refused."""
+    key = {"Idempotency-Key": "k"}
+    bob = Person(local("bob"), Mapped(owner="bob", domain="pool"))
+    one = command_id(asked(**key))
+    assert one == command_id(asked(**key))
+    assert (
+        len({one, command_id(asked(person=bob, **key)), command_id(asked(**key), "ap2"), command_id(asked())})
+        == 4
+    )
+    repeats, answer = Repeats(), Answer(Jobs())
+    assert repeats.first_answer(asked("a", **key)) is None
+    assert answer is repeats.answered(asked("a", **key), answer)
+    assert answer is repeats.first_answer(asked("a", **key))
+    assert repeats.first_answer(asked("a", person=bob, **key)) is None
+    with pytest.raises(RequestRefused) as caught:
+        repeats.first_answer(asked("b", **key))
+    assert 422 == caught.value.status
+
+
+def test_who_has_the_state_already_is_told_so() -> None:
+    """One of several tags is enough, weak or not; another one is not."""
+    with pytest.raises(NotModified):
+        asked(**{"If-None-Match": 'W/"x", "schedd.ap:7"'}).require_changed('"schedd.ap:7"')
+    asked(**{"If-None-Match": '"schedd.ap:6"'}).require_changed('"schedd.ap:7"')
+
+
+def test_each_person_has_so_many_requests() -> None:
+    """What is left is told with each answer, and one too many says when to come again."""
+    limits = RequestLimits(rate=0.01, burst=2.0, proxies=frozenset())
+    assert "1" == limits.admit(ADA)["RateLimit-Remaining"]
+    limits.admit(ADA)
+    with pytest.raises(RequestRefused) as caught:
+        limits.admit(ADA)
+    assert (429, True) == (caught.value.status, caught.value.retry_after > 90)
+
+
+async def test_only_the_private_file_is_the_own_account() -> None:
+    """The contents of the file are the account that the gateway runs as; any other text is nobody."""
+    persons = Persons(AccessPolicy(domain="pool"), None, "secret")
+    assert (await persons.of("secret", "127.0.0.1")).is_own_account
+    for text, code in (("", "token.absent"), ("secre", "token.issuer_unknown")):
+        with pytest.raises(RequestRefused) as caught:
+            await persons.of(text, "127.0.0.1")
+        assert (401, code) == (caught.value.status, caught.value.code)
+        assert caught.value.challenge.startswith("Bearer")
+
+
+async def test_a_description_is_read_for_the_own_account_only() -> None:
+    """To read it means to read files with the gateway's rights, so no token of an issuer is enough."""
+    principal = msgspec.structs.replace(ADA.principal, method="SCITOKENS")
+    with pytest.raises(RequestRefused) as caught:
+        await submission_of(Person(principal, ADA.mapped), "include command : touch /tmp/x\nqueue")
+    assert 415 == caught.value.status
+
+
+def test_a_job_is_named_by_number_and_queue() -> None:
+    """The path says which, and its form is checked as that of any parameter."""
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert({"id": "12"}, GetJob)
+    assert "12.0@ap1" == msgspec.convert({"id": "12.0@ap1"}, GetJob).id

@@ -1,0 +1,72 @@
+"""The REST interface as an OpenAPI document, and what of it must not change."""
+
+import copy
+import re
+from typing import Any
+
+import jsonschema
+import pytest
+
+from kettle.schema_generation import breaks, openapi
+from kettle_wire.rest.catalogue import ROUTES
+
+
+def test_every_route_is_described_once() -> None:
+    """Each has an operation of its own name, and each parameter in its path is one of its parameters."""
+    document = openapi()
+    operations = [
+        (path, operation) for path, methods in document["paths"].items() for operation in methods.values()
+    ]
+    assert sorted(route.operation for route in ROUTES) == sorted(
+        each["operationId"] for _, each in operations
+    )
+    for path, operation in operations:
+        in_path = {each["name"] for each in operation["parameters"] if each["in"] == "path"}
+        assert set(re.findall(r"\{(\w+)\}", path)) == in_path
+
+
+def test_all_references_lead_to_schemas_that_are_schemas() -> None:
+    """A program that generates a client finds every definition."""
+    document = openapi()
+    schemas = document["components"]["schemas"]
+    for schema in schemas.values():
+        jsonschema.Draft202012Validator.check_schema(schema)
+    assert set(re.findall(r"'#/components/schemas/(\w+)'", str(document))) <= schemas.keys()
+
+
+def without(document: Any, *keys: str) -> Any:
+    """A copy without what the keys lead to."""
+    changed = copy.deepcopy(document)
+    inner = changed
+    for key in keys[:-1]:
+        inner = inner[key]
+    del inner[keys[-1]]
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        (("paths", "/v2/jobs", "get"), "GET /v2/jobs: is gone"),
+        (("components", "schemas", "Job", "properties", "owner"), "Job.owner: is gone"),
+        (("components", "schemas", "GroupCount"), "GroupCount: is gone"),
+    ],
+)
+def test_what_programs_rely_on_is_not_taken_away(keys: tuple[str, ...], said: str) -> None:
+    """A route, a member, a definition that is gone is a sentence; something new is none."""
+    whole = openapi()
+    less = without(whole, *keys)
+    assert any(each.startswith(said) for each in breaks(whole, less))
+    assert [] == breaks(less, whole)
+
+
+def test_what_is_sent_may_not_need_more_and_what_comes_may_not_hold_less() -> None:
+    """A member that requests must have from now on breaks who sends them; one that answers may lack, who reads them."""
+    before, now = openapi(), openapi()
+    now["components"]["schemas"]["JobChange"].setdefault("required", []).append("reason")
+    now["components"]["schemas"]["Job"]["required"].remove("owner")
+    said = " ".join(breaks(before, now))
+    assert "JobChange.reason: is required now" in said
+    assert "Job.owner: may be absent now" in said
+    now["info"]["version"] = "3.0.0"
+    assert [] == breaks(before, now)
