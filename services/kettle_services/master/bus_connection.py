@@ -9,16 +9,19 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from kettle.bus.credentials import Credential
-from kettle.bus.ports import Authorize, BucketSpec, Bus, BusError, Served
+from kettle.bus.ports import BucketSpec, Bus, BusError, Served
 from kettle.retry.backoff import steady
 from kettle.retry.loop import Waits
 from kettle.runtime import leaves
+from kettle.runtime.authorizer import Authorizer
 from kettle.runtime.duty_cycle import DutyCycle
+from kettle.runtime.rights import answer_about_rights
 from kettle_wire.ads import Ad
 from kettle_wire.identity import Identity, daemon, worker
 from kettle_wire.subjects import Subjects, ad_key
@@ -49,10 +52,10 @@ class BusConnection:
         ad: Callable[[], Ad],
         interval: Callable[[], float],
         served: Sequence[Served[Any, Any]],
-        authorize: Authorize,
+        authorizer: Authorizer,
     ) -> None:
         """`ad` is the host's ad as it is now; `interval` the seconds between repeats."""
-        self._authorize = authorize
+        self._authorizer = authorizer
         self._name = name
         self._version = version
         self._ad = ad
@@ -82,7 +85,7 @@ class BusConnection:
                     replicas=replicas,
                 ) as bus:
                     _end_if_cancelled()
-                    bus.authorize_by(self._authorize)
+                    bus.authorize_by(self._authorizer, partial(answer_about_rights, self._authorizer))
                     await self._speak(bus, subjects)
             except Exception as error:  # noqa: BLE001 - whatever it is, the daemons need their master
                 _log.warning("the line to the bus is broken, opening it again: %s", leaves(error)[0])

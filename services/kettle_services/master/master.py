@@ -117,7 +117,7 @@ class _Host:
             ad=self._ad,
             interval=lambda: self._master_commands.settings.update_interval,
             served=self._master_commands.served(),
-            authorize=Authorizer.of_service("master", lambda: self._master_commands.settings.authorization),
+            authorizer=Authorizer.of_service("master", lambda: self._master_commands.settings.authorization),
         )
         self.daemons.changed = self._line.changed
 

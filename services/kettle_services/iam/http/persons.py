@@ -4,17 +4,20 @@ that decides.
 """
 
 import time
+from typing import Any
 
 import msgspec
 from aiohttp import web
 
+from kettle.terminal.nearest_names import did_you_mean
 from kettle_services.iam.admissions import Pool
-from kettle_services.iam.commands.questions import endpoint_of
 from kettle_services.iam.domain.refusals import Code, Denied
 from kettle_services.iam.domain.rights import Known, explained, whoami
 from kettle_services.iam.grants import Grants
 from kettle_services.iam.http.requests import Asked, bearer
 from kettle_services.iam.record import Record
+from kettle_wire.commands.catalogue import ENDPOINTS
+from kettle_wire.endpoint import Endpoint
 
 
 class Persons:
@@ -35,7 +38,7 @@ class Persons:
         action = asked.request.query.get("action", "")
         if not action:
             raise Denied(Code.REQUEST_MALFORMED, "say which: /v1/explain?action=schedd.submit", status=400)
-        return _json(explained(known, action, endpoint_of(action), ""))
+        return _json(explained(known, action, _endpoint_of(action), ""))
 
     async def _known(self, asked: Asked) -> Known:
         known = self._grants.verified(bearer(asked.request), now=time.time())
@@ -43,6 +46,16 @@ class Persons:
             raise Denied(Code.TOKEN_AUDIENCE, "the token is for somebody else", status=401)
         await self._record.shard.committed()
         return known
+
+
+def _endpoint_of(action: str) -> Endpoint[Any, Any]:
+    """The command that is called `role.verb`; raises Denied with the nearest name if there is none."""
+    known = {f"{each.role}.{each.verb}": each for each in ENDPOINTS}
+    if action not in known:
+        raise Denied(
+            Code.ACTION_UNKNOWN, f"there is no command {action}{did_you_mean(action, known)}", status=404
+        )
+    return known[action]
 
 
 def _json(answer: msgspec.Struct) -> web.Response:
