@@ -105,9 +105,11 @@ def main(name: str, words: list[str]) -> int:
 
 
 def _guarded(name: str, words: list[str]) -> int:
+    from kettle.client.connections.condor_config import heed_token_file
     from kettle.client.errors import ClientError
     from kettle_services.condor.errors import ToolError, WordsError
 
+    heed_token_file(os.environ)
     if words and words[0] in _VERSION:
         name, words = "condor_version", []
     module = cast("_Command", import_module(f"kettle_services.condor.commands.{COMMANDS[name][0]}"))
