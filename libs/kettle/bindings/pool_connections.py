@@ -14,7 +14,7 @@ from kettle.bindings.errors import (
 )
 from kettle.bindings.param import param
 from kettle.client import Client, ClientError, PoolFile, PoolNotFoundError, SyncClient
-from kettle.client.connections.condor_config import pool_of
+from kettle.client.connections.condor_config import heed_token_file, pool_of
 from kettle.client.connections.locating import locate
 from kettle.client.errors import CommandRefusedError
 from kettle.submit import SubmitError
@@ -32,6 +32,7 @@ def pool_here() -> PoolFile:
     Raises:
         HTCondorLocateError: there is none.
     """
+    heed_token_file(os.environ)
     try:
         return pool_of(param.knobs)
     except PoolNotFoundError as error:

@@ -21,7 +21,7 @@ from kettle.bus.large_messages import CompleteRequest, PartLimits, PartStore, to
 from kettle.bus.large_requests import PLACE, Parcel
 from kettle.bus.nats_connection import NatsConnection
 from kettle.bus.nats_driver import ERROR_CODE_HEADER, ERROR_HEADER, Msg, Request, errors, micro
-from kettle.bus.ports import Auditor, Authorize, BusError, BusUnavailableError, RefusedError, Served
+from kettle.bus.ports import Auditor, Authorize, BusError, BusUnavailableError, Further, RefusedError, Served
 from kettle_wire.codes import RefusalCode
 from kettle_wire.endpoint import Caller, Endpoint, Refusal, Repeat
 from kettle_wire.identity import Identity
@@ -76,6 +76,8 @@ class CommandService:
         """Decides which commands people may send; see `require_caller`."""
         self.auditor: Auditor | None = None
         """Is told of acts of administrators, and of denials."""
+        self.further: Further | None = None
+        """What is answered besides what is served."""
         self._depot = PartStore(lambda: connection.limit, limits)
         self._alone = secrets.token_hex(8)
         self._places: dict[str, asyncio.Task[None]] = {}
@@ -99,7 +101,7 @@ class CommandService:
             metadata={"name": name, "pool": self._subjects.pool},
             queue_group="shared" if shared else self._alone,  # the server gives each group a copy
         )
-        for one in served:
+        for one in [*served, *(self.further(role, served) if self.further else ())]:
             await service.add_endpoint(
                 name=one.endpoint.verb,
                 subject=self._subjects.command(role, name, one.endpoint.verb, "*"),

@@ -31,6 +31,7 @@ from kettle.bus.ports import (
     BucketSpec,
     BusError,
     BusUnavailableError,
+    Further,
     KeyChange,
     Message,
     Post,
@@ -145,9 +146,12 @@ class NatsBus:
                 keeper.cancel()
                 await bus._service.close()
 
-    def authorize_by(self, authorize: Authorize) -> None:
-        """Let this decide from now on which commands people may send to what is served here."""
+    def authorize_by(self, authorize: Authorize, further: Further | None = None) -> None:
+        """
+        Let this decide from now on which commands people may send to what is served here; `further` is served as well.
+        """
         self._service.authorize = authorize
+        self._service.further = further
 
     @property
     def auditor(self) -> Auditor | None:

@@ -105,6 +105,10 @@ Authorize = Callable[[Served[Any, Any], Identity], str]
 """Why a person may not send a command that is for people, as a sentence; empty: it may be sent."""
 
 
+Further = Callable[[str, Sequence[Served[Any, Any]]], Sequence[Served[Any, Any]]]
+"""What is answered besides what a service serves under a role: about it."""
+
+
 class StreamSpec(msgspec.Struct, frozen=True, kw_only=True):
     """A JetStream stream as the pool wants it."""
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from kettle.client.iam import IdentityClient
     from kettle.client.jobs.access import AttemptAccess
     from kettle.client.jobs.records import JobEvent
+    from kettle.client.rights import RightsClient
     from kettle.client.spooling.transfers import SpoolTransfers
     from kettle.client.token_requests import TokenRequestClient
     from kettle.client.why_report import WhyReport, WhyReports
@@ -104,6 +105,13 @@ class Client(JobQueue):
         from kettle.client.accountant import Accountant
 
         return Accountant(self.requests)
+
+    @cached_property
+    def rights(self) -> "RightsClient":
+        """What we may do at each service."""
+        from kettle.client.rights import RightsClient
+
+        return RightsClient(self.requests)
 
     @cached_property
     def token_requests(self) -> "TokenRequestClient":

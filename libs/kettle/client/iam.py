@@ -11,14 +11,12 @@ import msgspec
 from kettle.client.connections.transport import Requests, new_id
 from kettle_wire.commands import iam
 from kettle_wire.commands.iam import (
-    AccessExplained,
     AuditEntries,
     BanShown,
     BeginSession,
     ClientShown,
     CreateJoinToken,
     Credentials,
-    ExplainAccess,
     IssueToken,
     JoinTokenMade,
     JoinTokenShown,
@@ -216,10 +214,6 @@ class IdentityClient:
     async def whoami(self) -> Whoami:
         """Who the pool takes us for."""
         return await self._requests.ask(iam.WHO_AM_I, WhoAmI(), patience=self._patience)
-
-    async def explain(self, action: str) -> AccessExplained:
-        """Whether we may send a command, such as `schedd.submit`."""
-        return await self._requests.ask(iam.EXPLAIN, ExplainAccess(action=action), patience=self._patience)
 
     @property
     def _patience(self) -> float:

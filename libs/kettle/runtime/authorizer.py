@@ -8,16 +8,17 @@ for READ or WRITE both are everybody's who has a credential for the bus: who has
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kettle.auth.mapping.access_lists import AccessDecision, AccessLists, Entry, missing_entry
-from kettle.auth.mapping.findings import Place
+from kettle.auth.mapping.findings import Because, Place
 from kettle.auth.mapping.levels import Level
 from kettle.auth.mapping.principals import Address
 from kettle.bus.ports import Served
 from kettle.runtime.authorization import TABLE, Authorization
 from kettle.runtime.settings import config_path
 from kettle.runtime.settings_problems import SettingsError, SettingsFile
+from kettle_wire.commands.rights import RIGHTS_AT
 from kettle_wire.endpoint import Caller, Endpoint
 from kettle_wire.identity import Identity
 
@@ -77,6 +78,18 @@ def level_of(endpoint: Endpoint[Any, Any]) -> Level:
     return Level.READ if endpoint.reads else Level.WRITE
 
 
+class Verdict(NamedTuple):
+    """Whether a person has a level at a service, and by which rule."""
+
+    allowed: bool
+    name: str
+    level: Level
+    because: Because | None
+    """The rule that decided; None: there is none."""
+    missing: str
+    """What would have to be different, as the end of a sentence; empty: nothing."""
+
+
 class _Lists:
     """The lists that count for endpoints with the same administrators."""
 
@@ -133,15 +146,29 @@ class Authorizer:
         endpoint, said = served.endpoint, self._authorization()
         if Caller.USER in endpoint.callers and not (said.allow or said.deny):
             return ""
+        if endpoint is RIGHTS_AT.get(endpoint.role):
+            return ""  # also who may do nothing may ask why
         lists = self._lists_of(said, served.administrators())
         level, name = level_of(endpoint), f"{caller.name}@{said.own_domain}"
         if lists.allow(name, level):
             return ""
-        found = lists.explain(name, level, self._places)
-        missing = missing_entry(name, level, found)
-        if level is Level.ADMINISTRATOR and found.because is None:
-            missing += f", and {caller.name} is not in administrators of [{self._role}]"
+        missing = self.decide(level, caller, served.administrators()).missing
         return f"{name} has not the level {level}, which {self._role}.{endpoint.verb} takes: {missing}"
+
+    def decide(self, level: Level, caller: Identity, administrators: Collection[str] | None) -> Verdict:
+        """
+        Whether a person has a level where these are the administrators, with the rule that says so; None: the service has no
+        such setting.
+        """
+        said = self._authorization()
+        name = f"{caller.name}@{said.own_domain}"
+        found = self._lists_of(said, administrators or ()).explain(name, level, self._places)
+        if found.allowed:
+            return Verdict(allowed=True, name=name, level=level, because=found.because, missing="")
+        missing = missing_entry(name, level, found)
+        if level is Level.ADMINISTRATOR and found.because is None and administrators is not None:
+            missing += f", and {caller.name} is not in administrators of [{self._role}]"
+        return Verdict(allowed=False, name=name, level=level, because=found.because, missing=missing)
 
     def _lists_of(self, said: Authorization, administrators: Collection[str]) -> _Lists:
         if said is not self._said and said != self._said:

@@ -6,12 +6,14 @@ Not imported by `kettle.runtime` itself: a process that speaks to neither bus no
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kettle.bus.credentials import service_identity
 from kettle.bus.nats import NatsBus
 from kettle.runtime.authorizer import Authorizer
 from kettle.runtime.deeds import Outbox
+from kettle.runtime.rights import answer_about_rights
 from kettle.runtime.service import Runtime
 from kettle.runtime.settings import Settings
 from kettle_wire.identity import Identity
@@ -40,7 +42,8 @@ async def join_bus(
             replicas=settings.nats_replicas,
         )
     )
-    bus.authorize_by(Authorizer.of_service(rt.role, lambda: settings.authorization))
+    authorizer = Authorizer.of_service(rt.role, lambda: settings.authorization)
+    bus.authorize_by(authorizer, partial(answer_about_rights, authorizer))
     outbox = Outbox(settings.home_path / "deeds", rt.role)
     bus.audit_by(outbox)
     rt.loop(outbox.deliver(bus), name="deeds")

@@ -359,12 +359,6 @@ class Whoami(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Why, if it is banned."""
 
 
-class ExplainAccess(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Whether the caller may send a command, such as `schedd.submit`."""
-
-    action: Annotated[str, msgspec.Meta(max_length=128, pattern=r"^[a-z_]+\.[a-z_]+$")]
-
-
 class AccessExplained(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Allowed or not, and by which rule."""
 
@@ -498,7 +492,6 @@ QUERY_AUDIT = Endpoint(
     "iam", "query_audit", QueryAudit, AuditEntries, callers=_ADMINISTRATOR, repeat=Repeat.QUERY
 )
 WHO_AM_I = Endpoint("iam", "who_am_i", WhoAmI, Whoami, callers=_USER, repeat=Repeat.QUERY)
-EXPLAIN = Endpoint("iam", "explain", ExplainAccess, AccessExplained, callers=_USER, repeat=Repeat.QUERY)
 ISSUE_JOB_TOKENS = Endpoint(
     "iam",
     "issue_job_tokens",

@@ -50,6 +50,7 @@ COMMANDS: Final = {
     "condor_gpu_discovery": ("gpu_discovery", "the GPUs of this machine"),
     "condor_advertise": ("advertise", "not carried out: nobody speaks for another's daemon"),
     "condor_config_val": ("config_val", "the value of a knob"),
+    "condor_ping": ("ping", "as whom a daemon takes you, and what you may do there"),
     "condor_token_create": ("token_create", "make a token that the key of the pool signs"),
     "condor_token_fetch": ("token_fetch", "have the pool make a token for you"),
     "condor_token_request": ("token_request", "ask for a token that an administrator approves"),
@@ -105,9 +106,11 @@ def main(name: str, words: list[str]) -> int:
 
 
 def _guarded(name: str, words: list[str]) -> int:
+    from kettle.client.connections.condor_config import heed_token_file
     from kettle.client.errors import ClientError
     from kettle_services.condor.errors import ToolError, WordsError
 
+    heed_token_file(os.environ)
     if words and words[0] in _VERSION:
         name, words = "condor_version", []
     module = cast("_Command", import_module(f"kettle_services.condor.commands.{COMMANDS[name][0]}"))

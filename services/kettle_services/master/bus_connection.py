@@ -9,17 +9,20 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from kettle.bus.credentials import Credential, service_identity
-from kettle.bus.ports import Authorize, BucketSpec, Bus, BusError, Served
+from kettle.bus.ports import BucketSpec, Bus, BusError, Served
 from kettle.retry.backoff import steady
 from kettle.retry.loop import Waits
 from kettle.runtime import leaves
+from kettle.runtime.authorizer import Authorizer
 from kettle.runtime.deeds import Outbox
 from kettle.runtime.duty_cycle import DutyCycle
+from kettle.runtime.rights import answer_about_rights
 from kettle_wire.ads import Ad
 from kettle_wire.identity import Identity, worker
 from kettle_wire.subjects import Subjects, ad_key
@@ -50,11 +53,11 @@ class BusConnection:
         ad: Callable[[], Ad],
         interval: Callable[[], float],
         served: Sequence[Served[Any, Any]],
-        authorize: Authorize,
+        authorizer: Authorizer,
         deeds: Outbox,
     ) -> None:
         """`ad` is the host's ad as it is now; `interval` the seconds between repeats."""
-        self._authorize = authorize
+        self._authorizer = authorizer
         self._deeds = deeds
         self._name = name
         self._version = version
@@ -85,7 +88,7 @@ class BusConnection:
                     replicas=replicas,
                 ) as bus:
                     _end_if_cancelled()
-                    bus.authorize_by(self._authorize)
+                    bus.authorize_by(self._authorizer, partial(answer_about_rights, self._authorizer))
                     bus.audit_by(self._deeds)
                     await self._speak(bus, subjects)
             except Exception as error:  # noqa: BLE001 - whatever it is, the daemons need their master

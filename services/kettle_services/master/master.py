@@ -120,7 +120,7 @@ class _Host:
             ad=self._ad,
             interval=lambda: self._master_commands.settings.update_interval,
             served=self._master_commands.served(),
-            authorize=Authorizer.of_service("master", lambda: self._master_commands.settings.authorization),
+            authorizer=Authorizer.of_service("master", lambda: self._master_commands.settings.authorization),
             deeds=Outbox(self._master_commands.settings.home_path / "deeds", "master"),
         )
         self.daemons.changed = self._line.changed

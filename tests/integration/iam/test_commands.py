@@ -95,8 +95,12 @@ async def test_a_machine_is_let_in_and_leaves(kettle: Kettle, office: Office, tm
 async def test_people_see_what_they_may(kettle: Kettle) -> None:
     """With the rule that gives it; what is refused is a failure of the command."""
     assert "ADMINISTRATOR  [iam] administrators" in await kettle("whoami")
-    assert "schedd.submit: allowed" in await kettle("whoami", "--may", "schedd.submit")
-    assert "there is no command schedd.submitt" in await kettle("whoami", "--may", "schedd.submitt", status=1)
+    assert "iam.set_ban: allowed; it takes ADMINISTRATOR: [iam] administrators" in await kettle(
+        "whoami", "--may", "iam.set_ban"
+    )
+    assert "no command iam.set_bann; did you mean set_ban?" in await kettle(
+        "whoami", "--may", "iam.set_bann", status=1
+    )
     await kettle("ban", login_name(), "--reason", "test", "--for", "1h")
     assert f"user:{login_name()}" in await kettle("ban")
     assert "is banned by" in await kettle("token", "create", status=1)

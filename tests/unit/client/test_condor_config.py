@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kettle.client.connections.condor_config import CondorConfig, pool_of
+from kettle.client.connections.condor_config import CondorConfig, heed_token_file, pool_of
 from kettle.client.connections.pool_file import PoolFile
 from kettle.client.errors import PoolNotFoundError
 
@@ -39,8 +39,15 @@ def test_a_file_of_ones_own_is_named_by_a_variable(tmp_path: Path) -> None:
     assert "1" == CondorConfig({"CONDOR_CONFIG": str(file), "KETTLE_HOME": str(tmp_path)}).get("X")
 
 
-@pytest.mark.parametrize("pool", ["", "physics", "bus.example", "bus.example:4222"])
+@pytest.mark.parametrize(
+    "pool",
+    [
+        "", "physics", "bus.example", "bus.example:4222", "bus.example:9618", "bus.example:9618?sock=collector",
+        "elsewhere:9618, bus.example:9618",
+    ],
+)  # fmt: skip
 def test_a_pool_is_known_by_its_file(home: Path, pool: str) -> None:
+    """By its name, and by its host, with any port: that of HTCondor's collector is not the one of a bus."""
     environ = {"KETTLE_HOME": str(home)}
     assert "physics" == pool_of(CondorConfig(environ), pool=pool, environ=environ).pool
 
@@ -53,6 +60,33 @@ def test_a_pool_is_named_by_what_htcondor_knows(home: Path) -> None:
     assert "three" == pool_of(CondorConfig(environ), name="three", environ=environ).schedd
     direct = pool_of(CondorConfig({}), pool="nats://other:1", environ={"KETTLE_POOL": "x"})
     assert ("nats://other:1", "x") == (direct.nats_url, direct.pool)
+
+
+def test_an_encrypted_pool_is_known_by_the_authority_of_a_knob(home: Path) -> None:
+    """For an address that says that it is encrypted; what is Kettle's own wins."""
+    environ = {
+        "_condor_AUTH_SSL_CLIENT_CAFILE": "/ca.pem",
+        "_condor_COLLECTOR_HOST": "tls://bus.example:4222",
+    }
+    assert "/ca.pem" == pool_of(CondorConfig(environ), environ=environ).ca
+    environ["KETTLE_NATS_CA"] = "/own.pem"
+    assert "/own.pem" == pool_of(CondorConfig(environ), environ=environ).ca
+    clear = {**environ, "_condor_COLLECTOR_HOST": "nats://bus.example:4222"}
+    del clear["KETTLE_NATS_CA"]
+    assert not pool_of(CondorConfig(clear), environ=clear).ca
+
+
+@pytest.mark.parametrize(
+    "name", ["_condor_SCITOKENS_FILE", "_CONDOR_SCITOKENS_FILE", "_CONDOR_SciTokens_File"]
+)
+def test_the_file_of_a_token_is_where_htcondor_looks_first(name: str) -> None:
+    """A variable in any case of letters; an empty one says nothing."""
+    environ = {name: "/token", "BEARER_TOKEN": "other", "BEARER_TOKEN_FILE": "/other"}
+    heed_token_file(environ)
+    assert {name: "/token", "BEARER_TOKEN_FILE": "/token"} == environ
+    untouched = {name: "", "BEARER_TOKEN": "other"}
+    heed_token_file(untouched)
+    assert {name: "", "BEARER_TOKEN": "other"} == untouched
 
 
 def test_a_pool_that_is_not_known_is_no_pool(home: Path, tmp_path: Path) -> None:

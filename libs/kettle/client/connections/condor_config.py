@@ -4,7 +4,8 @@ HTCondor's knobs and the pool, from variables and from files: a batch system's c
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, MutableMapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -23,6 +24,18 @@ _LINE: Final = re.compile(r"\s*([A-Za-z_][\w.]*)\s*=\s*(.*)")
 _TAGGED: Final = re.compile(r"\s*([A-Za-z_][\w.]*)\s*@=\s*(\S+)\s*")
 """A value of several lines, which ends at a line with this word."""
 _REFERENCE: Final = re.compile(r"\$\((\w+)\)")
+
+
+def heed_token_file(environ: MutableMapping[str, str]) -> None:
+    """
+    Have the file that the variable `_condor_SCITOKENS_FILE` names be found as the token of the person who runs this process.
+
+    As in HTCondor it wins over the places of the WLCG's token discovery.
+    """
+    for name, value in list(environ.items()):
+        if name.lower() == f"{_PREFIX}scitokens_file" and value:
+            environ["BEARER_TOKEN_FILE"] = value
+            environ.pop("BEARER_TOKEN", None)
 
 
 class SetKnob(NamedTuple):
@@ -170,6 +183,8 @@ def pool_of(
         PoolNotFoundError: there is none, or none is called that.
     """
     wanted = pool or (knobs.get("COLLECTOR_HOST") or "").strip()
+    if wanted.startswith("tls://") and (authority := knobs.get("AUTH_SSL_CLIENT_CAFILE")):
+        environ = {"KETTLE_NATS_CA": authority, **environ}
     found = _named(wanted, environ, knobs.get) if wanted else _usual(environ, knobs.get)
     schedd = name or knobs.get("SCHEDD_NAME") or knobs.get("SCHEDD_HOST") or ""
     return with_credential(found.at(schedd.strip()), environ, knob=knobs.get)
@@ -189,19 +204,24 @@ def _named(wanted: str, environ: Mapping[str, str], knob: Knob) -> PoolFile:
         return locate(environ, nats_url=wanted, knob=knob)
     if os.path.isabs(wanted):  # noqa: PTH117 - no path is needed here else
         return PoolFile.load(Path(wanted))
+    pools: list[PoolFile] = []
     for place in pool_file_paths(environ):
-        try:
-            found = PoolFile.load(place)
-        except PoolNotFoundError:
-            continue
-        if wanted in {
-            found.pool,
-            *bus_addresses(found),
-            *(each.partition(":")[0] for each in bus_addresses(found)),
-        }:
+        with suppress(PoolNotFoundError):
+            pools.append(PoolFile.load(place))
+    named = {each.strip().partition("?")[0] for each in wanted.split(",")}
+    for found in pools:
+        if named & {found.pool, *bus_addresses(found), *_hosts(bus_addresses(found))}:
             return found
+    # HTCondor's port of the collector is not the one of a bus: the host means its pool if it has one only.
+    there = [found for found in pools if _hosts(named) & _hosts(bus_addresses(found))]
+    if len({found.nats_url for found in there}) == 1:
+        return there[0]
     known = ", ".join(str(place / FILE) for place in pool_file_paths(environ))
     raise PoolNotFoundError(f"Can't find address for pool {wanted}: none of {known} is about it")
+
+
+def _hosts(addresses: Iterable[str]) -> set[str]:
+    return {each.rpartition(":")[0] or each for each in addresses}
 
 
 def bus_addresses(pool: PoolFile) -> list[str]:

@@ -4,23 +4,39 @@ import argparse
 from datetime import datetime
 from typing import Final
 
+from kettle.client import ClientError
 from kettle_services.cli.options import json_option, reach_options, with_pool
 from kettle_services.cli.output.screen import Screen
-from kettle_wire.commands.iam import AccessExplained, Whoami
+from kettle_wire.commands.iam import Whoami
+from kettle_wire.commands.rights import RIGHTS_AT, RightAt, Rights
 
 HELP: Final = """\
-Who iam takes you for, and what you may do there, with the rule that gives each right; lists of [authorization] are tried with
-kettle iam test --login NAME --service SERVICE.
+Who iam takes you for; and what you may do at a service, as that service says it, with the line of the rule that decides.  Lists
+that are not in force yet are tried with: kettle iam test --login NAME --service SERVICE.
 
 examples:
   kettle whoami
-  kettle whoami --may schedd.submit      whether you may send this command, and why
+  kettle whoami --at schedd --at negotiator     the levels that you have there
+  kettle whoami --at all
+  kettle whoami --may schedd.submit             whether you may send this command, and why
+  kettle whoami --may startd.drain --name n17   of a pool's many startds, one
 """
+_ALL: Final = "all"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
-    parser.add_argument("--may", default="", metavar="COMMAND", help="such as schedd.submit")
+    wanted = parser.add_mutually_exclusive_group()
+    wanted.add_argument("--may", default="", metavar="COMMAND", help="such as schedd.submit")
+    wanted.add_argument(
+        "--at",
+        action="append",
+        default=[],
+        choices=[*RIGHTS_AT, _ALL],
+        metavar="SERVICE",
+        help=f"{', '.join(RIGHTS_AT)}, or all; may be repeated",
+    )
+    parser.add_argument("--name", default="", metavar="NAME", help="of the service, if the pool has several")
     json_option(parser)
     reach_options(parser)
 
@@ -28,12 +44,40 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
     """Ask."""
     if arguments.may:
-        action = arguments.may
-        answer = with_pool(arguments, lambda pool: pool.iam.explain(action))
-        _show_explained(answer, screen)
-        return 0 if answer.allowed else 1
+        right = with_pool(arguments, lambda pool: pool.rights.may(arguments.may, name=arguments.name))
+        _show_right(arguments.may, right, screen)
+        return 0 if right.allowed else 1
+    if arguments.at:
+        return _at(arguments, screen)
     _show(with_pool(arguments, lambda pool: pool.iam.whoami()), screen)
     return 0
+
+
+def _at(arguments: argparse.Namespace, screen: Screen) -> int:
+    everywhere = _ALL in arguments.at
+    roles = [role for role in RIGHTS_AT if role != "startd"] if everywhere else arguments.at
+    found: list[Rights] = []
+    for role in roles:
+        try:
+            found.append(_rights(arguments, role))
+        except ClientError as error:
+            if not everywhere:
+                raise
+            screen.note(f"{role}: {error}")
+    if screen.as_json:
+        screen.json(found)
+        return 0
+    rows = [
+        (each.service, right.level, "yes" if right.allowed else "no", right.missing or right.rule)
+        for each in found
+        for right in each.rights
+    ]
+    screen.table(("SERVICE", "LEVEL", "YOURS", "BECAUSE"), rows)
+    return 0
+
+
+def _rights(arguments: argparse.Namespace, role: str) -> Rights:
+    return with_pool(arguments, lambda pool: pool.rights.at(role, name=arguments.name))
 
 
 def _show(who: Whoami, screen: Screen) -> None:
@@ -48,11 +92,11 @@ def _show(who: Whoami, screen: Screen) -> None:
     screen.table(("MAY", "BECAUSE"), [(right.level, right.because) for right in who.levels])
 
 
-def _show_explained(answer: AccessExplained, screen: Screen) -> None:
+def _show_right(command: str, right: RightAt, screen: Screen) -> None:
     if screen.as_json:
-        screen.json(answer)
+        screen.json(right)
         return
-    verdict = "allowed" if answer.allowed else "refused"
-    screen.say(f"{answer.action}: {verdict}, because {answer.rule}.")
-    if answer.missing:
-        screen.say(f"What is missing: {answer.missing}.")
+    verdict = "allowed" if right.allowed else "refused"
+    screen.say(f"{command}: {verdict}; it takes {right.level}: {right.rule}.")
+    if right.missing:
+        screen.say(f"What is missing: {right.missing}.")

@@ -6,26 +6,12 @@ from typing import Any, Final
 
 from kettle.bus.ports import Served
 from kettle.eventsourcing.command_pipeline import CommandPipeline
-from kettle.terminal.nearest_names import did_you_mean
-from kettle_services.iam.commands.deciding import refusing
 from kettle_services.iam.domain.bans import require_welcome
-from kettle_services.iam.domain.refusals import Code, Denied
-from kettle_services.iam.domain.rights import Known, explained, on_the_bus, whoami
+from kettle_services.iam.domain.refusals import Denied
+from kettle_services.iam.domain.rights import Known, on_the_bus, whoami
 from kettle_services.iam.record import Record
 from kettle_wire.commands import iam
-from kettle_wire.commands.catalogue import ENDPOINTS
-from kettle_wire.endpoint import Endpoint
 from kettle_wire.identity import Identity
-
-
-def endpoint_of(action: str) -> Endpoint[Any, Any]:
-    """The command that is called `role.verb`; raises Denied with the nearest name if there is none."""
-    known = {f"{each.role}.{each.verb}": each for each in ENDPOINTS}
-    if action not in known:
-        raise Denied(
-            Code.ACTION_UNKNOWN, f"there is no command {action}{did_you_mean(action, known)}", status=404
-        )
-    return known[action]
 
 
 class Questions:
@@ -40,7 +26,6 @@ class Questions:
         return [
             pipeline.query(iam.QUERY_AUDIT, self.query_audit),
             pipeline.query(iam.WHO_AM_I, self.who_am_i),
-            pipeline.query(iam.EXPLAIN, self.explain),
         ]
 
     def _person(self, caller: Identity) -> Known:
@@ -54,12 +39,6 @@ class Questions:
         """Who the pool takes the caller for."""
         person = self._person(caller)
         return whoami(person, self.ban_of(person))
-
-    async def explain(self, request: iam.ExplainAccess, caller: Identity) -> iam.AccessExplained:
-        """Whether the caller may send a command."""
-        person = self._person(caller)
-        with refusing():
-            return explained(person, request.action, endpoint_of(request.action), self.ban_of(person))
 
     def ban_of(self, known: Known) -> str:
         """Why somebody is banned; empty: he is not."""

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
-from kettle_services.iam.domain.rate_limits import network
+from kettle.http.rate_limits import network
 
 PATIENCE_S: Final = 10.0
 """From the beginning of a connection to its first request."""

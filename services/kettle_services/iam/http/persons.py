@@ -3,15 +3,19 @@
 that decides.
 """
 
+from typing import Any
+
 import msgspec
 from aiohttp import web
 
-from kettle_services.iam.commands.questions import endpoint_of
+from kettle.terminal.nearest_names import did_you_mean
 from kettle_services.iam.domain.refusals import Code, Denied
 from kettle_services.iam.domain.rights import Known, explained, whoami
 from kettle_services.iam.http.requests import Asked, bearer
 from kettle_services.iam.people.identification import Identification
 from kettle_services.iam.record import Record
+from kettle_wire.commands.catalogue import ENDPOINTS
+from kettle_wire.endpoint import Endpoint
 
 
 class Persons:
@@ -31,7 +35,7 @@ class Persons:
         action = asked.request.query.get("action", "")
         if not action:
             raise Denied(Code.REQUEST_MALFORMED, "say which: /v1/explain?action=schedd.submit", status=400)
-        return _json(explained(known, action, endpoint_of(action), ""))
+        return _json(explained(known, action, _endpoint_of(action), ""))
 
     async def _known(self, asked: Asked) -> Known:
         person = (await self._identification.identify(bearer(asked.request))).person
@@ -47,6 +51,16 @@ class Persons:
             token=person.token,
             client=person.client,
         )
+
+
+def _endpoint_of(action: str) -> Endpoint[Any, Any]:
+    """The command that is called `role.verb`; raises Denied with the nearest name if there is none."""
+    known = {f"{each.role}.{each.verb}": each for each in ENDPOINTS}
+    if action not in known:
+        raise Denied(
+            Code.ACTION_UNKNOWN, f"there is no command {action}{did_you_mean(action, known)}", status=404
+        )
+    return known[action]
 
 
 def _json(answer: msgspec.Struct) -> web.Response:
