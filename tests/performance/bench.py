@@ -87,6 +87,9 @@ SCRIPTS: Final = {
     "transfer": Script("transfer.py", "files: through the object store, with one job, shared by many"),
     "urls": Script("urls.py", "one large file by each kind of URL", ("--mib=64",)),
     "identity": Script("identity.py", "identity: checks of tokens", ("--rounds=3", "--checks=500")),
+    "logins": Script(
+        "logins.py", "identity: people who come with a token", ("--rounds=3", "--logins=300", "--seconds=4")
+    ),
     "queued": Script("queued.py", "memory of a schedd by what waits in its queue"),
     "cycle": Script("cycle.py", "negotiation cycles through the real service"),
     "fairness": Script(
@@ -105,6 +108,7 @@ OPTIONAL: Final = (
     "transfer",
     "urls",
     "identity",
+    "logins",
     "queued",
     "cycle",
     "fairness",

@@ -29,7 +29,7 @@ _AT_ONCE: Final = 64
 _MOST_REFUSALS: Final = 10_000
 """Beyond them the server says no by itself, after its two seconds."""
 _REFUSED: Final = b""
-"""The shortest refusal: it costs no signature."""
+"""It costs no signature. A client is never told more, and iam's record and its answers over HTTP have the reason."""
 
 _log: Final = logging.getLogger(__name__)
 
@@ -116,8 +116,7 @@ class Responder:
             found = await self._identification.identify(question.token)
             person, kind, now = found.person, found.person.kind, time.time()
         except Denied as refusal:
-            answer = self._signer.nobody(question, f"{refusal.code}: {refusal}", now=int(time.time()))
-            await self._connection.publish(reply, answer)
+            await self._connection.publish(reply, _REFUSED)
             if refusal.code != Code.TOKEN_ABSENT:
                 await self._denials.denied("", "connect", refusal, question.address)
             return
