@@ -72,8 +72,8 @@ def settings(issuer: TokenIssuer, directory: Path) -> Tables:
     )
     return {
         "master": {"daemon_list": SERVICES},
-        "authorization": {"domain": "pool.example"},
-        "iam": {"issuers": {issuer.url: [AUDIENCE]}, "rules": str(rules)},
+        "authorization": {"domain": "pool.example", "rules": str(rules)},
+        "iam": {"issuers": {issuer.url: [AUDIENCE]}},
     }
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kettle.auth.mapping.access_lists import AccessDecision, AccessLists, Entry, missing_entry
-from kettle.auth.mapping.findings import Place
+from kettle.auth.mapping.findings import Because, Place
 from kettle.auth.mapping.levels import Level
 from kettle.auth.mapping.principals import Address
 from kettle.bus.ports import Served
@@ -99,6 +99,10 @@ class _Lists:
         self._may.add((name, level))
         return True
 
+    def allow_granted(self, name: str, level: Level, granted: Mapping[Level, Because]) -> bool:
+        """Whether the lists let somebody have what a rule has given; that is not remembered, for it may end."""
+        return self._lists.decide(name, level, Address(), subsystem=self._role, granted=granted).allowed
+
     def explain(self, name: str, level: Level, places: SettingPlaces) -> AccessDecision:
         """
         The decision with the places of its rules: these are looked up once, and again if the file has changed.
@@ -112,8 +116,15 @@ class _Lists:
 class Authorizer:
     """Decides which commands people may send to one service."""
 
-    def __init__(self, role: str, authorization: Callable[[], Authorization], places: SettingPlaces) -> None:
-        """`authorization` is what the settings say now."""
+    def __init__(
+        self,
+        role: str,
+        authorization: Callable[[], Authorization],
+        places: SettingPlaces,
+        granted: Callable[[str], Mapping[Level, Because]] = lambda _owner: {},
+    ) -> None:
+        """`authorization` is what the settings say now, `granted` what rules give somebody because of his credential."""
+        self._granted = granted
         self._role = role
         self._authorization = authorization
         self._places = places
@@ -123,10 +134,14 @@ class Authorizer:
 
     @classmethod
     def of_service(
-        cls, role: str, authorization: Callable[[], Authorization], environ: Mapping[str, str] = os.environ
+        cls,
+        role: str,
+        authorization: Callable[[], Authorization],
+        environ: Mapping[str, str] = os.environ,
+        granted: Callable[[str], Mapping[Level, Because]] = lambda _owner: {},
     ) -> "Authorizer":
         """The one of a service that has read its settings from where its environment leads to."""
-        return cls(role, authorization, SettingPlaces(config_path(environ)))
+        return cls(role, authorization, SettingPlaces(config_path(environ)), granted)
 
     def __call__(self, served: Served[Any, Any], caller: Identity) -> str:
         """Why a person may not send a command, as a sentence; empty: it may be sent."""
@@ -136,6 +151,9 @@ class Authorizer:
         lists = self._lists_of(said, served.administrators())
         level, name = level_of(endpoint), f"{caller.name}@{said.own_domain}"
         if lists.allow(name, level):
+            return ""
+        granted = self._granted(caller.name)
+        if granted and lists.allow_granted(name, level, granted):
             return ""
         found = lists.explain(name, level, self._places)
         missing = missing_entry(name, level, found)

@@ -96,6 +96,7 @@ async def serve(rt: Runtime, settings: IamSettings) -> None:
     from kettle.runtime.tls_listener import tls_context
     from kettle_services.iam.http.application import Surface, serving
     from kettle_services.iam.people.local_accounts import tell_bans
+    from kettle_services.iam.people.told import ToldPeople
     from kettle_services.iam.people.wiring import callout_keys, identification_of, let_people_in, policy_of
     from kettle_services.iam.token_keys import KeyFile
 
@@ -139,9 +140,13 @@ async def serve(rt: Runtime, settings: IamSettings) -> None:
     identification = await identification_of(rt, settings, record, grants, policy, pool.url)
     rt.loop(record.checkpoint(), name="checkpoint")
     changed = await record_settings(record, settings, policy.files)
+    told = ToldPeople(bus, bus.subjects)
     people = callout_keys(settings)
     if people is not None:
-        await let_people_in(rt, settings, people, identification, policy, record, denials, changed=changed)
+        await told.open()
+        await let_people_in(
+            rt, settings, people, identification, policy, record, denials, told, changed=changed
+        )
     if own_server(settings):
         rt.loop(tell_bans(record, bus, settings.bus_master or socket.gethostname()), name="bans")
     rt.loop(keep_house(record, keys, settings), name="housekeeping")

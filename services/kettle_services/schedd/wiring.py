@@ -13,6 +13,7 @@ from kettle.faults import fault_point
 from kettle.runtime import Runtime
 from kettle.runtime.authorizer import Authorizer
 from kettle.runtime.expression_budgets import watch_budgets
+from kettle.runtime.people import People
 from kettle.runtime.pool_connections import join_bus, join_log
 from kettle.runtime.shard_ownership import own_shard
 from kettle.storage import PgWorkingSet
@@ -49,7 +50,7 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
     """Own the shard, restore the queue, answer, until the process is asked to stop."""
     subjects = Subjects(settings.pool)
     log = await join_log(rt, settings)
-    bus = await join_bus(rt, settings)
+    bus = await join_bus(rt, settings, people=(people := People()))
     shard = await own_shard(rt, settings, bus, log, f"schedd.{settings.name}")
     if shard is None:
         return
@@ -110,7 +111,7 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
         await bus.serve(
             "schedd",
             settings.name,
-            _answers(log, recorder, claims, shadows, policies, home_jobs, factories, flock, settings),
+            _answers(log, recorder, claims, shadows, policies, home_jobs, factories, flock, settings, people),
             version=VERSION,
         )
         await bus.publish(subjects.notice("schedd", settings.name), b"")
@@ -160,10 +161,11 @@ def _answers(
     factories: Factories,
     flock: Flock,
     settings: ScheddSettings,
+    people: People,
 ) -> list[Served[Any, Any]]:
     limits = QueueLimits(recorder.queue, settings)
     backlog = Backlog(recorder.shard, limit=settings.max_backlog)
-    submissions = Submissions(recorder, limits, backlog, settings, Accounts())
+    submissions = Submissions(recorder, limits, backlog, settings, Accounts(), people.accounting_group)
     questions = Queries(log, recorder, factories, settings.queue_super_users)
     reasons = Explanations(recorder, home_jobs, factories, limits, claims.refusals, settings, flock.explain)
     attempt_reports = AttemptReports(recorder, claims, shadows, policies, settings)

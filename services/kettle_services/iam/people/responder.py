@@ -18,6 +18,7 @@ from kettle_services.iam.alarms import DenialRecord
 from kettle_services.iam.domain.refusals import Code, Denied
 from kettle_services.iam.people.connections import PeopleConnections
 from kettle_services.iam.people.identification import Identification
+from kettle_services.iam.people.told import ToldPeople
 
 _QUEUE: Final = "iam"
 _LONGEST_S: Final = 86_400.0
@@ -71,8 +72,10 @@ class Responder:
         signer: PeopleSigner,
         identification: Identification,
         connections: PeopleConnections,
+        told: ToldPeople,
         denials: DenialRecord,
     ) -> None:
+        self._told = told
         self._connection = connection
         self._signer = signer
         self._identification = identification
@@ -122,5 +125,6 @@ class Responder:
             return
         ends = min(person.expires or now + _LONGEST_S, now + _LONGEST_S)
         self._connections.came(question, found, kind)
+        await self._told.tell(person)
         signed = self._signer.person(question, kind, person.owner, now=int(now), expires=int(ends))
         await self._connection.publish(reply, signed)
