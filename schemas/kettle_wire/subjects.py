@@ -192,6 +192,11 @@ class Subjects:
         return f"{self._asset}_PRIVATE"
 
     @property
+    def people(self) -> str:
+        """Key-value bucket of what iam says of people who came with a token, by `kettle_wire.people.person_key`."""
+        return f"{self._asset}_PEOPLE"
+
+    @property
     def leases(self) -> str:
         """Key-value bucket in which would-be owners of a shard contend."""
         return f"{self._asset}_LEASES"

@@ -92,6 +92,9 @@ SCRIPTS: Final = {
         "the REST interface with 100,000 queued and 300,000 ended jobs",
         ("--queued=5000", "--history=10000", "--rounds=5"),
     ),
+    "logins": Script(
+        "logins.py", "identity: people who come with a token", ("--rounds=3", "--logins=300", "--seconds=4")
+    ),
     "queued": Script("queued.py", "memory of a schedd by what waits in its queue"),
     "cycle": Script("cycle.py", "negotiation cycles through the real service"),
     "fairness": Script(
@@ -111,6 +114,7 @@ OPTIONAL: Final = (
     "urls",
     "identity",
     "gateway",
+    "logins",
     "queued",
     "cycle",
     "fairness",

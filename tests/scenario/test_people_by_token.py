@@ -67,16 +67,28 @@ class Elsewhere:
 def settings(issuer: TokenIssuer, directory: Path) -> Tables:
     """People of the issuer are called as it calls them."""
     rules = directory / "rules.toml"
-    rules.write_text(
-        f"[[rules]]\nwhen.issuer = '{issuer.url}'\nwhen.subject = '/^([a-z]+)$/'\nowner = '\\1'\n"
-    )
+    rules.write_text(RULES.replace("{issuer}", issuer.url))
     return {
         "master": {"daemon_list": SERVICES},
-        "authorization": {"domain": "pool.example"},
-        "iam": {"issuers": {issuer.url: [AUDIENCE]}, "rules": str(rules)},
+        "authorization": {"domain": "pool.example", "rules": str(rules)},
+        "iam": {"issuers": {issuer.url: [AUDIENCE]}},
     }
 
 
+RULES = """
+[[rules]]
+when.issuer = "{issuer}"
+when.groups = "/wheel"
+when.subject = '/^([a-z]+)$/'
+owner = '\\1'
+levels = ["ADMINISTRATOR"]
+
+[[rules]]
+when.issuer = "{issuer}"
+when.subject = '/^([a-z]+)$/'
+owner = '\\1'
+accounting_group = "group_physics"
+"""
 QUEUE = """
 import htcondor2
 print([ad["Owner"] for ad in htcondor2.Schedd().query(projection=["Owner"])])
@@ -107,11 +119,17 @@ async def test_a_person_with_nothing_but_a_sign_in_and_the_address(tmp_path: Pat
         cluster = sent.split("submitted to cluster ")[1].split(".")[0]
         assert "ada" in await ada.run("condor_q", cluster)
         assert "['ada']" in await ada.uses(QUEUE)
+        assert "group_physics.ada" in await ada.run("condor_q", cluster, "-af", "AccountingGroup")
         await ada.run("kettle", "wait", cluster)
         await ada.run("condor_transfer_data", cluster)
         assert f"{cluster}\n" == (home / "out").read_text()
         assert "submitted to cluster" in await ada.run("condor_submit", "job.sub")
         assert "ada" in await ada.run("kettle", "whoami")
+
+        factor = ("condor_userprio", "-setfactor", "ada@pool.example", "7")
+        assert "not an administrator" in await ada.run(*factor, status=1)
+        (wheel := home / "wheel").write_text(issuer.token("grace", AUDIENCE, groups=["/wheel"]))
+        await Elsewhere(pool, home, place, BEARER_TOKEN_FILE=str(wheel)).run(*factor)
 
         (token := home / "token").write_text(issuer.token("ada", AUDIENCE, exp=1))
         late = Elsewhere(pool, home, place, BEARER_TOKEN_FILE=str(token))

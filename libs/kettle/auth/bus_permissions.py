@@ -192,6 +192,7 @@ def _services(
         *_keeps_work(bus, role),
         *_publishes_events(bus, role),
         *_makes_readers(bus, role),
+        *_knows_people(bus, role),
         _notices(subjects, role),
     ]
     for owner in _FOLLOWS_EVENTS_OF.get(role, ()):
@@ -369,6 +370,14 @@ def _keeps_work(bus: _Bus, role: str) -> list[str]:
     subjects = bus.subjects
     work, objects = subjects.work_stream, subjects.object_stream
     return [*bus.makes(work), *bus.reads(work, subjects.work_all), *bus.makes(objects), subjects.objects_all]
+
+
+def _knows_people(bus: _Bus, role: str) -> list[str]:
+    """What iam says of people, whom any service may have to do with."""
+    people = bus.subjects.people
+    entries = f"$KV.{people}.>"
+    said = [entries] if role == "iam" else bus.reads(f"KV_{people}", entries)
+    return [*bus.makes(f"KV_{people}"), *said]
 
 
 def _publishes_events(bus: _Bus, role: str) -> list[str]:

@@ -112,21 +112,34 @@ class _Lists:
         self._may.add((name, level))
         return True
 
-    def explain(self, name: str, level: Level, places: SettingPlaces) -> AccessDecision:
+    def allow_granted(self, name: str, level: Level, granted: Mapping[Level, Because]) -> bool:
+        """Whether the lists let somebody have what a rule has given; that is not remembered, for it may end."""
+        return self._lists.decide(name, level, Address(), subsystem=self._role, granted=granted).allowed
+
+    def explain(
+        self, name: str, level: Level, places: SettingPlaces, granted: Mapping[Level, Because]
+    ) -> AccessDecision:
         """
         The decision with the places of its rules: these are looked up once, and again if the file has changed.
         """
         state = places.state()
         if self._placed is None or self._placed[0] != state:
             self._placed = state, access_lists(*self._made_of, places)
-        return self._placed[1].decide(name, level, Address(), subsystem=self._role)
+        return self._placed[1].decide(name, level, Address(), subsystem=self._role, granted=granted)
 
 
 class Authorizer:
     """Decides which commands people may send to one service."""
 
-    def __init__(self, role: str, authorization: Callable[[], Authorization], places: SettingPlaces) -> None:
-        """`authorization` is what the settings say now."""
+    def __init__(
+        self,
+        role: str,
+        authorization: Callable[[], Authorization],
+        places: SettingPlaces,
+        granted: Callable[[str], Mapping[Level, Because]] = lambda _owner: {},
+    ) -> None:
+        """`authorization` is what the settings say now, `granted` what rules give somebody because of his credential."""
+        self._granted = granted
         self._role = role
         self._authorization = authorization
         self._places = places
@@ -136,10 +149,14 @@ class Authorizer:
 
     @classmethod
     def of_service(
-        cls, role: str, authorization: Callable[[], Authorization], environ: Mapping[str, str] = os.environ
+        cls,
+        role: str,
+        authorization: Callable[[], Authorization],
+        environ: Mapping[str, str] = os.environ,
+        granted: Callable[[str], Mapping[Level, Because]] = lambda _owner: {},
     ) -> "Authorizer":
         """The one of a service that has read its settings from where its environment leads to."""
-        return cls(role, authorization, SettingPlaces(config_path(environ)))
+        return cls(role, authorization, SettingPlaces(config_path(environ)), granted)
 
     def __call__(self, served: Served[Any, Any], caller: Identity) -> str:
         """Why a person may not send a command, as a sentence; empty: it may be sent."""
@@ -152,6 +169,9 @@ class Authorizer:
         level, name = level_of(endpoint), f"{caller.name}@{said.own_domain}"
         if lists.allow(name, level):
             return ""
+        granted = self._granted(caller.name)
+        if granted and lists.allow_granted(name, level, granted):
+            return ""
         missing = self.decide(level, caller, served.administrators()).missing
         return f"{name} has not the level {level}, which {self._role}.{endpoint.verb} takes: {missing}"
 
@@ -162,7 +182,9 @@ class Authorizer:
         """
         said = self._authorization()
         name = f"{caller.name}@{said.own_domain}"
-        found = self._lists_of(said, administrators or ()).explain(name, level, self._places)
+        found = self._lists_of(said, administrators or ()).explain(
+            name, level, self._places, self._granted(caller.name)
+        )
         if found.allowed:
             return Verdict(allowed=True, name=name, level=level, because=found.because, missing="")
         missing = missing_entry(name, level, found)

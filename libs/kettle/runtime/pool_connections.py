@@ -7,12 +7,13 @@ Not imported by `kettle.runtime` itself: a process that speaks to neither bus no
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kettle.bus.credentials import service_identity
 from kettle.bus.nats import NatsBus
 from kettle.runtime.authorizer import Authorizer
 from kettle.runtime.deeds import Outbox
+from kettle.runtime.people import People
 from kettle.runtime.rights import answer_about_rights
 from kettle.runtime.service import Runtime
 from kettle.runtime.settings import Settings
@@ -23,12 +24,24 @@ if TYPE_CHECKING:
     from kettle.storage import PgLog
 
 
+_OF_ITSELF: Final = ("iam", "startd")
+"""Roles that do not hear what iam says: itself, and machines, which people do not administer."""
+
+
 async def join_bus(
-    rt: Runtime, settings: Settings, *, name: str = "", identity: Identity | None = None
+    rt: Runtime,
+    settings: Settings,
+    *,
+    name: str = "",
+    identity: Identity | None = None,
+    people: People | None = None,
 ) -> NatsBus:
     """
     Connect to the bus as the service's role, or as `identity`, waiting for the server as long as it takes; closed with the service.
+
+    `people` is kept as iam says, where the site has rules over credentials.
     """
+    people = people or People()
     bus = await rt.enter(
         NatsBus.connect(
             settings.nats_url,
@@ -42,8 +55,10 @@ async def join_bus(
             replicas=settings.nats_replicas,
         )
     )
-    authorizer = Authorizer.of_service(rt.role, lambda: settings.authorization)
+    authorizer = Authorizer.of_service(rt.role, lambda: settings.authorization, granted=people.levels)
     bus.authorize_by(authorizer, partial(answer_about_rights, authorizer))
+    if identity is None and rt.role not in _OF_ITSELF and settings.authorization.rules:
+        rt.loop(people.follow(bus, bus.subjects), name="people")
     outbox = Outbox(settings.home_path / "deeds", rt.role)
     bus.audit_by(outbox)
     rt.loop(outbox.deliver(bus), name="deeds")

@@ -92,8 +92,6 @@ class IamSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_field
     """Seconds for which the credential of a machine is valid; 0: until it leaves."""
     bus_url: str = ""
     """Where machines that join reach the bus; empty: as this service does."""
-    rules: str = ""
-    """Path of the file of mapping rules that is in force; recorded when it changes."""
     issuers: dict[str, tuple[str, ...]] = {}
     """Whose tokens are accepted, each with the audiences that they must have; recorded when it changes."""
     issuers_within: tuple[str, ...] = ()

@@ -94,6 +94,7 @@ async def serve(rt: Runtime, settings: IamSettings) -> None:
     from kettle_services.iam.idtokens import IdTokens, pool_places
     from kettle_services.iam.job_tokens import JobTokenOffice
     from kettle_services.iam.people.local_accounts import tell_bans
+    from kettle_services.iam.people.told import ToldPeople
     from kettle_services.iam.people.wiring import callout_keys, identification_of, let_people_in, policy_of
     from kettle_services.iam.sealed_files import SealedFiles
     from kettle_services.iam.stored_credentials import StoredCredentials
@@ -144,9 +145,13 @@ async def serve(rt: Runtime, settings: IamSettings) -> None:
     identification = await identification_of(rt, settings, record, grants, policy, pool.url)
     rt.loop(record.checkpoint(), name="checkpoint")
     changed = await record_settings(record, settings, policy.files)
+    told = ToldPeople(bus, bus.subjects)
     people = callout_keys(settings)
     if people is not None:
-        await let_people_in(rt, settings, people, identification, policy, record, denials, changed=changed)
+        await told.open()
+        await let_people_in(
+            rt, settings, people, identification, policy, record, denials, told, changed=changed
+        )
     if own_server(settings):
         rt.loop(tell_bans(record, bus, master_name(settings)), name="bans")
     files = SealedFiles(settings.directory / "credentials", now=time.time())

@@ -14,6 +14,7 @@ from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle.runtime import Runtime
 from kettle.runtime.authorizer import Authorizer
 from kettle.runtime.expression_budgets import watch_budgets
+from kettle.runtime.people import People
 from kettle.runtime.pool_connections import join_bus, join_log
 from kettle.runtime.shard_ownership import own_shard
 from kettle.storage import PgWorkingSet
@@ -52,7 +53,7 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
     """Own the shard, restore the queue, answer, until the process is asked to stop."""
     subjects = Subjects(settings.pool)
     log = await join_log(rt, settings)
-    bus = await join_bus(rt, settings)
+    bus = await join_bus(rt, settings, people=(people := People()))
     shard = await own_shard(rt, settings, bus, log, f"schedd.{settings.name}")
     if shard is None:
         return
@@ -128,6 +129,7 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
                 seal,
                 settings,
                 bus.auditor,
+                people,
             ),
             version=VERSION,
         )
@@ -180,11 +182,12 @@ def _answers(
     seal: AttributeSeal,
     settings: ScheddSettings,
     auditor: Auditor | None,
+    people: People,
 ) -> list[Served[Any, Any]]:
     deeds = DeedsForOthers(recorder.queue, auditor)
     limits = QueueLimits(recorder.queue, settings)
     backlog = Backlog(recorder.shard, limit=settings.max_backlog)
-    submissions = Submissions(recorder, limits, backlog, settings, Accounts(), seal)
+    submissions = Submissions(recorder, limits, backlog, settings, Accounts(), seal, people.accounting_group)
     questions = Queries(log, recorder, factories, seal, settings.queue_super_users)
     reasons = Explanations(
         recorder, home_jobs, factories, limits, claims.refusals, settings, seal, flock.explain

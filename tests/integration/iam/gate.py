@@ -129,8 +129,7 @@ async def gate_on(backend: Backend, directory: Path, rules: str, **own: object) 
             nats_replicas=1,
             people_keys=str(directory / "people-keys.json"),
             issuers={issuer.url: (AUDIENCE,)},
-            rules=str(book),
-            authorization={"domain": DOMAIN},
+            authorization={"domain": DOMAIN, "rules": str(book)},
             **{"housekeeping": 0.1, **own},
         )
         gate = Gate(server, directory, settings, issuer)

@@ -120,7 +120,7 @@ async def test_who_is_banned_by_group_or_whose_rule_is_gone(
     gate: Gate, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A file that changes is in force within a second; one that cannot be used leaves things as they are."""
-    rules = Path(gate.settings.rules)
+    rules = Path(gate.settings.authorization.rules)
     text = rules.read_text()
     async with (
         connected(gate, gate.token("ada", groups=["/guests"])) as guest,

@@ -3,6 +3,7 @@ Who may connect to the pool's own server, and what is said when a file of the po
 """
 
 import asyncio
+from base64 import urlsafe_b64decode
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -168,3 +169,35 @@ def test_a_pool_with_a_damaged_key_does_not_start(home: Home) -> None:
     path = damaged_key(home)
     with pytest.raises(EmbeddedError, match=f"{path}: this is no NKey seed; remove the file"):
         BusMembers(home, OTHERS, [], environ_of=lambda _name: {})
+
+
+def test_who_is_banned_is_not_let_in_by_an_account_either(home: Home) -> None:
+    """
+    The key is withdrawn, stays so when the master is started again, and is believed again when the ban is lifted.
+    """
+
+    def withdrawn(members: BusMembers) -> set[str]:
+        people = KeyPair((home.credentials / "trust" / "account-PEOPLE.nk").read_text()).public
+        body = members.statements().accounts[people].split(".")[1]
+        claims = msgspec.json.decode(urlsafe_b64decode(body + "=" * (-len(body) % 4)))
+        return set(claims["nats"].get("revocations", {}))
+
+    members = BusMembers(home, SETTINGS, ["ada", "bob"], environ_of=lambda _name: {})
+    key = key_in(home.credential("account-ada"))
+    assert key is not None
+    members.shut_out(["ada", "nobody-here"])
+    assert {key.public} == withdrawn(members)
+    again = BusMembers(home, SETTINGS, ["ada", "bob"], environ_of=lambda _name: {})
+    assert {key.public} == withdrawn(again)
+    again.shut_out([])
+    assert not withdrawn(again)
+
+
+def test_only_a_pool_with_an_iam_lets_people_in_by_token(home: Home) -> None:
+    """Others have neither the account nor the keys, and no more to do at their start."""
+    members_of(home)
+    names = {path.name for path in home.credentials.rglob("*")}
+    assert not {"people-keys.json", "sentinel.creds", "account-AUTH.nk", "sign-reader.nk"} & names
+    BusMembers(home, msgspec.structs.replace(SETTINGS, daemon_list=("iam",)), [], environ_of=lambda _name: {})
+    names = {path.name for path in home.credentials.rglob("*")}
+    assert {"people-keys.json", "sentinel.creds", "account-AUTH.nk", "sign-reader.nk"} <= names

@@ -183,7 +183,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PeopleSigner:
-    """Answers what a server asks."""
+    """Answers what a server asks; who is not let in gets an answer without content, which needs no signature."""
 
     def __init__(self, keys: CalloutKeys) -> None:
         """Raises SeedError."""
@@ -197,13 +197,11 @@ class PeopleSigner:
         said = {"type": "user", "version": 2, "issuer_account": self._people_account, "tags": [GUEST]}
         signer = self._people[kind]
         jwt = encode(signer, question.key, said, name=token(name), issued=now, expires=expires)
-        return self._answer(question, {"jwt": jwt}, now)
-
-    def nobody(self, question: Question, why: str, *, now: int) -> bytes:
-        """He is not let in; `why` is for the server's log, and reaches nobody else."""
-        return self._answer(question, {"error": why}, now)
-
-    def _answer(self, question: Question, said: Mapping[str, Any], now: int) -> bytes:
-        nats = {"type": "authorization_response", "version": 2, "issuer_account": self._account, **said}
+        nats = {
+            "type": "authorization_response",
+            "version": 2,
+            "issuer_account": self._account,
+            "jwt": jwt,
+        }
         signed = encode(self._answers, question.key, nats, name="", issued=now, audience=question.server)
         return signed.encode("ascii")

@@ -1,6 +1,6 @@
 """Somebody who has shown a credential, as the pool takes him: what is decided once, when it is shown."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Final
 
 import msgspec
@@ -27,6 +27,8 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
     groups: tuple[str, ...] = ()
     """All that the credential names, and all that a rule gives."""
     accounting_group: str = ""
+    given: Mapping[str, str] = {}
+    """Levels that a rule gives beside the site's lists, each with the rule."""
     rights: tuple[Right, ...]
     scopes: tuple[str, ...] = ()
     audiences: tuple[str, ...] = ()

@@ -16,9 +16,11 @@ import msgspec
 from kettle.auth.trust.callout import Question, connections_of, end_at, goodbyes
 from kettle.bus.nats_connection import NatsConnection
 from kettle.bus.nats_driver import Msg
+from kettle_services.iam.domain.persons import Person
 from kettle_services.iam.domain.refusals import Denied
 from kettle_services.iam.people.identification import Identification, Identified
 from kettle_services.iam.people.policy import PolicyInForce
+from kettle_services.iam.people.told import ToldPeople
 from kettle_services.iam.record import Record
 
 _MOST: Final = 100_000
@@ -81,10 +83,12 @@ class PeopleConnections:
         identification: Identification,
         policy: PolicyInForce,
         record: Record,
+        told: ToldPeople,
     ) -> None:
         """`account`: the public key of the account of people."""
         self._connection = connection
         self._account = account
+        self._told = told
         self._identification = identification
         self._policy = policy
         self._changes = record.changes
@@ -118,21 +122,32 @@ class PeopleConnections:
             changed |= self._policy.changed()
 
     async def _review(self) -> None:
+        kept: dict[str, Person] = {}
+        gone: set[str] = set()
         for at, (place, (found, kind)) in enumerate(list(self._known.items())):
-            if not self._holds(found, kind) and self._known.pop(place, None) is not None:
+            owner, now = found.person.owner, self._again(found, kind)
+            if now is not None:
+                kept[owner] = now.person
+            elif self._known.pop(place, None) is not None:
+                gone.add(owner)
                 await self._end(place)
             if at % _AT_ONCE == _AT_ONCE - 1:
                 await asyncio.sleep(0)
+        for owner in gone.difference(kept):
+            await self._told.forget(owner)
+        for person in kept.values():
+            await self._told.tell(person)
         async for place in self._unknown():
             await self._end(place)
 
-    def _holds(self, found: Identified, kind: str) -> bool:
-        """Whether he would be let in now as he was then."""
+    def _again(self, found: Identified, kind: str) -> Identified | None:
+        """The same person by what is in force now; None: he would not be let in as he was then."""
         try:
-            person = self._identification.again(found).person
-            return (person.owner, person.kind) == (found.person.owner, kind)
+            now = self._identification.again(found)
+            same = (now.person.owner, now.person.kind) == (found.person.owner, kind)
         except Denied:
-            return False
+            return None
+        return now if same else None
 
     async def _end(self, place: Place) -> None:
         server, number = place

@@ -189,6 +189,11 @@ class Identification:
             owner=mapped.owner,
             groups=mapped.groups,
             accounting_group=mapped.accounting_group,
+            given={
+                level.value: str(because)
+                for level, because in mapped.levels.items()
+                if principal.limits is None or level in principal.limits
+            },
             rights=rights,
             because=tuple(str(each) for each in mapped.because),
         )

@@ -21,13 +21,12 @@ _log: Final = logging.getLogger(__name__)
 
 class PolicyInForce:
     """
-    The table `[authorization]` with the files that it names, and the file of rules of the table `[iam]`.
+    The table `[authorization]` with the files that it names.
     """
 
     def __init__(
         self,
         said: Authorization,
-        rules: str,
         settings: Path | None,
         administrators: Callable[[], Collection[str]],
     ) -> None:
@@ -37,10 +36,9 @@ class PolicyInForce:
         Raises:
             SettingsError: a file is refused; later, the former one stays in force.
         """
-        maps, book = named(said, settings)
-        own = (settings.parent if settings else Path()) / rules if rules else book
-        self._files = FilesInForce(maps, own)
-        self.files: Final = (*maps, *([own] if own else []))
+        maps, rules = named(said, settings)
+        self._files = FilesInForce(maps, rules)
+        self.files: Final = (*maps, *([rules] if rules else []))
         """Those that are read."""
         self._seen = self._state()
         self._said = said

@@ -18,6 +18,7 @@ from kettle_services.iam.alarms import DenialRecord
 from kettle_services.iam.domain.refusals import Code, Denied
 from kettle_services.iam.people.connections import PeopleConnections
 from kettle_services.iam.people.identification import Identification
+from kettle_services.iam.people.told import ToldPeople
 
 _QUEUE: Final = "iam"
 _LONGEST_S: Final = 86_400.0
@@ -29,7 +30,7 @@ _AT_ONCE: Final = 64
 _MOST_REFUSALS: Final = 10_000
 """Beyond them the server says no by itself, after its two seconds."""
 _REFUSED: Final = b""
-"""The shortest refusal: it costs no signature."""
+"""It costs no signature. A client is never told more, and iam's record and its answers over HTTP have the reason."""
 
 _log: Final = logging.getLogger(__name__)
 
@@ -71,8 +72,10 @@ class Responder:
         signer: PeopleSigner,
         identification: Identification,
         connections: PeopleConnections,
+        told: ToldPeople,
         denials: DenialRecord,
     ) -> None:
+        self._told = told
         self._connection = connection
         self._signer = signer
         self._identification = identification
@@ -116,12 +119,12 @@ class Responder:
             found = await self._identification.identify(question.token)
             person, kind, now = found.person, found.person.kind, time.time()
         except Denied as refusal:
-            answer = self._signer.nobody(question, f"{refusal.code}: {refusal}", now=int(time.time()))
-            await self._connection.publish(reply, answer)
+            await self._connection.publish(reply, _REFUSED)
             if refusal.code != Code.TOKEN_ABSENT:
                 await self._denials.denied("", "connect", refusal, question.address)
             return
         ends = min(person.expires or now + _LONGEST_S, now + _LONGEST_S)
         self._connections.came(question, found, kind)
+        await self._told.tell(person)
         signed = self._signer.person(question, kind, person.owner, now=int(now), expires=int(ends))
         await self._connection.publish(reply, signed)

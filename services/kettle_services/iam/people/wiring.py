@@ -27,6 +27,7 @@ from kettle_services.iam.people.connections import PeopleConnections
 from kettle_services.iam.people.identification import Identification, PoolKeys
 from kettle_services.iam.people.policy import PolicyInForce
 from kettle_services.iam.people.responder import Responder
+from kettle_services.iam.people.told import ToldPeople
 from kettle_services.iam.record import Record
 from kettle_services.iam.settings import IamSettings
 
@@ -51,7 +52,7 @@ def callout_keys(settings: IamSettings) -> CalloutKeys | None:
 
 def policy_of(settings: IamSettings, administrators: Callable[[], Collection[str]]) -> PolicyInForce:
     """What the site says."""
-    return PolicyInForce(settings.authorization, settings.rules, config_path(os.environ), administrators)
+    return PolicyInForce(settings.authorization, config_path(os.environ), administrators)
 
 
 async def identification_of(
@@ -74,6 +75,7 @@ async def let_people_in(
     policy: PolicyInForce,
     record: Record,
     denials: DenialRecord,
+    told: ToldPeople,
     *,
     changed: bool,
 ) -> None:
@@ -98,8 +100,8 @@ async def let_people_in(
 
     watcher = await connected(keys.watcher, WATCHER.name)
     answering = await connected(keys.responder, RESPONDER.name)
-    connections = PeopleConnections(watcher, keys.people_account, identification, policy, record)
-    responder = Responder(answering, PeopleSigner(keys), identification, connections, denials)
+    connections = PeopleConnections(watcher, keys.people_account, identification, policy, record, told)
+    responder = Responder(answering, PeopleSigner(keys), identification, connections, told, denials)
     await connections.listen()
     await responder.listen()
     rt.loop(responder.run(), name="people")

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import socket
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
@@ -64,9 +65,14 @@ class Submissions:
         settings: ScheddSettings,
         accounts: Accounts,
         seal: AttributeSeal,
+        group_of: Callable[[str], str] = lambda _owner: "",
     ) -> None:
-        """`accounts`: whose files this access point can use."""
+        """
+        `accounts`: whose files this access point can use; `group_of`: the accounting group that a person's jobs are in unless
+        they name another.
+        """
         self._seal = seal
+        self._group_of = group_of
         self._recorder = recorder
         self._backlog = backlog
         self._queue = recorder.queue
@@ -203,7 +209,9 @@ class Submissions:
         ad, columns, rows = admitted.ad, admitted.columns, admitted.rows
         if request.spool:
             ad, columns, rows = spooling.placed((ad, columns, rows), settings.spool_path)
-        ad, columns, rows = completed(ad, columns, rows, owner=owner, members=settings.accounting_groups)
+        ad, columns, rows = completed(
+            ad, columns, rows, owner=owner, members=settings.accounting_groups, usual=self._group_of(owner)
+        )
         ad = with_user(ad, owner, self._domain)
         return msgspec.structs.replace(admitted, ad=ad, columns=columns, rows=rows)
 

@@ -24,15 +24,20 @@ Members = Mapping[str, Sequence[str]]
 
 
 def completed(
-    ad: Ad, columns: list[str], rows: list[list[Scalar]], *, owner: str, members: Members
+    ad: Ad, columns: list[str], rows: list[list[Scalar]], *, owner: str, members: Members, usual: str = ""
 ) -> tuple[Ad, list[str], list[list[Scalar]]]:
     """
     A submission whose jobs say in full who is charged: AccountingGroup, AcctGroup and AcctGroupUser, or none of them.
+
+    `usual`: the group of jobs that name none, which the owner's credential gives.
 
     Raises Unacceptable for a group that there is not, or that is not for the owner, and for somebody else's name.
     """
     common = {name.lower(): value for name, value in ad.items() if name.lower() in _SAID}
     places = [i for i, name in enumerate(columns) if name.lower() in _SAID]
+    if usual:
+        members = {**members, usual: (*members.get(usual, ()), owner)}
+        common = common or ({} if places else {"acctgroup": usual})
     if not common and not places:
         return ad, columns, rows
     rest: Ad = {name: value for name, value in ad.items() if name.lower() not in _SAID}

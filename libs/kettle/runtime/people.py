@@ -1,0 +1,41 @@
+"""What a service knows of people who have come with a token: what iam has made of their credentials."""
+
+from typing import Final
+
+from kettle.auth.mapping.findings import Because, Place
+from kettle.auth.mapping.levels import Level
+from kettle.bus.ports import BucketSpec, Bus
+from kettle_wire.people import PersonSaid, decode_person, person_key
+from kettle_wire.subjects import Subjects
+
+_NOBODY: Final = PersonSaid(owner="")
+
+
+class People:
+    """Those of whom iam has said something, as long as `follow` runs."""
+
+    def __init__(self) -> None:
+        self._said: dict[str, PersonSaid] = {}
+
+    async def follow(self, bus: Bus, subjects: Subjects) -> None:
+        """Read what iam says; never returns."""
+        await bus.ensure_bucket(BucketSpec(name=subjects.people))
+        async for change in bus.watch(subjects.people):
+            if change is None:
+                continue
+            if change.value is None:
+                self._said = {
+                    owner: said for owner, said in self._said.items() if person_key(owner) != change.key
+                }
+            else:
+                said = decode_person(change.value)
+                self._said[said.owner] = said
+
+    def accounting_group(self, owner: str) -> str:
+        """Who is charged for jobs of somebody that name no group; empty: the owner."""
+        return self._said.get(owner, _NOBODY).accounting_group
+
+    def levels(self, owner: str) -> dict[Level, Because]:
+        """The levels that a rule gives somebody, and which."""
+        said = self._said.get(owner, _NOBODY).levels
+        return {Level(level): Because(Place(""), rule) for level, rule in said.items()}

@@ -1,0 +1,30 @@
+"""
+What iam says to the services of people who have come with a token: an entry in the bucket `Subjects.people`, by `person_key`.
+
+It is there as long as the credential from which it was made; of several of one person the last one counts.
+"""
+
+from typing import Final
+
+import msgspec
+
+from kettle_wire.subjects import token
+
+
+class PersonSaid(msgspec.Struct, frozen=True, kw_only=True):
+    """One person."""
+
+    owner: str
+    accounting_group: str = ""
+    """Who is charged for jobs that name no group; empty: the owner."""
+    levels: dict[str, str] = {}
+    """Levels that a rule gives beside the lists of the site, each with the rule and its place."""
+
+
+def person_key(owner: str) -> str:
+    """The key of a person's entry."""
+    return token(owner)
+
+
+encode_person: Final = msgspec.msgpack.Encoder().encode
+decode_person: Final = msgspec.msgpack.Decoder(PersonSaid).decode

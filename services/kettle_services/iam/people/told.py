@@ -1,0 +1,50 @@
+"""Tells the services what they need of people who have come with a token; see `kettle_wire.people`."""
+
+import time
+from collections import OrderedDict
+from typing import Final
+
+from kettle.bus.nats import NatsBus
+from kettle.bus.ports import BucketSpec
+from kettle_services.iam.domain.persons import Person
+from kettle_wire.people import PersonSaid, encode_person, person_key
+from kettle_wire.subjects import Subjects
+
+_MOST: Final = 100_000
+_LONGEST_S: Final = 86_400.0
+_RENEWED: Final = 0.5
+"""An entry is written again when so much of its life has passed."""
+
+
+class ToldPeople:
+    """Of whom something was said that goes beyond the name."""
+
+    def __init__(self, bus: NatsBus, subjects: Subjects) -> None:
+        self._bus = bus
+        self._bucket = subjects.people
+        self._told: OrderedDict[str, tuple[PersonSaid, float]] = OrderedDict()
+        """By owner: what was said, and until when that need not be said again."""
+
+    async def open(self) -> None:
+        """Have the bucket."""
+        await self._bus.ensure_bucket(BucketSpec(name=self._bucket))
+
+    async def tell(self, person: Person) -> None:
+        """Say what the services need of somebody, if that is new."""
+        said = PersonSaid(
+            owner=person.owner, accounting_group=person.accounting_group, levels=dict(person.given)
+        )
+        now = time.time()
+        before, until = self._told.get(person.owner, (PersonSaid(owner=person.owner), 0.0))
+        if said == before and (now < until or not (said.accounting_group or said.levels)):
+            return
+        lifetime = max(1.0, min((person.expires or now + _LONGEST_S) - now, _LONGEST_S))
+        await self._bus.put(self._bucket, person_key(person.owner), encode_person(said), ttl=lifetime)
+        self._told[person.owner] = said, now + lifetime * _RENEWED
+        if len(self._told) > _MOST:
+            self._told.popitem(last=False)
+
+    async def forget(self, owner: str) -> None:
+        """What was said of somebody holds no longer."""
+        if self._told.pop(owner, None) is not None:
+            await self._bus.delete(self._bucket, person_key(owner))
