@@ -89,7 +89,9 @@ _WRITERS: Final[Mapping[str, tuple[str, str, str]]] = {
     "worker": ("iam", "identity", "worker/<name>"),
     "client": ("iam", "identity", "client/<id>"),
     "session": ("iam", "identity", "session/<id>"),
-    "token": ("iam", "identity", "issued/<subject>, token/<id>/<end>"),
+    "token": ("iam", "identity", "issued/<subject>, jobtokens/<session>, token/<id>/<end>"),
+    "jobtokens": ("iam", "identity", "jobtokens/<session>"),
+    "credential": ("iam", "identity", "credential/<owner>/<service>/<handle>"),
     "access": ("iam", "identity", "alarm/denied"),
 }
 """First word of a type -> who writes its events, into which shard, on which stream."""

@@ -34,6 +34,7 @@ def settings(place: Path) -> dict[str, Value]:
         "workers_signing_key": str(place / "workers.nk"),
         "housekeeping": 0.1,
         "join_tokens_kept": 0.1,
+        "job_token_lifetime": 1,
         "rules": str(place / "rules.map"),
         "issuers": {"https://cms.example": ["https://pool.example"]},
     }
@@ -71,6 +72,8 @@ async def happen(pool: ThrowawayPool) -> None:
         await iam.revoke_token(session.made.session)
         token = await iam.issue_token(lifetime=1.5)
         await post("/v1/revoke", token=token.token)
+    await iam.store_credential("box", "a-token", handle="mine")
+    await iam.remove_credential("box", handle="mine")
     job = await pool.client.submit(_WITH_TOKEN, cwd=pool.home)
     await pool.client.wait(select(job.cluster))
     file = pool.home / "kettle.toml"
