@@ -38,6 +38,7 @@ def settings(place: Path) -> dict[str, Value]:
         "housekeeping": 0.1,
         "join_tokens_kept": 0.1,
         "token_request_wait": 2.0,
+        "job_token_lifetime": 1,
         "rules": str(place / "rules.map"),
         "issuers": {"https://cms.example": ["https://pool.example"]},
     }
@@ -83,6 +84,8 @@ async def happen(pool: ThrowawayPool) -> None:
     asked = await requests.request(client="n4-2", identity="ada@example.org", levels=["READ"])
     await requests.approve(next(each for each in await requests.waiting() if each.client == "n4-2"))
     await requests.collect(asked)
+    await iam.store_credential("box", "a-token", handle="mine")
+    await iam.remove_credential("box", handle="mine")
     job = await pool.client.submit(_WITH_TOKEN, cwd=pool.home)
     await pool.client.wait(select(job.cluster))
     status, _, wrong = await pool.kettle("userprio", "--setfactor", "eve", "7")

@@ -20,6 +20,7 @@ import gc
 import importlib
 import logging
 import os
+import resource
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Mapping
@@ -269,6 +270,8 @@ def run(
     rotation = logs.Rotation(settings.home_path / "log", settings.log_max_mib << 20, settings.log_rotations)
     logs.setup(role, level=settings.log_level, style=settings.log_format, rotation=rotation)
     faulthandler.enable(_STDERR)  # not sys.stderr: what hangs or breaks may be what stands before it
+    # Our memory holds tokens and keys: it is not to be left behind in a file.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     gc.freeze()  # the modules stay: no collection has to look at them again, not even those at the end
     notifier = Notifier.from_environ(environ)
     if refused:

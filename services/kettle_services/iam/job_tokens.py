@@ -10,10 +10,11 @@ from typing import Any, Final
 from kettle.bus.ports import Asks, BusError, RefusedError, Served
 from kettle.eventsourcing.command_pipeline import CommandPipeline
 from kettle.jobs.needed_tokens import OURS
+from kettle.jobs.pool_access import session_of
 from kettle_services.iam.commands.deciding import refusing
 from kettle_services.iam.domain import job_tokens
 from kettle_services.iam.domain.bans import require_welcome
-from kettle_services.iam.domain.job_tokens import JobTokenRules, session_of
+from kettle_services.iam.domain.job_tokens import JobTokenRules
 from kettle_services.iam.ports import TokenKeys
 from kettle_services.iam.record import Record
 from kettle_services.iam.stored_credentials import StoredCredentials

@@ -2,8 +2,9 @@
 
 import pytest
 
+from kettle.jobs.pool_access import session_of
 from kettle_services.iam.domain import job_tokens
-from kettle_services.iam.domain.job_tokens import JobTokenRules, Made, session_of
+from kettle_services.iam.domain.job_tokens import JobTokenRules, Made
 from kettle_services.iam.domain.refusals import Code, Denied
 from kettle_services.iam.domain.state import Register
 from kettle_wire.job_tokens import NeededToken

@@ -11,8 +11,10 @@ from kettle.runtime.authorization import Authorization
 from kettle.runtime.authorizer import Authorizer, SettingPlaces
 from kettle_services.schedd.commands.pool_access import JobCommands
 from kettle_services.schedd.settings import ScheddSettings
-from kettle_wire.commands.queue import ACT, Act, Acted, Select
+from kettle_wire.ads import Ad
+from kettle_wire.commands.queue import ACT, SUBMIT, Act, Acted, Select, Submit, Submitted
 from kettle_wire.commands.schedd import JobCommand
+from kettle_wire.endpoint import Position
 from kettle_wire.identity import Identity, daemon
 from kettle_wire.jobs import JobId
 
@@ -56,3 +58,20 @@ async def test_a_job_may_not_do_what_its_owner_may_not() -> None:
     with pytest.raises(RefusedError) as reached:
         await commands(Authorization()).command(request, daemon("shadow"))
     assert ("reached", ["eve"]) == (reached.value.code, [each.name for each in asked])
+
+
+async def test_what_a_job_submits_has_its_session() -> None:
+    """Whatever the job itself says; what it asks otherwise is passed on as it is."""
+    submitted: list[Submit] = []
+
+    async def submit(request: Submit, caller: Identity) -> Submitted:
+        submitted.append(request)
+        return Submitted(cluster=2, count=1, position=Position("schedd.schedd", 1))
+
+    recorder = cast("Any", SimpleNamespace(queue=Queue()))
+    authorize = Authorizer("schedd", Authorization, SettingPlaces(None))
+    commands = JobCommands(recorder, ScheddSettings(), [Served(SUBMIT, submit)], authorize)
+    ad: Ad = {"Cmd": "/bin/true", "kettlesession": "schedd#9.0#1"}
+    body = msgspec.msgpack.encode(Submit(id="1", ad=ad, columns=[], rows=[[]]))
+    await commands.command(JobCommand(job=JOB, attempt=1, verb=SUBMIT.verb, body=body), daemon("shadow"))
+    assert [{"Cmd": "/bin/true", "KettleSession": "schedd#1.0#1"}] == [each.ad for each in submitted]

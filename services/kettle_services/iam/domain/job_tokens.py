@@ -17,7 +17,6 @@ from kettle_services.iam.domain.sessions import Changes, revoked
 from kettle_services.iam.domain.state import JOB, JobTokens, Register
 from kettle_wire.events.iam import JobTokensOver, TokenIssued
 from kettle_wire.job_tokens import NeededToken
-from kettle_wire.jobs import JobId
 
 SESSION: Final = "kettle_session"
 """The claim that names the attempt."""
@@ -42,11 +41,6 @@ class Made(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     grant: Grant
     event: TokenIssued
-
-
-def session_of(schedd: str, job: JobId, attempt: int) -> str:
-    """The name of an attempt in the claim `kettle_session`."""
-    return f"{schedd}#{job}#{attempt}"
 
 
 def stream(session: str) -> str:

@@ -12,11 +12,11 @@ from typing import Any, Final
 import msgspec
 
 from kettle.bus.ports import Authorize, RefusedError, Served
-from kettle.jobs.pool_access import wants_access
+from kettle.jobs.pool_access import SESSION, session_of, wants_access
 from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_wire.codes import RefusalCode
-from kettle_wire.commands.schedd import JobAnswer, JobCommand
+from kettle_wire.commands.schedd import JobAnswer, JobCommand, Submit
 from kettle_wire.endpoint import Caller
 from kettle_wire.identity import Identity, user
 
@@ -54,9 +54,17 @@ class JobCommands:
             said = asked.endpoint.decode_request(request.body)
         except msgspec.MsgspecError as error:
             raise RefusedError(RefusalCode.MALFORMED, f"{request.verb}: {error}") from error
+        if isinstance(said, Submit):
+            said = self._in_session(said, request)
         reply = await asked.handler(said, user(owner))
         _log.info("done for a job", extra={"job": str(request.job), "verb": request.verb})
         return JobAnswer(_encode(reply))
+
+    def _in_session(self, submit: Submit, request: JobCommand) -> Submit:
+        """What a job submits says which attempt of which job did, whatever it says itself."""
+        session = session_of(self._settings.name, request.job, request.attempt)
+        ad = {name: value for name, value in submit.ad.items() if name.lower() != SESSION.lower()}
+        return msgspec.structs.replace(submit, ad={**ad, SESSION: session})
 
     def _owner(self, request: JobCommand) -> str:
         """As whom the attempt may command."""
