@@ -38,6 +38,8 @@ async def serving(port: int, checks: Mapping[str, Check]) -> AsyncGenerator[int]
     """
     from aiohttp import web  # 0.1 s to import, and most services have no port
 
+    from kettle.runtime.http_server import Runner
+
     async def healthz(_request: web.Request) -> web.Response:
         return web.json_response({"alive": True})
 
@@ -48,7 +50,7 @@ async def serving(port: int, checks: Mapping[str, Check]) -> AsyncGenerator[int]
     application = web.Application()
     application.router.add_get("/healthz", healthz)
     application.router.add_get("/readyz", readyz)
-    runner = web.AppRunner(application, access_log=None)
+    runner = Runner(application)
     await runner.setup()
     try:
         site = web.TCPSite(runner, "127.0.0.1", port)

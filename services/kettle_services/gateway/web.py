@@ -25,6 +25,8 @@ async def pages(
     """
     from aiohttp import web  # 0.1 s to import, and most gateways have no port
 
+    from kettle.runtime.http_server import Runner
+
     async def schemas(_request: web.Request) -> web.Response:
         return web.json_response(sorted(_documents()))
 
@@ -56,7 +58,7 @@ async def pages(
     application.router.add_get("/schemas/{name:.+}", schema)
     application.router.add_get("/asyncapi.json", asyncapi)
     application.router.add_get("/metrics", metrics)
-    runner = web.AppRunner(application, access_log=None)
+    runner = Runner(application)
     await runner.setup()
     try:
         site = web.TCPSite(runner, host, port, ssl_context=encryption)

@@ -9,6 +9,7 @@ import msgspec
 from aiohttp import web
 
 from kettle.runtime import SettingsError
+from kettle.runtime.http_server import Runner
 from kettle_services.iam.admissions import Admissions, Pool
 from kettle_services.iam.alarms import DenialRecord
 from kettle_services.iam.domain.refusals import Code, Denied
@@ -52,7 +53,7 @@ async def serving(surface: Surface, port: int, context: ssl.SSLContext | None) -
     Raises:
         SettingsError: the port is taken.
     """
-    runner = web.AppRunner(application(surface), access_log=None, max_field_size=LARGEST)
+    runner = Runner(application(surface), max_field_size=LARGEST)
     await runner.setup()
     settings = surface.settings
     try:
