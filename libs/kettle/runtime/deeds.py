@@ -13,6 +13,7 @@ import os
 import secrets
 import time
 from collections import deque
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,7 +22,7 @@ import msgspec
 from kettle.auth.private_files import private_directory
 from kettle.bus.ports import Asks, BusError, RefusedError
 from kettle.retry.backoff import Backoff
-from kettle.retry.loop import Waits
+from kettle.retry.loop import Waits, slept
 from kettle_wire.codes import RefusalCode
 from kettle_wire.endpoint import Endpoint
 from kettle_wire.identity import Identity
@@ -32,8 +33,8 @@ MOST: Final = 2000
 """So many wait; then the oldest are forgotten, and the log has them."""
 _FORGOTTEN: Final = 200
 """At once, so that the file is written again once for many."""
-_REPEATS: Final = 1000
-"""So many commands are remembered, because their repeats are no deeds of their own."""
+_ABANDONED_S: Final = 60.0
+"""Between two looks for files that other processes have left."""
 _BURST: Final = 20.0
 _PER_SECOND: Final = 0.5
 """Of denials, after the burst; the others are counted."""
@@ -55,7 +56,6 @@ class Outbox:
         self._waiting: deque[bytes] = deque()
         """Each as a line of JSON, the oldest first."""
         self._wake = asyncio.Event()
-        self._known: dict[str, None] = {}
         self._allowance = _BURST
         self._counted = time.monotonic()
         self._more = 0
@@ -64,13 +64,10 @@ class Outbox:
         self, endpoint: Endpoint[Any, Any], name: str, caller: Identity, request: msgspec.Struct
     ) -> None:
         """See `Auditor`; a command that comes again, because its answer was lost, is the same deed."""
+        action = f"{endpoint.role}.{endpoint.verb}"
         command: str = getattr(request, "id", "")
-        if command and command in self._known:
-            return
-        self._known[command] = None
-        if len(self._known) > _REPEATS:
-            self._known.pop(next(iter(self._known)))
-        self.note(caller.name, f"{endpoint.role}.{endpoint.verb}", name, _described(request))
+        id_ = sha256(f"{caller.token} {action} {name} {command}".encode()).hexdigest()[:32] if command else ""
+        self._put(id_, caller.name, action, name, _described(request))
 
     def denied(
         self, endpoint: Endpoint[Any, Any], name: str, caller: Identity, refusal: RefusedError
@@ -86,14 +83,18 @@ class Outbox:
         who = caller.name if caller.kind == "user" else f"{caller.kind}:{caller.name}"
         more, self._more = self._more, 0
         action = f"{endpoint.role}.{endpoint.verb}"
-        self.note(who, action, name, str(refusal), denied=refusal.code, more=more)
+        self._put("", who, action, name, str(refusal), denied=refusal.code, more=more)
 
-    def note(
-        self, who: str, action: str, where: str, sentence: str, *, denied: str = "", more: int = 0
+    def note(self, who: str, action: str, where: str, sentence: str) -> None:
+        """See `Auditor`."""
+        self._put("", who, action, where, sentence)
+
+    def _put(
+        self, id_: str, who: str, action: str, where: str, sentence: str, *, denied: str = "", more: int = 0
     ) -> None:
         """Have something recorded: it is in the file when this returns."""
         deed = {
-            "id": secrets.token_hex(12),
+            "id": id_ or secrets.token_hex(12),
             "at": time.time(),
             "who": who,
             "action": action,
@@ -125,16 +126,13 @@ class Outbox:
             self._close()
 
     async def _deliver(self, bus: Asks) -> None:
-        try:
-            if any(self._directory.glob(f"{self._role}-*.jsonl")):
-                self._open()
-        except OSError as error:
-            _log.error("what was left of deeds of administrators is not reported: %s", error)
         waits = Waits(_AWAY)
         while True:
+            self._adopt()
             if not self._waiting:
                 self._wake.clear()
-                await self._wake.wait()
+                await slept(_ABANDONED_S, self._wake)
+                continue
             try:
                 await self._report(bus, self._waiting[0])
             except BusError as error:
@@ -181,20 +179,45 @@ class Outbox:
             return
         private_directory(self._directory)
         number = 0
-        while self._descriptor < 0:
-            path = self._directory / f"{self._role}-{number}.jsonl"
-            descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                os.close(descriptor)
-                number += 1
-            else:
-                self._descriptor = descriptor
-                # The last line may be a part of one, if its process was killed while it wrote.
-                self._waiting.extend(
-                    line for line in path.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")
-                )
+        while (descriptor := _taken(path := self._directory / f"{self._role}-{number}.jsonl")) is None:
+            number += 1
+        self._descriptor = descriptor
+        self._waiting.extend(_lines(path))
+
+    def _adopt(self) -> None:
+        """Go on with what processes of this role have left."""
+        try:
+            for path in sorted(self._directory.glob(f"{self._role}-*.jsonl")):
+                if not path.stat().st_size:
+                    continue
+                self._open()
+                if (descriptor := _taken(path)) is None:  # ours, or that of another process that lives
+                    continue
+                try:
+                    left = _lines(path)
+                    os.write(self._descriptor, b"".join(left))
+                    self._waiting.extend(left)
+                    os.ftruncate(descriptor, 0)
+                finally:
+                    os.close(descriptor)
+        except OSError as error:
+            _log.error("what was left of deeds of administrators is not reported: %s", error)
+
+
+def _taken(path: Path) -> int | None:
+    """A file that no other process has, and none comes to have while it is open; None: one has it."""
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def _lines(path: Path) -> list[bytes]:
+    """The last line may be a part of one, if its process was killed while it wrote."""
+    return [line for line in path.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
 
 
 def _described(request: msgspec.Struct) -> str:

@@ -37,6 +37,7 @@ def add_health(application: "web.Application", checks: Mapping[str, Check]) -> N
     """
     from aiohttp import web  # 0.1 s to import, and most services have no port
 
+
     async def healthz(_request: web.Request) -> web.Response:
         return web.json_response({"alive": True})
 
@@ -55,9 +56,11 @@ async def serving(port: int, checks: Mapping[str, Check]) -> AsyncGenerator[int]
     """
     from aiohttp import web
 
+    from kettle.runtime.http_server import Runner
+
     application = web.Application()
     add_health(application, checks)
-    runner = web.AppRunner(application, access_log=None)
+    runner = Runner(application)
     await runner.setup()
     try:
         site = web.TCPSite(runner, "127.0.0.1", port)

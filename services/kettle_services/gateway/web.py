@@ -29,6 +29,7 @@ def add_pages(application: "web.Application", tally: Metrics, ca: str = "") -> N
     """
     from aiohttp import web  # 0.1 s to import, and most gateways have no port
 
+
     async def schemas(_request: web.Request) -> web.Response:
         return web.json_response(sorted(_documents()))
 
@@ -72,9 +73,9 @@ async def serving(
     """
     from aiohttp import web
 
-    runner = web.AppRunner(
-        application, access_log=None, max_line_size=LONGEST_LINE, max_field_size=LONGEST_LINE
-    )
+    from kettle.runtime.http_server import Runner
+
+    runner = Runner(application, max_line_size=LONGEST_LINE, max_field_size=LONGEST_LINE)
     await runner.setup()
     try:
         try:

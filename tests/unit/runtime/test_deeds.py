@@ -80,7 +80,7 @@ async def test_a_deed_is_on_disk_before_anybody_hears_of_it_and_until_it_is_reco
         killed.acted(CONTROL, "n1", ADA, request)
     killed.acted(CANCEL_DRAIN, "n1", ADA, CancelDrain())
     killed.acted(CANCEL_DRAIN, "n1", ADA, CancelDrain())  # has no id: said twice is done twice
-    assert 3 == len(kept(directory))
+    assert 4 == len(kept(directory))
     assert 0o600 == next(directory.iterdir()).stat().st_mode & 0o777
     async with delivering(killed, iam):
         pass  # and with it its hold on the file ends
@@ -88,20 +88,21 @@ async def test_a_deed_is_on_disk_before_anybody_hears_of_it_and_until_it_is_reco
         async with asyncio.timeout(10):
             while not iam.asked:
                 await asyncio.sleep(0.01)
-        assert 3 == len(kept(directory))
+        assert 4 == len(kept(directory))
         iam.here.set()
-        await iam.has(3)
+        await iam.has(4)
     assert [
+        ("master.control", "n1", 'action="off", daemons=["startd"]'),
         ("master.control", "n1", 'action="off", daemons=["startd"]'),
         ("startd.cancel_drain", "n1", "as usual"),
         ("startd.cancel_drain", "n1", "as usual"),
     ] == [(each.action, each.where, each.sentence) for each in iam.recorded]
-    assert 3 == len({each.id for each in iam.recorded})
+    assert 3 == len({each.id for each in iam.recorded})  # by which iam knows what comes again
     assert [] == kept(directory)
 
 
 async def test_two_processes_of_a_role_have_a_file_each(tmp_path: Path) -> None:
-    """One that stands by does not send what is the other's."""
+    """One that stands by does not send what is the other's, as long as that one lives."""
     first, second, iam = Outbox(tmp_path, "schedd"), Outbox(tmp_path, "schedd"), Iam()
     first.note("ada", "schedd.act", "s1", "hold")
     second.note("eva", "schedd.act", "s2", "hold")
@@ -110,6 +111,12 @@ async def test_two_processes_of_a_role_have_a_file_each(tmp_path: Path) -> None:
         await iam.has(1)
     assert ["eva"] == [each.who for each in iam.recorded]
     assert 1 == len(kept(tmp_path))
+    async with delivering(first, Iam()):
+        pass  # and it is gone
+    async with delivering(second, iam):
+        await iam.has(2)
+    assert ["eva", "ada"] == [each.who for each in iam.recorded]
+    assert [] == kept(tmp_path)
 
 
 async def test_who_is_refused_again_and_again_is_counted(tmp_path: Path) -> None:

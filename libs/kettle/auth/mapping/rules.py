@@ -15,6 +15,7 @@ import msgspec
 
 from kettle.auth.mapping.findings import Because, Finding, Place
 from kettle.auth.mapping.levels import Level
+from kettle.auth.mapping.map_file import METHODS
 from kettle.auth.mapping.names import missing_group
 from kettle.auth.mapping.patterns import Pattern, PatternError
 from kettle.auth.mapping.principals import Principal, claim_texts, in_group
@@ -99,6 +100,11 @@ class PlacedRule:
         when = self.rule.when
         for pattern in self._patterns():
             yield from pattern.warnings()
+        for method in set(texts(when.method)).difference(METHODS):
+            yield f"it never applies: nobody is known by {method}; there are {', '.join(METHODS)}"
+        for issuer in texts(when.issuer):
+            if issuer.startswith("/") or "*" in issuer:
+                yield f"it never applies: an issuer is compared letter for letter, and {issuer} is the name of none"
         tokens = not when.method or bool({"SCITOKENS"} & set(texts(when.method)))
         if tokens and not when.issuer and (when.subject or when.groups or when.scopes or when.claims):
             yield "it applies to tokens of any issuer: what one issuer says means nothing of another, so name the issuer"

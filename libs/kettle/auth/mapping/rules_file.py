@@ -12,6 +12,7 @@ import msgspec
 
 from kettle.auth.mapping.bans import Ban
 from kettle.auth.mapping.findings import Finding, Place
+from kettle.auth.mapping.levels import Level
 from kettle.auth.mapping.patterns import PatternError
 from kettle.auth.mapping.policy import AccountingGroup
 from kettle.auth.mapping.rules import PlacedRule, Rule, When, shadowed
@@ -19,6 +20,7 @@ from kettle.auth.mapping.rules import PlacedRule, Rule, When, shadowed
 PlaceOf = Callable[[Sequence[str]], Place]
 """Where in the file keys lead; a number is the place in a list of tables."""
 
+_LEVEL: Final = re.compile(r"Invalid enum value '([^']*)' - at `\$\.levels")
 _UNKNOWN: Final = re.compile(r"Object contains unknown field `([^`]*)`")
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -113,7 +115,7 @@ class _Reader:
             table
         )
         why = f"write it as {how}" if how else f"a rules file has no table {table}{_near(table, known)}"
-        self.findings.append(Finding(self._place((table,)), f"{why}."))
+        self.findings.append(Finding(self._place((table,)), _ended(why)))
 
     def _converted(self, value: object, kind: type[T], place: Place) -> T | None:
         try:
@@ -123,10 +125,17 @@ class _Reader:
             if found := _UNKNOWN.search(sentence):
                 within = When if sentence.endswith("`$.when`") else kind
                 sentence = f"there is no {found[1]} here{_near(found[1], within.__struct_fields__)}"
-            self.findings.append(Finding(place, f"{sentence}."))
+            elif found := _LEVEL.match(sentence):
+                sentence = f"there is no level {found[1]}{_near(found[1], [each.value for each in Level])}"
+            self.findings.append(Finding(place, _ended(sentence)))
             return None
 
 
+def _ended(sentence: str) -> str:
+    return sentence if sentence.endswith("?") else f"{sentence}."
+
+
 def _near(name: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(name.lower(), known, n=1)
+    lower = {each.lower(): each for each in known}
+    near = [lower[each] for each in difflib.get_close_matches(name.lower(), list(lower), n=1)]
     return f"; did you mean {near[0]}?" if near else f"; there are {', '.join(known)}"

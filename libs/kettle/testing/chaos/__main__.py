@@ -17,7 +17,7 @@ from rich.console import Console
 
 from kettle.testing.chaos import report
 from kettle.testing.chaos.harness import run
-from kettle.testing.chaos.plan import Plan
+from kettle.testing.chaos.plan import WITH_IAM, Plan
 from kettle.testing.chaos.schedule import KINDS, MEANING
 from kettle.testing.chaos.screen import Screen
 
@@ -34,8 +34,7 @@ examples:
   %(prog)s --faults 'cut:schedd>*,clock:startd'  one kind for some targets; * and ? as in a shell
   %(prog)s --daemons 'collector,negotiator,schedd,schedd#2,shadow,startd,accounting'
                                                  with a schedd that stands by
-  %(prog)s --daemons 'collector,negotiator,schedd,shadow,startd,accounting,gateway,iam'
-                                                 with an iam among the victims
+  %(prog)s --daemons ''                          without iam, as a personal pool is at first
   %(prog)s --seed 7 --keep /tmp/seen             keep the logs of a clean run too
   %(prog)s --json >run.json                      for a program
 
@@ -104,7 +103,11 @@ def _parser() -> argparse.ArgumentParser:
     add("--jobs", type=int, default=0, help="submit no more jobs than this (default: go on)")
     add("--cpus", type=int, default=8, help="slots of the pool (default 8)")
     add("--bound", type=float, default=90.0, help="seconds in which the pool must work again (default 90)")
-    add("--daemons", default="", help="the pool's services (default: those of a personal pool)")
+    add(
+        "--daemons",
+        default=",".join(WITH_IAM),
+        help="the pool's services (default: a personal pool with an iam)",
+    )
     add("--keep", type=Path, help="directory for logs and schedule, also of a clean run")
     add("--json", action="store_true", help="print the result as JSON")
     return parser

@@ -39,9 +39,12 @@ class BusHoldings(msgspec.Struct, frozen=True):
     """By stream, the consumers that somebody reads."""
     kept: set[str]
     """`stream/consumer` of those that the server keeps although nobody reads them."""
+    open: Mapping[int, str] = {}
+    """The client of each connection, by the number that the server gave it."""
 
 
 class _Connection(msgspec.Struct, frozen=True):
+    cid: int = 0
     name: str = ""
     subscriptions: int = 0
 
@@ -141,7 +144,8 @@ def _counted(streams: _Streams, connections: _Connections) -> BusHoldings:
                 readers[stream.name] += 1
             elif not consumer.config.inactive_threshold:
                 kept.add(f"{stream.name}/{consumer.name}")
-    return BusHoldings(dict(subscriptions), dict(clients), dict(readers), kept)
+    numbered = {each.cid: each.name for each in connections.connections}
+    return BusHoldings(dict(subscriptions), dict(clients), dict(readers), kept, numbered)
 
 
 def nothing_leaked(before: BusHoldings, after: BusHoldings) -> InvariantResult:

@@ -4,7 +4,7 @@ import asyncio
 import shutil
 import tempfile
 import time
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, nullcontext
 from pathlib import Path
 from typing import Final
 
@@ -12,9 +12,10 @@ import msgspec
 
 from kettle.client import Client, ClientError, PoolFile
 from kettle.pool.personal_settings import Value
-from kettle.testing.chaos import bus_server, history, invariants, leftovers
+from kettle.testing.chaos import bus_server, history, identity_laws, invariants, leftovers
 from kettle.testing.chaos.bus_server import BusHoldings
 from kettle.testing.chaos.evidence import Evidence
+from kettle.testing.chaos.identity_workload import IAM, IdentityWorkload
 from kettle.testing.chaos.invariants import InvariantResult, verdict
 from kettle.testing.chaos.leftovers import Holdings
 from kettle.testing.chaos.liveness import Pulse
@@ -76,6 +77,7 @@ class _Run:
         self._workload = Workload(
             self._pulse, self._evidence, seed=plan.seed, depth=plan.depth, jobs=plan.jobs
         )
+        self._identity = IdentityWorkload(ground.home, seed=plan.seed)
         self._faults: list[Fault] = []
         self._outcomes: list[Outcome] = []
         self._settled = ""
@@ -152,7 +154,8 @@ class _Run:
             loop = asyncio.get_running_loop()
             async with self._pulse.beating(clients[0], prober):
                 self._watcher.watching(self._pulse, self._workload)
-                async with self._workload.running(clients):
+                identity = self._identity.running(clients[1]) if IAM in plan.daemons else nullcontext()
+                async with identity, self._workload.running(clients):
                     async with asyncio.timeout(_START_S):
                         await self._pulse.works(loop.time())
                         self._before, self._on_bus = await _whole(pool)
@@ -176,6 +179,8 @@ class _Run:
             for each in self._outcomes
             if each.master_ended
         ]
+        if IAM in plan.daemons:
+            await leftovers.reported(pool, bound_s=plan.bound)
         verdicts = [
             verdict("the pool works again after each fault", len(self._outcomes), late),
             verdict("the master does not end by itself", len(self._outcomes), gone),
@@ -188,6 +193,9 @@ class _Run:
         self._watcher.phase("reading the log")
         past = await history.read(PoolFile.load(pool.home).database_url, self._ground.directory / EVENTS)
         verdicts += invariants.on_record(self._workload.ledger, past, self._evidence)
+        if IAM in plan.daemons:
+            recorded = await identity_laws.read(PoolFile.load(pool.home).database_url)
+            verdicts += identity_laws.on_record(self._identity.promises, recorded)
         verdicts.append(await self._usage(pool, past))
         self._watcher.phase("checking the log")
         audit = await pool.log_check(within_s=_CHECK_S)
@@ -241,6 +249,8 @@ class _Run:
             for fault in self._faults:
                 lines.write(msgspec.json.encode(told.get(fault.number, fault)) + b"\n")
         (kept / "ledger.json").write_bytes(msgspec.json.encode(self._workload.ledger))
+        if IAM in self._plan.daemons:
+            (kept / "identity.json").write_bytes(msgspec.json.encode(self._identity.promises))
         if (logs := self._ground.home / "log").is_dir():
             shutil.copytree(logs, kept / "log", dirs_exist_ok=True)
         for name in (EVENTS, *(Path(log).name for log in _SERVER_LOGS)):

@@ -55,6 +55,16 @@ async def settle(client: Client, probe: int, *, bound_s: float) -> str:
     return ""
 
 
+async def reported(pool: ThrowawayPool, *, bound_s: float) -> None:
+    """Wait until iam has recorded the deeds that services keep for it, or for as long as the bound."""
+    try:
+        async with asyncio.timeout(bound_s):
+            while any(path.stat().st_size for path in (pool.home / "deeds").glob("*.jsonl")):
+                await asyncio.sleep(_LOOK_S)
+    except TimeoutError:
+        return  # what is missing is found in the record
+
+
 async def _queue(client: Client) -> list[Ad]:
     return await client.jobs(projection=("ClusterId", "ProcId", "JobStatus", "HoldReason", "HoldReasonCode"))
 

@@ -1,7 +1,7 @@
 """What a run is to do, and who is told how it goes on."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
@@ -9,6 +9,9 @@ from kettle.testing.chaos.liveness import Pulse
 from kettle.testing.chaos.nemesis import Outcome
 from kettle.testing.chaos.schedule import Fault
 from kettle.testing.chaos.workload import Workload
+
+WITH_IAM: Final = ("collector", "negotiator", "schedd", "shadow", "startd", "accounting", "iam")
+"""Those of a personal pool, and an iam with people, programs and machines that ask it."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,8 +35,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     Seconds: the longest that the pool may take to work again after a fault, and to become idle at the end.
     """
     disk_mib: int = 2048
-    daemons: tuple[str, ...] = ()
-    """The services, as in `[master] daemon_list`; empty: those of a personal pool."""
+    daemons: tuple[str, ...] = WITH_IAM
+    """The services, as in `[master] daemon_list`; empty: those of a personal pool, which has no iam."""
 
 
 class Watcher(Protocol):

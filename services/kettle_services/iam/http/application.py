@@ -11,6 +11,7 @@ import msgspec
 from aiohttp import web
 
 from kettle.runtime import SettingsError
+from kettle.runtime.http_server import Runner
 from kettle_services.iam.admissions import Admissions, Pool
 from kettle_services.iam.alarms import DenialRecord
 from kettle_services.iam.domain.refusals import Code, Denied
@@ -65,9 +66,8 @@ async def serving(surface: Surface, port: int, context: ssl.SSLContext | None) -
         SettingsError: the port is taken.
     """
     idle = IdleConnections(time.monotonic)
-    runner = web.AppRunner(
+    runner = Runner(
         application(surface, idle),
-        access_log=None,
         max_field_size=LARGEST,
         keepalive_timeout=KEPT_S,
     )

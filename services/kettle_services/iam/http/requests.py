@@ -108,6 +108,10 @@ async def form(request: web.Request) -> MultiMapping[str]:
         raise Denied(
             Code.REQUEST_MALFORMED, f"the body did not come within {_BODY_S:g} s", status=408
         ) from error
+    except (LookupError, ValueError) as error:  # it names a character set that there is not, or has another
+        raise Denied(
+            Code.REQUEST_MALFORMED, "the body is not in the character set that it names", status=400
+        ) from error
     texts = [(name, value) for name, value in given.items() if isinstance(value, str)]
     for name in {name for name, _ in texts} - {"audience", "resource"}:
         if sum(each == name for each, _ in texts) > 1:

@@ -1,4 +1,4 @@
-"""What `kettle audit` shows of what administrators have services do, and of what people are refused."""
+"""A pool with an iam: it records what administrators do and who is refused, and no daemon needs it."""
 
 import asyncio
 import json
@@ -11,6 +11,7 @@ import pytest
 
 from kettle.client import CommandRefusedError, select
 from kettle.client.connections.pool_file import login_name
+from kettle.testing.chaos import bus_server
 from kettle.testing.throwaway_pool import ThrowawayPool
 
 from .persons import somebody
@@ -103,3 +104,37 @@ async def test_who_is_refused_by_a_service_is_in_the_record(pool: ThrowawayPool,
         assert "access.denied" == refused["what"]
         assert f"cluster {mine} is not yours" in refused["sentence"]
     await said(pool, "rm", str(mine))
+
+
+async def connections(pool: ThrowawayPool) -> dict[int, str]:
+    """Those of daemons, by the number that the server gave each; those of commands are short."""
+    held = (await bus_server.holdings(pool.home, pool.state.nats_url)).open
+    return {number: name for number, name in held.items() if name.split()[0] in {*SERVICES, "master"}}
+
+
+async def test_no_daemon_needs_an_iam(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    While it stands still and after it was killed no connection of a daemon ends, daemons that are started anew are let in, and
+    jobs run.
+    """
+    before = await connections(pool)
+    assert {*SERVICES, "master"} == {name.split()[0] for name in before.values()}
+    stopped = pool.kill("iam", signal.SIGSTOP)
+    try:
+        schedd = pool.kill("schedd", signal.SIGKILL)
+        startd = pool.kill("startd", signal.SIGKILL)
+        await pool.restarted("schedd", after=schedd)
+        await pool.restarted("startd", after=startd)
+        done = await pool.client.submit(
+            "executable = /bin/true\ntransfer_executable = false\nqueue\n", cwd=tmp_path
+        )
+        async with asyncio.timeout(WITHIN_S):
+            await pool.client.wait(select(done.cluster))
+        assert pool.pid("iam") == stopped
+    finally:
+        os.kill(stopped, signal.SIGKILL)
+    await pool.restarted("iam", after=stopped)
+    after = await connections(pool)
+    lost = {name.split()[0] for number, name in before.items() if number not in after}
+    assert {"schedd", "startd"} == lost
+    assert {*before.values()} == {*after.values()}
