@@ -47,8 +47,11 @@ def configuration() -> dict[str, Any]:
 
 
 def files(pool: ThrowawayPool) -> Iterator[tuple[str, bytes]]:
-    """Everything below the pool's directory but the sandboxes, by relative name: servers' files, logs, states, archives, cores."""
-    for directory, _, names in os.walk(pool.home):
+    """
+    Everything below the pool's directory but the sandboxes, by relative name: servers' files, which may be elsewhere, logs, states,
+    archives, cores.
+    """
+    for directory, _, names in os.walk(pool.home, followlinks=True):
         if f"{directory}/".startswith(f"{pool.home}/execute/"):
             continue
         for name in names:

@@ -37,7 +37,6 @@ def add_health(application: "web.Application", checks: Mapping[str, Check]) -> N
     """
     from aiohttp import web  # 0.1 s to import, and most services have no port
 
-
     async def healthz(_request: web.Request) -> web.Response:
         return web.json_response({"alive": True})
 

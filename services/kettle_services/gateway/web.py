@@ -29,7 +29,6 @@ def add_pages(application: "web.Application", tally: Metrics, ca: str = "") -> N
     """
     from aiohttp import web  # 0.1 s to import, and most gateways have no port
 
-
     async def schemas(_request: web.Request) -> web.Response:
         return web.json_response(sorted(_documents()))
 
