@@ -381,7 +381,10 @@ def test_a_number_that_json_has_not_is_the_nearest_one_elsewhere(number: float, 
 
 def scalars() -> st.SearchStrategy[Scalar]:
     return st.one_of(
-        st.booleans(), st.integers(-(2**63), 2**63 - 1), st.floats(), st.text(st.characters(exclude_categories=["Cs"]))
+        st.booleans(),
+        st.integers(-(2**63), 2**63 - 1),
+        st.floats(),
+        st.text(st.characters(exclude_categories=["Cs"])),
     )
 
 
