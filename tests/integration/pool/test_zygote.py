@@ -158,7 +158,7 @@ async def zygote(tmp_path: Path) -> AsyncIterator[ServiceZygote]:
 async def test_the_configuration_is_checked_with_the_masters_environment(
     zygote: ServiceZygote, forks: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All that is wrong is told, whether the check was forked or executed; what is right is told as often as it is asked."""
+    """All that is wrong is told, and nothing of what is right, whether the check was forked or executed."""
     by = zygote if forks else None
     monkeypatch.setenv("KETTLE_HOME", str(tmp_path))
     assert [] == await configuration_check.problems(by)

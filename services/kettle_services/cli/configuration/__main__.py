@@ -1,4 +1,6 @@
-"""`python -m kettle_services.cli.configuration`: what is wrong with the configuration of this host, as JSON for its master."""
+"""
+`python -m kettle_services.cli.configuration`: what is wrong with the configuration of this host, as JSON for its master.
+"""
 
 import os
 import sys
