@@ -109,7 +109,7 @@ def ad_text(attributes: dict[str, str]) -> str:
 
 NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,5}", fullmatch=True)
 STRINGS = st.one_of(
-    st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8),
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8),
     st.binary(max_size=8).map(lambda data: from_octets(data.replace(b"\0", b"0"))),
 ).map(unparse)
 SCALARS = st.one_of(

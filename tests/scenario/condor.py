@@ -24,7 +24,7 @@ class Condor:
         return await run([str(self.place / name), *words], self.work, self.environ | variables, typed)
 
     async def execute(self, name: str, *words: str, typed: str = "") -> Said:
-        """The same by its file, with an interpreter of its own, as a person does."""
+        """Run one by its file, with an interpreter of its own, as a person does."""
         return await execute([str(self.place / name), *words], self.work, self.environ, typed)
 
     async def submitted(self, description: str, *words: str) -> int:

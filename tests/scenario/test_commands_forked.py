@@ -28,7 +28,7 @@ HELPS = ["-help"]
 
 
 async def test_they_say_the_same_as_executed(condor: Condor) -> None:
-    """Every condor_* command, by its file and an interpreter of its own, and forked: status, output and errors."""
+    """Every condor_* command has the status, output and errors of its file with an interpreter of its own."""
     await condor.submitted(f"{WAITS}queue\n")
     for name in COMMANDS:
         words = ASKS.get(name, HELPS)
@@ -102,7 +102,7 @@ def processes_of(group: int) -> list[str]:
 
 
 def test_variables_of_an_interpreter_are_read_by_one_of_its_own() -> None:
-    """What an interpreter reads when it starts, and what is too long, is not for one that has started already."""
+    """What an interpreter reads when it starts is not for one that has started, nor what is too long."""
     streams = [0, 1, 2]
     for name, value in (("PYTHONOPTIMIZE", "2"), ("LC_ALL", "POSIX"), ("A", "x" * 200_000)):
         assert warm.fork(["-c", "1 / 0"], Path("/"), {**os.environ, name: value}, streams) is None, name

@@ -49,7 +49,7 @@ async def test_a_command_line_runs_as_a_job(condor: Condor) -> None:
 async def test_a_job_goes_with_the_command_that_waits_for_it(
     condor: Condor, pool: ThrowawayPool, interrupts: str
 ) -> None:
-    """However that is asked to end, in a terminal or in the background of a script, and without another word."""
+    """However that is asked to end, in a terminal or in the background of a script; it says nothing then."""
     running = await asyncio.create_subprocess_exec(
         "env",
         interrupts,

@@ -49,15 +49,19 @@ def _roots(member: tarfile.TarInfo) -> tarfile.TarInfo:
     return member
 
 
-def sif_of(root: Path, *, system: int = 1, architecture: str = "") -> bytes:
-    """
-    A directory as a SIF file: a header, a description of its definition (unused) and of its partition, and that.
-    """
-    code = architecture or {"x86_64": "02", "aarch64": "04"}[platform.machine()]
+def squashfs_of(root: Path) -> bytes:
+    """A directory as a compressed file system."""
     with tempfile.TemporaryDirectory() as place:
         path = Path(place, "squashfs")
         subprocess.run(["tar2sqfs", "--quiet", str(path)], input=tar_of(root), check=True)
-        data = path.read_bytes()
+        return path.read_bytes()
+
+
+def sif_of(data: bytes, *, system: int = 1, architecture: str = "") -> bytes:
+    """
+    A file system as a SIF file: a header, a description of its definition (unused) and of its partition, and that.
+    """
+    code = architecture or {"x86_64": "02", "aarch64": "04"}[platform.machine()]
     begin, total = 4096, 48
     about = struct.pack("<2i3s", system, 2, code.encode())
     described = struct.pack(

@@ -298,7 +298,7 @@ def merged(*many: Tables) -> dict[str, dict[str, Any]]:
 
 @contextmanager
 def _home(directory: Path) -> Generator[Path]:
-    """A home whose servers have their data in memory: to write them to a disk takes half of what the servers take of a core."""
+    """A home whose servers have their data in memory: on a disk they cost half of a server's time."""
     with server_directory() as memory, _kept(directory / f"pool-{secrets.token_hex(3)}") as path:
         home = open_home(path).path
         for server in sorted(_SERVERS):

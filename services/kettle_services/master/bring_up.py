@@ -84,9 +84,10 @@ class BringUp:
         self._fds = [line.read_fd] if outer is None else [line.read_fd, outer]
         forked = filter(self._forkable, [*self._without_database, *self._with_database])
         modules = list(dict.fromkeys(module_of(role_of(name)) for name in forked))
-        self._zygote = (
+        self.zygote = (
             ServiceZygote(modules, self._environ_of_all(), home.path, fds=self._fds) if modules else None
         )
+        """What forks the services; None: none can be forked."""
 
     @property
     def servers(self) -> list[str]:
@@ -101,9 +102,9 @@ class BringUp:
         SettingsInUse(self._home.in_use / "master.json").keep("master", self._settings)
         nats = self._nats(group)
         postgres = self._postgres(group)
-        if self._zygote is not None:
+        if self.zygote is not None:
             with contextlib.suppress(OSError):  # it loads the services' modules while the servers start
-                await self._zygote.warm()
+                await self.zygote.warm()
         if nats is not None:
             await self._daemons.ready([NATS])
             self.nats_url = nats.url
@@ -138,8 +139,8 @@ class BringUp:
 
     async def close(self) -> None:
         """No service is started any more."""
-        if self._zygote is not None:
-            await self._zygote.close()
+        if self.zygote is not None:
+            await self.zygote.close()
 
     def admit(self, settings: MasterSettings) -> None:
         """
@@ -219,7 +220,7 @@ class BringUp:
                 log=self._home.log / f"{name}.log",
                 cwd=self._home.path,
                 fds=self._fds,
-                zygote=self._zygote if self._forkable(name) else None,
+                zygote=self.zygote if self._forkable(name) else None,
             )
             self._daemons.keep(service, group)
 

@@ -18,6 +18,7 @@ from kettle.runtime.authorizer import Authorizer
 from kettle.runtime.daemon_ad import daemon_facts
 from kettle.runtime.deeds import Outbox
 from kettle.runtime.settings_in_use import SettingsInUse
+from kettle.runtime.settings_problems import Problem
 from kettle_services.master import configuration_check
 from kettle_services.master.bring_up import BringUp
 from kettle_services.master.bus_connection import BusConnection
@@ -111,7 +112,7 @@ class _Host:
             revoke=self._revoke_members,
             shut_out=self._shut_out,
             admit_access_point=self._admit_access_point,
-            check=configuration_check.problems,
+            check=self._problems,
             keep=partial(SettingsInUse(home.in_use / "master.json").keep, "master"),
         )
         self._line = BusConnection(
@@ -145,6 +146,10 @@ class _Host:
             await asyncio.wait([line], timeout=_GOOD_BYE_S)
             line.cancel()  # the client of the bus may have forgotten the first one
         await self.daemons.stop_servers(bring_up.servers)
+
+    async def _problems(self) -> list[Problem]:
+        """What is wrong with the configuration."""
+        return await configuration_check.problems(self._bring_up.zygote if self._bring_up else None)
 
     async def _start(self, bring_up: BringUp) -> None:
         await bring_up.run(self._group)

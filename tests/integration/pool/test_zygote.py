@@ -5,9 +5,13 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 
+import pytest
+
 from kettle.execution.system.linux import children_of, parent_of
+from kettle_services.master import configuration_check
 from kettle_services.master.domain.start_order import DAEMON_LIST
 from kettle_services.master.zygote.client import PATIENCE_S, ServiceZygote
 from kettle_services.master.zygote.identity import ROOM
@@ -139,3 +143,37 @@ def test_all_services_can_be_forked() -> None:
         check=True,
     ).stdout.split()
     assert ["1", "0", "1", "2", "3"] == said  # 3 is the look at what is open
+
+
+@pytest.fixture
+async def zygote(tmp_path: Path) -> AsyncIterator[ServiceZygote]:
+    made = ServiceZygote(["kettle_services.negotiator"], os.environ, tmp_path, fds=[])
+    try:
+        yield made
+    finally:
+        await made.close()
+
+
+@pytest.mark.parametrize("forks", [True, False])
+async def test_the_configuration_is_checked_with_the_masters_environment(
+    zygote: ServiceZygote, forks: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that is wrong is told, and nothing of what is right, whether the check was forked or executed."""
+    by = zygote if forks else None
+    monkeypatch.setenv("KETTLE_HOME", str(tmp_path))
+    assert [] == await configuration_check.problems(by)
+    (tmp_path / "kettle.toml").write_text("[negotiator]\ninterval = -1\n[schedd]\nleese = 5\n")
+    first, second = (str(each) for each in await configuration_check.problems(by))
+    assert (True, True) == ("interval" in first, "leese" in second)
+    assert forks == (zygote.pid != 0)
+
+
+async def test_a_check_that_ends_otherwise_is_told_and_refuses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each service sees for itself then."""
+    (tmp_path / "sitecustomize.py").write_text("raise SystemExit('this Python is broken')\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert [] == await configuration_check.problems(None)
+    assert "the configuration could not be checked: " in caplog.text
+    assert "this Python is broken" in caplog.text

@@ -29,7 +29,7 @@ def write(directory: Path, *groups: list[EventRow]) -> tuple[Path, Path]:
     return events, streams
 
 
-TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8)
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
 TIMES = st.integers(0, 1 << 52).map(lambda us: AT + dt.timedelta(microseconds=us))
 
 

@@ -34,7 +34,7 @@ def test_v2_words(text: str, words: list[str]) -> None:
     assert words == split_arguments_v2_raw(text)
 
 
-@given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0"))))
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))))
 def test_v2_arguments_survive_a_round_trip(words: list[str]) -> None:
     """Every list of arguments can be written."""
     assert words == split_arguments_v2_raw(join_arguments_v2_raw(words))

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from kettle.submit import QuotingError, quoting
 
-WORDS = st.lists(st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=20), max_size=5)
+WORDS = st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=20), max_size=5)
 
 
 @given(WORDS)

@@ -10,9 +10,7 @@ from kettle.submit import Site, Submission, expand, parse
 from kettle.submit.quoting import split_v2
 
 SITE = Site(arch="X86_64", opsys="LINUX", file_system_domain="here", check_files=False)
-PLAIN = st.characters(
-    codec="utf-8", exclude_categories=["Cs", "Cc", "Zs", "Zl", "Zp"], exclude_characters="$#)\\"
-)
+PLAIN = st.characters(exclude_categories=["Cs", "Cc", "Zs", "Zl", "Zp"], exclude_characters="$#)\\")
 WORD = st.text(PLAIN, min_size=1, max_size=8)
 LINES = st.lists(WORD, min_size=1, max_size=4).map(" ".join)
 """What stands on a line, as it stands there: one blank between words."""

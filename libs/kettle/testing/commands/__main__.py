@@ -1,4 +1,6 @@
-"""`python -P -m kettle.testing.commands SOCKET PACKAGE...`: the socket is the number of an inherited descriptor."""
+"""
+`python -P -m kettle.testing.commands SOCKET PACKAGE...`: the socket is the number of an inherited descriptor.
+"""
 
 import atexit
 import gc

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import select
 import signal
 import sys
 from collections.abc import Mapping, Sequence
@@ -15,8 +16,8 @@ KETTLE: Final = ("-c", "from kettle_services.cli.entry import command; command()
 """What the file `kettle` is, wherever it was installed: words for Python."""
 
 _WITHIN_S: Final = 60.0
-_PIPE_BYTES: Final = 1 << 16
-"""What a pipe takes without a reader."""
+_PIPE_BYTES: Final = select.PIPE_BUF
+"""What the smallest pipe takes without a reader."""
 
 
 class Said(NamedTuple):
@@ -52,7 +53,7 @@ async def run(
 
 
 def executable(words: Sequence[str]) -> Sequence[str]:
-    """The same program, for an interpreter of its own."""
+    """The words that start a program with an interpreter of its own."""
     return [sys.executable, "-P", *words] if words[0] == "-c" else words
 
 

@@ -24,7 +24,7 @@ class Order(msgspec.Struct, frozen=True):
     """
     Be `python -P words`; the packet carries the standard streams, and the socket on which the end is told.
 
-    Whoever closes the other end of that socket kills the command.
+    When the other end of that socket is closed, the command is killed.
     """
 
     words: Sequence[bytes]
@@ -59,12 +59,14 @@ class Forks:
         self._running: dict[int, tuple[int, socket.socket]] = {}
         """By the descriptor that says that it has ended: its process id, and who waits for it."""
         self._waiting: dict[int, int] = {}
-        """The same descriptors, by those of who waits."""
+        """The descriptors of `_running`, by those of who waits."""
         self._poll = select.poll()
         self._poll.register(orders, select.POLLIN)
 
     def serve(self) -> Order | None:
-        """Fork and reap until nobody can give orders any more: None. Returns in each child, too: what it is to be."""
+        """
+        Fork and reap until nobody can give orders any more: None. Returns in each child, too: what it is to be.
+        """
         orders = self._orders.fileno()
         while True:
             ready = {fd for fd, _ in self._poll.poll()}

@@ -1,4 +1,6 @@
-"""The tests' side of the process that forks commands: one for each process of tests, started when it is first wanted."""
+"""
+The tests' side of the process that forks commands: one for each process of tests, started when it is first wanted.
+"""
 
 import atexit
 import os
