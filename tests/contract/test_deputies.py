@@ -194,7 +194,9 @@ async def test_jetstream_delivers_nowhere_for_a_guest(
 
 
 async def test_a_guessable_name_is_not_read_from(pool: Pool) -> None:
-    """Who knows a consumer's name reads from it, so one that reads everything has a name that nobody guesses."""
+    """
+    Who knows a consumer's name reads from it, so one that reads everything has a name that nobody guesses.
+    """
     client = await pool.raw("monitor")
     for name in ("prometheus", "n", "a.b", "x" * 300):
         asked = f"{GUESTS_API}.CONSUMER.CREATE.{MONITOR.name}.{name}"

@@ -6,7 +6,6 @@ ads stand below its name.
 from typing import Final
 
 from kettle.bus.ports import Bus, BusError
-from kettle.classad.printing import quoted_string
 from kettle_services.iam.domain.refusals import Code, Denied
 from kettle_wire.commands.collector import QUERY_ADS, QueryAds
 
@@ -22,7 +21,7 @@ class HostNames:
 
     async def require_free(self, name: str) -> None:
         """Raise Denied if a host of the pool has the name, or nobody can say."""
-        own = quoted_string(name)
+        own = '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
         query = QueryAds(
             constraint=f'Machine == {own} || Name == {own} && (MyType == "DaemonMaster" || MyType == "StartDaemon")',
             projection=["Name"],

@@ -86,7 +86,9 @@ class PoolTrust:
         shards: Mapping[str, Sequence[str]] = bus_permissions.SHARDS,
         connections: Mapping[Account, int] = CONNECTIONS,
     ) -> None:
-        """`shards`: the names of the shards that each role owns; `connections`: how many members an account has at a time."""
+        """
+        `shards`: the names of the shards that each role owns; `connections`: how many members an account has at a time.
+        """
         self._connections = connections
         self._directory = directory
         self._subjects = subjects

@@ -45,7 +45,9 @@ class IdleConnections:
         self._asked.add(connection)
 
     def sweep(self, connections: Sequence[Connection]) -> None:
-        """Look at all that there are: those that are silent too long, or too many of one network, are ended."""
+        """
+        Look at all that there are: those that are silent too long, or too many of one network, are ended.
+        """
         now = self._clock()
         self._asked &= set(connections)
         self._silent = {each: self._silent.get(each, now) for each in connections if each not in self._asked}
