@@ -32,7 +32,7 @@ from kettle_wire.identity import Identity, daemon, user, worker
 from kettle_wire.subjects import API, GUESTS_API, Subjects
 
 HERE: Final = [
-    endpoint for endpoint in ENDPOINTS if endpoint.role != "iam" and endpoint.callers != {Caller.IAM}
+    endpoint for endpoint in ENDPOINTS if endpoint.role != "iam" and set(endpoint.callers) != {Caller.IAM}
 ]
 """A pool of one person has no iam."""
 FOR_PEOPLE: Final = [endpoint for endpoint in open_to(Caller.USER, Caller.ADMINISTRATOR) if endpoint in HERE]
