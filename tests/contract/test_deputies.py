@@ -205,6 +205,32 @@ async def test_a_guessable_name_is_not_read_from(pool: Pool) -> None:
             assert b'"error"' in (await client.request(asked, body, timeout=0.5)).data
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"null",
+        b"[" * 100_000,
+        b'{"config":' * 5_000,
+        b'{"config":{"metadata":{"a":"%s"}}}' % (b"x" * 8_000_000),
+        b'{"config":{"description":"\\ud800"}}',
+        b'{"config":{"max_deliver":%s}}' % (b"9" * 400),
+        b'{"config":{"inactive_threshold":1e999}}',
+        b'{"config":{"inactive_threshold":-1}}',
+        b'{"config":{"filter_subjects":{"a":[1]}}}',
+        b'{"config":{"name":7,"durable_name":[]}}',
+    ],
+    ids=range(11),
+)
+async def test_what_is_no_consumer_is_refused(pool: Pool, body: bytes) -> None:
+    """With a sentence, and the collector goes on."""
+    client = await pool.raw("administrator")
+    for asked in (EVERYTHING, f"{EVERYTHING}.>"):
+        assert b'"error"' in (await client.request(asked, body, timeout=WITHIN_S)).data
+    pulled = msgspec.json.encode({"config": {"ack_policy": "none"}})
+    assert b'"error"' not in (await client.request(EVERYTHING, pulled, timeout=WITHIN_S)).data
+
+
 async def test_nobody_changes_the_consumer_of_somebody_else(pool: Pool) -> None:
     """What has the name of another's consumer is not made; that one stays as it was."""
     name = "n" * 22
