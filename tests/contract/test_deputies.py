@@ -246,19 +246,6 @@ async def test_nobody_changes_the_consumer_of_somebody_else(pool: Pool) -> None:
         assert b'"error"' in answer.data
 
 
-async def test_a_person_has_so_many_consumers(pool: Pool) -> None:
-    """More are refused, and others make theirs meanwhile."""
-    for who, last in (("ada", True), ("bob", False)):
-        client, of = await pool.raw(who), SUBJECTS.monitor(who)
-        body = msgspec.json.encode({"config": {"filter_subject": of, "ack_policy": "none"}})
-        asked = [
-            f"{GUESTS_API}.CONSUMER.CREATE.{MONITOR.name}.{who}{n}.{of}" for n in range(301 if last else 1)
-        ]
-        answers = [(await client.request(each, body, timeout=WITHIN_S)).data for each in asked]
-        assert last == (b"there are 300 consumers already" in answers[-1])
-        assert not [answer for answer in answers[:300] if last and b'"error"' in answer]
-
-
 async def test_no_answer_is_taken_for_a_frame(pool: Pool) -> None:
     """
     Answers of services and of JetStream, stored events among them, reach the subject of frames in the account of people; who
