@@ -278,6 +278,29 @@ async def test_no_answer_is_taken_for_a_frame(pool: Pool) -> None:
     assert b"stored" in everything
 
 
+@pytest.mark.parametrize(
+    ("who", "asked"),
+    [
+        ("ada", SUBJECTS.command("schedd", "ap", "query_jobs", user("ada").token)),
+        ("startd", SUBJECTS.work("schedd", "host")),
+        ("shadow", SUBJECTS.notice("shadow", "x")),
+    ],
+)
+async def test_no_trace_goes_where_its_sender_may_not_publish(pool: Pool, who: str, asked: str) -> None:
+    """
+    A message can ask the server to tell somewhere what becomes of it; the server lets nobody name the log as that place, nor
+    somebody else's inbox.
+    """
+    owner, other, attacker = await pool.bus("schedd"), await pool.raw("bob"), await pool.raw(who)
+    heard = await other.subscribe(f"{user('bob').inbox}.x")  # pyright: ignore[reportUnknownMemberType]
+    for place in (EVENTS.subjects[0], f"{user('bob').inbox}.x", f"{API}.STREAM.DELETE.{EVENTS.name}"):
+        for more in ({}, {"Nats-Trace-Only": "true"}):
+            await attacker.publish(asked, b"", headers={"Nats-Trace-Dest": place, **more})
+    await settled(attacker)
+    assert 0 == await owner.last_sequence(EVENTS.name)
+    assert 0 == heard.pending_msgs
+
+
 async def test_an_answer_is_no_command(pool: Pool) -> None:
     """
     What a service or JetStream says to a startd that names another's subject does not reach that one as an order.
