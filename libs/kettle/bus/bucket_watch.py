@@ -52,7 +52,7 @@ async def watch(reader: StreamReader, *, prefix: str, keys: str) -> AsyncGenerat
                 for change in await _expired(reader, known, prefix=prefix, keys=keys):
                     known.record_change(change)
                     yield change
-                reader.wake_at = known.next_due
+            reader.wake_at = known.next_due if complete else math.inf
 
 
 class _Lives:
