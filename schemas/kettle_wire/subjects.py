@@ -205,6 +205,10 @@ class Subjects:
         """Core, unstored: 'something changed, look' (for example a schedd that has just started)."""
         return f"{self._prefix}.notice.{kind}.{token(name)}"
 
+    def noticed(self, subject: str) -> str:
+        """Whom a notice is about; nobody else may send it."""
+        return untoken(subject.rpartition(".")[2])
+
     def notices(self, kind: str) -> str:
         """Filter: the notices of one kind, about any sender."""
         return f"{self._prefix}.notice.{kind}.*"

@@ -90,6 +90,18 @@ async def test_an_entry_that_is_not_renewed_expires(world: World) -> None:
         assert [("long", None)] == await some(changes, 1)
 
 
+async def test_a_slow_watcher_learns_of_what_expired_meanwhile(world: World) -> None:
+    """It hears of what was there, and of its end."""
+    bus = await world.connect()
+    ads = await bucket(world, bus)
+    async with aclosing(bus.watch(ads)) as changes:
+        await some(changes, 1)
+        await bus.put(ads, "short", b"1", ttl=1.0)
+        await bus.update(ads, "long", b"2", expect=0, ttl=60.0)
+        await world.passes(2.5)
+        assert [("short", b"1"), ("long", b"2"), ("short", None)] == await some(changes, 3)
+
+
 async def test_a_guarded_update_wants_the_revision(world: World) -> None:
     """Revision 0 is for an entry that is not there; a deletion has a revision, too."""
     bus = await world.connect()

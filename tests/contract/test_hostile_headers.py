@@ -95,7 +95,9 @@ async def pool() -> AsyncIterator[tuple[Callable[[str], Awaitable[NatsBus]], Raw
 async def test_no_header_takes_away_what_others_wrote(
     pool: tuple[Callable[[str], Awaitable[NatsBus]], Raw],
 ) -> None:
-    """Each header by each of those who write, on what is his own; a neighbour's ads and reports, and a lease, are there still."""
+    """
+    Each header by each of those who write, on what is his own; a neighbour's ads and reports, and a lease, are there still.
+    """
     connect, raw = pool
     neighbour, negotiator = await connect("neighbour"), await connect("negotiator")
     await neighbour.update(ADS, machine_key("other.host", "slot1@other.host"), b"ad", expect=0)

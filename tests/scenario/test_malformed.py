@@ -31,7 +31,9 @@ from kettle_wire.endpoint import Caller, Endpoint
 from kettle_wire.identity import Identity, daemon, user, worker
 from kettle_wire.subjects import API, GUESTS_API, Subjects
 
-HERE: Final = [endpoint for endpoint in ENDPOINTS if "iam" not in {endpoint.role, *endpoint.callers}]
+HERE: Final = [
+    endpoint for endpoint in ENDPOINTS if endpoint.role != "iam" and set(endpoint.callers) != {Caller.IAM}
+]
 """A pool of one person has no iam."""
 FOR_PEOPLE: Final = [endpoint for endpoint in open_to(Caller.USER, Caller.ADMINISTRATOR) if endpoint in HERE]
 """What the pool's owner may ask, who is its administrator."""
@@ -83,9 +85,8 @@ class Sender:
 
     async def send(self, endpoint: Endpoint[Any, Any], data: bytes, name: str = "") -> str:
         """The code of the refusal; empty if it was not refused."""
-        elsewhere = {Caller.VISITOR, Caller.AUDIT, *([Caller.IAM] if len(endpoint.callers) > 1 else [])}
         who, connection = await self._connected(
-            "user" if endpoint in FOR_PEOPLE else min(endpoint.callers - elsewhere)
+            "user" if endpoint in FOR_PEOPLE else min(endpoint.callers - {Caller.VISITOR, Caller.AUDIT})
         )
         subject = self.subjects.command(endpoint.role, name or self.name(endpoint), endpoint.verb, who.token)
         answer = await connection.request(subject, data, deadline=WITHIN_S)

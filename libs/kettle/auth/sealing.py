@@ -1,7 +1,7 @@
 """
 A form that only the holder of a key can read (JWE, ECDH-ES with A256GCM).
 
-Where a pool is known by its key and the line is not encrypted, whoever has taken the port of the pool's server hears no secret.
+Where a pool is known by its key and the line is not encrypted, somebody else who has taken the port of the pool's server hears no secret.
 """
 
 from collections.abc import Mapping

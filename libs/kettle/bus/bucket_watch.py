@@ -20,7 +20,7 @@ from kettle.bus.watched_keys import WatchedKeys
 _ONE_BY_ONE: Final = 16
 """Of more keys than these the server is asked together with all others."""
 _LATE_S: Final = 0.05
-"""The server needs a moment for an expiry, too: a question at the very instant would be asked in vain."""
+"""The server needs a moment for an expiry, too: a question at the very instant would be too early."""
 _UNITS_S: Final = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -52,7 +52,7 @@ async def watch(reader: StreamReader, *, prefix: str, keys: str) -> AsyncGenerat
                 for change in await _expired(reader, known, prefix=prefix, keys=keys):
                     known.record_change(change)
                     yield change
-                reader.wake_at = known.next_due
+            reader.wake_at = known.next_due if complete else math.inf
 
 
 class _Lives:

@@ -32,7 +32,10 @@ ELECTION_S: Final = 0.5
 _ELECTION: Final = steady(0.05, spread=0.0)
 NANOSECONDS: Final = 1_000_000_000
 CREATE: Final = "CONSUMER.CREATE"
-DUPLICATES_S: Final = 120.0
+DUPLICATES_S: Final = 0.1
+"""
+How long ids of messages are remembered, of which nobody of ours sends any; the shortest time that the server allows.
+"""
 ACK_WAIT_S: Final = 24 * 3600.0
 """Never reached: redelivery is the reader's own business."""
 ORPHAN_S: Final = 60.0
@@ -411,6 +414,7 @@ def stream_config(spec: StreamSpec, *, replicas: int = 1) -> dict[str, Any]:
         "max_age": int(spec.max_age * NANOSECONDS),
         "num_replicas": replicas,
         "allow_direct": True,
+        "duplicate_window": int(DUPLICATES_S * NANOSECONDS),
     }
     if spec.transform:
         config["subject_transform"] = dict(zip(("src", "dest"), spec.transform, strict=True))
@@ -418,8 +422,6 @@ def stream_config(spec: StreamSpec, *, replicas: int = 1) -> dict[str, Any]:
         config["allow_atomic"] = True
     if spec.objects:
         config |= {"max_msgs_per_subject": 1, "allow_msg_ttl": True, "discard": "new"}
-    if spec.max_age:
-        config["duplicate_window"] = int(min(spec.max_age, DUPLICATES_S) * NANOSECONDS)
     if spec.first_sequence > 1:
         config["first_seq"] = spec.first_sequence
     return config
@@ -450,7 +452,7 @@ def bucket_config(spec: BucketSpec, *, replicas: int = 1) -> dict[str, Any]:
         "max_msgs_per_subject": 1,
         "max_bytes": spec.max_bytes,
         "max_age": int(spec.ttl * NANOSECONDS),
-        "duplicate_window": int(min(spec.ttl or DUPLICATES_S, DUPLICATES_S) * NANOSECONDS),
+        "duplicate_window": int(DUPLICATES_S * NANOSECONDS),
         "num_replicas": replicas,
         "allow_direct": True,
         "allow_rollup_hdrs": False,

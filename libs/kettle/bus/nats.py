@@ -288,13 +288,13 @@ class NatsBus:
         return last, (await self._jetstream.header(stream, last, NOTE)) if last else ""
 
     async def answer(self, subject: str, answer: Callable[[str, bytes], Awaitable[bytes]]) -> None:
-        """
-        Answer messages that are no commands of ours; each goes to one of those who answer on a subject.
-        """
+        """Answer messages that are no commands of ours; each goes to one of those who answer on a subject."""
         await self._service.answer(subject, answer)
 
     async def ask_jetstream(self, call: str, body: bytes) -> bytes:
-        """What JetStream says to a call of its interface, whatever that is.  Raises BusError if it says nothing."""
+        """
+        What JetStream says to a call of its interface, whatever that is.  Raises BusError if it says nothing.
+        """
         return await self._jetstream.ask(call, body)
 
     async def stored_subjects(self, subject: str) -> list[str]:

@@ -140,7 +140,8 @@ class EmbeddedNats:
             await end_orphan(self._data / "nats.pid", self._data, _STOP)
             self._port = self._choose_port()
             self._write_config()
-            self._take_over_streams()
+            if self._member is None:
+                self._take_over_streams()
             self._heard = self._log.stat().st_size if self._log.exists() else 0
             async with asyncio.timeout(START_S):
                 await self._come_up(self._trust.probe())

@@ -3,7 +3,7 @@ Pieces of input files as they are in the object store: readable for those alone 
 
 The server gives any machine what is stored on a subject, and takes a `*` for one, so that a machine can read the store without
 knowing what is in it.  So a piece lies there under a name from which nobody learns the SHA-256, encrypted with a key that is made
-of it.  The same file gives the same pieces, whoever stores it.
+of it.  The same file gives the same pieces, no matter who stores it.
 """
 
 from hashlib import sha256
@@ -38,9 +38,7 @@ def _made(what: str, digest: str) -> bytes:
 
 
 def _nonce(offset: int, length: int) -> bytes:
-    """
-    Another one for each piece of a file, also if it is cut into pieces of another size.
-    """
+    """Another one for each piece of a file, also if it is cut into pieces of another size."""
     return (offset.to_bytes(8, "little") + max(0, length).to_bytes(8, "little")).ljust(
         crypto_secretbox_NONCEBYTES, b"\0"
     )

@@ -13,11 +13,12 @@ import msgspec
 
 from kettle.bus.jetstream import CREATE, NANOSECONDS
 from kettle.bus.nats import NatsBus
-from kettle.bus.ports import BusUnavailableError, ReplyTimeoutError
+from kettle.bus.ports import BusError
 from kettle_services.collector.domain.reader_requests import Kept, ReaderError, accepted
 from kettle_wire.subjects import Subjects
 
 _UNAVAILABLE: Final = 503
+_LARGEST: Final = 64 * 1024
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -42,21 +43,32 @@ class Readers:
         stream, _, rest = place.partition(".")
         name, _, of = rest.partition(".")
         try:
-            asked = msgspec.json.decode(body, type=_Request).config
-            reader = accepted(self._subjects, stream, name, of, asked)
-            self._kept.add(reader, now=self._clock())
+            request = self._request(stream, name, of, body)
         except ReaderError as error:
             return _refusal(error.code, str(error))
-        except (msgspec.MsgspecError, RecursionError) as error:
-            return _refusal(ReaderError.code, str(error))
-        config = reader.config
-        if reader.idle:
-            config = {**config, "inactive_threshold": int(reader.idle * NANOSECONDS)}
-        request = {"stream_name": stream, "config": config, "action": "create"}
         try:
-            return await self._bus.ask_jetstream(f"{CREATE}.{place}", _encode(request))
-        except (BusUnavailableError, ReplyTimeoutError) as error:
+            return await self._bus.ask_jetstream(f"{CREATE}.{place}", request)
+        except BusError as error:
             return _refusal(_UNAVAILABLE, str(error))
+
+    def _request(self, stream: str, name: str, of: str, body: bytes) -> bytes:
+        """What JetStream is asked; raises ReaderError."""
+        if len(body) > _LARGEST:
+            raise ReaderError(f"the settings of a consumer have {_LARGEST} bytes at most")
+        try:
+            asked = msgspec.json.decode(body, type=_Request).config
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            raise ReaderError(f"these are no settings of a consumer: {error}") from error
+        reader = accepted(self._subjects, stream, name, of, asked)
+        config = dict(reader.config)
+        if reader.idle:
+            config["inactive_threshold"] = int(reader.idle * NANOSECONDS)
+        try:
+            request = _encode({"stream_name": stream, "config": config, "action": "create"})
+        except (msgspec.MsgspecError, ValueError, OverflowError) as error:
+            raise ReaderError(f"these are no settings of a consumer: {error}") from error
+        self._kept.add(reader, now=self._clock())
+        return request
 
 
 def _refusal(code: int, sentence: str) -> bytes:

@@ -27,6 +27,8 @@ from kettle_wire.subjects import Subjects
 
 WORK_AGE: Final = 7 * 86400.0
 """Seconds that a worker's report is kept on the bus for a shadow that is away."""
+_REPORTS: Final = 1_000_000
+"""Very small ones would cost the server more memory than their bytes."""
 GATHER_S: Final = 0.05
 """How long an event may wait for others that are written into the access point's log, or a mail, with it."""
 
@@ -51,7 +53,11 @@ async def running(
     subjects = Subjects(settings.pool)
     await bus.ensure_stream(
         StreamSpec(
-            name=subjects.work_stream, subjects=[subjects.work_all], max_age=WORK_AGE, max_bytes=1 << 30
+            name=subjects.work_stream,
+            subjects=[subjects.work_all],
+            max_age=WORK_AGE,
+            max_bytes=1 << 30,
+            max_messages=_REPORTS,
         )
     )
     async with asyncio.TaskGroup() as tasks:
@@ -68,7 +74,7 @@ async def running(
             )
             await bus.listen(
                 subjects.notices("startd"),
-                lambda _, name: shadow.startd_came_back(name.decode(errors="replace")),
+                lambda subject, _: shadow.startd_came_back(subjects.noticed(subject)),
             )
             loops = [
                 tasks.create_task(shadow.listen(bus, subjects, settings.schedd), name="listen"),

@@ -1,4 +1,6 @@
-"""A directory whose server had no accounts of its own: its streams are in the account `$G` of a store of the former form."""
+"""
+A directory whose server had no accounts of its own: its streams are in the account `$G` of a store of the former form.
+"""
 
 import asyncio
 import os

@@ -156,7 +156,9 @@ async def test_wrong_bytes_in_the_store_are_not_used(tmp_path: Path) -> None:
 
 
 async def test_what_is_stored_tells_nobody_what_it_is(tmp_path: Path) -> None:
-    """Neither a subject nor a message has anything of the file, or its SHA-256, by which it could be asked for."""
+    """
+    Neither a subject nor a message has anything of the file, or its SHA-256, by which it could be asked for.
+    """
     async with way(tmp_path, object_store="always") as one:
         one.data = b"a line of a secret\n" * (SIZE // 19 + 1)
         one.path.write_bytes(one.data[:SIZE])

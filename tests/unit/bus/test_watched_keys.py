@@ -15,7 +15,7 @@ def test_an_entry_is_due_when_its_time_is_over() -> None:
     known = WatchedKeys()
     put(known, "short", 1.0)
     put(known, "renewed", 1.0)
-    put(known, "for ever", math.inf)
+    put(known, "endless", math.inf)
     put(known, "renewed", 5.0)
     assert [] == known.due(0.9)
     assert (["short"], []) == (known.due(1.0), known.due(1.0))

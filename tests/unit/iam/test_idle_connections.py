@@ -31,11 +31,17 @@ def test_a_silent_connection_ends_and_one_that_asks_stays() -> None:
     assert (True, False) == (silent.ended, asks.ended)
 
 
-def test_many_silent_ones_of_a_network_end_at_once() -> None:
-    """The newest of them; a network of IPv6 counts as one, and others are not concerned."""
-    idle = IdleConnections(lambda: 0.0)
+def test_many_silent_ones_of_a_network_end_soon() -> None:
+    """
+    The newest of them, when they are seen a second time; a network of IPv6 counts as one, and others are not concerned.
+    """
+    now = 0.0
+    idle = IdleConnections(lambda: now)
     lines = [Line(f"2001:db8::{number:x}") for number in range(MOST_SILENT + 3)]
     other = Line("192.0.2.1")
+    idle.sweep([*lines, other])
+    assert not [line for line in lines if line.ended]
+    now = 1.0
     idle.sweep([*lines, other])
     assert [False] * MOST_SILENT + [True] * 3 == [line.ended for line in lines]
     assert not other.ended

@@ -109,7 +109,9 @@ def _api(by: Account, call: str) -> Use:
 
 
 def _made(subjects: Subjects, by: Account, stream: str) -> list[Use]:
-    """Consumers, which a collector makes: JetStream would deliver wherever it is told, with rights of its own."""
+    """
+    Consumers, which a collector makes: JetStream would deliver wherever it is told, with rights of its own.
+    """
     return [
         Use(
             _POOL,

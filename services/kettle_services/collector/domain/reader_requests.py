@@ -57,9 +57,7 @@ class Reader(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def accepted(subjects: Subjects, stream: str, name: str, of: str, asked: Mapping[str, Any]) -> Reader:
-    """
-    A consumer with the filter `of`, which is empty for everything; raises ReaderError.
-    """
+    """A consumer with the filter `of`, which is empty for everything; raises ReaderError."""
     config = {key: value for key, value in asked.items() if value not in (None, "", False)}
     for key in config.keys() - _TAKEN_OVER - _IGNORED:
         raise ReaderError(f"a consumer with {key} is not made here: make one that is pulled from")

@@ -45,7 +45,9 @@ class IdleConnections:
         self._asked.add(connection)
 
     def sweep(self, connections: Sequence[Connection]) -> None:
-        """Look at all that there are: those that are silent too long, or too many of one network, are ended."""
+        """
+        Look at all that there are: those that are silent too long, or too many of one network, are ended.
+        """
         now = self._clock()
         self._asked &= set(connections)
         self._silent = {each: self._silent.get(each, now) for each in connections if each not in self._asked}
@@ -54,7 +56,8 @@ class IdleConnections:
             peer = each.transport.get_extra_info("peername") if each.transport is not None else None
             whose = network(str(peer[0])) if peer else ""
             held[whose] += 1
-            if now - since >= PATIENCE_S or held[whose] > MOST_SILENT:
+            too_many = held[whose] > MOST_SILENT and since < now  # one that has just come may be about to ask
+            if too_many or now - since >= PATIENCE_S:
                 each.force_close()
 
     async def watch(self, connections: Callable[[], Sequence[Connection]]) -> None:

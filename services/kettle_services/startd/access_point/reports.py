@@ -35,6 +35,7 @@ _APPEND_DEADLINE_S: Final = 5.0
 _LAST_REPEAT_S: Final = 60.0
 WORK_AGE_S: Final = 7 * 86400.0
 WORK_BYTES: Final = 1 << 30
+WORK_MESSAGES: Final = 1_000_000
 """As the shadow makes the stream; it has the settings of the first service that makes it."""
 _BACKOFF: Final = Backoff(first=0.2, longest=5.0)
 
@@ -221,6 +222,7 @@ class ReportDelivery:
             subjects=[self._subjects.work_all],
             max_age=WORK_AGE_S,
             max_bytes=WORK_BYTES,
+            max_messages=WORK_MESSAGES,
         )
         await self._bus.ensure_stream(spec)
 
