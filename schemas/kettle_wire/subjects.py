@@ -185,6 +185,11 @@ class Subjects:
         return f"{self._asset}_PRIVATE"
 
     @property
+    def machine_owners(self) -> str:
+        """Key-value bucket, written by iam alone: the person whose jobs alone a machine takes, by `token` of its name."""
+        return f"{self._asset}_OWNERS"
+
+    @property
     def leases(self) -> str:
         """Key-value bucket in which would-be owners of a shard contend."""
         return f"{self._asset}_LEASES"

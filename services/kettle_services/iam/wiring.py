@@ -25,12 +25,13 @@ from kettle_services.iam.commands import Handlers
 from kettle_services.iam.domain.state import SHARD
 from kettle_services.iam.grants import Grants
 from kettle_services.iam.housekeeping import keep_house, record_settings
+from kettle_services.iam.machine_owners import MachineOwners
 from kettle_services.iam.pins import certificate, pin_of
 from kettle_services.iam.pool_master import BusMaster, master_name
 from kettle_services.iam.ports import BusCredentials
 from kettle_services.iam.record import Record
 from kettle_services.iam.settings import IamSettings
-from kettle_wire.subjects import untoken
+from kettle_wire.subjects import Subjects, untoken
 
 _PASSWORD: Final = re.compile(r"(?<=://)[^/@,]*@")
 """What of an address of the bus is for this service alone."""
@@ -113,7 +114,12 @@ async def serve(rt: Runtime, settings: IamSettings) -> None:
         open_to_machines=machines.require_open,
         master=master,
     )
-    admissions = Admissions(record, denials, machines, keys, pool, master, lifetime=settings.worker_lifetime)
+    owners = MachineOwners(bus, Subjects(settings.pool), record)
+    await owners.tell()
+    rt.loop(owners.keep(), name="owners of machines")
+    admissions = Admissions(
+        record, denials, machines, keys, pool, master, owners, lifetime=settings.worker_lifetime
+    )
     rt.loop(record.checkpoint(), name="checkpoint")
     await record_settings(record, settings)
     rt.loop(keep_house(record, keys, settings), name="housekeeping")
