@@ -186,7 +186,10 @@ class Subjects:
 
     @property
     def machine_owners(self) -> str:
-        """Key-value bucket, written by iam alone: the person whose jobs alone a machine takes, by `token` of its name."""
+        """
+        Key-value bucket, written by iam alone: the person whose jobs alone a machine takes, by `token` of its
+        name.
+        """
         return f"{self._asset}_OWNERS"
 
     @property

@@ -1,4 +1,6 @@
-"""Machines that take the jobs of one person only: iam says so when they join, whatever they say of themselves."""
+"""
+Machines that take the jobs of one person only: iam says so when they join, whatever they say of themselves.
+"""
 
 from typing import Final
 

@@ -74,7 +74,9 @@ class Pool:
                 self.asked.note(ad)
 
     def forget_machine(self, machine: str) -> None:
-        """Nothing of a machine is matched, by the token of its name, before its slots are advertised again."""
+        """
+        Nothing of a machine is matched, by the token of its name, before its slots are advertised again.
+        """
         for key in [
             each for each in self.slots.keys if each.partition(".")[0] == machine and each in self.slots
         ]:
