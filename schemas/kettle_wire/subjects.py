@@ -197,6 +197,14 @@ class Subjects:
         return f"{self._asset}_PEOPLE"
 
     @property
+    def machine_owners(self) -> str:
+        """
+        Key-value bucket, written by iam alone: the person whose jobs alone a machine takes, by `token` of its
+        name.
+        """
+        return f"{self._asset}_OWNERS"
+
+    @property
     def leases(self) -> str:
         """Key-value bucket in which would-be owners of a shard contend."""
         return f"{self._asset}_LEASES"

@@ -1,4 +1,7 @@
-"""The units of systemd that the repository has: right for systemd, as closed as they can be, and those that commands write."""
+"""
+The units of systemd that the repository has: right for systemd, as closed as they can be, and those that commands
+write.
+"""
 
 import re
 import shutil
@@ -16,7 +19,7 @@ KINDS = tuple(LARGEST_EXPOSURE)
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_units_are_those_that_commands_write(top: Path, kind: Kind) -> None:
-    """Whoever copies one by hand has the same as who joins by a command."""
+    """A unit that is copied by hand is the one that joining writes."""
     made = render(kind, Path("/var/lib/kettle/pool"), Path("/usr/bin/kettle"))
     assert made == (top / "infra/systemd" / name_of(kind)).read_text()
 

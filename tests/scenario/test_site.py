@@ -34,7 +34,10 @@ DENY_WRITE_EXECUTE = "import ctypes, os, sys; assert not ctypes.CDLL(None).prctl
 
 
 def as_its_unit(machine: str) -> list[str]:
-    """What of its unit can be had without systemd: capabilities, no new privileges, no memory that is written and executed."""
+    """
+    What of its unit can be had without systemd: capabilities, no new privileges, no memory that is written and
+    executed.
+    """
     kind: Kind = "server" if machine == "server" else "access-point" if machine.startswith("ap") else "worker"
     unit = (UNITS / name_of(kind)).read_text()
     said = dict(line.split("=", 1) for line in unit.splitlines() if "=" in line and not line.startswith("#"))

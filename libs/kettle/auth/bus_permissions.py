@@ -193,6 +193,7 @@ def _services(
         *_publishes_events(bus, role),
         *_makes_readers(bus, role),
         *_knows_people(bus, role),
+        *_knows_owners(bus, role),
         _notices(subjects, role),
     ]
     for owner in _FOLLOWS_EVENTS_OF.get(role, ()):
@@ -398,6 +399,22 @@ def _makes_readers(bus: _Bus, role: str) -> list[str]:
         return []
     streams = (bus.subjects.work_stream, bus.subjects.monitor_stream)
     return [f"{bus.api}.CONSUMER.CREATE.{stream}.{rest}" for stream in streams for rest in ("*.>", "*")]
+
+
+def _knows_owners(bus: _Bus, role: str) -> list[str]:
+    """Of machines that take the jobs of one person only."""
+    owners = bus.subjects.machine_owners
+    match role:
+        case "iam":
+            return [
+                *bus.makes(f"KV_{owners}"),
+                *bus.reads(f"KV_{owners}", f"$KV.{owners}.>"),
+                f"$KV.{owners}.*",
+            ]
+        case "negotiator":
+            return [*bus.makes(f"KV_{owners}"), *bus.reads(f"KV_{owners}", f"$KV.{owners}.>")]
+        case _:
+            return []
 
 
 def _notices(subjects: Subjects, kind: str) -> str:

@@ -13,6 +13,7 @@ from kettle_services.iam.domain.join_tokens import Joined, Joining, Misused
 from kettle_services.iam.domain.refusals import Code, Denied
 from kettle_services.iam.domain.state import JoinToken, Worker
 from kettle_services.iam.host_names import HostNames
+from kettle_services.iam.machine_owners import MachineOwners
 from kettle_services.iam.ports import BusCredentials, PoolMaster, TokenKeys
 from kettle_services.iam.record import Record
 
@@ -67,6 +68,7 @@ class Admissions:
         keys: TokenKeys,
         pool: Pool,
         master: PoolMaster,
+        owners: MachineOwners,
         *,
         hosts: HostNames,
         lifetime: float,
@@ -79,6 +81,7 @@ class Admissions:
         self._pool = pool
         self._hosts = hosts
         self._master = master
+        self._owners = owners
         self._lifetime = lifetime
 
     async def _decided(self, joining: Joining, now: float) -> Joined:
@@ -113,6 +116,7 @@ class Admissions:
         made = self._record.register.find(JoinToken, join_tokens.stream(worker.token))
         services = self._minted(worker)
         await self._record.record(joined.changes)
+        await self._tell_owner(worker)
         people = await self._people(worker, joining.people)
         admitted = Admitted(
             pool=self._pool.name,
@@ -145,6 +149,20 @@ class Admissions:
                 expires=worker.expires,
             )
         }
+
+    async def _tell_owner(self, worker: Worker) -> None:
+        """Before the machine can say anything, negotiators know whose jobs it takes."""
+        if worker.joins != "worker":
+            return
+        try:
+            await self._owners.tell()
+        except BusError as error:
+            raise Denied(
+                Code.JOIN_CLOSED,
+                f"negotiators cannot be told now whose jobs the machine takes ({error}): join again with the same token within a "
+                "minute",
+                status=503,
+            ) from error
 
     async def _people(self, worker: Worker, people: str) -> str:
         if worker.joins != "schedd":

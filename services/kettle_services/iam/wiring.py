@@ -33,6 +33,7 @@ from kettle_services.iam.domain.state import SHARD
 from kettle_services.iam.grants import Grants
 from kettle_services.iam.host_names import HostNames
 from kettle_services.iam.housekeeping import keep_house, record_settings
+from kettle_services.iam.machine_owners import MachineOwners
 from kettle_services.iam.pins import certificate, pin_of
 from kettle_services.iam.pool_master import BusMaster, master_name
 from kettle_services.iam.ports import BusCredentials
@@ -131,6 +132,9 @@ async def serve(rt: Runtime, settings: IamSettings) -> None:
         enabled=settings.token_requests,
         waits=settings.token_request_wait,
     )
+    owners = MachineOwners(bus, bus.subjects, record)
+    await owners.tell()
+    rt.loop(owners.keep(), name="owners of machines")
     admissions = Admissions(
         record,
         denials,
@@ -138,6 +142,7 @@ async def serve(rt: Runtime, settings: IamSettings) -> None:
         keys,
         pool,
         master,
+        owners,
         hosts=HostNames(bus, settings.collector),
         lifetime=settings.worker_lifetime,
     )

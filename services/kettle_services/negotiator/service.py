@@ -20,6 +20,7 @@ from kettle_services.negotiator.domain.ad_limits import checked, checked_submitt
 from kettle_services.negotiator.domain.concurrency_limits import SETTLES
 from kettle_services.negotiator.domain.cycle import negotiate
 from kettle_services.negotiator.domain.cycle_ad import last_cycle
+from kettle_services.negotiator.domain.machine_owners import MachineOwners
 from kettle_services.negotiator.domain.pool import Pool
 from kettle_services.negotiator.domain.rejections import Reasons
 from kettle_services.negotiator.record import Record
@@ -116,8 +117,10 @@ class Negotiator:
         for cycle, matches in record.recent:
             pool.pendings.add(matches, cycle, time.monotonic() + SETTLES)
         self._awaited = {"slots", "secrets", "submitters"}
+        self._owners = MachineOwners()
         self.listed: Final = asyncio.Event()
         """Set when all ads that there were at the start have come: what is in use is not known before."""
+        self._owners_known: Final = asyncio.Event()
         self._reasons = Reasons()
         self._unreadable: set[str] = set()
         self._durations = telemetry.histogram(
@@ -136,15 +139,24 @@ class Negotiator:
         for text in settings.rules:
             pool.asked.note_expression(text)
 
+    async def watch_owners(self) -> None:
+        """Follow whose jobs alone machines take; never returns."""
+        async for change in self._bus.watch(self._subjects.machine_owners):
+            if change is None:
+                self._owners_known.set()
+            elif self._owners.change(change.key, change.value):
+                # its slots are looked at again when they are advertised the next time
+                self._pool.forget_machine(change.key)
+
     async def watch_slots(self) -> None:
         """Follow the slots' ads; never returns."""
+        await self._owners_known.wait()
         async for change in self._bus.watch(self._subjects.ads, "Machine.>"):
             if change is None:
                 self._listed("slots")
             else:
-                self._pool.slot(
-                    change.key.removeprefix("Machine."), self._read(change, partial(_slot, change.key))
-                )
+                key, ad = change.key.removeprefix("Machine."), self._read(change, partial(_slot, change.key))
+                self._pool.slot(key, self._owners.bound(key, ad) if ad is not None else None)
                 self._stir()
 
     async def watch_secrets(self) -> None:

@@ -4,7 +4,7 @@ import os
 import pwd
 
 from kettle import VERSION
-from kettle.bus.ports import Served
+from kettle.bus.ports import BucketSpec, Served
 from kettle.faults import fault_point
 from kettle.runtime import Runtime
 from kettle.runtime.expression_budgets import watch_budgets
@@ -57,7 +57,9 @@ async def serve(rt: Runtime, settings: NegotiatorSettings) -> None:
     pool = Pool()
     accounts = Accounts(shard, checkpointer, accountant, pool, administrators=administrators(settings))
     negotiator = Negotiator(bus, subjects, record, settings, rt.telemetry, pool=pool, accounts=accounts)
+    await bus.ensure_bucket(BucketSpec(name=subjects.machine_owners, memory=False))
     rt.loop(checkpointer.run(), name="checkpoint")
+    rt.loop(negotiator.watch_owners(), name="owners of machines")
     rt.loop(negotiator.watch_slots(), name="slots")
     rt.loop(negotiator.watch_secrets(), name="secrets")
     rt.loop(negotiator.watch_submitters(), name="submitters")

@@ -22,7 +22,7 @@ from kettle_wire.ads import Ad, Expr
 from kettle_wire.ads.daemon import ResourceRequest, SlotSecret, SubmitterAd
 from kettle_wire.commands.schedd import Matched
 from kettle_wire.events import Match
-from kettle_wire.subjects import Subjects, submitters_key
+from kettle_wire.subjects import Subjects, machine_key, slot_key, submitters_key
 
 SLOT: Ad = {"Name": "s", "State": "Unclaimed", "PartitionableSlot": True, "Requirements": True}
 AMOUNTS: Ad = {"Cpus": 1, "Memory": 1024, "Disk": 100_000}
@@ -31,12 +31,17 @@ AMOUNTS: Ad = {"Cpus": 1, "Memory": 1024, "Disk": 100_000}
 class Buckets:
     """A bus that has nothing but these ads, and takes what is called on it."""
 
-    def __init__(self, ads: dict[str, bytes], secrets: dict[str, bytes]) -> None:
-        self.ads, self.secrets = ads, secrets
+    def __init__(
+        self, ads: dict[str, bytes], secrets: dict[str, bytes], owners: dict[str, bytes] | None = None
+    ) -> None:
+        self.ads, self.secrets, self._owners = ads, secrets, owners or {}
         self.calls: list[object] = []
 
     async def watch(self, bucket: str, keys: str = ">") -> AsyncIterator[KeyChange | None]:
-        held = self.secrets if bucket == Subjects("p").private_ads else self.ads
+        subjects = Subjects("p")
+        held = {subjects.private_ads: self.secrets, subjects.machine_owners: self._owners}.get(
+            bucket, self.ads
+        )
         for key, value in held.items():
             if keys == ">" or key.startswith(keys.removesuffix(">")):
                 yield KeyChange(key=key, value=value, revision=1)
@@ -84,7 +89,7 @@ def negotiator(bus: Buckets, record: Written, **settings: Any) -> Negotiator:
 
 
 async def told(service: Negotiator) -> None:
-    for watch in (service.watch_slots, service.watch_secrets, service.watch_submitters):
+    for watch in (service.watch_owners, service.watch_slots, service.watch_secrets, service.watch_submitters):
         await watch()
 
 
@@ -246,6 +251,7 @@ async def test_nothing_is_matched_before_all_ads_have_come() -> None:
         service = negotiator(bus, record, min_interval=0.001)
         watches = [service.watch_slots, service.watch_secrets, service.watch_submitters]
         late = watches.pop(last)
+        await service.watch_owners()
         running = asyncio.create_task(service.run())
         for watch in watches:
             await watch()
@@ -258,6 +264,25 @@ async def test_nothing_is_matched_before_all_ads_have_come() -> None:
                 await asyncio.sleep(0)
         assert ["ada"] == [match.submitter for match in record.outcomes[0].matches]
         running.cancel()
+
+
+@pytest.mark.parametrize(("owner", "matched"), [("ada", ["ada"]), ("bob", [])])
+async def test_a_machine_of_one_person_takes_nobody_elses_jobs(owner: str, matched: list[str]) -> None:
+    """As iam says, whatever the machine's ad says."""
+    encode = msgspec.msgpack.encode
+    bus = Buckets(
+        {
+            machine_key("m", "good@m"): encode({**SLOT, **AMOUNTS, "Name": "good@m"}),
+            "Submitter.ada": encode(asking("ada", {"Requirements": True, "Owner": "ada", "RequestCpus": 1})),
+        },
+        {slot_key("m", "good@m"): encode(SlotSecret(startd="m", capability="c"))},
+        {"m": owner.encode()},
+    )
+    record = Written()
+    service = negotiator(bus, record, min_interval=0.001)
+    await told(service)
+    await _run(service, 0.1)
+    assert matched == [match.submitter for outcome in record.outcomes for match in outcome.matches]
 
 
 async def test_what_cannot_be_matched_costs_no_more_cycles() -> None:

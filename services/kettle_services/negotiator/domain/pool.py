@@ -73,6 +73,15 @@ class Pool:
             if ad is not None:
                 self.asked.note(ad)
 
+    def forget_machine(self, machine: str) -> None:
+        """
+        Nothing of a machine is matched, by the token of its name, before its slots are advertised again.
+        """
+        for key in [
+            each for each in self.slots.keys if each.partition(".")[0] == machine and each in self.slots
+        ]:
+            self.slot(key, None)
+
     def secret(self, key: str, secret: SlotSecret | None) -> None:
         """A slot's private ad came, or went."""
         before = self.secrets.pop(key, None)

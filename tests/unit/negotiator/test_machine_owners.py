@@ -1,0 +1,52 @@
+"""Whose jobs alone a machine takes is iam's word, not the machine's."""
+
+import pytest
+
+from kettle.classad import ClassAd, evaluate_attribute
+from kettle_services.negotiator.domain.machine_owners import MachineOwners
+from kettle_wire.ads import Ad, Expr
+
+SLOT = "n1=2Eexample.slot1"
+
+
+def takes(ad: Ad, owner: str) -> bool:
+    """Whether a slot's requirements let a job of this owner run."""
+    slot, job = ClassAd.from_wire(ad), ClassAd.from_wire({"Owner": owner})
+    return evaluate_attribute("Requirements", slot, job) is True
+
+
+def owners() -> MachineOwners:
+    made = MachineOwners()
+    made.change("n1=2Eexample", b"ada")
+    return made
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"Requirements": Expr("START && true"), "Start": True},
+        {"requirements": True, "Requirements ": True},
+        {"Requirements": Expr("true) || (true")},
+        {"REQUIREMENTS": Expr('TARGET.Owner == "bob"'), "kettlemachinerequirements": True},
+        {"Requirements": True, "TARGET": "x", "Owner": "bob"},
+        {},
+    ],
+)
+def test_no_ad_of_a_machine_lets_others_in(said: Ad) -> None:
+    """However it is written."""
+    assert not takes(owners().bound(SLOT, said), "bob")
+
+
+def test_its_owner_has_what_the_machine_allows() -> None:
+    """The condition is beside those of the machine, and other machines have none."""
+    bound = owners()
+    assert takes(bound.bound(SLOT, {"Requirements": Expr("START"), "Start": True}), "ada")
+    assert not takes(bound.bound(SLOT, {"Requirements": Expr("START"), "Start": False}), "ada")
+    ad: Ad = {"Requirements": True}
+    assert ad is bound.bound("n2.slot1", ad)
+
+
+def test_a_change_is_told_once() -> None:
+    """Said twice is said once; a machine that left has no owner."""
+    made = MachineOwners()
+    assert [True, False, True, False] == [made.change("n1", value) for value in (b"ada", b"ada", None, None)]
