@@ -61,7 +61,9 @@ def test_what_programs_rely_on_is_not_taken_away(keys: tuple[str, ...], said: st
 
 
 def test_what_is_sent_may_not_need_more_and_what_comes_may_not_hold_less() -> None:
-    """A member that requests must have from now on breaks who sends them; one that answers may lack, who reads them."""
+    """
+    A member that requests must have from now on breaks who sends them; one that answers may lack, who reads them.
+    """
     before, now = openapi(), openapi()
     now["components"]["schemas"]["JobChange"].setdefault("required", []).append("reason")
     now["components"]["schemas"]["Job"]["required"].remove("owner")
