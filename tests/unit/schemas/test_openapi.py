@@ -5,10 +5,16 @@ import re
 from typing import Any
 
 import jsonschema
+import openapi_spec_validator
 import pytest
 
 from kettle.schema_generation import breaks, openapi
 from kettle_wire.rest.catalogue import ROUTES
+
+
+def test_it_is_an_openapi_document() -> None:
+    """The validator that programs use before they make a client of it finds nothing."""
+    openapi_spec_validator.validate(openapi())
 
 
 def test_every_route_is_described_once() -> None:

@@ -160,6 +160,7 @@ class Front:
             if not response.prepared:
                 response.headers.update(headers)
                 response.headers["Vary"] = "Authorization"
+                response.headers["X-Content-Type-Options"] = "nosniff"
                 response.headers.setdefault("Cache-Control", "private, no-cache")
             return response
 
