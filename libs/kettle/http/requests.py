@@ -1,4 +1,6 @@
-"""What can be said about a request before anybody looks at what it asks: from where, and with which credential."""
+"""
+What can be said about a request before anybody looks at what it asks: from where, and with which credential.
+"""
 
 from collections.abc import Collection
 from typing import Final

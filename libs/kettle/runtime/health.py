@@ -50,9 +50,7 @@ def add_health(application: "web.Application", checks: Mapping[str, Check]) -> N
 
 @asynccontextmanager
 async def serving(port: int, checks: Mapping[str, Check]) -> AsyncGenerator[int]:
-    """
-    Answer on `port` (0: one that is free) while the context lasts; yields the port.
-    """
+    """Answer on `port` (0: one that is free) while the context lasts; yields the port."""
     from aiohttp import web
 
     from kettle.runtime.http_server import Runner

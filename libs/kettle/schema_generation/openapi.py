@@ -53,9 +53,7 @@ def openapi(routes: Sequence[Route] = ROUTES) -> Document:
 
 
 def _parameters(routes: Sequence[Route], schemas: dict[str, Document]) -> Iterator[tuple[Route, list[Any]]]:
-    """
-    Of each route its parameters; definitions that only these refer to are added to `schemas`.
-    """
+    """Of each route its parameters; definitions that only these refer to are added to `schemas`."""
     for route in routes:
         [root], found = definitions([route.parameters], _TEMPLATE)
         struct = found.pop(str(root["$ref"]).rpartition("/")[2])

@@ -1,6 +1,4 @@
-"""
-Which attributes an expression may name: those that some ad of a pool has, and the site's own.
-"""
+"""Which attributes an expression may name: those that some ad of a pool has, and the site's own."""
 
 import re
 import tomllib

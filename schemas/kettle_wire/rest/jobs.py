@@ -204,7 +204,9 @@ class Outcomes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class SubmitJobs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Submit a cluster of jobs, recorded when this returns.  With an Idempotency-Key a repeat submits nothing more."""
+    """
+    Submit a cluster of jobs, recorded when this returns.  With an Idempotency-Key a repeat submits nothing more.
+    """
 
     dry_run: bool = False
     """Check the jobs and submit nothing."""
@@ -213,7 +215,9 @@ class SubmitJobs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class Submission(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Job `p` is `ad` plus `columns[i] = rows[p][i]`: attributes of the job ad, as a submit description makes them."""
+    """
+    Job `p` is `ad` plus `columns[i] = rows[p][i]`: attributes of the job ad, as a submit description makes them.
+    """
 
     ad: Ad
     columns: Annotated[list[Attribute], msgspec.Meta(max_length=1000)] = []

@@ -51,7 +51,9 @@ class Ads(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ListClusters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """List clusters that have jobs in the queue, the last submitted first, with how many are in which state."""
+    """
+    List clusters that have jobs in the queue, the last submitted first, with how many are in which state.
+    """
 
     owner: list[Name] = []
     schedd: list[Name] = []

@@ -1,3 +1,4 @@
+# ruff: noqa: S105 - codes, and no secrets
 """How the REST interface refuses: `application/problem+json` (RFC 9457)."""
 
 from enum import StrEnum
@@ -6,8 +7,18 @@ import msgspec
 
 
 class ProblemCode(StrEnum):
-    """Why a request is refused; programs may rely on these, besides the codes of refused commands and tokens."""
+    """
+    Why a request is refused; programs may rely on these, besides the codes of refused commands and tokens.
+    """
 
+    TOKEN_ABSENT = "token.absent"
+    """No token was shown."""
+    TOKEN_IN_QUERY = "token.in_query"
+    """A token or a secret stands in the address."""
+    TOKEN_UNTRUSTED = "token.issuer_unknown"
+    """The token is not the one of the private file, and no issuer is trusted."""
+    NOT_PERMITTED = "not_permitted"
+    """The person has not the level that the route takes, or the job is somebody else's."""
     PARAMETER_UNKNOWN = "parameter.unknown"
     """There is no such parameter."""
     PARAMETER_INVALID = "parameter.invalid"

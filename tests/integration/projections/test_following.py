@@ -120,7 +120,7 @@ async def test_tables_that_cannot_be_made(backend: Backend) -> None:
         hosted("accounting", settings(backend), serve) as rt,
         backend.bus(user("test")) as bus,
     ):
-        with pytest.raises(RefusedError, match="of version 99, this release has 2") as refused:
+        with pytest.raises(RefusedError, match="of version 99, this release has 3") as refused:
             await bus.call(QUERY_USAGE, "accounting", QueryUsage())
         assert "unavailable" == refused.value.code
         await collector.record(MACHINE, at_us=AT)

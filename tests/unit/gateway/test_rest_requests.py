@@ -1,5 +1,6 @@
 """What the REST interface makes of a request before it is answered."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -27,12 +28,15 @@ FILTERS = Filters(KnownAttributes())
 ADA = Person(local("ada"), Mapped(owner="ada", domain="pool"))
 
 
-def request(query: str = "", **headers: str) -> web.Request:
-    return make_mocked_request("GET", f"/v2/jobs{query}", headers=headers)
+KEY = {"Idempotency-Key": "k"}
 
 
-def asked(body: Any = None, person: Person = ADA, **headers: str) -> Asked:
-    return Asked(person, ListJobs(), body, request(**headers))
+def request(query: str = "", headers: Mapping[str, str] | None = None) -> web.Request:
+    return make_mocked_request("GET", f"/v2/jobs{query}", headers=headers or {})
+
+
+def asked(headers: Mapping[str, str] | None = None, *, body: Any = None, person: Person = ADA) -> Asked:
+    return Asked(person, ListJobs(), body, request(headers=headers))
 
 
 def refused(query: str) -> RequestRefused:
@@ -58,7 +62,7 @@ def test_parameters_are_what_the_route_declares() -> None:
     ("query", "pointer", "said"),
     [
         ("?stat=idle", "/query/stat", "the nearest is state"),
-        ("?state=idel", "/query/state/0", "Invalid enum value 'idel'"),
+        ("?state=idl", "/query/state/0", "Invalid enum value 'idl'"),
         ("?since=2026-11-25T14:00:00", "/query/since", "timezone"),
         ("?limit=1001", "/query/limit", "<= 1000"),
         ("?limit=1&limit=2", "/query/limit", "twice"),
@@ -123,29 +127,26 @@ def test_an_attribute_of_somebodys_own_is_marked_as_such() -> None:
 
 def test_a_repeat_has_the_same_command_id_and_answer() -> None:
     """The key, the person and the request make the id; a key that is used for another request is refused."""
-    key = {"Idempotency-Key": "k"}
     bob = Person(local("bob"), Mapped(owner="bob", domain="pool"))
-    one = command_id(asked(**key))
-    assert one == command_id(asked(**key))
-    assert (
-        len({one, command_id(asked(person=bob, **key)), command_id(asked(**key), "ap2"), command_id(asked())})
-        == 4
-    )
+    one = command_id(asked(KEY))
+    assert one == command_id(asked(KEY))
+    others = [command_id(asked(KEY, person=bob)), command_id(asked(KEY), "ap2"), command_id(asked())]
+    assert 4 == len({one, *others})
     repeats, answer = Repeats(), Answer(Jobs())
-    assert repeats.first_answer(asked("a", **key)) is None
-    assert answer is repeats.answered(asked("a", **key), answer)
-    assert answer is repeats.first_answer(asked("a", **key))
-    assert repeats.first_answer(asked("a", person=bob, **key)) is None
+    assert repeats.first_answer(asked(KEY, body="a")) is None
+    assert answer is repeats.answered(asked(KEY, body="a"), answer)
+    assert answer is repeats.first_answer(asked(KEY, body="a"))
+    assert repeats.first_answer(asked(KEY, body="a", person=bob)) is None
     with pytest.raises(RequestRefused) as caught:
-        repeats.first_answer(asked("b", **key))
+        repeats.first_answer(asked(KEY, body="b"))
     assert 422 == caught.value.status
 
 
 def test_who_has_the_state_already_is_told_so() -> None:
     """One of several tags is enough, weak or not; another one is not."""
     with pytest.raises(NotModified):
-        asked(**{"If-None-Match": 'W/"x", "schedd.ap:7"'}).require_changed('"schedd.ap:7"')
-    asked(**{"If-None-Match": '"schedd.ap:6"'}).require_changed('"schedd.ap:7"')
+        asked({"If-None-Match": 'W/"x", "schedd.ap:7"'}).require_changed('"schedd.ap:7"')
+    asked({"If-None-Match": '"schedd.ap:6"'}).require_changed('"schedd.ap:7"')
 
 
 def test_each_person_has_so_many_requests() -> None:

@@ -5,10 +5,16 @@ import re
 from typing import Any
 
 import jsonschema
+import openapi_spec_validator
 import pytest
 
 from kettle.schema_generation import breaks, openapi
 from kettle_wire.rest.catalogue import ROUTES
+
+
+def test_it_is_an_openapi_document() -> None:
+    """The validator that programs use before they make a client of it finds nothing."""
+    openapi_spec_validator.validate(openapi())
 
 
 def test_every_route_is_described_once() -> None:
@@ -61,7 +67,9 @@ def test_what_programs_rely_on_is_not_taken_away(keys: tuple[str, ...], said: st
 
 
 def test_what_is_sent_may_not_need_more_and_what_comes_may_not_hold_less() -> None:
-    """A member that requests must have from now on breaks who sends them; one that answers may lack, who reads them."""
+    """
+    A member that requests must have from now on breaks who sends them; one that answers may lack, who reads them.
+    """
     before, now = openapi(), openapi()
     now["components"]["schemas"]["JobChange"].setdefault("required", []).append("reason")
     now["components"]["schemas"]["Job"]["required"].remove("owner")

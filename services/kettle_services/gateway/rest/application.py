@@ -144,7 +144,7 @@ class Front:
             if has_secret_in_address(request):
                 raise RequestRefused(
                     400,
-                    "token.in_query",
+                    ProblemCode.TOKEN_IN_QUERY,
                     "a token must not be in an address, where it is logged; send it in the header Authorization, and have this one revoked",
                 )
             person = await self._believed(request)
@@ -160,6 +160,7 @@ class Front:
             if not response.prepared:
                 response.headers.update(headers)
                 response.headers["Vary"] = "Authorization"
+                response.headers["X-Content-Type-Options"] = "nosniff"
                 response.headers.setdefault("Cache-Control", "private, no-cache")
             return response
 
@@ -170,7 +171,7 @@ class Front:
         try:
             return await self._persons.of(bearer_token(request), address)
         except RequestRefused as refusal:
-            if refusal.code != "token.absent":
+            if refusal.code != ProblemCode.TOKEN_ABSENT:
                 self._limits.failed(address)
             raise
 

@@ -24,7 +24,9 @@ _MOST: Final = 256
 
 
 class EventFeed:
-    """Answers with streams, each read in the name of its reader: the bus gives nobody the events of others."""
+    """
+    Answers with streams, each read in the name of its reader: the bus gives nobody the events of others.
+    """
 
     def __init__(self, bus: Bus, monitor: str, people: PersonConnections, *, most: int) -> None:
         """`monitor`: the stream of published events; `most`: streams at once."""

@@ -191,7 +191,7 @@ class JobCommands:
                 raise no_such_job(parameters.id)
             case "denied":
                 raise RequestRefused(
-                    403, "not_permitted", f"job {parameters.id} is not {asked.person.name}'s"
+                    403, ProblemCode.NOT_PERMITTED, f"job {parameters.id} is not {asked.person.name}'s"
                 )
             case _:
                 reply = Outcomes(outcomes=_outcomes(schedd, [outcome]), position=_text(acted.position))
@@ -210,7 +210,9 @@ async def _jobs_of(client: Client, select: Select) -> AsyncGenerator[JobId]:
 
 
 def _as_it_is(ad: Ad) -> str:
-    """True of the job as long as nothing that matters has happened to it: its queue decides by it, as part of the command."""
+    """
+    True of the job as long as nothing that matters has happened to it: its queue decides by it, as part of the command.
+    """
     return " && ".join(f"{name} =?= {_literal(ad.get(name))}" for name in _GUARDS)
 
 

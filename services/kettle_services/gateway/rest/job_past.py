@@ -39,9 +39,7 @@ class JobPast:
         return ""
 
     def records(self, viewer: str, until: int | None) -> list[JobRecord]:
-        """
-        The events as somebody sees them; `until`: microseconds since the epoch.
-        """
+        """The events as somebody sees them; `until`: microseconds since the epoch."""
         own = viewer == self.owner
         return [_record(each, own=own) for each in self._recorded if until is None or each.at <= until]
 

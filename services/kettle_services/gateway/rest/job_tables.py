@@ -64,7 +64,9 @@ class JobTables:
     """What can be asked of the tables."""
 
     def __init__(self, database: Database, *, most_seconds: float) -> None:
-        """`most_seconds`: how long a question may take; `database` was connected with `session_settings` of it."""
+        """
+        `most_seconds`: how long a question may take; `database` was connected with `session_settings` of it.
+        """
         self._database = database
         self._most_seconds = most_seconds
         self._ads = QueuedAds()

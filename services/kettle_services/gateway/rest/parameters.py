@@ -44,7 +44,9 @@ def parameters_of(route: Route, request: web.Request) -> msgspec.Struct:
 
 
 async def body_of(route: Route, request: web.Request) -> Any:
-    """The body: a struct, or the text where the route takes one; None if it has none. Raises RequestRefused."""
+    """
+    The body: a struct, or the text where the route takes one; None if it has none. Raises RequestRefused.
+    """
     if route.body is None:
         return None
     if request.content_type == "text/plain" and route.text_body:

@@ -22,7 +22,9 @@ from kettle_wire.rest.problem import ProblemCode
 
 
 class PastQuestions:
-    """Answers them: what is recorded from the log, by way of its owner, and reasons in the name of who asks."""
+    """
+    Answers them: what is recorded from the log, by way of its owner, and reasons in the name of who asks.
+    """
 
     def __init__(self, bus: Bus, people: PersonConnections, tables: JobTables) -> None:
         self._bus = bus

@@ -23,6 +23,7 @@ from kettle.auth.tokens.verified import TokenError
 from kettle.auth.tokens.verifier import Verifier
 from kettle.http.problems import bearer_challenge
 from kettle_services.gateway.rest.refusals import RequestRefused
+from kettle_wire.rest.problem import ProblemCode
 
 TOKEN_FILE: Final = "token"  # noqa: S105 - the name of the file
 
@@ -82,7 +83,9 @@ class Persons:
         """
         if not token:
             raise _unknown(
-                "token.absent", "show a token in the header Authorization: Bearer TOKEN", shown=False
+                ProblemCode.TOKEN_ABSENT,
+                "show a token in the header Authorization: Bearer TOKEN",
+                shown=False,
             )
         if hmac.compare_digest(token.encode(), self._token):
             principal = local(own_account(), Address(address))
@@ -96,7 +99,7 @@ class Persons:
     async def _of_issuer(self, token: str, address: Address) -> Principal:
         if self._verifier is None:
             raise _unknown(
-                "token.issuer_unknown",
+                ProblemCode.TOKEN_UNTRUSTED,
                 "the token is not that of this gateway's private file, and no issuer is trusted: issuers of [gateway] names those that are",
             )
         try:
@@ -117,7 +120,7 @@ class Persons:
         """Raises RequestRefused: the person has not the level."""
         found = self._policy.decide_for(person.principal, person.mapped, level, subsystem="gateway")
         if not found.allowed:
-            raise RequestRefused(403, "not_permitted", found.sentence)
+            raise RequestRefused(403, ProblemCode.NOT_PERMITTED, found.sentence)
 
 
 def _unknown(code: str, sentence: str, *, shown: bool = True) -> RequestRefused:

@@ -1,4 +1,6 @@
-"""What is asked about the rest of the pool: from the collector, which knows how it is now, and from the tables."""
+"""
+What is asked about the rest of the pool: from the collector, which knows how it is now, and from the tables.
+"""
 
 from collections.abc import Awaitable, Callable
 from typing import Final

@@ -2,7 +2,7 @@
 Submit descriptions that come as text.
 
 To read one may mean to read files and to run commands (`include`, `queue ... from`), with the rights of this process.  So only its
-own account may send one; whoever else submits sends the jobs themselves.
+own account may send one; anybody else sends the jobs themselves.
 """
 
 import asyncio
@@ -37,7 +37,9 @@ async def submission_of(person: Person, body: Submission | str) -> Submission:
 
 
 def _prepared(text: str) -> PreparedSubmission:
-    """Names of files begin at the account's home directory; nothing of the gateway's environment is shown to the description."""
+    """
+    Names of files begin at the account's home directory; nothing of the gateway's environment is shown to the description.
+    """
     account = pwd.getpwuid(os.geteuid())
     environ = {
         "HOME": account.pw_dir,

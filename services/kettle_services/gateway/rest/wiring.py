@@ -88,7 +88,9 @@ def directory(settings: GatewaySettings) -> Path:
 
 
 def access_policy(settings: GatewaySettings) -> AccessPolicy:
-    """Who is who and who may do what, as the table `[authorization]` and its files say; raises SettingsError."""
+    """
+    Who is who and who may do what, as the table `[authorization]` and its files say; raises SettingsError.
+    """
     said, path = settings.authorization, config_path(os.environ)
     files, findings = read(*named(said, path))
     if wrong := refusals(findings):

@@ -1,0 +1,139 @@
+"""Other people over HTTP, by tokens of an issuer that the pool trusts."""
+
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import aiohttp
+import pytest
+import pytest_asyncio
+from aiohttp import web
+from tests.conformance.token_cells import ec_key, public, signed
+
+from kettle.auth.trust.files import write
+from kettle.auth.trust.pool import Kind, PoolTrust
+from kettle.client import select
+from kettle.embedded.ports import free_ports
+from kettle.testing.servers import selection
+from kettle.testing.throwaway_pool import ThrowawayPool
+from kettle_wire.subjects import Subjects
+
+pytestmark = [pytest.mark.scenario, pytest.mark.embedded]
+
+SECRET: Final = 'executable = /bin/true\nhold = true\nenvironment = "SECRET=1"\nqueue\n'
+PORT: Final = free_ports(1)[0]
+ISSUER: Final = f"http://127.0.0.1:{PORT}"
+
+
+@pytest.fixture(scope="module")
+def configuration(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    names = tmp_path_factory.mktemp("names") / "map"
+    names.write_text(
+        f'SCITOKENS "{ISSUER},ada" ada\nSCITOKENS "{ISSUER},cyd" cyd\nSCITOKENS "{ISSUER},bob" bob@elsewhere\n'
+    )
+    return {
+        "settings": {
+            "gateway": {"rest": True, "issuers": {ISSUER: ["kettle"]}},
+            "authorization": {"domain": "pool", "map_files": [str(names)]},
+        }
+    }
+
+
+@pytest_asyncio.fixture
+async def issuer() -> AsyncGenerator[None]:
+    """What publishes the key of the tokens."""
+
+    async def about(_request: web.Request) -> web.Response:
+        return web.json_response({"issuer": ISSUER, "jwks_uri": f"{ISSUER}/jwks"})
+
+    async def keys(_request: web.Request) -> web.Response:
+        return web.json_response({"keys": [public(ec_key("one"), alg="ES256")]})
+
+    application = web.Application()
+    application.router.add_get("/.well-known/openid-configuration", about)
+    application.router.add_get("/jwks", keys)
+    runner = web.AppRunner(application)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", PORT).start()
+        yield
+    finally:
+        await runner.cleanup()
+
+
+@asynccontextmanager
+async def as_person(
+    pool: ThrowawayPool, name: str, **claims: object
+) -> AsyncGenerator[aiohttp.ClientSession]:
+    now = int(time.time())
+    claims = {"iss": ISSUER, "sub": name, "aud": "kettle", "iat": now, "nbf": now, "exp": now + 600, **claims}
+    token = signed({"alg": "ES256", "kid": "one"}, claims, ec_key("one"))
+    address = f"http://127.0.0.1:{(pool.home / 'gateway' / 'port').read_text()}"
+    async with aiohttp.ClientSession(address, headers={"Authorization": f"Bearer {token}"}) as session:
+        yield session
+
+
+async def asked(session: aiohttp.ClientSession, method: str, path: str, **said: Any) -> tuple[int, Any]:
+    async with session.request(method, path, **said) as response:
+        return response.status, await response.json(content_type=None)
+
+
+async def test_a_person_sees_and_does_what_that_person_may(
+    pool: ThrowawayPool, issuer: None, tmp_path: Path
+) -> None:
+    """
+    By her token somebody sees jobs of others without their secrets, and is refused by their queue in her own name.
+    """
+    if not selection.servers_are_ours():
+        pytest.skip("who may connect to servers of somebody else is theirs to say")
+    submitted = await pool.client.submit(SECRET, cwd=tmp_path)
+    job = f"{submitted.cluster}.0"
+    trust = PoolTrust(pool.home / "credentials" / "trust", Subjects(pool.client.pool.pool))
+    key = write(pool.home / "credentials" / "account-ada.creds", partial(trust.member, Kind.PERSON, "ada"))
+    shard, frame = submitted.position.shard, submitted.position.frame
+    try:
+        async with as_person(pool, "ada") as ada:
+            status, seen = await asked(ada, "GET", f"/v2/jobs/{job}", params={"at_least": f"{shard}:{frame}"})
+            assert (200, "held") == (status, seen["state"])
+            assert "Cmd" in seen["attributes"]
+            assert "SECRET" not in str(seen)
+            assert "SECRET" not in str((await asked(ada, "GET", f"/v2/jobs/{job}/history"))[1])
+            assert "SECRET" not in str(
+                (await asked(ada, "GET", f"/v2/jobs/{job}", params={"as_of": seen["submitted"]}))[1]
+            )
+            removed = await asked(ada, "POST", "/v2/jobs:remove", json={"ids": [job]})
+            assert (200, ["denied"]) == (removed[0], [each["outcome"] for each in removed[1]["outcomes"]])
+            edited = await asked(ada, "PATCH", f"/v2/jobs/{job}", json={"attributes": {"JobPrio": 1}})
+            assert (403, "not_permitted") == (edited[0], edited[1]["code"])
+            text = await asked(ada, "POST", "/v2/jobs", data=SECRET, headers={"Content-Type": "text/plain"})
+            assert (415, "body.type") == (text[0], text[1]["code"])
+    finally:
+        key.unlink()
+    assert [5] == [ad["JobStatus"] for ad in await pool.client.jobs(select(submitted.cluster))]
+
+
+async def test_a_token_is_good_for_what_it_says_and_where_there_is_a_connection(
+    pool: ThrowawayPool, issuer: None
+) -> None:
+    """A token for reading writes nothing; without a connection of the person's a write is refused with the reason."""
+    body = {"ids": ["1.0"]}
+    async with as_person(pool, "ada", scope="condor:/READ") as reader:
+        assert 200 == (await asked(reader, "GET", "/v2/jobs"))[0]
+        status, refused = await asked(reader, "POST", "/v2/jobs:hold", json=body)
+        assert (403, True) == (status, "has not the level WRITE" in refused["detail"])
+    for name, why in (("cyd", "has made no key"), ("bob", "its domain is not")):
+        async with as_person(pool, name) as person:
+            status, refused = await asked(person, "POST", "/v2/jobs:hold", json=body)
+            assert (503, "connection.none", True) == (status, refused["code"], why in refused["detail"])
+    wrong: list[tuple[dict[str, object], int, str]] = [
+        ({"exp": int(time.time()) - 600}, 401, "token.expired"),
+        ({"aud": "another"}, 401, "token.audience"),
+        ({"sub": "eve"}, 403, "user.unmapped"),
+    ]
+    for claims, expected, code in wrong:
+        async with as_person(pool, "ada", **claims) as person:
+            status, refused = await asked(person, "GET", "/v2/jobs")
+            assert (expected, code) == (status, refused["code"])
