@@ -68,19 +68,24 @@ ALSO: Final[dict[str, frozenset[str]]] = {
 }
 """Who else may do what was seen, and why."""
 
-STREAMS: Final = """
+
+def words(text: str) -> list[str]:
+    return text.split()
+
+
+STREAMS: Final = words("""
     KETTLE_pool_WORK KETTLE_pool_MONITOR KETTLE_pool_EVT_identity KETTLE_pool_EVT_schedd_2Eschedd
     KETTLE_pool_EVT_collector KETTLE_pool_EVT_negotiator KV_KETTLE_pool_ADS KV_KETTLE_pool_PRIVATE
     KV_KETTLE_pool_LEASES OTHER
-""".split()
-OF_STREAMS: Final = """
+""")
+OF_STREAMS: Final = words("""
     STREAM.UPDATE.{} STREAM.DELETE.{} STREAM.PURGE.{} STREAM.MSG.DELETE.{} STREAM.SNAPSHOT.{}
     STREAM.RESTORE.{} STREAM.PEER.REMOVE.{} STREAM.LEADER.STEPDOWN.{} CONSUMER.CREATE.{}
     CONSUMER.DURABLE.CREATE.{}.mine CONSUMER.NAMES.{} CONSUMER.LIST.{} CONSUMER.PAUSE.{}.mine
     CONSUMER.UNPIN.{}.mine CONSUMER.LEADER.STEPDOWN.{}.mine
-""".split()
+""")
 """Calls of JetStream's interface that no member of a pool makes, for every stream (docs.nats.io, "JetStream API")."""
-OF_SERVERS: Final = """
+OF_SERVERS: Final = words("""
     $JS.API.INFO $JS.API.STREAM.NAMES $JS.API.META.LEADER.STEPDOWN $JS.API.SERVER.REMOVE
     $JS.API.ACCOUNT.PURGE.A $JS.API.ACCOUNT.STREAM.MOVE.A.B $JS.API.ACCOUNT.STREAM.CANCEL_MOVE.A.B
     $JS.FC.KETTLE_pool_WORK.x $JS.EVENT.ADVISORY.STREAM.DELETED.X $JSC.CI.x $NRG.V.x $KV.OTHER.x
@@ -88,13 +93,13 @@ OF_SERVERS: Final = """
     $SYS.REQ.SERVER.PING.JSZ $SYS.REQ.ACCOUNT.PING.CONNZ $SYS.REQ.ACCOUNT.A.CLAIMS.LOOKUP
     $SYS.REQ.CLAIMS.UPDATE $SYS.REQ.CLAIMS.DELETE $SYS.REQ.CLAIMS.LIST $SYS.REQ.CLAIMS.PACK
     $SYS.REQ.ACCOUNT.A.CLAIMS.UPDATE $SYS.REQ.USER.AUTH $SYS.ACCOUNT.A.CONNECT $SYS.DEBUG.SUBSCRIBERS
-""".split()
+""")
 """Subjects of the server itself (docs.nats.io, "System events" and "Subject mapping of JetStream")."""
-HEARD: Final = """
+HEARD: Final = words("""
     > * *.> $JS.> $JS.API.> $JS.EVENT.> $JS.ACK.> $JSC.> $KV.> $SYS.> $SYS.REQ.> $NRG.> _INBOX.> _INBOX.*.>
     _R_.> kettle.> kettle.pool.> kettle.pool.cmd.> kettle.pool.private.> kettle.pool.private.identity
     $KV.KETTLE_pool_PRIVATE.> kettle.js.>
-""".split()
+""")
 """
 What nobody may hear.  `$SRV.>` is not here: who may hear `$SRV.*` may hear that, because the server takes the last part of a
 subscription for a name; services are asked there whether they are there.
