@@ -1,7 +1,7 @@
 """
 Subjects that are not made from the declarations: what a pool really said and heard, and what NATS documents.
 
-`traffic.txt` is what the server of a pool traced (`trace: true`) while its services were started anew, jobs were submitted and ran,
+`traffic.txt` is what the server of a pool traced (`trace: true`) while its services were restarted, jobs were submitted and ran,
 and an administrator used it; each line has who it was, PUB or SUB, and the subject, with other names for people, machine
 and pool, and `id` for what is made by chance.
 """
