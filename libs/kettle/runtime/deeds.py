@@ -10,6 +10,7 @@ import asyncio
 import fcntl
 import logging
 import os
+import re
 import secrets
 import time
 from collections import deque
@@ -40,6 +41,9 @@ _PER_SECOND: Final = 0.5
 """Of denials, after the burst; the others are counted."""
 _AWAY: Final = Backoff(first=0.5, longest=30.0)
 _SENTENCE: Final = 1000
+_NAME: Final = 256
+_UNPRINTABLE: Final = re.compile(r"[^!-~]")
+"""What does not stand in the name of somebody, as the record has it."""
 _DEADLINE_S: Final = 20.0
 
 _log: Final = logging.getLogger(__name__)
@@ -96,7 +100,7 @@ class Outbox:
         deed = {
             "id": id_ or secrets.token_hex(12),
             "at": time.time(),
-            "who": who,
+            "who": _UNPRINTABLE.sub("?", who)[:_NAME],
             "action": action,
             "where": where,
             "sentence": _plain(sentence),
@@ -142,7 +146,7 @@ class Outbox:
                 waits.reset()
 
     async def _report(self, bus: Asks, line: bytes) -> None:
-        from kettle_wire.commands.iam import REPORT_DEED  # few processes ever report one
+        from kettle_wire.commands.deeds import REPORT_DEED  # few processes ever report one
 
         try:
             deed = msgspec.json.decode(line, type=REPORT_DEED.request)

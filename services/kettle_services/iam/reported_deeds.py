@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from kettle.eventsourcing.command_pipeline import Decision
 from kettle_services.iam.alarms import DenialRecord
-from kettle_wire.commands.iam import Recorded, ReportDeed
+from kettle_wire.commands.deeds import ReportDeed
+from kettle_wire.commands.iam import Recorded
 from kettle_wire.events.iam import AccessDenied, AdministratorActed
 from kettle_wire.identity import Identity
 

@@ -34,7 +34,7 @@ from kettle_services.iam.ports import BusCredentials
 from kettle_services.iam.record import Record
 from kettle_services.iam.reported_deeds import ReportedDeeds
 from kettle_services.iam.settings import IamSettings
-from kettle_wire.commands.iam import REPORT_DEED
+from kettle_wire.commands.deeds import REPORT_DEED
 from kettle_wire.commands.master import REVOKE_MEMBERS, RevokeMembers
 from kettle_wire.subjects import untoken
 

@@ -13,7 +13,8 @@ import pytest
 from kettle.bus.ports import NoResponderError, RefusedError, Rep, Req
 from kettle.runtime.deeds import MOST, Outbox
 from kettle_wire.codes import RefusalCode
-from kettle_wire.commands.iam import Recorded, ReportDeed
+from kettle_wire.commands.deeds import ReportDeed
+from kettle_wire.commands.iam import Recorded
 from kettle_wire.commands.master import CONTROL, Control
 from kettle_wire.commands.startd import CANCEL_DRAIN, CancelDrain
 from kettle_wire.endpoint import Endpoint, Position
@@ -123,12 +124,12 @@ async def test_who_is_refused_again_and_again_is_counted(tmp_path: Path) -> None
     """A flood of wrong commands writes little."""
     outbox, iam = Outbox(tmp_path, "startd"), Iam()
     for _ in range(1000):
-        outbox.denied(CONTROL, "n1", worker("n2"), RefusedError(RefusalCode.DENIED, "no\x1b[31m\nway"))
+        outbox.denied(CONTROL, "n1", worker("n2 ö"), RefusedError(RefusalCode.DENIED, "no\x1b[31m\nway"))
     assert len(kept(tmp_path)) < 30
     iam.here.set()
     async with delivering(outbox, iam):
         await iam.has(20)
-    assert {("worker:n2", "denied", "no [31m way")} == {
+    assert {("worker:n2??", "denied", "no [31m way")} == {
         (each.who, each.denied, each.sentence) for each in iam.recorded
     }
 
