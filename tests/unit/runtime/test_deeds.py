@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import resource
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -151,3 +152,29 @@ async def test_what_nobody_records_does_not_fill_the_disk(
         await iam.has(len(lines) - 1)
     assert str(MOST) == iam.recorded[-1].sentence
     assert [] == kept(tmp_path)
+
+
+@pytest.mark.parametrize("lives", [True, False], ids=["alive", "killed"])
+async def test_a_full_disk_costs_nothing_but_the_safety_of_the_file(tmp_path: Path, *, lives: bool) -> None:
+    """What could not be written is reported from memory; a line that was cut off spoils no other one."""
+    (tmp_path / "startd-0.jsonl").write_bytes(b'{"id": "1", "at": 1.0, "wh')
+    outbox, iam = Outbox(tmp_path, "startd"), Iam()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    outbox.note("ada", "startd.drain", "n1", "first")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300, hard))
+    try:
+        outbox.note("ada", "startd.drain", "n1", "second")
+        outbox.note("ada", "startd.drain", "n1", "third")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    outbox.note("ada", "startd.drain", "n1", "x" * 2000)
+    if not lives:
+        async with delivering(outbox, iam):
+            pass
+        outbox = Outbox(tmp_path, "startd")
+    iam.here.set()
+    async with delivering(outbox, iam):
+        await iam.has(4 if lives else 2)
+    last = f"{'x' * 997}..."
+    told = ["first", "second", "third", last] if lives else ["first", last]
+    assert told == [each.sentence for each in iam.recorded]
