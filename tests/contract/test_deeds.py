@@ -16,7 +16,7 @@ from kettle.testing.bus_adapters import world as open_world
 from kettle.testing.servers.locations import Place
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.catalogue import ENDPOINTS
-from kettle_wire.commands.iam import REPORT_DEED
+from kettle_wire.commands.deeds import REPORT_DEED
 from kettle_wire.endpoint import Caller, Endpoint, Repeat
 from kettle_wire.identity import Identity, daemon, user
 

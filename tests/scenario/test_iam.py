@@ -107,14 +107,14 @@ async def test_who_is_refused_by_a_service_is_in_the_record(pool: ThrowawayPool,
 
 
 async def connections(pool: ThrowawayPool) -> dict[int, str]:
-    """Those of daemons, by the number that the server gave each; those of commands are short."""
+    """The connections of daemons, by the number that the server gave each; those of commands are short."""
     held = (await bus_server.holdings(pool.home, pool.state.nats_url)).open
     return {number: name for number, name in held.items() if name.split()[0] in {*SERVICES, "master"}}
 
 
 async def test_no_daemon_needs_an_iam(pool: ThrowawayPool, tmp_path: Path) -> None:
     """
-    While it stands still and after it was killed no connection of a daemon ends, daemons that are started anew are let in, and
+    While it is stopped and after it was killed no connection of a daemon ends, daemons that are restarted are let in, and
     jobs run.
     """
     before = await connections(pool)

@@ -7,9 +7,11 @@ with what the last one left.
 """
 
 import asyncio
+import errno
 import fcntl
 import logging
 import os
+import re
 import secrets
 import time
 from collections import deque
@@ -40,6 +42,9 @@ _PER_SECOND: Final = 0.5
 """Of denials, after the burst; the others are counted."""
 _AWAY: Final = Backoff(first=0.5, longest=30.0)
 _SENTENCE: Final = 1000
+_NAME: Final = 256
+_UNPRINTABLE: Final = re.compile(r"[^!-~]")
+"""What does not stand in the name of somebody, as the record has it."""
 _DEADLINE_S: Final = 20.0
 
 _log: Final = logging.getLogger(__name__)
@@ -53,6 +58,8 @@ class Outbox:
         self._directory = directory
         self._role = role
         self._descriptor = -1
+        self._torn = False
+        """Whether the last line of the file is a part of one."""
         self._waiting: deque[bytes] = deque()
         """Each as a line of JSON, the oldest first."""
         self._wake = asyncio.Event()
@@ -96,7 +103,7 @@ class Outbox:
         deed = {
             "id": id_ or secrets.token_hex(12),
             "at": time.time(),
-            "who": who,
+            "who": _UNPRINTABLE.sub("?", who)[:_NAME],
             "action": action,
             "where": where,
             "sentence": _plain(sentence),
@@ -106,13 +113,12 @@ class Outbox:
         line = _encode(deed) + b"\n"
         try:
             self._open()
-            self._waiting.append(line)
-            if len(self._waiting) > MOST:
-                self._forget()
-            else:
-                os.write(self._descriptor, line)
+            self._write(line)
         except OSError as error:
             _log.error("a deed is kept in memory only: %s: %s", error, line.decode().strip())
+        self._waiting.append(line)
+        if len(self._waiting) > MOST:
+            self._forget()
         self._wake.set()
 
     async def deliver(self, bus: Asks) -> None:
@@ -142,7 +148,7 @@ class Outbox:
                 waits.reset()
 
     async def _report(self, bus: Asks, line: bytes) -> None:
-        from kettle_wire.commands.iam import REPORT_DEED  # few processes ever report one
+        from kettle_wire.commands.deeds import REPORT_DEED  # few processes ever report one
 
         try:
             deed = msgspec.json.decode(line, type=REPORT_DEED.request)
@@ -156,14 +162,33 @@ class Outbox:
         if self._waiting and self._waiting[0] is line:
             self._waiting.popleft()
         if not self._waiting:
+            self._rewrite()
+
+    def _write(self, data: bytes) -> None:
+        """After what a full disk has cut off a new line begins."""
+        whole = b"\n" + data if self._torn else data
+        self._torn = True
+        if os.write(self._descriptor, whole) < len(whole):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self._torn = False
+
+    def _rewrite(self) -> None:
+        """Have no more in the file than waits."""
+        if self._descriptor < 0:
+            return
+        try:
             os.ftruncate(self._descriptor, 0)
+            self._torn = False
+            if self._waiting:
+                self._write(b"".join(self._waiting))
+        except OSError as error:
+            _log.error("deeds of administrators are kept in memory only: %s", error)
 
     def _forget(self) -> None:
         lost = [self._waiting.popleft() for _ in range(_FORGOTTEN)]
         for line in lost:
             _log.error("iam has recorded nothing for long, forgets a deed: %s", line.decode().strip())
-        os.ftruncate(self._descriptor, 0)
-        os.write(self._descriptor, b"".join(self._waiting))
+        self._rewrite()
 
     def _close(self) -> None:
         if self._descriptor >= 0:
@@ -183,6 +208,7 @@ class Outbox:
             number += 1
         self._descriptor = descriptor
         self._waiting.extend(_lines(path))
+        self._torn = bool(path.stat().st_size)  # for all we know
 
     def _adopt(self) -> None:
         """Go on with what processes of this role have left."""
@@ -195,7 +221,7 @@ class Outbox:
                     continue
                 try:
                     left = _lines(path)
-                    os.write(self._descriptor, b"".join(left))
+                    self._write(b"".join(left))
                     self._waiting.extend(left)
                     os.ftruncate(descriptor, 0)
                 finally:
@@ -217,7 +243,8 @@ def _taken(path: Path) -> int | None:
 
 def _lines(path: Path) -> list[bytes]:
     """The last line may be a part of one, if its process was killed while it wrote."""
-    return [line for line in path.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
+    lines = path.read_bytes().splitlines(keepends=True)
+    return [line for line in lines if line.endswith(b"\n") and line.strip()]
 
 
 def _described(request: msgspec.Struct) -> str:
@@ -240,5 +267,6 @@ def _defaults(kind: type[msgspec.Struct]) -> list[object]:
 
 
 def _plain(sentence: str) -> str:
-    """Printable, and not longer than it may be."""
-    return "".join(each if each.isprintable() else " " for each in sentence)[:_SENTENCE]
+    """Printable, and not longer than it may be: what is cut off ends with dots."""
+    text = "".join(each if each.isprintable() else " " for each in sentence)
+    return text if len(text) <= _SENTENCE else f"{text[: _SENTENCE - 3]}..."

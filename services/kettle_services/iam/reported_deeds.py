@@ -6,7 +6,8 @@ from kettle.bus.ports import Served
 from kettle.eventsourcing.command_pipeline import CommandPipeline, Decision
 from kettle_services.iam.alarms import DenialRecord
 from kettle_services.iam.commands.deciding import recorded
-from kettle_wire.commands.iam import REPORT_DEED, Recorded, ReportDeed
+from kettle_wire.commands.deeds import REPORT_DEED, ReportDeed
+from kettle_wire.commands.iam import Recorded
 from kettle_wire.events.iam import AccessDenied, AdministratorActed
 from kettle_wire.identity import Identity
 

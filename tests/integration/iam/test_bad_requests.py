@@ -1,4 +1,4 @@
-"""Requests that are none, or that say what cannot be: refused with one sentence, without a trace and without the token."""
+"""Requests that are none, or cannot be: refused with a sentence, without a trace and without the token."""
 
 import asyncio
 import logging

@@ -252,8 +252,8 @@ def test_what_is_missing_is_said(policy: AccessPolicy) -> None:
         ("[[rules]]\nwhen.sub = 'x'\nowner = 'a'", "1: there is no sub here; did you mean subject?"),
         ("[[rules]]\nowners = 'a'", "1: there is no owners here; did you mean owner?"),
         (
-            "[[rules]]\nlevels = ['ADMINISTATOR']",
-            "1: there is no level ADMINISTATOR; did you mean ADMINISTRATOR?",
+            "[[rules]]\nlevels = ['ADMINISTRATORS']",
+            "1: there is no level ADMINISTRATORS; did you mean ADMINISTRATOR?",
         ),
         (
             "[[rules]]\nwhen.subject = '/^(a$/'\nowner = 'a'",

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import resource
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,7 +14,8 @@ import pytest
 from kettle.bus.ports import NoResponderError, RefusedError, Rep, Req
 from kettle.runtime.deeds import MOST, Outbox
 from kettle_wire.codes import RefusalCode
-from kettle_wire.commands.iam import Recorded, ReportDeed
+from kettle_wire.commands.deeds import ReportDeed
+from kettle_wire.commands.iam import Recorded
 from kettle_wire.commands.master import CONTROL, Control
 from kettle_wire.commands.startd import CANCEL_DRAIN, CancelDrain
 from kettle_wire.endpoint import Endpoint, Position
@@ -123,12 +125,12 @@ async def test_who_is_refused_again_and_again_is_counted(tmp_path: Path) -> None
     """A flood of wrong commands writes little."""
     outbox, iam = Outbox(tmp_path, "startd"), Iam()
     for _ in range(1000):
-        outbox.denied(CONTROL, "n1", worker("n2"), RefusedError(RefusalCode.DENIED, "no\x1b[31m\nway"))
+        outbox.denied(CONTROL, "n1", worker("n2 ö"), RefusedError(RefusalCode.DENIED, "no\x1b[31m\nway"))
     assert len(kept(tmp_path)) < 30
     iam.here.set()
     async with delivering(outbox, iam):
         await iam.has(20)
-    assert {("worker:n2", "denied", "no [31m way")} == {
+    assert {("worker:n2??", "denied", "no [31m way")} == {
         (each.who, each.denied, each.sentence) for each in iam.recorded
     }
 
@@ -150,3 +152,29 @@ async def test_what_nobody_records_does_not_fill_the_disk(
         await iam.has(len(lines) - 1)
     assert str(MOST) == iam.recorded[-1].sentence
     assert [] == kept(tmp_path)
+
+
+@pytest.mark.parametrize("lives", [True, False], ids=["alive", "killed"])
+async def test_a_full_disk_costs_nothing_but_the_safety_of_the_file(tmp_path: Path, *, lives: bool) -> None:
+    """What could not be written is reported from memory; a line that was cut off spoils no other one."""
+    (tmp_path / "startd-0.jsonl").write_bytes(b'{"id": "1", "at": 1.0, "wh')
+    outbox, iam = Outbox(tmp_path, "startd"), Iam()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    outbox.note("ada", "startd.drain", "n1", "first")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300, hard))
+    try:
+        outbox.note("ada", "startd.drain", "n1", "second")
+        outbox.note("ada", "startd.drain", "n1", "third")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    outbox.note("ada", "startd.drain", "n1", "x" * 2000)
+    if not lives:
+        async with delivering(outbox, iam):
+            pass
+        outbox = Outbox(tmp_path, "startd")
+    iam.here.set()
+    async with delivering(outbox, iam):
+        await iam.has(4 if lives else 2)
+    last = f"{'x' * 997}..."
+    told = ["first", "second", "third", last] if lives else ["first", last]
+    assert told == [each.sentence for each in iam.recorded]

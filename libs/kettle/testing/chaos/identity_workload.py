@@ -1,4 +1,4 @@
-"""People, programs and machines that want something of iam while the pool is being broken, and what they were promised."""
+"""What people, programs and machines want of iam while the pool is being broken, and are promised."""
 
 import asyncio
 import random

@@ -11,7 +11,7 @@ from kettle.testing.chaos.schedule import Fault
 from kettle.testing.chaos.workload import Workload
 
 WITH_IAM: Final = ("collector", "negotiator", "schedd", "shadow", "startd", "accounting", "iam")
-"""Those of a personal pool, and an iam with people, programs and machines that ask it."""
+"""The services of a personal pool, and an iam with people, programs and machines that ask it."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
