@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-import asyncpg  # type: ignore[import-untyped]
+import asyncpg
 import pytest
 
 from kettle.client import select
@@ -47,7 +47,10 @@ def configuration() -> dict[str, Any]:
 
 
 def files(pool: ThrowawayPool) -> Iterator[tuple[str, bytes]]:
-    """Everything below the pool's directory but the sandboxes, by relative name: servers' files, logs, states, archives, cores."""
+    """
+    Everything below the pool's directory but the sandboxes, by relative name: servers' files, logs, states, archives,
+    cores.
+    """
     for directory, _, names in os.walk(pool.home):
         if f"{directory}/".startswith(f"{pool.home}/execute/"):
             continue

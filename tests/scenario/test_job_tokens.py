@@ -19,7 +19,7 @@ from kettle.client import select
 from kettle.storage import PgLog
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.codes import HoldCode, RefusalCode
-from kettle_wire.commands.iam import ISSUE_JOB_TOKENS, IssueJobTokens
+from kettle_wire.commands.job_credentials import ISSUE_JOB_TOKENS, IssueJobTokens
 from kettle_wire.events import Event, JobHeld, JobStarted, TokenRevoked, decode
 from kettle_wire.identity import daemon
 from kettle_wire.jobs import JobId
@@ -200,7 +200,9 @@ async def test_a_link_in_the_place_of_a_token_is_not_followed(
 async def test_without_iam_a_job_waits_and_is_held_with_the_reason(
     pool: ThrowawayPool, tmp_path: Path
 ) -> None:
-    """The sentence says what was missing and how it goes on; a job that asks for too much is held with what it may have."""
+    """
+    The sentence says what was missing and how it goes on; a job that asks for too much is held with what it may have.
+    """
     text = f"{WAITS.format(go=tmp_path / 'go')}"
     wide = text.replace("queue", "kettle_oauth_permissions = storage.modify:/data\nqueue")
     job = JobId((await pool.client.submit(wide, cwd=tmp_path)).cluster, 0)
@@ -231,7 +233,9 @@ queue
 async def test_a_stored_credential_goes_to_the_jobs_of_its_owner(
     pool: ThrowawayPool, condor: Condor, tmp_path: Path
 ) -> None:
-    """Who has stored none is told how before the job is queued; both commands know of the same credentials."""
+    """
+    Who has stored none is told how before the job is queued; both commands know of the same credentials.
+    """
     (tmp_path / "token").write_text("kettle-canary-box\n")
     (tmp_path / "job.sub").write_text(BOX)
     status, _, err = await condor("condor_submit", "job.sub")

@@ -18,7 +18,7 @@ from kettle_services.iam.ports import TokenKeys
 from kettle_services.iam.record import Record
 from kettle_services.iam.stored_credentials import StoredCredentials
 from kettle_wire.codes import RefusalCode
-from kettle_wire.commands import iam
+from kettle_wire.commands import job_credentials
 from kettle_wire.commands.schedd import NEEDED_TOKENS, AskNeededTokens
 from kettle_wire.events import IdentityEvent
 from kettle_wire.identity import Identity
@@ -51,11 +51,13 @@ class JobTokenOffice:
     def served(self) -> list[Served[Any, Any]]:
         """The endpoints with their handlers."""
         return [
-            Served(iam.ISSUE_JOB_TOKENS, self.issue),
-            Served(iam.END_JOB_TOKENS, self.end),
+            Served(job_credentials.ISSUE_JOB_TOKENS, self.issue),
+            Served(job_credentials.END_JOB_TOKENS, self.end),
         ]
 
-    async def issue(self, request: iam.IssueJobTokens, caller: Identity) -> iam.JobTokensMade:
+    async def issue(
+        self, request: job_credentials.IssueJobTokens, caller: Identity
+    ) -> job_credentials.JobTokensMade:
         """All tokens of an attempt; `not_running`, `denied`, `unavailable`."""
         asked = AskNeededTokens(job=request.job, attempt=request.attempt)
         try:
@@ -80,7 +82,7 @@ class JobTokenOffice:
                 tokens.append(token)
         if changes:
             await self._record.record(changes)
-        return iam.JobTokensMade(tokens=tokens)
+        return job_credentials.JobTokensMade(tokens=tokens)
 
     def _signed(
         self, needed: NeededToken, owner: str, session: str, now: float
@@ -98,9 +100,11 @@ class JobTokenOffice:
         token = JobToken(name=made.name, text=text, left=made.event.expires - now)
         return token, (job_tokens.stream(session), made.event)
 
-    async def end(self, request: iam.EndJobTokens, caller: Identity) -> iam.JobTokensEnded:
+    async def end(
+        self, request: job_credentials.EndJobTokens, caller: Identity
+    ) -> job_credentials.JobTokensEnded:
         """An attempt is over."""
         session = session_of(request.schedd, request.job, request.attempt)
         if changes := job_tokens.ended(self._record.register, session, now=time.time()):
             await self._record.record(changes)
-        return iam.JobTokensEnded()
+        return job_credentials.JobTokensEnded()

@@ -95,7 +95,7 @@ class SealedFiles:
 
     def rotate(self, *, now: float, lifetime: float) -> bool:
         """
-        Exchange the key if it is older than `lifetime` seconds: everything is sealed anew before the old one is forgotten.
+        Exchange the key if it is older than `lifetime` seconds: everything is sealed with the next one before the old one is forgotten.
         Whether it was; raises OSError.
         """
         if now < self._keys[-1].created + lifetime:

@@ -33,7 +33,7 @@ _NEVER: Final = float("inf")
 
 
 class TokenFiles:
-    """Those of one attempt; a job that wants none costs nothing."""
+    """The token files of one attempt; a job that wants none costs nothing."""
 
     def __init__(self, job: JobAd, sandbox: Sandbox, questions: SubmitSideQuestions) -> None:
         self._sandbox = sandbox

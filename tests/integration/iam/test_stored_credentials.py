@@ -1,4 +1,6 @@
-"""Credentials that people store for their jobs: kept enciphered, exchanged by iam alone, given to their owner's jobs."""
+"""
+Credentials that people store for their jobs: kept enciphered, exchanged by iam alone, given to their owner's jobs.
+"""
 
 import asyncio
 import base64
@@ -15,7 +17,7 @@ from kettle.bus.ports import RefusedError, Served
 from kettle.client.errors import CommandRefusedError
 from kettle.testing.services import Backend
 from kettle_wire.codes import RefusalCode
-from kettle_wire.commands.iam import ISSUE_JOB_TOKENS, IssueJobTokens
+from kettle_wire.commands.job_credentials import ISSUE_JOB_TOKENS, IssueJobTokens
 from kettle_wire.commands.schedd import NEEDED_TOKENS, AskNeededTokens, TokensNeeded
 from kettle_wire.events import CredentialRemoved, CredentialStored
 from kettle_wire.identity import Identity, daemon, user
@@ -146,7 +148,9 @@ async def test_a_token_is_kept_and_given_to_its_owners_jobs_alone(world: World) 
 
 
 async def test_a_refresh_token_is_exchanged_and_its_successor_kept(world: World) -> None:
-    """Jobs share an access token while it is young, each set of scopes has its own, and neither secret leaves iam."""
+    """
+    Jobs share an access token while it is young, each set of scopes has its own, and neither secret leaves iam.
+    """
     async with world.office.backend.bus(user("ada")) as bus:
         ada = world.office.asked_by(bus)
         await ada.store_credential("box", f'{{"refresh_token": "{REFRESH}-0", "access_token": "old"}}')
@@ -166,7 +170,9 @@ async def test_a_refresh_token_is_exchanged_and_its_successor_kept(world: World)
 
 
 async def test_what_lies_on_the_disk_tells_nothing(world: World) -> None:
-    """No file but that of the keys is enough to read one, none can stand in for another, and nobody else may read any."""
+    """
+    No file but that of the keys is enough to read one, none can stand in for another, and nobody else may read any.
+    """
     async with world.office.backend.bus(user("ada")) as bus:
         await world.office.asked_by(bus).store_credential("site", "kettle-canary-token")
         await world.office.asked_by(bus).store_credential("other", "kettle-canary-other")

@@ -25,7 +25,9 @@ def made(needed: NeededToken, *, token: str = "t", now: float = 0.0) -> Made:
 
 
 def test_it_is_its_owners_for_this_attempt_and_for_minutes() -> None:
-    """What is asked for is given; where nothing is, what the settings say, with the owner's name in their scopes."""
+    """
+    What is asked for is given; where nothing is, what the settings say, with the owner's name in their scopes.
+    """
     grant = made(NeededToken(service="kettle"), now=10.0).grant
     assert ("ada", "schedd#12.0#3", 100, "wlcg") == (
         grant.subject, grant.claims["kettle_session"], grant.lifetime, grant.profile,

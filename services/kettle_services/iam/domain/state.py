@@ -246,7 +246,9 @@ def _client(event: ClientRegistered) -> ClientRules:
 
 
 def _access_token(state: State | None, event: TokenRevoked | TokenIssued) -> Revoked | JobTokens | None:
-    """Of those that are valid only a job's are kept, with this one and without those that had ended when it was made."""
+    """
+    Of those that are valid only a job's are kept, with this one and without those that had ended when it was made.
+    """
     if isinstance(event, TokenRevoked):
         return Revoked(event.token, event.expires)
     if event.grant != JOB:

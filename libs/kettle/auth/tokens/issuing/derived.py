@@ -5,15 +5,16 @@ The name of a token and the time are given in; the signature alone needs chance,
 """
 
 from collections.abc import Collection, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
-from joserfc import jws
 
 from kettle.auth.tokens.capabilities import STORAGE_OPERATIONS, storage_allows
 from kettle.auth.tokens.checking.scopes import check_storage_scopes, is_capability
-from kettle.auth.tokens.issuing.signing_keys import ALGORITHM, SigningKey
 from kettle.auth.tokens.verified import Profile, VerifiedToken, quoted
+
+if TYPE_CHECKING:
+    from kettle.auth.tokens.issuing.signing_keys import SigningKey  # it loads cryptography
 
 LIFETIME_S: Final = 20 * 60
 """How long a token for a job is valid; it is renewed while the job runs."""
@@ -92,12 +93,16 @@ def covers(held: str, wanted: str) -> bool:
     return operation is not None and storage_allows([held], operation, path)
 
 
-def issue(grant: Grant, key: SigningKey, now: int, token_id: str) -> str:
+def issue(grant: Grant, key: "SigningKey", now: int, token_id: str) -> str:
     """
     The signed token; `token_id` is a name that no other token has.
 
     Raises TokenError: a scope has a form that its profile forbids.
     """
+    from joserfc import jws
+
+    from kettle.auth.tokens.issuing.signing_keys import ALGORITHM
+
     check_storage_scopes(grant.scopes)
     claims = {
         **grant.claims,
