@@ -59,8 +59,10 @@ class TokenRequests:
             )
         except BusError as error:
             if isinstance(error, RefusedError) and error.code not in NOT_NOW:
-                self._waiting.pop(attempt, None)
-                raise
+                self._waiting.pop(
+                    attempt, None
+                )  # another code might say to the machine that it is to ask again
+                raise RefusedError(RefusalCode.DENIED, str(error)) from error
             return self._without(attempt, error)
         self._waiting.pop(attempt, None)
         return JobTokens(made.tokens)
