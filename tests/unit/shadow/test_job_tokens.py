@@ -22,6 +22,8 @@ TOKEN = JobToken(name="kettle", text="canary", left=60.0)
 class Iam:
     """Answers as a test wants."""
 
+    payload_limit = 1 << 20
+
     def __init__(self, *answers: JobTokensMade | BusError) -> None:
         self.answers = list(answers)
         self.asked: list[Any] = []
