@@ -89,8 +89,8 @@ _WRITERS: Final[Mapping[str, tuple[str, str, str]]] = {
     "worker": ("iam", "identity", "worker/<name>"),
     "client": ("iam", "identity", "client/<id>"),
     "session": ("iam", "identity", "session/<id>"),
-    "token": ("iam", "identity", "issued/<subject>, jobtokens/<session>, token/<id>/<end>"),
-    "jobtokens": ("iam", "identity", "jobtokens/<session>"),
+    "token": ("iam", "identity", "issued/<subject>, jobtokens/<id>, token/<id>/<end>"),
+    "jobtokens": ("iam", "identity", "jobtokens/<id>"),
     "credential": ("iam", "identity", "credential/<owner>/<service>/<handle>"),
     "access": ("iam", "identity", "alarm/denied"),
 }
