@@ -12,6 +12,7 @@ import msgspec
 
 from kettle_services.iam.domain import sessions
 from kettle_services.iam.domain.bans import require_welcome
+from kettle_services.iam.domain.job_tokens import SESSION
 from kettle_services.iam.domain.join_tokens import digest
 from kettle_services.iam.domain.refusals import Code, Denied
 from kettle_services.iam.domain.rights import Known, by_scopes
@@ -86,6 +87,7 @@ class Grants:
             expires=float(claims["exp"]),
             token=claims["jti"],
             client=str(claims.get("client_id", "")),
+            job=SESSION in claims,
         )
         require_welcome(self._record.register, *known.names, now=now)
         return known
@@ -164,6 +166,10 @@ class Grants:
         """
         now = time.time()
         known = self.verified(token, now=now)
+        if known.job:  # what came of it would outlive the attempt, and would not be known as a job's
+            raise Denied(
+                Code.CLIENT_EXCHANGE, "the token of a job is exchanged for no other token", status=400
+            )
         scopes = narrowed(wanted.scopes, known.scopes, whose="the token")
         audiences = list(known.audiences)
         if client is not None:

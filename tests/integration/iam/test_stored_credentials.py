@@ -17,14 +17,19 @@ from kettle.bus.ports import RefusedError, Served
 from kettle.client.errors import CommandRefusedError
 from kettle.testing.services import Backend
 from kettle_wire.codes import RefusalCode
-from kettle_wire.commands.job_credentials import ISSUE_JOB_TOKENS, IssueJobTokens
+from kettle_wire.commands.job_credentials import (
+    END_JOB_TOKENS,
+    ISSUE_JOB_TOKENS,
+    EndJobTokens,
+    IssueJobTokens,
+)
 from kettle_wire.commands.schedd import NEEDED_TOKENS, AskNeededTokens, TokensNeeded
 from kettle_wire.events import CredentialRemoved, CredentialStored
 from kettle_wire.identity import Identity, daemon, user
 from kettle_wire.job_tokens import JobToken, NeededToken
 from kettle_wire.jobs import JobId
 
-from .conftest import Office, office_on
+from .conftest import ACCESS_TOKEN, EXCHANGE, Office, office_on
 from .test_tokens import recorded
 
 SECRET = "kettle-canary-client-secret"
@@ -204,3 +209,24 @@ async def test_what_is_no_credential_is_refused(world: World, service: str, text
         await world.office.administrator.store_credential(service, text)
     assert words in str(caught.value)
     assert "canary" not in str(caught.value)
+
+
+async def test_the_token_of_a_job_makes_no_other_token(world: World) -> None:
+    """
+    An exchanged one would be good after the attempt, and would not say that it is a job's; at the end it is
+    withdrawn.
+    """
+    world.queue.needed = [NeededToken(service="kettle")]
+    ((token,), office) = (await world.given(), world.office)
+    assert (200, "ada") == ((found := await office.get("/v1/whoami", token.text))[0], found[1]["subject"])
+    form = {"grant_type": EXCHANGE, "subject_token": token.text, "subject_token_type": ACCESS_TOKEN}
+    status, answer = await office.post("/v1/token", form)
+    assert (400, "client.exchange") == (status, answer["code"])
+    request = EndJobTokens(schedd="schedd", job=JobId(1, 0), attempt=1)
+    async with office.backend.bus(daemon("shadow")) as shadow:
+        for _ in range(2):
+            await shadow.call(END_JOB_TOKENS, "iam", request, deadline=10.0)
+    assert (401, "token.revoked") == (
+        (found := await office.get("/v1/whoami", token.text))[0],
+        found[1]["code"],
+    )
