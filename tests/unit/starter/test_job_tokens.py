@@ -5,15 +5,20 @@ from typing import Any
 
 import pytest
 
+from kettle.execution.attempts.job_spec import JobSpec
 from kettle.execution.attempts.messages import Question, Reply, Unanswered
 from kettle.execution.job_environment.job_ad import JobAd
+from kettle.execution.job_environment.variables import job_environment
 from kettle.execution.sandbox.directory import Sandbox
+from kettle.execution.sandbox.output_files import collect
 from kettle.execution.system.linux import boottime
 from kettle_services.starter.job_tokens import TokenFiles
 from kettle_services.starter.submit_side_questions import SubmitSideQuestions
 from kettle_wire.codes import HoldCode
 from kettle_wire.commands.questions import JobTokens
+from kettle_wire.commands.startd import ClaimKey
 from kettle_wire.job_tokens import JobToken
+from kettle_wire.jobs import JobId
 
 
 class Job:
@@ -121,3 +126,50 @@ def test_a_job_that_wants_none_is_left_alone(tmp_path: Path) -> None:
         asked,
         [each.name for each in tmp_path.iterdir()],
     )
+
+
+def spec(place: Path, ad: dict[str, Any]) -> JobSpec:
+    """A job of one core."""
+    return JobSpec(
+        key=ClaimKey("c", "s"), job=JobId(1, 0), attempt=1, schedd="schedd", execute=str(place), state=str(place),
+        slot="slot1@n1", cpus=1, memory=1, disk=1, ad=ad, machine_ad="", inputs=[], received=0, began=0.0,
+        deadline=0.0, sequence=0,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("wants", "environment", "named"),
+    [
+        ("box,kettle", "", "/box/.condor_creds/kettle.use"),
+        ("box*mine,other", "", "/box/.condor_creds/box_mine.use"),
+        ("kettle", "BEARER_TOKEN_FILE=own", "own"),
+        ("../x", "", None),
+    ],
+)
+def test_programs_are_told_where_the_tokens_are(
+    tmp_path: Path, wants: str, environment: str, named: str | None
+) -> None:
+    """
+    The one of the pool's own before others, unless the owner names a file; what is no name of a service makes no
+    path.
+    """
+    ad: dict[str, Any] = {"OAuthServicesNeeded": wants, "Environment": environment}
+    found = job_environment(spec(tmp_path, ad), JobAd(ad), "/box", {}, contained=True)
+    assert (named, "/box/.condor_creds" if named else None) == (
+        found.get("BEARER_TOKEN_FILE"), found.get("_CONDOR_CREDS"),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "listed", [".", "./", ".condor_creds", "./.condor_creds/kettle.use", ".//.condor_creds/"]
+)
+def test_tokens_are_no_results(tmp_path: Path, listed: str) -> None:
+    """However the list of results is spelled; one that names them is told that there is no such file."""
+    job = JobAd({"OAuthServicesNeeded": "kettle", "TransferOutput": f"made,{listed}", "Cmd": "x"})
+    (tmp_path / "made").write_text("result")
+    (tmp_path / ".condor_creds").mkdir()
+    (tmp_path / ".condor_creds" / "kettle.use").write_text("canary")
+    results = collect(Sandbox(str(tmp_path)), job, {})
+    assert not any(b"canary" in (file.data or b"") for file in results.files)
+    assert {"made"} == {file.name for file in results.files}
+    assert (listed.strip("/.") != "") == bool(results.missing)
