@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-import asyncpg  # type: ignore[import-untyped]
+import asyncpg
 import pytest
 
 from kettle.client import select

@@ -19,7 +19,7 @@ from kettle.client import select
 from kettle.storage import PgLog
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.codes import HoldCode, RefusalCode
-from kettle_wire.commands.iam import ISSUE_JOB_TOKENS, IssueJobTokens
+from kettle_wire.commands.job_credentials import ISSUE_JOB_TOKENS, IssueJobTokens
 from kettle_wire.events import Event, JobHeld, JobStarted, TokenRevoked, decode
 from kettle_wire.identity import daemon
 from kettle_wire.jobs import JobId

@@ -9,7 +9,7 @@ from kettle.bindings.enumerations import CredType
 from kettle.bindings.errors import HTCondorValueError, NotCarriedOutError
 from kettle.bindings.pool_connections import ask, known
 from kettle.client import PoolFile
-from kettle_wire.commands.iam import CredentialShown
+from kettle_wire.commands.job_credentials import CredentialShown
 
 _ONLY_TOKENS: Final = "this pool keeps neither passwords nor tickets of Kerberos: jobs here need none"
 
@@ -57,7 +57,9 @@ class Credd:
     def check_user_service_creds(
         self, credtype: CredType, serviceAds: Sequence[ClassAd], user: str | None = None
     ) -> CredCheck:
-        """Whether the credentials are stored that jobs want: one for each ad with `Service` and perhaps `Handle`."""
+        """
+        Whether the credentials are stored that jobs want: one for each ad with `Service` and perhaps `Handle`.
+        """
         _require_tokens(credtype, user)
         wanted = [(str(ad["Service"]), str(ad.get("Handle", ""))) for ad in serviceAds]
         found = ask(known(self._pool), lambda client: client.iam.credentials())

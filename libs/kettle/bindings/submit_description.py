@@ -149,7 +149,9 @@ class Submit(MutableMapping[str, str]):
         self._method = int(method_value)
 
     def issue_credentials(self) -> str | None:
-        """What to do for credentials that these jobs need and the pool does not have; None: they are there."""
+        """
+        What to do for credentials that these jobs need and the pool does not have; None: they are there.
+        """
         if not self.get("use_oauth_services", "").strip():
             return None
         from kettle.client.jobs.stored_credentials import missing_credentials

@@ -9,39 +9,41 @@ from typing import Final
 import msgspec
 
 from kettle.client.connections.transport import Requests, new_id
-from kettle_wire.commands import iam
+from kettle_wire.commands import iam, job_credentials
 from kettle_wire.commands.iam import (
     AuditEntries,
     BanShown,
     BeginSession,
     ClientShown,
     CreateJoinToken,
-    Credentials,
     IssueToken,
     JoinTokenMade,
     JoinTokenShown,
     LiftBan,
     ListBans,
     ListClients,
-    ListCredentials,
     ListJoinTokens,
     ListTokens,
     ListWorkers,
     QueryAudit,
     RegisterClient,
     RemoveClient,
-    RemoveCredential,
     RemoveWorker,
     RevokeJoinToken,
     RevokeToken,
     SessionMade,
     SessionShown,
     SetBan,
-    StoreCredential,
     TokenMade,
     WhoAmI,
     Whoami,
     WorkerShown,
+)
+from kettle_wire.commands.job_credentials import (
+    Credentials,
+    ListCredentials,
+    RemoveCredential,
+    StoreCredential,
 )
 from kettle_wire.events.iam import Joins
 from kettle_wire.iam_http import JOIN_PREFIX, REFRESH_PREFIX
@@ -127,16 +129,18 @@ class IdentityClient:
     async def store_credential(self, service: str, text: str, *, handle: str = "") -> None:
         """Keep a token of a service for one's jobs: the token, or the JSON of an OAuth answer."""
         request = StoreCredential(id=new_id(), service=service, handle=handle, text=text)
-        await self._requests.ask(iam.STORE_CREDENTIAL, request, patience=self._patience)
+        await self._requests.ask(job_credentials.STORE_CREDENTIAL, request, patience=self._patience)
 
     async def remove_credential(self, service: str, *, handle: str = "") -> None:
         """Keep it no longer."""
         request = RemoveCredential(id=new_id(), service=service, handle=handle)
-        await self._requests.ask(iam.REMOVE_CREDENTIAL, request, patience=self._patience)
+        await self._requests.ask(job_credentials.REMOVE_CREDENTIAL, request, patience=self._patience)
 
     async def credentials(self) -> Credentials:
         """One's own, and what could be stored."""
-        return await self._requests.ask(iam.LIST_CREDENTIALS, ListCredentials(), patience=self._patience)
+        return await self._requests.ask(
+            job_credentials.LIST_CREDENTIALS, ListCredentials(), patience=self._patience
+        )
 
     # -- clients -----------------------------------------------------------------------------------------------------
 

@@ -33,7 +33,7 @@ def wants_tokens(ad: Mapping[str, object]) -> bool:
 
 
 def needed_tokens(ad: Mapping[str, object]) -> list[NeededToken]:
-    """All of them; what is no name is not one, whoever has written it into the ad."""
+    """All of them; what is no name of a service is left out, also if it was written into the ad directly."""
     found: dict[str, NeededToken] = {}
     for word in words(ad.get(SERVICES)):
         service, _, handle = word.partition(HANDLE)
@@ -55,7 +55,9 @@ def file_of(name: str) -> str:
 
 
 def bearer(needed: list[NeededToken]) -> str:
-    """The token that programs are to find by `BEARER_TOKEN_FILE`: the first of the pool's own, else the first one."""
+    """
+    The token that programs are to find by `BEARER_TOKEN_FILE`: the first of the pool's own, else the first one.
+    """
     ours = [each.name for each in needed if each.service in OURS]
     return next(iter([*ours, *(each.name for each in needed)]), "")
 

@@ -15,15 +15,15 @@ from typing import Final
 
 import msgspec
 
-from kettle.auth.private_files import key_file
 from kettle.jobs.private_attributes import PRIVATE
 from kettle_wire.ads import Ad, Scalar
 
 PREFIX: Final = "kettle-sealed-1:"
+KEY_BYTES: Final = 32
 SUFFIX: Final = ".seal"
 """How the file of a queue's key ends."""
 _SPELLED: Final = {"environment": "Environment", "env": "Env"}
-"""What is sealed is spelled so in the ad, whoever wrote it, so that it is found without a look at all names."""
+"""What is sealed is spelled so in the ad, however its submitter spelled it, so that it is found without a look at all names."""
 _NONCE_BYTES: Final = 12
 _MOST: Final = 4096
 """Opened values that are remembered."""
@@ -51,11 +51,6 @@ class AttributeSeal:
         self._keys: Final = {_id(key): key for key in keys}
         self._directory = directory
         self._opened: dict[tuple[str, str], Scalar] = {}
-
-    @classmethod
-    def at(cls, path: Path) -> "AttributeSeal":
-        """With the key of a file, which is made if there is none.  Raises OSError, ValueError."""
-        return cls([key_file(path)])
 
     @classmethod
     def of_directory(cls, directory: Path) -> "AttributeSeal":
@@ -101,7 +96,7 @@ class AttributeSeal:
 
         id_, key = next(iter(self._keys.items()))
         nonce = os.urandom(_NONCE_BYTES)
-        data = nonce + AESGCM(key).encrypt(nonce, _encode(value), owner.encode())
+        data = nonce + AESGCM(key[:KEY_BYTES]).encrypt(nonce, _encode(value), owner.encode())
         return f"{PREFIX}{id_}:{base64.b64encode(data).decode()}"
 
     # -- for those who may see it -------------------------------------------------------------------------------------
@@ -133,7 +128,9 @@ class AttributeSeal:
             return text
         try:
             raw = base64.b64decode(data, validate=True)
-            return _decode(AESGCM(key).decrypt(raw[:_NONCE_BYTES], raw[_NONCE_BYTES:], owner.encode()))
+            return _decode(
+                AESGCM(key[:KEY_BYTES]).decrypt(raw[:_NONCE_BYTES], raw[_NONCE_BYTES:], owner.encode())
+            )
         except (ValueError, InvalidTag, msgspec.MsgspecError):
             return text
 

@@ -10,8 +10,6 @@ import msgspec
 
 from kettle_wire.endpoint import Caller, CommandId, Endpoint, Position, Repeat
 from kettle_wire.events.iam import Joins
-from kettle_wire.job_tokens import JobToken
-from kettle_wire.jobs import JobId, Name, Number
 
 LONGEST_JOIN_S: Final = 30 * 86_400.0
 """The longest life of a join token."""
@@ -30,10 +28,6 @@ Audiences = Annotated[
     list[Annotated[str, msgspec.Meta(min_length=1, max_length=512, pattern=r"^[!-~]+$")]],
     msgspec.Meta(max_length=16),
 ]
-LONGEST_CREDENTIAL: Final = 64 * 1024
-"""Characters of a stored credential."""
-ServiceName = Annotated[str, msgspec.Meta(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9_]*$")]
-"""A service of which jobs have tokens; part of the name of a file."""
 Lifetime = Annotated[float, msgspec.Meta(gt=0, le=400 * 86_400.0)]
 
 
@@ -371,80 +365,6 @@ class AccessExplained(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     missing: str = ""
 
 
-class IssueJobTokens(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Have the tokens of an attempt; whose they are, and what they say, iam asks the job's queue."""
-
-    schedd: Name
-    job: JobId
-    attempt: Number
-
-
-class JobTokensMade(msgspec.Struct, frozen=True, kw_only=True):
-    """They are stored nowhere."""
-
-    tokens: list[JobToken]
-
-
-class EndJobTokens(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An attempt is over: what is left of its tokens is not valid any more. A repeat changes nothing."""
-
-    schedd: Name
-    job: JobId
-    attempt: Number
-
-
-class JobTokensEnded(msgspec.Struct, frozen=True, kw_only=True):
-    """Recorded."""
-
-
-class StoreCredential(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """
-    Keep a token of a service for the caller's jobs: the token itself, or the JSON of an OAuth answer with an `access_token` or a
-    `refresh_token`.
-    """
-
-    id: CommandId
-    service: ServiceName
-    handle: Annotated[str, msgspec.Meta(max_length=64, pattern=r"^[A-Za-z0-9_]*$")] = ""
-    text: Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_CREDENTIAL)]
-
-    def __repr__(self) -> str:
-        """Without the secret."""
-        return f"StoreCredential({self.service}, {self.handle})"
-
-
-class RemoveCredential(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Keep it no longer."""
-
-    id: CommandId
-    service: ServiceName
-    handle: Annotated[str, msgspec.Meta(max_length=64, pattern=r"^[A-Za-z0-9_]*$")] = ""
-
-
-class ListCredentials(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The caller's stored credentials, and what iam could keep for him."""
-
-
-class CredentialShown(msgspec.Struct, frozen=True, kw_only=True):
-    """One of them; nobody is shown what is in it."""
-
-    service: str
-    handle: str
-    kind: str
-    """`token`, or `refresh`: iam gets access tokens with it."""
-    stored: float
-
-
-class Credentials(msgspec.Struct, frozen=True, kw_only=True):
-    """All of them, by name."""
-
-    credentials: list[CredentialShown]
-    services: dict[str, str]
-    """The services with which iam exchanges refresh tokens, and where people get one."""
-    ours: list[str]
-    """The services whose tokens iam signs, for which nothing has to be stored."""
-
-
 _ADMINISTRATOR: Final = (Caller.ADMINISTRATOR,)
 _USER: Final = (Caller.USER,)
 
@@ -492,26 +412,6 @@ QUERY_AUDIT = Endpoint(
     "iam", "query_audit", QueryAudit, AuditEntries, callers=_ADMINISTRATOR, repeat=Repeat.QUERY
 )
 WHO_AM_I = Endpoint("iam", "who_am_i", WhoAmI, Whoami, callers=_USER, repeat=Repeat.QUERY)
-ISSUE_JOB_TOKENS = Endpoint(
-    "iam",
-    "issue_job_tokens",
-    IssueJobTokens,
-    JobTokensMade,
-    callers=(Caller.SHADOW,),
-    repeat=Repeat.HARMLESS,
-)
-END_JOB_TOKENS = Endpoint(
-    "iam", "end_job_tokens", EndJobTokens, JobTokensEnded, callers=(Caller.SHADOW,), repeat=Repeat.HARMLESS
-)
-STORE_CREDENTIAL = Endpoint(
-    "iam", "store_credential", StoreCredential, Recorded, callers=_USER, repeat=Repeat.FIRST_ANSWER
-)
-REMOVE_CREDENTIAL = Endpoint(
-    "iam", "remove_credential", RemoveCredential, Recorded, callers=_USER, repeat=Repeat.FIRST_ANSWER
-)
-LIST_CREDENTIALS = Endpoint(
-    "iam", "list_credentials", ListCredentials, Credentials, callers=_USER, repeat=Repeat.QUERY
-)
 LEAVE = Endpoint(
     "iam", "leave", Leave, Recorded, callers=(Caller.STARTD, Caller.SCHEDD), repeat=Repeat.FIRST_ANSWER
 )

@@ -78,7 +78,9 @@ class Commanded(msgspec.Struct, frozen=True, omit_defaults=True, tag="commanded"
 
 
 class FetchTokens(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="fetch_tokens"):
-    """Have the tokens that the job was submitted to have (`use_oauth_services`), each time with a whole life."""
+    """
+    Have the tokens that the job was submitted to have (`use_oauth_services`), each time with a whole life.
+    """
 
 
 class JobTokens(msgspec.Struct, frozen=True, tag="job_tokens"):

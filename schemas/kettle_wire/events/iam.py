@@ -222,7 +222,7 @@ class SessionClosed(Event, frozen=True, kw_only=True, tag="session.closed/1"):
 
 class TokenIssued(Event, frozen=True, kw_only=True, tag="token.issued/1"):
     """
-    Somebody got an access token, of which this is all that is kept; stream `issued/<subject>`, of a job's `jobtokens/<session>`.
+    Somebody got an access token, of which this is all that is kept; stream `issued/<subject>`, of a job's `jobtokens/<id of its attempt's first token>`.
     """
 
     token: str
@@ -351,7 +351,7 @@ class CredentialRemoved(Event, frozen=True, kw_only=True, tag="credential.remove
 
 
 class JobTokensOver(Event, frozen=True, kw_only=True, tag="jobtokens.over/1"):
-    """An attempt of a job gets no tokens any more; stream `jobtokens/<session>`, of which nothing is kept."""
+    """An attempt of a job gets no tokens any more; stream `jobtokens/<id>`, of which nothing is kept."""
 
     session: str
     """`<schedd>#<job>#<attempt>`."""

@@ -55,7 +55,9 @@ class Answers:
         look: Callable[[], None],
         recorded: Callable[[str], Awaitable[int]],
     ) -> None:
-        """`seal`: opens environments of jobs. `look`: there may be a new shard. `recorded`: the last frame of one."""
+        """
+        `seal`: opens environments of jobs. `look`: there may be a new shard. `recorded`: the last frame of one.
+        """
         self._seal = seal
         self._look = look
         self._recorded = recorded

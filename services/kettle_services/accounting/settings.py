@@ -15,6 +15,11 @@ class AccountingSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fie
     """`KETTLE_ACCOUNTING_<FIELD>` or the table `[accounting]`."""
 
     name: str = "accounting"
+    seal_directory: str = ""
+    """
+    Directory of the keys (`*.seal`) with which it opens environments for owners who ask the history; default
+    `$KETTLE_HOME/credentials`.
+    """
     shard_poll: Seconds = 2.0
     """Seconds between checks for new queues."""
     databases: Hidden[tuple[str, ...]] = ()

@@ -44,7 +44,9 @@ async def serve(rt: Runtime, settings: AccountingSettings) -> None:
         following.progress,
         following.trouble,
         settings,
-        seal=AttributeSeal.of_directory(settings.home_path / "credentials"),
+        seal=AttributeSeal.of_directory(
+            Path(settings.seal_directory) if settings.seal_directory else settings.home_path / "credentials"
+        ),
         look=following.look,
         recorded=following.recorded,
     )

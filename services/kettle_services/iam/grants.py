@@ -14,6 +14,7 @@ from kettle.auth.mapping.levels import Level
 from kettle.auth.tokens.issuing.derived import Grant
 from kettle_services.iam.domain import sessions
 from kettle_services.iam.domain.bans import require_welcome
+from kettle_services.iam.domain.job_tokens import JOB_SESSION
 from kettle_services.iam.domain.join_tokens import digest
 from kettle_services.iam.domain.refusals import Code, Denied
 from kettle_services.iam.domain.rights import Known, by_scopes
@@ -80,6 +81,7 @@ class Grants:
             expires=float(shown.expires),
             token=shown.id,
             client=str(shown.claims.get("client_id", "")),
+            job=JOB_SESSION in shown.claims,
         )
         require_welcome(self._record.register, *known.names, now=now)
         return known
@@ -158,6 +160,10 @@ class Grants:
         """
         now = time.time()
         known = self.verified(token, now=now)
+        if known.job:  # what came of it would outlive the attempt, and would not be known as a job's
+            raise Denied(
+                Code.CLIENT_EXCHANGE, "the token of a job is exchanged for no other token", status=400
+            )
         scopes = narrowed(wanted.scopes, known.scopes, whose="the token")
         audiences = list(known.audiences)
         if client is not None:

@@ -19,9 +19,9 @@ from kettle_services.iam.ports import TokenKeys
 from kettle_services.iam.record import Record
 from kettle_services.iam.stored_credentials import StoredCredentials
 from kettle_wire.codes import RefusalCode
-from kettle_wire.commands import iam
+from kettle_wire.commands import job_credentials
 from kettle_wire.commands.schedd import NEEDED_TOKENS, AskNeededTokens
-from kettle_wire.events import IdentityEvent
+from kettle_wire.events import TokenIssued
 from kettle_wire.identity import Identity
 from kettle_wire.job_tokens import JobToken, NeededToken
 
@@ -52,11 +52,13 @@ class JobTokenOffice:
     def served(self, _pipeline: CommandPipeline) -> list[Served[Any, Any]]:
         """The endpoints with their handlers; what they record is said only after the answer of a queue."""
         return [
-            Served(iam.ISSUE_JOB_TOKENS, self.issue),
-            Served(iam.END_JOB_TOKENS, self.end),
+            Served(job_credentials.ISSUE_JOB_TOKENS, self.issue),
+            Served(job_credentials.END_JOB_TOKENS, self.end),
         ]
 
-    async def issue(self, request: iam.IssueJobTokens, caller: Identity) -> iam.JobTokensMade:
+    async def issue(
+        self, request: job_credentials.IssueJobTokens, caller: Identity
+    ) -> job_credentials.JobTokensMade:
         """All tokens of an attempt; `not_running`, `denied`, `unavailable`."""
         asked = AskNeededTokens(job=request.job, attempt=request.attempt)
         try:
@@ -69,23 +71,23 @@ class JobTokenOffice:
             ) from error
         session, now = session_of(request.schedd, request.job, request.attempt), time.time()
         tokens: list[JobToken] = []
-        changes: list[tuple[str, IdentityEvent]] = []
+        signed: list[TokenIssued] = []
         with refusing():
             require_welcome(self._record.register, f"user:{needed.owner}", now=now)
             for each in needed.tokens:
                 if each.service in OURS:
-                    token, change = self._signed(each, needed.owner, session, now)
-                    changes.append(change)
+                    token, event = self._signed(each, needed.owner, session, now)
+                    signed.append(event)
                 else:
                     token = await self._stored.token(each, needed.owner)
                 tokens.append(token)
-        if changes:
-            await self._record.record(changes)
-        return iam.JobTokensMade(tokens=tokens)
+        if signed:
+            await self._record.record(job_tokens.issued(self._record.register, signed))
+        return job_credentials.JobTokensMade(tokens=tokens)
 
     def _signed(
         self, needed: NeededToken, owner: str, session: str, now: float
-    ) -> tuple[JobToken, tuple[str, IdentityEvent]]:
+    ) -> tuple[JobToken, TokenIssued]:
         made = job_tokens.made(
             needed,
             self._rules,
@@ -97,11 +99,13 @@ class JobTokenOffice:
         )
         text = self._keys.issue(made.grant, made.event.token, now=now)
         token = JobToken(name=made.name, text=text, left=made.event.expires - now)
-        return token, (job_tokens.stream(session), made.event)
+        return token, made.event
 
-    async def end(self, request: iam.EndJobTokens, caller: Identity) -> iam.JobTokensEnded:
+    async def end(
+        self, request: job_credentials.EndJobTokens, caller: Identity
+    ) -> job_credentials.JobTokensEnded:
         """An attempt is over."""
         session = session_of(request.schedd, request.job, request.attempt)
         if changes := job_tokens.ended(self._record.register, session, now=time.time()):
             await self._record.record(changes)
-        return iam.JobTokensEnded()
+        return job_credentials.JobTokensEnded()

@@ -6,9 +6,11 @@ A copy of the files without the keys, as in a backup or in a support case, tells
 another.
 """
 
+import logging
 import os
 from pathlib import Path
-from typing import Final
+from threading import RLock
+from typing import Annotated, Final
 
 import msgspec
 from cryptography.exceptions import InvalidTag
@@ -16,8 +18,9 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from kettle.auth.private_files import private_directory, write_private
 from kettle.runtime import SettingsError
-from kettle_wire.subjects import token
+from kettle_wire.subjects import token, untoken
 
+_log: Final = logging.getLogger(__name__)
 _KEY_BITS: Final = 256
 _NONCE_BYTES: Final = 12
 
@@ -34,6 +37,9 @@ class _Key(msgspec.Struct, frozen=True):
     def __repr__(self) -> str:
         """Without the secret."""
         return f"_Key({self.id})"
+
+
+_Keys = Annotated[list[_Key], msgspec.Meta(min_length=1)]
 
 
 class _Sealed(msgspec.Struct, frozen=True):
@@ -54,8 +60,10 @@ class SealedFiles:
         """
         self._directory: Final = private_directory(directory)
         self._path: Final = directory / "keys.json"
+        self._lock = RLock()
+        """What is sealed with the next key must not take the place of what somebody stores meanwhile."""
         try:
-            self._keys = msgspec.json.decode(self._path.read_bytes(), type=list[_Key])
+            self._keys = msgspec.json.decode(self._path.read_bytes(), type=_Keys)
         except FileNotFoundError:
             self._keys = []
             self._add(now)
@@ -67,11 +75,12 @@ class SealedFiles:
 
     def put(self, owner: str, name: str, text: str) -> None:
         """Keep a text, on the disk, in the place of the one before.  Raises OSError."""
-        key, nonce = self._keys[-1], os.urandom(_NONCE_BYTES)
-        data = AESGCM(key.key).encrypt(nonce, text.encode(), _bound(owner, name))
-        sealed = _Sealed(key=key.id, nonce=nonce, text=data)
-        private_directory(self._of(owner))
-        write_private(self._file(owner, name), msgspec.json.encode(sealed).decode())
+        with self._lock:
+            key, nonce = self._keys[-1], os.urandom(_NONCE_BYTES)
+            data = AESGCM(key.key).encrypt(nonce, text.encode(), _bound(owner, name))
+            sealed = _Sealed(key=key.id, nonce=nonce, text=data)
+            private_directory(self._of(owner))
+            write_private(self._file(owner, name), msgspec.json.encode(sealed).decode())
 
     def get(self, owner: str, name: str) -> str:
         """
@@ -91,28 +100,28 @@ class SealedFiles:
 
     def remove(self, owner: str, name: str) -> None:
         """Keep it no longer.  Raises OSError."""
-        self._file(owner, name).unlink(missing_ok=True)
+        with self._lock:
+            self._file(owner, name).unlink(missing_ok=True)
 
     def rotate(self, *, now: float, lifetime: float) -> bool:
         """
-        Exchange the key if it is older than `lifetime` seconds: everything is sealed anew before the old one is forgotten.
+        Exchange the key if it is older than `lifetime` seconds: everything is sealed with the next one before the old one is forgotten.
         Whether it was; raises OSError.
         """
         if now < self._keys[-1].created + lifetime:
             return False
         self._add(now)
         for path in self._directory.glob("*/*.sealed"):
-            sealed = msgspec.json.decode(path.read_bytes(), type=_Sealed)
-            if sealed.key != self._keys[-1].id:
-                self._seal_anew(path)
+            self._seal_again(untoken(path.parent.name), path.name.removesuffix(".sealed"))
         self._save(self._keys[-1:])
         return True
 
-    def _seal_anew(self, path: Path) -> None:
-        from kettle_wire.subjects import untoken
-
-        owner, name = untoken(path.parent.name), path.name.removesuffix(".sealed")
-        self.put(owner, name, self.get(owner, name))
+    def _seal_again(self, owner: str, name: str) -> None:
+        with self._lock:
+            try:
+                self.put(owner, name, self.get(owner, name))
+            except SealedError as error:  # its job says so, too
+                _log.warning("%s", error)
 
     def _add(self, now: float) -> None:
         made = _Key(os.urandom(8).hex(), now, AESGCM.generate_key(_KEY_BITS))

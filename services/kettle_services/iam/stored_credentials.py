@@ -1,4 +1,6 @@
-"""Credentials that people store for their jobs: taken from them, and handed to nobody but the jobs that are theirs."""
+"""
+Credentials that people store for their jobs: taken from them, and handed to nobody but the jobs that are theirs.
+"""
 
 import asyncio
 import time
@@ -19,7 +21,8 @@ from kettle_services.iam.record import Record
 from kettle_services.iam.sealed_files import SealedError, SealedFiles
 from kettle_services.iam.settings import OAuthService
 from kettle_services.iam.token_exchange import AccessToken, ExchangeError, TokenExchange
-from kettle_wire.commands import iam
+from kettle_wire.commands import job_credentials
+from kettle_wire.commands.iam import Recorded
 from kettle_wire.events.iam import CredentialStored
 from kettle_wire.identity import Identity
 from kettle_wire.job_tokens import JobToken, NeededToken
@@ -37,7 +40,9 @@ class _Kept(msgspec.Struct, frozen=True):
 
 
 class StoredCredentials:
-    """Of everybody; `lifetime`: seconds after which a job asks again for a token that does not say its end."""
+    """
+    Of everybody; `lifetime`: seconds after which a job asks again for a token that does not say its end.
+    """
 
     def __init__(
         self, record: Record, files: SealedFiles, services: Mapping[str, OAuthService], *, lifetime: float
@@ -54,12 +59,12 @@ class StoredCredentials:
     def served(self, pipeline: CommandPipeline) -> list[Served[Any, Any]]:
         """The endpoints with their handlers."""
         return [
-            pipeline.command(iam.STORE_CREDENTIAL, self.store),
-            pipeline.command(iam.REMOVE_CREDENTIAL, self.remove),
-            pipeline.query(iam.LIST_CREDENTIALS, self.list),
+            pipeline.command(job_credentials.STORE_CREDENTIAL, self.store),
+            pipeline.command(job_credentials.REMOVE_CREDENTIAL, self.remove),
+            pipeline.query(job_credentials.LIST_CREDENTIALS, self.list),
         ]
 
-    async def store(self, request: iam.StoreCredential, caller: Identity) -> Decision[iam.Recorded]:
+    async def store(self, request: job_credentials.StoreCredential, caller: Identity) -> Decision[Recorded]:
         """Keep one of the caller's; `unacceptable`."""
         now, register = time.time(), self._record.register
         with refusing():
@@ -81,7 +86,7 @@ class StoredCredentials:
             self._forget(caller.name, request.service, request.handle)
         return recorded(changes)
 
-    async def remove(self, request: iam.RemoveCredential, caller: Identity) -> Decision[iam.Recorded]:
+    async def remove(self, request: job_credentials.RemoveCredential, caller: Identity) -> Decision[Recorded]:
         """Keep one no longer; `not_found`."""
         with refusing():
             changes = credentials.removed(
@@ -92,12 +97,16 @@ class StoredCredentials:
             self._forget(caller.name, request.service, request.handle)
         return recorded(changes)
 
-    async def list(self, request: iam.ListCredentials, caller: Identity) -> iam.Credentials:
+    async def list(
+        self, request: job_credentials.ListCredentials, caller: Identity
+    ) -> job_credentials.Credentials:
         """The caller's own."""
         own = [each for each in self._record.register.all(StoredCredential) if each.owner == caller.name]
-        return iam.Credentials(
+        return job_credentials.Credentials(
             credentials=[
-                iam.CredentialShown(service=each.service, handle=each.handle, kind=each.kind, stored=each.at)
+                job_credentials.CredentialShown(
+                    service=each.service, handle=each.handle, kind=each.kind, stored=each.at
+                )
                 for each in sorted(own, key=lambda each: (each.service, each.handle))
             ],
             services={name: service.sign_in for name, service in self._services.items()},

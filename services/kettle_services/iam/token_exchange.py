@@ -1,4 +1,6 @@
-"""Access tokens for refresh tokens, at the services that the settings name. The client's secret goes nowhere else."""
+"""
+Access tokens for refresh tokens, at the services that the settings name. The client's secret goes nowhere else.
+"""
 
 import asyncio
 import time

@@ -27,6 +27,10 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
     """
     File of the key from which the secrets of claims are made; default `$KETTLE_HOME/credentials/<name>.claims`.
     """
+    seal_file: str = ""
+    """
+    File of the key with which environments of jobs are sealed in what is recorded; default `$KETTLE_HOME/credentials/<name>.seal`.
+    """
     alive_interval: Seconds = 300.0
     """Seconds between renewals of claims (ALIVE_INTERVAL)."""
     lease: Seconds = 1800.0
@@ -193,7 +197,11 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
     @property
     def seal_path(self) -> Path:
         """Where the key is kept with which environments of jobs are sealed; accounting opens them with it."""
-        return self.home_path / "credentials" / f"{self.name}{SUFFIX}"
+        return (
+            Path(self.seal_file)
+            if self.seal_file
+            else self.home_path / "credentials" / f"{self.name}{SUFFIX}"
+        )
 
     @property
     def key_path(self) -> Path:

@@ -6,6 +6,7 @@ from typing import Any
 
 from kettle import VERSION
 from kettle.accounts.lookup import Accounts
+from kettle.auth.private_files import key_file
 from kettle.bus.ports import Auditor, Served
 from kettle.eventsourcing.command_pipeline import CommandPipeline
 from kettle.eventsourcing.log import Log
@@ -64,7 +65,7 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
     fault_point("takeover.restored")
     rt.loop(checkpointer.run(), name="checkpoint")
     async with asyncio.TaskGroup() as tasks:
-        secrets, seal = ClaimSecrets.at(settings.key_path), AttributeSeal.at(settings.seal_path)
+        secrets, seal = ClaimSecrets.at(settings.key_path), AttributeSeal([key_file(settings.seal_path)])
         shadows = ShadowDispatch(
             bus,
             queue,

@@ -92,7 +92,7 @@ class HooksAndTransfers:
             TransferError: it gets none.
             EndedError: the job was ordered to end before.
         """
-        while tokens.awaited:
+        while tokens.missing:
             self._orders.wait(_LONGEST_WAIT_MS)
             self._heed()
         if tokens.refusal is not None:

@@ -27,13 +27,15 @@ _REPEAT_S: Final = 5.0
 _RENEWED: Final = 2 / 3
 """The part of a token's life after which the next one is asked for."""
 _SHORTEST_S: Final = 1.0
+_LATER_S: Final = 30.0
+"""Until a job that runs asks again, which has got none."""
 _PLACE: Final = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEVER: Final = float("inf")
 
 
 class TokenFiles:
-    """Those of one attempt; a job that wants none costs nothing."""
+    """The token files of one attempt; a job that wants none costs nothing."""
 
     def __init__(self, job: JobAd, sandbox: Sandbox, questions: SubmitSideQuestions) -> None:
         self._sandbox = sandbox
@@ -48,7 +50,7 @@ class TokenFiles:
         """Why the job is not to start."""
 
     @property
-    def awaited(self) -> bool:
+    def missing(self) -> bool:
         """Whether the job has to wait for them."""
         return self._missing and self.refusal is None
 
@@ -79,9 +81,11 @@ class TokenFiles:
                 self.refusal = Ending(code=HoldCode.CorruptedCredential, reason=reason)
             case _:
                 self._number = 0
+                if not self._missing:
+                    self.due = boottime() + _LATER_S
 
     def _take(self, tokens: list[JobToken]) -> None:
-        shortest = min((token.left for token in tokens), default=_NEVER)
+        shortest = min((token.left for token in tokens), default=_LATER_S)
         self.due = boottime() + max(shortest * _RENEWED, _SHORTEST_S)
         try:
             with acting_as(self._sandbox.account):

@@ -1,4 +1,6 @@
-"""Credentials that people store for their jobs: kept enciphered, exchanged by iam alone, given to their owner's jobs."""
+"""
+Credentials that people store for their jobs: kept enciphered, exchanged by iam alone, given to their owner's jobs.
+"""
 
 import asyncio
 import base64
@@ -15,14 +17,19 @@ from kettle.bus.ports import RefusedError, Served
 from kettle.client.errors import CommandRefusedError
 from kettle.testing.services import Backend
 from kettle_wire.codes import RefusalCode
-from kettle_wire.commands.iam import ISSUE_JOB_TOKENS, IssueJobTokens
+from kettle_wire.commands.job_credentials import (
+    END_JOB_TOKENS,
+    ISSUE_JOB_TOKENS,
+    EndJobTokens,
+    IssueJobTokens,
+)
 from kettle_wire.commands.schedd import NEEDED_TOKENS, AskNeededTokens, TokensNeeded
 from kettle_wire.events import CredentialRemoved, CredentialStored
 from kettle_wire.identity import Identity, daemon, user
 from kettle_wire.job_tokens import JobToken, NeededToken
 from kettle_wire.jobs import JobId
 
-from .conftest import Office, office_on
+from .conftest import ACCESS_TOKEN, EXCHANGE, Office, office_on
 from .test_tokens import recorded
 
 SECRET = "kettle-canary-client-secret"
@@ -146,7 +153,9 @@ async def test_a_token_is_kept_and_given_to_its_owners_jobs_alone(world: World) 
 
 
 async def test_a_refresh_token_is_exchanged_and_its_successor_kept(world: World) -> None:
-    """Jobs share an access token while it is young, each set of scopes has its own, and neither secret leaves iam."""
+    """
+    Jobs share an access token while it is young, each set of scopes has its own, and neither secret leaves iam.
+    """
     async with world.office.backend.bus(user("ada")) as bus:
         ada = world.office.asked_by(bus)
         await ada.store_credential("box", f'{{"refresh_token": "{REFRESH}-0", "access_token": "old"}}')
@@ -166,7 +175,9 @@ async def test_a_refresh_token_is_exchanged_and_its_successor_kept(world: World)
 
 
 async def test_what_lies_on_the_disk_tells_nothing(world: World) -> None:
-    """No file but that of the keys is enough to read one, none can stand in for another, and nobody else may read any."""
+    """
+    No file but that of the keys is enough to read one, none can stand in for another, and nobody else may read any.
+    """
     async with world.office.backend.bus(user("ada")) as bus:
         await world.office.asked_by(bus).store_credential("site", "kettle-canary-token")
         await world.office.asked_by(bus).store_credential("other", "kettle-canary-other")
@@ -198,3 +209,24 @@ async def test_what_is_no_credential_is_refused(world: World, service: str, text
         await world.office.administrator.store_credential(service, text)
     assert words in str(caught.value)
     assert "canary" not in str(caught.value)
+
+
+async def test_the_token_of_a_job_makes_no_other_token(world: World) -> None:
+    """
+    An exchanged one would be good after the attempt, and would not say that it is a job's; at the end it is
+    withdrawn.
+    """
+    world.queue.needed = [NeededToken(service="kettle")]
+    ((token,), office) = (await world.given(), world.office)
+    assert (200, "ada") == ((found := await office.get("/v1/whoami", token.text))[0], found[1]["subject"])
+    form = {"grant_type": EXCHANGE, "subject_token": token.text, "subject_token_type": ACCESS_TOKEN}
+    status, answer = await office.post("/v1/token", form)
+    assert (400, "client.exchange") == (status, answer["code"])
+    request = EndJobTokens(schedd="schedd", job=JobId(1, 0), attempt=1)
+    async with office.backend.bus(daemon("shadow")) as shadow:
+        for _ in range(2):
+            await shadow.call(END_JOB_TOKENS, "iam", request, deadline=10.0)
+    assert (401, "token.revoked") == (
+        (found := await office.get("/v1/whoami", token.text))[0],
+        found[1]["code"],
+    )

@@ -1,5 +1,7 @@
 """What a job's token may say, and when it is over."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from kettle.jobs.pool_access import session_of
@@ -7,6 +9,7 @@ from kettle_services.iam.domain import job_tokens
 from kettle_services.iam.domain.job_tokens import JobTokenRules, Made
 from kettle_services.iam.domain.refusals import Code, Denied
 from kettle_services.iam.domain.state import Register
+from kettle_wire.events import IdentityEvent
 from kettle_wire.job_tokens import NeededToken
 from kettle_wire.jobs import JobId
 
@@ -25,7 +28,9 @@ def made(needed: NeededToken, *, token: str = "t", now: float = 0.0) -> Made:
 
 
 def test_it_is_its_owners_for_this_attempt_and_for_minutes() -> None:
-    """What is asked for is given; where nothing is, what the settings say, with the owner's name in their scopes."""
+    """
+    What is asked for is given; where nothing is, what the settings say, with the owner's name in their scopes.
+    """
     grant = made(NeededToken(service="kettle"), now=10.0).grant
     assert ("ada", "schedd#12.0#3", 100, "wlcg") == (
         grant.subject, grant.claims["kettle_session"], grant.lifetime, grant.profile,
@@ -55,25 +60,42 @@ def test_it_is_never_wider(scope: str) -> None:
     assert Code.TOKEN_TARGET == caught.value.code
 
 
+def had(known: Register, *names: str, now: float = 0.0) -> None:
+    """The attempt gets tokens of these ids, at once."""
+    events = [made(NeededToken(service="kettle"), token=name, now=now).event for name in names]
+    apply(known, job_tokens.issued(known, events))
+
+
+def apply(known: Register, changes: Sequence[tuple[str, IdentityEvent]]) -> None:
+    for stream, event in changes:
+        known.apply(stream, event)
+
+
 def test_at_the_end_of_the_attempt_all_of_its_tokens_are_withdrawn() -> None:
     """Those that live; said twice is said once, and after their time nothing is kept."""
     known = Register()
-    for token, now in (("old", 0.0), ("new", 60.0), ("newest", 120.0)):
-        known.apply(
-            job_tokens.stream(SESSION), made(NeededToken(service="kettle"), token=token, now=now).event
-        )
-    for stream, event in job_tokens.ended(known, SESSION, now=130.0):
-        known.apply(stream, event)
-    assert (False, True, True) == tuple(known.is_revoked(token) for token in ("old", "new", "newest"))
+    had(known, "old", now=0.0)
+    had(known, "new", "other", now=60.0)
+    had(known, "newest", now=120.0)
+    assert ["jobtokens/old"] == list(known.states)
+    apply(known, job_tokens.ended(known, SESSION, now=130.0))
+    names = ("old", "new", "other", "newest")
+    assert (False, True, True, True) == tuple(known.is_revoked(token) for token in names)
     assert [] == job_tokens.ended(known, SESSION, now=130.0)
     assert {"Revoked"} == {type(state).__name__ for state in known.states.values()}
 
 
 def test_of_an_attempt_whose_end_nobody_told_nothing_is_kept() -> None:
-    """Its tokens have ended by themselves."""
+    """
+    Its tokens have ended by themselves; if it lives after all, its next ones are in a stream of another name.
+    """
     known = Register()
-    known.apply(job_tokens.stream(SESSION), made(NeededToken(service="kettle")).event)
+    had(known, "first")
     assert [] == job_tokens.over(known, now=99.0)
-    [(stream, event)] = job_tokens.over(known, now=100.0)
-    known.apply(stream, event)
+    apply(known, job_tokens.over(known, now=100.0))
     assert {} == known.states
+    had(known, "second", now=200.0)
+    assert ["jobtokens/second"] == list(known.states)
+    restored = Register()
+    restored.restore("jobtokens/second", known.states["jobtokens/second"])
+    assert "jobtokens/second" == restored.stream_of_session(SESSION)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from kettle.auth.private_files import key_file
 from kettle.jobs.sealed_attributes import SUFFIX, AttributeSeal, is_sealed, left_sealed
 from kettle_wire.ads import Ad, Expr, Scalar
 
@@ -14,7 +15,10 @@ SEAL = AttributeSeal([bytes(32)])
     "value", ["A=canary B='two words'", Expr('strcat("A=", "canary")'), "kettle-sealed-1:x:y"]
 )
 def test_what_is_sealed_comes_back_for_its_owner_alone(value: Scalar) -> None:
-    """Also an expression, and what looks as if it were sealed; in a job of somebody else, or with another key, it stays closed."""
+    """
+    Also an expression, and what looks as if it were sealed; in a job of somebody else, or with another key, it stays
+    closed.
+    """
     ad: Ad = {"Cmd": "/bin/true", "environment": value, "Env": "B=canary"}
     sealed = SEAL.sealed(ad, "ada")
     assert "canary" not in str(sealed)
@@ -49,10 +53,12 @@ def test_jobs_with_environments_of_their_own() -> None:
 
 
 def test_who_only_reads_finds_keys_that_are_made_later(tmp_path: Path) -> None:
-    """The history is open before the first queue of a new pool has its key; the key is nobody else's to read."""
+    """
+    The history is open before the first queue of a new pool has its key; the key is nobody else's to read.
+    """
     reader = AttributeSeal.of_directory(tmp_path)
     path = tmp_path / f"schedd{SUFFIX}"
-    sealed = AttributeSeal.at(path).sealed({"Environment": "A=canary"}, "ada")
+    sealed = AttributeSeal([key_file(path)]).sealed({"Environment": "A=canary"}, "ada")
     assert {"Environment": "A=canary"} == reader.opened(sealed, "ada")
     assert (0o600, 32) == (path.stat().st_mode & 0o777, path.stat().st_size)
-    assert {"Environment": "A=canary"} == AttributeSeal.at(path).opened(sealed, "ada")
+    assert {"Environment": "A=canary"} == AttributeSeal([key_file(path)]).opened(sealed, "ada")

@@ -6,7 +6,7 @@ from typing import Final
 from kettle.client.connections.transport import Requests
 from kettle.client.errors import ClientError
 from kettle.jobs.needed_tokens import needed_tokens
-from kettle_wire.commands.iam import LIST_CREDENTIALS, Credentials, ListCredentials
+from kettle_wire.commands.job_credentials import LIST_CREDENTIALS, Credentials, ListCredentials
 from kettle_wire.job_tokens import NeededToken
 
 _PATIENCE_S: Final = 2.0

@@ -5,7 +5,7 @@ A job's token is its owner's, narrowed: to scopes and audiences that the setting
 to the attempt for which it was made.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -18,7 +18,7 @@ from kettle_services.iam.domain.state import JOB, JobTokens, Register
 from kettle_wire.events.iam import JobTokensOver, TokenIssued
 from kettle_wire.job_tokens import NeededToken
 
-SESSION: Final = "kettle_session"
+JOB_SESSION: Final = "kettle_session"
 """The claim that names the attempt."""
 OWNER: Final = "{owner}"
 """In scopes of the settings: the login name of the job's owner."""
@@ -43,9 +43,14 @@ class Made(msgspec.Struct, frozen=True, kw_only=True):
     event: TokenIssued
 
 
-def stream(session: str) -> str:
-    """Where its tokens are recorded."""
-    return f"jobtokens/{session}"
+def issued(register: Register, events: Sequence[TokenIssued]) -> Changes:
+    """
+    Tokens of one attempt.  Their stream has the name of the first one: an attempt that was thought to be over may go on.
+    """
+    return [
+        (register.stream_of_session(event.session) or f"jobtokens/{events[0].token}", event)
+        for event in events
+    ]
 
 
 def made(
@@ -76,7 +81,7 @@ def made(
         scopes=scopes,
         lifetime=rules.lifetime,
         profile=_PROFILES[needed.service],
-        claims={SESSION: session, "client_id": "kettle"},
+        claims={JOB_SESSION: session, "client_id": "kettle"},
     )
     event = TokenIssued(
         token=token,
@@ -93,7 +98,8 @@ def made(
 
 def ended(register: Register, session: str, *, now: float) -> Changes:
     """An attempt is over: its tokens are withdrawn. Said twice is said once."""
-    known = register.find(JobTokens, stream(session))
+    stream = register.stream_of_session(session)
+    known = register.find(JobTokens, stream)
     if known is None:
         return []
     withdrawn = [
@@ -101,13 +107,13 @@ def ended(register: Register, session: str, *, now: float) -> Changes:
         for token, expires in known.tokens
         for change in revoked(register, token, known.subject, expires=expires, by=session, now=now)
     ]
-    return [*withdrawn, (stream(session), JobTokensOver(session=session, at=now))]
+    return [*withdrawn, (stream, JobTokensOver(session=session, at=now))]
 
 
 def over(register: Register, *, now: float) -> Changes:
     """Attempts whose last token has ended by itself."""
     return [
-        (stream(each.session), JobTokensOver(session=each.session, at=now))
+        (register.stream_of_session(each.session), JobTokensOver(session=each.session, at=now))
         for each in register.all(JobTokens)
         if all(now >= expires for _, expires in each.tokens)
     ]

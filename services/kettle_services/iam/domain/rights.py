@@ -28,6 +28,8 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     token: str = ""
     """The id of the token that he has shown."""
     client: str = ""
+    job: bool = False
+    """The token is one that a job has in its sandbox."""
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -333,7 +333,9 @@ def _client(event: ClientRegistered) -> ClientRules:
 
 
 def _access_token(state: State | None, event: TokenRevoked | TokenIssued) -> Revoked | JobTokens | None:
-    """Of those that are valid only a job's are kept, with this one and without those that had ended when it was made."""
+    """
+    Of those that are valid only a job's are kept, with this one and without those that had ended when it was made.
+    """
     if isinstance(event, TokenRevoked):
         return Revoked(event.token, event.expires)
     if event.grant != JOB:
@@ -426,6 +428,8 @@ class Register:
         self._states: dict[str, State] = {}
         self._revoked: dict[str, str] = {}
         """The streams of access tokens that are not valid any more, by the token."""
+        self._sessions: dict[str, str] = {}
+        """The streams of the tokens of attempts, by the session."""
 
     @property
     def states(self) -> Mapping[str, State]:
@@ -437,6 +441,8 @@ class Register:
         self._states[stream] = state
         if isinstance(state, Revoked):
             self._revoked[state.token] = stream
+        elif isinstance(state, JobTokens):
+            self._sessions[state.session] = stream
 
     def apply(self, stream: str, event: IdentityEvent) -> State | None:
         """Fold an event; the state of its stream after it."""
@@ -446,11 +452,17 @@ class Register:
             self.restore(stream, state)
         elif isinstance(before, Revoked):
             self._revoked.pop(before.token, None)
+        elif isinstance(before, JobTokens):
+            self._sessions.pop(before.session, None)
         return state
 
     def is_revoked(self, token: str) -> bool:
         """Whether an access token was withdrawn."""
         return token in self._revoked
+
+    def stream_of_session(self, session: str) -> str:
+        """The stream of the tokens that an attempt has; empty: it has none."""
+        return self._sessions.get(session, "")
 
     def find(self, kind: type[S], stream: str) -> S | None:
         """The state of a stream, if it has one of this kind."""

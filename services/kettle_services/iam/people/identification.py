@@ -14,6 +14,7 @@ from kettle.auth.tokens.checking.parsing import parse
 from kettle.auth.tokens.verified import TokenError
 from kettle.auth.tokens.verifier import Verifier
 from kettle_services.iam.domain.bans import require_welcome
+from kettle_services.iam.domain.job_tokens import JOB_SESSION
 from kettle_services.iam.domain.persons import Person
 from kettle_services.iam.domain.refusals import Code, Denied
 from kettle_services.iam.domain.rights import by_scopes
@@ -33,8 +34,6 @@ class Identified(msgspec.Struct, frozen=True, kw_only=True):
 
 _ASKED: Final = (Level.READ, Level.WRITE, Level.ADMINISTRATOR)
 """The levels of people."""
-JOB_SESSION: Final = "kettle_session"
-"""The claim of the token of a running job, which names its attempt."""
 _OPEN: Final = "open to everybody whom the pool knows, as long as no list says anything else"
 
 

@@ -1,4 +1,6 @@
-"""What iam asks before it makes tokens for a running job: whose they are, and which the job was submitted to have."""
+"""
+What iam asks before it makes tokens for a running job: whose they are, and which the job was submitted to have.
+"""
 
 from kettle.bus.ports import RefusedError
 from kettle.jobs.needed_tokens import needed_tokens

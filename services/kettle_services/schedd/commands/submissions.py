@@ -110,8 +110,7 @@ class Submissions:
         except Unacceptable as refusal:
             raise RefusedError(RefusalCode.UNACCEPTABLE, str(refusal)) from refusal
         kind = FactorySubmitted if late else ClusterSubmitted
-        columns, rows = self._seal.sealed_table(admitted.columns, admitted.rows, owner)
-        event = kind(cluster=number, owner=owner, ad=self._seal.sealed(ad, owner), columns=columns, rows=rows)
+        event = kind(cluster=number, owner=owner, ad=ad, columns=admitted.columns, rows=admitted.rows)
         if (size := len(encode(event))) > SUBMISSION_BYTES:
             raise RefusedError(
                 RefusalCode.UNACCEPTABLE,
@@ -212,7 +211,8 @@ class Submissions:
         ad, columns, rows = completed(
             ad, columns, rows, owner=owner, members=settings.accounting_groups, usual=self._group_of(owner)
         )
-        ad = with_user(ad, owner, self._domain)
+        ad = self._seal.sealed(with_user(ad, owner, self._domain), owner)
+        columns, rows = self._seal.sealed_table(columns, rows, owner)
         return msgspec.structs.replace(admitted, ad=ad, columns=columns, rows=rows)
 
     def _require_places(self, owner: str, jobs: int, *, late: bool) -> None:

@@ -45,7 +45,9 @@ class Constraint:
     """Says of jobs in a queue whether an expression is true of their ads."""
 
     def __init__(self, queue: Present, expression: Node, now: float, reader: AdReader | None = None) -> None:
-        """`reader`: who demands it, so that it is about what he may see; None: it is about the ads as they are recorded."""
+        """
+        `reader`: who demands it, so that it is about what he may see; None: it is about the ads as they are recorded.
+        """
         self._reader = reader
         self._private = False
         """Whether it may depend on what not everybody sees."""

@@ -12,7 +12,12 @@ from kettle.bus.ports import Asks, BusError, RefusedError
 from kettle.jobs.needed_tokens import wants_tokens
 from kettle_services.shadow.settings import ShadowSettings
 from kettle_wire.codes import NOT_NOW, RefusalCode
-from kettle_wire.commands.iam import END_JOB_TOKENS, ISSUE_JOB_TOKENS, EndJobTokens, IssueJobTokens
+from kettle_wire.commands.job_credentials import (
+    END_JOB_TOKENS,
+    ISSUE_JOB_TOKENS,
+    EndJobTokens,
+    IssueJobTokens,
+)
 from kettle_wire.commands.questions import JobTokens
 from kettle_wire.commands.schedd import Attempt
 from kettle_wire.commands.shadow import Assignment
@@ -54,8 +59,10 @@ class TokenRequests:
             )
         except BusError as error:
             if isinstance(error, RefusedError) and error.code not in NOT_NOW:
-                self._waiting.pop(attempt, None)
-                raise
+                self._waiting.pop(
+                    attempt, None
+                )  # another code might say to the machine that it is to ask again
+                raise RefusedError(RefusalCode.DENIED, str(error)) from error
             return self._without(attempt, error)
         self._waiting.pop(attempt, None)
         return JobTokens(made.tokens)
@@ -79,7 +86,9 @@ class TokenRequests:
         )
 
     async def end(self, assignment: Assignment) -> None:
-        """Have the tokens of an attempt that is over be invalid; where iam does not answer, they end by themselves."""
+        """
+        Have the tokens of an attempt that is over be invalid; where iam does not answer, they end by themselves.
+        """
         if not wants_tokens(assignment.ad):
             return
         self._waiting.pop(Attempt(assignment.job, assignment.attempt), None)

@@ -74,6 +74,7 @@ from kettle.bindings.module_functions import (
 from kettle.bindings.param import (
     param,
 )
+from kettle.bindings.stored_credentials import CredCheck, Credd
 from kettle.bindings.submit_result import (
     SubmitResult,
 )
