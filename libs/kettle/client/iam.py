@@ -8,7 +8,10 @@ from typing import Final
 
 import msgspec
 
+from kettle.auth.mapping.levels import Level
 from kettle.client.connections.transport import Requests, new_id
+from kettle.client.errors import CommandRefusedError
+from kettle_wire.codes import RefusalCode
 from kettle_wire.commands import iam, job_credentials
 from kettle_wire.commands.iam import (
     AuditEntries,
@@ -48,6 +51,7 @@ from kettle_wire.commands.job_credentials import (
 from kettle_wire.events.iam import Joins
 from kettle_wire.iam_http import JOIN_PREFIX, REFRESH_PREFIX
 
+_ADMINISTRATOR: Final = Level.ADMINISTRATOR.scope
 PATIENCE_S: Final = 10.0
 """A pool need not have an iam: it is not waited for as long as for others."""
 
@@ -186,7 +190,8 @@ class IdentityClient:
     ) -> TokenMade:
         """An access token for oneself; without scopes, one that is no administrator's."""
         request = IssueToken(scopes=list(scopes), audiences=list(audiences), lifetime=lifetime)
-        return await self._requests.ask(iam.ISSUE_TOKEN, request, patience=self._patience)
+        endpoint = iam.ISSUE_ANY_TOKEN if _ADMINISTRATOR in scopes else iam.ISSUE_TOKEN
+        return await self._requests.ask(endpoint, request, patience=self._patience)
 
     async def open_session(
         self, *, scopes: Sequence[str] = (), audiences: Sequence[str] = (), note: str = ""
@@ -196,18 +201,25 @@ class IdentityClient:
         request = BeginSession(
             id=new_id(), hash=hash_, scopes=list(scopes), audiences=list(audiences), note=note
         )
-        made = await self._requests.ask(iam.OPEN_SESSION, request, patience=self._patience)
+        endpoint = iam.OPEN_ANY_SESSION if _ADMINISTRATOR in scopes else iam.OPEN_SESSION
+        made = await self._requests.ask(endpoint, request, patience=self._patience)
         return MadeSession(token=f"{REFRESH_PREFIX}.{made.session}.{secret}", made=made)
 
     async def sessions(self, *, everybody: bool = False) -> list[SessionShown]:
         """One's own sessions; those of everybody only for an administrator."""
-        request = ListTokens(everybody=everybody)
-        return (await self._requests.ask(iam.LIST_TOKENS, request, patience=self._patience)).sessions
+        endpoint = iam.LIST_ALL_TOKENS if everybody else iam.LIST_TOKENS
+        return (await self._requests.ask(endpoint, ListTokens(), patience=self._patience)).sessions
 
     async def revoke_token(self, token: str) -> None:
         """End a session, or an access token, by its id."""
-        request = RevokeToken(id=new_id(), token=token)
-        await self._requests.ask(iam.REVOKE_TOKEN, request, patience=self._patience)
+        try:
+            request = RevokeToken(id=new_id(), token=token)
+            await self._requests.ask(iam.REVOKE_TOKEN, request, patience=self._patience)
+        except CommandRefusedError as refusal:
+            if refusal.code != RefusalCode.DENIED:
+                raise
+            request = RevokeToken(id=new_id(), token=token)
+            await self._requests.ask(iam.REVOKE_ANY_TOKEN, request, patience=self._patience)
 
     # -- questions ---------------------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from kettle.auth.mapping.levels import SCOPE
+from kettle.auth.mapping.levels import SCOPE, Level
 from kettle.bus.ports import Rep, Req
 from kettle.client.connections.transport import Requests, new_id
 from kettle.client.errors import ClientError, CommandRefusedError
@@ -18,7 +18,8 @@ from kettle_wire.endpoint import Endpoint
 from kettle_wire.iam_http import COLLECT, TOKEN_REQUESTS
 
 T = TypeVar("T")
-_ORDINARY: Final = frozenset({"READ", "WRITE"})
+_ORDINARY: Final = Level.WRITE.implied()
+"""The levels that everybody may put into a token."""
 
 
 class OpenRequest(msgspec.Struct, frozen=True):

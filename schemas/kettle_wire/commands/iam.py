@@ -259,9 +259,7 @@ class TokenMade(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ListTokens(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One's own sessions; of an administrator's wish those of all."""
-
-    everybody: bool = False
+    """The sessions that there are: one's own, or those of all."""
 
 
 class SessionShown(msgspec.Struct, frozen=True, kw_only=True):
@@ -285,7 +283,7 @@ class Sessions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RevokeToken(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """End a session, or an access token by its id; of others only an administrator may."""
+    """End a session, or, where administrators ask, one of somebody else or an access token by its id."""
 
     id: CommandId
     token: Id
@@ -402,6 +400,24 @@ LIST_CLIENTS = Endpoint(
 )
 OPEN_SESSION = Endpoint(
     "iam", "open_session", BeginSession, SessionMade, callers=_USER, repeat=Repeat.FIRST_ANSWER
+)
+OPEN_ANY_SESSION = Endpoint(
+    "iam",
+    "open_any_session",
+    BeginSession,
+    SessionMade,
+    callers=_ADMINISTRATOR,
+    repeat=Repeat.FIRST_ANSWER,
+)
+"""With the level ADMINISTRATOR, which one must have where one asks to put it into a token."""
+ISSUE_ANY_TOKEN = Endpoint(
+    "iam", "issue_any_token", IssueToken, TokenMade, callers=_ADMINISTRATOR, repeat=Repeat.HARMLESS
+)
+LIST_ALL_TOKENS = Endpoint(
+    "iam", "list_all_tokens", ListTokens, Sessions, callers=_ADMINISTRATOR, repeat=Repeat.QUERY
+)
+REVOKE_ANY_TOKEN = Endpoint(
+    "iam", "revoke_any_token", RevokeToken, Recorded, callers=_ADMINISTRATOR, repeat=Repeat.FIRST_ANSWER
 )
 ISSUE_TOKEN = Endpoint("iam", "issue_token", IssueToken, TokenMade, callers=_USER, repeat=Repeat.HARMLESS)
 LIST_TOKENS = Endpoint("iam", "list_tokens", ListTokens, Sessions, callers=_USER, repeat=Repeat.QUERY)

@@ -51,6 +51,7 @@ COMMANDS: Final = {
     "condor_advertise": ("advertise", "not carried out: nobody speaks for another's daemon"),
     "condor_config_val": ("config_val", "the value of a knob"),
     "condor_ping": ("ping", "as whom a daemon takes you, and what you may do there"),
+    "condor_test_token": ("test_token", "a token to try out what the pool would make of it"),
     "condor_token_create": ("token_create", "make a token that the key of the pool signs"),
     "condor_token_fetch": ("token_fetch", "have the pool make a token for you"),
     "condor_token_request": ("token_request", "ask for a token that an administrator approves"),

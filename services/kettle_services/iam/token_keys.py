@@ -61,7 +61,7 @@ class KeyFiles:
 
     def verified(self, token: str, issuer: str, *, now: float) -> VerifiedToken:
         """See `TokenKeys`."""
-        own = Issuer(url=issuer, audiences=(issuer,), profiles=("at+jwt", "wlcg", "scitokens"))
+        own = Issuer(url=issuer, audiences=(issuer,))
         try:
             return verify(parse(token), own, self._ring.key_set(), now, for_anybody=True)
         except TokenError as error:

@@ -17,7 +17,9 @@ from kettle.bus.ports import RefusedError
 from kettle.client.errors import CommandRefusedError
 from kettle.testing.services import Backend, eventually
 from kettle_services.iam.http.idle_connections import MOST_SILENT
+from kettle_wire.commands import iam, token_requests
 from kettle_wire.commands.iam import LIST_BANS, ListBans, QueryAudit
+from kettle_wire.endpoint import Endpoint
 from kettle_wire.identity import user
 
 from .conftest import ACCESS_TOKEN, EXCHANGE, JOIN, Office, office_on
@@ -196,3 +198,27 @@ async def test_who_sends_slowly_keeps_nobody_out(office: Office) -> None:
         await eventually(ended)
         assert 200 == (await office.get("/jwks.json"))[0]
         assert MOST_SILENT == sum(not reader.at_eof() for reader in held)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "request_"),
+    [
+        (iam.ISSUE_TOKEN, iam.IssueToken(scopes=["condor:/ADMINISTRATOR"])),
+        (iam.OPEN_SESSION, iam.BeginSession(id="1", hash="0" * 64, scopes=["condor:/ADMINISTRATOR"])),
+        (iam.REVOKE_TOKEN, iam.RevokeToken(id="2", token="somebodys")),
+        (token_requests.FETCH_TOKEN, token_requests.FetchToken(levels=["ADMINISTRATOR"])),
+        (token_requests.FETCH_TOKEN, token_requests.FetchToken(levels=["DAEMON"])),
+    ],
+    ids=lambda value: getattr(value, "verb", ""),
+)
+async def test_a_limited_credential_is_not_exchanged_for_one_without_limits(
+    office: Office, endpoint: Endpoint[Any, Any], request_: msgspec.Struct
+) -> None:
+    """
+    What the bus lets through with the level WRITE gives no more than WRITE, also to an administrator: it may be a token limited to
+    WRITE that asks.
+    """
+    with pytest.raises(RefusedError) as refused:
+        await office.bus.call(endpoint, "iam", request_)
+    assert refused.value.code in {"denied", "unacceptable"}
+    assert [] == await office.audit("token.issued") + await office.audit("session")

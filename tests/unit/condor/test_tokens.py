@@ -9,6 +9,9 @@ import pytest
 
 from kettle.auth.idtokens.checking import verify
 from kettle.auth.idtokens.pool_key import scrambled, signing_secret
+from kettle.auth.mapping.principals import Address
+from kettle.auth.tokens.checking.parsing import parse
+from kettle_services.cli.access.credentials import shown
 from kettle_services.condor.start import main
 
 
@@ -140,3 +143,50 @@ def test_what_is_not_listed(
 ) -> None:
     """A place that was named and is not there is a mistake."""
     assert says in said(capsys, "condor_token_list", *words, status=1)
+
+
+def test_a_token_to_try_out_is_one_of_its_issuer(capsys: pytest.CaptureFixture[str]) -> None:
+    """In the form of SciTokens, each time with another key; options as in HTCondor, also shortened."""
+    words = (
+        "--issuer",
+        "https://demo.example.org",
+        "--scope",
+        "condor:/WRITE",
+        "--sub",
+        "ada",
+        "--aud",
+        "ANY",
+    )
+    first, second = (said(capsys, "condor_test_token", *words).strip() for _ in range(2))
+    assert parse(first).header["kid"] != parse(second).header["kid"]
+    token = parse(first)
+    assert ("ES256", "scitoken:2.0", "ada", "ANY", "condor:/WRITE") == (
+        token.header["alg"],
+        *(token.claims[name] for name in ("ver", "sub", "aud", "scope")),
+    )
+    short = parse(
+        said(capsys, "condor_test_token", "-i", "https://x", "-S", "a b", "-s", "eve", "-l", "60").strip()
+    )
+    assert "aud" not in short.claims
+    exp, iat = short.claims["exp"], short.claims["iat"]
+    assert isinstance(exp, int)
+    assert isinstance(iat, int)
+    assert ("eve", 60) == (short.claims["sub"], exp - iat)
+    principal = shown(first).principal(Address())
+    assert ("https://demo.example.org", frozenset({"READ", "WRITE"})) == (principal.issuer, principal.limits)
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("--issuer", "https://x"), "the following arguments are required: --issuer and --scope"),
+        (("-i", "https://x", "-S", "a", "-l", "soon"), "argument --lifetime: invalid int value: 'soon'"),
+        (("-i", "https://x", "-S", "a", "-c", "/tmp"), "--cache is not carried out"),
+        (("-i", "https://x", "-S", "a", "more"), "unrecognized arguments: more"),
+        (("--isuer", "https://x"), "option --isuer not recognized"),
+    ],
+)
+def test_a_mistake_in_what_was_typed_is_named(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], complaint: str
+) -> None:
+    assert complaint in said(capsys, "condor_test_token", *words, status=1)

@@ -218,7 +218,10 @@ async def test_who_gave_a_wrong_id_or_another_ones_job_is_refused(tmp_path: Path
     async with schedd(tmp_path) as ap:
         assert "malformed" == (await ap.refused(""))[0]
         assert "malformed" == (await ap.refused("x" * 65))[0]
-        with pytest.raises(RefusedError, match="not yours"):
+        with pytest.raises(
+            RefusedError,
+            match=r"may not have job 1\.\d run now, or make room, which is of \w+: \w+ may alone",
+        ):
             await ap.asked.ask(RUN_NOW, RunNow(id="one", job=URGENT, instead_of=[RUNS]), user("bob"))
 
 

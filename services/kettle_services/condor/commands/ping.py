@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from kettle.auth.mapping.levels import Level
 from kettle.client.connections.condor_config import CondorConfig
 from kettle.client.connections.pool_file import PoolFile
 from kettle.client.errors import ClientError
@@ -54,14 +55,11 @@ decides, as it does for commands; which rule it was is in -verbose.  The exit st
 """,
 }
 _LEVELS: Final = (
-    "READ", "WRITE", "NEGOTIATOR", "ADMINISTRATOR", "OWNER", "CONFIG", "DAEMON", "ADVERTISE_STARTD", "ADVERTISE_SCHEDD",
-    "ADVERTISE_MASTER",
+    Level.READ, Level.WRITE, Level.NEGOTIATOR, Level.ADMINISTRATOR, Level.OWNER, Level.CONFIG, Level.DAEMON,
+    Level.ADVERTISE_STARTD, Level.ADVERTISE_SCHEDD, Level.ADVERTISE_MASTER,
 )  # fmt: skip
-"""In the order in which HTCondor tries them for ALL, and in which it has numbered its commands for them."""
-_NUMBERS: Final = {
-    "READ": 60020, "WRITE": 60021, "NEGOTIATOR": 60022, "ADMINISTRATOR": 60023, "OWNER": 60024, "CONFIG": 60025,
-    "DAEMON": 60026, "ADVERTISE_STARTD": 60027, "ADVERTISE_SCHEDD": 60028, "ADVERTISE_MASTER": 60029,
-}  # fmt: skip
+"""In the order in which HTCondor tries them for ALL, and has numbered its commands that are for nothing else."""
+_NUMBERS: Final = {level.value: 60020 + place for place, level in enumerate(_LEVELS)}
 _ALLOW: Final = "ALLOW"
 """What everybody may who is let in at all."""
 _NOP: Final = "DC_NOP"

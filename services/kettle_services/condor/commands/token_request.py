@@ -27,8 +27,8 @@ usage: condor_token_request [options]
 Asks for a token, of yours or of anybody's, prints the number of the request, and waits until somebody has approved it, for an
 hour at most.  Tell the number to an administrator, who says: condor_token_request_approve -reqid NUMBER
 
-Who has no credential for the pool names its iam: -pool https://HOST/, or COLLECTOR_HOST.  Its certificate is believed if one
-of the authorities of this machine has signed it, or the one in the file that AUTH_SSL_CLIENT_CAFILE names.
+Who has no credential for the pool names its iam: -pool https://HOST/, or COLLECTOR_HOST.  Its certificate has to come from an
+authority that this machine knows, or, if AUTH_SSL_CLIENT_CAFILE names a file, from one of those in it.
 
   -identity USER@DOMAIN  whose token it is to be; by default condor, who the daemons of the pool are
   -authz LEVEL           limit it to a level; may be given several times

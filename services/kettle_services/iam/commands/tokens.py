@@ -51,21 +51,33 @@ class TokenCommands:
         """The endpoints with their handlers."""
         return [
             pipeline.command(iam.OPEN_SESSION, self.open_session),
+            pipeline.command(iam.OPEN_ANY_SESSION, self.open_any_session),
             Served(iam.ISSUE_TOKEN, self.issue_token, self._administrators),
+            Served(iam.ISSUE_ANY_TOKEN, self.issue_any_token, self._administrators),
             pipeline.query(iam.LIST_TOKENS, self.list_tokens),
+            pipeline.query(iam.LIST_ALL_TOKENS, self.list_all_tokens),
             pipeline.command(iam.REVOKE_TOKEN, self.revoke_token),
+            pipeline.command(iam.REVOKE_ANY_TOKEN, self.revoke_any_token),
         ]
-
-    def _person(self, caller: Identity) -> Known:
-        return on_the_bus(caller.name, self._administrators())
 
     @property
     def _audiences(self) -> tuple[str, ...]:
         return (self._pool.url, *self._settings.audiences)
 
     async def open_session(self, request: iam.BeginSession, caller: Identity) -> Decision[iam.SessionMade]:
-        """Give a person a refresh token."""
-        now, person = time.time(), self._person(caller)
+        """Give a person a refresh token, for no more than WRITE."""
+        return self._opened(request, caller, _person(caller))
+
+    async def open_any_session(
+        self, request: iam.BeginSession, caller: Identity
+    ) -> Decision[iam.SessionMade]:
+        """Give an administrator a refresh token."""
+        return self._opened(request, caller, _administrator(caller))
+
+    def _opened(
+        self, request: iam.BeginSession, caller: Identity, person: Known
+    ) -> Decision[iam.SessionMade]:
+        now = time.time()
         with refusing():
             require_welcome(self._record.register, *person.names, now=now)
             usual = [scope for scope in person.scopes if scope != Level.ADMINISTRATOR.scope]
@@ -101,18 +113,31 @@ class TokenCommands:
         return Decision(reply, changes)
 
     async def issue_token(self, request: iam.IssueToken, caller: Identity) -> iam.TokenMade:
-        """Give a person an access token, which is stored nowhere."""
+        """Give a person an access token, which is stored nowhere, for no more than WRITE."""
+        return await self._issued(request, _person(caller))
+
+    async def issue_any_token(self, request: iam.IssueToken, caller: Identity) -> iam.TokenMade:
+        """Give an administrator an access token, which is stored nowhere."""
+        return await self._issued(request, _administrator(caller))
+
+    async def _issued(self, request: iam.IssueToken, person: Known) -> iam.TokenMade:
         wanted = Wanted(scopes=request.scopes, audiences=request.audiences, lifetime=request.lifetime)
         with refusing():
-            return await self._grants.for_person(self._person(caller), self._audiences, wanted)
+            return await self._grants.for_person(person, self._audiences, wanted)
 
     async def list_tokens(self, request: iam.ListTokens, caller: Identity) -> iam.Sessions:
-        """One's own sessions; of an administrator's wish those of all."""
-        self._require_own(caller, own=not request.everybody, what="the sessions of others")
+        """The sessions of who asks."""
+        return self._listed(caller.name)
+
+    async def list_all_tokens(self, request: iam.ListTokens, caller: Identity) -> iam.Sessions:
+        """The sessions of all."""
+        return self._listed("")
+
+    def _listed(self, subject: str) -> iam.Sessions:
         shown = [
             each
             for each in self._record.register.all(Session)
-            if (request.everybody or each.subject == caller.name) and time.time() < each.expires
+            if subject in {"", each.subject} and time.time() < each.expires
         ]
         return iam.Sessions(
             sessions=[
@@ -131,13 +156,22 @@ class TokenCommands:
         )
 
     async def revoke_token(self, request: iam.RevokeToken, caller: Identity) -> Decision[iam.Recorded]:
-        """End a session, or an access token."""
+        """End a session of who asks."""
+        session = self._record.register.find(Session, f"session/{request.token}")
+        if session is None or session.subject != caller.name:
+            raise RefusedError(
+                RefusalCode.DENIED,
+                f"{request.token} is no session of {caller.name}; other tokens are ended by who has the level ADMINISTRATOR"
+                " ([iam] administrators)",
+            )
+        return recorded(sessions.closed(session.session, "revoked", by=caller.name, now=time.time()))
+
+    async def revoke_any_token(self, request: iam.RevokeToken, caller: Identity) -> Decision[iam.Recorded]:
+        """End a session, or an access token, of anybody."""
         now, register = time.time(), self._record.register
         session = register.find(Session, f"session/{request.token}")
         if session is not None:
-            self._require_own(caller, own=session.subject == caller.name, what="the session of somebody else")
             return recorded(sessions.closed(session.session, "revoked", by=caller.name, now=now))
-        self._require_own(caller, own=False, what=f"the access token {request.token}")
         expires = now + self._longest_life(request.token)
         return recorded(
             sessions.revoked(register, request.token, "", expires=expires, by=caller.name, now=now)
@@ -149,9 +183,12 @@ class TokenCommands:
             return self._settings.access_token_lifetime
         return self._settings.idtoken_lifetime or _FOR_EVER_S
 
-    def _require_own(self, caller: Identity, *, own: bool, what: str) -> None:
-        if not own and caller.name not in self._administrators():
-            raise RefusedError(
-                RefusalCode.DENIED,
-                f"{caller.name} is no administrator of this iam, and {what} is not yours ([iam] administrators)",
-            )
+
+def _person(caller: Identity) -> Known:
+    """Who asks, with the levels that this takes; what else he may do takes another question."""
+    return on_the_bus(caller.name, ())
+
+
+def _administrator(caller: Identity) -> Known:
+    """Who asks where only administrators may."""
+    return on_the_bus(caller.name, (caller.name,))

@@ -35,7 +35,7 @@ LOST_ANSWER_S: Final = 60.0
 """For so long after it was collected the token is given again: the first answer may have been lost."""
 BACK_S: Final = 60.0
 """A rule approves requests that came so long before it was made."""
-ORDINARY: Final = frozenset({Level.READ, Level.WRITE})
+ORDINARY: Final = Level.WRITE.implied()
 """The levels that somebody may put into a token who has no more than WRITE where he asks."""
 _OF_DAEMONS: Final = frozenset({Level.ADVERTISE_MASTER, Level.ADVERTISE_STARTD, Level.ADVERTISE_SCHEDD})
 

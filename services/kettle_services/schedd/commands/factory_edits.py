@@ -5,7 +5,7 @@ import msgspec
 from kettle.bus.ports import RefusedError
 from kettle.eventsourcing.command_pipeline import Decision
 from kettle_services.schedd.commands.deeds import DeedsForOthers
-from kettle_services.schedd.domain.authorization import may_manage
+from kettle_services.schedd.domain.authorization import may_manage, refusal
 from kettle_services.schedd.domain.jobs import factory
 from kettle_services.schedd.domain.jobs.factory import Factory
 from kettle_services.schedd.domain.queue.fold import factory_stream
@@ -55,8 +55,9 @@ class FactoryEdits:
             raise RefusedError(
                 RefusalCode.NOT_FOUND, f"cluster {number} is not in the queue of {self._queue.schedd}"
             )
-        if not may_manage(person, cluster.submitted.owner, self._settings.queue_super_users):
-            raise RefusedError(RefusalCode.DENIED, f"cluster {number} is not yours")
+        owner = cluster.submitted.owner
+        if not may_manage(person, owner, self._settings.queue_super_users):
+            raise RefusedError(RefusalCode.DENIED, refusal(person, f"edit cluster {number}", owner))
         limits = _limits(request.attributes)
         if found is None:
             raise RefusedError(

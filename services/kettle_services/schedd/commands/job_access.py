@@ -9,7 +9,7 @@ from typing import Final
 
 from kettle.auth.job_access_proof import proof
 from kettle.bus.ports import RefusedError
-from kettle_services.schedd.domain.authorization import may_manage
+from kettle_services.schedd.domain.authorization import may_manage, refusal
 from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_services.schedd.shadows.dispatch import ShadowDispatch
@@ -40,9 +40,7 @@ class AccessCommands:
             )
         owner = self._queue.owner(job)
         if not may_manage(caller.name, owner, self._settings.queue_super_users):
-            raise RefusedError(
-                RefusalCode.DENIED, f"job {job} is {owner}'s, and {caller.name} may not look into it"
-            )
+            raise RefusedError(RefusalCode.DENIED, refusal(caller.name, f"look into job {job}", owner))
         if entry.job.status != "running" or entry.job.claim not in self._queue.claims:
             raise RefusedError(
                 RefusalCode.NOT_RUNNING,

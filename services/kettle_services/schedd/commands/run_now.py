@@ -10,6 +10,7 @@ from typing import Final
 from kettle.bus.ports import RefusedError
 from kettle.eventsourcing.command_pipeline import Decision
 from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
+from kettle_services.schedd.domain.authorization import refusal
 from kettle_services.schedd.domain.jobs.universes import at_home
 from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_wire.codes import RefusalCode
@@ -62,8 +63,12 @@ class RunNowCommands:
             raise RefusedError(
                 RefusalCode.NOT_FOUND, f"job {job} is not in the queue of {self._queue.schedd}"
             )
-        if self._queue.owner(job) != person:
-            raise RefusedError(RefusalCode.DENIED, f"job {job} is not yours")
+        owner = self._queue.owner(job)
+        if owner != person:
+            raise RefusedError(
+                RefusalCode.DENIED,
+                refusal(person, f"have job {job} run now, or make room", owner, super_users=False),
+            )
 
     def _claim_of(self, victim: JobId, person: str) -> str:
         self._own(victim, person)

@@ -9,7 +9,7 @@ from typing import Final
 
 from kettle.bus.ports import RefusedError
 from kettle.eventsourcing.command_pipeline import Decision
-from kettle_services.schedd.domain.authorization import may_manage
+from kettle_services.schedd.domain.authorization import may_manage, refusal
 from kettle_services.schedd.domain.submission.spooling import released
 from kettle_services.schedd.queue.chunked_recording import ChunkedRecording
 from kettle_services.schedd.queue.recorder import QueueRecorder
@@ -44,9 +44,7 @@ class SpoolCommands:
             )
         owner = self._queue.clusters[cluster].submitted.owner
         if not may_manage(person, owner, self._settings.queue_super_users):
-            raise RefusedError(
-                RefusalCode.DENIED, f"cluster {cluster} is {owner}'s, and so are its files, not {person}'s"
-            )
+            raise RefusedError(RefusalCode.DENIED, refusal(person, f"move files of cluster {cluster}", owner))
         if for_others:
             return SpoolFound(shadow="", waiting=self._waiting(cluster) if request.waiting else [])
         shadow = self._shadows.any_alive()

@@ -14,6 +14,14 @@ def may_manage(person: str, owner: str, super_users: Collection[str]) -> bool:
     return person == owner or person in super_users
 
 
+def refusal(person: str, act: str, owner: str, *, super_users: bool = True) -> str:
+    """
+    The sentence for who may not do something with what is somebody else's; `super_users`: whether those of the queue may.
+    """
+    others = ", and who is in queue_super_users of [schedd]" if super_users else " alone"
+    return f"{person} may not {act}, which is of {owner}: {owner} may{others}"
+
+
 def sees_all(caller: Identity, super_users: Collection[str]) -> bool:
     """Whether all of everybody's jobs is shown to a caller: to services, and to super users of the queue."""
     return caller.kind != "user" or caller.name in super_users
