@@ -1,4 +1,6 @@
-"""A bus that people come to with tokens: a NATS server of its own, an iam beside it, and an issuer that is none of ours."""
+"""
+A bus that people come to with tokens: a NATS server of its own, an iam beside it, and an issuer that is none of ours.
+"""
 
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager

@@ -1,4 +1,6 @@
-"""What somebody tries who wants to come onto the bus, or get further there, than the token says that is shown."""
+"""
+What somebody tries who wants to come onto the bus, or get further there, than the token says that is shown.
+"""
 
 import base64
 import json

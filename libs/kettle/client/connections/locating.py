@@ -77,5 +77,7 @@ def with_credential(
         return pool
     from kettle.client.connections.credentials import with_token  # only where tokens are taken
 
-    variable = knob or (lambda name: environ.get(f"_condor_{name}"))
-    return with_token(pool, environ, home or home_directory(environ), variable)
+    def variable(name: str) -> str | None:
+        return environ.get(f"_condor_{name}")
+
+    return with_token(pool, environ, home or home_directory(environ), knob or variable)

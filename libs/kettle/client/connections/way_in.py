@@ -36,7 +36,9 @@ def pool_at(url: str, home: Path) -> PoolFile:
 
 
 def asked(url: str, ca: str = "") -> WayIn:
-    """What an iam says; `ca` is the path of the certificate of its authority, unless the system knows that."""
+    """
+    What an iam says; `ca` is the path of the certificate of its authority, unless the system knows that.
+    """
     answer = ask(f"{url.rstrip('/')}{WAY_IN}", ca=ca)
     try:
         return msgspec.json.decode(answer.body, type=WayIn)

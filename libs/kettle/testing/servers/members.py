@@ -28,7 +28,9 @@ class Members:
         *,
         callout: bool = False,
     ) -> None:
-        """`who`: by the name of the credential a role, and as whom it speaks; `callout`: people come by token, too."""
+        """
+        `who`: by the name of the credential a role, and as whom it speaks; `callout`: people come by token, too.
+        """
         self._directory = directory
         self._trust = PoolTrust(directory / "trust", subjects, callout=callout)
         for name, (role, identity) in {**who, PROBE: (PROBE, None)}.items():

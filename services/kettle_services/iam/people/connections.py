@@ -141,7 +141,7 @@ class PeopleConnections:
             await self._end(place)
 
     def _again(self, found: Identified, kind: str) -> Identified | None:
-        """The same person by what is in force now; None: he would not be let in as he was then."""
+        """Who it is by what is in force now; None: he would not be let in as he was then."""
         try:
             now = self._identification.again(found)
             same = (now.person.owner, now.person.kind) == (found.person.owner, kind)

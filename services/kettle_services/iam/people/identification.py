@@ -1,4 +1,6 @@
-"""Who shows a token: of this pool itself, of an issuer that it trusts, or one that a key of the pool has signed (IDTOKENS)."""
+"""
+Who shows a token: of this pool itself, of an issuer that it trusts, or one that a key of the pool has signed (IDTOKENS).
+"""
 
 import time
 from collections.abc import Callable, Mapping
@@ -153,7 +155,7 @@ class Identification:
 
     def again(self, known: Identified) -> Identified:
         """
-        The same for a token that was checked before, by what is in force now.
+        Who shows a token that was checked before, by what is in force now.
 
         Raises:
             Denied: it would not be accepted any more.
