@@ -100,6 +100,13 @@ class Gate:
             pool = PoolFile(pool=self.settings.pool, nats_url=self.server.url)
             yield IdentityClient(Requests(ConnectedTransport(bus, bus, patience=5.0), pool))
 
+    async def post(self, path: str, form: dict[str, str]) -> tuple[int, dict[str, Any]]:
+        async with (
+            aiohttp.ClientSession() as http,
+            http.post(f"{self.url}{path}", data=form) as answer,
+        ):
+            return answer.status, await answer.json(content_type=None)
+
     async def get(self, path: str, token: str = "") -> tuple[int, dict[str, Any]]:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         async with (

@@ -126,4 +126,4 @@ def test_the_token_is_read_again_for_each_connection(home: Path) -> None:
     (file := home / "file").write_text(known(home, "ada"))
     pool = as_whom(home, BEARER_TOKEN_FILE=str(file))
     file.write_text("another")
-    assert "another" == token_at(pool.token, environ(home, BEARER_TOKEN_FILE=str(file)), home)
+    assert "another" == token_at(pool.token, environ(home, BEARER_TOKEN_FILE=str(file)))
