@@ -10,6 +10,8 @@ import pytest_asyncio
 from tests.integration.iam.gate import Gate, gate_on
 
 from kettle.bus.ports import NotAcceptedError, RefusedError
+from kettle.client.connections.pool_connection import connect_pool
+from kettle.client.connections.pool_file import PoolFile, login_name
 from kettle.testing.services import Backend
 from kettle_wire.commands.iam import OPEN_SESSION, WHO_AM_I, BeginSession, WhoAmI
 
