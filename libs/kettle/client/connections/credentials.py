@@ -215,7 +215,9 @@ def asked(pool: PoolFile, token: str) -> Holder:
 
 
 def why_refused(pool: PoolFile) -> CredentialRefusedError | None:
-    """Why the pool does not take our token: its bus never says, and its iam does. None: it takes it, or nobody answers."""
+    """
+    Why the pool does not take our token: its bus never says, and its iam does. None: it takes it, or nobody answers.
+    """
     if not (pool.token and pool.iam_url):
         return None
     try:

@@ -53,7 +53,7 @@ def locate(
                 None,
             )
         found = PoolFile.load(home or home_directory(environ))
-        own = {} if named else environ
+        own: Mapping[str, str] = {} if named else environ
         return with_credential(found, own, credentials, home=home if named else None, knob=knob)
     return PoolFile(
         pool=environ.get("KETTLE_POOL") or DEFAULT_POOL,

@@ -101,7 +101,10 @@ class PeopleConnections:
             self._known.popitem(last=False)
 
     async def listen(self) -> None:
-        """Have servers say whose connection has ended."""
+        """
+        Have servers say whose connection has ended; of what ended while they could not, nothing is remembered.
+        """
+        self._connection.watch(back=self._known.clear)
         await self._connection.subscribe(goodbyes(self._account), self._gone)
         await self._connection.settle()
 
