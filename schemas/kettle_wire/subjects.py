@@ -193,7 +193,9 @@ class Subjects:
 
     @property
     def people(self) -> str:
-        """Key-value bucket of what iam says of people who came with a token, by `kettle_wire.people.person_key`."""
+        """
+        Key-value bucket of what iam says of people who came with a token, by `kettle_wire.people.person_key`.
+        """
         return f"{self._asset}_PEOPLE"
 
     @property

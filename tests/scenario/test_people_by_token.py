@@ -6,17 +6,22 @@ that she has.
 import asyncio
 import os
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from tests.integration.iam.issuer import TokenIssuer, token_issuer
 
+from kettle.auth.idtokens.pool_key import scrambled
+from kettle.client import Client, PoolUnreachableError
 from kettle.pool.personal_settings import Tables
 from kettle.testing.servers import selection
 from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 
 from .test_bindings import MODULES
 
+CUT_OFF_S = 1.0
+WITHIN_S = 30.0
 SERVICES = ["collector", "negotiator", "schedd", "shadow", "startd", "accounting", "iam"]
 AUDIENCE = "https://pool.example"
 JOB = """
@@ -42,6 +47,10 @@ class Elsewhere:
         self._environ |= {"HOME": str(home), "PYTHONPATH": str(MODULES), **variables}
         self._home = home
         self._place = place
+
+    def knows_the_pool(self) -> None:
+        """By its address alone."""
+        self._environ["KETTLE_POOL_URL"] = self.address
 
     async def run(self, program: str, *words: str, status: int = 0) -> str:
         """What a program of ours prints, or complains of."""
@@ -137,3 +146,64 @@ async def test_a_person_with_nothing_but_a_sign_in_and_the_address(tmp_path: Pat
         await pool.client.iam.ban("user:ada", reason="mines coins")
         assert "mines coins" in await ada.run("kettle", "q", status=1)
         assert "mines coins" in await ada.run("condor_q", status=1)
+
+
+@pytest.mark.skipif(not selection.servers_are_ours(), reason="servers of somebody else ask nobody of ours")
+async def test_tokens_of_the_pools_key_and_a_ban_of_an_account(
+    tmp_path: Path, place: Path, another: str
+) -> None:
+    """
+    HTCondor's tokens let in whom they name; a ban reaches the account that somebody has on the pool's machine within a second.
+    """
+    keys, home = tmp_path / "keys", tmp_path / "bob"
+    keys.mkdir(mode=0o700)
+    home.mkdir()
+    knobs = {
+        "_condor_SEC_PASSWORD_DIRECTORY": str(keys),
+        "_condor_TRUST_DOMAIN": "pool.example",
+        "_condor_SEC_TOKEN_DIRECTORY": str(home / "tokens.d"),
+    }
+    key = keys / "POOL"
+    key.write_bytes(scrambled(b"a secret of the pool"))
+    key.chmod(0o600)
+    accounts = tmp_path / "accounts"
+    tables: Tables = {
+        "master": {
+            "daemon_list": ["collector", "schedd", "iam"],
+            "accounts": [another],
+            "accounts_directory": str(accounts),
+        },
+        "authorization": {"domain": "pool.example"},
+    }
+    async with throwaway_pool(tmp_path / "pool", settings=tables, environ={**os.environ, **knobs}) as pool:
+        bob = Elsewhere(pool, home, place, **knobs)
+        bob.knows_the_pool()
+        await bob.run("condor_token_create", "-identity", "bob@pool.example", "-token", "pool")
+        assert "bob" in await bob.run("kettle", "whoami")
+        await bob.run(
+            "condor_token_create", "-identity", "bob@pool.example", "-authz", "READ", "-token", "pool"
+        )
+        await bob.run("condor_q")
+        assert "does not let you" in await bob.run("condor_rm", "1", status=1)
+
+        async with Client.connect(home=accounts / another) as theirs:
+            await theirs.ads("Scheduler")
+            began = time.monotonic()
+            await pool.client.iam.ban(f"user:{another}")
+            async with asyncio.timeout(CUT_OFF_S):
+                while not await refused(accounts / another):
+                    pass
+            assert time.monotonic() - began < CUT_OFF_S
+        await pool.client.iam.unban(f"user:{another}")
+        async with asyncio.timeout(WITHIN_S):
+            while await refused(accounts / another):
+                pass
+
+
+async def refused(home: Path) -> bool:
+    """Whether somebody's account is not let in."""
+    try:
+        async with Client.connect(home=home, patience=5.0):
+            return False
+    except PoolUnreachableError as error:
+        return "let you in" in str(error)

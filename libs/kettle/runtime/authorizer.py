@@ -113,7 +113,9 @@ class _Lists:
         return True
 
     def allow_granted(self, name: str, level: Level, granted: Mapping[Level, Because]) -> bool:
-        """Whether the lists let somebody have what a rule has given; that is not remembered, for it may end."""
+        """
+        Whether the lists let somebody have what a rule has given; that is not remembered, for it may end.
+        """
         return self._lists.decide(name, level, Address(), subsystem=self._role, granted=granted).allowed
 
     def explain(
@@ -138,7 +140,9 @@ class Authorizer:
         places: SettingPlaces,
         granted: Callable[[str], Mapping[Level, Because]] = lambda _owner: {},
     ) -> None:
-        """`authorization` is what the settings say now, `granted` what rules give somebody because of his credential."""
+        """
+        `authorization` is what the settings say now, `granted` what rules give somebody because of his credential.
+        """
         self._granted = granted
         self._role = role
         self._authorization = authorization

@@ -12,7 +12,7 @@ _NOBODY: Final = PersonSaid(owner="")
 
 
 class People:
-    """Those of whom iam has said something, as long as `follow` runs."""
+    """People of whom iam has said something, as long as `follow` runs."""
 
     def __init__(self) -> None:
         self._said: dict[str, PersonSaid] = {}

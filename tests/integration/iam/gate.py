@@ -1,4 +1,6 @@
-"""A bus that people come to with tokens: a NATS server of its own, an iam beside it, and an issuer that is none of ours."""
+"""
+A bus that people come to with tokens: a NATS server of its own, an iam beside it, and an issuer that is none of ours.
+"""
 
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -97,6 +99,13 @@ class Gate:
         async with self.member("boss") as bus:
             pool = PoolFile(pool=self.settings.pool, nats_url=self.server.url)
             yield IdentityClient(Requests(ConnectedTransport(bus, bus, patience=5.0), pool))
+
+    async def post(self, path: str, form: dict[str, str]) -> tuple[int, dict[str, Any]]:
+        async with (
+            aiohttp.ClientSession() as http,
+            http.post(f"{self.url}{path}", data=form) as answer,
+        ):
+            return answer.status, await answer.json(content_type=None)
 
     async def get(self, path: str, token: str = "") -> tuple[int, dict[str, Any]]:
         headers = {"Authorization": f"Bearer {token}"} if token else {}

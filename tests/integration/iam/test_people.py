@@ -1,5 +1,7 @@
 """People who come onto the bus with a token of an issuer that the pool trusts."""
 
+import asyncio
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -8,9 +10,12 @@ import pytest_asyncio
 from tests.integration.iam.gate import Gate, gate_on
 
 from kettle.bus.ports import NotAcceptedError, RefusedError
+from kettle.client.connections.pool_connection import connect_pool
+from kettle.client.connections.pool_file import PoolFile, login_name
 from kettle.testing.services import Backend
 from kettle_wire.commands.iam import OPEN_SESSION, WHO_AM_I, BeginSession, WhoAmI
 
+BACK_S = 2.5
 RULES = """\
 [[rules]]
 when.issuer = '{issuer}'
@@ -47,3 +52,50 @@ async def test_a_token_for_nothing_lets_nobody_in(gate: Gate) -> None:
             pass
     status, known = await gate.get("/v1/whoami", gate.token("ada", scope="storage.read:/"))
     assert (200, "ada", []) == (status, known["subject"], known.get("levels", []))
+
+
+async def test_a_token_of_the_pools_own_ends_with_its_session(gate: Gate) -> None:
+    """It names who asked for it, needs no rule, and is over as soon as the session is from which it came."""
+    async with gate.administrator() as iam:
+        opened = await iam.open_session()
+        status, made = await gate.post(
+            "/v1/token", {"grant_type": "refresh_token", "refresh_token": opened.token}
+        )
+        assert 200 == status
+        token = made["access_token"]
+        async with gate.bus(token, login_name()) as bus:
+            assert login_name() == (await bus.call(WHO_AM_I, "iam", WhoAmI())).subject
+        await iam.revoke_token(opened.made.session)
+    assert "token.revoked" == (await gate.get("/v1/whoami", token))[1]["code"]
+    with pytest.raises(NotAcceptedError):
+        async with gate.bus(token, login_name()):
+            pass
+
+
+async def test_while_iam_is_away_people_wait_and_connections_stay(gate: Gate, tmp_path: Path) -> None:
+    """Who comes meanwhile is let in at most two seconds after it is back, and a moment."""
+    (file := tmp_path / "token").write_text(gate.token("ada"))
+    pool = PoolFile(
+        pool=gate.settings.pool,
+        nats_url=gate.server.url,
+        credentials=gate.sentinel,
+        iam_url=gate.url,
+        token=str(file),
+        user="ada",
+    )
+    file.chmod(0o600)
+    async with gate.bus(gate.token("ada")) as before:
+        await gate.stop()
+
+        async def come() -> float:
+            async with connect_pool(pool, 30.0):
+                return time.monotonic()
+
+        coming = asyncio.create_task(come())
+        await asyncio.sleep(1.0)  # it has asked, and nobody has answered
+        assert not coming.done()
+        assert before.connected
+        await gate.start()
+        back = time.monotonic()
+        assert await coming - back < BACK_S
+        assert "ada" == (await before.call(WHO_AM_I, "iam", WhoAmI())).subject

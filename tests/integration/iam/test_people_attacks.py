@@ -1,4 +1,6 @@
-"""What somebody tries who wants to come onto the bus, or get further there, than the token says that is shown."""
+"""
+What somebody tries who wants to come onto the bus, or get further there, than the token says that is shown.
+"""
 
 import base64
 import json
@@ -15,6 +17,7 @@ from tests.integration.iam.issuer import TokenIssuer
 
 from kettle.auth.trust.callout import QUESTIONS
 from kettle.bus.ports import NotAcceptedError, RefusedError
+from kettle.client.connections.pool_file import login_name
 from kettle.testing.services import Backend
 from kettle_wire.commands.iam import SET_BAN, WHO_AM_I, SetBan, WhoAmI
 from kettle_wire.identity import user
@@ -61,6 +64,7 @@ WRONG: dict[str, tuple[Callable[[Gate], str], str]] = {
     "for another audience": (lambda gate: gate.token(aud="https://other.example"), "token.audience"),
     "of an unknown issuer": (lambda gate: gate.token(iss="https://rogue.example"), "token.issuer_unknown"),
     "of nobody": (lambda gate: gate.token("Ada Lovelace"), "user.unmapped"),
+    "of who runs the pool": (lambda gate: gate.token(login_name()), "user.unmapped"),
     "of another domain": (lambda gate: gate.token("elsewhere@x"), "user.unmapped"),
     "nothing": (lambda _gate: "", "token.absent"),
     "no token": (lambda _gate: "x" * 8000, "token.malformed"),

@@ -1,4 +1,6 @@
-"""What lets somebody in is withdrawn while that person is connected: the connection ends within a second, and no new one is made."""
+"""
+What lets somebody in is withdrawn while that person is connected: the connection ends within a second, and no new one is made.
+"""
 
 import asyncio
 import time

@@ -35,6 +35,19 @@ def test_a_group_is_completed_with_who_submits(said: Ad, whole: str, group: str)
     )
 
 
+def test_a_credential_gives_the_group_of_jobs_that_name_none() -> None:
+    """Who names another is in that one; whose name has a dot is charged alone, and not kept out."""
+
+    def usually(ad: Ad, owner: str = "ada") -> Ad:
+        return completed(ad, [], [[]], owner=owner, members=MEMBERS, usual="vo.astro")[0]
+
+    assert "vo.astro.ada" == usually({"Cmd": "x"})["AccountingGroup"]
+    assert "physics.ada" == usually({"AcctGroup": "physics"})["AccountingGroup"]
+    assert {"Cmd": "x"} == usually({"Cmd": "x"}, "j.smith")
+    with pytest.raises(Unacceptable):
+        completed({"AcctGroup": "vo.astro"}, [], [[]], owner="bob", members=MEMBERS)
+
+
 def test_each_spelling_of_a_group_is_the_same_claimant() -> None:
     """
     Upper and lower case give nobody a second share: a submission is recorded with the name that was configured, and

@@ -25,9 +25,7 @@ _NAMED: Final = "BEARER_TOKEN_FILE"
 
 
 def place(environ: Mapping[str, str], user: int, *, temporary: str = _TEMPORARY) -> str:
-    """
-    Where the token is, for `read`: the name of a variable, or a path; empty: there is none anywhere.
-    """
+    """Where the token is, for `read`: the name of a variable, or a path; empty: there is none anywhere."""
     if environ.get(_VARIABLE, "").strip():
         return _VARIABLE
     if environ.get(_NAMED, ""):

@@ -74,7 +74,9 @@ class CalloutKeys(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 def asked(seeds: Seeds, people: str) -> dict[str, Any]:
-    """What the operator says of the account AUTH besides what is said of each; `people`: the account of those."""
+    """
+    What the operator says of the account AUTH besides what is said of each; `people`: the account of those.
+    """
     responder = seeds.key(_RESPONDER_KEY, KeyKind.USER).public
     return {"authorization": {"auth_users": [responder], "allowed_accounts": [people]}}
 
@@ -183,7 +185,9 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PeopleSigner:
-    """Answers what a server asks; who is not let in gets an answer without content, which needs no signature."""
+    """
+    Answers what a server asks; who is not let in gets an answer without content, which needs no signature.
+    """
 
     def __init__(self, keys: CalloutKeys) -> None:
         """Raises SeedError."""

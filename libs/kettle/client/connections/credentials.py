@@ -23,11 +23,11 @@ from typing import Final
 import msgspec
 
 from kettle.auth.tokens import bearer
-from kettle.client.connections.pool_file import PoolFile, home_directory
-from kettle.client.errors import ClientError, CommandRefusedError, PoolNotFoundError, PoolUnreachableError
+from kettle.client.connections.pool_file import PoolFile
+from kettle.client.errors import ClientError, CommandRefusedError, PoolNotFoundError
 
 LOGIN: Final = "login:"
-"""How the place of a token begins that `kettle login` keeps; its issuer follows."""
+"""How the place of a token begins that `kettle login` keeps; the directory and the issuer follow."""
 LINE: Final = "line:"
 """How the place of a token begins that is a line of a file; the number of the line and the path follow."""
 
@@ -79,7 +79,7 @@ def with_token(
     """
     others: list[str] = []
     for place in _places(environ, home, knob):
-        token = token_at(place, environ, home)
+        token = token_at(place, environ)
         issuer = _issuer(token)
         if issuer not in {*pool.issuers, pool.trust_domain}:
             others.append(f"{_shown(place)} has one of {issuer or 'nobody'}")
@@ -95,12 +95,13 @@ def with_token(
     )
 
 
-def token_at(place: str, environ: Mapping[str, str], home: Path) -> str:
+def token_at(place: str, environ: Mapping[str, str]) -> str:
     """The token that is now at a place; raises ClientError."""
     if place.startswith(LOGIN):
         from kettle.client.device_login import TokenFiles
 
-        return TokenFiles(home).fresh(place.removeprefix(LOGIN)).access_token
+        home, _, issuer = place.removeprefix(LOGIN).rpartition(" ")
+        return TokenFiles(Path(home)).fresh(issuer).access_token
     if place.startswith(LINE):
         number, _, path = place.removeprefix(LINE).partition(":")
         lines = Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
@@ -121,7 +122,7 @@ def _places(environ: Mapping[str, str], home: Path, knob: Callable[[str], str | 
     if (home / "logins").is_dir():
         from kettle.client.device_login import TokenFiles
 
-        yield from (f"{LOGIN}{each.issuer}" for each in TokenFiles(home).all())
+        yield from (f"{LOGIN}{home} {each.issuer}" for each in TokenFiles(home).all())
     yield from _idtokens(knob)
 
 
@@ -213,16 +214,21 @@ def asked(pool: PoolFile, token: str) -> Holder:
     )
 
 
-def refusal_of(pool: PoolFile, error: Exception) -> ClientError:
-    """Why the bus did not let us in: it says no more than that, and iam says why."""
-    if pool.token and pool.iam_url:
-        try:
-            asked(pool, token_of(pool))
-        except ClientError as why:
-            return why
-    return PoolUnreachableError(f"the pool's bus does not let you in: {error}")
+def why_refused(pool: PoolFile) -> CredentialRefusedError | None:
+    """
+    Why the pool does not take our token: its bus never says, and its iam does. None: it takes it, or nobody answers.
+    """
+    if not (pool.token and pool.iam_url):
+        return None
+    try:
+        asked(pool, token_of(pool))
+    except CredentialRefusedError as refused:
+        return refused
+    except ClientError:
+        return None
+    return None
 
 
 def token_of(pool: PoolFile) -> str:
-    """The token that the pool is shown now."""
-    return token_at(pool.token, os.environ, home_directory())
+    """The token that the pool is shown now; raises ClientError."""
+    return token_at(pool.token, os.environ)

@@ -39,7 +39,12 @@ def locate(
     if address.startswith(("https://", "http://")):
         from kettle.client.connections.way_in import pool_at  # only where a pool is known by nothing else
 
-        return with_credential(pool_at(address, home_directory(environ)), environ, credentials, knob=knob)
+        return with_credential(
+            pool_at(address, home_directory(environ), environ.get("KETTLE_NATS_CA", "")),
+            environ,
+            credentials,
+            knob=knob,
+        )
     if not url:
         named = home is not None
         if home is None and not environ.get("KETTLE_HOME"):
@@ -48,7 +53,8 @@ def locate(
                 None,
             )
         found = PoolFile.load(home or home_directory(environ))
-        return with_credential(found, {} if named else environ, credentials, home=home, knob=knob)
+        own: Mapping[str, str] = {} if named else environ
+        return with_credential(found, own, credentials, home=home if named else None, knob=knob)
     return PoolFile(
         pool=environ.get("KETTLE_POOL") or DEFAULT_POOL,
         nats_url=url,
@@ -77,5 +83,7 @@ def with_credential(
         return pool
     from kettle.client.connections.credentials import with_token  # only where tokens are taken
 
-    variable = knob or (lambda name: environ.get(f"_condor_{name}"))
-    return with_token(pool, environ, home or home_directory(environ), variable)
+    def variable(name: str) -> str | None:
+        return environ.get(f"_condor_{name}")
+
+    return with_token(pool, environ, home or home_directory(environ), knob or variable)

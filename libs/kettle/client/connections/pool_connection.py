@@ -2,9 +2,8 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, asynccontextmanager
-from functools import partial
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
@@ -13,7 +12,7 @@ from kettle.bus.ports import FROM_JOB, Asks, Bus, BusUnavailableError, NotAccept
 from kettle.client.connections.pool_file import FILE, PoolFile
 from kettle.client.connections.retry import ask_with_retry
 from kettle.client.connections.transport import PATIENCE_S, TRY_S, Waiting
-from kettle.client.errors import CommandRefusedError, PoolNotFoundError, PoolUnreachableError
+from kettle.client.errors import ClientError, PoolNotFoundError, PoolUnreachableError
 from kettle.retry.backoff import Backoff
 from kettle.retry.deadline import Deadline
 from kettle.retry.loop import retry
@@ -24,14 +23,25 @@ from kettle_wire.subjects import Subjects
 if TYPE_CHECKING:
     from kettle.bus.nats import NatsBus
 
-_AGAIN: Final = Backoff(first=0.1, longest=1.0)
+_AGAIN: Final = Backoff(first=0.05, longest=0.3)
+"""While an iam is away the server itself takes two seconds to say no."""
 
 
 class ConnectedTransport:
     """A `Transport`; any number of tasks may ask through it at once."""
 
-    def __init__(self, asks: Asks, bus: Bus | None = None, *, patience: float = PATIENCE_S) -> None:
-        """`bus`: where there is one, beside who can be asked."""
+    def __init__(
+        self,
+        asks: Asks,
+        bus: Bus | None = None,
+        *,
+        patience: float = PATIENCE_S,
+        why_unreachable: Callable[[], ClientError | None] = lambda: None,
+    ) -> None:
+        """
+        `bus`: where there is one, beside who can be asked; `why_unreachable` asks elsewhere why nobody answers, and may block.
+        """
+        self._why_unreachable = why_unreachable
         self.waiting: Waiting | None = None
         self._asks = asks
         self._bus = bus
@@ -52,15 +62,20 @@ class ConnectedTransport:
         deadline: float = TRY_S,
     ) -> Rep:
         """See `Transport.call`."""
-        return await ask_with_retry(
-            self._asks,
-            endpoint,
-            name,
-            request,
-            patience=self._patience if patience is None else patience,
-            deadline=deadline,
-            waiting=self.waiting,
-        )
+        try:
+            return await ask_with_retry(
+                self._asks,
+                endpoint,
+                name,
+                request,
+                patience=self._patience if patience is None else patience,
+                deadline=deadline,
+                waiting=self.waiting,
+            )
+        except PoolUnreachableError as error:
+            if (why := await asyncio.to_thread(self._why_unreachable)) is not None:
+                raise why from error
+            raise
 
     async def connection(self) -> Bus | None:
         """See `Transport.connection`."""
@@ -88,14 +103,43 @@ async def connect_pool(pool: PoolFile, patience: float) -> AsyncGenerator[Connec
             f"no pool is up: its master has ended without removing {Path(pool.lock).parent / FILE}; start it with: kettle up"
         )
     async with AsyncExitStack() as stack:
-        bus = await _connected(stack, pool, Deadline(patience))
-        yield ConnectedTransport(bus, bus, patience=patience)
+        shown = _Shown(pool) if pool.token else None
+        bus = await _connected(stack, pool, shown, Deadline(patience))
+        why = shown.why_refused if shown is not None else _nobody_knows
+        yield ConnectedTransport(bus, bus, patience=patience, why_unreachable=why)
 
 
-async def _connected(stack: AsyncExitStack, pool: PoolFile, whole: Deadline) -> "NatsBus":
+class _Shown:
+    """The token that is shown for each connection; only where there is one its modules are loaded."""
+
+    def __init__(self, pool: PoolFile) -> None:
+        """Raises ClientError: there is none to begin with."""
+        from kettle.client.connections import credentials
+
+        self._pool = pool
+        self._credentials = credentials
+        self._token = credentials.token_of(pool)
+
+    def token(self) -> str:
+        """The token; the former one again, if nothing better can be had at the moment."""
+        with suppress(ClientError):
+            self._token = self._credentials.token_of(self._pool)
+        return self._token
+
+    def why_refused(self) -> ClientError | None:
+        """Why the pool does not take it; None: it does, or nobody answers."""
+        return self._credentials.why_refused(self._pool)
+
+
+def _nobody_knows() -> None:
+    """The pool is asked in no other way."""
+
+
+async def _connected(
+    stack: AsyncExitStack, pool: PoolFile, shown: _Shown | None, whole: Deadline
+) -> "NatsBus":
     """The bus; one that takes no token because its iam is away is asked again."""
     from kettle.bus.nats import NatsBus  # the only import here that costs time
-    from kettle.client.connections.credentials import refusal_of, token_of
 
     async def connect() -> NatsBus:
         context = NatsBus.connect(
@@ -106,13 +150,14 @@ async def _connected(stack: AsyncExitStack, pool: PoolFile, whole: Deadline) -> 
             ca=pool.ca,
             name="client",
             patience=max(0.1, whole.left()),
-            token=partial(token_of, pool) if pool.token else None,
+            token=shown.token if shown is not None else None,
         )
         try:
             return await stack.enter_async_context(context)
         except NotAcceptedError as error:
-            why = await asyncio.to_thread(refusal_of, pool, error)
-            if isinstance(why, CommandRefusedError) or not pool.token:
+            if shown is None:
+                raise PoolUnreachableError(f"the pool's bus does not let you in: {error}") from error
+            if (why := await asyncio.to_thread(shown.why_refused)) is not None:
                 raise why from error
             raise
 

@@ -72,7 +72,9 @@ class PoolFile(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether the access point does not see this machine's files: the pool is known by its address alone."""
+        """
+        Whether the access point does not see this machine's files: the pool is known by its address alone.
+        """
         return bool(self.iam_url) and not self.lock
 
     def name_of(self, role: str) -> str:

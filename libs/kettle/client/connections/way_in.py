@@ -16,27 +16,40 @@ import msgspec
 from kettle.auth.private_files import private_directory, write_private
 from kettle.client.connections.iam_http import ask
 from kettle.client.connections.pool_file import FILE, PoolFile
-from kettle.client.errors import PoolNotFoundError
+from kettle.client.errors import PoolNotFoundError, PoolUnreachableError
 from kettle_wire.way_in import WAY_IN, WayIn
 
 _FRESH_S: Final = 86_400.0
 """After so long the iam is asked again."""
 
 
-def pool_at(url: str, home: Path) -> PoolFile:
+def pool_at(url: str, home: Path, ca: str = "") -> PoolFile:
     """
-    The pool whose iam is at the address; what is known of it for less than a day is not asked again.
+    The pool whose iam is at the address; what is known of it for less than a day is not asked again, and what is older will do
+    while it does not answer.  `ca` is as in `asked`.
 
     Raises:
         PoolNotFoundError: there is none.
-        PoolUnreachableError: it does not answer.
+        PoolUnreachableError: it does not answer, and nothing is known of it.
     """
-    known = _known(_directory(url, home))
-    return known or kept(asked(url), url, home)
+    directory = _directory(url, home)
+    try:
+        known = PoolFile.load(directory)
+        fresh = time.time() - (directory / FILE).stat().st_mtime < _FRESH_S
+    except (FileNotFoundError, PoolNotFoundError):
+        return kept(asked(url, ca), url, home)
+    if fresh:
+        return known
+    try:
+        return kept(asked(url, ca or known.ca), url, home)
+    except PoolUnreachableError:
+        return known
 
 
 def asked(url: str, ca: str = "") -> WayIn:
-    """What an iam says; `ca` is the path of the certificate of its authority, unless the system knows that."""
+    """
+    What an iam says; `ca` is the path of the certificate of its authority, unless the system knows that.
+    """
     answer = ask(f"{url.rstrip('/')}{WAY_IN}", ca=ca)
     try:
         return msgspec.json.decode(answer.body, type=WayIn)
@@ -46,15 +59,6 @@ def asked(url: str, ca: str = "") -> WayIn:
 
 def _directory(url: str, home: Path) -> Path:
     return home / "pools" / hashlib.sha256(url.rstrip("/").encode()).hexdigest()[:16]
-
-
-def _known(directory: Path) -> PoolFile | None:
-    try:
-        if time.time() - (directory / FILE).stat().st_mtime > _FRESH_S:
-            return None
-        return PoolFile.load(directory)
-    except (FileNotFoundError, PoolNotFoundError):
-        return None
 
 
 def kept(said: WayIn, url: str, home: Path) -> PoolFile:

@@ -101,7 +101,10 @@ class PeopleConnections:
             self._known.popitem(last=False)
 
     async def listen(self) -> None:
-        """Have servers say whose connection has ended."""
+        """
+        Have servers say whose connection has ended; of what ended while they could not, nothing is remembered.
+        """
+        self._connection.watch(back=self._known.clear)
         await self._connection.subscribe(goodbyes(self._account), self._gone)
         await self._connection.settle()
 
@@ -141,7 +144,7 @@ class PeopleConnections:
             await self._end(place)
 
     def _again(self, found: Identified, kind: str) -> Identified | None:
-        """The same person by what is in force now; None: he would not be let in as he was then."""
+        """Who it is by what is in force now; None: he would not be let in as he was then."""
         try:
             now = self._identification.again(found)
             same = (now.person.owner, now.person.kind) == (found.person.owner, kind)

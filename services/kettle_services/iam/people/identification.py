@@ -1,7 +1,9 @@
-"""Who shows a token: of this pool itself, of an issuer that it trusts, or one that a key of the pool has signed (IDTOKENS)."""
+"""
+Who shows a token: of this pool itself, of an issuer that it trusts, or one that a key of the pool has signed (IDTOKENS).
+"""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 import msgspec
@@ -34,6 +36,8 @@ class Identified(msgspec.Struct, frozen=True, kw_only=True):
 
 _ASKED: Final = (Level.READ, Level.WRITE, Level.ADMINISTRATOR)
 """The levels of people."""
+_OTHERS: Final = "SCITOKENS"
+"""The method of tokens of other issuers."""
 _OPEN: Final = "open to everybody whom the pool knows, as long as no list says anything else"
 
 
@@ -57,8 +61,13 @@ class Identification:
         policy: PolicyInForce,
         *,
         url: str,
+        reserved: Collection[str],
     ) -> None:
-        """`url`: the name of this pool as an issuer, and as an audience of its own tokens."""
+        """
+        `url`: the name of this pool as an issuer, and as an audience of its own tokens; `reserved`: names that no token of
+        another issuer gives.
+        """
+        self._reserved = frozenset(reserved)
         self._record: Final = record
         self._grants = grants
         self._verifier = verifier
@@ -152,7 +161,7 @@ class Identification:
 
     def again(self, known: Identified) -> Identified:
         """
-        The same for a token that was checked before, by what is in force now.
+        Who shows a token that was checked before, by what is in force now.
 
         Raises:
             Denied: it would not be accepted any more.
@@ -175,6 +184,12 @@ class Identification:
                 Code.USER_UNMAPPED,
                 f"the rules make {mapped.name} of this credential, and people of this pool are in {self._policy.domain}: see "
                 "domain of [authorization]",
+            )
+        if mapped.owner in self._reserved and principal.method == _OTHERS:
+            raise Denied(
+                Code.USER_UNMAPPED,
+                f"the rules make {mapped.owner} of this credential, and nobody becomes the account that runs the pool, or root, by a "
+                "token of another issuer",
             )
         by_scope = {right.level: right.because for right in by_scopes(principal.scopes)}
         rights = tuple(

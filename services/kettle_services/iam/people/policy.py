@@ -20,9 +20,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 class PolicyInForce:
-    """
-    The table `[authorization]` with the files that it names.
-    """
+    """The table `[authorization]` with the files that it names."""
 
     def __init__(
         self,

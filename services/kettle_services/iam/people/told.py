@@ -23,7 +23,7 @@ class ToldPeople:
         self._bus = bus
         self._bucket = subjects.people
         self._told: OrderedDict[str, tuple[PersonSaid, float]] = OrderedDict()
-        """By owner: what was said, and until when that need not be said again."""
+        """By owner: what was said, and until when that need not be said again. Of others nobody knows what an iam has said before."""
 
     async def open(self) -> None:
         """Have the bucket."""
@@ -35,7 +35,7 @@ class ToldPeople:
             owner=person.owner, accounting_group=person.accounting_group, levels=dict(person.given)
         )
         now = time.time()
-        before, until = self._told.get(person.owner, (PersonSaid(owner=person.owner), 0.0))
+        before, until = self._told.get(person.owner, (None, 0.0))
         if said == before and (now < until or not (said.accounting_group or said.levels)):
             return
         lifetime = max(1.0, min((person.expires or now + _LONGEST_S) - now, _LONGEST_S))
@@ -46,5 +46,5 @@ class ToldPeople:
 
     async def forget(self, owner: str) -> None:
         """What was said of somebody holds no longer."""
-        if self._told.pop(owner, None) is not None:
-            await self._bus.delete(self._bucket, person_key(owner))
+        self._told.pop(owner, None)
+        await self._bus.delete(self._bucket, person_key(owner))

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import pwd
 import ssl
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
@@ -64,7 +65,8 @@ async def identification_of(
     verifier = Verifier(_issuers(settings, url), KeyCache(fetcher))
     places = token_places(CondorConfig(os.environ).get)
     keys = PoolKeys(places.trust_domain, partial(_secrets, places.pool_key, places.keys))
-    return Identification(record, grants, verifier, keys, policy, url=url)
+    reserved = {"root", account_name()}
+    return Identification(record, grants, verifier, keys, policy, url=url, reserved=reserved)
 
 
 async def let_people_in(
@@ -106,6 +108,14 @@ async def let_people_in(
     await responder.listen()
     rt.loop(responder.run(), name="people")
     rt.loop(connections.run(changed=changed), name="withdrawals")
+
+
+def account_name() -> str:
+    """The account that this service runs as; one without a name is nobody's by any rule."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return ""
 
 
 async def _failure(connection: NatsConnection) -> None:

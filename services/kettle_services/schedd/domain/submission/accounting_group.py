@@ -29,13 +29,13 @@ def completed(
     """
     A submission whose jobs say in full who is charged: AccountingGroup, AcctGroup and AcctGroupUser, or none of them.
 
-    `usual`: the group of jobs that name none, which the owner's credential gives.
+    `usual`: the group of jobs that name none, which the owner's credential gives; whose name has a dot can be in none.
 
     Raises Unacceptable for a group that there is not, or that is not for the owner, and for somebody else's name.
     """
     common = {name.lower(): value for name, value in ad.items() if name.lower() in _SAID}
     places = [i for i, name in enumerate(columns) if name.lower() in _SAID]
-    if usual:
+    if usual and "." not in owner:
         members = {**members, usual: (*members.get(usual, ()), owner)}
         common = common or ({} if places else {"acctgroup": usual})
     if not common and not places:

@@ -1,0 +1,32 @@
+"""In which order questions of the bus about people are answered."""
+
+from kettle.auth.trust.callout import Question
+from kettle_services.iam.people.responder import Waiting
+
+
+def question(address: str, number: int) -> Question:
+    return Question(server="S", connection=number, key="U", address=address, token="")
+
+
+async def test_addresses_take_turns() -> None:
+    """However many questions come from one address, one from elsewhere waits for one of them."""
+    waiting = Waiting()
+    for number in range(100):
+        assert waiting.put(question("flood", number), "")
+    assert waiting.put(question("ada", 1000), "")
+    assert waiting.put(question("bob", 1001), "")
+    taken = [(await waiting.take())[0] for _ in range(102)]
+    assert ["flood", "ada", "bob", "flood"] == [each.address for each in taken[:4]]
+    of_flood = [each.connection for each in taken if each.address == "flood"]
+    assert list(range(100)) == of_flood
+
+
+async def test_only_so_many_of_one_address_wait() -> None:
+    """The newest are refused at once, and those from elsewhere are not."""
+    waiting = Waiting()
+    room = [waiting.put(question("flood", number), "") for number in range(300)]
+    assert (True, False) == (room[0], room[-1])
+    assert waiting.put(question("ada", 1), "")
+    while (await waiting.take())[0].address != "ada":
+        pass
+    assert waiting.put(question("flood", 301), "")
