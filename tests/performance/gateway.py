@@ -29,6 +29,7 @@ from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
 from kettle.client import prepare
 from kettle.jobs.history import Submission
+from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle.projections import Jobs
 from kettle.projections import prepare as make_tables
 from kettle.projections.jobs.searchable_attributes import searchable
@@ -125,7 +126,7 @@ async def front(database: Database) -> AsyncGenerator[aiohttp.ClientSession]:
     tables = JobTables(database, most_seconds=60.0)
     nobody = MemoryBus(MemoryServer(), subjects=Subjects("bench"), identity=daemon("gateway"))
     filters = Filters(KnownAttributes())
-    questions = JobQuestions(tables, filters, Freshness(nobody, "accounting"), as_of)
+    questions = JobQuestions(tables, filters, Freshness(nobody, "accounting"), as_of, AttributeSeal([]))
     handlers = dict.fromkeys(ROUTES, nothing) | {
         GET_JOB: questions.get,
         LIST_JOBS: questions.list,

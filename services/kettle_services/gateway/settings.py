@@ -49,6 +49,11 @@ class GatewaySettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields
     Serve the REST interface under `/v2`, which needs `database_url`: on this machine, or over HTTPS, because people show
     tokens there. Without `http_port` it takes a free port, and keeps it in `gateway/port` in `home`.
     """
+    seal_directory: str = ""
+    """
+    Directory of the keys (`*.seal`) with which it opens environments for owners who ask over HTTP; default
+    `$KETTLE_HOME/credentials`.
+    """
     rest_connections: Annotated[int, msgspec.Meta(ge=1, le=100)] = 4
     """Connections to the database, so as many questions are answered at once."""
     rest_time: Annotated[float, msgspec.Meta(ge=0.1, le=600)] = 5.0

@@ -8,6 +8,7 @@ import asyncpg
 import msgspec
 
 from kettle.jobs.private_attributes import for_others
+from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle_wire.ads.types import Ad, Expr, Scalar
 from kettle_wire.codes import JobStatus
 from kettle_wire.rest.jobs import Job, State
@@ -71,21 +72,27 @@ def stored_ad(row: asyncpg.Record) -> Ad:
     return _decode(row["ad"])
 
 
+_CLOSED: Final = AttributeSeal([])
+"""Opens nothing."""
+
+
 class Viewer(msgspec.Struct, frozen=True):
     """Who looks at ads, and at which attributes."""
 
     name: str
     fields: frozenset[str] = frozenset()
     """In lower case; none: all of them."""
+    seal: AttributeSeal = _CLOSED
+    """Opens what a queue has sealed, for its owner."""
 
     @classmethod
-    def of(cls, name: str, fields: Iterable[str]) -> "Viewer":
+    def of(cls, name: str, fields: Iterable[str], seal: AttributeSeal = _CLOSED) -> "Viewer":
         """Somebody who wants these attributes."""
-        return cls(name, frozenset(field.lower() for field in fields))
+        return cls(name, frozenset(field.lower() for field in fields), seal)
 
     def sees(self, ad: Ad, owner: str) -> Ad:
         """What of an ad is shown: what is its owner's alone is left out for others."""
-        seen = ad if owner == self.name else for_others(ad)
+        seen = self.seal.opened(ad, owner) if owner == self.name else for_others(ad)
         return {
             name: shown(value)
             for name, value in seen.items()

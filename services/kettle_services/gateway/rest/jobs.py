@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 
+from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle_services.gateway.rest.application import Answer, Asked
 from kettle_services.gateway.rest.filters import Filters
 from kettle_services.gateway.rest.freshness import Freshness
@@ -20,8 +21,11 @@ AsOf = Callable[[str, datetime, Viewer], Awaitable[Job]]
 class JobQuestions:
     """Answers them from the tables."""
 
-    def __init__(self, tables: JobTables, filters: Filters, freshness: Freshness, as_of: AsOf) -> None:
-        """`as_of`: a job as it was at a time."""
+    def __init__(
+        self, tables: JobTables, filters: Filters, freshness: Freshness, as_of: AsOf, seal: AttributeSeal
+    ) -> None:
+        """`as_of`: a job as it was at a time; `seal` opens environments for their owners."""
+        self._seal = seal
         self._as_of = as_of
         self._tables = tables
         self._filters = filters
@@ -42,7 +46,7 @@ class JobQuestions:
             if parameters.group_by:
                 groups = await reading.counts(parameters, wanted)
                 return Answer(Jobs(groups=groups, frames=frames), etag)
-            viewer = Viewer.of(asked.person.name, parameters.fields)
+            viewer = Viewer.of(asked.person.name, parameters.fields, self._seal)
             found = await reading.jobs(parameters, wanted, after, viewer)
             following = page_token(parameters, found.more) if found.more else None
             return Answer(Jobs(jobs=found.jobs, next=following, frames=frames), etag)
@@ -53,10 +57,10 @@ class JobQuestions:
         job, schedd = job_name(parameters.id)
         await self._freshness.wait(parameters.at_least)
         if parameters.as_of is not None:
-            viewer = Viewer.of(asked.person.name, parameters.fields)
+            viewer = Viewer.of(asked.person.name, parameters.fields, self._seal)
             return Answer(await self._as_of(parameters.id, parameters.as_of, viewer))
         async with self._tables.read() as reading:
-            viewer = Viewer.of(asked.person.name, parameters.fields)
+            viewer = Viewer.of(asked.person.name, parameters.fields, self._seal)
             found = await reading.job(job.cluster, job.proc, schedd, viewer)
         if not found:
             raise no_such_job(parameters.id)

@@ -12,6 +12,7 @@ from kettle.auth.tokens.keys.fetching import FetchLimits, HttpFetcher
 from kettle.auth.tokens.keys.key_cache import KeyCache
 from kettle.auth.tokens.verifier import Verifier
 from kettle.bus.ports import Bus
+from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle.runtime import Runtime, SettingsError
 from kettle.runtime.access_files import named, read
 from kettle.runtime.authorizer import SettingPlaces, access_lists
@@ -55,7 +56,14 @@ async def rest_application(rt: Runtime, settings: GatewaySettings, bus: Bus) -> 
     people = await rt.enter(AccountConnections.ready(settings.home_path, pool_domain=policy.domain))
     filters = Filters(KnownAttributes())
     past = PastQuestions(bus, people, tables)
-    asked = JobQuestions(tables, filters, Freshness(bus, settings.accounting), past.as_of)
+    seals = Path(settings.seal_directory) if settings.seal_directory else settings.home_path / "credentials"
+    asked = JobQuestions(
+        tables,
+        filters,
+        Freshness(bus, settings.accounting),
+        past.as_of,
+        AttributeSeal.of_directory(seals),
+    )
     monitor = Subjects(settings.pool).monitor_stream
     feed = EventFeed(bus, monitor, people, most=settings.rest_streams)
     done = JobCommands(people, tables, filters)
