@@ -281,7 +281,7 @@ class RefusalCode(StrEnum):
     NOT_PERMITTED = "not_permitted"
     """The bus does not let the caller say or read this."""
     NOT_READY = "not_ready"
-    """The service has not yet learned enough to answer."""
+    """The service has not yet learned enough to answer, or the job's program does not run yet."""
     NOT_RECORDED = "not_recorded"
     """The change could not be written down, and was not made."""
     NOT_RUNNING = "not_running"

@@ -32,3 +32,7 @@ class CommandRefusedError(ClientError):
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
         self.code = code
+
+
+class NotBegunError(CommandRefusedError):
+    """Nothing was started beside a job, whose run has not begun, or is over."""

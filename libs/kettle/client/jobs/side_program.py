@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import AsyncExitStack, aclosing, contextmanager, suppress
 from typing import Final
 
-from kettle.client.errors import CommandRefusedError
+from kettle.client.errors import CommandRefusedError, NotBegunError
 from kettle.client.jobs.access import AttemptAccess, SideProgram
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.access import Terminal
@@ -35,12 +35,14 @@ async def run_beside(
     """
     Run it to its end; its exit status, as a shell has it.
 
-    Raises CommandRefusedError: it cannot be started, or the run of the job is over.
+    Raises:
+        NotBegunError: the program of the job does not run yet, or not any more.
+        CommandRefusedError: it cannot be started, or the run of the job is over meanwhile.
     """
     terminal = _terminal() if tty else None
     try:
         async with AsyncExitStack() as stack:
-            session = await stack.enter_async_context(visit.running(command, terminal=terminal))
+            session = await _begun(stack, visit, command, terminal)
             if tty and listens and sys.stdin.isatty():
                 stack.enter_context(_raw())
                 _follow_size(session, stack)
@@ -49,7 +51,7 @@ async def run_beside(
             async for output in session.output():
                 write(output.descriptor, output.data)
     except CommandRefusedError as error:
-        if error.code != RefusalCode.NOT_RUNNING:
+        if isinstance(error, NotBegunError) or error.code != RefusalCode.NOT_RUNNING:
             raise
         raise CommandRefusedError(
             error.code, f"this run of job {visit.job} is over, and everything beside it"
@@ -57,6 +59,17 @@ async def run_beside(
     if session.exit_signal is not None:
         return _SIGNALLED + session.exit_signal
     return session.exit_code or 0
+
+
+async def _begun(
+    stack: AsyncExitStack, visit: AttemptAccess, command: Sequence[str], terminal: Terminal | None
+) -> SideProgram:
+    try:
+        return await stack.enter_async_context(visit.running(command, terminal=terminal))
+    except CommandRefusedError as error:
+        if error.code in {RefusalCode.NOT_RUNNING, RefusalCode.NOT_READY}:
+            raise NotBegunError(error.code, str(error)) from error
+        raise
 
 
 async def _feed(session: SideProgram, *, listens: bool) -> None:

@@ -5,6 +5,7 @@ from typing import Final, TypeVar
 
 from kettle.client import Client, CommandRefusedError
 from kettle.client.connections.condor_config import CondorConfig
+from kettle.client.errors import NotBegunError
 from kettle.client.jobs.access import AttemptAccess
 from kettle.retry.backoff import steady
 from kettle.retry.loop import retry
@@ -35,8 +36,14 @@ def visiting(
         PoolNotFoundError, PoolUnreachableError: there is no pool, or it did not answer in time.
     """
 
+    def waits(error: Exception) -> bool:
+        return patient and isinstance(error, NotBegunError)
+
     async def visited(client: Client) -> T:
-        return await work(await _visit(client, job, patient=patient))
+        async def attempt() -> T:
+            return await work(await _visit(client, job, patient=patient))
+
+        return await retry(attempt, steady(_PAUSE_S, spread=0.0), retryable=waits)
 
     return client_of(knobs, pool=pool, name=name).run(visited)
 

@@ -20,7 +20,7 @@ from kettle.execution.sandbox.safe_open import open_beneath, open_place
 from kettle.execution.system.cgroup import Cgroup
 from kettle_services.starter.execution.process_tree import ProcessTree
 from kettle_services.starter.execution.program import program_of
-from kettle_services.starter.job_access.sessions import SessionError, Sessions
+from kettle_services.starter.job_access.sessions import NotStartedError, SessionError, Sessions
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.access import (
     CLOSE_SESSION,
@@ -94,6 +94,8 @@ class AccessRequests:
         """The answer; None if it follows later."""
         try:
             reply = self._carry_out(asked)
+        except NotStartedError as error:
+            return AccessReply(asked.number, code=RefusalCode.NOT_READY, reason=str(error))
         except (SessionError, QuotingError) as error:
             return AccessReply(asked.number, code=RefusalCode.REFUSED, reason=str(error))
         except OSError as error:
@@ -172,8 +174,10 @@ class AccessRequests:
 
     def _open(self, number: int, request: OpenSession) -> Opened | None:
         tree = self._tree
-        if tree is None or tree.status is not None:
-            raise SessionError("the job's program does not run yet, or not any more")
+        if tree is None:
+            raise NotStartedError("the job's program does not run yet; ask again later")
+        if tree.status is not None:
+            raise SessionError("the job's program does not run any more")
         if (known := self._sessions.known(request.session)) is not None:
             return known.opened(number)
         if self._still:

@@ -51,6 +51,10 @@ class SessionError(Exception):
     """What was asked for cannot be done; the message says why."""
 
 
+class NotStartedError(SessionError):
+    """The job's program does not run yet."""
+
+
 class Sessions:
     """All sessions of one job; `reply` answers a question that had to wait, or `refuse` does."""
 
