@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from kettle.bus.ports import Bus, RefusedError, Served
+from kettle.bus.ports import Bus, RefusedError, Served, StreamSpec
 from kettle.classad import ClassAd, evaluate, is_true, parse
 from kettle.jobs import apply, ended, job_ad
 from kettle_wire import events, frames
@@ -64,6 +64,7 @@ class FakePool:
         self.ads: list[Ad] = []
         self.asked: list[QueryJobs] = []
         self._frame = 0
+        self._stream = StreamSpec(name=subjects.event_stream(SHARD), subjects=[subjects.events(SHARD)])
 
     @property
     def payload_limit(self) -> int:
@@ -119,7 +120,8 @@ class FakePool:
             data = frames.encode(frame)
             if len(data) > self._bus.payload_limit:
                 data = frames.encode(frames.hollow(frame))
-            await self._bus.publish(self._subjects.events(SHARD), data)
+            last = await self._bus.ensure_stream(self._stream)
+            await self._bus.append(self._subjects.events(SHARD), data, expect_last=last)
         return Position(SHARD, self._frame)
 
     def _fold(self, stream: str, event: Event, at: int) -> None:
