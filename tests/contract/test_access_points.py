@@ -98,6 +98,7 @@ async def test_its_people_have_its_queue_and_no_other(pool: tuple[EmbeddedNats, 
         allowed = [
             SUBJECTS.command("schedd", "ap1", "submit", ADA.token),
             SUBJECTS.command("collector", "collector", "query_ads", ADA.token),
+            SUBJECTS.command("master", "ap1", "control", ADA.token),
         ]
         closed = [
             SUBJECTS.command("schedd", "ap2", "submit", ADA.token),
