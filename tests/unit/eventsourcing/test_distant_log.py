@@ -37,7 +37,9 @@ async def served(server: MemoryServer) -> None:
 
 
 async def test_it_has_what_its_owner_has() -> None:
-    """Its head, and all frames in order, however few come at once; of a shard whose owner is away it says nothing."""
+    """
+    Its head, and all frames in order, however few come at once; of a shard whose owner is away it says nothing.
+    """
     server = MemoryServer()
     await served(server)
     log = DistantLog(
