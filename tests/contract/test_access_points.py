@@ -15,7 +15,7 @@ from nats.errors import AuthorizationError, Error
 
 from kettle.auth.private_files import write_private
 from kettle.auth.trust.jwts import encode
-from kettle.auth.trust.keys import KeyPair, Kind
+from kettle.auth.trust.keys import KeyPair, Kind, TrustError
 from kettle.auth.trust.pool import AccessPoint, PoolTrust
 from kettle.auth.trust.server import PROBE, Statements
 from kettle.bus.credentials import GUEST, Credential
@@ -98,6 +98,7 @@ async def test_its_people_have_its_queue_and_no_other(pool: tuple[EmbeddedNats, 
         allowed = [
             SUBJECTS.command("schedd", "ap1", "submit", ADA.token),
             SUBJECTS.command("collector", "collector", "query_ads", ADA.token),
+            SUBJECTS.command("master", "ap1", "control", ADA.token),
         ]
         closed = [
             SUBJECTS.command("schedd", "ap2", "submit", ADA.token),
@@ -129,6 +130,18 @@ async def test_it_gives_nobody_more_rights(pool: tuple[EmbeddedNats, Trusted]) -
         path = write_private(trust.directory / "forged.creds", Credential(key.seed, jwt).text())
         with pytest.raises((AuthorizationError, Error)):
             await connected(server, path, [])
+
+
+def test_it_takes_no_key_of_others(tmp_path: Path) -> None:
+    """A key that signs for others, here or at another access point, would give them other rights."""
+    trust = PoolTrust(tmp_path, SUBJECTS)
+    trust.statements()
+    administrators = KeyPair((tmp_path / "sign-administrator.nk").read_text()).public
+    own = AccessPoint(KeyPair.new(Kind.ACCOUNT).public)
+    for wanted in ({"ap1": AccessPoint(administrators)}, {"ap1": own, "ap2": own}):
+        with pytest.raises(TrustError, match="is one that signs for others"):
+            trust.keep_access_points(wanted)
+    assert {} == trust.access_points()
 
 
 async def test_who_has_left_is_not_believed(pool: tuple[EmbeddedNats, Trusted]) -> None:

@@ -4,6 +4,7 @@ for its pool. They can reach each other and nothing else.
 """
 
 import os
+import secrets
 import shutil
 import subprocess
 import sys
@@ -17,7 +18,7 @@ WITHIN_S = 110.0
 NETWORK = "10.231.77"
 _OWN = ("var/lib/kettle", "run", "mnt")
 """Directories that each machine has for itself."""
-_PROGRAMS = ("ip", "iptables", "unshare", "nsenter")
+_PROGRAMS = {"ip": "iproute2", "iptables": "iptables", "unshare": "util-linux", "nsenter": "util-linux"}
 
 
 class Ended:
@@ -89,13 +90,11 @@ def machines(place: Path, names: Sequence[str], *, domain: str) -> Generator[dic
     """
     if os.geteuid() != 0:
         pytest.skip("only root can make network namespaces")
-    for program in _PROGRAMS:
+    for program, package in _PROGRAMS.items():
         if shutil.which(program) is None:
-            pytest.skip(
-                f"{program} is not installed (Debian: {'util-linux' if 'n' in program[:2] else 'iproute2 or iptables'})"
-            )
+            pytest.skip(f"{program} is not installed (Debian: {package})")
     with ExitStack() as stack:
-        own = place.name[-6:].replace("-", "")
+        own = secrets.token_hex(3)  # other tests of this machine may have machines of the same names
         bridge = f"ktb{own}"
         addresses = {name: f"{NETWORK}.{number}" for number, name in enumerate(names, start=1)}
         hosts = "127.0.0.1 localhost\n" + "".join(

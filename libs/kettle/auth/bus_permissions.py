@@ -326,6 +326,11 @@ def people_of(access_point: str, subjects: Subjects, identity: Identity) -> tupl
         for endpoint in open_to(Caller.USER)
         if endpoint.role not in {"iam", "master"}
     ]
+    publish += [  # that machine's own master, which knows its administrators
+        subjects.command(endpoint.role, access_point, endpoint.verb, identity.token)
+        for endpoint in open_to(Caller.ADMINISTRATOR)
+        if endpoint.role == "master"
+    ]
     bus = _Bus(subjects, guest=True)
     own = bus.reads(subjects.monitor_stream, subjects.monitor(identity.name))
     return [*publish, *own], [*_inbox(identity), subjects.events_all, subjects.tail_of(identity.name)]

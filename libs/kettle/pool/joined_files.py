@@ -21,6 +21,7 @@ from kettle.pool.personal_settings import Tables, Value
 from kettle.pool.settings_file import SettingsFileError, merged, without
 
 SETTINGS: Final = "kettle.toml"
+_HEAD: Final = "# Begun by joining a pool.  It is yours: change what you want.\n"
 _RECORD: Final = "joined.json"
 _PEOPLE: Final = ("user.creds", "account-*.creds")
 _THEIRS: Final = frozenset({"administrators", "start"})
@@ -114,9 +115,6 @@ def remove(home: Path, record: Record) -> list[Path]:
     except OSError as error:
         raise JoinError(f"{error.filename or home} cannot be removed: {error.strerror}") from error
     return gone
-
-
-_HEAD: Final = "# Begun by joining a pool.  It is yours: change what you want.\n"
 
 
 def _needed(joined: Joined, directory: Path) -> Tables:

@@ -28,6 +28,8 @@ _HEAD: Final = """\
 # The settings of a pool's server.  kettle site init has begun this file; it is yours, and what is there is never changed by it.
 """
 _ADMINISTRATORS: Final = ("master", "iam", "negotiator")
+_THEIRS: Final = frozenset({"administrators", "daemon_list"})
+"""What may say something else than a new site has."""
 
 
 class SiteError(Exception):
@@ -99,14 +101,8 @@ def _names(site: Site) -> list[str]:
 def _settings(site: Site, place: Home, certificate: Path) -> tuple[str, str]:
     """The text of the file, and as it was."""
     was = place.settings.read_text(encoding="utf-8") if place.settings.exists() else ""
-    text, _ = merged(
-        place.settings, was or _HEAD, _wanted(site, place, certificate), {}, theirs=_ADMINISTRATORS_TOO
-    )
+    text, _ = merged(place.settings, was or _HEAD, _wanted(site, place, certificate), {}, theirs=_THEIRS)
     return text, was
-
-
-_ADMINISTRATORS_TOO: Final = frozenset({"administrators", "daemon_list"})
-"""What may say something else than a new site has."""
 
 
 def _wanted(site: Site, place: Home, certificate: Path) -> Tables:

@@ -1,6 +1,7 @@
 """Machines that join by a token."""
 
 import base64
+from contextlib import aclosing
 from pathlib import Path
 
 import msgspec
@@ -13,7 +14,7 @@ from kettle_services.collector.wiring import serve as serve_collector
 from kettle_wire.commands.collector import QUERY_ADS, QueryAds
 from kettle_wire.events import JoinTokenExpired, decode
 from kettle_wire.identity import daemon
-from kettle_wire.subjects import ad_key
+from kettle_wire.subjects import Subjects, ad_key
 
 from .conftest import Office, office_on
 
@@ -48,6 +49,28 @@ async def test_a_machine_joins_once(office: Office) -> None:
     assert "was used by another machine" in refusal["detail"]
     [alarm] = await office.audit("jointoken.misused")
     assert (True, "n2", "127.0.0.1") == (alarm.alarm, alarm.who, alarm.address)
+
+
+async def told_owners(office: Office) -> dict[str, bytes]:
+    """Whose jobs alone machines take, as negotiators are told."""
+    found: dict[str, bytes] = {}
+    bucket = Subjects(office.settings.pool).machine_owners
+    async with aclosing(office.bus.watch(bucket)) as changes:
+        async for change in changes:
+            if change is None:
+                break
+            if change.value is not None:
+                found[change.key] = change.value
+    return found
+
+
+async def test_negotiators_are_told_whose_jobs_a_machine_takes(office: Office) -> None:
+    """Before the machine has its credential; of a machine that joins again for everybody no more."""
+    for owner, told in (("ada", {"n1": b"ada"}), ("", {})):
+        made = await office.administrator.create_join_token(owner=owner)
+        status, _ = await office.join(made.token, "n1", machine())
+        assert (200, told) == (status, await told_owners(office))
+        await office.administrator.remove_worker("n1")
 
 
 async def test_the_secret_of_a_token_is_nowhere(office: Office) -> None:

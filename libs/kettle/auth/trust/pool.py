@@ -216,7 +216,18 @@ class PoolTrust:
             ) from error
 
     def keep_access_points(self, wanted: Mapping[str, AccessPoint]) -> None:
-        """Let the people of these in, and of no others."""
+        """
+        Let the people of these in, and of no others.
+
+        Raises:
+            TrustError: one names a key that signs for others already, whose rights would become those of its people.
+        """
+        keys = [each.people for each in wanted.values()]
+        taken = {self._signer(kind).public for kind in Kind}
+        if len(set(keys)) < len(keys) or not taken.isdisjoint(keys):
+            raise TrustError(
+                "the key with which an access point signs for its people is one that signs for others"
+            )
         private_directory(self._directory)
         write_private(self._directory / _ACCESS_POINTS, msgspec.json.encode(wanted).decode())
 
