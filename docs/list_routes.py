@@ -69,5 +69,5 @@ The same as an OpenAPI 3.1 document is at `/openapi.json`, and in [schemas/json/
 
 A list in a query is written with commas, a time as in `2026-11-25T14:00:00Z`.
 A refusal is `application/problem+json` with `type`, `title`, `status`, `detail`, `code`, `instance`, `errors` (each a `pointer` and a `detail`) and `trace`.
-Any route may answer 400, 401, 403, 429 and 503; each GET with an `ETag` also 304.
+Any route may answer 400, 401, 403, 429 and 503; one that looks at `If-None-Match` also 304.
 """

@@ -235,6 +235,17 @@ async def test_refusals_say_what_where_and_what_is_nearest(rest: Rest, pool: Thr
     assert "the nearest is owner" in (await rest.get("/v2/jobs", 400, ownr="ada"))["detail"]
     assert "/query/limit" == (await rest.get("/v2/jobs", 400, limit=0))["errors"][0]["pointer"]
     assert "not_found" == (await rest.get("/v2/jobs/999999.0", 404))["code"]
+    for raw in (
+        "/v2/jobs/%FF.0",
+        "/v2/jobs?owner=%FF",
+        "/v2/jobs?filter=%FF%22",
+        "/v2/slots?filter=%00",
+        EARLIEST,
+    ):
+        async with rest.session.get(URL(raw, encoded=True)) as response:
+            assert response.status in {200, 400}, await response.text()
+    async with rest.session.get("/v2/jobs", headers={"Authorization": "Bearer \udcff"}) as response:
+        assert 401 == response.status
     assert "method" == (await rest.send("POST", "/v2/slots", {}, 405))["code"]
     assert "body.type" == (await rest.send("POST", "/v2/jobs:hold", "text", 415))["code"]
     async with aiohttp.ClientSession(address(pool)) as stranger:
@@ -257,8 +268,10 @@ async def test_the_gateway_says_whether_it_can_answer(rest: Rest) -> None:
     assert "3.1.0" == (await rest.get("/openapi.json"))["openapi"]
 
 
+EARLIEST = "/v2/jobs?since=0001-01-01T00:00:00%2B14:00"
+"""A time that is before the first one in the zone of the database."""
 ODD = [*"""
-0|1|-1|1.5|12.0|99999999999.0|1.0@schedd|1.0@nobody|true|null|ä|\0|%|a,b|'|2026-11-25T14:00:00Z|0001-01-01T00:00:00Z
+0001-01-01T00:00:00+14:00|9999-12-31T23:59:59-14:00|0|1|-1|1.5|12.0|99999999999.0|1.0@schedd|1.0@nobody|true|null|ä|\0|%|a,b|'|2026-11-25T14:00:00Z|0001-01-01T00:00:00Z
 |9999-12-31T23:59:59Z|schedd.schedd:1|x:1|JobStatus == 1|(|MY.x|idle|held,idle|owner|-submitted|wall_time
 |ifThenElse(true,1,|regexp("(","")|
 """.replace("\n", "").split("|"), "=" * 3000]  # fmt: skip

@@ -118,7 +118,9 @@ async def test_a_person_sees_and_does_what_that_person_may(
 async def test_a_token_is_good_for_what_it_says_and_where_there_is_a_connection(
     pool: ThrowawayPool, issuer: None
 ) -> None:
-    """A token for reading writes nothing; without a connection of the person's a write is refused with the reason."""
+    """
+    A token for reading writes nothing; without a connection of the person's a write is refused with the reason.
+    """
     body = {"ids": ["1.0"]}
     async with as_person(pool, "ada", scope="condor:/READ") as reader:
         assert 200 == (await asked(reader, "GET", "/v2/jobs"))[0]

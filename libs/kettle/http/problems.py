@@ -11,21 +11,17 @@ from aiohttp import web
 
 from kettle_wire.rest.problem import FieldProblem, Problem
 
-TITLES: Final = {
-    304: "Not modified",
+_TITLES: Final = {
     400: "Bad request",
     401: "Not authenticated",
     403: "Not allowed",
     404: "Not found",
     405: "Not this method",
-    406: "Not acceptable",
     409: "Conflict",
-    410: "Gone",
     412: "Changed meanwhile",
     413: "Too large",
     415: "Another media type",
     422: "Cannot be done",
-    423: "Held",
     429: "Too many requests",
     503: "Not available",
 }
@@ -43,7 +39,7 @@ def document_of(
     """The document of a refusal."""
     return Problem(
         type=f"urn:kettle:problem:{code}",
-        title=TITLES.get(status, "Refused"),
+        title=_TITLES.get(status, "Refused"),
         status=status,
         detail=detail,
         code=code,

@@ -11,7 +11,7 @@ import msgspec
 from kettle.schema_generation.json_schema import Document, definitions, is_object, plain
 from kettle_wire.rest.catalogue import ROUTES
 from kettle_wire.rest.problem import Problem
-from kettle_wire.rest.route import EVERYWHERE, VERSION, Route
+from kettle_wire.rest.route import EVERYWHERE, HEADERS, VERSION, Route
 
 _IN_PATH: Final = re.compile(r"\{(\w+)\}")
 _TEMPLATE: Final = "#/components/schemas/{name}"
@@ -81,6 +81,11 @@ def _parameter(name: str, about: Document, *, where: str, required: bool) -> Doc
     return {**made, "schema": described}
 
 
+def _header(name: str) -> Document:
+    schema = {"type": "string", "maxLength": 256}
+    return {"name": name, "in": "header", "required": False, "description": HEADERS[name], "schema": schema}
+
+
 def _operation(route: Route, parameters: list[Document]) -> Document:
     said = " ".join((route.parameters.__doc__ or "").split())
     summary, _, more = said.partition(". ")
@@ -90,13 +95,17 @@ def _operation(route: Route, parameters: list[Document]) -> Document:
         "operationId": route.operation,
         "summary": summary.rstrip("."),
         **({"description": more} if more else {}),
-        "parameters": parameters,
+        "parameters": [*parameters, *map(_header, route.headers)],
         "responses": {
             "200": {
                 "description": " ".join((route.reply.__doc__ or "").split()),
                 "content": {answer: {"schema": _reference(route.reply)}},
             },
-            **({"304": {"description": "It is what If-None-Match names."}} if route.method == "GET" else {}),
+            **(
+                {"304": {"description": "It is what If-None-Match names."}}
+                if "If-None-Match" in route.headers
+                else {}
+            ),
             **{str(status): {"description": "Refused.", "content": _PROBLEM} for status in refusals},
         },
         "x-level": route.level,

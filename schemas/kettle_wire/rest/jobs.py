@@ -250,9 +250,19 @@ class JobChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     attributes: Annotated[dict[Attribute, Scalar], msgspec.Meta(min_length=1, max_length=1000)]
 
 
-LIST_JOBS = Route("GET", "/jobs", "list_jobs", parameters=ListJobs, reply=Jobs)
-LIST_HISTORY = Route("GET", "/history", "list_history", parameters=ListHistory, reply=Jobs)
-GET_JOB = Route("GET", "/jobs/{id}", "get_job", parameters=GetJob, reply=Job, errors=(404, 409))
+LIST_JOBS = Route("GET", "/jobs", "list_jobs", parameters=ListJobs, reply=Jobs, headers=("If-None-Match",))
+LIST_HISTORY = Route(
+    "GET", "/history", "list_history", parameters=ListHistory, reply=Jobs, headers=("If-None-Match",)
+)
+GET_JOB = Route(
+    "GET",
+    "/jobs/{id}",
+    "get_job",
+    parameters=GetJob,
+    reply=Job,
+    errors=(404, 409),
+    headers=("If-None-Match",),
+)
 SUBMIT_JOBS = Route(
     "POST",
     "/jobs",
@@ -263,6 +273,7 @@ SUBMIT_JOBS = Route(
     reply=SubmittedJobs,
     level="WRITE",
     errors=WRITES,
+    headers=("Idempotency-Key",),
 )
 ACT_ON_JOBS = Route(
     "POST",
@@ -273,6 +284,7 @@ ACT_ON_JOBS = Route(
     reply=Outcomes,
     level="WRITE",
     errors=WRITES,
+    headers=("Idempotency-Key",),
 )
 EDIT_JOB = Route(
     "PATCH",
@@ -283,4 +295,5 @@ EDIT_JOB = Route(
     reply=Outcomes,
     level="WRITE",
     errors=WRITES,
+    headers=("Idempotency-Key", "If-Match"),
 )

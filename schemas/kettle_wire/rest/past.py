@@ -116,5 +116,11 @@ GET_TIMELINE = Route(
 )
 GET_WHY = Route("GET", "/jobs/{id}/why", "get_why", parameters=GetWhy, reply=Why, errors=(404, 409))
 FOLLOW_EVENTS = Route(
-    "GET", "/events", "follow_events", parameters=FollowEvents, reply=CloudEvent, stream=True
+    "GET",
+    "/events",
+    "follow_events",
+    parameters=FollowEvents,
+    reply=CloudEvent,
+    stream=True,
+    headers=("Last-Event-ID",),
 )

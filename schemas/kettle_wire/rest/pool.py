@@ -89,4 +89,6 @@ class Clusters(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 LIST_SLOTS = Route("GET", "/slots", "list_slots", parameters=ListSlots, reply=Ads)
 LIST_MACHINES = Route("GET", "/machines", "list_machines", parameters=ListMachines, reply=Ads)
 LIST_SUBMITTERS = Route("GET", "/submitters", "list_submitters", parameters=ListSubmitters, reply=Ads)
-LIST_CLUSTERS = Route("GET", "/clusters", "list_clusters", parameters=ListClusters, reply=Clusters)
+LIST_CLUSTERS = Route(
+    "GET", "/clusters", "list_clusters", parameters=ListClusters, reply=Clusters, headers=("If-None-Match",)
+)

@@ -36,11 +36,12 @@ class Route:
         errors: Sequence[int] = (),
         stream: bool = False,
         text_body: bool = False,
+        headers: Sequence[str] = (),
     ) -> None:
         """
         `level`: what somebody must have to ask.  `errors`: statuses besides those of every route (`EVERYWHERE`).
         `stream`: the answer is a stream of server-sent events whose data are the `reply`.  `text_body`: a body
-        of `text/plain` will do, too.
+        of `text/plain` will do, too.  `headers`: those of `HEADERS` that it looks at.
         """
         self.method: Final = method
         self.path: Final = PREFIX + path
@@ -52,10 +53,19 @@ class Route:
         self.errors: Final = tuple(errors)
         self.stream: Final = stream
         self.text_body: Final = text_body
+        self.headers: Final = tuple(headers)
 
     def __repr__(self) -> str:
         return f"Route({self.method} {self.path})"
 
+
+HEADERS: Final = {
+    "If-Match": "The ETag of the job as it was read: it is changed only if it is still like that.",
+    "If-None-Match": "The ETag of an earlier answer: if that is still the answer, it is 304.",
+    "Idempotency-Key": "Made once for each request; a repeat with the same key does nothing more and has the same answer.",
+    "Last-Event-ID": "The id of the last event that was read: the stream goes on behind it.",
+}
+"""What the headers mean that a route may look at."""
 
 EVERYWHERE: Final = (400, 401, 403, 429, 503)
 """What any route may answer instead."""

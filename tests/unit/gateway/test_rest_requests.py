@@ -64,6 +64,7 @@ def test_parameters_are_what_the_route_declares() -> None:
         ("?stat=idle", "/query/stat", "the nearest is state"),
         ("?state=idl", "/query/state/0", "Invalid enum value 'idl'"),
         ("?since=2026-11-25T14:00:00", "/query/since", "timezone"),
+        ("?since=0001-01-01T00:00:00%2B14:00", "/query/since", "no calendar"),
         ("?limit=1001", "/query/limit", "<= 1000"),
         ("?limit=1&limit=2", "/query/limit", "twice"),
         ("?cluster=1,x", "/query/cluster/1", "int"),
@@ -99,6 +100,28 @@ def test_nothing_else_is_a_page_token(text: str) -> None:
     """Whatever somebody invents is refused as what it is."""
     with pytest.raises(RequestRefused, match="page token"):
         row_place(ListJobs(), text)
+
+
+@given(places, st.sampled_from(["timestamptz", "integer", "bigint", "double precision", "text"]))
+def test_a_place_that_is_in_no_list_is_no_page(place: RowPlace, kind: str) -> None:
+    """A token needs no secret, so one may say anything: what a column cannot have is refused."""
+    kinds: dict[str, type] = {"timestamptz": datetime, "double precision": float, "text": str}
+    try:
+        value = place.typed(kind)
+    except RequestRefused:
+        return
+    assert value is None or type(value) is kinds.get(kind, int)
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [(2**62, "timestamptz"), (2**31, "integer"), ("x", "bigint"), (1.5, "integer"), (1, "text")],
+)
+def test_what_a_column_cannot_have_is_refused(value: Any, kind: str) -> None:
+    """The refusal is that of the token, before the database sees it."""
+    with pytest.raises(RequestRefused) as caught:
+        RowPlace(value, "schedd.ap", 1, 0).typed(kind)
+    assert "page.invalid" == caught.value.code
 
 
 @pytest.mark.parametrize(

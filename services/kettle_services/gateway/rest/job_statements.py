@@ -13,7 +13,7 @@ import asyncpg
 import msgspec
 
 from kettle.projections.jobs import HISTORY, QUEUE, Searchable, prefilter
-from kettle.projections.stored_projection import instant, microseconds
+from kettle.projections.stored_projection import microseconds
 from kettle_services.gateway.rest.filters import AdFilter
 from kettle_services.gateway.rest.job_rows import NUMBERS, SCHEDD
 from kettle_services.gateway.rest.pages import RowPlace
@@ -115,7 +115,7 @@ def list_statements(
         if order.nullable:
             conditions.append(f"{order.column} IS NOT NULL")
         if after is not None:
-            value = instant(int(after.value or 0)) if order.kind == "timestamptz" else after.value
+            value = after.typed(order.kind)
             put = _putting(arguments)
             places = [
                 put(each, kind)

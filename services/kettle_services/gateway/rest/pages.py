@@ -8,16 +8,20 @@ It needs no signature: it says from where on to look, and what somebody may see 
 import base64
 import binascii
 import hashlib
+from datetime import datetime
 from typing import Annotated, Final, TypeVar
 
 import msgspec
 
+from kettle.projections.stored_projection import instant
 from kettle_services.gateway.rest.refusals import RequestRefused, refused_field
 from kettle_wire.jobs import Name, Number
 from kettle_wire.rest.problem import ProblemCode
 
 _NO_QUESTION: Final = frozenset({"page", "limit", "at_least"})
 """Parameters that may differ from one page to the next."""
+_LATEST_US: Final = 62_000_000_000_000_000
+"""Microseconds: no job is further away from the epoch, and both years that are have a date."""
 _Small = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 
@@ -28,6 +32,26 @@ class RowPlace(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
     shard: Name
     cluster: Number
     proc: Number
+
+    def typed(self, kind: str) -> datetime | int | float | str | None:
+        """
+        The value as a column of this type of the database has it.
+
+        Raises RequestRefused: it has none like that, so nobody was given the token.
+        """
+        match kind, self.value:
+            case _, None:
+                return None
+            case "timestamptz", int(value) if abs(value) < _LATEST_US:
+                return instant(value)
+            case (("integer" | "bigint"), int(value)) if kind == "bigint" or abs(value) < 2**31:
+                return value
+            case "double precision", int(value) | float(value):
+                return float(value)
+            case "text", str(value):
+                return value
+            case _:
+                raise _refused("it names a place that is in no list")
 
 
 class AdPlace(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

@@ -3,6 +3,7 @@
 import difflib
 import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any, Final, TypeVar, get_origin
 
@@ -38,9 +39,23 @@ def parameters_of(route: Route, request: web.Request) -> msgspec.Struct:
                 {"1": True, "0": False}.get(texts[0], texts[0]) if _is_flag(route, name) else texts[0]
             )
     try:
-        return msgspec.convert(given, route.parameters, strict=False)
+        read = msgspec.convert(given, route.parameters, strict=False)
     except msgspec.ValidationError as error:
         raise _refused(error, dict.fromkeys(request.match_info, "path")) from error
+    for name, value in msgspec.structs.asdict(read).items():
+        if isinstance(value, datetime):
+            _require_calendar(name, value)
+    return read
+
+
+def _require_calendar(name: str, moment: datetime) -> None:
+    """Raises RequestRefused for a time that has no date in the zone in which all times are compared."""
+    try:
+        moment.astimezone(UTC)
+    except OverflowError as error:
+        raise refused_field(
+            f"/query/{name}", f"the parameter {name} cannot be used: no calendar has that time"
+        ) from error
 
 
 async def body_of(route: Route, request: web.Request) -> Any:

@@ -87,7 +87,7 @@ class Persons:
                 "show a token in the header Authorization: Bearer TOKEN",
                 shown=False,
             )
-        if hmac.compare_digest(token.encode(), self._token):
+        if hmac.compare_digest(token.encode("utf-8", "surrogateescape"), self._token):
             principal = local(own_account(), Address(address))
         else:
             principal = await self._of_issuer(token, Address(address))

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from kettle.bus.ports import Bus
-from kettle.projections.stored_projection import instant, microseconds
+from kettle.projections.stored_projection import microseconds
 from kettle_services.gateway.rest.application import Answer, Asked
 from kettle_services.gateway.rest.filters import Filters
 from kettle_services.gateway.rest.job_rows import SCHEDD, STATES, Viewer
@@ -59,7 +59,7 @@ class PoolQuestions:
                 parameters.owner,
                 [SCHEDD + name for name in parameters.schedd],
                 parameters.cluster,
-                instant(int(after.value or 0)) if after else None,
+                after.typed("timestamptz") if after else None,
                 after.shard if after else None,
                 after.cluster if after else None,
                 parameters.limit + 1,
