@@ -23,7 +23,7 @@ from kettle_wire.identity import Identity, daemon, user
 DEEDS: Final = [
     each for each in ENDPOINTS if Caller.ADMINISTRATOR in each.callers and each.repeat is not Repeat.QUERY
 ]
-TEXTS: Final = ("x", "user:x", "0" * 64, "U" + "A" * 55, "x.x")
+TEXTS: Final = ("x", "user:x", "0" * 64, "U" + "A" * 55, "x.x", "1234567", "10.0.0.0/8", "x@x", "https://x/")
 
 
 def smallest(kind: inspect.Type) -> Any:

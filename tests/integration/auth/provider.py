@@ -56,7 +56,7 @@ def _installed() -> tuple[str, Path]:
     place = _CACHE / f"oidc-provider-{hashlib.sha256(lock).hexdigest()[:16]}"
     npm = shutil.which("npm")
     if npm is None or not shutil.which("node"):
-        return "there is no npm (Debian packages nodejs and npm)", place
+        return "oidc-provider is not installed: there is no npm", place
     if place.exists():
         return "", place
     if ORDER not in os.environ and os.environ.get("CI") != "true":
