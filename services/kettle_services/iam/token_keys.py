@@ -34,6 +34,7 @@ class KeyFiles:
         except KeyStoreError as error:
             raise SettingsError(str(error)) from error
         self._pinned: Final = joins.keys[0]
+        self._checking = self._ring.key_set()
 
     @property
     def pin(self) -> str:
@@ -63,7 +64,7 @@ class KeyFiles:
         """See `TokenKeys`."""
         own = Issuer(url=issuer, audiences=(issuer,))
         try:
-            return verify(parse(token), own, self._ring.key_set(), now, for_anybody=True)
+            return verify(parse(token), own, self._checking, now, for_anybody=True)
         except TokenError as error:
             raise Denied(Code(error.code), str(error), status=401) from error
 
@@ -75,4 +76,5 @@ class KeyFiles:
         """See `TokenKeys`."""
         before = [key.kid for key in self._ring.keys]
         self._ring = self._store.ring(int(now))
+        self._checking = self._ring.key_set()
         return before != [key.kid for key in self._ring.keys]

@@ -4,7 +4,8 @@ import argparse
 from datetime import datetime
 from typing import Final
 
-from kettle.client import ClientError
+from kettle.client import ClientError, PoolUnreachableError
+from kettle_services.cli.errors import CommandError
 from kettle_services.cli.options import json_option, reach_options, with_pool
 from kettle_services.cli.output.screen import Screen
 from kettle_wire.commands.iam import Whoami
@@ -49,7 +50,13 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
         return 0 if right.allowed else 1
     if arguments.at:
         return _at(arguments, screen)
-    _show(with_pool(arguments, lambda pool: pool.iam.whoami()), screen)
+    try:
+        who = with_pool(arguments, lambda pool: pool.iam.whoami())
+    except PoolUnreachableError as error:
+        raise CommandError(
+            f"{error}; services say themselves what you may do: kettle whoami --at all"
+        ) from error
+    _show(who, screen)
     return 0
 
 

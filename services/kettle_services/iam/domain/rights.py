@@ -76,14 +76,10 @@ def needed(endpoint: Endpoint[Any, Any]) -> Level | None:
     return Level.DAEMON if endpoint.callers & _DAEMONS else None
 
 
-def explained(known: Known, action: str, endpoint: Endpoint[Any, Any], ban: str) -> AccessExplained:
+def explained(known: Known, action: str, endpoint: Endpoint[Any, Any]) -> AccessExplained:
     """Whether somebody may send a command, and the first rule that decided."""
     level = needed(endpoint)
     named = level or ""
-    if ban:
-        return AccessExplained(
-            action=action, allowed=False, level=named, rule=ban, missing="the ban has to be lifted"
-        )
     right = next((each for each in known.rights if each.level == level), None)
     if right is not None:
         return AccessExplained(action=action, allowed=True, level=named, rule=right.because)

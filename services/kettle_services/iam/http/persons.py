@@ -35,7 +35,7 @@ class Persons:
         action = asked.request.query.get("action", "")
         if not action:
             raise Denied(Code.REQUEST_MALFORMED, "say which: /v1/explain?action=schedd.submit", status=400)
-        return _json(explained(known, action, _endpoint_of(action), ""))
+        return _json(explained(known, action, _endpoint_of(action)))
 
     async def _known(self, asked: Asked) -> Known:
         person = (await self._identification.identify(bearer(asked.request))).person
