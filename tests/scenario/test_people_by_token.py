@@ -104,7 +104,9 @@ print([ad["Owner"] for ad in htcondor2.Schedd().query(projection=["Owner"])])
 """
 
 
-@pytest.mark.skipif(not selection.servers_are_ours(), reason="servers of somebody else ask nobody of ours")
+@pytest.mark.skipif(
+    not selection.servers_are_ours(), reason="who may connect to servers of somebody else is theirs to say"
+)
 async def test_a_person_with_nothing_but_a_sign_in_and_the_address(tmp_path: Path, place: Path) -> None:
     """
     She signs in, and then all programs know her: a job goes there with its files and comes back; with a token of another file she is
@@ -148,7 +150,9 @@ async def test_a_person_with_nothing_but_a_sign_in_and_the_address(tmp_path: Pat
         assert "mines coins" in await ada.run("condor_q", status=1)
 
 
-@pytest.mark.skipif(not selection.servers_are_ours(), reason="servers of somebody else ask nobody of ours")
+@pytest.mark.skipif(
+    not selection.servers_are_ours(), reason="who may connect to servers of somebody else is theirs to say"
+)
 async def test_tokens_of_the_pools_key_and_a_ban_of_an_account(
     tmp_path: Path, place: Path, another: str
 ) -> None:
