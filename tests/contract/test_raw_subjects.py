@@ -25,7 +25,7 @@ from kettle_wire.subjects import Subjects
 SERVICES: Final = frozenset({
     "schedd", "shadow", "collector", "negotiator", "accounting", "gateway", "audit", "master", "iam",
 })  # fmt: skip
-ALL: Final[dict[str, tuple[str, Identity]]] = {role: (role, daemon(role)) for role in SERVICES} | {
+ALL: Final[dict[str, tuple[str, Identity]]] = {role: (role, daemon(role)) for role in sorted(SERVICES)} | {
     "startd": ("startd", worker("host")),
     "neighbour": ("startd", worker("other.host")),
     "ada": ("user", user("ada")),

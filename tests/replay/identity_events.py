@@ -27,21 +27,21 @@ queue
 _ISSUERS: Final = "issuers = "
 
 
-def settings(place: Path) -> dict[str, Value]:
-    """The table [iam] of such a pool, with the files that it names."""
+def settings(place: Path) -> dict[str, dict[str, Value]]:
+    """The tables of such a pool, with the files that they name."""
     account = KeyPair.new(Kind.ACCOUNT)
     (place / "workers.nk").write_text(account.seed)
     (place / "rules.map").write_text("SCITOKENS /https:..cms.example,.*/ cms\n")
-    return {
+    iam: dict[str, Value] = {
         "workers_account": account.public,
         "workers_signing_key": str(place / "workers.nk"),
         "housekeeping": 0.1,
         "join_tokens_kept": 0.1,
         "token_request_wait": 2.0,
         "job_token_lifetime": 1,
-        "rules": str(place / "rules.map"),
         "issuers": {"https://cms.example": ["https://pool.example"]},
     }
+    return {"iam": iam, "authorization": {"map_files": [str(place / "rules.map")]}}
 
 
 async def happen(pool: ThrowawayPool) -> None:

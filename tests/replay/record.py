@@ -149,7 +149,7 @@ async def record() -> dict[str, list[Frame]]:
             "startd": {"name": "node1.example.org", **_OWNER},
             "schedd": {"lease": 30.0},
             "master": {"not_responding_timeout": 120.0, "daemon_list": [*DAEMON_LIST, "iam"]},
-            "iam": identity_events.settings(place),
+            **identity_events.settings(place),
             "negotiator": {"charge_interval": 1.0},
         }
         async with throwaway_pool(place, cpus=2, settings=settings) as pool:

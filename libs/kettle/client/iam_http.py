@@ -32,24 +32,35 @@ class IamAddress(msgspec.Struct, frozen=True):
     scheme: str
     host: str
     port: int | None
+    prefix: str = ""
+    """What stands before the path of each question."""
 
     @classmethod
     def of(cls, url: str) -> "IamAddress":
         """Raises ClientError: no secret may be sent there."""
         try:
             place = urlsplit(url if "://" in url else f"https://{url}")
-            scheme, host, port = place.scheme, place.hostname, place.port
+            scheme, host, port, prefix = place.scheme, place.hostname, place.port, place.path.rstrip("/")
         except ValueError:
-            scheme, host, port = "", None, None
+            scheme, host, port, prefix = "", None, None, ""
         if not host or not (scheme == "https" or (scheme == "http" and host in _LOCAL)):
             raise ClientError(
                 f"{url} is no address to which a secret may be sent: it has to begin with https://"
             )
-        return cls(scheme, host, port)
+        return cls(scheme, host, port, prefix)
+
+
+def trusting(ca: str) -> ssl.SSLContext | None:
+    """What believes the certificate of an authority, at this path, besides those that the system knows; empty: None."""
+    if not ca:
+        return None
+    context = ssl.create_default_context()
+    context.load_verify_locations(ca)
+    return context
 
 
 class IamHttp:
-    """Asks one iam, one question at a time."""
+    """Asks one iam, one question at a time; a redirection is an answer like others, so no secret goes elsewhere."""
 
     def __init__(self, address: IamAddress, context: ssl.SSLContext | None = None) -> None:
         """`context`: which certificates are believed; None: those that the system knows."""
@@ -57,8 +68,13 @@ class IamHttp:
         self._address = address
         self._context = context
 
-    def ask(self, method: str, path: str, form: Mapping[str, str]) -> tuple[int, bytes]:
-        """The status and the body of an answer; raises PoolUnreachableError."""
+    def ask(self, method: str, path: str, form: Mapping[str, str], token: str = "") -> tuple[int, bytes]:
+        """
+        The status and the body of an answer; `token` is shown in the header.
+
+        Raises:
+            PoolUnreachableError: nobody answers.
+        """
         host, port = self._address.host, self._address.port
         connection: http.client.HTTPConnection
         if self._address.scheme == "http":
@@ -66,9 +82,14 @@ class IamHttp:
         else:
             context = self._context or ssl.create_default_context()
             connection = http.client.HTTPSConnection(host, port, timeout=_DEADLINE_S, context=context)
-        headers = {"Content-Type": "application/x-www-form-urlencoded"} if form else {}
+        headers = {"Accept": "application/json"}
+        if form:
+            headers["Content-Type"] = "application/x-www-form-urlencoded"
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
         try:
-            connection.request(method, path, body=urlencode(form) if form else None, headers=headers)
+            body = urlencode(form) if form else None
+            connection.request(method, self._address.prefix + path, body=body, headers=headers)
             answer = connection.getresponse()
             return answer.status, answer.read(_LARGEST)
         except (OSError, http.client.HTTPException) as error:

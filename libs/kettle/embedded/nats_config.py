@@ -19,7 +19,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     max_payload: str = "8MB"
     max_memory: str = "256MB"
     max_file: str = "12GB"
-    max_connections: int = 4096
+    max_connections: int = 16_384
     write_deadline: str = "10s"
 
 

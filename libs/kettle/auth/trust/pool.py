@@ -58,11 +58,12 @@ from kettle_wire.subjects import Subjects, token
 
 _NANOSECONDS: Final = 1_000_000_000
 CONNECTIONS: Final[Mapping[Account, int]] = {
-    Account.PEOPLE: 1024,
-    Account.WORKERS: 2560,
-    Account.OUTSIDERS: 256,
+    Account.PEOPLE: 4096,
+    Account.WORKERS: 10_240,
+    Account.OUTSIDERS: 512,
+    Account.AUTH: 64,
 }
-"""So that there is room for the pool's own services, whatever others do: our server has 4096 connections at most."""
+"""So that there is room for the pool's own services, whatever others do: our server has 16,384 connections at most."""
 SUBSCRIPTIONS: Final = 512
 """Of one connection of a member; ours have some dozens."""
 _ACCESS_POINTS: Final = "access-points.json"

@@ -193,11 +193,12 @@ def asked(pool: PoolFile, token: str) -> Holder:
         CredentialRefusedError: it does not take it.
         PoolUnreachableError: it does not answer.
     """
-    from kettle.client.connections.iam_http import ask
+    from kettle.client.iam_http import IamAddress, IamHttp, trusting
 
-    answer = ask(f"{pool.iam_url}/v1/whoami", token=token, ca=pool.ca)
-    if answer.status == 200:
-        holder = msgspec.json.decode(answer.body, type=Holder)
+    iam = IamHttp(IamAddress.of(pool.iam_url), trusting(pool.ca))
+    status, body = iam.ask("GET", "/v1/whoami", {}, token)
+    if status == 200:
+        holder = msgspec.json.decode(body, type=Holder)
         if not holder.levels:
             raise CredentialRefusedError(
                 "token.no_rights",
@@ -206,9 +207,9 @@ def asked(pool: PoolFile, token: str) -> Holder:
             )
         return holder
     try:
-        problem = msgspec.json.decode(answer.body, type=_Problem)
+        problem = msgspec.json.decode(body, type=_Problem)
     except msgspec.MsgspecError:
-        problem = _Problem(detail=f"it answers with the status {answer.status}")
+        problem = _Problem(detail=f"it answers with the status {status}")
     raise CredentialRefusedError(
         problem.code, f"the pool {pool.pool} does not let you in: {problem.detail} ({problem.code})"
     )

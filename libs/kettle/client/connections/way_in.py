@@ -14,9 +14,9 @@ from typing import Final
 import msgspec
 
 from kettle.auth.private_files import private_directory, write_private
-from kettle.client.connections.iam_http import ask
 from kettle.client.connections.pool_file import FILE, PoolFile
 from kettle.client.errors import PoolNotFoundError, PoolUnreachableError
+from kettle.client.iam_http import IamAddress, IamHttp, trusting
 from kettle_wire.way_in import WAY_IN, WayIn
 
 _FRESH_S: Final = 86_400.0
@@ -50,9 +50,9 @@ def asked(url: str, ca: str = "") -> WayIn:
     """
     What an iam says; `ca` is the path of the certificate of its authority, unless the system knows that.
     """
-    answer = ask(f"{url.rstrip('/')}{WAY_IN}", ca=ca)
+    _, body = IamHttp(IamAddress.of(url), trusting(ca)).ask("GET", WAY_IN, {})
     try:
-        return msgspec.json.decode(answer.body, type=WayIn)
+        return msgspec.json.decode(body, type=WayIn)
     except msgspec.MsgspecError as error:
         raise PoolNotFoundError(f"{url} is no address of a pool's iam: it has no {WAY_IN}") from error
 

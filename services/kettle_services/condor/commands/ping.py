@@ -173,10 +173,12 @@ def _shown(wanted: _Wanted) -> str:
 
 def _method(pool: PoolFile) -> str:
     """
-    How the pool knows us, in HTCondor's words: by a file that only this account can read, as a job, or not at all.
+    How the pool knows us, in HTCondor's words: by a token, by a file that only this account can read, as a job, or not at all.
     """
     if pool.nats_url.startswith("job:"):
         return "JOB"
+    if pool.token:
+        return "TOKEN"
     return "FS" if pool.credentials else "ANONYMOUS"
 
 

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from kettle.auth.idtokens.places import token_places
 from kettle.auth.idtokens.pool_key import KeyFileError, read_key, signing_secret
 from kettle.auth.private_files import private_directory, write_private
 from kettle.auth.tokens.checking.issuers import Issuer, Issuers
@@ -19,11 +18,11 @@ from kettle.auth.tokens.verifier import Verifier
 from kettle.auth.trust.callout import RESPONDER, WATCHER, CalloutKeys, PeopleSigner
 from kettle.auth.trust.keys import TrustError
 from kettle.bus.nats_connection import NatsConnection
-from kettle.client.connections.condor_config import CondorConfig
 from kettle.runtime import Runtime, SettingsError
 from kettle.runtime.settings import config_path
 from kettle_services.iam.alarms import DenialRecord
 from kettle_services.iam.grants import Grants
+from kettle_services.iam.idtokens import pool_places
 from kettle_services.iam.people.connections import PeopleConnections
 from kettle_services.iam.people.identification import Identification, PoolKeys
 from kettle_services.iam.people.policy import PolicyInForce
@@ -63,7 +62,7 @@ async def identification_of(
     limits = FetchLimits(private_hosts=frozenset(settings.issuers_within), plain_loopback=True)
     fetcher = await rt.enter(HttpFetcher.open(limits, tls=_authorities(settings)))
     verifier = Verifier(_issuers(settings, url), KeyCache(fetcher))
-    places = token_places(CondorConfig(os.environ).get)
+    places = pool_places(settings)
     keys = PoolKeys(places.trust_domain, partial(_secrets, places.pool_key, places.keys))
     reserved = {"root", account_name()}
     return Identification(record, grants, verifier, keys, policy, url=url, reserved=reserved)
