@@ -169,7 +169,7 @@ def test_the_first_rule_counts_and_a_shadowed_one_never(
 
 _PIECES: Final = st.sampled_from([
     "SSL ", "SCITOKENS", " ", "\t", "\n", '"', "/", "\\", "\\1", "^", "$", "(", ")", ".*", "[", "]", "i", "#", "@include x", "é", "\x00",
-    "(?i)", "|", "*", "{2}", "\r\n", "\ud800",
+    "(?i)", "|", "*", "{2}", "\r\n", "\x0c", "\ud800",
 ])  # fmt: skip
 
 

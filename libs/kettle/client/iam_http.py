@@ -51,7 +51,9 @@ class IamAddress(msgspec.Struct, frozen=True):
 
 
 def trusting(ca: str) -> ssl.SSLContext | None:
-    """What believes the certificate of an authority, at this path, besides those that the system knows; empty: None."""
+    """
+    What believes the certificate of an authority, at this path, besides those that the system knows; empty: None.
+    """
     if not ca:
         return None
     context = ssl.create_default_context()
@@ -60,7 +62,9 @@ def trusting(ca: str) -> ssl.SSLContext | None:
 
 
 class IamHttp:
-    """Asks one iam, one question at a time; a redirection is an answer like others, so no secret goes elsewhere."""
+    """
+    Asks one iam, one question at a time; a redirection is an answer like others, so no secret goes elsewhere.
+    """
 
     def __init__(self, address: IamAddress, context: ssl.SSLContext | None = None) -> None:
         """`context`: which certificates are believed; None: those that the system knows."""

@@ -1,4 +1,6 @@
-"""The parts of an iam that owns its shard, put together: commands over the bus, people who come with a token, and HTTP."""
+"""
+The parts of an iam that owns its shard, put together: commands over the bus, people who come with a token, and HTTP.
+"""
 
 import time
 from functools import partial

@@ -5,6 +5,7 @@ The reader is HTCondor's in what a line means, and stricter in what is a line: w
 is refused here, with file and line, so that nobody is let in or shut out by a line that was never read.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -20,6 +21,7 @@ METHODS: Final = (
 """Ways to show who one is; lines of others are legal and never looked at."""
 
 _BLANK: Final = " \t"
+_INCLUDE: Final = re.compile(rf"@include(?=[{_BLANK}]|$)")
 _SHADOWED_MOST: Final = 300
 """Expressions of a method up to which each is compared with each: more are a list that a program has written."""
 
@@ -97,7 +99,7 @@ class _Reader:
             if not line or line.startswith("#"):
                 continue
             try:
-                if line.split(None, 1)[0] == "@include":
+                if _INCLUDE.match(line):
                     self._read_included(place, line, nested=nested)
                 else:
                     self._read_line(place, line)
