@@ -268,7 +268,7 @@ class NatsConnection:
                 self.api = GUESTS_API
         if token is not None:  # who that makes us only the server knows; it is a guest in any case
             options["token"] = token
-            self.reads_itself, self.api = False, GUESTS_API
+            self.api = GUESTS_API
         servers = [server.strip() for server in url.split(",") if server.strip()]
         self._servers = len(servers)
         await self.client.connect(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 _OF_ITSELF: Final = ("iam", "startd")
-"""Roles that do not hear what iam says: itself, and machines, which people do not administer."""
+"""Roles that do not hear what iam says: itself, and machines, at which rules give nobody a level."""
 
 
 async def join_bus(

@@ -216,7 +216,6 @@ def _answers(
         command(commands.REPORT, attempt_reports.record_reports),
         query(commands.NEEDED_TOKENS, NeededTokens(recorder).needed_tokens),
     ]
-    from_jobs = JobCommands(
-        recorder, settings, served, Authorizer.of_service("schedd", lambda: settings.authorization)
-    )
+    authorizer = Authorizer.of_service("schedd", lambda: settings.authorization, granted=people.levels)
+    from_jobs = JobCommands(recorder, settings, served, authorizer)
     return [*served, Served(commands.JOB_COMMAND, from_jobs.command)]

@@ -16,10 +16,11 @@ ACTING = (
     "libs/kettle/submit", "libs/kettle/transfer", "libs/kettle/userlog",
 )  # fmt: skip
 NAMING = (
-    "libs/kettle/userlog/event_to_ad.py", "libs/kettle/userlog/ad_to_event.py", "libs/kettle/userlog/foreign_events.py",
-    "libs/kettle/userlog/parsing.py", "services/kettle_services/negotiator/domain/cycle_ad.py",
+    "libs/kettle/submit/known_attributes.py", "libs/kettle/userlog/event_to_ad.py", "libs/kettle/userlog/ad_to_event.py",
+    "libs/kettle/userlog/foreign_events.py", "libs/kettle/userlog/parsing.py",
+    "services/kettle_services/negotiator/domain/cycle_ad.py",
 )  # fmt: skip
-"""Here the events of logs and daemons have attributes, and no job has."""
+"""Here the events of logs and daemons have attributes, and no job has; or names are listed only."""
 ATTRIBUTE = re.compile(r"[A-Z][A-Za-z0-9]*[a-z][A-Za-z0-9]*")
 
 

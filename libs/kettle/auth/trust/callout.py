@@ -26,8 +26,6 @@ QUESTIONS: Final = "$SYS.REQ.USER.AUTH"
 RESPONDER: Final = daemon("callout")
 WATCHER: Final = daemon("connections")
 """Who sees the connections of people, and ends them."""
-ADMINISTRATOR: Final = "administrator"
-"""The kind of people that may have JetStream read for them."""
 ANSWERS: Final = "sign-answer"
 """The name of the key that signs answers to the server."""
 _RESPONDER_KEY: Final = "user-callout"
@@ -55,7 +53,7 @@ class CalloutKeys(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     people_account: str
     """The public key of the account of people."""
     people: dict[str, str]
-    """The seeds of that account's scoped keys, by what they make: `reader`, `person`, `administrator`."""
+    """The seeds of that account's scoped keys, by what they make: `reader`, `submitter`, `person`, `administrator`."""
 
     @classmethod
     def decode(cls, text: bytes) -> "CalloutKeys":
