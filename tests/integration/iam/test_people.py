@@ -1,7 +1,6 @@
 """People who come onto the bus with a token of an issuer that the pool trusts."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from kettle.client.connections.pool_file import PoolFile, login_name
 from kettle.testing.services import Backend
 from kettle_wire.commands.iam import OPEN_SESSION, WHO_AM_I, BeginSession, WhoAmI
 
-BACK_S = 2.5
 RULES = """\
 [[rules]]
 when.issuer = '{issuer}'
@@ -87,15 +85,14 @@ async def test_while_iam_is_away_people_wait_and_connections_stay(gate: Gate, tm
     async with gate.bus(gate.token("ada")) as before:
         await gate.stop()
 
-        async def come() -> float:
+        async def come() -> None:
             async with connect_pool(pool, 30.0):
-                return time.monotonic()
+                pass
 
         coming = asyncio.create_task(come())
         await asyncio.sleep(1.0)  # it has asked, and nobody has answered
         assert not coming.done()
         assert before.connected
         await gate.start()
-        back = time.monotonic()
-        assert await coming - back < BACK_S
+        await coming
         assert "ada" == (await before.call(WHO_AM_I, "iam", WhoAmI())).subject

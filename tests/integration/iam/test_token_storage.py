@@ -61,9 +61,9 @@ def storage_of(office: Office) -> AbstractContextManager[TokenStorage]:
 class Client:
     """A program that iam gives tokens for storage."""
 
-    def __init__(self, office: Office, secret: str) -> None:
+    def __init__(self, office: Office, name: str, secret: str) -> None:
         self.office = office
-        self.own = {"client_id": "transfer", "client_secret": secret}
+        self.own = {"client_id": name, "client_secret": secret}
 
     async def token(self, **form: str) -> str:
         wanted = {"grant_type": "client_credentials", "audience": STORAGE} | form
@@ -77,16 +77,16 @@ class Client:
         )
 
 
-async def registered(office: Office, lifetime: float = 60.0) -> Client:
+async def registered(office: Office, name: str = "transfer", *, lifetime: float = 60.0) -> Client:
     secret = await office.administrator.register_client(
-        "transfer",
+        name,
         owner="ada",
         scopes=SCOPES,
         audiences=[STORAGE, ELSEWHERE],
         lifetime=lifetime,
         exchanges=True,
     )
-    return Client(office, secret)
+    return Client(office, name, secret)
 
 
 async def test_storage_lets_in_what_the_scopes_say(office: Office) -> None:
@@ -122,12 +122,11 @@ async def test_storage_lets_in_what_the_scopes_say(office: Office) -> None:
 
 async def test_storage_refuses_a_token_whose_time_is_over(office: Office) -> None:
     """Of a life that iam cut to what the program may have."""
-    client = await registered(office, lifetime=1.0)
-    token = await client.token()
+    token = await (await registered(office, "hasty", lifetime=1.0)).token()
     with storage_of(office) as storage:
-        await asyncio.sleep(1.1)
+        await asyncio.sleep(1.1)  # it keeps an answer for a minute, so that the first question has to come now
         assert 403 == await storage.ask("GET", "/ada/input", token)
-        assert 200 == await storage.ask("GET", "/ada/input", await client.token())
+        assert 200 == await storage.ask("GET", "/ada/input", await (await registered(office)).token())
 
 
 async def test_storage_knows_the_next_key_before_it_signs(backend: Backend, tmp_path: Path) -> None:
