@@ -124,7 +124,9 @@ async def test_storage_refuses_a_token_whose_time_is_over(office: Office) -> Non
     """Of a life that iam cut to what the program may have."""
     token = await (await registered(office, "hasty", lifetime=1.0)).token()
     with storage_of(office) as storage:
-        await asyncio.sleep(1.1)  # it keeps an answer for a minute, so that the first question has to come now
+        await asyncio.sleep(
+            1.1
+        )  # it keeps an answer for a minute, so that the first question has to come now
         assert 403 == await storage.ask("GET", "/ada/input", token)
         assert 200 == await storage.ask("GET", "/ada/input", await (await registered(office)).token())
 

@@ -21,6 +21,14 @@ from kettle.testing.servers.files import no_xrootd, serving
 _TRUSTED: Final = Path("/etc/ssl/certs/ca-certificates.crt")
 """What the plug-in's library trusts; it has no setting for it."""
 _NAMED: Final = "SciTokens"
+_EXPORTED: Final = (
+    "XRDADMINPATH", "XRDCONFIGFN", "XRDEXPORTS", "XRDHOST", "XRDINSTANCE", "XRDLCLROOT", "XRDLOGDIR", "XRDNAME", "XRDOFSEVENTS",
+    "XRDPORT", "XRDPROG", "XRDREDIRECT", "XRDROLE",
+)  # fmt: skip
+"""
+What an XRootD puts into its environment as it starts, while its plug-in for tokens reads that in a thread of its own. What is there
+already is replaced where it stands; otherwise the environment may move while it is read, of which the server died once.
+"""
 
 
 def no_token_storage() -> str:
@@ -87,6 +95,11 @@ def token_storage(
         ]
         hidden = ["unshare", "--mount", "sh", "-c", 'mount --bind "$0" "$1" && shift && exec "$@"']
         command = [*hidden, str(trusted), str(_TRUSTED), *server]
-        environ = {**os.environ, "XDG_CACHE_HOME": str(place / "cache"), "HOME": str(place)}
+        environ = {
+            **os.environ,
+            **dict.fromkeys(_EXPORTED, ""),
+            "XDG_CACHE_HOME": str(place / "cache"),
+            "HOME": str(place),
+        }
         with serving(command, http, environ=environ):
             yield TokenStorage(f"http://127.0.0.1:{http}", data)
