@@ -44,6 +44,8 @@ class Pool:
         self.short.append(request.id)
         if request.id in self.unusual:
             raise UnusualError(url)
+        if request.id == "refused":
+            raise RefusedError("denied", "no")
         return request
 
     @asynccontextmanager
@@ -117,6 +119,12 @@ def test_a_refusal_is_raised_where_it_was_asked(pool: Pool, transport: ShortTran
         return ""
 
     assert "denied" == transport.run(work())
+
+
+def test_what_is_refused_for_good_is_sent_once(pool: Pool, transport: ShortTransport) -> None:
+    with pytest.raises(CommandRefusedError, match="no") as refused:
+        transport.run(transport.call(ASK, "a", Request("refused")))
+    assert ("denied", ["refused"], 0) == (refused.value.code, pool.short, pool.connections)
 
 
 def test_a_pool_out_of_reach_is_told_each_time_it_is_asked(pool: Pool, transport: ShortTransport) -> None:
