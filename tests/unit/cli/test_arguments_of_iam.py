@@ -1,7 +1,8 @@
-"""What is typed to the commands of iam is looked at before the pool is asked, and told in words of a person."""
+"""What is typed to the commands of iam is looked at before the pool is asked."""
 
 import io
 import json
+import shlex
 import sys
 from pathlib import Path
 
@@ -38,8 +39,6 @@ def test_what_makes_no_sense_is_said_in_a_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], words: str, says: str
 ) -> None:
     """Without a pool, so nobody was asked; and with exit status 2."""
-    import shlex
-
     try:
         status = main([*shlex.split(words), "--home", str(tmp_path)])
     except SystemExit as error:
