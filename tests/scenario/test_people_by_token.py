@@ -142,7 +142,8 @@ async def test_a_person_with_nothing_but_a_sign_in_and_the_address(tmp_path: Pat
 
         (token := home / "token").write_text(issuer.token("ada", AUDIENCE, exp=1))
         late = Elsewhere(pool, home, place, BEARER_TOKEN_FILE=str(token))
-        assert "token.expired" in await late.run("kettle", "q", status=1)
+        said = await late.run("kettle", "q", status=1)
+        assert "the token of BEARER_TOKEN_FILE (token.expired); get a new one: kettle login" in said
         await pool.client.iam.ban("user:ada", reason="mines coins")
         assert "mines coins" in await ada.run("kettle", "q", status=1)
         assert "mines coins" in await ada.run("condor_q", status=1)
@@ -186,7 +187,14 @@ async def test_tokens_of_the_pools_key_and_a_ban_of_an_account(
             "condor_token_create", "-identity", "bob@pool.example", "-authz", "READ", "-token", "pool"
         )
         await bob.run("condor_q")
-        assert "does not let you" in await bob.run("condor_rm", "1", status=1)
+        refused_to_act = await bob.run("condor_rm", "1", status=1)
+        assert "your token or key is limited to less; you come with the token of" in refused_to_act
+        known = await bob.run("kettle", "whoami")
+        assert ("WRITE" in known, "condor:/READ" in known) == (False, True)
+        assert "is limited to READ" in await bob.run("kettle", "whoami", "--at", "schedd")
+        await bob.run("kettle", "whoami", "--may", "schedd.submit", status=1)
+        await bob.run("condor_ping", "READ")
+        await bob.run("condor_ping", "-quiet", "WRITE", status=1)
 
         async with Client.connect(home=accounts / another) as theirs:
             await theirs.ads("Scheduler")

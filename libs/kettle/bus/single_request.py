@@ -3,8 +3,8 @@ One request to one service over a connection of its own, without an event loop: 
 
 To load an event loop and the driver of the bus takes several times as long as the question.  This speaks the least of
 the protocol of NATS, and deals with nothing out of the ordinary: where there is more than one server, no answer
-at once, or a refusal, it raises `UnusualError`, and one asks in the ordinary way (`kettle.bus.nats`), which knows
-what to do then and what to say.  So it is for requests that may be sent twice: questions, and commands with an id, which are
+at once, or a refusal that is not for good, it raises `UnusualError`, and one asks in the ordinary way (`kettle.bus.nats`), which
+knows what to do then and what to say.  So it is for requests that may be sent twice: questions, and commands with an id, which are
 carried out once however often they come.  `kettle.client.connections.short_transport` does both.
 """
 
@@ -12,6 +12,7 @@ import os
 import socket
 from collections.abc import Mapping
 from contextlib import contextmanager
+from io import IOBase
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -19,9 +20,10 @@ import msgspec
 from kettle.bus.credentials import Credential
 from kettle.bus.encryption import connected, dial, is_wanted
 from kettle.bus.large_requests import HEADERS, Parcel, call_in_parts
-from kettle.bus.ports import FROM_JOB, BusError, Rep, Req
+from kettle.bus.ports import FROM_JOB, BusError, RefusedError, Rep, Req
 from kettle.retry.deadline import Deadline
-from kettle_wire.endpoint import Endpoint
+from kettle_wire.codes import NOT_NOW, RefusalCode
+from kettle_wire.endpoint import Endpoint, Refusal
 from kettle_wire.identity import Identity
 from kettle_wire.subjects import Subjects
 
@@ -33,6 +35,10 @@ _SCHEMES: Final = frozenset({"nats", "tls"})
 _LINE: Final = 64 * 1024
 """The longest line of the protocol that is read: what the server says of itself."""
 _PORT: Final = 4222
+_ERROR_CODE: Final = "Nats-Service-Error-Code"
+"""The header of a refusal; the driver of the bus, which has a name for it, takes long to load."""
+_UNUSUAL: Final = NOT_NOW | {RefusalCode.NOT_PERMITTED}
+"""Refusals that may pass, or that have to be put in other words."""
 _encode: Final = msgspec.msgpack.Encoder().encode
 
 
@@ -82,7 +88,9 @@ def ask_once(
     """
     The answer of the service `name`, at the latest after `within` seconds. `ca` and `token` are as in `NatsBus.connect`.
 
-    Raises UnusualError for whatever is not just that.
+    Raises:
+        RefusedError: the service refuses it for good.
+        UnusualError: whatever is neither.
     """
     try:
         if url.startswith(FROM_JOB):
@@ -97,6 +105,10 @@ def ask_once(
 
             reply = _run(call_in_parts(carry, name, _encode(request), {}, limit=line.limit))
         return endpoint.decode_reply(reply)
+    except RefusedError as error:
+        if error.code in _UNUSUAL:
+            raise UnusualError(f"{url}: {error}") from error
+        raise
     except (OSError, BusError, msgspec.MsgspecError, ValueError) as error:
         raise UnusualError(f"{url}: {error}") from error
 
@@ -121,8 +133,8 @@ def _connected(
     plain = host.encode("ascii")
     encrypted = is_wanted(url, ca)
     plug, greeting = dial(plain, port, ca, within) if encrypted else (connected(plain, port, within), b"")
-    with plug:
-        line = _Line(plug, deadline)
+    with plug, plug.makefile("rb", buffering=READ_BYTES) as heard:
+        line = _Line(plug, heard, deadline)
         line.greet(identity, credentials, token, greeting, encrypted=encrypted)
         yield line
 
@@ -140,10 +152,10 @@ def _address(url: str) -> tuple[str, int]:
 class _Line:
     """A connection that carries one question at a time."""
 
-    def __init__(self, plug: socket.socket, deadline: Deadline) -> None:
+    def __init__(self, plug: socket.socket, heard: IOBase, deadline: Deadline) -> None:
         self._plug = plug
         self._deadline = deadline
-        self._heard = plug.makefile("rb", buffering=READ_BYTES)
+        self._heard = heard
         self._inbox = ""
         self.limit = 0
         """The most bytes of a message beside its headers."""
@@ -191,7 +203,11 @@ class _Line:
                 case b"HMSG":
                     noted, size = map(int, said.split()[-2:])
                     whole = self._octets(size)
-                    return Parcel(whole[noted:], _headers(whole[:noted]))
+                    headers = _headers(whole[:noted])
+                    if _ERROR_CODE in headers:
+                        refusal = msgspec.msgpack.decode(whole[noted:], type=Refusal)
+                        raise RefusedError(refusal.code, refusal.message, retry_after_ms=refusal.retry_after)
+                    return Parcel(whole[noted:], headers)
                 case b"PING":
                     self._plug.sendall(b"PONG\r\n")
                 case b"PONG" | b"+OK" | b"INFO":
@@ -226,11 +242,11 @@ def _parts(line: bytes) -> tuple[bytes, bytes]:
 
 
 def _headers(noted: bytes) -> dict[str, str]:
-    """The headers of an answer; one that the server itself gives, or that refuses, is unusual."""
+    """The headers of an answer; one that the server itself gives is unusual."""
     first, *lines = noted.decode().strip().split("\r\n")
     headers = {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
-    if first.strip() != "NATS/1.0" or "Nats-Service-Error-Code" in headers:
-        raise UnusualError("nobody answers, or it was refused")
+    if first.strip() != "NATS/1.0":
+        raise UnusualError("nobody answers")
     return headers
 
 

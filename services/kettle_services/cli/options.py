@@ -26,15 +26,32 @@ class Arguments(Protocol):
         ...
 
 
-def at_least(least: int) -> Callable[[str], int]:
-    """The type of an argument that is a whole number, not less than `least`."""
+def at_least(least: int, most: int | None = None) -> Callable[[str], int]:
+    """The type of an argument that is a whole number, not less than `least` and not more than `most`."""
+    where = f"from {least} on" if most is None else f"from {least} to {most}"
 
     def number(text: str) -> int:
-        if not text.isdecimal() or int(text) < least:
-            raise argparse.ArgumentTypeError(f"'{text}' is not a whole number from {least} on")
+        if not text.isdecimal() or int(text) < least or (most is not None and int(text) > most):
+            raise argparse.ArgumentTypeError(f"'{text}' is not a whole number {where}")
         return int(text)
 
     return number
+
+
+def login_argument(text: str) -> str:
+    """The type of an argument that is a login name, or nobody's."""
+    if not (text.isascii() and text.isprintable() and " " not in text):
+        raise argparse.ArgumentTypeError(f"'{text}' is no login name: it has no blanks, and letters of ASCII")
+    return text
+
+
+def word_argument(text: str) -> str:
+    """The type of an argument that is a word of which a name of a file is made, or empty."""
+    if text and not (text.isascii() and text.replace("_", "a").isalnum() and len(text) <= 64):
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is no name: it has letters, digits and _, at most 64 of them"
+        )
+    return text
 
 
 def seconds(text: str) -> float:

@@ -3,7 +3,7 @@
 import argparse
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final, TypeVar
 
@@ -45,6 +45,18 @@ def span_argument(text: str) -> float:
         return span(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def span_up_to(longest: str) -> Callable[[str], float]:
+    """The type of an argument that is a span of time, longer than none and not longer than this one."""
+
+    def limited(text: str) -> float:
+        seconds = span_argument(text)
+        if not 0 < seconds <= span(longest):
+            raise argparse.ArgumentTypeError(f"'{text}' is not possible: more than 0s, and at most {longest}")
+        return seconds
+
+    return limited
 
 
 def moment(text: str, *, now: datetime) -> int:

@@ -19,6 +19,7 @@ from kettle_wire.subjects import Subjects
 
 SUBJECTS = Subjects("brief")
 PATIENCE_S = 20.0
+NOT_FOR_GOOD = (b"busy", b"stopping", b"unavailable", b"not_permitted")
 
 
 class Text(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -32,7 +33,9 @@ ECHO = Endpoint("test", "echo", Text, Text, callers=CALLERS, repeat=Repeat.HARML
 
 async def echo(request: Text, caller: Identity) -> Text:
     if not request.data:
-        raise RefusedError("refused", "no")
+        raise RefusedError("refused", "no: ä")
+    if request.data in NOT_FOR_GOOD:
+        raise RefusedError(request.data.decode(), "later", retry_after_ms=7)
     return Text(caller.name.encode() + request.data * request.times)
 
 
@@ -86,15 +89,21 @@ async def test_it_answers(serving: EmbeddedNats, request_: Text) -> None:
     assert Text(b"eve" + request_.data * request_.times) == await asked(serving, request_)
 
 
+async def test_a_refusal_is_the_answer(serving: EmbeddedNats) -> None:
+    """With its code and its sentence; one that may pass, or that has to be explained, is left to others."""
+    with pytest.raises(RefusedError, match="no: ä") as refused:
+        await asked(serving, Text(b""))
+    assert "refused" == refused.value.code
+    for code in NOT_FOR_GOOD:
+        with pytest.raises(UnusualError, match="later"):
+            await asked(serving, Text(code))
+
+
 async def test_what_is_unusual_is_left_to_others(serving: EmbeddedNats) -> None:
-    """
-    Nobody answers, a refusal, several servers, another protocol, no key or a wrong one, no server, no time.
-    """
+    """Nobody answers, several servers, another protocol, no key or a wrong one, no server, no time."""
     text = Text(b"x")
     with pytest.raises(UnusualError, match="nobody answers"):
         await asked(serving, text, name="two")
-    with pytest.raises(UnusualError, match="refused"):
-        await asked(serving, Text(b""))
     for url in (
         f"{serving.url},{serving.url}",
         "ws://localhost:4222",

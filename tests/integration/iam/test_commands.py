@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +46,32 @@ class Kettle:
         assert status == process.returncode, (out + err).decode()
         return (err if status else out).decode()
 
+    async def on_terminal(self, *words: str) -> str:
+        """What it shows on a terminal of 60 columns."""
+        ours, its = os.openpty()
+        with os.fdopen(ours, "rb", buffering=0) as screen:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-P", "-c", RUN, *words,
+                env={**self._environ, "COLUMNS": "60"}, stdin=asyncio.subprocess.DEVNULL, stdout=its,
+            )  # fmt: skip
+            os.close(its)
+            shown = await asyncio.to_thread(_all_of, screen)
+            assert 0 == await process.wait(), shown
+        return shown
+
     async def lines(self, *words: str) -> list[Any]:
         return [msgspec.json.decode(line) for line in (await self(*words)).splitlines()]
+
+
+def _all_of(screen: FileIO) -> str:
+    """What is written until nobody has the terminal open any more, which Linux tells as an error."""
+    shown = b""
+    try:
+        while part := screen.read(65536):
+            shown += part
+    except OSError:
+        pass
+    return shown.decode()
 
 
 @pytest.fixture
@@ -125,3 +150,11 @@ async def test_tokens_are_made_shown_and_ended(kettle: Kettle, office: Office) -
     await kettle("token", "client", "remove", "robot")
     assert "nobody is signed in" in await kettle("logout", "--issuer", office.url, status=1)
     assert "has no sign-in by a code" in await kettle("login", "--issuer", office.url, status=1)
+    assert "have an administrator make you a token" in await kettle("login", "--pool", office.url, status=1)
+
+
+async def test_a_terminal_gets_whole_sentences_of_the_audit(kettle: Kettle) -> None:
+    """However narrow it is: the end of a sentence is what one asked for."""
+    reason = "mines coins, and has said so to several people of the group"
+    await kettle("ban", "eve", "--reason", reason)
+    assert reason in await kettle.on_terminal("audit", "--what", "ban")

@@ -58,6 +58,13 @@ def signed_in(home: Path, owner: str) -> None:
     )
 
 
+def signed_in_long_ago(home: Path, issuer: str) -> None:
+    """Nobody answers for this issuer any more, and the token has ended."""
+    TokenFiles(home).save(
+        Tokens(issuer=issuer, client="kettle", access_token=token(issuer, "ada"), obtained=0.0, expires=1.0)
+    )
+
+
 def idtoken(home: Path, owner: str) -> None:
     (home / "tokens.d").mkdir()
     (home / "tokens.d" / "pool").write_text(f"# of the pool\n{known(home, owner, 'pool.example')}\n")
@@ -101,6 +108,23 @@ def test_a_token_for_somebody_else_is_passed_over(home: Path) -> None:
     nobody = msgspec.structs.replace(POOL, credentials="")
     with pytest.raises(PoolNotFoundError, match=r"BEARER_TOKEN has one of https://storage\.example"):
         as_whom(home, nobody, BEARER_TOKEN=elsewhere)
+
+
+def test_a_dead_login_matters_only_to_a_pool_that_takes_it(home: Path) -> None:
+    """
+    One of another issuer is passed over without asking whether it can be renewed; a slash at the end makes no difference.
+    """
+    signed_in_long_ago(home, "https://elsewhere.example")
+    assert "unix" == as_whom(home).user
+    with pytest.raises(ClientError, match="elsewhere"):
+        as_whom(home, msgspec.structs.replace(POOL, issuers=("https://elsewhere.example/",)))
+
+
+def test_a_file_that_ends_while_it_is_read_is_passed_over(home: Path) -> None:
+    """Somebody removes tokens while others look for them, as a link to nothing shows."""
+    (home / "tokens.d").mkdir()
+    (home / "tokens.d" / "gone").symlink_to(home / "nothing")
+    assert "unix" == as_whom(home).user
 
 
 def test_a_pool_that_takes_no_tokens_is_shown_none(home: Path) -> None:

@@ -72,20 +72,42 @@ async def test_a_refusal_of_the_bus_names_no_subjects() -> None:
             raise RefusedError(RefusalCode.NOT_PERMITTED, "we may not publish on kettle.p.cmd.x")
 
     asks = cast("Asks", Forbidding())
-    for callers, says in (
+    shown = "; you come with the token of BEARER_TOKEN: without it this account is asked for"
+    for callers, token, says in (
         (
             (Caller.ADMINISTRATOR,),
+            "",
             "you are not an administrator of this pool: its bus does not let you ask the test for ask",
         ),
         (
+            (Caller.ADMINISTRATOR,),
+            "BEARER_TOKEN",
+            f"you are not an administrator of this pool: its bus does not let you ask the test for ask{shown}",
+        ),
+        (
             (Caller.USER,),
+            "",
             "the pool's bus does not let you ask the test for ask: your key is for something else",
+        ),
+        (
+            (Caller.USER,),
+            "BEARER_TOKEN",
+            f"the pool's bus does not let you ask the test for ask: your token or key is limited to less{shown}",
         ),
     ):
         endpoint = Endpoint("test", "ask", Request, Request, callers=callers, repeat=Repeat.HARMLESS)
         with pytest.raises(CommandRefusedError) as refused:
-            await ask_with_retry(asks, endpoint, "a", Request("x"))
+            await ask_with_retry(asks, endpoint, "a", Request("x"), token=token)
         assert says == str(refused.value)
+
+
+async def test_an_iam_that_is_not_there_is_not_waited_for() -> None:
+    """A pool need not have one: what to do for it is said long before the patience ends."""
+    bus = MemoryBus(MemoryServer(), subjects=Subjects("t"), identity=user("ada"))
+    endpoint = Endpoint("iam", "ask", Request, Request, callers=CALLERS, repeat=Repeat.HARMLESS)
+    async with asyncio.timeout(30):
+        with pytest.raises(PoolUnreachableError, match=r"put iam into daemon_list of \[master\]"):
+            await ask_with_retry(bus, endpoint, "iam", Request("x"), patience=3600.0)
 
 
 async def test_patience_ends() -> None:

@@ -44,6 +44,8 @@ class Pool:
         self.short.append(request.id)
         if request.id in self.unusual:
             raise UnusualError(url)
+        if request.id == "refused":
+            raise RefusedError("denied", "no")
         return request
 
     @asynccontextmanager
@@ -117,6 +119,22 @@ def test_a_refusal_is_raised_where_it_was_asked(pool: Pool, transport: ShortTran
         return ""
 
     assert "denied" == transport.run(work())
+
+
+def test_what_is_refused_for_good_is_sent_once(pool: Pool, transport: ShortTransport) -> None:
+    with pytest.raises(CommandRefusedError, match="no") as refused:
+        transport.run(transport.call(ASK, "a", Request("refused")))
+    assert ("denied", ["refused"], 0) == (refused.value.code, pool.short, pool.connections)
+
+
+def test_who_has_just_come_with_a_token_is_refused_at_the_second_time(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Services may not have heard yet what a rule gives him."""
+    monkeypatch.setenv("BEARER_TOKEN", "a.b.c")
+    transport = ShortTransport(msgspec.structs.replace(POOL, token="BEARER_TOKEN"), 5.0)
+    assert Request("refused") == transport.run(transport.call(ASK, "a", Request("refused")))
+    assert (["refused"], ["refused"]) == (pool.short, pool.connected)
 
 
 def test_a_pool_out_of_reach_is_told_each_time_it_is_asked(pool: Pool, transport: ShortTransport) -> None:

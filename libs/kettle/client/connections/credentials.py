@@ -47,15 +47,21 @@ class _Owner(msgspec.Struct, frozen=True):
     expires: float
 
 
-class _Right(msgspec.Struct, frozen=True):
+class HeldRight(msgspec.Struct, frozen=True):
+    """A level that a token gives, and by which of its scopes."""
+
     level: str
+    because: str = ""
 
 
 class Holder(msgspec.Struct, frozen=True):
     """Whom the pool takes the holder of a token for."""
 
     subject: str
-    levels: list[_Right] = []
+    identity: str = ""
+    method: str = ""
+    issuer: str = ""
+    levels: list[HeldRight] = []
     scopes: list[str] = []
     expires: float = 0.0
 
@@ -79,13 +85,14 @@ def with_token(
     """
     others: list[str] = []
     for place in _places(environ, home, knob):
-        token = token_at(place, environ)
-        issuer = _issuer(token)
-        if issuer not in {*pool.issuers, pool.trust_domain}:
-            others.append(f"{_shown(place)} has one of {issuer or 'nobody'}")
-            continue
-        owner = owner_of(pool, token, home)
-        return msgspec.structs.replace(pool, credentials=pool.sentinel, token=place, user=owner)
+        issuer = _signed_in_at(place)
+        if not issuer or issuer.rstrip("/") in {each.rstrip("/") for each in pool.issuers}:
+            token = token_at(place, environ)
+            issuer = _issuer(token)
+            if issuer in {*pool.issuers, pool.trust_domain}:
+                held = msgspec.structs.replace(pool, credentials=pool.sentinel, token=place)
+                return msgspec.structs.replace(held, user=owner_of(held, token, home))
+        others.append(f"{shown(place)} has one of {issuer or 'nobody'}")
     if pool.credentials:
         return pool
     looked = f" ({'; '.join(others)})" if others else ""
@@ -100,8 +107,8 @@ def token_at(place: str, environ: Mapping[str, str]) -> str:
     if place.startswith(LOGIN):
         from kettle.client.device_login import TokenFiles
 
-        home, _, issuer = place.removeprefix(LOGIN).rpartition(" ")
-        return TokenFiles(Path(home)).fresh(issuer).access_token
+        home = place.removeprefix(LOGIN).rpartition(" ")[0]
+        return TokenFiles(Path(home)).fresh(_signed_in_at(place)).access_token
     if place.startswith(LINE):
         number, _, path = place.removeprefix(LINE).partition(":")
         lines = Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
@@ -136,10 +143,18 @@ def _idtokens(knob: Callable[[str], str | None]) -> Iterator[str]:
     except (OSError, RuntimeError):
         return
     for file in files:
-        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+        try:
+            lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError:
+            continue
         for number, line in enumerate(lines):
             if line.strip() and not line.strip().startswith("#"):
                 yield f"{LINE}{number}:{file}"
+
+
+def _signed_in_at(place: str) -> str:
+    """The issuer of a place that `kettle login` keeps; empty: it is another place."""
+    return place.rpartition(" ")[2] if place.startswith(LOGIN) else ""
 
 
 def _issuer(token: str) -> str:
@@ -153,7 +168,8 @@ def _issuer(token: str) -> str:
         return ""
 
 
-def _shown(place: str) -> str:
+def shown(place: str) -> str:
+    """How a person is told of a place."""
     if place.startswith(LOGIN):
         return "kettle login"
     return place.removeprefix(LINE).partition(":")[2] if place.startswith(LINE) else place
@@ -187,7 +203,7 @@ def _forget_ended(directory: Path) -> None:
 
 def asked(pool: PoolFile, token: str) -> Holder:
     """
-    What the pool's iam says of the holder of a token.
+    What the pool's iam says of the holder of a token; a refusal says where it comes from, if the pool has it from a place.
 
     Raises:
         CredentialRefusedError: it does not take it.
@@ -210,8 +226,13 @@ def asked(pool: PoolFile, token: str) -> Holder:
         problem = msgspec.json.decode(body, type=_Problem)
     except msgspec.MsgspecError:
         problem = _Problem(detail=f"it answers with the status {status}")
+    from kettle.auth.tokens.verified import TokenCode
+
+    which = f": the token of {shown(pool.token)}" if pool.token else ""
+    then = "; get a new one: kettle login, kettle token create" if problem.code == TokenCode.EXPIRED else ""
     raise CredentialRefusedError(
-        problem.code, f"the pool {pool.pool} does not let you in: {problem.detail} ({problem.code})"
+        problem.code,
+        f"the pool {pool.pool} does not let you in: {problem.detail}{which} ({problem.code}){then}",
     )
 
 

@@ -37,10 +37,13 @@ class ConnectedTransport:
         *,
         patience: float = PATIENCE_S,
         why_unreachable: Callable[[], ClientError | None] = lambda: None,
+        token: str = "",
     ) -> None:
         """
-        `bus`: where there is one, beside who can be asked; `why_unreachable` asks elsewhere why nobody answers, and may block.
+        `bus`: where there is one, beside who can be asked; `why_unreachable` asks elsewhere why nobody answers, and may block;
+        `token` is as in `ask_with_retry`.
         """
+        self._token = token
         self._why_unreachable = why_unreachable
         self.waiting: Waiting | None = None
         self._asks = asks
@@ -71,6 +74,7 @@ class ConnectedTransport:
                 patience=self._patience if patience is None else patience,
                 deadline=deadline,
                 waiting=self.waiting,
+                token=self._token,
             )
         except PoolUnreachableError as error:
             if (why := await asyncio.to_thread(self._why_unreachable)) is not None:
@@ -106,7 +110,8 @@ async def connect_pool(pool: PoolFile, patience: float) -> AsyncGenerator[Connec
         shown = _Shown(pool) if pool.token else None
         bus = await _connected(stack, pool, shown, Deadline(patience))
         why = shown.why_refused if shown is not None else _nobody_knows
-        yield ConnectedTransport(bus, bus, patience=patience, why_unreachable=why)
+        token = shown.place if shown is not None else ""
+        yield ConnectedTransport(bus, bus, patience=patience, why_unreachable=why, token=token)
 
 
 class _Shown:
@@ -119,6 +124,8 @@ class _Shown:
         self._pool = pool
         self._credentials = credentials
         self._token = credentials.token_of(pool)
+        self.place: Final = credentials.shown(pool.token)
+        """How a person is told where it is."""
 
     def token(self) -> str:
         """The token; the former one again, if nothing better can be had at the moment."""

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from kettle.bus.ports import Asks, RefusedError
+from kettle.bus.ports import Asks, NoResponderError, RefusedError
 from kettle.bus.retryable import UNHEARD, retry_after, retryable
 from kettle.client.connections.transport import PATIENCE_S, TRY_S, Waiting
 from kettle.client.errors import CommandRefusedError, PoolUnreachableError
@@ -23,6 +23,9 @@ _BACKOFF: Final = Backoff(first=0.02, longest=0.5)
 """Nobody tells that a service is back, so we look again."""
 _NOTED_S: Final = 1.0
 """After so long somebody who waits at a terminal wants to know why."""
+_NO_IAM_S: Final = 2.0
+"""A pool need not have an iam: after so long without one it is not waited for."""
+_NO_IAM: Final = "nobody answers for the iam of this pool: if it has none, put iam into daemon_list of [master] in kettle.toml, then kettle restart"
 
 Req = TypeVar("Req", bound=msgspec.Struct)
 Rep = TypeVar("Rep", bound=msgspec.Struct)
@@ -37,15 +40,18 @@ async def ask_with_retry(
     patience: float = PATIENCE_S,
     deadline: float = TRY_S,
     waiting: Waiting | None = None,
+    token: str = "",
 ) -> Rep:
     """
     The answer of one service; `patience` in seconds, and `deadline`, after which an answer is believed to be lost.
+
+    `token`: how a person is told of the place of the token with which we came, if it was one.
 
     Raises:
         CommandRefusedError: the service said no.
         PoolUnreachableError: it did not say anything in time.
     """
-    whole, unnoted = Deadline(patience), Deadline(_NOTED_S)
+    whole, unnoted, iam = Deadline(patience), Deadline(_NOTED_S), Deadline(_NO_IAM_S)
     told = waiting
 
     async def ask() -> Rep:
@@ -57,22 +63,31 @@ async def ask_with_retry(
             told(f"waiting for the {endpoint.role} '{name}': {error}")
             told = None
 
+    def nobody(error: Exception) -> bool:
+        return endpoint.role == "iam" and isinstance(error, NoResponderError)
+
+    def worth_it(error: Exception) -> bool:
+        return retryable(error) and not (nobody(error) and iam.left() <= 0)
+
     try:
-        return await retry(
-            ask, _BACKOFF, retryable=retryable, deadline=whole, hint=retry_after, failed=failed
-        )
+        return await retry(ask, _BACKOFF, retryable=worth_it, deadline=whole, hint=retry_after, failed=failed)
     except (RefusedError, *UNHEARD) as error:
         if isinstance(error, RefusedError) and error.code not in NOT_NOW:
-            raise CommandRefusedError(error.code, _refusal(endpoint, error)) from error
+            raise CommandRefusedError(error.code, _refusal(endpoint, error, token)) from error
+        if nobody(error):
+            raise PoolUnreachableError(_NO_IAM) from error
         raise PoolUnreachableError(
             f"the {endpoint.role} '{name}' did not answer within {patience:g} seconds ({error})"
         ) from error
 
 
-def _refusal(endpoint: Endpoint[Any, Any], error: RefusedError) -> str:
+def _refusal(endpoint: Endpoint[Any, Any], error: RefusedError, token: str) -> str:
     """The sentence of a refusal; that of the bus names subjects, which mean nothing to a person."""
     if error.code != RefusalCode.NOT_PERMITTED:
         return str(error)
+    what = f"bus does not let you ask the {endpoint.role} for {endpoint.verb}"
+    how = f"; you come with the token of {token}: without it this account is asked for" if token else ""
     if Caller.ADMINISTRATOR in endpoint.callers:
-        return f"you are not an administrator of this pool: its bus does not let you ask the {endpoint.role} for {endpoint.verb}"
-    return f"the pool's bus does not let you ask the {endpoint.role} for {endpoint.verb}: your key is for something else"
+        return f"you are not an administrator of this pool: its {what}{how}"
+    why = "your token or key is limited to less" if token else "your key is for something else"
+    return f"the pool's {what}: {why}{how}"

@@ -58,7 +58,8 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
             screen.json_line(act)
         return 0
     titles = ("WHEN", "WHAT", "WHO", "FROM", "")
-    screen.table(titles, [_row(act) for act in acts], styles=["bad" if act.alarm else "" for act in acts])
+    styles = ["bad" if act.alarm else "" for act in acts]
+    screen.table(titles, [_row(act) for act in acts], styles=styles, whole=True)
     if not found.complete:
         screen.note(f"There are older entries; see more with --limit, up to {MOST_ACTS}.")
     return 0

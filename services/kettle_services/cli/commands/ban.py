@@ -7,12 +7,12 @@ from typing import Final
 from kettle_services.cli.errors import UsageError
 from kettle_services.cli.options import json_option, reach_options, with_pool
 from kettle_services.cli.output.screen import Screen
-from kettle_services.cli.times import span_argument
+from kettle_services.cli.times import span_up_to
 
 HELP: Final = """\
-Let somebody in no more where iam decides, or see who is banned: it ends sessions at once, no token of that person is accepted
-any more, and machines do not join.  What somebody does on the bus with a credential of his own goes on: take that away with
-deny.READ and deny.WRITE of [authorization], or from accounts of [master].  For administrators; `kettle unban` lifts a ban.
+Let somebody in no more, or see who is banned: sessions end at once and connections within a second, also those of the account on the
+pool's machine (except for the one that runs the pool); no token of that person is accepted any more, and machines do not join.
+Single levels are taken away with deny.READ, deny.WRITE and so on of [authorization].  For administrators; `kettle unban` lifts a ban.
 
 WHOM is a login name, or one of
   subject:ISSUER,SUB    somebody whom an issuer of tokens calls SUB
@@ -34,7 +34,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("whom", metavar="WHOM", nargs="?", default="", help="a login name, or KIND:NAME")
     parser.add_argument("--reason", default="", metavar="TEXT", help="what the banned person is told")
     parser.add_argument(
-        "--for", dest="lifetime", type=span_argument, default=0.0, metavar="TIME", help="such as 7d"
+        "--for", dest="lifetime", type=span_up_to("10000d"), default=0.0, metavar="TIME", help="such as 7d"
     )
     parser.add_argument("--list", action="store_true", help="who is banned")
     json_option(parser)
@@ -45,6 +45,8 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     """Ban, or show."""
     if not arguments.whom or arguments.list:
         return _show(arguments, screen)
+    if arguments.whom == "list":
+        raise UsageError("kettle ban, without a name, shows who is banned; somebody called so is user:list")
     whom = named(arguments.whom)
     with_pool(
         arguments, lambda pool: pool.iam.ban(whom, reason=arguments.reason, lifetime=arguments.lifetime)
@@ -58,6 +60,8 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
 
 def named(whom: str) -> str:
     """Whom a word means; without a kind it is a login name."""
+    if not (whom.isascii() and whom.isprintable() and " " not in whom):
+        raise UsageError(f"'{whom}' names nobody: names have no blanks, and letters of ASCII")
     kind, colon, name = whom.partition(":")
     if not colon:
         return f"user:{whom}"

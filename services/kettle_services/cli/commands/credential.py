@@ -6,7 +6,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from kettle_services.cli.options import json_option, reach_options, with_pool
+from kettle_services.cli.errors import UsageError
+from kettle_services.cli.options import json_option, reach_options, with_pool, word_argument
 from kettle_services.cli.output.screen import Screen
 
 HELP: Final = """\
@@ -30,11 +31,21 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     remove = commands.add_parser("remove", help="keep it no longer")
     shown = commands.add_parser("list", help="yours; what is in them is not shown")
     for each in (store, remove):
-        each.add_argument("service", metavar="SERVICE")
-        each.add_argument("--handle", default="", metavar="NAME", help="one of several of a service")
+        each.add_argument("service", type=_service, metavar="SERVICE")
+        each.add_argument(
+            "--handle", type=word_argument, default="", metavar="NAME", help="one of several of a service"
+        )
     for each in (store, remove, shown):
         json_option(each)
         reach_options(each)
+
+
+def _service(text: str) -> str:
+    if not text or text.startswith("_"):
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is no name of a service: it begins with a letter or a digit"
+        )
+    return word_argument(text)
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
@@ -47,8 +58,11 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
                 text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
             except (OSError, UnicodeDecodeError) as error:
                 why = error.strerror if isinstance(error, OSError) else "it is no text"
-                screen.trouble(f"{arguments.file} cannot be read: {why}")
-                return 1
+                raise UsageError(f"{arguments.file} cannot be read: {why}") from error
+            if not text.strip():
+                raise UsageError(
+                    f"{'standard input' if file == '-' else file} is empty: there is no token in it"
+                )
             with_pool(arguments, lambda pool: pool.iam.store_credential(service, text, handle=handle))
             return _done(screen, f"The credential of {service} is stored.")
         case "remove":

@@ -54,9 +54,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     test.add_argument("credential", nargs="?", metavar="TOKEN|FILE|-", help="a token, or its claims as JSON")
     test.add_argument("--login", metavar="NAME", help="instead: an account of this machine")
     test.add_argument("--dn", metavar="SUBJECT", help="instead: a certificate with this subject")
-    test.add_argument("--address", default="", metavar="IP", help="from where it would ask")
+    test.add_argument("--address", type=_address, default="", metavar="IP", help="from where it would ask")
     test.add_argument(
-        "--service", default="", metavar="SERVICE", help="at which service: its own lists count first"
+        "--service",
+        type=_service,
+        default="",
+        metavar="SERVICE",
+        help="at which service: its own lists count first",
     )
     for each in (check, test):
         each.add_argument(
@@ -70,6 +74,24 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         each.add_argument("--rules", type=Path, metavar="FILE", help="this rules file instead")
         json_option(each)
         home_option(each)
+
+
+def _address(text: str) -> str:
+    from ipaddress import ip_address
+
+    try:
+        return str(ip_address(text)) if text else ""
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"'{text}' is no IP address") from error
+
+
+def _service(text: str) -> str:
+    from kettle.auth.mapping.access_lists import SUBSYSTEMS
+
+    if text and text.upper() not in SUBSYSTEMS:
+        known = sorted(each.lower() for each in SUBSYSTEMS)
+        raise argparse.ArgumentTypeError(f"there is no service '{text}': it is one of {', '.join(known)}")
+    return text
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:

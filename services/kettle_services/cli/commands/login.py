@@ -101,8 +101,13 @@ class _Way(NamedTuple):
 
         said = way_in.asked(arguments.pool, arguments.ca)
         chosen = arguments.issuer or (next(iter(said.issuers)) if len(said.issuers) == 1 else "")
+        if not said.issuers:
+            raise CommandError(
+                f"nobody signs in for the pool {said.pool}: it takes tokens of no issuer but its own; have an administrator make "
+                "you a token, and set BEARER_TOKEN_FILE to its file, or name an issuer in [iam.issuers]"
+            )
         if chosen not in said.issuers:
-            accepted = ", ".join(said.issuers) or "none but its own"
+            accepted = ", ".join(said.issuers)
             raise CommandError(
                 f"say at which issuer: --issuer URL; the pool {said.pool} takes tokens of {accepted}"
             )

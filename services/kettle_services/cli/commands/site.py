@@ -98,12 +98,12 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     except (SiteError, units.UnitError) as error:
         raise CommandError(str(error)) from error
     if screen.as_json:
-        screen.json([{"path": str(each.path), "what": each.what} for each in written])
+        screen.json([{"path": str(each.path), "what": each.what, "text": each.text} for each in written])
         return 0
     for each in written:
         screen.say(f"{'would write' if arguments.dry_run else 'wrote'} {each.path}: {each.what}")
         if arguments.dry_run and each.text:
-            screen.say(each.text)
+            screen.block(each.text.rstrip("\n"))
     if not written:
         screen.say(f"Nothing is missing in {home}.")
     if not arguments.dry_run:

@@ -4,14 +4,15 @@ import argparse
 from datetime import datetime
 from typing import Final
 
-from kettle_services.cli.options import json_option, reach_options, with_pool
+from kettle_services.cli.errors import UsageError
+from kettle_services.cli.options import json_option, login_argument, reach_options, with_pool
 from kettle_services.cli.output.screen import Screen
-from kettle_services.cli.times import span_argument
+from kettle_services.cli.times import span_up_to
 
 HELP: Final = """\
 Tokens with which programs act for you.  An access token is valid for minutes; a refresh token gets new ones for as long as it
-is used now and then.  What is printed is shown only once.  At present iam alone accepts them, over HTTP: the bus knows people by
-their credentials.
+is used now and then.  What is printed is shown only once.  Commands show an access token to the pool that is in BEARER_TOKEN, or in
+the file that BEARER_TOKEN_FILE names, and may then do no more than it.
 
 examples:
   kettle token create                                     an access token for 20 minutes
@@ -21,6 +22,7 @@ examples:
   kettle token revoke 81f2...                             end one; an administrator also an access token by its id
   kettle token client create robot --owner ada --scope condor:/WRITE    a program with a secret of its own
 """
+_LIFETIME_S: Final = 1200.0
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +30,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="what", metavar="COMMAND", required=True)
     create = commands.add_parser("create", help="make one")
     _narrowing(create)
-    create.add_argument("--lifetime", type=span_argument, default=1200.0, metavar="TIME", help="default: 20m")
+    create.add_argument("--lifetime", type=span_up_to("1d"), metavar="TIME", help="default: 20m, at most 1d")
     create.add_argument("--refresh", action="store_true", help="a refresh token")
     create.add_argument("--note", default="", metavar="TEXT", help="what kettle token list calls it")
     json_option(create)
@@ -56,9 +58,13 @@ def _client_arguments(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="client_what", metavar="COMMAND", required=True)
     create = commands.add_parser("create", help="register one, and print its secret")
     create.add_argument("client", metavar="ID")
-    create.add_argument("--owner", required=True, metavar="NAME", help="who its tokens are about")
+    create.add_argument(
+        "--owner", type=login_argument, required=True, metavar="NAME", help="who its tokens are about"
+    )
     _narrowing(create)
-    create.add_argument("--lifetime", type=span_argument, default=1200.0, metavar="TIME", help="default: 20m")
+    create.add_argument(
+        "--lifetime", type=span_up_to("400d"), default=1200.0, metavar="TIME", help="default: 20m"
+    )
     create.add_argument(
         "--exchanges", action="store_true", help="it may exchange tokens of others for narrower ones"
     )
@@ -93,7 +99,7 @@ def _create(arguments: argparse.Namespace, screen: Screen) -> int:
     made = with_pool(
         arguments,
         lambda pool: pool.iam.issue_token(
-            scopes=arguments.scope, audiences=arguments.audience, lifetime=arguments.lifetime
+            scopes=arguments.scope, audiences=arguments.audience, lifetime=arguments.lifetime or _LIFETIME_S
         ),
     )
     if screen.as_json:
@@ -105,6 +111,10 @@ def _create(arguments: argparse.Namespace, screen: Screen) -> int:
 
 
 def _open(arguments: argparse.Namespace, screen: Screen) -> int:
+    if arguments.lifetime is not None:
+        raise UsageError(
+            "a refresh token lives for as long as it is used now and then: --lifetime is for access tokens"
+        )
     opened = with_pool(
         arguments,
         lambda pool: pool.iam.open_session(

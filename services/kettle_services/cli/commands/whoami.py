@@ -2,7 +2,9 @@
 
 import argparse
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from kettle.client import ClientError, PoolUnreachableError
 from kettle_services.cli.errors import CommandError
@@ -11,9 +13,12 @@ from kettle_services.cli.output.screen import Screen
 from kettle_wire.commands.iam import Whoami
 from kettle_wire.commands.rights import RIGHTS_AT, RightAt, Rights
 
+if TYPE_CHECKING:
+    from kettle.client import Client
+
 HELP: Final = """\
-Who iam takes you for; and what you may do at a service, as that service says it, with the line of the rule that decides.  Lists
-that are not in force yet are tried with: kettle iam test --login NAME --service SERVICE.
+Who iam takes you for; and what you may do at a service, as that service says it, with the line of the rule that decides.  With
+a token it is what the token is for.  Lists that are not in force yet are tried with: kettle iam test --login NAME --service SERVICE.
 
 examples:
   kettle whoami
@@ -45,13 +50,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
     """Ask."""
     if arguments.may:
-        right = with_pool(arguments, lambda pool: pool.rights.may(arguments.may, name=arguments.name))
+        role, _, verb = arguments.may.partition(".")
+        right = _rights(arguments, role, verb or arguments.may).rights[0]
         _show_right(arguments.may, right, screen)
         return 0 if right.allowed else 1
     if arguments.at:
         return _at(arguments, screen)
     try:
-        who = with_pool(arguments, lambda pool: pool.iam.whoami())
+        who = with_pool(arguments, _who)
     except PoolUnreachableError as error:
         raise CommandError(
             f"{error}; services say themselves what you may do: kettle whoami --at all"
@@ -83,8 +89,24 @@ def _at(arguments: argparse.Namespace, screen: Screen) -> int:
     return 0
 
 
-def _rights(arguments: argparse.Namespace, role: str) -> Rights:
-    return with_pool(arguments, lambda pool: pool.rights.at(role, name=arguments.name))
+async def _who(client: "Client") -> Whoami:
+    if not client.pool.token:
+        return await client.iam.whoami()
+    from kettle.client.held_rights import holder_of
+
+    return msgspec.convert(holder_of(client.pool), Whoami, from_attributes=True)
+
+
+def _rights(arguments: argparse.Namespace, role: str, *commands: str) -> Rights:
+    async def asked(client: "Client") -> Rights:
+        found = await client.rights.at(role, name=arguments.name, commands=commands)
+        if not client.pool.token:
+            return found
+        from kettle.client.held_rights import as_held
+
+        return as_held(client.pool, found)
+
+    return with_pool(arguments, asked)
 
 
 def _show(who: Whoami, screen: Screen) -> None:

@@ -77,4 +77,5 @@ def _read(path: Path) -> str:
     try:
         return (sys.stdin.read() if str(path) == "-" else path.read_text(encoding="ascii")).strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} cannot be read as a join token: {error}") from error
+        why = error.strerror if isinstance(error, OSError) else "it is no text of ASCII"
+        raise UsageError(f"{path} cannot be read as a join token: {why}") from error

@@ -6,9 +6,9 @@ import argparse
 from datetime import datetime
 from typing import Final
 
-from kettle_services.cli.options import at_least, json_option, reach_options, with_pool
+from kettle_services.cli.options import at_least, json_option, login_argument, reach_options, with_pool
 from kettle_services.cli.output.screen import Screen
-from kettle_services.cli.times import span_argument
+from kettle_services.cli.times import span_up_to
 from kettle_wire.events.iam import Joins
 
 _CREATE: Final = """\
@@ -23,9 +23,19 @@ def arguments(parser: argparse.ArgumentParser, joins: Joins) -> None:
     form = argparse.RawDescriptionHelpFormatter
     create = commands.add_parser("create", help="make one", description=_CREATE, formatter_class=form)
     if joins == "worker":
-        create.add_argument("--owner", default="", metavar="NAME", help="whose jobs alone the machines run")
-    create.add_argument("--lifetime", type=span_argument, default=1800.0, metavar="TIME", help="default: 30m")
-    create.add_argument("--max-uses", type=at_least(1), default=1, metavar="N", help="machines (default: 1)")
+        create.add_argument(
+            "--owner",
+            type=login_argument,
+            default="",
+            metavar="NAME",
+            help="whose jobs alone the machines run",
+        )
+    create.add_argument(
+        "--lifetime", type=span_up_to("30d"), default=1800.0, metavar="TIME", help="default: 30m"
+    )
+    create.add_argument(
+        "--max-uses", type=at_least(1, 100_000), default=1, metavar="N", help="machines (default: 1)"
+    )
     json_option(create)
     reach_options(create)
     shown = commands.add_parser("list", help="those that can be used")

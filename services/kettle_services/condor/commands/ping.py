@@ -160,6 +160,10 @@ def _asked(client: ShortLivedClient, wanted: _Wanted, tokens: list[Token]) -> li
             wanted.role, name="" if wanted.role == "schedd" else name, levels=levels, commands=commands
         )
     )
+    if client.pool.token:
+        from kettle.client.held_rights import as_held
+
+        found = as_held(client.pool, found)
     rights = {right.command or right.level: right for right in found.rights}
     rights[ALLOW] = RightAt(
         level=ALLOW, allowed=True, rule="everybody may ask who has a credential of the pool"
