@@ -152,6 +152,17 @@ async def test_a_token_is_kept_and_given_to_its_owners_jobs_alone(world: World) 
         assert "canary" not in str(event)
 
 
+async def test_the_shadow_of_an_access_point_that_has_joined_gets_none(world: World) -> None:
+    """Whatever queue it names, and it ends no token of others."""
+    end = EndJobTokens(schedd="schedd", job=JobId(1, 0), attempt=1)
+    issue = IssueJobTokens(schedd="schedd", job=JobId(1, 0), attempt=1)
+    async with world.office.backend.bus(daemon("shadow", "ap1")) as shadow:
+        for endpoint, request in ((ISSUE_JOB_TOKENS, issue), (END_JOB_TOKENS, end)):
+            with pytest.raises(RefusedError, match="get no tokens") as caught:
+                await shadow.call(endpoint, "iam", request, deadline=10.0)
+            assert RefusalCode.DENIED == caught.value.code
+
+
 async def test_a_refresh_token_is_exchanged_and_its_successor_kept(world: World) -> None:
     """
     Jobs share an access token while it is young, each set of scopes has its own, and neither secret leaves iam.
