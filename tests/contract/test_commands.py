@@ -81,7 +81,9 @@ async def test_a_refusal_arrives_with_its_code_and_sentence(world: World) -> Non
 
 
 async def test_an_access_point_that_has_joined_is_heard_by_its_own_queue(world: World) -> None:
-    """By no other, whatever the server of the bus lets through: its shadow has the role that the queue's own has."""
+    """
+    By no other, whatever the server of the bus lets through: its shadow has the role that the queue's own has.
+    """
     sync = Endpoint("schedd", "ask", Ask, Told, callers=(Caller.SHADOW,), repeat=Repeat.HARMLESS)
     service, shadow = await world.connect(), await world.connect(daemon("shadow", "ap1"))
     for name in ("schedd", "ap1", "ap2"):

@@ -21,7 +21,9 @@ class HostNames:
         self._collector = collector
 
     async def require_free(self, name: str, joins: Joins) -> None:
-        """Raise Denied if a host of the pool has the name, or a queue that of an access point, or nobody can say."""
+        """
+        Raise Denied if a host of the pool has the name, or a queue that of an access point, or nobody can say.
+        """
         from kettle.classad.printing import quoted_string  # iam evaluates no expressions otherwise
 
         own = quoted_string(name)

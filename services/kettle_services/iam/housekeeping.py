@@ -59,7 +59,9 @@ async def keep_house(
 async def _forget_access_points(
     register: Register, master: PoolMaster, told: set[Worker], *, now: float
 ) -> set[Worker]:
-    """Have the people of those whose credential is over believed no more, once each; whom the master has been told of."""
+    """
+    Have the people of those whose credential is over believed no more, once each; whom the master has been told of.
+    """
     expired = {
         each
         for each in register.all(Worker)

@@ -120,7 +120,9 @@ class MasterCommands:
         ]
 
     async def admit_access_point(self, request: AdmitAccessPoint, caller: Identity) -> AccessPointAdmitted:
-        """Let in an access point that has joined; refused as `revoke` is, and `unacceptable`: a queue of ours has its name."""
+        """
+        Let in an access point that has joined; refused as `revoke` is, and `unacceptable`: a queue of ours has its name.
+        """
         if f"schedd.{request.name}" in shards(self.settings.daemon_list).get("schedd", ()):
             raise RefusedError(
                 RefusalCode.UNACCEPTABLE, f"{request.name} is a queue of this pool: join under another name"

@@ -124,7 +124,9 @@ async def test_history_and_usage(backend: Backend) -> None:
 async def test_the_history_shows_no_environments_where_access_points_have_joined(
     backend: Backend, tmp_path: Path, access_points: tuple[str, ...]
 ) -> None:
-    """Root of one vouches for people of all names, and the history sees names; else it shows them to their owner."""
+    """
+    Root of one vouches for people of all names, and the history sees names; else it shows them to their owner.
+    """
     (tmp_path / "ap.seal").write_bytes(b"k" * KEY_BYTES)
     seal = AttributeSeal([b"k" * KEY_BYTES])
     event = ClusterSubmitted(

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -50,7 +51,10 @@ async def world(backend: Backend, tmp_path: Path) -> AsyncIterator[tuple[Office,
     trust = PoolTrust(tmp_path / "home" / "credentials" / "trust", backend.subjects)
     trust.statements()
     master = Master()
-    served = [Served(ADMIT_ACCESS_POINT, master.admit), Served(FORGET_ACCESS_POINT, master.forget)]
+    served: list[Served[Any, Any]] = [
+        Served(ADMIT_ACCESS_POINT, master.admit),
+        Served(FORGET_ACCESS_POINT, master.forget),
+    ]
     own = {"workers_account": "", "workers_signing_key": "", "bus_master": "m", "worker_lifetime": LIVES_S}
     async with backend.bus(daemon("master")) as bus:
         await bus.serve("master", "m", served, version=VERSION)
@@ -66,7 +70,9 @@ async def joined(office: Office, name: str) -> tuple[int, str]:
 
 
 async def test_the_name_of_a_queue_is_taken(world: tuple[Office, Master]) -> None:
-    """Also where no collector knows of the queue: the master does, and what was recorded of the machine is undone."""
+    """
+    Also where no collector knows of the queue: the master does, and what was recorded of the machine is undone.
+    """
     office, master = world
     master.queues.append("ap1")
     assert (409, "join.name_taken") == await joined(office, "ap1")
@@ -93,7 +99,7 @@ async def test_whose_credential_is_over_has_no_people(world: tuple[Office, Maste
 
 
 async def test_jobs_of_an_access_point_get_no_tokens(world: tuple[Office, Master]) -> None:
-    """Whoever asks for one of them: its queue would say whose they are."""
+    """Its queue would say whose they are, so no shadow is given any for them."""
     office, _master = world
     assert (200, "") == await joined(office, "ap1")
     request = IssueJobTokens(schedd="ap1", job=JobId(1, 0), attempt=1)

@@ -24,6 +24,7 @@ from kettle_wire.commands.job_credentials import (
     IssueJobTokens,
 )
 from kettle_wire.commands.schedd import NEEDED_TOKENS, AskNeededTokens, TokensNeeded
+from kettle_wire.endpoint import Endpoint
 from kettle_wire.events import CredentialRemoved, CredentialStored
 from kettle_wire.identity import Identity, daemon, user
 from kettle_wire.job_tokens import JobToken, NeededToken
@@ -157,7 +158,8 @@ async def test_the_shadow_of_an_access_point_that_has_joined_gets_none(world: Wo
     end = EndJobTokens(schedd="schedd", job=JobId(1, 0), attempt=1)
     issue = IssueJobTokens(schedd="schedd", job=JobId(1, 0), attempt=1)
     async with world.office.backend.bus(daemon("shadow", "ap1")) as shadow:
-        for endpoint, request in ((ISSUE_JOB_TOKENS, issue), (END_JOB_TOKENS, end)):
+        asked: list[tuple[Endpoint[Any, Any], Any]] = [(ISSUE_JOB_TOKENS, issue), (END_JOB_TOKENS, end)]
+        for endpoint, request in asked:
             with pytest.raises(RefusedError, match="get no tokens") as caught:
                 await shadow.call(endpoint, "iam", request, deadline=10.0)
             assert RefusalCode.DENIED == caught.value.code

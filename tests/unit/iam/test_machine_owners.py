@@ -38,11 +38,10 @@ async def test_machines_that_join_at_once_keep_their_owners() -> None:
     server, register = MemoryServer(), Register()
     bus = SlowBus(server)
     owners = MachineOwners(bus, SUBJECTS, cast("Record", SimpleNamespace(register=register)))
-    for name in ("n1", "n2"):
-        register.restore(f"worker/{name}", Worker(name, "worker", "U", "ada", "t", 0.0, 0.0))
-        if name == "n1":
-            first = asyncio.create_task(owners.tell())
-            await asyncio.sleep(0)
+    register.restore("worker/n1", Worker("n1", "worker", "U", "ada", "t", 0.0, 0.0))
+    first = asyncio.create_task(owners.tell())
+    await asyncio.sleep(0)
+    register.restore("worker/n2", Worker("n2", "worker", "U", "ada", "t", 0.0, 0.0))
     second = asyncio.create_task(owners.tell())
     for _ in range(TURNS):
         await asyncio.sleep(0)

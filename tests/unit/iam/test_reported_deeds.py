@@ -31,7 +31,7 @@ def deed(where: str, *, denied: str = "") -> ReportDeed:
 
 @pytest.mark.parametrize("caller", JOINED, ids=str)
 async def test_who_has_joined_reports_of_itself(deeds: ReportedDeeds, caller: Identity) -> None:
-    """And is named as who says so; of others it says nothing, neither deeds nor refusals."""
+    """It is named as who says so; of others it reports neither deeds nor refusals."""
     for where in ("n2", "schedd", ""):
         for denied in ("", "denied"):
             with pytest.raises(RefusedError, match="not its own") as refused:

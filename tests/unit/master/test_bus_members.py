@@ -88,7 +88,7 @@ def commands_of(home: Home, members: BusMembers, group: asyncio.TaskGroup) -> Ma
 
 
 async def test_no_access_point_takes_the_name_of_a_queue(home: Home) -> None:
-    """Those of the daemon list; who has joined under one before it was there may leave."""
+    """Queues of the daemon list are meant; who has joined before there was one may leave."""
     settings = msgspec.structs.replace(SETTINGS, daemon_list=("schedd", "schedd.ap1", "schedd.ap2#2"))
     admitted: list[tuple[str, str]] = []
 
