@@ -1,6 +1,13 @@
 """Tokens that a job has in its sandbox: which it needs, and what it is given."""
 
+from typing import Final
+
 import msgspec
+
+NONE_WHERE_JOINED: Final = (
+    "jobs of an access point that has joined get no tokens: it vouches for its people to its own queue alone"
+)
+"""Why a job of one is held that asks for some."""
 
 
 class NeededToken(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

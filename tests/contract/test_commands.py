@@ -18,6 +18,7 @@ from kettle.bus.ports import (
 )
 from kettle.testing.bus_adapters import World
 from kettle.testing.services import eventually
+from kettle_wire.codes import RefusalCode
 from kettle_wire.endpoint import Caller, Endpoint, Repeat
 from kettle_wire.identity import Identity, daemon, user
 
@@ -77,6 +78,21 @@ async def test_a_refusal_arrives_with_its_code_and_sentence(world: World) -> Non
     with pytest.raises(RefusedError) as refused:
         await bus.call(ASK, "a", Ask(1))
     assert ("not_now", "säg's\nspäter: 7 %") == (refused.value.code, str(refused.value))
+
+
+async def test_an_access_point_that_has_joined_is_heard_by_its_own_queue(world: World) -> None:
+    """
+    By no other, whatever the server of the bus lets through: its shadow has the role that the queue's own has.
+    """
+    sync = Endpoint("schedd", "ask", Ask, Told, callers=(Caller.SHADOW,), repeat=Repeat.HARMLESS)
+    service, shadow = await world.connect(), await world.connect(daemon("shadow", "ap1"))
+    for name in ("schedd", "ap1", "ap2"):
+        await service.serve("schedd", name, [Served(sync, tell)], version="1.0.0")
+    await known(shadow, "ap1", sync)
+    for name in ("schedd", "ap2"):
+        with pytest.raises(RefusedError, match="of the access point ap1") as refused:
+            await shadow.call(sync, name, Ask(1))
+        assert RefusalCode.DENIED == refused.value.code
 
 
 async def test_a_malformed_request_is_refused_at_the_edge(world: World) -> None:

@@ -225,6 +225,34 @@ def test_nobody_from_another_account_has_jetstream_make_anything() -> None:
     assert [] == [subject for subject in shared if subject.startswith(API) and ".CREATE." in subject]
 
 
+@pytest.mark.parametrize("of", ["shadow", "schedd"])
+async def test_an_access_point_asks_no_queue_but_its_own(pool: Pool, of: str) -> None:
+    """Handlers look at the role of who asks: the server has to hold the name."""
+    verbs = {
+        "shadow": [
+            ("schedd", "sync"),
+            ("schedd", "report"),
+            ("schedd", "job_command"),
+            ("schedd", "find_spool"),
+            ("log", "frames"),
+        ],
+        "schedd": [("shadow", "look_after")],
+    }[of]
+
+    def asked(name: str) -> set[str]:
+        caller = f"d-{of}=2Eap1"
+        return {
+            f"kettle.pool.cmd.{role}.{f'schedd=2E{name}' if role == 'log' else name}.{verb}.{caller}"
+            for role, verb in verbs
+        }
+
+    closed = {subject for name in ("schedd", "shadow", "ap2") for subject in asked(name)}
+    for verb in ("issue_job_tokens", "end_job_tokens"):
+        closed.add(f"kettle.pool.cmd.iam.iam.{verb}.d-{of}=2Eap1")
+    said = await refused(pool, f"{of} of ap1", closed | asked("ap1"), set())
+    assert {("publish", each.lower()) for each in closed} == said
+
+
 @pytest.mark.parametrize("name", IDENTITIES)
 async def test_a_credential_opens_all_that_is_declared_for_it(pool: Pool, name: str) -> None:
     """The forms in which the accounts state permissions say the same as the declarations."""

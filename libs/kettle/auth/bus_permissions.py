@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kettle_wire.commands.catalogue import open_to
+from kettle_wire.commands.job_credentials import END_JOB_TOKENS, ISSUE_JOB_TOKENS
 from kettle_wire.commands.log import READ_FRAMES
 from kettle_wire.commands.queue import SUBMIT
 from kettle_wire.commands.spooling import SPOOL_JOBS, SPOOL_PARTS
@@ -285,7 +286,7 @@ def _joined(bus: _Bus, role: str, identity: Identity) -> tuple[list[str], list[s
     subjects, name = bus.subjects, identity.access_point
     shard = f"schedd.{name}"
     frames = bus.reads(subjects.event_stream(shard), subjects.events(shard))
-    publish = [*_asks(role, subjects, identity), *bus.answers, subjects.notice(role, name)]
+    publish = [*_asks_by_name(role, subjects, identity), *bus.answers, subjects.notice(role, name)]
     subscribe = [*_inbox(identity), _notices(subjects, "*"), "$SRV.*", *_found_as(role)]
     subscribe.append(subjects.commands_of(role, name))
     match role:
@@ -312,6 +313,25 @@ def _joined(bus: _Bus, role: str, identity: Identity) -> tuple[list[str], list[s
                 f"$KV.{subjects.ads}.{ad_key('DaemonMaster', name)}",
             ]
     return publish, subscribe
+
+
+def _asks_by_name(role: str, subjects: Subjects, identity: Identity) -> list[str]:
+    """
+    The commands of an access point that has joined: to its own queue and shadow and no others, who look at the caller's role. Iam
+    gives its jobs no tokens: it vouches for its people to its own queue alone.
+    """
+    own = {
+        "schedd": identity.access_point,
+        "shadow": identity.access_point,
+        READ_FRAMES.role: f"schedd.{identity.access_point}",
+    }
+    return [
+        subjects.command(endpoint.role, own[endpoint.role], endpoint.verb, identity.token)
+        if endpoint.role in own
+        else subjects.commands_by(identity.token, endpoint.role, endpoint.verb)
+        for endpoint in open_to(Caller(role))
+        if endpoint not in {ISSUE_JOB_TOKENS, END_JOB_TOKENS}
+    ]
 
 
 def people_of(access_point: str, subjects: Subjects, identity: Identity) -> tuple[list[str], list[str]]:

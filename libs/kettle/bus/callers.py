@@ -4,9 +4,12 @@ from typing import Any, Final
 
 from kettle.bus.ports import Authorize, RefusedError, Served
 from kettle_wire.codes import RefusalCode
-from kettle_wire.endpoint import Caller
+from kettle_wire.commands.log import READ_FRAMES
+from kettle_wire.endpoint import Caller, Endpoint
 from kettle_wire.identity import Identity
 
+_OF_QUEUES: Final = {"schedd": "{}", "shadow": "{}", READ_FRAMES.role: "schedd.{}"}
+"""The roles of which each queue has its own, and how its name is in theirs."""
 _KINDS: Final = {"daemon": "the service {}", "worker": "the startd {}"}
 
 
@@ -28,6 +31,19 @@ def require_caller(served: Served[Any, Any], caller: Identity, authorize: Author
     raise RefusedError(
         RefusalCode.DENIED, f"{who} may not ask a {endpoint.role} for {endpoint.verb}, which is for: {meant}"
     )
+
+
+def require_own_queue(endpoint: Endpoint[Any, Any], name: str, caller: Identity) -> None:
+    """
+    Raise RefusedError (`denied`) for an access point that has joined and asks the queue, shadow or log of another; `name`: of
+    the service that is asked. The server does not let it through either.
+    """
+    own = caller.access_point
+    if own and endpoint.role in _OF_QUEUES and name != _OF_QUEUES[endpoint.role].format(own):
+        raise RefusedError(
+            RefusalCode.DENIED,
+            f"the service {caller.name} may not ask the {endpoint.role} {name} for {endpoint.verb}: it is of the access point {own}",
+        )
 
 
 def administrators_only(served: Served[Any, Any], caller: Identity) -> str:

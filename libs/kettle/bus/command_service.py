@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from kettle.bus.callers import require_caller
+from kettle.bus.callers import require_caller, require_own_queue
 from kettle.bus.large_messages import CompleteRequest, PartLimits, PartStore, too_large
 from kettle.bus.large_requests import PLACE, Parcel
 from kettle.bus.nats_connection import NatsConnection
@@ -195,6 +195,7 @@ class CommandService:
             caller = _caller(subject)
             if served is not None:
                 require_caller(served, caller, self.authorize)
+                require_own_queue(served.endpoint, _asked(subject), caller)
             received = self._depot.receive(caller.token, parcel, served)
             if isinstance(received, CompleteRequest):
                 try:

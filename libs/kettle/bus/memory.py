@@ -10,7 +10,7 @@ import msgspec
 
 from kettle.bus.atomic_batch import check_count
 from kettle.bus.batching import BatchingDelay
-from kettle.bus.callers import require_caller
+from kettle.bus.callers import require_caller, require_own_queue
 from kettle.bus.large_messages import CompleteRequest, PartLimits, PartStore
 from kettle.bus.large_requests import Parcel, call_in_parts
 from kettle.bus.memory_server import MemoryServer, matches
@@ -33,7 +33,7 @@ from kettle.bus.ports import (
 from kettle_wire.codes import RefusalCode
 from kettle_wire.endpoint import Endpoint
 from kettle_wire.identity import Identity
-from kettle_wire.subjects import Subjects
+from kettle_wire.subjects import Subjects, untoken
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -150,7 +150,7 @@ class MemoryBus:
         served = self._services.get(self.pattern(subject))
         if served is None and not matches(self.subjects.command("*", self._depot.place, "*", "*"), subject):
             return None
-        task = asyncio.create_task(self._handle(served, Identity.from_subject(subject), parcel))
+        task = asyncio.create_task(self._handle(served, subject, parcel))
         self._tasks.add(task)
         reply: asyncio.Future[Parcel] = asyncio.get_running_loop().create_future()
         task.add_done_callback(partial(self._answered, reply))
@@ -309,9 +309,11 @@ class MemoryBus:
         if len(data) > self._server.payload_limit:
             raise RefusedError(RefusalCode.TOO_LARGE, f"a message of {len(data)} bytes for {subject}")
 
-    async def _handle(self, served: Served[Any, Any] | None, caller: Identity, parcel: Parcel) -> Parcel:
+    async def _handle(self, served: Served[Any, Any] | None, subject: str, parcel: Parcel) -> Parcel:
+        caller = Identity.from_subject(subject)
         if served is not None:
             require_caller(served, caller)
+            require_own_queue(served.endpoint, untoken(subject.split(".")[-3]), caller)
         received = self._depot.receive(caller.token, parcel, served)
         if not isinstance(received, CompleteRequest):
             return received

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from kettle.bus.ports import BusError
+from kettle.bus.ports import BusError, RefusedError
 from kettle_services.iam.alarms import DenialRecord
 from kettle_services.iam.domain import join_tokens
 from kettle_services.iam.domain.join_tokens import Joined, Joining, Misused
@@ -16,6 +16,7 @@ from kettle_services.iam.host_names import HostNames
 from kettle_services.iam.machine_owners import MachineOwners
 from kettle_services.iam.ports import BusCredentials, PoolMaster, TokenKeys
 from kettle_services.iam.record import Record
+from kettle_wire.codes import RefusalCode
 
 
 class Pool(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,8 +110,10 @@ class Admissions:
         """
         now = time.time()
         joined = await self._decided(joining, now)
-        if not self._record.shard.version(f"worker/{joining.name}"):  # none that joined has had the name
-            await self._hosts.require_free(joining.name)
+        known = self._record.register.find(Worker, f"worker/{joining.name}")
+        new = not self._record.shard.version(f"worker/{joining.name}")  # none that joined has had the name
+        if new or (known is not None and known.joins != joining.joins):
+            await self._hosts.require_free(joining.name, joining.joins)
             joined = await self._decided(joining, now)
         worker = joined.worker
         made = self._record.register.find(JoinToken, join_tokens.stream(worker.token))
@@ -169,9 +172,21 @@ class Admissions:
             return ""
         try:
             return await self._master.admit(worker.worker, people)
+        except RefusedError as refusal:
+            if refusal.code != RefusalCode.UNACCEPTABLE:
+                raise _closed(refusal) from refusal
+            now = time.time()
+            await self._record.record(
+                join_tokens.left(self._record.register, worker.worker, by=worker.worker, now=now)
+            )
+            raise Denied(Code.JOIN_NAME_TAKEN, str(refusal), status=409) from refusal
         except BusError as error:
-            raise Denied(
-                Code.JOIN_CLOSED,
-                f"the pool's master does not admit access points now ({error}): join again with the same token within a minute",
-                status=503,
-            ) from error
+            raise _closed(error) from error
+
+
+def _closed(error: BusError) -> Denied:
+    return Denied(
+        Code.JOIN_CLOSED,
+        f"the pool's master does not admit access points now ({error}): join again with the same token within a minute",
+        status=503,
+    )

@@ -8,6 +8,7 @@ from typing import Final
 from kettle.bus.ports import Bus, BusError
 from kettle_services.iam.domain.refusals import Code, Denied
 from kettle_wire.commands.collector import QUERY_ADS, QueryAds
+from kettle_wire.events.iam import Joins
 
 _DEADLINE_S: Final = 5.0
 
@@ -19,13 +20,17 @@ class HostNames:
         self._bus = bus
         self._collector = collector
 
-    async def require_free(self, name: str) -> None:
-        """Raise Denied if a host of the pool has the name, or nobody can say."""
+    async def require_free(self, name: str, joins: Joins) -> None:
+        """
+        Raise Denied if a host of the pool has the name, or a queue that of an access point, or nobody can say.
+        """
         from kettle.classad.printing import quoted_string  # iam evaluates no expressions otherwise
 
         own = quoted_string(name)
+        kinds = ["DaemonMaster", "StartDaemon", *(["Scheduler"] if joins == "schedd" else [])]
+        of_kind = " || ".join(f'MyType == "{kind}"' for kind in kinds)
         query = QueryAds(
-            constraint=f'Machine == {own} || Name == {own} && (MyType == "DaemonMaster" || MyType == "StartDaemon")',
+            constraint=f"Machine == {own} || Name == {own} && ({of_kind})",
             projection=["Name"],
             limit=1,
         )
@@ -40,6 +45,6 @@ class HostNames:
         if found.ads:
             raise Denied(
                 Code.JOIN_NAME_TAKEN,
-                f"{name} is the name of a host of this pool: join under another name",
+                f"{name} is the name of a host{' or queue' if joins == 'schedd' else ''} of this pool: join under another name",
                 status=409,
             )

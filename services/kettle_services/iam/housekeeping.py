@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from kettle.bus.ports import BusError
 from kettle.runtime import SettingsError
 from kettle_services.iam.domain import bans, job_tokens, join_tokens, sessions, token_requests
-from kettle_services.iam.domain.state import Issuer, Register, Rules
-from kettle_services.iam.ports import TokenKeys
+from kettle_services.iam.domain.state import Issuer, Register, Rules, Worker
+from kettle_services.iam.ports import PoolMaster, TokenKeys
 from kettle_services.iam.record import Record
 from kettle_services.iam.settings import IamSettings
 from kettle_wire.events import IdentityEvent
@@ -29,8 +30,11 @@ CONFIGURATION: Final = "configuration"
 _log: Final = logging.getLogger(__name__)
 
 
-async def keep_house(record: Record, keys: TokenKeys, files: "SealedFiles", settings: IamSettings) -> None:
+async def keep_house(
+    record: Record, keys: TokenKeys, files: "SealedFiles", settings: IamSettings, master: PoolMaster
+) -> None:
     """Forget what is over, each `housekeeping` seconds; never returns."""
+    told: set[Worker] = set()
     while True:
         now = time.time()
         if keys.rotate(now=now):
@@ -48,7 +52,32 @@ async def keep_house(record: Record, keys: TokenKeys, files: "SealedFiles", sett
         if over:
             await record.record(over)
             _log.info("forgot what is over", extra={"entries": len(over)})
+        told = await _forget_access_points(register, master, told, now=now)
         await asyncio.sleep(settings.housekeeping)
+
+
+async def _forget_access_points(
+    register: Register, master: PoolMaster, told: set[Worker], *, now: float
+) -> set[Worker]:
+    """
+    Have the people of those whose credential is over believed no more, once each; whom the master has been told of.
+    """
+    expired = {
+        each
+        for each in register.all(Worker)
+        if each.joins == "schedd" and each.expires and each.expires <= now
+    }
+    done = told & expired
+    for each in expired - told:
+        try:
+            await master.forget(each.worker)
+        except BusError as error:
+            _log.warning(
+                "the people of %s are let in although its credential is over: %s", each.worker, error
+            )
+        else:
+            done.add(each)
+    return done
 
 
 async def record_settings(record: Record, settings: IamSettings, files: Sequence[Path]) -> bool:

@@ -15,6 +15,7 @@ from kettle_services.iam.commands.deciding import refusing
 from kettle_services.iam.domain import job_tokens
 from kettle_services.iam.domain.bans import require_welcome
 from kettle_services.iam.domain.job_tokens import JobTokenRules
+from kettle_services.iam.domain.state import Worker
 from kettle_services.iam.ports import TokenKeys
 from kettle_services.iam.record import Record
 from kettle_services.iam.stored_credentials import StoredCredentials
@@ -23,7 +24,7 @@ from kettle_wire.commands import job_credentials
 from kettle_wire.commands.schedd import NEEDED_TOKENS, AskNeededTokens
 from kettle_wire.events import TokenIssued
 from kettle_wire.identity import Identity
-from kettle_wire.job_tokens import JobToken, NeededToken
+from kettle_wire.job_tokens import NONE_WHERE_JOINED, JobToken, NeededToken
 
 _DEADLINE_S: Final = 5.0
 """For the queue's answer; the shadow asks again."""
@@ -60,6 +61,7 @@ class JobTokenOffice:
         self, request: job_credentials.IssueJobTokens, caller: Identity
     ) -> job_credentials.JobTokensMade:
         """All tokens of an attempt; `not_running`, `denied`, `unavailable`."""
+        self._require_own(request.schedd, caller)
         asked = AskNeededTokens(job=request.job, attempt=request.attempt)
         try:
             needed = await self._bus.call(NEEDED_TOKENS, request.schedd, asked, deadline=_DEADLINE_S)
@@ -85,6 +87,12 @@ class JobTokenOffice:
             await self._record.record(job_tokens.issued(self._record.register, signed))
         return job_credentials.JobTokensMade(tokens=tokens)
 
+    def _require_own(self, schedd: str, caller: Identity) -> None:
+        """Who runs an access point that has joined can have its queue say that a job is anybody's."""
+        worker = self._record.register.find(Worker, f"worker/{schedd}")
+        if caller.access_point or (worker is not None and worker.joins == "schedd"):
+            raise RefusedError(RefusalCode.DENIED, NONE_WHERE_JOINED)
+
     def _signed(
         self, needed: NeededToken, owner: str, session: str, now: float
     ) -> tuple[JobToken, TokenIssued]:
@@ -104,7 +112,8 @@ class JobTokenOffice:
     async def end(
         self, request: job_credentials.EndJobTokens, caller: Identity
     ) -> job_credentials.JobTokensEnded:
-        """An attempt is over."""
+        """An attempt is over; `denied`."""
+        self._require_own(request.schedd, caller)
         session = session_of(request.schedd, request.job, request.attempt)
         if changes := job_tokens.ended(self._record.register, session, now=time.time()):
             await self._record.record(changes)

@@ -28,10 +28,15 @@ class MachineOwners:
         self._bucket: Final = subjects.machine_owners
         self._record = record
         self._again = asyncio.Event()
+        self._one_at_a_time = asyncio.Lock()
         bus.on_return(self._again.set)
 
     async def tell(self) -> None:
         """Say what the record says now; raises BusError."""
+        async with self._one_at_a_time:  # else who began with an older record would end last
+            await self._tell()
+
+    async def _tell(self) -> None:
         wanted = {
             token(each.worker): each.owner.encode()
             for each in self._record.register.all(Worker)
@@ -69,3 +74,5 @@ class MachineOwners:
                 _log.warning("negotiators are not told whose jobs machines take: %s", error)
                 self._again.set()
                 await waits.wait()
+            else:
+                waits.reset()

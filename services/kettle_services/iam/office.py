@@ -92,7 +92,7 @@ async def work(rt: Runtime, settings: IamSettings, bus: NatsBus, record: Record)
     if own_server(settings):
         rt.loop(tell_bans(record, bus, master_name(settings)), name="bans")
     files = SealedFiles(settings.directory / "credentials", now=time.time())
-    rt.loop(keep_house(record, keys, files, settings), name="housekeeping")
+    rt.loop(keep_house(record, keys, files, settings, master), name="housekeeping")
     commanders = partial(administrators, settings)
     pipeline = CommandPipeline(record, administrators=commanders)
     answering = (

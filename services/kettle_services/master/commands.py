@@ -20,7 +20,7 @@ from kettle_services.master.account_access import AccountsError
 from kettle_services.master.bus_members import login_name
 from kettle_services.master.domain.command_rules import chosen, needs_restart
 from kettle_services.master.domain.daemon import How
-from kettle_services.master.domain.start_order import READ_ACCESS_POINTS, role_of, stop_stages
+from kettle_services.master.domain.start_order import READ_ACCESS_POINTS, role_of, shards, stop_stages
 from kettle_services.master.settings import MasterSettings
 from kettle_services.master.supervision.daemon_list import DaemonList
 from kettle_wire.codes import RefusalCode
@@ -120,7 +120,13 @@ class MasterCommands:
         ]
 
     async def admit_access_point(self, request: AdmitAccessPoint, caller: Identity) -> AccessPointAdmitted:
-        """Let in an access point that has joined; refused as `revoke` is."""
+        """
+        Let in an access point that has joined; refused as `revoke` is, and `unacceptable`: a queue of ours has its name.
+        """
+        if f"schedd.{request.name}" in shards(self.settings.daemon_list).get("schedd", ()):
+            raise RefusedError(
+                RefusalCode.UNACCEPTABLE, f"{request.name} is a queue of this pool: join under another name"
+            )
         return self._told_of(request.name, request.people, caller)
 
     async def forget_access_point(self, request: ForgetAccessPoint, caller: Identity) -> AccessPointAdmitted:

@@ -97,7 +97,10 @@ class Shadow:
         settings: ShadowSettings,
         tasks: asyncio.TaskGroup,
         telemetry: Telemetry,
+        *,
+        joined: bool = False,
     ) -> None:
+        """`joined`: its access point has joined the pool by a token."""
         self._bus = bus
         self._subjects = subjects
         self._settings = settings
@@ -130,7 +133,7 @@ class Shadow:
         self.reporter = ScheddReporter(bus, settings, self.start)
         self._commanding = Commanding(bus, settings.schedd, self.spooling.served())
         self._file_work = FileWork(settings.chirp_open_files)
-        self._tokens = TokenRequests(bus, settings)
+        self._tokens = TokenRequests(bus, settings, joined=joined)
         self._side = AttemptContext(
             shadow=settings.name,
             owners=self.owners,

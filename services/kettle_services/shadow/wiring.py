@@ -40,14 +40,15 @@ async def serve(rt: Runtime, settings: ShadowSettings) -> None:
     Look after jobs until the process is asked to stop; what runs goes on, and the next shadow takes it over.
     """
     bus = await join_bus(rt, settings)
-    async with running(bus, settings, telemetry=rt.telemetry):
+    joined = bool(bus.identity.access_point)
+    async with running(bus, settings, telemetry=rt.telemetry, joined=joined):
         rt.ready()
         await rt.stopping.wait()
 
 
 @asynccontextmanager
 async def running(
-    bus: Bus, settings: ShadowSettings, *, telemetry: Telemetry | None = None
+    bus: Bus, settings: ShadowSettings, *, telemetry: Telemetry | None = None, joined: bool = False
 ) -> AsyncGenerator[Shadow]:
     """A shadow that answers on the bus while the context lasts; it waits for nobody at its end."""
     subjects = Subjects(settings.pool)
@@ -61,7 +62,7 @@ async def running(
         )
     )
     async with asyncio.TaskGroup() as tasks:
-        shadow = Shadow(bus, subjects, settings, tasks, telemetry or Telemetry())
+        shadow = Shadow(bus, subjects, settings, tasks, telemetry or Telemetry(), joined=joined)
         try:
             await bus.serve(
                 "shadow",

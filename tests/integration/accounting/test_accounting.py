@@ -1,12 +1,14 @@
 import asyncio
 import os
 import signal
+from pathlib import Path
 
 import asyncpg
 import pytest
 
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import NoResponderError, RefusedError
+from kettle.jobs.sealed_attributes import KEY_BYTES, AttributeSeal
 from kettle.testing.services import Backend, Owner, eventually, hosted, owned
 from kettle_services.accounting.settings import AccountingSettings
 from kettle_services.accounting.wiring import serve
@@ -116,6 +118,33 @@ async def test_history_and_usage(backend: Backend) -> None:
         assert (4, 0, "ap#2.0#1790000000", 2.0) == (
             ad["JobStatus"], ad["ExitCode"], ad["GlobalJobId"], ad["RemoteWallClockTime"],
         )  # fmt: skip
+
+
+@pytest.mark.parametrize("access_points", [(), ("ap2",)], ids=["none", "joined"])
+async def test_the_history_shows_no_environments_where_access_points_have_joined(
+    backend: Backend, tmp_path: Path, access_points: tuple[str, ...]
+) -> None:
+    """
+    Root of one vouches for people of all names, and the history sees names; else it shows them to their owner.
+    """
+    (tmp_path / "ap.seal").write_bytes(b"k" * KEY_BYTES)
+    seal = AttributeSeal([b"k" * KEY_BYTES])
+    event = ClusterSubmitted(
+        cluster=1, owner="test", ad=seal.sealed({"Environment": "canary"}, "test"), columns=[], rows=[[]]
+    )
+    own = backend.settings(
+        AccountingSettings, shard_poll=0.1, seal_directory=str(tmp_path), access_points=access_points
+    )
+    async with (
+        owned(backend, "schedd.ap") as ap,
+        hosted("accounting", own, serve),
+        backend.bus(user("test")) as bus,
+    ):
+        await ap.record(("cluster/1", event), at_us=AT)
+        last = await run_job(ap, "1.0")
+        request = QueryHistory(at_least=Position("schedd.ap", last))
+        [ad] = (await bus.call(QUERY_HISTORY, "accounting", request, deadline=40.0)).jobs
+    assert (None if access_points else "canary") == ad.get("Environment")
 
 
 async def test_what_is_not_there_yet(backend: Backend) -> None:

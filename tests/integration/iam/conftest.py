@@ -75,9 +75,12 @@ async def office_on(backend: Backend, directory: Path, **own: object) -> AsyncGe
     settings = backend.settings(
         IamSettings,
         home=str(directory / "home"),
-        workers_account=account.public,
-        workers_signing_key=str(directory / "workers.nk"),
-        **{"housekeeping": 0.1, **own},
+        **{
+            "workers_account": account.public,
+            "workers_signing_key": str(directory / "workers.nk"),
+            "housekeeping": 0.1,
+            **own,
+        },
     )
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(hosted("iam", settings, serve))

@@ -205,6 +205,10 @@ async def test_no_machine_takes_the_name_of_a_host(backend: Backend, tmp_path: P
                 return {"server2", "server3", "ap"} <= {ad["Name"] for ad in found}
 
             await eventually(known)
+            people = KeyPair.new(Kind.ACCOUNT).public
+            submit = await office.administrator.create_join_token(joins="schedd")
+            status, refusal = await office.join(submit.token, "ap", machine(), joins="schedd", people=people)
+            assert (409, "join.name_taken") == (status, refusal["code"])
             for name in ("server2", "SERVER3", "server4", "server2.site"):
                 status, refusal = await office.join(made.token, name, machine())
                 assert (409, "join.name_taken") == (status, refusal["code"])

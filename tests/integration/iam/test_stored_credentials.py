@@ -24,6 +24,7 @@ from kettle_wire.commands.job_credentials import (
     IssueJobTokens,
 )
 from kettle_wire.commands.schedd import NEEDED_TOKENS, AskNeededTokens, TokensNeeded
+from kettle_wire.endpoint import Endpoint
 from kettle_wire.events import CredentialRemoved, CredentialStored
 from kettle_wire.identity import Identity, daemon, user
 from kettle_wire.job_tokens import JobToken, NeededToken
@@ -150,6 +151,18 @@ async def test_a_token_is_kept_and_given_to_its_owners_jobs_alone(world: World) 
         [event] = await recorded(world.office, kind)
         assert ("ada", "site", "mine") == (event.owner, event.service, event.handle)
         assert "canary" not in str(event)
+
+
+async def test_the_shadow_of_an_access_point_that_has_joined_gets_none(world: World) -> None:
+    """Whatever queue it names, and it ends no token of others."""
+    end = EndJobTokens(schedd="schedd", job=JobId(1, 0), attempt=1)
+    issue = IssueJobTokens(schedd="schedd", job=JobId(1, 0), attempt=1)
+    async with world.office.backend.bus(daemon("shadow", "ap1")) as shadow:
+        asked: list[tuple[Endpoint[Any, Any], Any]] = [(ISSUE_JOB_TOKENS, issue), (END_JOB_TOKENS, end)]
+        for endpoint, request in asked:
+            with pytest.raises(RefusedError, match="get no tokens") as caught:
+                await shadow.call(endpoint, "iam", request, deadline=10.0)
+            assert RefusalCode.DENIED == caught.value.code
 
 
 async def test_a_refresh_token_is_exchanged_and_its_successor_kept(world: World) -> None:

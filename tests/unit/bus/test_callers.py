@@ -5,7 +5,7 @@ from contextlib import suppress
 import msgspec
 import pytest
 
-from kettle.bus.callers import require_caller
+from kettle.bus.callers import require_caller, require_own_queue
 from kettle.bus.ports import RefusedError, Served
 from kettle_wire.endpoint import Caller, Endpoint, Repeat
 from kettle_wire.identity import Identity, daemon, user, visitor
@@ -60,6 +60,26 @@ def test_who_is_no_administrator_is_told_who_is(caller: Identity) -> None:
         require_caller(Served(endpoint, echo, lambda: ["grace", "ada"]), caller)
     assert "denied" == refused.value.code
     assert "[master] administrators" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("role", "own", "others"),
+    [
+        ("schedd", "ap1", ["schedd", "ap2", "schedd.ap1"]),
+        ("shadow", "ap1", ["shadow", "ap2"]),
+        ("log", "schedd.ap1", ["schedd.schedd", "schedd.ap2", "ap1"]),
+        ("startd", "ap2", []),
+    ],
+)
+def test_an_access_point_that_has_joined_has_one_queue(role: str, own: str, others: list[str]) -> None:
+    """It asks its own, machines as all others do; the pool's own services ask every one."""
+    endpoint = Endpoint(role, "echo", Text, Text, callers=(Caller.SHADOW,), repeat=Repeat.HARMLESS)
+    require_own_queue(endpoint, own, daemon("shadow", "ap1"))
+    for name in others:
+        require_own_queue(endpoint, name, daemon("shadow"))
+        with pytest.raises(RefusedError, match="of the access point ap1") as refused:
+            require_own_queue(endpoint, name, daemon("shadow", "ap1"))
+        assert "denied" == refused.value.code
 
 
 def test_a_command_whose_first_answer_is_kept_has_an_id() -> None:

@@ -24,8 +24,8 @@ from kettle_services.master.commands import MasterCommands
 from kettle_services.master.settings import MasterSettings
 from kettle_services.master.supervision.daemon_list import DaemonList
 from kettle_wire.codes import RefusalCode
-from kettle_wire.commands.master import Control, RevokeMembers, Switched
-from kettle_wire.identity import user
+from kettle_wire.commands.master import AdmitAccessPoint, Control, ForgetAccessPoint, RevokeMembers, Switched
+from kettle_wire.identity import daemon, user
 from kettle_wire.subjects import Subjects
 
 VISITOR = "ap@physics"
@@ -85,6 +85,34 @@ def commands_of(home: Home, members: BusMembers, group: asyncio.TaskGroup) -> Ma
         revoke=revoke,
         check=_no_problems,
     )
+
+
+async def test_no_access_point_takes_the_name_of_a_queue(home: Home) -> None:
+    """Queues of the daemon list are meant; who has joined before there was one may leave."""
+    settings = msgspec.structs.replace(SETTINGS, daemon_list=("schedd", "schedd.ap1", "schedd.ap2#2"))
+    admitted: list[tuple[str, str]] = []
+
+    def admit(_settings: MasterSettings, name: str, people: str) -> tuple[str, bool]:
+        admitted.append((name, people))
+        return "A", False
+
+    async with asyncio.TaskGroup() as group:
+        commands = MasterCommands(
+            DaemonList(home, SETTINGS, pid=1, version="1"),
+            settings,
+            load=lambda: settings,
+            succeed=lambda _how: None,
+            tasks=group,
+            check=_no_problems,
+            admit_access_point=admit,
+        )
+        for name in ("schedd", "ap1", "ap2"):
+            with pytest.raises(RefusedError, match="is a queue of this pool") as refused:
+                await commands.admit_access_point(AdmitAccessPoint(name=name, people="A"), daemon("iam"))
+            assert RefusalCode.UNACCEPTABLE == refused.value.code
+        await commands.admit_access_point(AdmitAccessPoint(name="ap3", people="A"), daemon("iam"))
+        await commands.forget_access_point(ForgetAccessPoint(name="ap1"), daemon("iam"))
+    assert [("ap3", "A"), ("ap1", "")] == admitted
 
 
 def damaged_credential(home: Home) -> Path:

@@ -13,7 +13,7 @@ from kettle_wire.commands.job_credentials import END_JOB_TOKENS, JobTokensMade
 from kettle_wire.commands.shadow import Assignment
 from kettle_wire.commands.startd import ClaimKey
 from kettle_wire.flocking import abroad
-from kettle_wire.job_tokens import JobToken
+from kettle_wire.job_tokens import NONE_WHERE_JOINED, JobToken
 from kettle_wire.jobs import JobId
 
 TOKEN = JobToken(name="kettle", text="canary", left=60.0)
@@ -89,6 +89,16 @@ async def test_while_iam_is_away_a_job_waits_for_a_time() -> None:
         Iam(away, JobTokensMade(tokens=[TOKEN])), ShadowSettings(token_wait=0.0, runs_without_tokens=True)
     )
     assert [[], [TOKEN]] == [(await lenient.fetch(assignment())).tokens for _ in range(2)]
+
+
+async def test_jobs_of_an_access_point_that_has_joined_are_held_at_once() -> None:
+    """With the reason, and iam is not asked: it would not be heard, and they would wait for it."""
+    iam = Iam()
+    requests = TokenRequests(iam, ShadowSettings(token_wait=60.0), joined=True)
+    why = await refused(requests, assignment())
+    assert (RefusalCode.DENIED, NONE_WHERE_JOINED) == (why.code, str(why))
+    await requests.end(assignment())
+    assert [] == iam.asked
 
 
 async def test_jobs_that_want_none_and_jobs_abroad_get_none() -> None:

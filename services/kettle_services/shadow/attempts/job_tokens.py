@@ -22,6 +22,7 @@ from kettle_wire.commands.questions import JobTokens
 from kettle_wire.commands.schedd import Attempt
 from kettle_wire.commands.shadow import Assignment
 from kettle_wire.flocking import pool_of
+from kettle_wire.job_tokens import NONE_WHERE_JOINED
 
 _log: Final = logging.getLogger(__name__)
 
@@ -29,7 +30,9 @@ _log: Final = logging.getLogger(__name__)
 class TokenRequests:
     """Asks iam for the tokens of all attempts."""
 
-    def __init__(self, bus: Asks, settings: ShadowSettings) -> None:
+    def __init__(self, bus: Asks, settings: ShadowSettings, *, joined: bool = False) -> None:
+        """`joined`: we are of an access point that has joined, which iam gives none."""
+        self._joined = joined
         self._bus = bus
         self._settings = settings
         self._waiting: dict[Attempt, float] = {}
@@ -46,6 +49,8 @@ class TokenRequests:
             raise RefusedError(
                 RefusalCode.DENIED, f"job {assignment.job} was not submitted with use_oauth_services"
             )
+        if self._joined:
+            raise RefusedError(RefusalCode.DENIED, NONE_WHERE_JOINED)
         if pool := pool_of(assignment.startd):
             raise RefusedError(
                 RefusalCode.DENIED,
@@ -89,7 +94,7 @@ class TokenRequests:
         """
         Have the tokens of an attempt that is over be invalid; where iam does not answer, they end by themselves.
         """
-        if not wants_tokens(assignment.ad):
+        if self._joined or not wants_tokens(assignment.ad):
             return
         self._waiting.pop(Attempt(assignment.job, assignment.attempt), None)
         request = EndJobTokens(schedd=self._settings.schedd, job=assignment.job, attempt=assignment.attempt)
