@@ -105,6 +105,29 @@ async def test_exchange_only_narrows(office: Office) -> None:
     assert (400, "invalid_target") == (status, other["error"])
 
 
+async def test_what_was_exchanged_ends_with_its_session_and_its_parents(office: Office) -> None:
+    """An exchange, or two of them, take a token neither out of its session nor away from who withdraws it."""
+    opened = await office.administrator.open_session()
+    status, first = await office.post("/v1/token", refresh(opened.token))
+    assert 200 == status
+    washed = first["access_token"]
+    for _ in range(2):
+        washed = (await office.post("/v1/token", exchange(washed)))[1]["access_token"]
+    assert 200 == (await office.get("/v1/whoami", washed))[0]
+    await office.administrator.revoke_token(opened.made.session)
+    for each in (first["access_token"], washed):
+        status, refused = await office.get("/v1/whoami", each)
+        assert (401, "token.revoked") == (status, refused["code"])
+        assert "token.revoked" == (await office.post("/v1/token", exchange(each)))[1]["code"]
+
+    made = await office.administrator.issue_token()
+    derived = (await office.post("/v1/token", exchange(made.token)))[1]["access_token"]
+    derived = (await office.post("/v1/token", exchange(derived)))[1]["access_token"]
+    assert (200, {}) == await office.post("/v1/revoke", {"token": made.token})
+    status, refused = await office.get("/v1/whoami", derived)
+    assert (401, "token.revoked") == (status, refused["code"])
+
+
 async def test_a_client_exchanges_by_its_own_rules(office: Office) -> None:
     """
     Another audience only from the client's list, no more scopes than the client has, and only for a client that may exchange.

@@ -5,6 +5,7 @@ A refresh token is `kettle-refresh-1.<session>.<secret>`. Each use gives the nex
 answer may have been lost, and after that its use ends the session, as does the use of one before that: somebody has a copy.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -25,6 +26,11 @@ from kettle_wire.events.iam import (
 )
 from kettle_wire.iam_http import REFRESH_PREFIX
 
+SESSION: Final = "sid"
+"""The claim that names the session of whose refresh token a token came."""
+PARENTS: Final = "parents"
+"""The claim that names the tokens from which a token was made, the first one first: it is withdrawn with each of them."""
+MOST_PARENTS: Final = 8
 Changes = list[tuple[str, IdentityEvent]]
 LOST_ANSWER_S: Final = 60.0
 """For so long the refresh token before the present one is accepted."""
@@ -100,6 +106,26 @@ def session_of(register: Register, token: RefreshToken, *, now: float) -> Sessio
             Code.TOKEN_EXPIRED, "this refresh token came too late; sign in again: kettle login", status=400
         )
     return session
+
+
+def require_in_force(register: Register, token: str, claims: Mapping[str, object], *, ours: bool) -> None:
+    """
+    Raises Denied if a token was withdrawn; one of this pool's own (`ours`) ends also with the tokens and the session that it comes of.
+    """
+    parents = parents_of(claims) if ours else ()
+    if any(each and register.is_revoked(each) for each in (token, *parents)):
+        raise Denied(Code.TOKEN_REVOKED, "the token was withdrawn", status=401)
+    session = claims.get(SESSION)
+    if ours and isinstance(session, str) and register.find(Session, f"session/{session}") is None:
+        raise Denied(
+            Code.TOKEN_REVOKED, "the session of this token is over; sign in again: kettle login", status=401
+        )
+
+
+def parents_of(claims: Mapping[str, object]) -> tuple[str, ...]:
+    """The tokens from which one of this pool's own was made."""
+    named = claims.get(PARENTS)
+    return tuple(each for each in named if isinstance(each, str)) if isinstance(named, list) else ()
 
 
 def renewed(session: Session, hash_: str, *, address: str, now: float) -> Changes:
