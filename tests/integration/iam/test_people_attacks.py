@@ -206,3 +206,18 @@ async def test_a_token_makes_nothing_that_outlives_it(
             await client.close()
     assert len(LASTING) == len(heard), heard
     assert not [each for each in heard if f".{may.verb}." in each]
+
+
+async def test_who_cannot_be_answered_harms_nobody(gate: Gate, tmp_path: Path) -> None:
+    """What fails for one, here as iam lacks the key of a kind, ends nobody else's way in."""
+    file = tmp_path / "people-keys.json"
+    keys = json.loads(file.read_text())
+    del keys["people"]["reader"]
+    await gate.stop()
+    file.write_text(json.dumps(keys))
+    await gate.start()
+    with pytest.raises(NotAcceptedError):
+        async with gate.bus(gate.token("ada", scope="condor:/READ")):
+            pass
+    async with gate.bus(gate.token("ada")) as bus:
+        assert "ada" == (await bus.call(WHO_AM_I, "iam", WhoAmI())).subject

@@ -49,7 +49,7 @@ class Code(StrEnum):
     TOKEN_TOO_MANY = "token.too_many"
     """Somebody has very many sessions."""
     CLIENT_UNKNOWN = "client.unknown"
-    """There is no such client, or its secret is wrong."""
+    """There is no such client, its secret is wrong, or another one has its name."""
     CLIENT_EXCHANGE = "client.exchange"
     """The client may not exchange tokens."""
     TOKEN_KEYS_UNAVAILABLE = "token.keys_unavailable"

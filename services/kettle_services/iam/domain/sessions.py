@@ -12,6 +12,7 @@ import msgspec
 
 from kettle_services.iam.domain.join_tokens import digest, proves
 from kettle_services.iam.domain.refusals import Code, Denied
+from kettle_services.iam.domain.scopes import require_known
 from kettle_services.iam.domain.state import ClientRules, Register, Revoked, Session, shortened
 from kettle_wire.events.iam import (
     ClientRegistered,
@@ -125,7 +126,9 @@ def require_in_force(register: Register, token: str, claims: Mapping[str, object
 def parents_of(claims: Mapping[str, object]) -> tuple[str, ...]:
     """The tokens from which one of this pool's own was made."""
     named = claims.get(PARENTS)
-    return tuple(each for each in named if isinstance(each, str)) if isinstance(named, list) else ()
+    if not isinstance(named, list):
+        return ()
+    return tuple(each for each in named[:MOST_PARENTS] if isinstance(each, str))
 
 
 def renewed(session: Session, hash_: str, *, address: str, now: float) -> Changes:
@@ -139,8 +142,21 @@ def closed(session: str, why: Ended, *, by: str, now: float) -> Changes:
     return [(f"session/{session}", SessionClosed(session=session, why=why, by=by, at=now))]
 
 
-def registered(event: ClientRegistered) -> Changes:
-    """Let a program ask for tokens."""
+def registered(register: Register, event: ClientRegistered, *, replace: bool) -> Changes:
+    """
+    Let a program ask for tokens.
+
+    Raises:
+        Denied: there is one of this name and `replace` is not said, or no token has such a scope.
+    """
+    require_known(event.scopes)
+    if not replace and register.find(ClientRules, f"client/{event.client}") is not None:
+        raise Denied(
+            Code.CLIENT_UNKNOWN,
+            f"a client {event.client} is registered already, whose secret would be lost; to give it another one and these "
+            "rules: --replace",
+            status=409,
+        )
     return [(f"client/{event.client}", event)]
 
 
@@ -148,7 +164,7 @@ def removed(register: Register, client: str, *, by: str, now: float) -> Changes:
     """Let a program have no more tokens; raises Denied for one that is not known."""
     if register.find(ClientRules, f"client/{client}") is None:
         raise Denied(
-            Code.CLIENT_UNKNOWN, f"no client {client} is registered; see which are: kettle iam clients"
+            Code.CLIENT_UNKNOWN, f"no client {client} is registered; see which are: kettle token client list"
         )
     return [(f"client/{client}", ClientRemoved(client=client, by=by, at=now))]
 
