@@ -145,11 +145,27 @@ async def test_a_token_is_kept_and_given_to_its_owners_jobs_alone(world: World) 
         world.queue.owner = "ada"
         await ada.remove_credential("site", handle="mine")
         assert "ada has stored no credential of site" in await world.refused()
-    assert [] == list((world.office.settings.directory / "credentials").glob("*/*"))
+        async with asyncio.timeout(10.0):
+            while list((world.office.settings.directory / "credentials").glob("*/*")):
+                await asyncio.sleep(0.01)
     for kind in (CredentialStored, CredentialRemoved):
         [event] = await recorded(world.office, kind)
         assert ("ada", "site", "mine") == (event.owner, event.service, event.handle)
         assert "canary" not in str(event)
+
+
+async def test_what_is_stored_again_stays(world: World) -> None:
+    """The file of what was removed goes only after that is recorded, and not if another took its place meanwhile."""
+    async with world.office.backend.bus(user("ada")) as bus:
+        ada = world.office.asked_by(bus)
+        world.queue.needed = [NeededToken(service="site")]
+        for number in range(20):
+            await ada.store_credential("site", f"token-{number}")
+            await asyncio.gather(
+                ada.remove_credential("site"), ada.store_credential("site", f"again-{number}")
+            )
+            if (await ada.credentials()).credentials:
+                assert [f"again-{number}"] == [each.text for each in await world.given()]
 
 
 async def test_a_refresh_token_is_exchanged_and_its_successor_kept(world: World) -> None:

@@ -6,7 +6,7 @@ answer may have been lost, and after that its use ends the session, as does the 
 """
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, cast
 
 import msgspec
 
@@ -128,7 +128,7 @@ def parents_of(claims: Mapping[str, object]) -> tuple[str, ...]:
     named = claims.get(PARENTS)
     if not isinstance(named, list):
         return ()
-    return tuple(each for each in named[:MOST_PARENTS] if isinstance(each, str))
+    return tuple(each for each in cast("list[object]", named)[:MOST_PARENTS] if isinstance(each, str))
 
 
 def renewed(session: Session, hash_: str, *, address: str, now: float) -> Changes:
@@ -152,7 +152,7 @@ def registered(register: Register, event: ClientRegistered, *, replace: bool) ->
     require_known(event.scopes)
     if not replace and register.find(ClientRules, f"client/{event.client}") is not None:
         raise Denied(
-            Code.CLIENT_UNKNOWN,
+            Code.CLIENT_TAKEN,
             f"a client {event.client} is registered already, whose secret would be lost; to give it another one and these "
             "rules: --replace",
             status=409,
