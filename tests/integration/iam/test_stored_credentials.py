@@ -155,7 +155,9 @@ async def test_a_token_is_kept_and_given_to_its_owners_jobs_alone(world: World) 
 
 
 async def test_what_is_stored_again_stays(world: World) -> None:
-    """The file of what was removed goes only after that is recorded, and not if another took its place meanwhile."""
+    """
+    The file of what was removed goes only after that is recorded, and not if another took its place meanwhile.
+    """
     async with world.office.backend.bus(user("ada")) as bus:
         ada = world.office.asked_by(bus)
         world.queue.needed = [NeededToken(service="site")]

@@ -175,7 +175,9 @@ async def test_a_client_has_tokens_about_its_owner(office: Office) -> None:
 
 
 async def test_a_client_keeps_its_secret_until_another_is_wanted(office: Office) -> None:
-    """A name that is taken is refused unless it is said that it is to be replaced; so is a scope that is misspelt."""
+    """
+    A name that is taken is refused unless it is said that it is to be replaced; so is a scope that is misspelt.
+    """
     iam = office.administrator
 
     async def works(secret: str) -> bool:
@@ -193,7 +195,9 @@ async def test_a_client_keeps_its_secret_until_another_is_wanted(office: Office)
 
 
 async def test_what_was_mistyped_is_no_withdrawal_and_what_was_not_is_no_alarm(office: Office) -> None:
-    """An administrator hears that there is no such token, and nothing that he may do is recorded as refused."""
+    """
+    An administrator hears that there is no such token, and nothing that he may do is recorded as refused.
+    """
     iam = office.administrator
     with pytest.raises(CommandRefusedError, match="no token has such an id as nosuch"):
         await iam.revoke_token("nosuch")

@@ -76,7 +76,9 @@ class Recorded:
 
 @asynccontextmanager
 async def looking(server: Server, changes: Recorded, *, changed: bool = False) -> AsyncGenerator[None]:
-    """Somebody has come by the tokens t1, t2 and t3, and t3 was made from t0; of connection 4 nobody knows."""
+    """
+    Somebody has come by the tokens t1, t2 and t3, and t3 was made from t0; of connection 4 nobody knows.
+    """
     everybody = Everybody()
     connections = PeopleConnections(
         cast("NatsConnection", server),

@@ -33,7 +33,9 @@ async def test_only_so_many_of_one_address_wait() -> None:
 
 
 async def test_networks_take_turns_and_only_so_many_wait() -> None:
-    """Who has a network of IPv6 has all its addresses, and counts as one; beyond 10,000 askers the newest are refused."""
+    """
+    Who has a network of IPv6 has all its addresses, and counts as one; beyond 10,000 askers the newest are refused.
+    """
     waiting = Waiting()
     room = [waiting.put(question(f"2001:db8::{number:x}", number), "") for number in range(300)]
     assert (True, False) == (room[0], room[-1])
