@@ -13,7 +13,17 @@ import pytest_asyncio
 from nats.aio.client import Client
 from nats.errors import Error
 
-from kettle.auth.bus_permissions import FORWARDER, JOINED, MONITOR, READER, SUBMITTER, VISITOR, permissions
+from kettle.auth.bus_permissions import (
+    BEARER,
+    BEARING_ADMINISTRATOR,
+    FORWARDER,
+    JOINED,
+    MONITOR,
+    READER,
+    SUBMITTER,
+    VISITOR,
+    permissions,
+)
 from kettle.auth.trust.accounts import uses
 from kettle.auth.trust.callout import ANSWERING, RESPONDER, WATCHER, watches
 from kettle.embedded import EmbeddedNats
@@ -30,6 +40,8 @@ WHO: dict[str, tuple[str, Identity]] = {role: (role, daemon(role)) for role in S
     "ada": ("user", user("ada")),
     "bob": ("user", user("bob")),
     "rita": (READER, user("rita")),
+    "bearer": (BEARER, user("bea")),
+    "bearing administrator": (BEARING_ADMINISTRATOR, user("bert")),
     "job": (SUBMITTER, user("sam")),
     "administrator": ("administrator", user("grace")),
     "monitor": (MONITOR, daemon(MONITOR)),
@@ -129,7 +141,7 @@ def rights(name: str, people: str = "A") -> tuple[list[str], list[str]]:
         return list(may.publish), list(may.subscribe)
     role, identity = WHO[name]
     own = permissions(role, SUBJECTS, identity, guest=role in KINDS and role not in JOINED)
-    if role == "administrator":
+    if role in {"administrator", BEARING_ADMINISTRATOR}:
         more = permissions(MONITOR, SUBJECTS, identity, guest=True)
         return [*own[0], *more[0]], [*own[1], *more[1]]
     return own

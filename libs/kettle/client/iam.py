@@ -11,6 +11,7 @@ import msgspec
 from kettle.auth.mapping.levels import Level
 from kettle.client.connections.transport import Requests, new_id
 from kettle.client.errors import CommandRefusedError
+from kettle.client.rights import RightsClient
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands import iam, job_credentials
 from kettle_wire.commands.iam import (
@@ -157,8 +158,11 @@ class IdentityClient:
         audiences: Sequence[str] = (),
         lifetime: float = 1200.0,
         exchanges: bool = False,
+        replace: bool = False,
     ) -> str:
-        """Let a program ask for tokens; its secret, which is shown once."""
+        """
+        Let a program ask for tokens; its secret, which is shown once.  `replace`: one of this name gets other rules and another secret.
+        """
         secret, hash_ = new_secret()
         request = RegisterClient(
             id=new_id(),
@@ -169,6 +173,7 @@ class IdentityClient:
             audiences=list(audiences),
             lifetime=lifetime,
             exchanges=exchanges,
+            replace=replace,
         )
         await self._requests.ask(iam.REGISTER_CLIENT, request, patience=self._patience)
         return secret
@@ -211,12 +216,14 @@ class IdentityClient:
         return (await self._requests.ask(endpoint, ListTokens(), patience=self._patience)).sessions
 
     async def revoke_token(self, token: str) -> None:
-        """End a session, or an access token, by its id."""
+        """End a session, or an access token, by its id; those of others only for an administrator."""
         try:
             request = RevokeToken(id=new_id(), token=token)
             await self._requests.ask(iam.REVOKE_TOKEN, request, patience=self._patience)
         except CommandRefusedError as refusal:
-            if refusal.code != RefusalCode.DENIED:
+            if refusal.code not in {RefusalCode.NOT_FOUND, RefusalCode.DENIED}:
+                raise
+            if not (await RightsClient(self._requests).may("iam.revoke_any_token")).allowed:
                 raise
             request = RevokeToken(id=new_id(), token=token)
             await self._requests.ask(iam.REVOKE_ANY_TOKEN, request, patience=self._patience)

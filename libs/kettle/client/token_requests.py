@@ -8,10 +8,10 @@ import msgspec
 from kettle.auth.mapping.levels import SCOPE, Level
 from kettle.bus.ports import Rep, Req
 from kettle.client.connections.transport import Requests, new_id
-from kettle.client.errors import ClientError, CommandRefusedError
+from kettle.client.errors import ClientError
 from kettle.client.iam import PATIENCE_S, new_secret
 from kettle.client.iam_http import IamHttp
-from kettle_wire.codes import RefusalCode
+from kettle.client.rights import RightsClient
 from kettle_wire.commands import token_requests as wire
 from kettle_wire.commands.token_requests import FetchedToken, TokenRequestShown
 from kettle_wire.endpoint import Endpoint
@@ -31,7 +31,7 @@ class OpenRequest(msgspec.Struct, frozen=True):
 
 
 class TokenRequestClient:
-    """Asks iam over the bus: first for what administrators may see or do, then for what is one's own."""
+    """Asks iam over the bus: an administrator for everything, others for what is their own."""
 
     def __init__(self, requests: Requests) -> None:
         self._requests = requests
@@ -65,29 +65,26 @@ class TokenRequestClient:
 
     async def waiting(self) -> list[TokenRequestShown]:
         """The requests that wait: all, for an administrator, else those for a token of us."""
-        listing = wire.ListTokenRequests()
-        try:
-            return (await self._ask(wire.LIST_TOKEN_REQUESTS, listing)).requests
-        except CommandRefusedError as refusal:
-            if refusal.code != RefusalCode.DENIED:
-                raise
-            return (await self._ask(wire.LIST_OWN_TOKEN_REQUESTS, listing)).requests
+        everything = await self._may(wire.LIST_TOKEN_REQUESTS)
+        endpoint = wire.LIST_TOKEN_REQUESTS if everything else wire.LIST_OWN_TOKEN_REQUESTS
+        return (await self._ask(endpoint, wire.ListTokenRequests())).requests
 
     async def approve(self, request: TokenRequestShown) -> None:
         """Have the token of a request be given."""
         approval = wire.ApproveTokenRequest(id=new_id(), request=request.request, client=request.client)
-        try:
-            await self._ask(wire.APPROVE_TOKEN_REQUEST, approval)
-        except CommandRefusedError as refusal:
-            if refusal.code != RefusalCode.DENIED:
-                raise
-            own = wire.ApproveTokenRequest(id=new_id(), request=request.request, client=request.client)
-            await self._ask(wire.APPROVE_OWN_TOKEN_REQUEST, own)
+        everything = await self._may(wire.APPROVE_TOKEN_REQUEST)
+        await self._ask(
+            wire.APPROVE_TOKEN_REQUEST if everything else wire.APPROVE_OWN_TOKEN_REQUEST, approval
+        )
 
     async def auto_approve(self, netblock: str, *, lifetime: int) -> list[str]:
         """Approve what daemons of a network ask for themselves; the requests that were approved at once."""
         request = wire.AutoApprove(id=new_id(), netblock=netblock, lifetime=lifetime)
         return (await self._ask(wire.AUTO_APPROVE, request)).approved
+
+    async def _may(self, endpoint: Endpoint[Req, Rep]) -> bool:
+        """Asked first, because who just tries is recorded as somebody who was refused."""
+        return (await RightsClient(self._requests).may(f"{endpoint.role}.{endpoint.verb}")).allowed
 
     async def _ask(self, endpoint: Endpoint[Req, Rep], request: Req) -> Rep:
         patience = min(self._requests.transport.patience, PATIENCE_S)

@@ -11,6 +11,11 @@ from kettle_wire.subjects import Subjects
 _NOBODY: Final = PersonSaid(owner="")
 
 
+def people_bucket(subjects: Subjects) -> BucketSpec:
+    """Where iam says it; it is on the disk, because iam says a thing again only hours later."""
+    return BucketSpec(name=subjects.people, memory=False)
+
+
 class People:
     """People of whom iam has said something, as long as `follow` runs."""
 
@@ -19,7 +24,7 @@ class People:
 
     async def follow(self, bus: Bus, subjects: Subjects) -> None:
         """Read what iam says; never returns."""
-        await bus.ensure_bucket(BucketSpec(name=subjects.people))
+        await bus.ensure_bucket(people_bucket(subjects))
         async for change in bus.watch(subjects.people):
             if change is None:
                 continue

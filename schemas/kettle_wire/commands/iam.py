@@ -170,7 +170,7 @@ class Bans(msgspec.Struct, frozen=True, kw_only=True):
 
 class RegisterClient(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """
-    Let a program ask for tokens with a secret that the caller has made; registered again, it gets the new
+    Let a program ask for tokens with a secret that the caller has made; registered again with `replace`, it gets the new
     rules and secret.
     """
 
@@ -182,6 +182,7 @@ class RegisterClient(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     audiences: Audiences = []
     lifetime: Lifetime = 1200.0
     exchanges: bool = False
+    replace: bool = False
 
 
 class RemoveClient(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

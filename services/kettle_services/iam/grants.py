@@ -27,8 +27,6 @@ from kettle_wire.commands.iam import TokenMade
 from kettle_wire.events import IdentityEvent
 from kettle_wire.events.iam import TokenIssued
 
-SESSION: Final = "sid"
-"""The claim that names the session of whose refresh token a token came."""
 _OF_WLCG: Final = ("storage.", "compute.")
 
 
@@ -69,8 +67,7 @@ class Grants:
         shown = self._keys.verified(token, self._issuer, now=now)
         if now >= shown.expires:
             raise Denied(Code.TOKEN_EXPIRED, "the token has expired", status=401)
-        if self._record.register.is_revoked(shown.id):
-            raise Denied(Code.TOKEN_REVOKED, "the token was withdrawn", status=401)
+        sessions.require_in_force(self._record.register, shown.id, shown.claims, ours=True)
         known = Known(
             subject=shown.subject,
             method="TOKEN",
@@ -82,6 +79,8 @@ class Grants:
             token=shown.id,
             client=str(shown.claims.get("client_id", "")),
             job=JOB_SESSION in shown.claims,
+            session=str(shown.claims.get(sessions.SESSION, "")),
+            parents=sessions.parents_of(shown.claims),
         )
         require_welcome(self._record.register, *known.names, now=now)
         return known
@@ -154,7 +153,7 @@ class Grants:
 
     async def for_token(self, token: str, client: ClientRules | None, wanted: Wanted) -> TokenMade:
         """
-        Token exchange (RFC 8693): a narrower token than the one that is shown, which ends no later.
+        Token exchange (RFC 8693): a narrower token than the one that is shown, which ends no later, and with its session.
 
         A client that is registered for it may ask for other audiences, of its own list, and gets no more than its own scopes.
         """
@@ -163,6 +162,12 @@ class Grants:
         if known.job:  # what came of it would outlive the attempt, and would not be known as a job's
             raise Denied(
                 Code.CLIENT_EXCHANGE, "the token of a job is exchanged for no other token", status=400
+            )
+        if len(known.parents) >= sessions.MOST_PARENTS:
+            raise Denied(
+                Code.CLIENT_EXCHANGE,
+                f"this token was exchanged {sessions.MOST_PARENTS} times already: exchange an earlier one",
+                status=400,
             )
         scopes = narrowed(wanted.scopes, known.scopes, whose="the token")
         audiences = list(known.audiences)
@@ -186,6 +191,8 @@ class Grants:
             msgspec.structs.replace(wanted, lifetime=min(wanted.lifetime or longest, longest)),
             grant="token_exchange",
             client=client.client if client is not None else known.client,
+            session=known.session,
+            parents=(*known.parents, known.token),
             now=now,
         )
         await self._record.record([(f"issued/{known.subject}", event)])
@@ -205,6 +212,7 @@ class Grants:
         now: float,
         client: str = "",
         session: str = "",
+        parents: Sequence[str] = (),
     ) -> tuple[TokenMade, IdentityEvent]:
         id_ = secrets.token_urlsafe(16)
         allowed = Grant(
@@ -216,7 +224,8 @@ class Grants:
             profile="at+jwt",
             claims={
                 "client_id": client or "kettle",
-                **({SESSION: session} if session else {}),
+                **({sessions.SESSION: session} if session else {}),
+                **({sessions.PARENTS: list(parents)} if parents else {}),
                 **_profile(scopes),
             },
         )

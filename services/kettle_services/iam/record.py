@@ -27,10 +27,11 @@ _PAGE: Final = 500
 
 
 _ABOUT_WELCOME: Final = frozenset(
-    each.__struct_config__.tag
-    for each in (BanSet, BanLifted, TokenRevoked, SessionClosed, IssuerRemoved, RulesLoaded)
+    each.__struct_config__.tag for each in (BanSet, BanLifted, SessionClosed, IssuerRemoved, RulesLoaded)
 )
 """After these somebody else may be welcome than before."""
+_WITHDRAWN: Final = TokenRevoked.__struct_config__.tag
+"""After it who has shown this one token is not."""
 
 
 class Changes:
@@ -39,6 +40,17 @@ class Changes:
     def __init__(self) -> None:
         self.count = 0
         self._more = asyncio.Event()
+        self._listeners: list[Callable[[str], None]] = []
+
+    def on_withdrawal(self, listener: Callable[[str], None]) -> None:
+        """Have somebody told of each access token that is withdrawn, by its id."""
+        self._listeners.append(listener)
+
+    def withdraw(self, token: str) -> None:
+        """An access token is not valid any more; that is no change about anybody else."""
+        for listener in self._listeners:
+            listener(token)
+        self._more.set()
 
     def add(self) -> None:
         """Once more."""
@@ -46,7 +58,9 @@ class Changes:
         self._more.set()
 
     async def after(self, seen: int, *, within: float) -> bool:
-        """Whether there were more than those that were seen; waits `within` seconds for the next one."""
+        """
+        Whether there were more than those that were seen; waits `within` seconds for the next one, or for a token that is withdrawn.
+        """
         self._more.clear()
         if self.count == seen:
             with suppress(TimeoutError):
@@ -111,6 +125,11 @@ class Record:
         _mark(self._checkpointer, frame, [self._folded.popleft() for _ in frame.entries])
         if any(entry.type in _ABOUT_WELCOME for entry in frame.entries):
             self.changes.add()
+        for entry in frame.entries:
+            if entry.type == _WITHDRAWN:
+                event = identity_event(entry)
+                assert isinstance(event, TokenRevoked)
+                self.changes.withdraw(event.token)
 
     async def audit(self, request: QueryAudit) -> AuditEntries:
         """The newest entries that match, read backwards from the head."""

@@ -3,6 +3,7 @@ Credentials that people store for their jobs: taken from them, and handed to nob
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import Mapping
 from typing import Any, Final
@@ -32,6 +33,8 @@ _Key = tuple[str, str, str, tuple[str, ...], tuple[str, ...]]
 _STILL_GOOD: Final = 0.5
 """An access token is given to further jobs until so much of its life has passed."""
 
+_log: Final = logging.getLogger(__name__)
+
 
 class _Kept(msgspec.Struct, frozen=True):
     token: AccessToken
@@ -55,6 +58,8 @@ class StoredCredentials:
         self._kept: dict[_Key, _Kept] = {}
         self._locks: dict[tuple[str, str, str], asyncio.Lock] = {}
         """A refresh token may be good for one exchange, so that two at a time would end it."""
+        self._removals: set[asyncio.Task[None]] = set()
+        """Files that are being removed."""
 
     def served(self, pipeline: CommandPipeline) -> list[Served[Any, Any]]:
         """The endpoints with their handlers."""
@@ -92,10 +97,24 @@ class StoredCredentials:
             changes = credentials.removed(
                 self._record.register, caller.name, request.service, request.handle, now=time.time()
             )
-        async with self._lock(caller.name, request.service, request.handle):
-            await asyncio.to_thread(self._files.remove, caller.name, _name(request.service, request.handle))
-            self._forget(caller.name, request.service, request.handle)
-        return recorded(changes)
+
+        def remove() -> None:
+            task = asyncio.create_task(self._remove(caller.name, request.service, request.handle))
+            self._removals.add(task)
+            task.add_done_callback(self._removals.discard)
+
+        return Decision(lambda position: Recorded(position=position), changes, effect=remove)
+
+    async def _remove(self, owner: str, service: str, handle: str) -> None:
+        """Unless it has been stored again meanwhile."""
+        async with self._lock(owner, service, handle):
+            if self._record.register.find(StoredCredential, credentials.stream(owner, service, handle)):
+                return
+            self._forget(owner, service, handle)
+            try:
+                await asyncio.to_thread(self._files.remove, owner, _name(service, handle))
+            except OSError:
+                _log.exception("a credential that is to be kept no longer is still on the disk")
 
     async def list(
         self, request: job_credentials.ListCredentials, caller: Identity

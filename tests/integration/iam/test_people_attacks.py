@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -19,7 +20,9 @@ from kettle.auth.trust.callout import QUESTIONS
 from kettle.bus.ports import NotAcceptedError, RefusedError
 from kettle.client.connections.pool_file import login_name
 from kettle.testing.services import Backend
+from kettle_wire.commands import iam, token_requests
 from kettle_wire.commands.iam import SET_BAN, WHO_AM_I, SetBan, WhoAmI
+from kettle_wire.endpoint import Endpoint
 from kettle_wire.identity import user
 
 RULES = """\
@@ -154,3 +157,67 @@ async def test_a_question_that_nobody_understands_harms_nobody(gate: Gate) -> No
                 pass
     async with gate.bus(gate.token("ada")) as bus:
         assert bus.connected
+
+
+LASTING = (
+    iam.OPEN_SESSION,
+    iam.OPEN_ANY_SESSION,
+    iam.ISSUE_TOKEN,
+    iam.ISSUE_ANY_TOKEN,
+    iam.REGISTER_CLIENT,
+    token_requests.FETCH_TOKEN,
+    token_requests.FETCH_ANY_TOKEN,
+    token_requests.APPROVE_OWN_TOKEN_REQUEST,
+    token_requests.APPROVE_TOKEN_REQUEST,
+    token_requests.AUTO_APPROVE,
+)
+
+
+@pytest.mark.parametrize(
+    ("level", "may"),
+    [("READ", iam.WHO_AM_I), ("WRITE", iam.REVOKE_TOKEN), ("ADMINISTRATOR", iam.SET_BAN)],
+)
+async def test_a_token_makes_nothing_that_outlives_it(
+    backend: Backend, tmp_path: Path, level: str, may: Endpoint[Any, Any]
+) -> None:
+    """The server itself refuses the subjects, also of an administrator who may ban."""
+    heard: list[str] = []
+
+    async def note(error: Exception) -> None:
+        heard.append(str(error))
+
+    rules = RULES.replace("owner = '\\1'", "owner = '\\1'\nlevels = ['ADMINISTRATOR']")
+    client = Client()
+    async with gate_on(backend, tmp_path, rules) as gate:
+        try:
+            await client.connect(
+                gate.server.url,
+                user_credentials=gate.sentinel,
+                token=gate.token("ada", scope=f"condor:/{level}"),
+                error_cb=note,
+                allow_reconnect=False,
+            )
+            for endpoint in (may, *LASTING):
+                subject = gate.subjects.command("iam", "iam", endpoint.verb, user("ada").token)
+                await client.publish(subject, b"")
+            await client.flush()
+            await client.flush()
+        finally:
+            await client.close()
+    assert len(LASTING) == len(heard), heard
+    assert not [each for each in heard if f".{may.verb}." in each]
+
+
+async def test_who_cannot_be_answered_harms_nobody(gate: Gate, tmp_path: Path) -> None:
+    """What fails for one, here as iam lacks the key of a kind, ends nobody else's way in."""
+    file = tmp_path / "people-keys.json"
+    keys = json.loads(file.read_text())
+    del keys["people"]["reader"]
+    await gate.stop()
+    file.write_text(json.dumps(keys))
+    await gate.start()
+    with pytest.raises(NotAcceptedError):
+        async with gate.bus(gate.token("ada", scope="condor:/READ")):
+            pass
+    async with gate.bus(gate.token("ada")) as bus:
+        assert "ada" == (await bus.call(WHO_AM_I, "iam", WhoAmI())).subject

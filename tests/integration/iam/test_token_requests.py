@@ -88,7 +88,9 @@ async def test_nobody_fetches_more_than_he_may_give(backend: Backend, tmp_path: 
         await eve.request(client="a-1", identity="root@pool.example.org")
         await eve.request(client="a-2", identity=own)
         await eve.request(client="a-3", identity=own, levels=["READ"])
+        refused = len(await office.audit("access.denied"))
         unlimited, reading = await eve.waiting()
+        assert refused == len(await office.audit("access.denied"))
         assert ["a-2", "a-3"] == [unlimited.client, reading.client]
         with pytest.raises(CommandRefusedError, match="one with no limit is given by an administrator"):
             await eve.approve(unlimited)

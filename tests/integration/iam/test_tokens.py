@@ -3,12 +3,15 @@
 import time
 from typing import Any
 
+import pytest
 from authlib.oauth2.rfc8414 import AuthorizationServerMetadata  # type: ignore[import-untyped]
 from joserfc import jwt
 from joserfc.jwk import KeySet
 
+from kettle.client.errors import CommandRefusedError
 from kettle_wire.commands.iam import QueryAudit
 from kettle_wire.events import AccessDenied, BanSet, SessionClosed, TokenIssued, decode
+from kettle_wire.identity import user
 
 from .conftest import ACCESS_TOKEN, EXCHANGE, Office
 
@@ -105,6 +108,29 @@ async def test_exchange_only_narrows(office: Office) -> None:
     assert (400, "invalid_target") == (status, other["error"])
 
 
+async def test_what_was_exchanged_ends_with_its_session_and_its_parents(office: Office) -> None:
+    """An exchange, or two of them, take a token neither out of its session nor away from who withdraws it."""
+    opened = await office.administrator.open_session()
+    status, first = await office.post("/v1/token", refresh(opened.token))
+    assert 200 == status
+    washed = first["access_token"]
+    for _ in range(2):
+        washed = (await office.post("/v1/token", exchange(washed)))[1]["access_token"]
+    assert 200 == (await office.get("/v1/whoami", washed))[0]
+    await office.administrator.revoke_token(opened.made.session)
+    for each in (first["access_token"], washed):
+        status, refused = await office.get("/v1/whoami", each)
+        assert (401, "token.revoked") == (status, refused["code"])
+        assert "token.revoked" == (await office.post("/v1/token", exchange(each)))[1]["code"]
+
+    made = await office.administrator.issue_token()
+    derived = (await office.post("/v1/token", exchange(made.token)))[1]["access_token"]
+    derived = (await office.post("/v1/token", exchange(derived)))[1]["access_token"]
+    assert (200, {}) == await office.post("/v1/revoke", {"token": made.token})
+    status, refused = await office.get("/v1/whoami", derived)
+    assert (401, "token.revoked") == (status, refused["code"])
+
+
 async def test_a_client_exchanges_by_its_own_rules(office: Office) -> None:
     """
     Another audience only from the client's list, no more scopes than the client has, and only for a client that may exchange.
@@ -146,6 +172,43 @@ async def test_a_client_has_tokens_about_its_owner(office: Office) -> None:
     await iam.remove_client("robot")
     status, refused = await office.post("/v1/token", form)
     assert (401, "invalid_client") == (status, refused["error"])
+
+
+async def test_a_client_keeps_its_secret_until_another_is_wanted(office: Office) -> None:
+    """
+    A name that is taken is refused unless it is said that it is to be replaced; so is a scope that is misspelt.
+    """
+    iam = office.administrator
+
+    async def works(secret: str) -> bool:
+        form = {"grant_type": "client_credentials", "client_id": "robot", "client_secret": secret}
+        return (await office.post("/v1/token", form))[0] == 200
+
+    first = await iam.register_client("robot", owner="ada", scopes=["condor:/READ"])
+    with pytest.raises(CommandRefusedError, match="--replace"):
+        await iam.register_client("robot", owner="eve", scopes=["condor:/READ"])
+    assert await works(first)
+    second = await iam.register_client("robot", owner="ada", scopes=["condor:/READ"], replace=True)
+    assert (False, True) == (await works(first), await works(second))
+    with pytest.raises(CommandRefusedError, match="condor:/WRITE"):
+        await iam.register_client("other", owner="ada", scopes=["condor:/WRIT"])
+
+
+async def test_what_was_mistyped_is_no_withdrawal_and_what_was_not_is_no_alarm(office: Office) -> None:
+    """
+    An administrator hears that there is no such token, and nothing that he may do is recorded as refused.
+    """
+    iam = office.administrator
+    with pytest.raises(CommandRefusedError, match="no token has such an id as nosuch"):
+        await iam.revoke_token("nosuch")
+    made = await iam.issue_token()
+    await iam.revoke_token(made.id)
+    assert "token.revoked" == (await office.get("/v1/whoami", made.token))[1]["code"]
+    async with office.backend.bus(user("eve")) as bus:
+        eve = office.asked_by(bus)
+        with pytest.raises(CommandRefusedError, match="nosuch is no session of eve"):
+            await eve.revoke_token("nosuch")
+    assert ["/v1/whoami"] == [each.action for each in await recorded(office, AccessDenied)]
 
 
 async def test_a_withdrawn_token_is_not_accepted(office: Office) -> None:

@@ -79,3 +79,16 @@ async def test_a_scope_limits_what_a_rule_gives(backend: Backend, tmp_path: Path
         gate.bus(gate.token("ada", scope="condor:/READ")),
     ):
         await until(people, "group_wheel", set())
+
+
+async def test_what_was_said_is_there_after_a_restart_of_the_server(backend: Backend, tmp_path: Path) -> None:
+    """It is said again only when half of its life has passed, so the bus itself must not forget it."""
+    async with gate_on(backend, tmp_path, RULES) as gate:
+        async with gate.bus(gate.token("ada", groups=["/wheel"])), service(gate) as people:
+            await until(people, "group_wheel", {Level.ADMINISTRATOR})
+        await gate.stop()
+        await gate.server.stop()
+        await gate.server.start()
+        async with service(gate) as people:
+            await until(people, "group_wheel", {Level.ADMINISTRATOR})
+        await gate.start()

@@ -6,7 +6,7 @@ from pathlib import Path
 from kettle_services.iam.domain.refusals import Code
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "iam.md"
-ON_THE_BUS = {"ban.unknown", "join.unknown_worker", "token.too_many"}
+ON_THE_BUS = {"ban.unknown", "client.taken", "join.unknown_worker", "token.too_many"}
 """Codes of refusals that only the bus has, where they are said in a sentence."""
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from kettle_services.iam.commands.tokens import longest_life
 from kettle_services.iam.settings import IamSettings
 
 
@@ -23,3 +24,20 @@ def test_what_makes_no_sense_is_refused(settings: dict[str, str], sentence: str)
 def test_a_proxy_may_have_the_certificate() -> None:
     """Then the address at which it is reached begins with https."""
     assert IamSettings(http_host="0.0.0.0", url="https://pool.example").url
+
+
+@pytest.mark.parametrize(
+    ("settings", "least"),
+    [
+        ({"job_token_lifetime": 7200, "idtoken_lifetime": 60.0}, 7200.0),
+        ({"access_token_lifetime": 9000.0, "idtoken_lifetime": 60.0}, 9000.0),
+        ({"idtoken_lifetime": 1e6}, 1e6),
+        ({"idtoken_lifetime": 0.0}, 1e9),
+        ({"idtoken_lifetime": 60.0, "issuers": {"https://other.example": ()}}, 86_400.0),
+    ],
+)
+def test_a_withdrawal_is_remembered_as_long_as_any_token_lives(
+    settings: dict[str, object], least: float
+) -> None:
+    """Of whatever kind it is: its id does not say that."""
+    assert longest_life(IamSettings(**settings)) >= least  # type: ignore[arg-type]

@@ -30,3 +30,16 @@ async def test_only_so_many_of_one_address_wait() -> None:
     while (await waiting.take())[0].address != "ada":
         pass
     assert waiting.put(question("flood", 301), "")
+
+
+async def test_networks_take_turns_and_only_so_many_wait() -> None:
+    """
+    Who has a network of IPv6 has all its addresses, and counts as one; beyond 10,000 askers the newest are refused.
+    """
+    waiting = Waiting()
+    room = [waiting.put(question(f"2001:db8::{number:x}", number), "") for number in range(300)]
+    assert (True, False) == (room[0], room[-1])
+    for number in range(9_999):
+        assert waiting.put(question(f"10.{number >> 8}.{number & 255}.1", number), "")
+    assert not waiting.put(question("192.0.2.1", 1), "")
+    assert waiting.put(question("10.0.0.1", 2), "")

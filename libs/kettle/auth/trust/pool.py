@@ -25,6 +25,8 @@ import msgspec
 from kettle.auth import bus_permissions
 from kettle.auth.bus_permissions import (
     ADMINISTRATOR,
+    BEARER,
+    BEARING_ADMINISTRATOR,
     FORWARDER,
     MONITOR,
     READER,
@@ -81,6 +83,8 @@ class Kind(Enum):
     SUBMITTER = SUBMITTER, Account.PEOPLE, identity.user
     PERSON = "user", Account.PEOPLE, identity.user
     ADMINISTRATOR = ADMINISTRATOR, Account.PEOPLE, identity.user
+    BEARER = BEARER, Account.PEOPLE, identity.user
+    BEARING_ADMINISTRATOR = BEARING_ADMINISTRATOR, Account.PEOPLE, identity.user
     MONITOR = MONITOR, Account.PEOPLE, identity.daemon
     WORKER = STARTD, Account.WORKERS, identity.worker
     VISITOR = VISITOR, Account.OUTSIDERS, identity.visitor
@@ -95,8 +99,13 @@ class Kind(Enum):
         self.speaks_as = speaks_as
 
 
-_BY_TOKEN: Final = (Kind.READER, Kind.SUBMITTER)
-"""Whom there are only where people come by token."""
+_BY_TOKEN: Final[Mapping[str, Kind]] = {
+    "reader": Kind.READER,
+    "submitter": Kind.SUBMITTER,
+    "person": Kind.BEARER,
+    "administrator": Kind.BEARING_ADMINISTRATOR,
+}
+"""Whom there are only where people come by token, by what iam calls them."""
 
 
 class AccessPoint(msgspec.Struct, frozen=True):
@@ -182,10 +191,7 @@ class PoolTrust:
 
     def callout_keys(self) -> CalloutKeys:
         """What an iam needs to say who people are, and nothing more."""
-        people = {
-            kind.name.lower(): self._signer(kind).seed
-            for kind in (*_BY_TOKEN, Kind.PERSON, Kind.ADMINISTRATOR)
-        }
+        people = {name: self._signer(kind).seed for name, kind in _BY_TOKEN.items()}
         own, system = self._account(Account.AUTH), self._account(Account.SYSTEM)
         public = self._account(Account.PEOPLE).public
         return callout_keys(self._seeds, own, system, public, people, now=_now())
@@ -290,7 +296,7 @@ class PoolTrust:
         return found + [
             _scope(self._signer(kind).public, kind.name.lower(), self._form(kind))
             for kind in Kind
-            if kind.account is which and (self.callout or kind not in _BY_TOKEN)
+            if kind.account is which and (self.callout or kind not in _BY_TOKEN.values())
         ]
 
     def _people_of(self, access_point: str) -> Permissions:
@@ -302,7 +308,10 @@ class PoolTrust:
         speaks_as = kind.speaks_as(_NAME)
         guest = kind.account is not Account.POOL
         publish, subscribe = permissions(kind.role, self._subjects, speaks_as, guest=guest)
-        if kind is Kind.ADMINISTRATOR:  # nobody's events are closed to those who run the pool
+        if kind in {
+            Kind.ADMINISTRATOR,
+            Kind.BEARING_ADMINISTRATOR,
+        }:  # nobody's events are closed to those who run the pool
             more = permissions(MONITOR, self._subjects, speaks_as, guest=True)
             publish, subscribe = [*publish, *more[0]], [*subscribe, *more[1]]
         return Permissions(_with_name(publish), _with_name(subscribe))

@@ -68,6 +68,9 @@ def _client_arguments(parser: argparse.ArgumentParser) -> None:
     create.add_argument(
         "--exchanges", action="store_true", help="it may exchange tokens of others for narrower ones"
     )
+    create.add_argument(
+        "--replace", action="store_true", help="one that is registered gets these rules and another secret"
+    )
     remove = commands.add_parser("remove", help="let one have no more tokens")
     remove.add_argument("client", metavar="ID")
     shown = commands.add_parser("list", help="those that are registered")
@@ -154,6 +157,7 @@ def _register(arguments: argparse.Namespace, screen: Screen) -> int:
             audiences=arguments.audience,
             lifetime=arguments.lifetime,
             exchanges=arguments.exchanges,
+            replace=arguments.replace,
         ),
     )
     if screen.as_json:

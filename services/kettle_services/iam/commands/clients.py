@@ -29,7 +29,7 @@ class ClientCommands:
         ]
 
     async def register_client(self, request: iam.RegisterClient, caller: Identity) -> Decision[iam.Recorded]:
-        """Let a program ask for tokens."""
+        """Let a program ask for tokens; `refused`, `unacceptable`."""
         event = ClientRegistered(
             client=request.client,
             hash=request.hash,
@@ -41,7 +41,8 @@ class ClientCommands:
             by=caller.name,
             at=time.time(),
         )
-        return recorded(sessions.registered(event))
+        with refusing():
+            return recorded(sessions.registered(self._record.register, event, replace=request.replace))
 
     async def remove_client(self, request: iam.RemoveClient, caller: Identity) -> Decision[iam.Recorded]:
         """Let a program have no more tokens; `not_found`."""

@@ -25,8 +25,11 @@ from kettle_wire.endpoint import Position
 from kettle_wire.events.iam import SessionOpened
 from kettle_wire.identity import Identity
 
-_ID_OF_IDTOKEN: Final = re.compile("[0-9a-f]{32}")
+_ID: Final = re.compile("[A-Za-z0-9_-]{22}|[0-9a-f]{32}")
+"""The ids of access tokens of a pool, and of its IDTOKENS."""
 _FOR_EVER_S: Final = 100 * 365 * 86_400.0
+_OF_OTHERS_S: Final = 365 * 86_400.0
+"""No token of another issuer that is accepted lives longer."""
 
 
 class TokenCommands:
@@ -160,9 +163,9 @@ class TokenCommands:
         session = self._record.register.find(Session, f"session/{request.token}")
         if session is None or session.subject != caller.name:
             raise RefusedError(
-                RefusalCode.DENIED,
-                f"{request.token} is no session of {caller.name}; other tokens are ended by who has the level ADMINISTRATOR"
-                " ([iam] administrators)",
+                RefusalCode.NOT_FOUND if session is None else RefusalCode.DENIED,
+                f"{request.token} is no session of {caller.name} (kettle token list shows them); other tokens are ended by who"
+                " has the level ADMINISTRATOR ([iam] administrators)",
             )
         return recorded(sessions.closed(session.session, "revoked", by=caller.name, now=time.time()))
 
@@ -172,16 +175,28 @@ class TokenCommands:
         session = register.find(Session, f"session/{request.token}")
         if session is not None:
             return recorded(sessions.closed(session.session, "revoked", by=caller.name, now=now))
-        expires = now + self._longest_life(request.token)
+        if not self._settings.issuers and not _ID.fullmatch(request.token):
+            raise RefusedError(
+                RefusalCode.NOT_FOUND,
+                f"no token has such an id as {request.token}; kettle audit --what token.issued shows them",
+            )
+        expires = now + longest_life(self._settings)
         return recorded(
             sessions.revoked(register, request.token, "", expires=expires, by=caller.name, now=now)
         )
 
-    def _longest_life(self, token: str) -> float:
-        """Of a token, by the form of its id: those of programs of HTCondor live longer."""
-        if not _ID_OF_IDTOKEN.fullmatch(token):
-            return self._settings.access_token_lifetime
-        return self._settings.idtoken_lifetime or _FOR_EVER_S
+
+def longest_life(settings: IamSettings) -> float:
+    """
+    Seconds after which no token that there is now is good any more: an id does not say whether it is one of a person, of a job, of
+    a program of HTCondor or of another issuer.
+    """
+    return max(
+        settings.access_token_lifetime,
+        settings.job_token_lifetime,
+        settings.idtoken_lifetime or _FOR_EVER_S,
+        _OF_OTHERS_S if settings.issuers else 0.0,
+    )
 
 
 def _person(caller: Identity) -> Known:

@@ -120,7 +120,7 @@ def found(register: Register, owner: str, service: str, handle: str) -> StoredCr
         raise Denied(
             Code.TOKEN_UNKNOWN,
             f"{owner} has stored no credential of {service}{f' with the handle {handle}' if handle else ''}:"
-            f" condor_store_cred add-oauth {options} -i FILE",
+            f" condor_store_cred add-oauth {options} -i FILE; see which: kettle credential list",
             status=404,
         )
     return known

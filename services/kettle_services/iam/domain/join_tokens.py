@@ -226,7 +226,7 @@ def left(register: Register, worker: str, *, by: str, now: float) -> list[tuple[
     if register.find(Worker, f"worker/{worker}") is None:
         raise Denied(
             Code.JOIN_UNKNOWN_WORKER,
-            f"no machine {worker} has joined; see which have: kettle worker list",
+            f"no machine {worker} has joined; see which have: kettle worker list or kettle schedd list",
             status=404,
         )
     return [(f"worker/{worker}", WorkerLeft(worker=worker, by=by, at=now))]

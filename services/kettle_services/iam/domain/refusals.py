@@ -50,6 +50,8 @@ class Code(StrEnum):
     """Somebody has very many sessions."""
     CLIENT_UNKNOWN = "client.unknown"
     """There is no such client, or its secret is wrong."""
+    CLIENT_TAKEN = "client.taken"
+    """Another client has this name."""
     CLIENT_EXCHANGE = "client.exchange"
     """The client may not exchange tokens."""
     TOKEN_KEYS_UNAVAILABLE = "token.keys_unavailable"

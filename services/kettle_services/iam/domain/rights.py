@@ -30,6 +30,10 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     client: str = ""
     job: bool = False
     """The token is one that a job has in its sandbox."""
+    session: str = ""
+    """Of whose refresh token the token came, or the one from which it was made; empty: of none."""
+    parents: tuple[str, ...] = ()
+    """The ids of the tokens from which it was made, the first one first."""
 
     @property
     def names(self) -> tuple[str, ...]:

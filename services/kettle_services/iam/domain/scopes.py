@@ -1,9 +1,15 @@
 """What one token may say that is made from another: the same or less, never more."""
 
 from collections.abc import Sequence
+from typing import Final
 
-from kettle.auth.tokens.capabilities import covers
+from kettle.auth.tokens.capabilities import LEVEL_SCOPES, STORAGE_OPERATIONS, covers
+from kettle.terminal.nearest_names import did_you_mean
 from kettle_services.iam.domain.refusals import Code, Denied
+
+_COMPUTE: Final = ("compute.read", "compute.create", "compute.modify", "compute.cancel")
+_WITH_A_MEANING: Final = ("condor:", "storage.", "compute.")
+"""How scopes begin whose meaning is known here; others are for other services."""
 
 
 def narrowed(asked: Sequence[str], held: Sequence[str], *, whose: str) -> tuple[str, ...]:
@@ -38,3 +44,15 @@ def narrowed_audiences(asked: Sequence[str], held: Sequence[str], *, whose: str)
                 status=400,
             )
     return tuple(dict.fromkeys(asked)) or tuple(held)
+
+
+def require_known(scopes: Sequence[str]) -> None:
+    """Raises Denied for a scope that begins as one of ours does and is none."""
+    for scope in scopes:
+        name, _, path = scope.partition(":")
+        known = scope in {*LEVEL_SCOPES, *_COMPUTE} or (name in STORAGE_OPERATIONS and path.startswith("/"))
+        if scope.startswith(_WITH_A_MEANING) and not known:
+            names = (*LEVEL_SCOPES, *_COMPUTE, *(f"{each}:/" for each in STORAGE_OPERATIONS))
+            raise Denied(
+                Code.TOKEN_SCOPE, f"there is no scope {scope}{did_you_mean(scope, names)}", status=400
+            )

@@ -5,12 +5,14 @@ A refresh token is `kettle-refresh-1.<session>.<secret>`. Each use gives the nex
 answer may have been lost, and after that its use ends the session, as does the use of one before that: somebody has a copy.
 """
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, cast
 
 import msgspec
 
 from kettle_services.iam.domain.join_tokens import digest, proves
 from kettle_services.iam.domain.refusals import Code, Denied
+from kettle_services.iam.domain.scopes import require_known
 from kettle_services.iam.domain.state import ClientRules, Register, Revoked, Session, shortened
 from kettle_wire.events.iam import (
     ClientRegistered,
@@ -25,6 +27,11 @@ from kettle_wire.events.iam import (
 )
 from kettle_wire.iam_http import REFRESH_PREFIX
 
+SESSION: Final = "sid"
+"""The claim that names the session of whose refresh token a token came."""
+PARENTS: Final = "parents"
+"""The claim that names the tokens from which a token was made, the first one first: it is withdrawn with each of them."""
+MOST_PARENTS: Final = 8
 Changes = list[tuple[str, IdentityEvent]]
 LOST_ANSWER_S: Final = 60.0
 """For so long the refresh token before the present one is accepted."""
@@ -102,6 +109,28 @@ def session_of(register: Register, token: RefreshToken, *, now: float) -> Sessio
     return session
 
 
+def require_in_force(register: Register, token: str, claims: Mapping[str, object], *, ours: bool) -> None:
+    """
+    Raises Denied if a token was withdrawn; one of this pool's own (`ours`) ends also with the tokens and the session that it comes of.
+    """
+    parents = parents_of(claims) if ours else ()
+    if any(each and register.is_revoked(each) for each in (token, *parents)):
+        raise Denied(Code.TOKEN_REVOKED, "the token was withdrawn", status=401)
+    session = claims.get(SESSION)
+    if ours and isinstance(session, str) and register.find(Session, f"session/{session}") is None:
+        raise Denied(
+            Code.TOKEN_REVOKED, "the session of this token is over; sign in again: kettle login", status=401
+        )
+
+
+def parents_of(claims: Mapping[str, object]) -> tuple[str, ...]:
+    """The tokens from which one of this pool's own was made."""
+    named = claims.get(PARENTS)
+    if not isinstance(named, list):
+        return ()
+    return tuple(each for each in cast("list[object]", named)[:MOST_PARENTS] if isinstance(each, str))
+
+
 def renewed(session: Session, hash_: str, *, address: str, now: float) -> Changes:
     """Exchange a refresh token for the next one."""
     event = SessionRenewed(session=session.session, hash=hash_, address=address, at=now)
@@ -113,8 +142,21 @@ def closed(session: str, why: Ended, *, by: str, now: float) -> Changes:
     return [(f"session/{session}", SessionClosed(session=session, why=why, by=by, at=now))]
 
 
-def registered(event: ClientRegistered) -> Changes:
-    """Let a program ask for tokens."""
+def registered(register: Register, event: ClientRegistered, *, replace: bool) -> Changes:
+    """
+    Let a program ask for tokens.
+
+    Raises:
+        Denied: there is one of this name and `replace` is not said, or no token has such a scope.
+    """
+    require_known(event.scopes)
+    if not replace and register.find(ClientRules, f"client/{event.client}") is not None:
+        raise Denied(
+            Code.CLIENT_TAKEN,
+            f"a client {event.client} is registered already, whose secret would be lost; to give it another one and these "
+            "rules: --replace",
+            status=409,
+        )
     return [(f"client/{event.client}", event)]
 
 
@@ -122,7 +164,7 @@ def removed(register: Register, client: str, *, by: str, now: float) -> Changes:
     """Let a program have no more tokens; raises Denied for one that is not known."""
     if register.find(ClientRules, f"client/{client}") is None:
         raise Denied(
-            Code.CLIENT_UNKNOWN, f"no client {client} is registered; see which are: kettle iam clients"
+            Code.CLIENT_UNKNOWN, f"no client {client} is registered; see which are: kettle token client list"
         )
     return [(f"client/{client}", ClientRemoved(client=client, by=by, at=now))]
 

@@ -20,8 +20,8 @@ from kettle_services.iam.domain.job_tokens import JOB_SESSION
 from kettle_services.iam.domain.persons import Person
 from kettle_services.iam.domain.refusals import Code, Denied
 from kettle_services.iam.domain.rights import by_scopes
-from kettle_services.iam.domain.state import Register, Session
-from kettle_services.iam.grants import SESSION, Grants
+from kettle_services.iam.domain.sessions import require_in_force
+from kettle_services.iam.grants import Grants
 from kettle_services.iam.people.policy import PolicyInForce
 from kettle_services.iam.record import Record
 from kettle_wire.commands.iam import Right
@@ -168,14 +168,7 @@ class Identification:
         """
         principal, now = known.principal, time.time()
         register = self._record.register
-        if principal.id and register.is_revoked(principal.id):
-            raise Denied(Code.TOKEN_REVOKED, "the token was withdrawn", status=401)
-        if principal.issuer == self._url and _session_is_over(register, principal.claims):
-            raise Denied(
-                Code.TOKEN_REVOKED,
-                "the session of this token is over; sign in again: kettle login",
-                status=401,
-            )
+        require_in_force(register, principal.id, principal.claims, ours=principal.issuer == self._url)
         mapped = self._policy.identify(principal, now)
         if mapped.code:
             raise Denied(Code(mapped.code), mapped.why)
@@ -213,9 +206,3 @@ class Identification:
         )
         require_welcome(self._record.register, *person.names, now=now)
         return Identified(principal=principal, person=person)
-
-
-def _session_is_over(register: Register, claims: Mapping[str, object]) -> bool:
-    """Whether a token came of a refresh token whose session has ended."""
-    session = claims.get(SESSION)
-    return isinstance(session, str) and register.find(Session, f"session/{session}") is None

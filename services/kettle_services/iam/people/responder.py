@@ -14,6 +14,9 @@ from typing import Final
 from kettle.auth.trust.callout import QUESTIONS, PeopleSigner, Question
 from kettle.bus.nats_connection import NatsConnection
 from kettle.bus.nats_driver import Msg
+from kettle.bus.ports import BusError
+from kettle.eventsourcing.log import LogUnavailableError
+from kettle.http.rate_limits import network
 from kettle_services.iam.alarms import DenialRecord
 from kettle_services.iam.domain.refusals import Code, Denied
 from kettle_services.iam.people.connections import PeopleConnections
@@ -25,6 +28,8 @@ _LONGEST_S: Final = 86_400.0
 """For so long a connection lasts at the most: then the credential is looked at again."""
 _MOST_OF_ONE: Final = 200
 """Questions from one address that wait."""
+_MOST_ADDRESSES: Final = 10_000
+"""Addresses, of IPv6 networks, from which questions wait."""
 _AT_ONCE: Final = 64
 """Questions in hand: most are answered at once, a few wait for the keys of an issuer."""
 _MOST_REFUSALS: Final = 10_000
@@ -44,7 +49,10 @@ class Waiting:
 
     def put(self, question: Question, reply: str) -> bool:
         """Whether there is room for it."""
-        queue = self._waiting.setdefault(question.address, deque())
+        asker = network(question.address)
+        if asker not in self._waiting and len(self._waiting) >= _MOST_ADDRESSES:
+            return False
+        queue = self._waiting.setdefault(asker, deque())
         if len(queue) >= _MOST_OF_ONE:
             return False
         queue.append((question, reply))
@@ -102,17 +110,29 @@ class Responder:
         except (ValueError, IndexError) as error:
             _log.error("the server asks what nobody understands: %s", error)
             return
-        if not self._waiting.put(question, message.reply) and not self._refusals.full():
-            self._refusals.put_nowait(message.reply)
+        if not self._waiting.put(question, message.reply):
+            self._refuse(message.reply)
+
+    def _refuse(self, reply: str) -> None:
+        if not self._refusals.full():
+            self._refusals.put_nowait(reply)
 
     async def _refuse_all(self) -> None:
         while True:
-            await self._connection.publish(await self._refusals.get(), _REFUSED)
+            reply = await self._refusals.get()
+            try:
+                await self._connection.publish(reply, _REFUSED)
+            except BusError as error:  # the server says no by itself
+                _log.warning("a refusal did not leave: %s", error)
 
     async def _answer_all(self) -> None:
         while True:
             question, reply = await self._waiting.take()
-            await self._answer(question, reply)
+            try:
+                await self._answer(question, reply)
+            except (BusError, LogUnavailableError, KeyError):
+                _log.exception("somebody is not let in, because who it is could not be recorded or said")
+                self._refuse(reply)
 
     async def _answer(self, question: Question, reply: str) -> None:
         try:

@@ -5,7 +5,7 @@ from collections import OrderedDict
 from typing import Final
 
 from kettle.bus.nats import NatsBus
-from kettle.bus.ports import BucketSpec
+from kettle.runtime.people import people_bucket
 from kettle_services.iam.domain.persons import Person
 from kettle_wire.people import PersonSaid, encode_person, person_key
 from kettle_wire.subjects import Subjects
@@ -21,13 +21,15 @@ class ToldPeople:
 
     def __init__(self, bus: NatsBus, subjects: Subjects) -> None:
         self._bus = bus
-        self._bucket = subjects.people
+        self._spec = people_bucket(subjects)
+        self._bucket = self._spec.name
         self._told: OrderedDict[str, tuple[PersonSaid, float]] = OrderedDict()
         """By owner: what was said, and until when that need not be said again. Of others nobody knows what an iam has said before."""
+        bus.on_return(self._told.clear)  # what was said while the server was away is lost
 
     async def open(self) -> None:
         """Have the bucket."""
-        await self._bus.ensure_bucket(BucketSpec(name=self._bucket))
+        await self._bus.ensure_bucket(self._spec)
 
     async def tell(self, person: Person) -> None:
         """Say what the services need of somebody, if that is new."""
