@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,12 +12,15 @@ from aiohttp.test_utils import make_mocked_request
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kettle.auth.mapping.policy import AccessPolicy, Mapped
+from kettle.auth.mapping.policy import Mapped
 from kettle.auth.mapping.principals import local
+from kettle.runtime.authorization import Authorization
+from kettle.runtime.policy_in_force import PolicyInForce
 from kettle.submit.known_attributes import KnownAttributes
 from kettle_services.gateway.rest.application import Answer, Asked, RequestLimits
 from kettle_services.gateway.rest.filters import Filters
 from kettle_services.gateway.rest.idempotency import Repeats, command_id
+from kettle_services.gateway.rest.own_iam import OwnIam
 from kettle_services.gateway.rest.pages import RowPlace, page_token, row_place
 from kettle_services.gateway.rest.parameters import parameters_of
 from kettle_services.gateway.rest.persons import Person, Persons
@@ -182,9 +186,10 @@ def test_each_person_has_so_many_requests() -> None:
     assert (429, True) == (caught.value.status, caught.value.retry_after > 90)
 
 
-async def test_only_the_private_file_is_the_own_account() -> None:
+async def test_only_the_private_file_is_the_own_account(tmp_path: Path) -> None:
     """The contents of the file are the account that the gateway runs as; any other text is nobody."""
-    persons = Persons(AccessPolicy(domain="pool"), None, "secret")
+    policy = PolicyInForce("gateway", Authorization(domain="pool"), None)
+    persons = Persons(policy, None, OwnIam(tmp_path), "secret")
     assert (await persons.of("secret", "127.0.0.1")).is_own_account
     for text, code in (("", "token.absent"), ("secre", "token.issuer_unknown")):
         with pytest.raises(RequestRefused) as caught:
