@@ -38,7 +38,11 @@ def configuration(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "".join(
             f'SCITOKENS "{ISSUER},{subject}" {name}\n'
             for subject, name in {
-                "ada": "ada", "cyd": "cyd", "bob": "bob@elsewhere", "rex": "root", "own": own_account(),
+                "ada": "ada",
+                "cyd": "cyd",
+                "bob": "bob@elsewhere",
+                "rex": "root",
+                "own": own_account(),
             }.items()
         )
     )

@@ -64,14 +64,15 @@ async def rest_application(rt: Runtime, settings: GatewaySettings, bus: Bus) -> 
     persons = Persons(policy, await _verifier(rt, settings), iam, own_token(directory(settings)))
     people = await rt.enter(AccountConnections.ready(settings.home_path, pool_domain=policy.domain))
     filters = Filters(KnownAttributes())
-    past = PastQuestions(bus, people, tables)
     seals = Path(settings.seal_directory) if settings.seal_directory else settings.home_path / "credentials"
+    seal = AttributeSeal.of_directory(seals)
+    past = PastQuestions(bus, people, tables, seal)
     asked = JobQuestions(
         tables,
         filters,
         Freshness(bus, settings.accounting),
         past.as_of,
-        AttributeSeal.of_directory(seals),
+        seal,
     )
     monitor = Subjects(settings.pool).monitor_stream
     feed = EventFeed(bus, monitor, people, most=settings.rest_streams)
