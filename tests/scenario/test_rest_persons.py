@@ -179,3 +179,16 @@ async def test_a_token_of_the_pools_iam_is_good_until_it_is_withdrawn(pool: Thro
             while (found := await asked(session, "GET", "/v2/jobs"))[0] == 200:
                 await asyncio.sleep(0.2)
         assert (401, "token.revoked") == (found[0], found[1]["code"])
+
+
+async def test_rules_that_have_changed_are_in_force_without_a_restart(
+    pool: ThrowawayPool, issuer: None, configuration: dict[str, Any]
+) -> None:
+    """Somebody whom a map file names from now on is somebody within seconds."""
+    names = Path(configuration["settings"]["authorization"]["map_files"][0])
+    async with as_person(pool, "dan") as person:
+        assert 403 == (await asked(person, "GET", "/v2/jobs"))[0]
+        names.write_text(f'{names.read_text()}SCITOKENS "{ISSUER},dan" dan\n')
+        async with asyncio.timeout(10):
+            while (await asked(person, "GET", "/v2/jobs"))[0] != 200:
+                await asyncio.sleep(0.2)

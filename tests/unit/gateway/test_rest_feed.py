@@ -33,7 +33,7 @@ class Ending:
             raise self._error
 
     @asynccontextmanager
-    async def of(self, _person: Person) -> AsyncGenerator[Client]:
+    async def of(self, person: Person) -> AsyncGenerator[Client]:
         yield cast("Client", cast("Any", self))
 
 

@@ -13,9 +13,7 @@ def recorded(stream: str, event: Event) -> RecordedEvent:
 
 
 def test_the_owner_reads_what_was_sealed_and_nobody_else_has_it() -> None:
-    """
-    An environment that was changed is opened for the owner of the job; of others it is kept altogether.
-    """
+    """An environment that was changed is opened for the owner of the job, and left out for others."""
     seal = AttributeSeal([bytes(32)])
     sealed = seal.sealed({"Environment": "A=canary", "JobPrio": 1}, "ada")
     submission = ClusterSubmitted(cluster=1, owner="ada", ad={}, columns=[], rows=[[]])

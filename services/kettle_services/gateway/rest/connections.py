@@ -88,7 +88,7 @@ class AccountConnections:
             held.users -= 1
 
     async def _held(self, person: Person) -> _Open:
-        """The person's connection, with one user more; whoever wants the same one meanwhile waits for it."""
+        """The person's connection, with one user more; others who want the same one meanwhile wait for it."""
         lock = self._locks.setdefault(person.name, asyncio.Lock())
         async with lock:
             held = self._open.get(person.name)
