@@ -114,7 +114,14 @@ async def test_a_person_sees_and_does_what_that_person_may(
     shard, frame = submitted.position.shard, submitted.position.frame
     try:
         async with as_person(pool, "ada") as ada:
-            status, seen = await asked(ada, "GET", f"/v2/jobs/{job}", params={"at_least": f"{shard}:{frame}"})
+            async with asyncio.timeout(30):  # a new pool may have no tables yet, which is said with 503
+                while True:
+                    status, seen = await asked(
+                        ada, "GET", f"/v2/jobs/{job}", params={"at_least": f"{shard}:{frame}"}
+                    )
+                    if status != 503:
+                        break
+                    await asyncio.sleep(0.2)
             assert (200, "held") == (status, seen["state"])
             assert "Cmd" in seen["attributes"]
             assert "SECRET" not in str(seen)
