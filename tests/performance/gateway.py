@@ -22,9 +22,6 @@ import aiohttp
 import msgspec
 from aiohttp import web
 
-from kettle.auth.mapping.access_lists import AccessLists
-from kettle.auth.mapping.levels import Level
-from kettle.auth.mapping.policy import AccessPolicy
 from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
 from kettle.client import prepare
@@ -33,6 +30,8 @@ from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle.projections import Jobs
 from kettle.projections import prepare as make_tables
 from kettle.projections.jobs.searchable_attributes import searchable
+from kettle.runtime.authorization import Authorization
+from kettle.runtime.policy_in_force import PolicyInForce
 from kettle.storage import Database, PgLog
 from kettle.storage.migration import migrate
 from kettle.storage.queries import load
@@ -45,6 +44,7 @@ from kettle_services.gateway.rest.freshness import Freshness
 from kettle_services.gateway.rest.job_rows import Viewer
 from kettle_services.gateway.rest.job_tables import JobTables, session_settings
 from kettle_services.gateway.rest.jobs import JobQuestions
+from kettle_services.gateway.rest.own_iam import OwnIam
 from kettle_services.gateway.rest.persons import Persons
 from kettle_services.gateway.web import serving
 from kettle_wire import events
@@ -133,8 +133,8 @@ async def front(database: Database) -> AsyncGenerator[aiohttp.ClientSession]:
         LIST_HISTORY: questions.list,
     }
     limits = RequestLimits(rate=1e6, burst=1e6, proxies=frozenset())
-    policy = AccessPolicy(domain="bench", lists=AccessLists({}, {}, open_levels=[Level.READ]))
-    application = Front(Persons(policy, None, "bench"), limits).application(handlers)
+    policy = PolicyInForce("gateway", Authorization(domain="bench"), None)
+    application = Front(Persons(policy, None, OwnIam(Path()), "bench"), limits).application(handlers)
 
     async def healthz(_request: web.Request) -> web.Response:
         return web.Response(text="ok")

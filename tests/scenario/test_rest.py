@@ -150,6 +150,8 @@ async def test_actions_are_carried_out_only_on_as_many_jobs_as_are_meant(rest: R
     assert "count" == (await rest.send("POST", "/v2/jobs:remove", body, 409))["code"]
     unsaid = await rest.send("POST", "/v2/jobs:remove", {"filter": "true"}, 422)
     assert "/body/expect" == unsaid["errors"][0]["pointer"]
+    tried = await rest.send("POST", "/v2/jobs:remove?dry_run=1", {"filter": body["filter"]})
+    assert {"outcomes": [], "count": 3} == tried
     job = f"/v2/jobs/{cluster}.0"
     await rest.get(job, at_least=position)
     seen = rest.headers["ETag"]

@@ -8,7 +8,9 @@ copied into a job of somebody else it stays closed.  A text of an older record, 
 
 import base64
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -25,6 +27,8 @@ SUFFIX: Final = ".seal"
 _SPELLED: Final = {"environment": "Environment", "env": "Env"}
 """What is sealed is spelled so in the ad, however its submitter spelled it, so that it is found without a look at all names."""
 _NONCE_BYTES: Final = 12
+_TICK_NS: Final = 1_000_000_000
+"""File systems may not tell changes apart that are closer than this."""
 _MOST: Final = 4096
 """Opened values that are remembered."""
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -50,6 +54,8 @@ class AttributeSeal:
         """The first one seals; `directory`: where there may be more one day."""
         self._keys: Final = {_id(key): key for key in keys}
         self._directory = directory
+        self._looked = 0
+        """When the directory had changed, as far as it is known; nanoseconds."""
         self._opened: dict[tuple[str, str], Scalar] = {}
 
     @classmethod
@@ -136,9 +142,23 @@ class AttributeSeal:
 
     def _key(self, id_: str) -> bytes | None:
         if id_ not in self._keys and self._directory is not None:
-            found = map(Path.read_bytes, self._directory.glob(f"*{SUFFIX}"))
-            self._keys.update((_id(key), key) for key in found)
+            self._look(self._directory)
         return self._keys.get(id_)
+
+    def _look(self, directory: Path) -> None:
+        """Read the keys in the directory, if it has changed; a file that cannot be read has none."""
+        try:
+            changed = directory.stat().st_mtime_ns
+        except OSError:
+            return
+        if changed == self._looked:
+            return
+        if time.time_ns() - changed > _TICK_NS:  # else another change may have the same time
+            self._looked = changed
+        for path in directory.glob(f"*{SUFFIX}"):
+            with suppress(OSError):
+                key = path.read_bytes()
+                self._keys[_id(key)] = key
 
 
 def _id(key: bytes) -> str:

@@ -137,9 +137,10 @@ class GroupCount(msgspec.Struct, frozen=True, kw_only=True):
 class Jobs(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A page of jobs, or counts of them."""
 
-    jobs: list[Job] = []
-    groups: list[GroupCount] = []
-    """With `group_by`, the largest first."""
+    jobs: list[Job] | msgspec.UnsetType = msgspec.UNSET
+    """Absent with `group_by`."""
+    groups: list[GroupCount] | msgspec.UnsetType = msgspec.UNSET
+    """With `group_by`, the largest first; absent without."""
     next: str | None = None
     """
     The page token of what comes behind; absent: that was all.  With a filter a page may be short, even empty, and yet have a next one:

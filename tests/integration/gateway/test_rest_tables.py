@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Sequence
 from typing import get_args
 
+import msgspec
 import pytest
 import pytest_asyncio
 
@@ -156,3 +157,15 @@ async def test_what_is_its_owners_alone_is_shown_to_nobody_else(tables: JobTable
         async with tables.read() as reading:
             listed = await reading.jobs(asked, None, None, Viewer.of("ada", asked.fields))
         assert {("ada", True), ("bob", False)} == {(job.owner, bool(job.attributes)) for job in listed.jobs}
+
+
+async def test_a_filter_looks_at_nothing_that_is_somebody_elses_alone(tables: JobTables) -> None:
+    """What is left out of an ad is not found by a filter either, in lists and in counts."""
+    wanted = Filters(KnownAttributes()).read("Environment =!= undefined")
+    assert wanted is not None
+    for asked in (ListJobs(), ListHistory()):
+        async with tables.read() as reading:
+            found = await reading.jobs(asked, wanted, None, ADA)
+            counted = await reading.counts(msgspec.structs.replace(asked, group_by=["owner"]), wanted, ADA)
+        assert {"ada"} == {job.owner for job in found.jobs}
+        assert [{"owner": "ada"}] == [each.key for each in counted]

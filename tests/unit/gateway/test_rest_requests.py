@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,12 +12,15 @@ from aiohttp.test_utils import make_mocked_request
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kettle.auth.mapping.policy import AccessPolicy, Mapped
+from kettle.auth.mapping.policy import Mapped
 from kettle.auth.mapping.principals import local
+from kettle.runtime.authorization import Authorization
+from kettle.runtime.policy_in_force import PolicyInForce
 from kettle.submit.known_attributes import KnownAttributes
 from kettle_services.gateway.rest.application import Answer, Asked, RequestLimits
 from kettle_services.gateway.rest.filters import Filters
 from kettle_services.gateway.rest.idempotency import Repeats, command_id
+from kettle_services.gateway.rest.own_iam import OwnIam
 from kettle_services.gateway.rest.pages import RowPlace, page_token, row_place
 from kettle_services.gateway.rest.parameters import parameters_of
 from kettle_services.gateway.rest.persons import Person, Persons
@@ -62,7 +66,9 @@ def test_parameters_are_what_the_route_declares() -> None:
     ("query", "pointer", "said"),
     [
         ("?stat=idle", "/query/stat", "the nearest is state"),
-        ("?state=idl", "/query/state/0", "Invalid enum value 'idl'"),
+        ("?state=idl", "/query/state/0", "'idl'; it is one of idle, running, "),
+        ("?sort=owned", "/query/sort", "it is one of submitted, -submitted"),
+        ("?xyz=1", "/query/xyz", "there is no parameter xyz"),
         ("?since=2026-11-25T14:00:00", "/query/since", "timezone"),
         ("?since=0001-01-01T00:00:00%2B14:00", "/query/since", "no calendar"),
         ("?limit=1001", "/query/limit", "<= 1000"),
@@ -165,6 +171,45 @@ def test_a_repeat_has_the_same_command_id_and_answer() -> None:
     assert 422 == caught.value.status
 
 
+def test_what_is_kept_for_repeats_has_an_end() -> None:
+    """
+    Of one person the last requests are remembered, whatever others send; of a large answer only what its request was.
+    """
+    repeats = Repeats()
+    bob = Person(local("bob"), Mapped(owner="bob", domain="pool"))
+    small, large = Answer(Jobs()), Answer(Jobs(next="x" * (64 << 10)))
+
+    def sent(key: str, answer: Answer, person: Person = ADA) -> Answer | None:
+        request = asked({"Idempotency-Key": key}, person=person)
+        first = repeats.first_answer(request)
+        repeats.answered(request, answer)
+        return first
+
+    sent("of bob", small, bob)
+    sent("large", large)
+    assert sent("large", large) is None
+    for number in range(201):
+        assert sent(str(number), small) is None
+    assert small is sent("200", small)
+    assert small is sent("of bob", small, bob)
+    assert sent("0", small) is None
+
+
+def test_a_network_of_addresses_is_one_stranger() -> None:
+    """Who has a network of IPv6 has not a budget for each of its addresses."""
+    limits = RequestLimits(rate=0.01, burst=2.0, proxies=frozenset())
+    limits.failed("2001:db8::1")
+    limits.failed("2001:db8::2")
+    with pytest.raises(RequestRefused):
+        limits.failed("2001:db8::3")
+
+
+def test_an_answer_without_jobs_has_an_empty_list() -> None:
+    """Programs go over what is there; with groups there are no jobs, and without there are no groups."""
+    assert b'{"jobs":[]}' == msgspec.json.encode(Jobs(jobs=[]))
+    assert b'{"groups":[]}' == msgspec.json.encode(Jobs(groups=[]))
+
+
 def test_who_has_the_state_already_is_told_so() -> None:
     """One of several tags is enough, weak or not; another one is not."""
     with pytest.raises(NotModified):
@@ -182,9 +227,10 @@ def test_each_person_has_so_many_requests() -> None:
     assert (429, True) == (caught.value.status, caught.value.retry_after > 90)
 
 
-async def test_only_the_private_file_is_the_own_account() -> None:
+async def test_only_the_private_file_is_the_own_account(tmp_path: Path) -> None:
     """The contents of the file are the account that the gateway runs as; any other text is nobody."""
-    persons = Persons(AccessPolicy(domain="pool"), None, "secret")
+    policy = PolicyInForce("gateway", Authorization(domain="pool"), None)
+    persons = Persons(policy, None, OwnIam(tmp_path), "secret")
     assert (await persons.of("secret", "127.0.0.1")).is_own_account
     for text, code in (("", "token.absent"), ("secre", "token.issuer_unknown")):
         with pytest.raises(RequestRefused) as caught:

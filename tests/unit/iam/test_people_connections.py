@@ -11,10 +11,10 @@ from kettle.auth.mapping.principals import Principal
 from kettle.auth.trust.callout import Question
 from kettle.bus.nats_connection import NatsConnection
 from kettle.bus.nats_driver import Msg
+from kettle.runtime.policy_in_force import PolicyInForce
 from kettle_services.iam.domain.persons import Person
 from kettle_services.iam.people.connections import PeopleConnections
 from kettle_services.iam.people.identification import Identification, Identified
-from kettle_services.iam.people.policy import PolicyInForce
 from kettle_services.iam.people.told import ToldPeople
 from kettle_services.iam.record import Changes, Record
 from kettle_wire.commands.iam import Right

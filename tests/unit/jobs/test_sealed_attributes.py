@@ -1,5 +1,6 @@
 """Environments of jobs, sealed in what is recorded."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -62,3 +63,21 @@ def test_who_only_reads_finds_keys_that_are_made_later(tmp_path: Path) -> None:
     assert {"Environment": "A=canary"} == reader.opened(sealed, "ada")
     assert (0o600, 32) == (path.stat().st_mode & 0o777, path.stat().st_size)
     assert {"Environment": "A=canary"} == AttributeSeal([key_file(path)]).opened(sealed, "ada")
+
+
+def test_a_key_that_cannot_be_read_closes_no_other(tmp_path: Path) -> None:
+    """
+    A directory in the place of a key is passed over, and a directory of keys that has not changed is not read again.
+    """
+    (tmp_path / f"a{SUFFIX}").mkdir()
+    key = key_file(tmp_path / f"b{SUFFIX}")
+    sealed = AttributeSeal([key]).sealed({"Environment": "A=canary"}, "ada")
+    strange = AttributeSeal([bytes(32)]).sealed({"Environment": "A=1"}, "ada")
+    os.utime(tmp_path, (1, 1))
+    reader = AttributeSeal.of_directory(tmp_path)
+    assert {"Environment": "A=canary"} == reader.opened(sealed, "ada")
+    (tmp_path / f"c{SUFFIX}").write_bytes(bytes(32))
+    os.utime(tmp_path, (1, 1))
+    assert left_sealed(reader.opened(strange, "ada"))
+    os.utime(tmp_path, (2, 2))
+    assert {"Environment": "A=1"} == reader.opened(strange, "ada")

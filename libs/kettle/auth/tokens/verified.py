@@ -9,6 +9,9 @@ import msgspec
 Profile: TypeAlias = Literal["scitokens", "wlcg", "at+jwt", "plain"]
 """What a token claims to be: SciTokens 2.0, WLCG 1.x, an access token of RFC 9068, or any other JWT."""
 
+JOB_CLAIM: Final = "kettle_session"
+"""The claim of tokens that a pool gives to running jobs: it names the attempt."""
+
 
 class TokenCode(StrEnum):
     """Why a token is refused; programs may rely on these."""

@@ -19,7 +19,7 @@ from kettle.auth.mapping.levels import Level
 from kettle.bus.ports import BusError, RefusedError
 from kettle.client import ClientError, CommandRefusedError
 from kettle.http.problems import document_of, problem_response
-from kettle.http.rate_limits import Buckets
+from kettle.http.rate_limits import Buckets, network
 from kettle.http.requests import bearer_token, client_address, has_secret_in_address
 from kettle.schema_generation.openapi import openapi
 from kettle_services.gateway.rest.parameters import LARGEST, body_of, parameters_of
@@ -105,7 +105,7 @@ class RequestLimits:
 
     def failed(self, address: str) -> None:
         """Count a credential that was refused; raises RequestRefused if an address has shown too many."""
-        if waits := self._strangers.take(address, now=time.monotonic()):
+        if waits := self._strangers.take(network(address), now=time.monotonic()):
             raise _too_many("too many credentials from here were refused", waits)
 
 

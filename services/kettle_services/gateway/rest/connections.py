@@ -8,10 +8,11 @@ and this process may read them, `AccountConnections` uses these.
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Final, Protocol, Self
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -22,61 +23,110 @@ from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.rest.problem import ProblemCode
 
 MOST: Final = 64
-"""Connections that are kept open; the one that was used longest ago is closed for another."""
+"""Connections that are kept open; of those that nobody uses the one that was used longest ago is closed for another."""
 PATIENCE_S: Final = 10.0
 
 
 class PersonConnections(Protocol):
     """Where the connection of a person is had."""
 
-    async def of(self, person: Person) -> Client:
+    def of(self, person: Person) -> AbstractAsyncContextManager[Client]:
         """
-        A client that speaks in the person's name.
+        A client that speaks in the person's name, and is not closed as long as it is held.
 
         Raises RequestRefused: there is none, and why.
         """
         ...
 
 
+Connect = Callable[[PoolFile], AbstractAsyncContextManager[Client]]
+
+
+class _Open:
+    """A connection."""
+
+    def __init__(self, client: Client, stack: AsyncExitStack) -> None:
+        self.client: Final = client
+        self.stack: Final = stack
+        self.users = 0
+
+
 class AccountConnections:
     """With the credentials that the pool has made for accounts of this machine."""
 
-    def __init__(self, home: Path, *, pool_domain: str) -> None:
+    def __init__(self, home: Path, *, pool_domain: str, connect: Connect, most: int = MOST) -> None:
         self._home = home
         self._domain = pool_domain.lower()
-        self._open: OrderedDict[str, tuple[Client, AsyncExitStack]] = OrderedDict()
-        self._busy = asyncio.Lock()
+        self._connect = connect
+        self._most = most
+        self._open: OrderedDict[str, _Open] = OrderedDict()
+        self._coming = 0
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     @classmethod
     @asynccontextmanager
-    async def ready(cls, home: Path, *, pool_domain: str) -> AsyncGenerator[Self]:
+    async def ready(
+        cls, home: Path, *, pool_domain: str, connect: Connect | None = None, most: int = MOST
+    ) -> AsyncGenerator[Self]:
         """Connections are opened when they are wanted, and closed at the end."""
-        connections = cls(home, pool_domain=pool_domain)
+        connections = cls(home, pool_domain=pool_domain, connect=connect or _connected, most=most)
         try:
             yield connections
         finally:
-            for name in list(connections._open):
-                await connections._close(name)
+            for each in list(connections._open.values()):
+                await each.stack.aclose()
 
-    async def of(self, person: Person) -> Client:
+    @asynccontextmanager
+    async def of(self, person: Person) -> AsyncGenerator[Client]:
         """See `PersonConnections.of`."""
         if person.mapped.domain.lower() != self._domain:
             raise _none(person, "its domain is not that of this pool's accounts")
-        async with self._busy:
-            known = self._open.get(person.name)
-            if known is not None:
-                self._open.move_to_end(person.name)
-                return known[0]
+        held = await self._held(person)
+        try:
+            yield held.client
+        finally:
+            held.users -= 1
+
+    async def _held(self, person: Person) -> _Open:
+        """The person's connection, with one user more; others who want the same one meanwhile wait for it."""
+        lock = self._locks.setdefault(person.name, asyncio.Lock())
+        async with lock:
+            held = self._open.get(person.name)
+            if held is None:
+                held = await self._opened(person)
+                self._open[person.name] = held
+            held.users += 1
+            self._open.move_to_end(person.name)
+            return held
+
+    async def _opened(self, person: Person) -> _Open:
+        idle = self._require_place()
+        self._coming += 1
+        try:
+            if idle is not None:
+                await idle.stack.aclose()
             pool = await asyncio.to_thread(self._pool_of, person)
             stack = AsyncExitStack()
             try:
-                client = await stack.enter_async_context(Client.connect(pool=pool, patience=PATIENCE_S))
+                return _Open(await stack.enter_async_context(self._connect(pool)), stack)
             except ClientError as error:
                 raise _none(person, str(error)) from error
-            self._open[person.name] = client, stack
-            while len(self._open) > MOST:
-                await self._close(next(iter(self._open)))
-            return client
+        finally:
+            self._coming -= 1
+
+    def _require_place(self) -> _Open | None:
+        """What has to be closed first; raises RequestRefused: all are in use."""
+        if len(self._open) + self._coming < self._most:
+            return None
+        name = next((name for name, each in self._open.items() if not each.users), None)
+        if name is None:
+            raise RequestRefused(
+                503,
+                ProblemCode.TOO_MANY,
+                f"{self._most} persons use a connection to the bus, which is the most; try again later",
+                retry_after=5,
+            )
+        return self._open.pop(name)
 
     def _pool_of(self, person: Person) -> PoolFile:
         """How the person reaches the pool; raises RequestRefused."""
@@ -91,9 +141,9 @@ class AccountConnections:
             raise _none(person, "the pool has made no key for an account of this name on this machine")
         return msgspec.structs.replace(pool, user=person.name, credentials=str(key), database_url="")
 
-    async def _close(self, name: str) -> None:
-        _, stack = self._open.pop(name)
-        await stack.aclose()
+
+def _connected(pool: PoolFile) -> AbstractAsyncContextManager[Client]:
+    return Client.connect(pool=pool, patience=PATIENCE_S)
 
 
 def _none(person: Person, why: str) -> RequestRefused:

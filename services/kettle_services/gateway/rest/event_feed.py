@@ -1,14 +1,17 @@
 """Events as they are recorded, as a stream of server-sent events."""
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Final
 
+import msgspec
 from aiohttp import web
 
-from kettle.bus.ports import Bus
+from kettle.bus.ports import Bus, BusError
+from kettle.client import Client, ClientError
 from kettle.client.events.published import Published, Wanted
 from kettle_services.gateway.rest.application import Asked
 from kettle_services.gateway.rest.connections import PersonConnections
@@ -21,6 +24,8 @@ SLOW_S: Final = 10.0
 """A reader that does not take what was sent for so long is cut off."""
 _MOST: Final = 256
 """Events that wait for a reader; the bus keeps the others."""
+
+_log: Final = logging.getLogger(__name__)
 
 
 class EventFeed:
@@ -47,7 +52,11 @@ class EventFeed:
                 f"{self._most} streams are open, which is the most; try again later",
                 retry_after=30,
             )
-        client = await self._people.of(asked.person)
+        async with self._people.of(asked.person) as client:
+            return await self._followed(asked, client, after)
+
+    async def _followed(self, asked: Asked, client: Client, after: int | None) -> web.StreamResponse:
+        parameters: FollowEvents = asked.parameters
         wanted = Wanted(
             owner=asked.person.name,
             kind=parameters.kind,
@@ -90,30 +99,50 @@ async def _send(
     response: web.StreamResponse, published: AsyncGenerator[Published, None], over: float | None
 ) -> None:
     """Raises TimeoutError if the reader is too slow, ConnectionResetError if it has left."""
-    waiting: asyncio.Queue[Published] = asyncio.Queue(_MOST)
+    waiting: asyncio.Queue[Published | Exception | None] = asyncio.Queue(_MOST)
 
     async def read() -> None:
-        async for event in published:
-            await waiting.put(event)
+        """What comes last says why nothing more comes; None: the connection was closed."""
+        try:
+            async for event in published:
+                await waiting.put(event)
+        except Exception as error:  # noqa: BLE001 - it is raised again where it is taken out
+            await waiting.put(error)
+        else:
+            await waiting.put(None)
 
     reading = asyncio.create_task(read(), name="event-feed")
     try:
+        reason = "the token has expired: show a new one"
         while over is None or time.time() < over:
             try:
                 async with asyncio.timeout(HEARTBEAT_S):
                     event = await waiting.get()
             except TimeoutError:
-                if reading.done():
-                    return
                 data = b": heartbeat\n\n"
             else:
+                if not isinstance(event, Published):
+                    reason = _ended(event)
+                    break
                 data = b"id: %d\ndata: %b\n\n" % (event.sequence, event.data)
             async with asyncio.timeout(SLOW_S):
                 await response.write(data)
-        await response.write(_event("cut", '{"reason":"the token has expired: show a new one"}'))
+        async with asyncio.timeout(SLOW_S):
+            await response.write(_event("cut", msgspec.json.encode({"reason": reason}).decode()))
     finally:
         reading.cancel()
         await asyncio.gather(reading, return_exceptions=True)
+
+
+def _ended(error: Exception | None) -> str:
+    """Why nothing more comes; raises what nobody expects."""
+    if error is not None and not isinstance(error, BusError | ClientError):
+        raise error
+    why = (
+        f"events cannot be read at the moment ({error})" if error else "the connection to the bus was closed"
+    )
+    _log.warning("a stream of events ends: %s", why)
+    return f"{why}: come back with Last-Event-ID"
 
 
 def _place(asked: Asked, parameters: FollowEvents) -> int | None:

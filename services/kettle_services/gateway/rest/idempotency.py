@@ -12,6 +12,10 @@ from kettle_services.gateway.rest.refusals import RequestRefused, refused_field
 from kettle_wire.rest.problem import ProblemCode
 
 _LONGEST: Final = 256
+_LARGEST: Final = 64 << 10
+"""Bytes of an answer that is kept; a larger one is made again for a repeat."""
+_OF_ONE: Final = 200
+"""Requests of one person that are remembered."""
 
 
 class _Seen(msgspec.Struct):
@@ -27,9 +31,10 @@ class Repeats:
     What is kept here makes a repeat of any request answer alike while this process lives, and tells of a key that is used twice.
     """
 
-    def __init__(self, most: int = 10_000) -> None:
+    def __init__(self, most: int = 1_000) -> None:
+        """`most`: persons."""
         self._most: Final = most
-        self._seen: OrderedDict[tuple[str, str], _Seen] = OrderedDict()
+        self._seen: OrderedDict[str, OrderedDict[str, _Seen]] = OrderedDict()
 
     def first_answer(self, asked: Asked) -> Answer | None:
         """
@@ -39,10 +44,12 @@ class Repeats:
         if not key:
             return None
         request = _digest(asked)
-        seen = self._seen.setdefault((asked.person.name, key), _Seen(request))
-        self._seen.move_to_end((asked.person.name, key))
-        while len(self._seen) > self._most:
-            self._seen.popitem(last=False)
+        own = self._seen.setdefault(asked.person.name, OrderedDict())
+        seen = own.setdefault(key, _Seen(request))
+        for known, last, most in ((self._seen, asked.person.name, self._most), (own, key, _OF_ONE)):
+            known.move_to_end(last)
+            while len(known) > most:
+                known.popitem(last=False)
         if seen.request != request:
             raise RequestRefused(
                 422,
@@ -52,9 +59,10 @@ class Repeats:
         return seen.answer
 
     def answered(self, asked: Asked, answer: Answer) -> Answer:
-        """Keep the answer for repeats."""
-        seen = self._seen.get((asked.person.name, _key(asked)))
-        if seen is not None:
+        """Keep the answer for repeats, unless it is large."""
+        own = self._seen.get(asked.person.name)
+        seen = own.get(_key(asked)) if own is not None else None
+        if seen is not None and len(msgspec.json.encode(answer.reply)) <= _LARGEST:
             seen.answer = answer
         return answer
 

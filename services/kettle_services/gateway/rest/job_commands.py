@@ -72,7 +72,11 @@ class JobCommands:
         parameters: SubmitJobs = asked.parameters
         if (first := self._repeats.first_answer(asked)) is not None:
             return first
-        client = (await self._people.of(asked.person)).at(parameters.schedd)
+        async with self._people.of(asked.person) as client:
+            return await self._submitted(asked, client.at(parameters.schedd))
+
+    async def _submitted(self, asked: Asked, client: Client) -> Answer:
+        parameters: SubmitJobs = asked.parameters
         body: Submission = await submission_of(asked.person, asked.body)
         rows = body.rows or [[]]
         for number, row in enumerate(rows):
@@ -104,7 +108,19 @@ class JobCommands:
         body: JobSelection = asked.body
         if (first := self._repeats.first_answer(asked)) is not None:
             return first
-        client = await self._people.of(asked.person)
+        if body.filter and not body.ids and body.expect is None and not parameters.dry_run:
+            raise refused_field(
+                "/body/expect",
+                "a filter needs expect, the number of jobs that you mean: ?dry_run=1 tells how many there are",
+                code=ProblemCode.BODY_INVALID,
+                status=422,
+            )
+        async with self._people.of(asked.person) as client:
+            return await self._acted(asked, client)
+
+    async def _acted(self, asked: Asked, client: Client) -> Answer:
+        parameters: ActOnJobs = asked.parameters
+        body: JobSelection = asked.body
         chosen = await self._chosen(client, asked.person.name, body)
         count = sum(map(len, chosen.values()))
         if body.expect is not None and count != body.expect:
@@ -150,24 +166,20 @@ class JobCommands:
             raise refused_field(
                 "/body/ids", "say which jobs: ids, or a filter", code=ProblemCode.BODY_INVALID, status=422
             )
-        if body.expect is None:
-            raise refused_field(
-                "/body/expect",
-                "a filter needs expect, the number of jobs that you mean: ?dry_run=1 tells how many there are",
-                code=ProblemCode.BODY_INVALID,
-                status=422,
-            )
         self._filters.read(body.filter, "/body/filter")
         select = Select(owners=body.owner or [person], constraint=body.filter)
         return {own: [job async for job in _jobs_of(client.at(own), select)]}
 
     async def edit(self, asked: Asked) -> Answer:
         """Change attributes of a job, if it is still as somebody has read it."""
-        parameters: EditJob = asked.parameters
-        body: JobChange = asked.body
         if (first := self._repeats.first_answer(asked)) is not None:
             return first
-        client = await self._people.of(asked.person)
+        async with self._people.of(asked.person) as client:
+            return await self._edited(asked, client)
+
+    async def _edited(self, asked: Asked, client: Client) -> Answer:
+        parameters: EditJob = asked.parameters
+        body: JobChange = asked.body
         job, schedd = job_name(parameters.id)
         schedd = schedd or client.pool.schedd
         async with self._tables.read() as reading:

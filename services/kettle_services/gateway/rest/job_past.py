@@ -11,9 +11,8 @@ import msgspec
 
 from kettle.jobs.ad import apply
 from kettle.jobs.history import Submission
-from kettle.jobs.private_attributes import for_others
 from kettle.projections.stored_projection import instant
-from kettle_services.gateway.rest.job_rows import STATES
+from kettle_services.gateway.rest.job_rows import STATES, Viewer
 from kettle_wire.ads.types import Ad
 from kettle_wire.commands.schedd import RecordedEvent
 from kettle_wire.events import ClusterSubmitted, FactorySubmitted, JobEvent, decode, tag_of
@@ -38,10 +37,10 @@ class JobPast:
                 return event.owner
         return ""
 
-    def records(self, viewer: str, until: int | None) -> list[JobRecord]:
+    def records(self, viewer: Viewer, until: int | None) -> list[JobRecord]:
         """The events as somebody sees them; `until`: microseconds since the epoch."""
-        own = viewer == self.owner
-        return [_record(each, own=own) for each in self._recorded if until is None or each.at <= until]
+        owner = self.owner
+        return [_record(each, viewer, owner) for each in self._recorded if until is None or each.at <= until]
 
     def ad_at(self, moment: int) -> Ad | None:
         """The ad at a time, microseconds since the epoch; None: it was not there yet."""
@@ -99,14 +98,14 @@ def _text(ad: Ad, name: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _record(recorded: RecordedEvent, *, own: bool) -> JobRecord:
+def _record(recorded: RecordedEvent, viewer: Viewer, owner: str) -> JobRecord:
     event = decode(recorded.data)
     fields: dict[str, Any]
     if isinstance(event, ClusterSubmitted | FactorySubmitted):
         fields = {"owner": event.owner, "jobs": len(event.rows)}
     else:
         fields = msgspec.to_builtins(event)
-        if not own and isinstance(fields.get("attributes"), dict):
-            fields["attributes"] = for_others(fields["attributes"])
+        if isinstance(fields.get("attributes"), dict):
+            fields["attributes"] = viewer.sees(fields["attributes"], owner)
     fields.pop("type", None)
     return JobRecord(type=tag_of(event), at=instant(recorded.at), frame=recorded.frame, event=fields)

@@ -9,6 +9,7 @@ import msgspec
 
 from kettle.jobs.private_attributes import for_others
 from kettle.jobs.sealed_attributes import AttributeSeal
+from kettle_services.gateway.rest.filters import AdFilter
 from kettle_wire.ads.types import Ad, Expr, Scalar
 from kettle_wire.codes import JobStatus
 from kettle_wire.rest.jobs import Job, State
@@ -89,6 +90,10 @@ class Viewer(msgspec.Struct, frozen=True):
     def of(cls, name: str, fields: Iterable[str], seal: AttributeSeal = _CLOSED) -> "Viewer":
         """Somebody who wants these attributes."""
         return cls(name, frozenset(field.lower() for field in fields), seal)
+
+    def finds(self, wanted: AdFilter, ad: Ad, owner: str) -> bool:
+        """Whether a filter is true of an ad, by what of it is this viewer's to know."""
+        return wanted.holds(ad if owner == self.name else for_others(ad))
 
     def sees(self, ad: Ad, owner: str) -> Ad:
         """What of an ad is shown: what is its owner's alone is left out for others."""

@@ -156,25 +156,27 @@ class Reading:
                         assert last is not None
                         return Found(found, place_of(table, asked.sort, last))
                     last = row
-                    if wanted is None or (ad is not None and wanted.holds(ad)):
+                    if wanted is None or (ad is not None and viewer.finds(wanted, ad, row["owner"])):
                         shown = viewer.sees(ad, row["owner"]) if ad is not None and asked.fields else None
                         found.append(_job(table, row, shown))
                 if time.monotonic() > self._deadline:
                     return Found(found, place_of(table, asked.sort, rows[-1]))
         return Found(found, None)
 
-    async def counts(self, asked: Listed, wanted: AdFilter | None) -> list[GroupCount]:
+    async def counts(self, asked: Listed, wanted: AdFilter | None, viewer: Viewer) -> list[GroupCount]:
         """How many jobs there are of each combination; raises RequestRefused if these are too many."""
         table = LIVE if isinstance(asked, ListJobs) else PAST
         if wanted is not None:
-            return await self._counted(table, asked, wanted)
+            return await self._counted(table, asked, wanted, viewer)
         statement = count_statement(table, asked, None)
         cursor = await self._connection.cursor(statement.text, *statement.arguments)
         rows = await cursor.fetch(MOST_GROUPS + 1)
         _require_few(len(rows))
         return [GroupCount(key=_key(asked, row), count=row["count"]) for row in rows]
 
-    async def _counted(self, table: JobTable, asked: Listed, wanted: AdFilter) -> list[GroupCount]:
+    async def _counted(
+        self, table: JobTable, asked: Listed, wanted: AdFilter, viewer: Viewer
+    ) -> list[GroupCount]:
         counts: Counter[tuple[str, ...]] = Counter()
         ordered = msgspec.structs.replace(asked, sort="-submitted" if table is LIVE else "-left")
         statements = list_statements(table, ordered, wanted, None, limit=None, more_columns=_ad_column(table))
@@ -185,7 +187,7 @@ class Reading:
                 counts.update(
                     tuple(_key(asked, row).values())
                     for row, ad in zip(rows, ads, strict=True)
-                    if wanted.holds(ad)
+                    if viewer.finds(wanted, ad, row["owner"])
                 )
                 if time.monotonic() > self._deadline:
                     raise RequestRefused(

@@ -43,10 +43,10 @@ class JobQuestions:
             etag = frames_tag(frames) if wanted is None else ""
             if etag:
                 asked.require_changed(etag)
-            if parameters.group_by:
-                groups = await reading.counts(parameters, wanted)
-                return Answer(Jobs(groups=groups, frames=frames), etag)
             viewer = Viewer.of(asked.person.name, parameters.fields, self._seal)
+            if parameters.group_by:
+                groups = await reading.counts(parameters, wanted, viewer)
+                return Answer(Jobs(groups=groups, frames=frames), etag)
             found = await reading.jobs(parameters, wanted, after, viewer)
             following = page_token(parameters, found.more) if found.more else None
             return Answer(Jobs(jobs=found.jobs, next=following, frames=frames), etag)

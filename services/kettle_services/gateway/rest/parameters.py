@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
-from typing import Any, Final, TypeVar, get_origin
+from typing import Any, Final, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 from aiohttp import web
@@ -41,7 +41,7 @@ def parameters_of(route: Route, request: web.Request) -> msgspec.Struct:
     try:
         read = msgspec.convert(given, route.parameters, strict=False)
     except msgspec.ValidationError as error:
-        raise _refused(error, dict.fromkeys(request.match_info, "path")) from error
+        raise _refused(error, dict.fromkeys(request.match_info, "path"), route.parameters) from error
     for name, value in msgspec.structs.asdict(read).items():
         if isinstance(value, datetime):
             _require_calendar(name, value)
@@ -105,7 +105,7 @@ def _is_flag(route: Route, name: str) -> bool:
 
 
 def _unknown(name: str, known: list[str]) -> RequestRefused:
-    near = difflib.get_close_matches(name[:100], known, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(name[:100], known, n=1, cutoff=0.6)
     hint = f"; the nearest is {near[0]}" if near else ""
     shown = ascii(name[:100])[1:-1]
     return refused_field(
@@ -113,9 +113,21 @@ def _unknown(name: str, known: list[str]) -> RequestRefused:
     )
 
 
-def _refused(error: msgspec.ValidationError, places: Mapping[str, str]) -> RequestRefused:
+@cache
+def _members(kind: type[msgspec.Struct], name: str) -> tuple[str, ...]:
+    """The values that a parameter may have; none: they are not listed anywhere."""
+    found = next((field.type for field in msgspec.structs.fields(kind) if field.encode_name == name), None)
+    one = get_args(found)[0] if get_origin(found) is list else found
+    return get_args(one) if get_origin(one) is Literal else ()
+
+
+def _refused(
+    error: msgspec.ValidationError, places: Mapping[str, str], kind: type[msgspec.Struct]
+) -> RequestRefused:
     what, pointer = _parted(str(error))
     name = pointer.lstrip("/").partition("/")[0]
+    if members := _members(kind, name):
+        what = f"{what}; it is one of {', '.join(members)}"
     sentence = f"the parameter {name} cannot be used: {what}" if name else what
     where = f"/{places.get(name, 'query')}{pointer}"
     return RequestRefused(

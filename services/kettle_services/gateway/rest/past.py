@@ -4,6 +4,7 @@ from datetime import datetime
 
 from kettle.bus.ports import Bus, RefusedError
 from kettle.client.why_report import WhyReport
+from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle.projections.stored_projection import microseconds
 from kettle_services.gateway.rest.application import Answer, Asked
 from kettle_services.gateway.rest.connections import PersonConnections
@@ -26,7 +27,9 @@ class PastQuestions:
     Answers them: what is recorded from the log, by way of its owner, and reasons in the name of who asks.
     """
 
-    def __init__(self, bus: Bus, people: PersonConnections, tables: JobTables) -> None:
+    def __init__(self, bus: Bus, people: PersonConnections, tables: JobTables, seal: AttributeSeal) -> None:
+        """`seal` opens environments for their owners."""
+        self._seal = seal
         self._bus = bus
         self._people = people
         self._tables = tables
@@ -35,8 +38,9 @@ class PastQuestions:
         """Everything recorded of a job."""
         parameters: GetHistoryOfJob = asked.parameters
         name, past = await self._past(parameters.id)
+        viewer = Viewer.of(asked.person.name, (), self._seal)
         until = microseconds(parameters.until) if parameters.until else None
-        return Answer(JobRecords(id=name, events=past.records(asked.person.name, until)))
+        return Answer(JobRecords(id=name, events=past.records(viewer, until)))
 
     async def timeline(self, asked: Asked) -> Answer:
         """The states of a job."""
@@ -69,9 +73,9 @@ class PastQuestions:
                     f"job {name} was not there at that time: it was submitted later",
                 )
             return Answer(Why(id=name, sentence=_said_of(phase), phase=phase))
-        client = await self._people.of(asked.person)
         job, schedd = await self._named(parameters.id)
-        report = await client.at(schedd).why(job)
+        async with self._people.of(asked.person) as client:
+            report = await client.at(schedd).why(job)
         answer = Why(
             id=f"{job}@{schedd}",
             sentence=_reason(report),

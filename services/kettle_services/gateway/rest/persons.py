@@ -1,8 +1,9 @@
 """
 Who asks over HTTP.
 
-Two credentials are believed: a token of an issuer that the settings name, which rules and map files make a name of, and the
-private file of this gateway, which only the account that it runs as can read: who shows its contents is that account.
+Three credentials are believed: a token of an issuer that the settings name, which rules and map files make a name of; a token
+of the pool's own iam, which says itself whose it is; and the private file of this gateway, which only the account that it runs
+as can read: who shows its contents is that account.
 """
 
 import hmac
@@ -15,17 +16,23 @@ from typing import Final
 
 import msgspec
 
+from kettle.auth.mapping.findings import Because, Place
 from kettle.auth.mapping.levels import Level
-from kettle.auth.mapping.policy import AccessPolicy, Mapped
+from kettle.auth.mapping.policy import Mapped
 from kettle.auth.mapping.principals import Address, Principal, local, of_token
 from kettle.auth.private_files import private_directory, write_private
-from kettle.auth.tokens.verified import TokenError
+from kettle.auth.tokens.checking.parsing import ParsedToken, parse
+from kettle.auth.tokens.verified import JOB_CLAIM, TokenError
 from kettle.auth.tokens.verifier import Verifier
+from kettle.client.connections.credentials import Holder
 from kettle.http.problems import bearer_challenge
+from kettle.runtime.policy_in_force import PolicyInForce
+from kettle_services.gateway.rest.own_iam import OwnIam
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.rest.problem import ProblemCode
 
 TOKEN_FILE: Final = "token"  # noqa: S105 - the name of the file
+_UNMAPPED: Final = "user.unmapped"
 
 
 class Person(msgspec.Struct, frozen=True):
@@ -69,11 +76,13 @@ def own_account() -> str:
 class Persons:
     """Tells who shows a token, and what that person may do."""
 
-    def __init__(self, policy: AccessPolicy, verifier: Verifier | None, token: str) -> None:
-        """`token`: the contents of the private file; `verifier`: None if no issuer is believed."""
+    def __init__(self, policy: PolicyInForce, verifier: Verifier | None, iam: OwnIam, token: str) -> None:
+        """`token`: the contents of the private file; `verifier`: None if the settings name no issuer."""
         self._policy = policy
         self._verifier = verifier
+        self._iam = iam
         self._token = token.encode()
+        self._reserved = frozenset({"root", own_account()})
 
     async def of(self, token: str, address: str) -> Person:
         """
@@ -88,19 +97,74 @@ class Persons:
                 shown=False,
             )
         if hmac.compare_digest(token.encode("utf-8", "surrogateescape"), self._token):
-            principal = local(own_account(), Address(address))
+            return self._named(local(own_account(), Address(address)))
+        try:
+            parsed = parse(token)
+        except TokenError as error:
+            raise _unknown(
+                ProblemCode.TOKEN_UNTRUSTED,
+                f"the token is not that of this gateway's private file, and none of an issuer: {error}",
+            ) from error
+        if (pool := await self._iam.pool_of(parsed.claims.get("iss"))) is not None:
+            holder = await self._iam.holder(pool, token)
+            person = self._of_iam(holder, parsed, pool.iam_url, Address(address))
         else:
-            principal = await self._of_issuer(token, Address(address))
+            person = self._named(await self._of_issuer(token, Address(address)))
+        if JOB_CLAIM in person.principal.claims:
+            raise RequestRefused(
+                403,
+                ProblemCode.NOT_PERMITTED,
+                "this is the token of a running job, which is for what its description asks for: show one of your own (kettle login)",
+            )
+        return person
+
+    def _named(self, principal: Principal) -> Person:
+        """Raises RequestRefused: the rules make nobody of it, or somebody whom no token may be."""
         mapped = self._policy.identify(principal, time.time())
         if mapped.code:
             raise RequestRefused(403, mapped.code, f"this credential is nobody's here: {mapped.why}")
+        if mapped.domain.lower() != self._policy.domain.lower():
+            raise RequestRefused(
+                403,
+                _UNMAPPED,
+                f"the rules make {mapped.name} of this credential, and people of this pool are in {self._policy.domain}: see domain of "
+                "[authorization]",
+            )
+        if mapped.owner in self._reserved and principal.method != "FS":
+            raise RequestRefused(
+                403,
+                _UNMAPPED,
+                f"the rules make {mapped.owner} of this credential, and nobody becomes the account that runs the pool, or root, by a token "
+                "of another issuer",
+            )
+        return Person(principal, mapped)
+
+    def _of_iam(self, holder: Holder, parsed: ParsedToken, url: str, address: Address) -> Person:
+        """Somebody as the pool's iam knows him: it has asked the rules already."""
+        levels = [Level(each.level) for each in holder.levels if each.level in Level.__members__]
+        principal = Principal(
+            method="IDTOKENS",
+            text=holder.subject,
+            claims=parsed.claims,
+            scopes=tuple(holder.scopes),
+            limits=frozenset(levels),
+            address=address,
+        )
+        said = Because(Place(url), "what it says of the holder of this token")
+        mapped = Mapped(
+            owner=holder.subject,
+            domain=self._policy.domain,
+            levels=dict.fromkeys(levels, said),
+            because=(said,),
+        )
         return Person(principal, mapped)
 
     async def _of_issuer(self, token: str, address: Address) -> Principal:
         if self._verifier is None:
             raise _unknown(
                 ProblemCode.TOKEN_UNTRUSTED,
-                "the token is not that of this gateway's private file, and no issuer is trusted: issuers of [gateway] names those that are",
+                "the token is not that of this gateway's private file nor of the pool's iam, and no other issuer is trusted: issuers of "
+                "[gateway] names those that are",
             )
         try:
             verified = await self._verifier.verify(token, time.time())
@@ -109,7 +173,7 @@ class Persons:
         return of_token(
             issuer=verified.issuer,
             subject=verified.subject,
-            profile="plain" if verified.profile == "at+jwt" else verified.profile,
+            profile=verified.profile,
             scopes=verified.scopes,
             groups=verified.groups,
             claims=verified.claims,
@@ -118,7 +182,7 @@ class Persons:
 
     def require(self, person: Person, level: Level) -> None:
         """Raises RequestRefused: the person has not the level."""
-        found = self._policy.decide_for(person.principal, person.mapped, level, subsystem="gateway")
+        found = self._policy.decide(person.principal, person.mapped, level)
         if not found.allowed:
             raise RequestRefused(403, ProblemCode.NOT_PERMITTED, found.sentence)
 

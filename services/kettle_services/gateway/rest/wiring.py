@@ -1,12 +1,13 @@
 """How the parts of the REST interface hang together."""
 
+import asyncio
+import logging
 import os
 from pathlib import Path
+from typing import Final
 
 from aiohttp import web
 
-from kettle.auth.mapping.findings import refusals
-from kettle.auth.mapping.policy import AccessPolicy
 from kettle.auth.tokens.checking.issuers import Issuer, Issuers
 from kettle.auth.tokens.keys.fetching import FetchLimits, HttpFetcher
 from kettle.auth.tokens.keys.key_cache import KeyCache
@@ -14,8 +15,8 @@ from kettle.auth.tokens.verifier import Verifier
 from kettle.bus.ports import Bus
 from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle.runtime import Runtime, SettingsError
-from kettle.runtime.access_files import named, read
-from kettle.runtime.authorizer import SettingPlaces, access_lists
+from kettle.runtime.authorizer import SettingPlaces
+from kettle.runtime.policy_in_force import PolicyInForce
 from kettle.runtime.settings import config_path
 from kettle.storage import Database
 from kettle.submit.known_attributes import KnownAttributes
@@ -27,6 +28,7 @@ from kettle_services.gateway.rest.freshness import Freshness
 from kettle_services.gateway.rest.job_commands import JobCommands
 from kettle_services.gateway.rest.job_tables import JobTables, session_settings
 from kettle_services.gateway.rest.jobs import JobQuestions
+from kettle_services.gateway.rest.own_iam import OwnIam
 from kettle_services.gateway.rest.past import PastQuestions
 from kettle_services.gateway.rest.persons import Persons, own_token
 from kettle_services.gateway.rest.pool import PoolQuestions
@@ -35,6 +37,11 @@ from kettle_wire.rest import jobs, pool
 from kettle_wire.rest import past as of_past
 from kettle_wire.rest.route import Route
 from kettle_wire.subjects import Subjects
+
+_LOOK_S: Final = 1.0
+"""Between looks at the files of rules."""
+
+_log: Final = logging.getLogger(__name__)
 
 
 async def rest_application(rt: Runtime, settings: GatewaySettings, bus: Bus) -> web.Application:
@@ -52,17 +59,20 @@ async def rest_application(rt: Runtime, settings: GatewaySettings, bus: Bus) -> 
     tables = JobTables(database, most_seconds=settings.rest_time)
     rt.readiness("tables", tables.ready)
     policy = access_policy(settings)
-    persons = Persons(policy, await _verifier(rt, settings), own_token(directory(settings)))
+    rt.loop(_follow(policy), name="rules")
+    iam = OwnIam(settings.home_path)
+    persons = Persons(policy, await _verifier(rt, settings), iam, own_token(directory(settings)))
     people = await rt.enter(AccountConnections.ready(settings.home_path, pool_domain=policy.domain))
     filters = Filters(KnownAttributes())
-    past = PastQuestions(bus, people, tables)
     seals = Path(settings.seal_directory) if settings.seal_directory else settings.home_path / "credentials"
+    seal = AttributeSeal.of_directory(seals)
+    past = PastQuestions(bus, people, tables, seal)
     asked = JobQuestions(
         tables,
         filters,
         Freshness(bus, settings.accounting),
         past.as_of,
-        AttributeSeal.of_directory(seals),
+        seal,
     )
     monitor = Subjects(settings.pool).monitor_stream
     feed = EventFeed(bus, monitor, people, most=settings.rest_streams)
@@ -95,22 +105,20 @@ def directory(settings: GatewaySettings) -> Path:
     return settings.home_path / "gateway"
 
 
-def access_policy(settings: GatewaySettings) -> AccessPolicy:
+def access_policy(settings: GatewaySettings) -> PolicyInForce:
     """
     Who is who and who may do what, as the table `[authorization]` and its files say; raises SettingsError.
     """
-    said, path = settings.authorization, config_path(os.environ)
-    files, findings = read(*named(said, path))
-    if wrong := refusals(findings):
-        raise SettingsError(f"{wrong[0].place}: {wrong[0].sentence}")
-    return AccessPolicy(
-        domain=said.own_domain,
-        rules=files.rules.rules,
-        maps=files.maps,
-        accounting_groups=files.rules.accounting_groups,
-        bans=files.rules.bans,
-        lists=access_lists(said, "gateway", (), SettingPlaces(path)),
-    )
+    path = config_path(os.environ)
+    return PolicyInForce("gateway", settings.authorization, path, places=SettingPlaces(path))
+
+
+async def _follow(policy: PolicyInForce) -> None:
+    """Read the files of rules again when they have changed; never returns."""
+    while True:
+        await asyncio.sleep(_LOOK_S)
+        if await asyncio.to_thread(policy.changed):
+            _log.info("other rules are in force")
 
 
 async def _verifier(rt: Runtime, settings: GatewaySettings) -> Verifier | None:

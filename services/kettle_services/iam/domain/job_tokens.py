@@ -11,14 +11,14 @@ from typing import Final
 import msgspec
 
 from kettle.auth.tokens.issuing.derived import Grant
-from kettle.auth.tokens.verified import Profile
+from kettle.auth.tokens.verified import JOB_CLAIM, Profile
 from kettle_services.iam.domain.scopes import narrowed, narrowed_audiences
 from kettle_services.iam.domain.sessions import Changes, revoked
 from kettle_services.iam.domain.state import JOB, JobTokens, Register
 from kettle_wire.events.iam import JobTokensOver, TokenIssued
 from kettle_wire.job_tokens import NeededToken
 
-JOB_SESSION: Final = "kettle_session"
+JOB_SESSION: Final = JOB_CLAIM
 """The claim that names the attempt."""
 OWNER: Final = "{owner}"
 """In scopes of the settings: the login name of the job's owner."""

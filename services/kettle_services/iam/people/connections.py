@@ -17,11 +17,11 @@ import msgspec
 from kettle.auth.trust.callout import Question, connections_of, end_at, goodbyes
 from kettle.bus.nats_connection import NatsConnection
 from kettle.bus.nats_driver import Msg
+from kettle.runtime.policy_in_force import PolicyInForce
 from kettle_services.iam.domain.persons import Person
 from kettle_services.iam.domain.refusals import Denied
 from kettle_services.iam.domain.sessions import parents_of
 from kettle_services.iam.people.identification import Identification, Identified
-from kettle_services.iam.people.policy import PolicyInForce
 from kettle_services.iam.people.told import ToldPeople
 from kettle_services.iam.record import Record
 

@@ -15,6 +15,7 @@ from kettle.auth.mapping.principals import Principal, of_claims, of_token
 from kettle.auth.tokens.checking.parsing import parse
 from kettle.auth.tokens.verified import TokenError
 from kettle.auth.tokens.verifier import Verifier
+from kettle.runtime.policy_in_force import PolicyInForce
 from kettle_services.iam.domain.bans import require_welcome
 from kettle_services.iam.domain.job_tokens import JOB_SESSION
 from kettle_services.iam.domain.persons import Person
@@ -22,7 +23,6 @@ from kettle_services.iam.domain.refusals import Code, Denied
 from kettle_services.iam.domain.rights import by_scopes
 from kettle_services.iam.domain.sessions import require_in_force
 from kettle_services.iam.grants import Grants
-from kettle_services.iam.people.policy import PolicyInForce
 from kettle_services.iam.record import Record
 from kettle_wire.commands.iam import Right
 

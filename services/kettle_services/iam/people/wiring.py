@@ -19,13 +19,13 @@ from kettle.auth.trust.callout import RESPONDER, WATCHER, CalloutKeys, PeopleSig
 from kettle.auth.trust.keys import TrustError
 from kettle.bus.nats_connection import NatsConnection
 from kettle.runtime import Runtime, SettingsError
+from kettle.runtime.policy_in_force import PolicyInForce
 from kettle.runtime.settings import config_path
 from kettle_services.iam.alarms import DenialRecord
 from kettle_services.iam.grants import Grants
 from kettle_services.iam.idtokens import pool_places
 from kettle_services.iam.people.connections import PeopleConnections
 from kettle_services.iam.people.identification import Identification, PoolKeys
-from kettle_services.iam.people.policy import PolicyInForce
 from kettle_services.iam.people.responder import Responder
 from kettle_services.iam.people.told import ToldPeople
 from kettle_services.iam.record import Record
@@ -52,7 +52,7 @@ def callout_keys(settings: IamSettings) -> CalloutKeys | None:
 
 def policy_of(settings: IamSettings, administrators: Callable[[], Collection[str]]) -> PolicyInForce:
     """What the site says."""
-    return PolicyInForce(settings.authorization, config_path(os.environ), administrators)
+    return PolicyInForce("iam", settings.authorization, config_path(os.environ), administrators)
 
 
 async def identification_of(

@@ -9,12 +9,10 @@ from kettle.auth.mapping.findings import Finding, refusals
 from kettle.auth.mapping.levels import Level
 from kettle.auth.mapping.policy import AccessPolicy, Decision, Mapped
 from kettle.auth.mapping.principals import Principal
-from kettle.runtime import SettingsError
 from kettle.runtime.access_files import FilesInForce, named
 from kettle.runtime.authorization import Authorization
-from kettle.runtime.authorizer import access_lists
-
-_ROLE: Final = "iam"
+from kettle.runtime.authorizer import SettingPlaces, access_lists
+from kettle.runtime.settings_problems import SettingsError
 
 _log: Final = logging.getLogger(__name__)
 
@@ -24,12 +22,16 @@ class PolicyInForce:
 
     def __init__(
         self,
+        role: str,
         said: Authorization,
         settings: Path | None,
-        administrators: Callable[[], Collection[str]],
+        administrators: Callable[[], Collection[str]] = tuple,
+        *,
+        places: SettingPlaces | None = None,
     ) -> None:
         """
-        `settings`: the file of settings, at whose directory relative names begin.
+        `role`: whose lists count; `settings`: the file of settings, at whose directory relative names begin; `places`: where
+        in it the lists stand, if they are to be named.
 
         Raises:
             SettingsError: a file is refused; later, the former one stays in force.
@@ -39,7 +41,9 @@ class PolicyInForce:
         self.files: Final = (*maps, *([rules] if rules else []))
         """Those that are read."""
         self._seen = self._state()
+        self._role = role
         self._said = said
+        self._places = places
         self._administrators = administrators
         if refused := refusals(self._read()):
             raise SettingsError(str(refused[0]))
@@ -56,7 +60,7 @@ class PolicyInForce:
 
     def decide(self, principal: Principal, who: Mapped, level: Level) -> Decision:
         """Whether he has a level."""
-        return self._policy.decide_for(principal, who, level, subsystem=_ROLE)
+        return self._policy.decide_for(principal, who, level, subsystem=self._role)
 
     def changed(self) -> bool:
         """
@@ -88,7 +92,7 @@ class PolicyInForce:
             maps=files.maps,
             accounting_groups=files.rules.accounting_groups,
             bans=files.rules.bans,
-            lists=access_lists(self._said, _ROLE, self._administrators(), None),
+            lists=access_lists(self._said, self._role, self._administrators(), self._places),
         )
 
 
