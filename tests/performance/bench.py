@@ -123,6 +123,8 @@ OPTIONAL: Final = (
 Parts that run only when they are asked for: they take their time, write some GiB, fill queues with a million jobs, and pools
 with 100,000 machines.
 """
+TOGETHER: Final[dict[str, tuple[str, ...]]] = {"identity": ("logins",)}
+"""Parts that are run with another one, because they are about the same."""
 TABLE: Final[dict[str, tuple[str, ...]]] = {
     "jobs": (),
     "many_jobs": (),
@@ -238,7 +240,8 @@ async def measured(script: Path, *arguments: str) -> dict[str, Any]:
 async def bench(arguments: argparse.Namespace, directory: Path) -> dict[str, Any]:
     """All figures."""
     report: dict[str, Any] = {"calibration": calibrate()}
-    chosen = arguments.part or PARTS
+    asked = arguments.part or PARTS
+    chosen = {*asked, *(more for part in asked for more in TOGETHER.get(part, ()))}
     table = TABLE if "table" in chosen else {}
     for part in table or [part for part in (*PARTS, *OPTIONAL) if part in chosen]:
         if part in SCRIPTS:
