@@ -31,6 +31,7 @@ from kettle.projections import Jobs
 from kettle.projections import prepare as make_tables
 from kettle.projections.jobs.searchable_attributes import searchable
 from kettle.runtime.authorization import Authorization
+from kettle.runtime.http_server import serving
 from kettle.runtime.policy_in_force import PolicyInForce
 from kettle.storage import Database, PgLog
 from kettle.storage.migration import migrate
@@ -46,7 +47,6 @@ from kettle_services.gateway.rest.job_tables import JobTables, session_settings
 from kettle_services.gateway.rest.jobs import JobQuestions
 from kettle_services.gateway.rest.own_iam import OwnIam
 from kettle_services.gateway.rest.persons import Persons
-from kettle_services.gateway.web import serving
 from kettle_wire import events
 from kettle_wire.events import ClusterSubmitted
 from kettle_wire.identity import daemon

@@ -53,15 +53,9 @@ async def serving(port: int, checks: Mapping[str, Check]) -> AsyncGenerator[int]
     """Answer on `port` (0: one that is free) while the context lasts; yields the port."""
     from aiohttp import web
 
-    from kettle.runtime.http_server import Runner
+    from kettle.runtime import http_server
 
     application = web.Application()
     add_health(application, checks)
-    runner = Runner(application)
-    await runner.setup()
-    try:
-        site = web.TCPSite(runner, "127.0.0.1", port)
-        await site.start()
-        yield int(runner.addresses[0][1])
-    finally:
-        await runner.cleanup()
+    async with http_server.serving(application, "127.0.0.1", port) as taken:
+        yield taken

@@ -5,17 +5,70 @@ What is no HTTP is refused with one sentence.  aiohttp would repeat and log the 
 may be.
 """
 
+import asyncio
 import logging
+import ssl
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
+from kettle.http.idle_connections import KEPT_S, IdleConnections
+from kettle.runtime.settings_problems import SettingsError
+
 _log: Final = logging.getLogger(__name__)
 _SENTENCE: Final = "This is no request of HTTP/1.1, or a line of it is longer than it may be.\n"
 
 
-class Runner(web.AppRunner):
+@asynccontextmanager
+async def serving(
+    application: web.Application,
+    host: str,
+    port: int,
+    encryption: ssl.SSLContext | None = None,
+    **limits: Any,
+) -> AsyncGenerator[int]:
+    """
+    Answer on `port` (0: one that is free) of `host` while the context lasts; yields the port.  `limits` are those of aiohttp's
+    web server.
+
+    Raises:
+        SettingsError: the port is taken.
+    """
+    idle = IdleConnections(time.monotonic)
+
+    @web.middleware
+    async def counted(
+        request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        idle.asked(request.protocol)
+        return await handler(request)
+
+    application.middlewares.insert(0, counted)
+    runner = _Runner(application, keepalive_timeout=KEPT_S, **limits)
+    await runner.setup()
+    try:
+        try:
+            await web.TCPSite(runner, host, port, ssl_context=encryption).start()
+        except OSError as error:
+            raise SettingsError(f"http_port: {host}:{port} cannot be had: {error.strerror}") from error
+        server = runner.server
+        assert server is not None, "it was set up"
+        watching = asyncio.create_task(idle.watch(lambda: server.connections), name="idle connections")
+        try:
+            yield int(runner.addresses[0][1])
+        finally:
+            watching.cancel()
+            with suppress(asyncio.CancelledError):
+                await watching
+    finally:
+        await runner.cleanup()
+
+
+class _Runner(web.AppRunner):
     """Runs an application; requests are not logged one by one."""
 
     def __init__(self, app: web.Application, **settings: Any) -> None:

@@ -1,18 +1,13 @@
 """What a gateway serves over HTTP: the schemas of what is on the bus, and counts."""
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kettle.runtime import SettingsError
 from kettle_services.gateway.metrics import Metrics
 
 if TYPE_CHECKING:
-    import ssl
-
     from aiohttp import web
 
 
@@ -59,31 +54,6 @@ def add_pages(application: "web.Application", tally: Metrics, ca: str = "") -> N
     application.router.add_get("/schemas/{name:.+}", schema)
     application.router.add_get("/asyncapi.json", asyncapi)
     application.router.add_get("/metrics", metrics)
-
-
-@asynccontextmanager
-async def serving(
-    application: "web.Application", host: str, port: int, encryption: "ssl.SSLContext | None" = None
-) -> AsyncGenerator[int]:
-    """
-    Answer on `port` (0: one that is free) of `host` while the context lasts; yields the port.
-
-    Raises SettingsError: the port is taken.
-    """
-    from aiohttp import web
-
-    from kettle.runtime.http_server import Runner
-
-    runner = Runner(application, max_line_size=LONGEST_LINE, max_field_size=LONGEST_LINE)
-    await runner.setup()
-    try:
-        try:
-            await web.TCPSite(runner, host, port, ssl_context=encryption).start()
-        except OSError as error:
-            raise SettingsError(f"http_port: {host}:{port} cannot be had: {error.strerror}") from error
-        yield int(runner.addresses[0][1])
-    finally:
-        await runner.cleanup()
 
 
 @cache

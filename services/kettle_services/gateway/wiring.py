@@ -8,7 +8,7 @@ from kettle.runtime.pool_connections import join_bus
 from kettle_services.gateway.event_stream import FanOut
 from kettle_services.gateway.metrics import Metrics
 from kettle_services.gateway.settings import GatewaySettings
-from kettle_services.gateway.web import add_pages, serving
+from kettle_services.gateway.web import LONGEST_LINE, add_pages
 from kettle_wire.subjects import Subjects
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ async def serve(rt: Runtime, settings: GatewaySettings) -> None:
 async def _serve_http(rt: Runtime, settings: GatewaySettings, bus: NatsBus, tally: Metrics) -> None:
     from aiohttp import web  # 0.1 s to import, and most gateways have no port
 
+    from kettle.runtime.http_server import serving
+
     port = settings.http_port
     if settings.rest:
         from kettle.auth.private_files import private_directory
@@ -45,7 +47,16 @@ async def _serve_http(rt: Runtime, settings: GatewaySettings, bus: NatsBus, tall
     add_pages(application, tally, settings.nats_ca)
     rt.add_health(application)
     encryption = _encryption(rt, settings) if settings.http_certificate else None
-    await rt.enter(serving(application, settings.http_host, port, encryption))
+    await rt.enter(
+        serving(
+            application,
+            settings.http_host,
+            port,
+            encryption,
+            max_line_size=LONGEST_LINE,
+            max_field_size=LONGEST_LINE,
+        )
+    )
 
 
 def _encryption(rt: Runtime, settings: GatewaySettings) -> "ssl.SSLContext":

@@ -14,6 +14,7 @@ from kettle.bus.ports import Served
 from kettle.embedded.ports import kept_port
 from kettle.eventsourcing.command_pipeline import CommandPipeline
 from kettle.runtime import Runtime
+from kettle.runtime.http_server import serving
 from kettle.runtime.tls_listener import tls_context
 from kettle_services.iam.admissions import Admissions, Pool
 from kettle_services.iam.alarms import DenialRecord
@@ -27,7 +28,8 @@ from kettle_services.iam.domain.job_tokens import JobTokenRules
 from kettle_services.iam.grants import Grants
 from kettle_services.iam.host_names import HostNames
 from kettle_services.iam.housekeeping import keep_house, record_settings
-from kettle_services.iam.http.application import Surface, serving
+from kettle_services.iam.http.application import Surface, application
+from kettle_services.iam.http.requests import LARGEST
 from kettle_services.iam.idtokens import IdTokens, pool_places
 from kettle_services.iam.job_tokens import JobTokenOffice
 from kettle_services.iam.machine_owners import MachineOwners
@@ -123,7 +125,7 @@ async def work(rt: Runtime, settings: IamSettings, bus: NatsBus, record: Record)
     context = None
     if settings.certificate:
         context = tls_context(rt, certificate=settings.certificate, key=settings.certificate_key)
-    await rt.enter(serving(surface, port, context))
+    await rt.enter(serving(application(surface), settings.http_host, port, context, max_field_size=LARGEST))
     rt.ready()
     await rt.stopping.wait()
 

@@ -15,8 +15,8 @@ import pytest
 from kettle.auth.trust.keys import KeyPair, Kind
 from kettle.bus.ports import RefusedError
 from kettle.client.errors import CommandRefusedError
+from kettle.http.idle_connections import MOST_SILENT
 from kettle.testing.services import Backend, eventually
-from kettle_services.iam.http.idle_connections import MOST_SILENT
 from kettle_wire.commands import iam, token_requests
 from kettle_wire.commands.iam import LIST_BANS, ListBans, QueryAudit
 from kettle_wire.endpoint import Endpoint

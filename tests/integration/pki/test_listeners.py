@@ -16,9 +16,10 @@ from kettle.pki.contexts import Listener, client_context
 from kettle.pki.explanations import UntrustedError
 from kettle.pki.rehearsal import rehearse
 from kettle.runtime import Runtime, Settings, SettingsError
+from kettle.runtime.http_server import serving
 from kettle.runtime.tls_listener import tls_context
 from kettle_services.gateway.metrics import Metrics
-from kettle_services.gateway.web import add_pages, serving
+from kettle_services.gateway.web import add_pages
 
 SETTINGS = Settings()
 

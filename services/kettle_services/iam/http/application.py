@@ -1,23 +1,16 @@
 """The routes, and what happens around each request."""
 
-import asyncio
-import ssl
-import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import msgspec
 from aiohttp import web
 
-from kettle.runtime import SettingsError
-from kettle.runtime.http_server import Runner
 from kettle_services.iam.admissions import Admissions, Pool
 from kettle_services.iam.alarms import DenialRecord
 from kettle_services.iam.domain.refusals import Code, Denied
 from kettle_services.iam.grants import Grants
 from kettle_services.iam.http import discovery
-from kettle_services.iam.http.idle_connections import KEPT_S, IdleConnections
 from kettle_services.iam.http.persons import Persons
 from kettle_services.iam.http.problems import problem
 from kettle_services.iam.http.requests import LARGEST, Asked, Limits, require_no_secret_in_address
@@ -57,50 +50,10 @@ class Surface(msgspec.Struct, frozen=True, kw_only=True):
     """What people show to the bus together with a token; empty: it lets nobody in by a token."""
 
 
-@asynccontextmanager
-async def serving(surface: Surface, port: int, context: ssl.SSLContext | None) -> AsyncGenerator[None]:
-    """
-    Answer on the port while the context lasts.
-
-    Raises:
-        SettingsError: the port is taken.
-    """
-    idle = IdleConnections(time.monotonic)
-    runner = Runner(
-        application(surface, idle),
-        max_field_size=LARGEST,
-        keepalive_timeout=KEPT_S,
-    )
-    await runner.setup()
-    settings = surface.settings
-    try:
-        try:
-            await web.TCPSite(runner, settings.http_host, port, ssl_context=context).start()
-        except OSError as error:
-            raise SettingsError(
-                f"http_port: {settings.http_host}:{port} cannot be had: {error.strerror}"
-            ) from error
-        server = runner.server
-        assert server is not None, "it was set up"
-        watching = asyncio.create_task(idle.watch(lambda: server.connections), name="idle connections")
-        try:
-            yield
-        finally:
-            watching.cancel()
-    finally:
-        await runner.cleanup()
-
-
-def application(surface: Surface, idle: IdleConnections) -> web.Application:
-    """All that is served; `idle` is told of each request."""
+def application(surface: Surface) -> web.Application:
+    """All that is served."""
     limits = Limits(surface.settings)
-
-    @web.middleware
-    async def counted(request: web.Request, handler: Handler) -> web.StreamResponse:
-        idle.asked(request.protocol)
-        return await handler(request)
-
-    made = web.Application(client_max_size=LARGEST, middlewares=[counted, _explained])
+    made = web.Application(client_max_size=LARGEST, middlewares=[_explained])
     endpoint = TokenEndpoint(surface.record, surface.grants, surface.admissions)
     persons = Persons(surface.record, surface.identification)
     asking = TokenRequestEndpoint(surface.record, surface.requests)

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from kettle_services.iam.http.idle_connections import MOST_SILENT, PATIENCE_S, IdleConnections
+from kettle.http.idle_connections import MOST_SILENT, PATIENCE_S, IdleConnections
 
 
 class Line:
