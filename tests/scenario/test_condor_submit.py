@@ -88,7 +88,9 @@ async def test_a_factory_makes_its_jobs_one_after_the_other(condor: Condor, pool
     """As with max_materialize, which it need not say."""
     cluster = await condor.submitted(f"{SH}arguments = -c true\nqueue 3\n", "-factory")
     await ended(pool, cluster)
-    said = await condor("condor_history", f"{cluster}", "-af", "ProcId", "JobMaterializeLimit")
+    # Of a cluster whose jobs were made one after the other the command waits for those that it knows of.
+    jobs = [f"{cluster}.{proc}" for proc in range(3)]
+    said = await condor("condor_history", *jobs, "-af", "ProcId", "JobMaterializeLimit")
     assert {"0 3", "1 3", "2 3"} == set(said.out.splitlines())
 
 
