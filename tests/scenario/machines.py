@@ -3,12 +3,15 @@ Machines of a test's own: processes in network namespaces on one bridge, each wi
 for its pool. They can reach each other and nothing else.
 """
 
+import ctypes
 import os
 import secrets
 import shutil
+import socket
 import subprocess
 import sys
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -18,6 +21,8 @@ WITHIN_S = 110.0
 NETWORK = "10.231.77"
 _OWN = ("var/lib/kettle", "run", "mnt")
 """Directories that each machine has for itself."""
+_NETWORK_NAMESPACE = 0x4000_0000
+"""CLONE_NEWNET of setns(2)."""
 _PROGRAMS = {"ip": "iproute2", "iptables": "iptables", "unshare": "util-linux", "nsenter": "util-linux"}
 
 
@@ -49,6 +54,10 @@ class Machine:
         """The directory of its pool."""
         return self.place / "var/lib/kettle/pool"
 
+    def seen(self, path: str) -> Path:
+        """Where a file of it, in the working directory or one of its own, is for this process."""
+        return self.place / Path("/mnt", path).relative_to("/")
+
     def run(self, *words: str, environ: Mapping[str, str] | None = None, cwd: str = "/mnt") -> Ended:
         """Carry out a command on it."""
         # nsenter's own option for the directory opens it before it enters the machine's mounts.
@@ -72,6 +81,20 @@ class Machine:
         )
         return Ended(done.returncode, done.stdout)
 
+    def listener(self, port: int) -> socket.socket:
+        """A socket of this process that listens on the machine's own address."""
+        libc = ctypes.CDLL(None, use_errno=True)
+
+        def made() -> socket.socket:
+            with Path(f"/proc/{self._pid}/ns/net").open("rb") as space:
+                # Of this thread alone, which ends here.
+                if libc.setns(space.fileno(), _NETWORK_NAMESPACE):
+                    raise OSError(ctypes.get_errno(), f"the network of {self.name} cannot be entered")
+            return socket.create_server((self.address, port))
+
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(made).result()
+
     def listening(self) -> set[str]:
         """Addresses at which something of it can be reached from outside, in the kernel's form."""
         found: set[str] = set()
@@ -84,9 +107,11 @@ class Machine:
 
 
 @contextmanager
-def machines(place: Path, names: Sequence[str], *, domain: str) -> Generator[dict[str, Machine]]:
+def machines(
+    place: Path, names: Sequence[str], *, domain: str, more_servers: Collection[str] = ()
+) -> Generator[dict[str, Machine]]:
     """
-    So many machines, the first of which can be connected to; gone at the end with everything that runs on them.
+    So many machines, gone at the end with everything that runs on them; the first one and `more_servers` can be connected to.
     """
     if os.geteuid() != 0:
         pytest.skip("only root can make network namespaces")
@@ -108,7 +133,8 @@ def machines(place: Path, names: Sequence[str], *, domain: str) -> Generator[dic
         _ip("-n", yard, "link", "set", bridge, "up")
         made: dict[str, Machine] = {}
         for name, address in addresses.items():
-            made[name] = _machine(stack, place, (yard, bridge, own), name, address, open_to_all=not made)
+            open_to_all = not made or name in more_servers
+            made[name] = _machine(stack, place, (yard, bridge, own), name, address, open_to_all=open_to_all)
         yield made
 
 

@@ -3,16 +3,22 @@ The page "A site in an hour", carried out: each of its commands on the machine t
 below it, on machines in network namespaces.
 """
 
+import asyncio
 import re
 import shlex
+import ssl
 import sys
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Generator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
+from tests.integration.iam.issuer import token_issuer
 
+from kettle.pki.authority_files import AuthorityFiles
 from kettle.pool.personal_settings import Tables, render
 from kettle.pool.units import Kind, name_of
 from kettle.testing.servers import selection
@@ -23,7 +29,12 @@ from .machines import Machine, machines
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/a-site-in-an-hour.md"
 UNITS = Path(__file__).parents[2] / "infra/systemd"
-NAMES = ("server", "ap1", "ap2", "w1", "w2", "w3")
+OF_THE_POOL = ("server", "ap1", "ap2", "w1", "w2", "w3")
+NAMES = (*OF_THE_POOL, "login", "laptop")
+"""The issuer's machine, and one that people have, which knows nothing of the pool."""
+ISSUER = "https://login.site.example"
+AUDIENCE = "https://server.site.example:9643"
+BY_TOKEN = ("carol", "dave")
 FENCE = re.compile(r"^```(\w+)(.*?)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PROMPT = re.compile(rf"^(?:(\w+)@)?({'|'.join(NAMES)})[#$] (.*)$")
 
@@ -59,6 +70,12 @@ class Step:
         self.command = command
         self.answers: list[str] = []
 
+    @property
+    def refused(self) -> bool:
+        """Whether it complains under its own name."""
+        verb = " ".join(self.command.split()[:2])
+        return any(answer.startswith(f"{verb}: ") for answer in self.answers)
+
 
 def steps() -> Iterator[Step | tuple[str, list[str], str]]:
     """Commands and files, as they follow on the page."""
@@ -81,9 +98,17 @@ def steps() -> Iterator[Step | tuple[str, list[str], str]]:
 class Site:
     """The machines of the page, and its persons."""
 
-    def __init__(self, made: dict[str, Machine], persons: dict[str, Person]) -> None:
+    def __init__(self, made: dict[str, Machine], persons: dict[str, Person], place: Path) -> None:
+        """`persons`: those who have accounts; `place`: the directory of the condor_* commands."""
         self.machines = made
         self.persons = persons
+        self.shells: dict[str, str] = {}
+        """What people say first in each shell, by machine."""
+        self._place = place
+
+    def home_of(self, person: str) -> Path:
+        """The directory of somebody who has no account, seen from outside."""
+        return self.machines["laptop"].work / person
 
     def real(self, text: str) -> str:
         """The page's persons are accounts of this machine, under other names."""
@@ -98,29 +123,43 @@ class Site:
             return
         environ: dict[str, str] = {}
         cwd = "/mnt"
-        if step.person:
-            person = self.persons[step.person]
+        if person := self.persons.get(step.person):
             environ, cwd = {"KETTLE_HOME": f"/run/kettle/{person.name}"}, str(person.work)
+        elif step.person:
+            cwd = f"/mnt/{step.person}"
+            path = f"{self._place}:{Path(sys.executable).parent}:/usr/bin:/bin"
+            environ = {"HOME": cwd, "KETTLE_HOME": f"{cwd}/.kettle", "PATH": path}
         limits = as_its_unit(step.machine) if STARTS.search(command) else []
-        done = machine.run(*limits, "sh", "-c", command, environ=environ, cwd=cwd)
-        assert 0 == done.status, (
-            f"{step.machine}: {command}\n{done.said}\n{self.logs(machine)}\n{self.logs(self.machines[NAMES[0]])}"
+        said_first = self.shells.get(step.machine, "")
+        done = machine.run(*limits, "sh", "-c", said_first + command, environ=environ, cwd=cwd)
+        assert step.refused == bool(done.status), (
+            f"{step.machine}: {command}\n{done.said}\n{self.logs(machine)}\n{self.logs(self.machines['server'])}"
         )
         for answer in step.answers:
             assert self.real(answer) in done.said, f"{step.machine}: {command}\n{done.said}"
 
     def _copy(self, machine: Machine, command: str) -> None:
         _, name, *places = shlex.split(command)
+        source = machine.seen(name)
         for place in places:
-            target = self.machines[place.removesuffix(":")].work / name
-            target.write_bytes((machine.work / name).read_bytes())
+            person, _, name = place.removesuffix(":").rpartition("@")
+            target = self.machines[name].work / person / source.name
+            target.write_bytes(source.read_bytes())
 
-    def change(self, names: list[str], body: str) -> None:
-        """What the page says in the middle of a settings file."""
-        header, *lines = self.real(body).splitlines()
-        for name in names:
-            path = self.machines[name].home / "kettle.toml"
-            path.write_text(path.read_text().replace(header, "\n".join([header, *lines]), 1))
+    def change(self, places: list[str], body: str) -> None:
+        """What the page says in the middle of a settings file, table by table, or of a file that it names."""
+        for place in places:
+            name, _, file = place.partition(":")
+            machine = self.machines[name]
+            if file:
+                machine.seen(file).write_text(body)
+                continue
+            path = machine.home / "kettle.toml"
+            text = path.read_text()
+            for table in self.real(body).split("\n\n"):
+                header = table.splitlines()[0]
+                text = text.replace(header, table, 1) if header in text else f"{text}\n{table}\n"
+            path.write_text(text)
 
     def logs(self, machine: Machine) -> str:
         """The end of what the daemons wrote."""
@@ -136,57 +175,94 @@ def of_machine(name: str, number: int, template: Path) -> str:
 
 
 @contextmanager
-def site(directory: Path, template: Path) -> Generator[Site]:
-    with people(2) as (ada, bob), machines(directory, NAMES, domain="site.example") as made:
-        found = Site(made, {"ada": ada, "bob": bob})
-        for number, (name, machine) in enumerate(made.items()):
-            machine.home.mkdir(mode=0o700)
-            (machine.home / "kettle.toml").write_text(of_machine(name, number, template))
+def site(directory: Path, template: Path, place: Path) -> Generator[Site]:
+    with (
+        people(2) as (ada, bob),
+        machines(directory, NAMES, domain="site.example", more_servers=["login"]) as made,
+    ):
+        found = Site(made, {"ada": ada, "bob": bob}, place)
+        for number, name in enumerate(OF_THE_POOL):
+            made[name].home.mkdir(mode=0o700)
+            (made[name].home / "kettle.toml").write_text(of_machine(name, number, template))
         try:
             yield found
         finally:
-            for machine in reversed(made.values()):
-                machine.run("kettle", "down")
+            for name in reversed(OF_THE_POOL):
+                made[name].run("kettle", "down")
+
+
+@asynccontextmanager
+async def issuer_of(here: Site, directory: Path) -> AsyncGenerator[None]:
+    """
+    An issuer on a machine of its own, whose authority's certificate the server has, and tokens of it in the homes of two people.
+    """
+    authority, now = AuthorityFiles(directory / "login-pki"), datetime.now(UTC)
+    trusted = authority.make("login", now=now)
+    certificate = authority.issue([urlsplit(ISSUER).hostname or ""], "server", now=now)
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(certificate.certificate, certificate.key)
+    here.machines["server"].seen("/var/lib/kettle/login.pem").write_bytes(trusted.certificate.read_bytes())
+    async with token_issuer(ISSUER, here.machines["login"].listener(443), tls) as issuer:
+        for person in BY_TOKEN:
+            here.home_of(person).mkdir()
+            (here.home_of(person) / "token").write_text(issuer.token(person, AUDIENCE))
+        yield
 
 
 @pytest.mark.skipif(not selection.servers_are_ours(), reason="sets up servers of its own")
-def test_the_page_is_right(tmp_path: Path, template: Path) -> None:
+async def test_the_page_is_right(tmp_path: Path, template: Path, place: Path) -> None:
     """
-    A server, two access points and three machines become a pool by the commands of the page: people's jobs of both queues run on
-    all machines, on which nothing listens, and who leaves is gone.
+    A server, two access points and three machines become a pool by the commands of the page: jobs of people with accounts and of
+    people with tokens run on all machines, on which nothing listens, and who is banned or leaves is gone.
     """
-    with site(tmp_path, template) as here:
-        described = {
-            rest[0]: body
-            for kind, rest, body in (s for s in steps() if isinstance(s, tuple))
-            if kind == "text"
-        }
-        for person in here.persons.values():
-            for name, body in described.items():
-                person.write(name, body)
-        for step in steps():
-            if isinstance(step, Step):
-                if "leave" in step.command and "w3" == step.machine:
-                    looked_at(here)
-                here.do(step)
-            elif step[0] == "toml":
-                here.change(step[1], step[2])
-        for name in ("w3", "ap2"):
-            assert not list((here.machines[name].home / "credentials").glob("*.creds")), name
-        listed = here.machines["server"].run("kettle", "worker", "list").said
-        assert ("w1" in listed, "w3" in listed) == (True, False), listed
+    with site(tmp_path, template, place) as here:
+        async with issuer_of(here, tmp_path):
+            given_files(here)
+            await asyncio.to_thread(carried_out, here)
+
+
+def carried_out(here: Site) -> None:
+    """The page, from its beginning to its end."""
+    for step in steps():
+        if isinstance(step, Step):
+            if "leave" in step.command and "w3" == step.machine:
+                looked_at(here)
+            here.do(step)
+            continue
+        kind, rest, body = step
+        if kind == "toml":
+            here.change(rest, body)
+        elif kind == "sh":
+            here.shells |= dict.fromkeys(rest, body)
+    for name in ("w3", "ap2"):
+        assert not list((here.machines[name].home / "credentials").glob("*.creds")), name
+    listed = here.machines["server"].run("kettle", "worker", "list").said
+    assert ("w1" in listed, "w3" in listed) == (True, False), listed
+
+
+def given_files(here: Site) -> None:
+    """What the page describes is in everybody's directory."""
+    for kind, rest, body in (step for step in steps() if isinstance(step, tuple)):
+        if kind == "text":
+            for person in here.persons.values():
+                person.write(rest[0], body)
+            for name in BY_TOKEN:
+                (here.home_of(name) / rest[0]).write_text(body)
 
 
 def looked_at(here: Site) -> None:
     """What the page says about the pool while it is whole."""
     hosts: set[str] = set()
-    for person in here.persons.values():
-        assert [f"1.{proc}\n" for proc in range(6)] == [
-            (person.work / f"out.{proc}").read_text() for proc in range(6)
+    for cluster, work in [
+        *((1, person.work) for person in here.persons.values()),
+        (2, here.home_of("carol")),
+    ]:
+        assert [f"{cluster}.{proc}\n" for proc in range(6)] == [
+            (work / f"out.{proc}").read_text() for proc in range(6)
         ]
-        hosts |= {(person.work / f"where.{proc}").read_text().strip() for proc in range(6)}
+        hosts |= {(work / f"where.{proc}").read_text().strip() for proc in range(6)}
     assert hosts <= {"w1", "w2", "w3"}
-    for name in ("ap1", "ap2", "w1", "w2", "w3"):
+    for name in ("ap1", "ap2", "w1", "w2", "w3", "laptop"):
         assert set() == here.machines[name].listening(), name
     server = here.machines["server"].listening()
     assert {"107E", "25AB"} == {each.rpartition(":")[2] for each in server}

@@ -1,5 +1,7 @@
 """An issuer of tokens that is none of ours: what it publishes, and tokens that it signs."""
 
+import socket
+import ssl
 import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
@@ -62,8 +64,10 @@ class TokenIssuer:
 
 
 @asynccontextmanager
-async def token_issuer() -> AsyncGenerator[TokenIssuer]:
-    """One on the loopback interface."""
+async def token_issuer(
+    url: str = "", listener: socket.socket | None = None, tls: ssl.SSLContext | None = None
+) -> AsyncGenerator[TokenIssuer]:
+    """One at this address, else on the loopback interface."""
     made = web.Application()
     runner = web.AppRunner(made, access_log=None)
     found: list[TokenIssuer] = []
@@ -106,10 +110,11 @@ async def token_issuer() -> AsyncGenerator[TokenIssuer]:
     made.router.add_post("/token", token)
     await runner.setup()
     try:
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
+        await web.SockSite(
+            runner, listener or socket.create_server(("127.0.0.1", 0)), ssl_context=tls
+        ).start()
         host, port = runner.addresses[0][:2]
-        found.append(TokenIssuer(f"http://{host}:{port}"))
+        found.append(TokenIssuer(url or f"http://{host}:{port}"))
         yield found[0]
     finally:
         await runner.cleanup()

@@ -110,6 +110,20 @@ async def test_an_iam_that_is_not_there_is_not_waited_for() -> None:
             await ask_with_retry(bus, endpoint, "iam", Request("x"), patience=3600.0)
 
 
+async def test_who_came_by_token_is_told_to_name_a_queue() -> None:
+    """Only he: accounts of the pool's machines have the right name in its file."""
+    bus = MemoryBus(MemoryServer(), subjects=Subjects("t"), identity=user("ada"))
+    for role, token, told in (
+        ("schedd", "BEARER_TOKEN", True),
+        ("schedd", "", False),
+        ("shadow", "BEARER_TOKEN", False),
+    ):
+        endpoint = Endpoint(role, "ask", Request, Request, callers=CALLERS, repeat=Repeat.HARMLESS)
+        with pytest.raises(PoolUnreachableError) as silent:
+            await ask_with_retry(bus, endpoint, role, Request("x"), patience=0.05, token=token)
+        assert told == ("name the one that you mean: --name NAME" in str(silent.value))
+
+
 async def test_patience_ends() -> None:
     """Nobody waits for a time that lies beyond his patience."""
     busy = Busy(99, 5_000)

@@ -26,6 +26,8 @@ _NOTED_S: Final = 1.0
 _NO_IAM_S: Final = 2.0
 """A pool need not have an iam: after so long without one it is not waited for."""
 _NO_IAM: Final = "nobody answers for the iam of this pool: if it has none, put iam into daemon_list of [master] in kettle.toml, then kettle restart"
+_QUEUES: Final = "; where queues are on access points, name the one that you mean: --name NAME"
+"""For who came by token: accounts of an access point have its name in the pool's file."""
 
 Req = TypeVar("Req", bound=msgspec.Struct)
 Rep = TypeVar("Rep", bound=msgspec.Struct)
@@ -76,8 +78,9 @@ async def ask_with_retry(
             raise CommandRefusedError(error.code, _refusal(endpoint, error, token)) from error
         if nobody(error):
             raise PoolUnreachableError(_NO_IAM) from error
+        unnamed = token and endpoint.role == "schedd" and isinstance(error, NoResponderError)
         raise PoolUnreachableError(
-            f"the {endpoint.role} '{name}' did not answer within {patience:g} seconds ({error})"
+            f"the {endpoint.role} '{name}' did not answer within {patience:g} seconds ({error}{_QUEUES if unnamed else ''})"
         ) from error
 
 
