@@ -130,7 +130,8 @@ async def test_a_person_sees_and_does_what_that_person_may(
                 (await asked(ada, "GET", f"/v2/jobs/{job}", params={"as_of": seen["submitted"]}))[1]
             )
             removed = await asked(ada, "POST", "/v2/jobs:remove", json={"ids": [job]})
-            assert (200, ["denied"]) == (removed[0], [each["outcome"] for each in removed[1]["outcomes"]])
+            assert 200 == removed[0], removed
+            assert ["denied"] == [each["outcome"] for each in removed[1]["outcomes"]]
             edited = await asked(ada, "PATCH", f"/v2/jobs/{job}", json={"attributes": {"JobPrio": 1}})
             assert (403, "not_permitted") == (edited[0], edited[1]["code"])
             text = await asked(ada, "POST", "/v2/jobs", data=SECRET, headers={"Content-Type": "text/plain"})

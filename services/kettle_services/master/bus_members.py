@@ -151,13 +151,20 @@ class BusMembers:
             self._admit(settings, accounts)
             self._wanted = settings, accounts
 
-    def shut_out(self, people: Collection[str]) -> None:
+    def shut_out(self, people: Collection[str]) -> bool:
         """
-        Let in none of these by the account that they have here; the one that runs the pool has all keys, and stays.
+        Let in none of these by the account that they have here; the one that runs the pool has all keys, and stays.  Whether
+        that changes anything.
         """
         with self._files_used():
+            try:
+                if self._shut_out.people() == frozenset(people):
+                    return False
+            except TrustError:  # it is written again
+                pass
             self._shut_out.keep(people)
             self._admit(*self._wanted)
+            return True
 
     def admit_access_point(self, settings: MasterSettings, name: str, people: str) -> bool:
         """

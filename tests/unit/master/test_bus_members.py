@@ -213,7 +213,8 @@ def test_who_is_banned_is_not_let_in_by_an_account_either(home: Home) -> None:
     members = BusMembers(home, SETTINGS, ["ada", "bob"], environ_of=lambda _name: {})
     key = key_in(home.credential("account-ada"))
     assert key is not None
-    members.shut_out(["ada", "nobody-here"])
+    assert members.shut_out(["ada", "nobody-here"])
+    assert not members.shut_out(["nobody-here", "ada"])
     assert {key.public} == withdrawn(members)
     again = BusMembers(home, SETTINGS, ["ada", "bob"], environ_of=lambda _name: {})
     assert {key.public} == withdrawn(again)
