@@ -52,7 +52,7 @@ def files(pool: ThrowawayPool) -> Iterator[tuple[str, bytes]]:
     archives, cores.
     """
     for directory, _, names in os.walk(pool.home, followlinks=True):
-        if f"{directory}/".startswith(f"{pool.home}/execute/"):
+        if f"{directory}/".startswith((f"{pool.home}/execute/", f"{pool.home}/startd/execute/")):
             continue
         for name in names:
             path = Path(directory, name)
