@@ -156,6 +156,7 @@ async def running(
                 version=VERSION,
                 facts=daemon_facts("startd", machine.facts.name, settings.nats_url),
                 counted=_counted(cache),
+                unconfirmed=lambda: reporter.unconfirmed,
             )
             startd = Startd(
                 machine,
