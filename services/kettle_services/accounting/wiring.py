@@ -63,7 +63,8 @@ async def serve(rt: Runtime, settings: AccountingSettings) -> None:
         shared=True,
     )
     if settings.retention_days:
-        databases = [log.database for log in logs]
+        first = Database.connect(settings.archiver_url or settings.database_url, connections=1)
+        databases = [await rt.enter(first), *(other.database for other in logs[1:])]
         keeping = keep_archived(databases, settings.archive_path, retention_days=settings.retention_days)
         rt.loop(keeping, name="retention")
     if settings.store_url:

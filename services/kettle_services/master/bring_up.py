@@ -24,6 +24,7 @@ from kettle.runtime.settings_in_use import SettingsInUse
 from kettle_services.master import account_access, bus_listener
 from kettle_services.master.access_point_people import AccessPointPeople
 from kettle_services.master.bus_members import IAM, PERSON, SENTINEL, BusMembers, login_name
+from kettle_services.master.database_access import ARCHIVER, DatabaseAccess
 from kettle_services.master.domain.start_order import NEEDS_DATABASE, Instance, role_of
 from kettle_services.master.settings import MasterSettings
 from kettle_services.master.supervision.daemon_list import DaemonList
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 
 NATS: Final = "nats"
 POSTGRES: Final = "postgres"
-
-_DATABASE_S: Final = 30.0
 
 _CONNECTIONS: Final = frozenset({
     "KETTLE_NATS_URL", "KETTLE_NATS_CREDENTIALS", "KETTLE_NATS_CA", "KETTLE_DATABASE_URL", "KETTLE_HEALTH_PORT",
@@ -76,7 +75,7 @@ class BringUp:
         self._people = AccessPointPeople.of(home)
         self._notifier = Notifier.from_environ(os.environ)
         self.nats_url = settings.nats_url
-        self.database_url = settings.database_url
+        self._database = DatabaseAccess(settings, None)
         self._with_database = [name for name in settings.daemon_list if role_of(name) in NEEDS_DATABASE]
         self._without_database = [name for name in settings.daemon_list if name not in self._with_database]
         outer = lifeline.inherited(os.environ)
@@ -88,6 +87,11 @@ class BringUp:
             ServiceZygote(modules, self._environ_of_all(), home.path, fds=self._fds) if modules else None
         )
         """What forks the services; None: none can be forked."""
+
+    @property
+    def database_url(self) -> str:
+        """The address of the database for the pool's own account."""
+        return self._database.owner_url
 
     @property
     def servers(self) -> list[str]:
@@ -113,8 +117,10 @@ class BringUp:
         self._services(self._without_database, group)  # while PostgreSQL starts
         if postgres is not None:
             await self._daemons.ready([POSTGRES])
-            self.database_url = postgres.dsn
-        await self._migrate()
+            self._database = DatabaseAccess(self._settings, postgres)
+        if self._with_database:
+            self._say("bringing the database up to date")
+            await self._database.prepare()
         self._services(self._with_database, group)
         self._write_pool_file()
         for name in self._settings.daemon_list:
@@ -204,15 +210,6 @@ class BringUp:
         self._daemons.keep(Server(POSTGRES, server), group)
         return server
 
-    async def _migrate(self) -> None:
-        if self._settings.migrate and self._with_database:
-            from kettle.storage.database import Database
-            from kettle.storage.migration import migrate
-
-            self._say("bringing the database's schema up to date")
-            async with Database.connect(self.database_url, connections=1) as database:
-                await database.run(migrate, patience=_DATABASE_S)
-
     def _services(self, names: list[str], group: asyncio.TaskGroup) -> None:
         for name in names:
             service = Service(
@@ -256,7 +253,9 @@ class BringUp:
         if instance.role == "iam":
             variables["KETTLE_IAM_BUS_MASTER"] = self._settings.own_name
         if instance.role in NEEDS_DATABASE:
-            variables["KETTLE_DATABASE_URL"] = self.database_url
+            variables["KETTLE_DATABASE_URL"] = self._database.url_of(instance.role)
+        if instance.role == "accounting":
+            variables["KETTLE_ACCOUNTING_ARCHIVER_URL"] = self._database.url_of(ARCHIVER)
         if instance.role == "accounting" and self._members is not None:
             joined = self._members.access_points()
             variables["KETTLE_ACCOUNTING_ACCESS_POINTS"] = msgspec.json.encode(joined).decode()
