@@ -75,6 +75,10 @@ class GatewaySettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields
     collector: str = "collector"
     """The name of the collector that is asked."""
 
+    def measured(self) -> bool:
+        """What it publishes is shown on its own port, too."""
+        return super().measured() or bool(self.http_port) or self.rest
+
     def __post_init__(self) -> None:
         if bool(self.http_certificate) != bool(self.http_key):
             raise ValueError(

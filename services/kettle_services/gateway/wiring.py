@@ -18,21 +18,22 @@ if TYPE_CHECKING:
 async def serve(rt: Runtime, settings: GatewaySettings) -> None:
     """Follow all shards, publish their events, until the process is asked to stop."""
     bus = await join_bus(rt, settings)
-    tally = Metrics()
+    tally = Metrics(rt.telemetry)
     fan_out = FanOut(bus, Subjects(settings.pool), settings, tally)
     rt.loop(fan_out.run(), name="fan-out")
     rt.readiness("fan-out", lambda: fan_out.running)
     if settings.http_port or settings.rest:
-        await _serve_http(rt, settings, bus, tally)
+        await _serve_http(rt, settings, bus)
     await fan_out.began.wait()
     rt.ready()
     await rt.stopping.wait()
 
 
-async def _serve_http(rt: Runtime, settings: GatewaySettings, bus: NatsBus, tally: Metrics) -> None:
+async def _serve_http(rt: Runtime, settings: GatewaySettings, bus: NatsBus) -> None:
     from aiohttp import web  # 0.1 s to import, and most gateways have no port
 
     from kettle.runtime.http_server import serving
+    from kettle_services.gateway.request_metrics import measured
 
     port = settings.http_port
     if settings.rest:
@@ -44,8 +45,10 @@ async def _serve_http(rt: Runtime, settings: GatewaySettings, bus: NatsBus, tall
         port = port or kept_port(private_directory(directory(settings)) / "port")
     else:
         application = web.Application()
-    add_pages(application, tally, settings.nats_ca)
+    assert rt.telemetry.measurements is not None, "a gateway with a port is measured"
+    add_pages(application, rt.telemetry.measurements, settings.nats_ca)
     rt.add_health(application)
+    application.middlewares.insert(0, measured(rt.telemetry))
     encryption = _encryption(rt, settings) if settings.http_certificate else None
     await rt.enter(
         serving(

@@ -62,6 +62,7 @@ from kettle_services.startd.state.recorder import Recorder
 from kettle_wire.attempts import Ending, Transfer
 from kettle_wire.codes import HoldCode, VacateCode
 from kettle_wire.commands.startd import Activation, ClaimKey
+from kettle_wire.telemetry.traces import STARTD_ATTEMPT
 from kettle_wire.worker_reports import FinalReport, Report, ReportKey
 
 _log: Final = logging.getLogger(__name__)
@@ -322,7 +323,7 @@ class Startd:
         if isinstance(report.body, FinalReport) and report.trace:
             ended = time.time()
             self._telemetry.finished(
-                "startd.attempt",
+                STARTD_ATTEMPT.name,
                 began=ended - report.body.result.usage.wall,
                 ended=ended,
                 parent={"traceparent": report.trace},
