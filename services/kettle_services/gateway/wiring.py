@@ -38,9 +38,10 @@ async def _serve_http(rt: Runtime, settings: GatewaySettings, bus: NatsBus, tall
     if settings.rest:
         from kettle.auth.private_files import private_directory
         from kettle.embedded.ports import kept_port
-        from kettle_services.gateway.rest.wiring import directory, rest_application
+        from kettle_services.gateway.http_application import http_application
+        from kettle_services.gateway.rest.wiring import directory
 
-        application = await rest_application(rt, settings, bus)
+        application = await http_application(rt, settings, bus)
         port = port or kept_port(private_directory(directory(settings)) / "port")
     else:
         application = web.Application()

@@ -10,7 +10,7 @@ import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 from aiohttp import web
@@ -43,6 +43,9 @@ _STATUSES: Final[Mapping[str, int]] = {
     RefusalCode.TOO_SLOW: 503,
 }
 """Of refused commands; of all others 422."""
+
+VARY: Final = "Authorization, Cookie"
+"""Answers are of the person who asks."""
 
 _log: Final = logging.getLogger(__name__)
 
@@ -86,6 +89,16 @@ class Admitted(msgspec.Struct, frozen=True):
     headers: Mapping[str, str]
 
 
+class Cookies(Protocol):
+    """Tells who sends a request that shows no token."""
+
+    async def believed(self, request: web.Request, address: str) -> Person | None:
+        """
+        Who; None: nobody who is known. Raises RequestRefused: somebody whose request cannot be believed.
+        """
+        ...
+
+
 class RequestLimits:
     """How often somebody may ask: each person, and each address that shows no good credential."""
 
@@ -127,9 +140,17 @@ def _too_many(what: str, waits: float) -> RequestRefused:
 class Front:
     """Answers requests."""
 
-    def __init__(self, persons: Persons, limits: RequestLimits, twin: Twin | None = None) -> None:
+    def __init__(
+        self,
+        persons: Persons,
+        limits: RequestLimits,
+        cookies: Cookies | None = None,
+        twin: Twin | None = None,
+    ) -> None:
+        """`cookies`: what believes requests without a token; None: nothing does."""
         self._persons = persons
         self._limits = limits
+        self._cookies = cookies
         self._twin = twin
 
     def application(self, handlers: Mapping[Route, Handler]) -> web.Application:
@@ -162,7 +183,7 @@ class Front:
                 response = _response(answer) if isinstance(answer, Answer) else answer
             if not response.prepared:
                 response.headers.update(admitted.headers)
-                response.headers["Vary"] = "Authorization"
+                response.headers["Vary"] = VARY
                 response.headers["X-Content-Type-Options"] = "nosniff"
                 response.headers.setdefault("Cache-Control", "private, no-cache")
             return response
@@ -184,10 +205,15 @@ class Front:
 
     async def _believed(self, request: web.Request) -> Person:
         address = self._limits.address(request)
+        token = bearer_token(request)
         try:
-            return await self._persons.of(bearer_token(request), address)
-        except RequestRefused as refusal:
-            if refusal.code != ProblemCode.TOKEN_ABSENT:
+            if self._cookies is not None and not token:
+                person = await self._cookies.believed(request, address)
+                if person is not None:
+                    return person
+            return await self._persons.of(token, address)
+        except RequestRefused:
+            if token:
                 self._limits.failed(address)
             raise
 
@@ -220,7 +246,7 @@ class Front:
             errors=refusal.errors,
             trace=trace,
         )
-        headers = {"Vary": "Authorization", **refusal.headers}
+        headers = {"Vary": VARY, **refusal.headers}
         if refusal.challenge:
             headers["WWW-Authenticate"] = refusal.challenge
         if self._twin is not None and (page := self._twin(request, document)) is not None:
