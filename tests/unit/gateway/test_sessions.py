@@ -13,9 +13,11 @@ from kettle.runtime.authorization import Authorization
 from kettle.runtime.http_server import serving
 from kettle.runtime.policy_in_force import PolicyInForce
 from kettle_services.gateway.rest.application import Answer, Asked, Front, RequestLimits
+from kettle_services.gateway.rest.local_accounts import LocalAccounts, own_account
 from kettle_services.gateway.rest.own_iam import OwnIam
-from kettle_services.gateway.rest.persons import Persons, own_account
+from kettle_services.gateway.rest.persons import Persons
 from kettle_services.gateway.sessions.browser_sessions import BrowserSessions
+from kettle_services.gateway.sessions.credential import Credential
 from kettle_services.gateway.sessions.links import LIFE_S, Links
 from kettle_services.gateway.sessions.login import Login
 from kettle_services.gateway.sessions.origins import Origins
@@ -26,13 +28,14 @@ from kettle_wire.rest.catalogue import ROUTES
 from kettle_wire.rest.jobs import Jobs
 
 TOKEN = "the contents of the private file"
+TOKEN_OF_ADA = Credential(token="t")
 PROGRAM = {"Authorization": f"Bearer {TOKEN}"}
 OPENED = {"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate"}
 """What a browser says of an address that a person has opened."""
 
 
 def begin(table: SessionTable, person: str = "ada", now: float = 0.0) -> str:
-    return table.begin(person, "t", "token", address="", agent="", now=now)[0]
+    return table.begin(person, TOKEN_OF_ADA, "token", address="", agent="", now=now)[0]
 
 
 def test_a_session_ends_by_its_age_and_by_idleness() -> None:
@@ -50,7 +53,7 @@ def test_a_session_ends_by_its_age_and_by_idleness() -> None:
 def test_a_session_is_known_by_nothing_that_anybody_sees() -> None:
     """Neither its id nor what a page repeats opens it."""
     table = SessionTable(Lives(whole=100.0, idle=100.0))
-    shown, session = table.begin("ada", "t", "token", address="", agent="", now=0.0)
+    shown, session = table.begin("ada", TOKEN_OF_ADA, "token", address="", agent="", now=0.0)
     for other in (session.id, session.csrf, "", shown[:-1], f"{shown} ", "\udcff"):
         assert table.find(other, 1.0) is None
     assert table.find(shown, 1.0) is session
@@ -75,9 +78,9 @@ def test_of_many_sessions_those_that_are_not_used_end() -> None:
 def test_a_link_works_once_within_a_minute() -> None:
     """A second use, a late one and a code that was never made are the same: nothing."""
     links = Links()
-    code = links.make("t", 0.0)
-    assert ["", "t", ""] == [links.redeem(each, 1.0) for each in (code[:-1], code, code)]
-    assert "" == links.redeem(links.make("t", 0.0), LIFE_S)
+    made = links.make(TOKEN_OF_ADA, 0.0)
+    assert [None, TOKEN_OF_ADA, None] == [links.redeem(each, 1.0) for each in (made[:-1], made, made)]
+    assert links.redeem(links.make(TOKEN_OF_ADA, 0.0), LIFE_S) is None
 
 
 @pytest.mark.parametrize(
@@ -149,7 +152,7 @@ async def gateway(tmp_path: Path) -> AsyncGenerator[Gateway]:
     rules = tmp_path / "rules.toml"
     rules.write_text("")
     policy = PolicyInForce("gateway", Authorization(domain="pool", rules=str(rules)), None)
-    persons = Persons(policy, None, OwnIam(tmp_path), TOKEN)
+    persons = Persons(policy, None, OwnIam(tmp_path), LocalAccounts(tmp_path), TOKEN)
     limits = RequestLimits(rate=100.0, burst=20.0, proxies=frozenset())
     table, links = SessionTable(Lives(3600.0, 3600.0)), Links()
     sessions = BrowserSessions(table, Origins("", ()), persons)

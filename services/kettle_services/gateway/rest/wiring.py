@@ -29,6 +29,7 @@ from kettle_services.gateway.rest.freshness import Freshness
 from kettle_services.gateway.rest.job_commands import JobCommands
 from kettle_services.gateway.rest.job_tables import JobTables, session_settings
 from kettle_services.gateway.rest.jobs import JobQuestions
+from kettle_services.gateway.rest.local_accounts import LocalAccounts
 from kettle_services.gateway.rest.own_iam import OwnIam
 from kettle_services.gateway.rest.past import PastQuestions
 from kettle_services.gateway.rest.persons import Persons, own_token
@@ -70,7 +71,8 @@ async def rest_interface(rt: Runtime, settings: GatewaySettings, bus: Bus) -> In
     policy = access_policy(settings)
     rt.loop(_follow(policy), name="rules")
     iam = OwnIam(settings.home_path)
-    persons = Persons(policy, await _verifier(rt, settings), iam, own_token(directory(settings)))
+    accounts = LocalAccounts(settings.home_path)
+    persons = Persons(policy, await _verifier(rt, settings), iam, accounts, own_token(directory(settings)))
     people = await rt.enter(AccountConnections.ready(settings.home_path, pool_domain=policy.domain))
     filters = Filters(KnownAttributes())
     seals = Path(settings.seal_directory) if settings.seal_directory else settings.home_path / "credentials"

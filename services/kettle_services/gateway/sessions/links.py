@@ -5,6 +5,8 @@ import secrets
 from collections import OrderedDict
 from typing import Final
 
+from kettle_services.gateway.sessions.credential import Credential
+
 LIFE_S: Final = 60.0
 _MOST: Final = 1_000
 
@@ -13,10 +15,10 @@ class Links:
     """The codes that may be used; only digests of them are kept."""
 
     def __init__(self) -> None:
-        self._credentials: OrderedDict[bytes, tuple[float, str]] = OrderedDict()
+        self._credentials: OrderedDict[bytes, tuple[float, Credential]] = OrderedDict()
         """The oldest is the first."""
 
-    def make(self, credential: str, now: float) -> str:
+    def make(self, credential: Credential, now: float) -> str:
         """A code for who has shown a credential; of very many the oldest ends."""
         self._forget(now)
         while len(self._credentials) >= _MOST:
@@ -25,10 +27,10 @@ class Links:
         self._credentials[_key(made)] = now + LIFE_S, credential
         return made
 
-    def redeem(self, code: str, now: float) -> str:
-        """What was shown for the code, which works no more; empty: there is no such code."""
+    def redeem(self, code: str, now: float) -> Credential | None:
+        """What was shown for the code, which works no more; None: there is no such code."""
         self._forget(now)
-        _, credential = self._credentials.pop(_key(code), (0.0, ""))
+        _, credential = self._credentials.pop(_key(code), (0.0, None))
         return credential
 
     def _forget(self, now: float) -> None:

@@ -55,14 +55,14 @@ class Login:
     async def _by_link(self, request: web.Request, code: str, target: str) -> web.Response:
         address = self._limits.address(request)
         credential = self._links.redeem(code, time.time())
-        if not credential:
+        if credential is None:
             self._limits.failed(address)
             raise RequestRefused(
                 403,
                 ProblemCode.LINK_UNKNOWN,
                 "this login link was used already, or is older than a minute: make another one with kettle web",
             )
-        person = await self._persons.of(credential, address)
+        person = await credential.believed(self._persons, address)
         response = _led(own_target(target))
         self._sessions.begin(request, response, person, credential, "link", address=address)
         return response

@@ -9,6 +9,7 @@ from kettle.http.requests import bearer_token
 from kettle_services.gateway.rest.application import Answer, Asked, Handler
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_services.gateway.sessions.browser_sessions import HELD
+from kettle_services.gateway.sessions.credential import Credential
 from kettle_services.gateway.sessions.links import LIFE_S, Links
 from kettle_services.gateway.sessions.session_table import Session, SessionTable
 from kettle_wire.rest import sessions
@@ -61,15 +62,15 @@ class OwnSessions:
 
     async def link(self, asked: Asked) -> Answer:
         """See `MakeLink`; a browser has a session already, and no page needs to make others."""
-        credential = bearer_token(asked.request)
-        if not credential:
+        token = bearer_token(asked.request)
+        if not token:
             raise RequestRefused(
                 403,
                 ProblemCode.NOT_PERMITTED,
                 "a login link is made for who shows a token in the header Authorization: kettle web does it",
             )
         now = time.time()
-        code = self._links.make(credential, now)
+        code = self._links.make(Credential(token=token), now)
         return Answer(sessions.Link(path=f"/login?link={code}", expires=_moment(now + LIFE_S)))
 
 

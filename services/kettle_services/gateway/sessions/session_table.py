@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from kettle_services.gateway.sessions.credential import Credential
 from kettle_wire.rest.sessions import Way
 
 
@@ -27,7 +28,15 @@ class Session:
     __slots__ = ("address", "agent", "began", "credential", "csrf", "id", "key", "person", "used", "way")
 
     def __init__(
-        self, key: bytes, person: str, credential: str, way: Way, *, address: str, agent: str, now: float
+        self,
+        key: bytes,
+        person: str,
+        credential: Credential,
+        way: Way,
+        *,
+        address: str,
+        agent: str,
+        now: float,
     ) -> None:
         """`key`: the digest of what the browser shows; `credential`: what the person has shown."""
         self.key: Final = key
@@ -61,7 +70,7 @@ class SessionTable:
         return len(self._sessions)
 
     def begin(
-        self, person: str, credential: str, way: Way, *, address: str, agent: str, now: float
+        self, person: str, credential: Credential, way: Way, *, address: str, agent: str, now: float
     ) -> tuple[str, Session]:
         """A new session, and the secret by which its browser will be known."""
         self.sweep(now)
