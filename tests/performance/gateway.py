@@ -45,6 +45,7 @@ from kettle_services.gateway.rest.freshness import Freshness
 from kettle_services.gateway.rest.job_rows import Viewer
 from kettle_services.gateway.rest.job_tables import JobTables, session_settings
 from kettle_services.gateway.rest.jobs import JobQuestions
+from kettle_services.gateway.rest.local_accounts import LocalAccounts
 from kettle_services.gateway.rest.own_iam import OwnIam
 from kettle_services.gateway.rest.persons import Persons
 from kettle_wire import events
@@ -134,7 +135,8 @@ async def front(database: Database) -> AsyncGenerator[aiohttp.ClientSession]:
     }
     limits = RequestLimits(rate=1e6, burst=1e6, proxies=frozenset())
     policy = PolicyInForce("gateway", Authorization(domain="bench"), None)
-    application = Front(Persons(policy, None, OwnIam(Path()), "bench"), limits).application(handlers)
+    persons = Persons(policy, None, OwnIam(Path()), LocalAccounts(Path()), "bench")
+    application = Front(persons, limits).application(handlers)
 
     async def healthz(_request: web.Request) -> web.Response:
         return web.Response(text="ok")

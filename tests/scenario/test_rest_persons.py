@@ -20,7 +20,7 @@ from kettle.client import select
 from kettle.embedded.ports import free_ports
 from kettle.testing.servers import selection
 from kettle.testing.throwaway_pool import ThrowawayPool
-from kettle_services.gateway.rest.persons import own_account
+from kettle_services.gateway.rest.local_accounts import own_account
 from kettle_wire.subjects import Subjects
 
 pytestmark = [pytest.mark.scenario, pytest.mark.embedded]

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kettle_wire.commands.catalogue import open_to
+from kettle_wire.commands.gateway import MAKE_LOGIN_LINK
 from kettle_wire.commands.iam import (
     ISSUE_ANY_TOKEN,
     ISSUE_TOKEN,
@@ -104,6 +105,7 @@ _OUTLIVES_A_TOKEN: Final = (
     APPROVE_TOKEN_REQUEST,
     AUTO_APPROVE,
     REGISTER_CLIENT,
+    MAKE_LOGIN_LINK,
 )
 
 VISITOR: Final = Caller.VISITOR.value

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from kettle.client.events.following import JobSource
     from kettle.client.events.progress import Progress
     from kettle.client.events.published import Published, Wanted
+    from kettle.client.gateway import GatewayClient
     from kettle.client.hosts import Hosts
     from kettle.client.iam import IdentityClient
     from kettle.client.jobs.access import AttemptAccess
@@ -126,6 +127,13 @@ class Client(JobQueue):
         from kettle.client.iam import IdentityClient
 
         return IdentityClient(self.requests)
+
+    @cached_property
+    def gateway(self) -> "GatewayClient":
+        """Where the pages for browsers are."""
+        from kettle.client.gateway import GatewayClient
+
+        return GatewayClient(self.requests)
 
     @cached_property
     def hosts(self) -> "Hosts":

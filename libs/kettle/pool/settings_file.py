@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from kettle.auth.private_files import write_private
 from kettle.pool.personal_settings import Tables, Value, toml_value
 
 _HEADER: Final = re.compile(r"^\s*\[\s*([A-Za-z0-9_-]+)\s*\]\s*(#.*)?$")
@@ -50,6 +51,22 @@ def merged(
     for table, values in added.items():
         text = _with(text, table, values)
     return text, added
+
+
+def add(path: Path, wanted: Tables) -> None:
+    """
+    Have a file say these settings, too.
+
+    Raises:
+        SettingsFileError: it cannot be read or written, or says something else.
+    """
+    try:
+        text, added = merged(path, path.read_text(encoding="utf-8"), wanted, {})
+        if added:
+            write_private(path, text)
+    except (OSError, UnicodeDecodeError) as error:
+        said = getattr(error, "strerror", "") or str(error)
+        raise SettingsFileError(f"{path} cannot be used: {said}") from error
 
 
 def _with(text: str, table: str, values: Mapping[str, Value]) -> str:

@@ -48,6 +48,7 @@ def _asked_of(role: str) -> Endpoint[QueryRights, Rights]:
 
 ACCOUNTING_RIGHTS = _asked_of("accounting")
 COLLECTOR_RIGHTS = _asked_of("collector")
+GATEWAY_RIGHTS = _asked_of("gateway")
 IAM_RIGHTS = _asked_of("iam")
 MASTER_RIGHTS = _asked_of("master")
 NEGOTIATOR_RIGHTS = _asked_of("negotiator")
@@ -62,6 +63,7 @@ RIGHTS_AT: Final = {
         ACCOUNTING_RIGHTS,
         STARTD_RIGHTS,
         MASTER_RIGHTS,
+        GATEWAY_RIGHTS,
         IAM_RIGHTS,
     )
 }

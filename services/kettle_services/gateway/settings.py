@@ -70,6 +70,14 @@ class GatewaySettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields
     """At once."""
     proxies: tuple[str, ...] = ()
     """Addresses of proxies whose X-Forwarded-For says who asks."""
+    public_url: str = ""
+    """
+    The address under which browsers reach it, if that is another than they say: `https://pool.example.org`.
+    """
+    session_life: Seconds = 7 * 86400.0
+    """How many seconds after signing in somebody who uses pages has to sign in again."""
+    session_idle: Seconds = 8 * 3600.0
+    """How many seconds without a request end the session."""
     accounting: str = "accounting"
     """The name of the accounting that fills the tables."""
     collector: str = "collector"

@@ -1,18 +1,25 @@
 """How the parts of a gateway hang together."""
 
-from typing import TYPE_CHECKING
+import socket
+from typing import TYPE_CHECKING, Any, Final
 
+from kettle import VERSION
 from kettle.bus.nats import NatsBus
+from kettle.bus.ports import Served
 from kettle.runtime import Runtime
 from kettle.runtime.pool_connections import join_bus
 from kettle_services.gateway.event_stream import FanOut
 from kettle_services.gateway.metrics import Metrics
+from kettle_services.gateway.no_pages import NO_PAGES
+from kettle_services.gateway.public_documents import LONGEST_LINE, add_documents
 from kettle_services.gateway.settings import GatewaySettings
-from kettle_services.gateway.web import LONGEST_LINE, add_pages
 from kettle_wire.subjects import Subjects
 
 if TYPE_CHECKING:
     import ssl
+
+
+_EVERYWHERE: Final = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - somebody's setting, and no address that we bind
 
 
 async def serve(rt: Runtime, settings: GatewaySettings) -> None:
@@ -22,31 +29,35 @@ async def serve(rt: Runtime, settings: GatewaySettings) -> None:
     fan_out = FanOut(bus, Subjects(settings.pool), settings, tally)
     rt.loop(fan_out.run(), name="fan-out")
     rt.readiness("fan-out", lambda: fan_out.running)
+    served = NO_PAGES
     if settings.http_port or settings.rest:
-        await _serve_http(rt, settings, bus)
+        served = await _serve_http(rt, settings, bus)
+    await bus.serve("gateway", "gateway", served, version=VERSION, shared=True)
     await fan_out.began.wait()
     rt.ready()
     await rt.stopping.wait()
 
 
-async def _serve_http(rt: Runtime, settings: GatewaySettings, bus: NatsBus) -> None:
+async def _serve_http(rt: Runtime, settings: GatewaySettings, bus: NatsBus) -> list[Served[Any, Any]]:
+    """What is answered over the bus about it."""
     from aiohttp import web  # 0.1 s to import, and most gateways have no port
 
     from kettle.runtime.http_server import serving
     from kettle_services.gateway.request_metrics import measured
 
-    port = settings.http_port
+    served, port = NO_PAGES, settings.http_port
     if settings.rest:
         from kettle.auth.private_files import private_directory
         from kettle.embedded.ports import kept_port
-        from kettle_services.gateway.rest.wiring import directory, rest_application
+        from kettle_services.gateway.http_application import http_application
+        from kettle_services.gateway.rest.wiring import directory
 
-        application = await rest_application(rt, settings, bus)
         port = port or kept_port(private_directory(directory(settings)) / "port")
+        application, served = await http_application(rt, settings, bus, address(settings, port))
     else:
         application = web.Application()
     assert rt.telemetry.measurements is not None, "a gateway with a port is measured"
-    add_pages(application, rt.telemetry.measurements, settings.nats_ca)
+    add_documents(application, rt.telemetry.measurements, settings.nats_ca)
     rt.add_health(application)
     application.middlewares.insert(0, measured(rt.telemetry))
     encryption = _encryption(rt, settings) if settings.http_certificate else None
@@ -60,6 +71,16 @@ async def _serve_http(rt: Runtime, settings: GatewaySettings, bus: NatsBus) -> N
             max_field_size=LONGEST_LINE,
         )
     )
+    return served
+
+
+def address(settings: GatewaySettings, port: int) -> str:
+    """Where browsers find it: on all addresses of a machine under the machine's name."""
+    if settings.public_url:
+        return settings.public_url.rstrip("/")
+    scheme = "https" if settings.http_certificate else "http"
+    host = socket.getfqdn() if settings.http_host in _EVERYWHERE else settings.http_host
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def _encryption(rt: Runtime, settings: GatewaySettings) -> "ssl.SSLContext":

@@ -20,8 +20,9 @@ from kettle.submit.known_attributes import KnownAttributes
 from kettle_services.gateway.rest.application import Answer, Asked, RequestLimits
 from kettle_services.gateway.rest.filters import Filters
 from kettle_services.gateway.rest.idempotency import Repeats, command_id
+from kettle_services.gateway.rest.local_accounts import LocalAccounts
 from kettle_services.gateway.rest.own_iam import OwnIam
-from kettle_services.gateway.rest.pages import RowPlace, page_token, row_place
+from kettle_services.gateway.rest.page_tokens import RowPlace, page_token, row_place
 from kettle_services.gateway.rest.parameters import parameters_of
 from kettle_services.gateway.rest.persons import Person, Persons
 from kettle_services.gateway.rest.refusals import NotModified, RequestRefused
@@ -230,7 +231,7 @@ def test_each_person_has_so_many_requests() -> None:
 async def test_only_the_private_file_is_the_own_account(tmp_path: Path) -> None:
     """The contents of the file are the account that the gateway runs as; any other text is nobody."""
     policy = PolicyInForce("gateway", Authorization(domain="pool"), None)
-    persons = Persons(policy, None, OwnIam(tmp_path), "secret")
+    persons = Persons(policy, None, OwnIam(tmp_path), LocalAccounts(tmp_path), "secret")
     assert (await persons.of("secret", "127.0.0.1")).is_own_account
     for text, code in (("", "token.absent"), ("secre", "token.issuer_unknown")):
         with pytest.raises(RequestRefused) as caught:

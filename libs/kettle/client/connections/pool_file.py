@@ -88,6 +88,8 @@ class PoolFile(msgspec.Struct, frozen=True, kw_only=True):
                 return self.negotiator
             case "accounting":
                 return self.accounting
+            case "gateway":
+                return role  # all gateways of a pool answer as one
             case "iam":
                 return self.iam
             case "master":

@@ -32,6 +32,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "up": "start the pool of this machine",
         "down": "stop it",
         "status": "what the pool consists of and does",
+        "web": "its pages, in a browser",
         "demo": "see all of it work, in a pool that is thrown away",
     },
     "who may do what": {
@@ -84,7 +85,7 @@ MEANT: Final = {
     "queue": "q", "jobs": "q", "list": "q", "ps": "q", "remove": "rm", "delete": "rm", "cancel": "rm", "kill": "rm",
     "resume": "continue", "start": "up", "stop": "down", "info": "status", "nodes": "status", "output": "tail",
     "qedit": "edit", "priority": "prio", "settings": "config", "users": "userprio",
-    "tls": "pki", "certificates": "pki",
+    "tls": "pki", "certificates": "pki", "browse": "web", "dashboard": "web", "ui": "web",
 }  # fmt: skip
 """Words that people try, and the subcommand that does it."""
 

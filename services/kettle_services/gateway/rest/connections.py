@@ -18,6 +18,7 @@ import msgspec
 
 from kettle.client import Client, ClientError
 from kettle.client.connections.pool_file import PoolFile
+from kettle_services.gateway.rest.local_accounts import LocalAccounts
 from kettle_services.gateway.rest.persons import Person
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.rest.problem import ProblemCode
@@ -56,6 +57,7 @@ class AccountConnections:
 
     def __init__(self, home: Path, *, pool_domain: str, connect: Connect, most: int = MOST) -> None:
         self._home = home
+        self._accounts = LocalAccounts(home)
         self._domain = pool_domain.lower()
         self._connect = connect
         self._most = most
@@ -136,8 +138,8 @@ class AccountConnections:
             raise _none(person, str(error)) from error
         if pool.user == person.name:
             return pool
-        key = self._home / "credentials" / f"account-{person.name}.creds"
-        if "/" in person.name or not key.is_file():
+        key = self._accounts.key_of(person.name)
+        if key is None:
             raise _none(person, "the pool has made no key for an account of this name on this machine")
         return msgspec.structs.replace(pool, user=person.name, credentials=str(key), database_url="")
 

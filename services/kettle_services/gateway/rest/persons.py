@@ -1,14 +1,12 @@
 """
 Who asks over HTTP.
 
-Three credentials are believed: a token of an issuer that the settings name, which rules and map files make a name of; a token
-of the pool's own iam, which says itself whose it is; and the private file of this gateway, which only the account that it runs
-as can read: who shows its contents is that account.
+Four credentials are believed: a token of an issuer that the settings name, which rules and map files make a name of; a token
+of the pool's own iam, which says itself whose it is; the private file of this gateway, which only the account that it runs
+as can read: who shows its contents is that account; and the name of an account of this machine for which the bus has vouched.
 """
 
 import hmac
-import os
-import pwd
 import secrets
 import time
 from pathlib import Path
@@ -27,12 +25,14 @@ from kettle.auth.tokens.verifier import Verifier
 from kettle.client.connections.credentials import Holder
 from kettle.http.problems import bearer_challenge
 from kettle.runtime.policy_in_force import PolicyInForce
+from kettle_services.gateway.rest.local_accounts import LocalAccounts, own_account
 from kettle_services.gateway.rest.own_iam import OwnIam
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.rest.problem import ProblemCode
 
 TOKEN_FILE: Final = "token"  # noqa: S105 - the name of the file
 _UNMAPPED: Final = "user.unmapped"
+_FS: Final = "FS"
 
 
 class Person(msgspec.Struct, frozen=True):
@@ -48,8 +48,8 @@ class Person(msgspec.Struct, frozen=True):
 
     @property
     def is_own_account(self) -> bool:
-        """Whether that is the account that this process runs as, by its private file."""
-        return self.principal.method == "FS"
+        """Whether that is the account that this process runs as."""
+        return self.principal.method == _FS and self.principal.text == own_account()
 
 
 def own_token(directory: Path) -> str:
@@ -65,19 +65,19 @@ def own_token(directory: Path) -> str:
     return text
 
 
-def own_account() -> str:
-    """The name of the account that this process runs as."""
-    try:
-        return pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        return str(os.geteuid())
-
-
 class Persons:
     """Tells who shows a token, and what that person may do."""
 
-    def __init__(self, policy: PolicyInForce, verifier: Verifier | None, iam: OwnIam, token: str) -> None:
+    def __init__(
+        self,
+        policy: PolicyInForce,
+        verifier: Verifier | None,
+        iam: OwnIam,
+        accounts: LocalAccounts,
+        token: str,
+    ) -> None:
         """`token`: the contents of the private file; `verifier`: None if the settings name no issuer."""
+        self._accounts = accounts
         self._policy = policy
         self._verifier = verifier
         self._iam = iam
@@ -118,6 +118,22 @@ class Persons:
             )
         return person
 
+    def of_account(self, name: str, address: str) -> Person:
+        """
+        An account of this machine that has proved on the bus that it is that.
+
+        Raises RequestRefused: it may not use the pool, or not any more.
+        """
+        if not self._accounts.may_come(name):
+            raise RequestRefused(
+                403,
+                _UNMAPPED,
+                f"{name} is no account of this machine that may use the pool, or is none any more",
+            )
+        person = self._named(local(name, Address(address)))
+        own = msgspec.structs.replace(person.mapped, owner=name, domain=self._policy.domain)
+        return Person(person.principal, own)  # the bus knows accounts by their names, and no map changes them
+
     def _named(self, principal: Principal) -> Person:
         """Raises RequestRefused: the rules make nobody of it, or somebody whom no token may be."""
         mapped = self._policy.identify(principal, time.time())
@@ -130,7 +146,7 @@ class Persons:
                 f"the rules make {mapped.name} of this credential, and people of this pool are in {self._policy.domain}: see domain of "
                 "[authorization]",
             )
-        if mapped.owner in self._reserved and principal.method != "FS":
+        if mapped.owner in self._reserved and principal.method != _FS:
             raise RequestRefused(
                 403,
                 _UNMAPPED,

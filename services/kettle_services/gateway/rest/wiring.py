@@ -3,10 +3,11 @@
 import asyncio
 import logging
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from aiohttp import web
+import msgspec
 
 from kettle.auth.tokens.checking.issuers import Issuer, Issuers
 from kettle.auth.tokens.keys.fetching import FetchLimits, HttpFetcher
@@ -20,7 +21,7 @@ from kettle.runtime.policy_in_force import PolicyInForce
 from kettle.runtime.settings import config_path
 from kettle.storage import Database
 from kettle.submit.known_attributes import KnownAttributes
-from kettle_services.gateway.rest.application import Front, Handler, RequestLimits
+from kettle_services.gateway.rest.application import Handler, RequestLimits
 from kettle_services.gateway.rest.connections import AccountConnections
 from kettle_services.gateway.rest.event_feed import EventFeed
 from kettle_services.gateway.rest.filters import Filters
@@ -28,6 +29,7 @@ from kettle_services.gateway.rest.freshness import Freshness
 from kettle_services.gateway.rest.job_commands import JobCommands
 from kettle_services.gateway.rest.job_tables import JobTables, session_settings
 from kettle_services.gateway.rest.jobs import JobQuestions
+from kettle_services.gateway.rest.local_accounts import LocalAccounts
 from kettle_services.gateway.rest.own_iam import OwnIam
 from kettle_services.gateway.rest.past import PastQuestions
 from kettle_services.gateway.rest.persons import Persons, own_token
@@ -44,9 +46,17 @@ _LOOK_S: Final = 1.0
 _log: Final = logging.getLogger(__name__)
 
 
-async def rest_application(rt: Runtime, settings: GatewaySettings, bus: Bus) -> web.Application:
+class Interface(msgspec.Struct, frozen=True, kw_only=True):
+    """What answers requests, and what it knows of those who send them."""
+
+    persons: Persons
+    limits: RequestLimits
+    handlers: Mapping[Route, Handler]
+
+
+async def rest_interface(rt: Runtime, settings: GatewaySettings, bus: Bus) -> Interface:
     """
-    The application; what it needs is closed with the service.
+    The interface; what it needs is closed with the service.
 
     Raises SettingsError: what the settings say of people cannot be used.
     """
@@ -61,7 +71,8 @@ async def rest_application(rt: Runtime, settings: GatewaySettings, bus: Bus) -> 
     policy = access_policy(settings)
     rt.loop(_follow(policy), name="rules")
     iam = OwnIam(settings.home_path)
-    persons = Persons(policy, await _verifier(rt, settings), iam, own_token(directory(settings)))
+    accounts = LocalAccounts(settings.home_path)
+    persons = Persons(policy, await _verifier(rt, settings), iam, accounts, own_token(directory(settings)))
     people = await rt.enter(AccountConnections.ready(settings.home_path, pool_domain=policy.domain))
     filters = Filters(KnownAttributes())
     seals = Path(settings.seal_directory) if settings.seal_directory else settings.home_path / "credentials"
@@ -97,7 +108,7 @@ async def rest_application(rt: Runtime, settings: GatewaySettings, bus: Bus) -> 
     limits = RequestLimits(
         rate=settings.requests_per_second, burst=settings.request_burst, proxies=frozenset(settings.proxies)
     )
-    return Front(persons, limits).application(handlers)
+    return Interface(persons=persons, limits=limits, handlers=handlers)
 
 
 def directory(settings: GatewaySettings) -> Path:

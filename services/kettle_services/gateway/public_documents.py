@@ -17,7 +17,7 @@ _PUBLIC: Final = "kettle.gateway."
 """How the names of metrics begin that everybody may see."""
 
 
-def add_pages(application: "web.Application", measurements: Measurements, ca: str = "") -> None:
+def add_documents(application: "web.Application", measurements: Measurements, ca: str = "") -> None:
     """
     Serve what is for everybody.
 

@@ -1,0 +1,37 @@
+"""How what a gateway answers over HTTP hangs together: the REST interface, and the sessions of browsers."""
+
+from typing import Any
+
+from aiohttp import web
+
+from kettle.bus.ports import Bus, Served
+from kettle.runtime import Runtime
+from kettle_services.gateway.rest.application import Front
+from kettle_services.gateway.rest.wiring import rest_interface
+from kettle_services.gateway.sessions.browser_sessions import BrowserSessions
+from kettle_services.gateway.sessions.links import Links
+from kettle_services.gateway.sessions.links_by_bus import LinksByBus
+from kettle_services.gateway.sessions.login import Login
+from kettle_services.gateway.sessions.origins import Origins
+from kettle_services.gateway.sessions.own_sessions import OwnSessions
+from kettle_services.gateway.sessions.session_table import Lives, SessionTable
+from kettle_services.gateway.settings import GatewaySettings
+
+
+async def http_application(
+    rt: Runtime, settings: GatewaySettings, bus: Bus, url: str
+) -> tuple[web.Application, list[Served[Any, Any]]]:
+    """
+    The application, and what is answered over the bus about it; what it needs is closed with the service. `url`: where browsers
+    find it.
+
+    Raises SettingsError: what the settings say of people cannot be used.
+    """
+    rest = await rest_interface(rt, settings, bus)
+    table, links = SessionTable(Lives(settings.session_life, settings.session_idle)), Links()
+    origins = Origins(settings.public_url, frozenset(settings.proxies))
+    sessions = BrowserSessions(table, origins, rest.persons)
+    handlers = {**rest.handlers, **OwnSessions(table, links).handlers()}
+    application = Front(rest.persons, rest.limits, sessions).application(handlers)
+    Login(sessions, links, rest.persons, rest.limits).add_to(application)
+    return application, LinksByBus(links, rest.persons, url).served()

@@ -1,0 +1,35 @@
+"""Accounts of this machine that use the pool, and the credentials that the pool has made for them."""
+
+import os
+import pwd
+from pathlib import Path
+from typing import Final
+
+
+def own_account() -> str:
+    """The name of the account that this process runs as."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())
+
+
+class LocalAccounts:
+    """
+    Which there are now: the pool's master makes a credential for each, and removes it with the account's right to come.
+    """
+
+    def __init__(self, home: Path) -> None:
+        """`home`: the pool's directory."""
+        self._credentials: Final = home / "credentials"
+
+    def key_of(self, name: str) -> Path | None:
+        """
+        The file of an account's credential; None: this account may not use the pool, or we may not read it.
+        """
+        path = self._credentials / f"account-{name}.creds"
+        return path if name and "/" not in name and path.is_file() else None
+
+    def may_come(self, name: str) -> bool:
+        """Whether an account may use the pool: the one that it runs as may."""
+        return name == own_account() or self.key_of(name) is not None

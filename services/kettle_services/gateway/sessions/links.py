@@ -1,0 +1,42 @@
+"""Codes by which a browser begins a session: each works once, within a minute."""
+
+import hashlib
+import secrets
+from collections import OrderedDict
+from typing import Final
+
+from kettle_services.gateway.sessions.credential import Credential
+
+LIFE_S: Final = 60.0
+_MOST: Final = 1_000
+
+
+class Links:
+    """The codes that may be used; only digests of them are kept."""
+
+    def __init__(self) -> None:
+        self._credentials: OrderedDict[bytes, tuple[float, Credential]] = OrderedDict()
+        """The oldest is the first."""
+
+    def make(self, credential: Credential, now: float) -> str:
+        """A code for who has shown a credential; of very many the oldest ends."""
+        self._forget(now)
+        while len(self._credentials) >= _MOST:
+            self._credentials.popitem(last=False)
+        made = secrets.token_urlsafe(32)
+        self._credentials[_key(made)] = now + LIFE_S, credential
+        return made
+
+    def redeem(self, code: str, now: float) -> Credential | None:
+        """What was shown for the code, which works no more; None: there is no such code."""
+        self._forget(now)
+        _, credential = self._credentials.pop(_key(code), (0.0, None))
+        return credential
+
+    def _forget(self, now: float) -> None:
+        while self._credentials and next(iter(self._credentials.values()))[0] <= now:
+            self._credentials.popitem(last=False)
+
+
+def _key(code: str) -> bytes:
+    return hashlib.sha256(code.encode("utf-8", "surrogateescape")).digest()
