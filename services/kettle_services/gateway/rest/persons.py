@@ -7,8 +7,6 @@ as can read: who shows its contents is that account.
 """
 
 import hmac
-import os
-import pwd
 import secrets
 import time
 from pathlib import Path
@@ -16,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from kettle.accounts.lookup import own_name
 from kettle.auth.mapping.findings import Because, Place
 from kettle.auth.mapping.levels import Level
 from kettle.auth.mapping.policy import Mapped
@@ -65,14 +64,6 @@ def own_token(directory: Path) -> str:
     return text
 
 
-def own_account() -> str:
-    """The name of the account that this process runs as."""
-    try:
-        return pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        return str(os.geteuid())
-
-
 class Persons:
     """Tells who shows a token, and what that person may do."""
 
@@ -82,7 +73,7 @@ class Persons:
         self._verifier = verifier
         self._iam = iam
         self._token = token.encode()
-        self._reserved = frozenset({"root", own_account()})
+        self._reserved = frozenset({"root", own_name()})
 
     async def of(self, token: str, address: str) -> Person:
         """
@@ -97,7 +88,7 @@ class Persons:
                 shown=False,
             )
         if hmac.compare_digest(token.encode("utf-8", "surrogateescape"), self._token):
-            return self._named(local(own_account(), Address(address)))
+            return self._named(local(own_name(), Address(address)))
         try:
             parsed = parse(token)
         except TokenError as error:
