@@ -1,6 +1,5 @@
 """A running pool as Prometheus sees it: every service says what is declared of it."""
 
-import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Iterator
@@ -15,9 +14,7 @@ from kettle.client import select
 from kettle.pool.personal_settings import Tables
 from kettle.testing.shared_pool import SharedPool
 from kettle.testing.throwaway_pool import ThrowawayPool
-from kettle_wire.telemetry.metrics import ALL, METRICS, of_service
-
-from .prometheus import Prometheus
+from kettle_wire.telemetry.metrics import ALL, of_service
 
 pytestmark = [pytest.mark.scenario, pytest.mark.embedded]
 

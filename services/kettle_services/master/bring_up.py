@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from kettle.accounts.lookup import own_name
 from kettle.auth.trust.pool import Kind
 from kettle.bus.open_servers import open_servers, warning
 from kettle.embedded import EmbeddedNats, EmbeddedPostgres
@@ -23,7 +24,7 @@ from kettle.runtime.settings import IN_USE
 from kettle.runtime.settings_in_use import SettingsInUse
 from kettle_services.master import account_access, bus_listener
 from kettle_services.master.access_point_people import AccessPointPeople
-from kettle_services.master.bus_members import IAM, PERSON, SENTINEL, BusMembers, login_name
+from kettle_services.master.bus_members import IAM, PERSON, SENTINEL, BusMembers
 from kettle_services.master.database_access import ARCHIVER, DatabaseAccess
 from kettle_services.master.domain.start_order import NEEDS_DATABASE, Instance, role_of
 from kettle_services.master.settings import MasterSettings
@@ -290,7 +291,7 @@ class BringUp:
         """Have the people of an access point that has joined hold credentials."""
         if self._people is not None:
             self._accounts = account_access.named(settings.accounts)
-            self._people.admit([login_name(), *self._accounts])
+            self._people.admit([own_name(), *self._accounts])
 
     def _tell_accounts(self, settings: MasterSettings) -> None:
         """Have the accounts that may use the pool find it, and no others."""
@@ -311,7 +312,7 @@ class BringUp:
             nats_url=self.nats_url,
             credentials=self.credentials(PERSON),
             ca=self._settings.nats_ca,
-            user=login_name(),
+            user=own_name(),
             master=self._settings.own_name,
             database_url=self.database_url,
             lock=str(self._home.lock),

@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from kettle.accounts.lookup import own_name
 from kettle.auth.mapping.findings import Because, Place
 from kettle.auth.mapping.levels import Level
 from kettle.auth.mapping.policy import Mapped
@@ -25,7 +26,7 @@ from kettle.auth.tokens.verifier import Verifier
 from kettle.client.connections.credentials import Holder
 from kettle.http.problems import bearer_challenge
 from kettle.runtime.policy_in_force import PolicyInForce
-from kettle_services.gateway.rest.local_accounts import LocalAccounts, own_account
+from kettle_services.gateway.rest.local_accounts import LocalAccounts
 from kettle_services.gateway.rest.own_iam import OwnIam
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.rest.problem import ProblemCode
@@ -49,7 +50,7 @@ class Person(msgspec.Struct, frozen=True):
     @property
     def is_own_account(self) -> bool:
         """Whether that is the account that this process runs as."""
-        return self.principal.method == _FS and self.principal.text == own_account()
+        return self.principal.method == _FS and self.principal.text == own_name()
 
 
 def own_token(directory: Path) -> str:
@@ -82,7 +83,7 @@ class Persons:
         self._verifier = verifier
         self._iam = iam
         self._token = token.encode()
-        self._reserved = frozenset({"root", own_account()})
+        self._reserved = frozenset({"root", own_name()})
 
     async def of(self, token: str, address: str) -> Person:
         """
@@ -97,7 +98,7 @@ class Persons:
                 shown=False,
             )
         if hmac.compare_digest(token.encode("utf-8", "surrogateescape"), self._token):
-            return self._named(local(own_account(), Address(address)))
+            return self._named(local(own_name(), Address(address)))
         try:
             parsed = parse(token)
         except TokenError as error:
