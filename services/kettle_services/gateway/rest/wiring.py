@@ -46,17 +46,18 @@ _LOOK_S: Final = 1.0
 _log: Final = logging.getLogger(__name__)
 
 
-class Interface(msgspec.Struct, frozen=True, kw_only=True):
-    """What answers requests, and what it knows of those who send them."""
+class RestParts(msgspec.Struct, frozen=True):
+    """What answers requests, and what admits them."""
 
+    handlers: Mapping[Route, Handler]
     persons: Persons
     limits: RequestLimits
-    handlers: Mapping[Route, Handler]
+    tables: JobTables
 
 
-async def rest_interface(rt: Runtime, settings: GatewaySettings, bus: Bus) -> Interface:
+async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus) -> RestParts:
     """
-    The interface; what it needs is closed with the service.
+    All of it; what it needs is closed with the service.
 
     Raises SettingsError: what the settings say of people cannot be used.
     """
@@ -108,7 +109,7 @@ async def rest_interface(rt: Runtime, settings: GatewaySettings, bus: Bus) -> In
     limits = RequestLimits(
         rate=settings.requests_per_second, burst=settings.request_burst, proxies=frozenset(settings.proxies)
     )
-    return Interface(persons=persons, limits=limits, handlers=handlers)
+    return RestParts(handlers, persons, limits, tables)
 
 
 def directory(settings: GatewaySettings) -> Path:
