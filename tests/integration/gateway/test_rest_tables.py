@@ -14,7 +14,7 @@ from kettle.testing.services import Backend, owned
 from kettle_services.gateway.rest.filters import Filters
 from kettle_services.gateway.rest.job_rows import Viewer
 from kettle_services.gateway.rest.job_tables import JobTables
-from kettle_services.gateway.rest.pages import page_token, row_place
+from kettle_services.gateway.rest.page_tokens import page_token, row_place
 from kettle_wire.ads.types import Ad
 from kettle_wire.attempts import ExitRecord, Usage
 from kettle_wire.events import ClusterSubmitted, Event, JobAssigned, JobCompleted, JobHeld, JobRemoved

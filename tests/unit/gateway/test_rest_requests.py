@@ -21,7 +21,7 @@ from kettle_services.gateway.rest.application import Answer, Asked, RequestLimit
 from kettle_services.gateway.rest.filters import Filters
 from kettle_services.gateway.rest.idempotency import Repeats, command_id
 from kettle_services.gateway.rest.own_iam import OwnIam
-from kettle_services.gateway.rest.pages import RowPlace, page_token, row_place
+from kettle_services.gateway.rest.page_tokens import RowPlace, page_token, row_place
 from kettle_services.gateway.rest.parameters import parameters_of
 from kettle_services.gateway.rest.persons import Person, Persons
 from kettle_services.gateway.rest.refusals import NotModified, RequestRefused

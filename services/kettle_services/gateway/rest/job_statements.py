@@ -16,7 +16,7 @@ from kettle.projections.jobs import HISTORY, QUEUE, Searchable, prefilter
 from kettle.projections.stored_projection import microseconds
 from kettle_services.gateway.rest.filters import AdFilter
 from kettle_services.gateway.rest.job_rows import NUMBERS, SCHEDD
-from kettle_services.gateway.rest.pages import RowPlace
+from kettle_services.gateway.rest.page_tokens import RowPlace
 from kettle_wire.rest.jobs import Group, ListHistory, ListJobs
 
 _KEY: Final = "shard, cluster, proc"

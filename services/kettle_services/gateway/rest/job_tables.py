@@ -29,7 +29,7 @@ from kettle_services.gateway.rest.job_statements import (
     list_statements,
     place_of,
 )
-from kettle_services.gateway.rest.pages import RowPlace
+from kettle_services.gateway.rest.page_tokens import RowPlace
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.ads.types import Ad
 from kettle_wire.jobs import JobId

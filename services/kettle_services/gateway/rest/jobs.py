@@ -9,7 +9,7 @@ from kettle_services.gateway.rest.filters import Filters
 from kettle_services.gateway.rest.freshness import Freshness
 from kettle_services.gateway.rest.job_rows import Viewer
 from kettle_services.gateway.rest.job_tables import JobTables, frames_tag
-from kettle_services.gateway.rest.pages import page_token, row_place
+from kettle_services.gateway.rest.page_tokens import page_token, row_place
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.jobs import JobId
 from kettle_wire.rest.jobs import GetJob, Job, Jobs, ListHistory, ListJobs

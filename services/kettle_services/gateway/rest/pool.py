@@ -11,7 +11,7 @@ from kettle_services.gateway.rest.application import Answer, Asked
 from kettle_services.gateway.rest.filters import Filters
 from kettle_services.gateway.rest.job_rows import SCHEDD, STATES, Viewer
 from kettle_services.gateway.rest.job_tables import QUERIES, JobTables, frames_tag
-from kettle_services.gateway.rest.pages import AdPlace, RowPlace, ad_place, page_token, row_place
+from kettle_services.gateway.rest.page_tokens import AdPlace, RowPlace, ad_place, page_token, row_place
 from kettle_wire.commands.collector import QUERY_ADS, QueryAds
 from kettle_wire.rest.pool import AdOf, Ads, Cluster, Clusters, ListAds, ListClusters
 
