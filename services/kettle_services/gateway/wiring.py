@@ -7,8 +7,8 @@ from kettle.runtime import Runtime
 from kettle.runtime.pool_connections import join_bus
 from kettle_services.gateway.event_stream import FanOut
 from kettle_services.gateway.metrics import Metrics
+from kettle_services.gateway.public_documents import LONGEST_LINE, add_documents
 from kettle_services.gateway.settings import GatewaySettings
-from kettle_services.gateway.web import LONGEST_LINE, add_pages
 from kettle_wire.subjects import Subjects
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ async def _serve_http(rt: Runtime, settings: GatewaySettings, bus: NatsBus, tall
         port = port or kept_port(private_directory(directory(settings)) / "port")
     else:
         application = web.Application()
-    add_pages(application, tally, settings.nats_ca)
+    add_documents(application, tally, settings.nats_ca)
     rt.add_health(application)
     encryption = _encryption(rt, settings) if settings.http_certificate else None
     await rt.enter(

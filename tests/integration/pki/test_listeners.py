@@ -19,7 +19,7 @@ from kettle.runtime import Runtime, Settings, SettingsError
 from kettle.runtime.http_server import serving
 from kettle.runtime.tls_listener import tls_context
 from kettle_services.gateway.metrics import Metrics
-from kettle_services.gateway.web import add_pages
+from kettle_services.gateway.public_documents import add_documents
 
 SETTINGS = Settings()
 
@@ -44,7 +44,7 @@ async def served(files: AuthorityFiles, rt: Runtime, *, client_ca: str = "") -> 
     shown = files.kept("127.0.0.1")
     context = tls_context(rt, certificate=str(shown.certificate), key=str(shown.key), client_ca=client_ca)
     application = web.Application()
-    add_pages(application, Metrics(), str(files.kept("ca").certificate))
+    add_documents(application, Metrics(), str(files.kept("ca").certificate))
     async with serving(application, "127.0.0.1", 0, context) as port:
         yield port
 

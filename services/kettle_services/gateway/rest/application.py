@@ -27,7 +27,7 @@ from kettle_services.gateway.rest.persons import Person, Persons
 from kettle_services.gateway.rest.refusals import NotModified, RequestRefused
 from kettle_wire.codes import RefusalCode
 from kettle_wire.rest.catalogue import ROUTES
-from kettle_wire.rest.problem import ProblemCode
+from kettle_wire.rest.problem import Problem, ProblemCode
 from kettle_wire.rest.route import PREFIX, Route
 
 _TRACE: Final = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
@@ -75,6 +75,15 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 Handler = Callable[[Asked], Awaitable[Answer | web.StreamResponse]]
+Twin = Callable[[web.Request, Problem], web.Response | None]
+"""A problem as a page for people; None: who asks is a program."""
+
+
+class Admitted(msgspec.Struct, frozen=True):
+    """Who has sent a request, and what the answer tells that person of it."""
+
+    person: Person
+    headers: Mapping[str, str]
 
 
 class RequestLimits:
@@ -118,13 +127,14 @@ def _too_many(what: str, waits: float) -> RequestRefused:
 class Front:
     """Answers requests."""
 
-    def __init__(self, persons: Persons, limits: RequestLimits) -> None:
+    def __init__(self, persons: Persons, limits: RequestLimits, twin: Twin | None = None) -> None:
         self._persons = persons
         self._limits = limits
+        self._twin = twin
 
     def application(self, handlers: Mapping[Route, Handler]) -> web.Application:
         """All routes; raises LookupError if one has no handler."""
-        made = web.Application(client_max_size=LARGEST, middlewares=[_as_problems])
+        made = web.Application(client_max_size=LARGEST, middlewares=[self._as_problems])
         described = msgspec.json.encode(openapi())
 
         async def document(_request: web.Request) -> web.Response:
@@ -141,16 +151,9 @@ class Front:
         level = Level(route.level)
 
         async def guarded(request: web.Request) -> web.StreamResponse:
-            if has_secret_in_address(request):
-                raise RequestRefused(
-                    400,
-                    ProblemCode.TOKEN_IN_QUERY,
-                    "a token must not be in an address, where it is logged; send it in the header Authorization, and have this one revoked",
-                )
-            person = await self._believed(request)
-            headers = self._limits.admit(person)
-            self._persons.require(person, level)
-            asked = Asked(person, parameters_of(route, request), await body_of(route, request), request)
+            admitted = await self.admit(request, level)
+            parameters, body = parameters_of(route, request), await body_of(route, request)
+            asked = Asked(admitted.person, parameters, body, request)
             try:
                 answer = await handler(asked)
             except NotModified as known:
@@ -158,13 +161,26 @@ class Front:
             else:
                 response = _response(answer) if isinstance(answer, Answer) else answer
             if not response.prepared:
-                response.headers.update(headers)
+                response.headers.update(admitted.headers)
                 response.headers["Vary"] = "Authorization"
                 response.headers["X-Content-Type-Options"] = "nosniff"
                 response.headers.setdefault("Cache-Control", "private, no-cache")
             return response
 
         return guarded
+
+    async def admit(self, request: web.Request, level: Level) -> Admitted:
+        """Who asks for something that takes a level; raises RequestRefused."""
+        if has_secret_in_address(request):
+            raise RequestRefused(
+                400,
+                ProblemCode.TOKEN_IN_QUERY,
+                "a token must not be in an address, where it is logged; send it in the header Authorization, and have this one revoked",
+            )
+        person = await self._believed(request)
+        headers = self._limits.admit(person)
+        self._persons.require(person, level)
+        return Admitted(person, headers)
 
     async def _believed(self, request: web.Request) -> Person:
         address = self._limits.address(request)
@@ -175,6 +191,43 @@ class Front:
                 self._limits.failed(address)
             raise
 
+    @web.middleware
+    async def _as_problems(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        """Every refusal is a problem document, also what the web server itself refuses."""
+        try:
+            return await handler(request)
+        except (RequestRefused, ClientError, BusError, web.HTTPException) as error:
+            if (refusal := refusal_of(request, error)) is None:
+                raise  # a document beside the interface has its own words
+            return self._problem(request, refusal)
+
+    def _problem(self, request: web.Request, refusal: RequestRefused) -> web.Response:
+        trace = _trace(request)
+        _log.info(
+            "refused %s %s: %s",
+            request.method,
+            request.path,
+            refusal,
+            extra={"code": refusal.code, "trace": trace},
+        )
+        document = document_of(
+            refusal.status,
+            refusal.code,
+            str(refusal),
+            instance=request.path,
+            errors=refusal.errors,
+            trace=trace,
+        )
+        headers = {"Vary": "Authorization", **refusal.headers}
+        if refusal.challenge:
+            headers["WWW-Authenticate"] = refusal.challenge
+        if self._twin is not None and (page := self._twin(request, document)) is not None:
+            page.headers.update(headers)
+            return page
+        return problem_response(document, headers=headers, retry_after=refusal.retry_after)
+
 
 def _response(answer: Answer) -> web.Response:
     response = web.Response(body=msgspec.json.encode(answer.reply), content_type="application/json")
@@ -183,71 +236,39 @@ def _response(answer: Answer) -> web.Response:
     return response
 
 
-@web.middleware
-async def _as_problems(
-    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-) -> web.StreamResponse:
-    """Every refusal is a problem document, also what the web server itself refuses."""
-    try:
-        return await handler(request)
-    except RequestRefused as refusal:
-        return _problem(request, refusal)
-    except CommandRefusedError as error:
-        return _problem(request, of_command(error.code, str(error)))
-    except RefusedError as error:
-        return _problem(request, of_command(error.code, str(error), error.retry_after_ms / 1000))
-    except (BusError, ClientError) as error:
-        return _problem(request, RequestRefused(503, ProblemCode.UNAVAILABLE, str(error), retry_after=5))
-    except web.HTTPRequestEntityTooLarge:
-        return _problem(
-            request,
-            RequestRefused(
+def refusal_of(
+    request: web.Request, error: RequestRefused | ClientError | BusError | web.HTTPException
+) -> RequestRefused | None:
+    """How a request is refused that ended like this; None: the error is an answer already."""
+    match error:
+        case RequestRefused():
+            return error
+        case CommandRefusedError():
+            return of_command(error.code, str(error))
+        case RefusedError():
+            return of_command(error.code, str(error), error.retry_after_ms / 1000)
+        case BusError() | ClientError():
+            return RequestRefused(503, ProblemCode.UNAVAILABLE, str(error), retry_after=5)
+        case web.HTTPRequestEntityTooLarge():
+            return RequestRefused(
                 413, ProblemCode.BODY_TOO_LARGE, f"a body has {LARGEST:,} bytes at most; send it in parts"
-            ),
-        )
-    except web.HTTPMethodNotAllowed as error:
-        methods = ", ".join(sorted(error.allowed_methods))
-        refused = RequestRefused(405, ProblemCode.METHOD, f"this path takes {methods}")
-        response = _problem(request, refused)
-        response.headers["Allow"] = methods
-        return response
-    except web.HTTPNotFound as error:
-        if not request.path.startswith(f"{PREFIX}/") and error.text != "404: Not Found":
-            raise  # a page beside the interface has its own words
-        return _problem(
-            request,
-            RequestRefused(
+            )
+        case web.HTTPMethodNotAllowed():
+            methods = ", ".join(sorted(error.allowed_methods))
+            return RequestRefused(
+                405, ProblemCode.METHOD, f"this path takes {methods}", headers={"Allow": methods}
+            )
+        case web.HTTPNotFound() if request.path.startswith(f"{PREFIX}/") or error.text == "404: Not Found":
+            return RequestRefused(
                 404, ProblemCode.NOT_FOUND, "there is no such path: /openapi.json lists all of them"
-            ),
-        )
+            )
+        case _:
+            return None
 
 
 def of_command(code: str, sentence: str, retry_after: float = 0.0) -> RequestRefused:
     """The refusal of a request whose command a service has refused."""
     return RequestRefused(_STATUSES.get(code, 422), code, sentence, retry_after=retry_after)
-
-
-def _problem(request: web.Request, refusal: RequestRefused) -> web.Response:
-    trace = _trace(request)
-    _log.info(
-        "refused %s %s: %s",
-        request.method,
-        request.path,
-        refusal,
-        extra={"code": refusal.code, "trace": trace},
-    )
-    document = document_of(
-        refusal.status,
-        refusal.code,
-        str(refusal),
-        instance=request.path,
-        errors=refusal.errors,
-        trace=trace,
-    )
-    headers = {"Vary": "Authorization"}
-    if refusal.challenge:
-        headers["WWW-Authenticate"] = refusal.challenge
-    return problem_response(document, headers=headers, retry_after=refusal.retry_after)
 
 
 def _trace(request: web.Request) -> str:

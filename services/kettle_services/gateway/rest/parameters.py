@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
-from typing import Annotated, Any, Final, Literal, TypeVar, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, Protocol, TypeVar, get_args, get_origin
 
 import msgspec
 from aiohttp import web
@@ -22,7 +22,16 @@ _STEP: Final = re.compile(r"\.?([^.\[\]]+)|\[([^\]]*)\]")
 Wanted = TypeVar("Wanted", bound=msgspec.Struct)
 
 
-def parameters_of(route: Route, request: web.Request) -> msgspec.Struct:
+class Declared(Protocol):
+    """What says which parameters it takes."""
+
+    @property
+    def parameters(self) -> type[msgspec.Struct]:
+        """Their names and types."""
+        ...
+
+
+def parameters_of(route: Declared, request: web.Request) -> msgspec.Struct:
     """The parameters in path and query; raises RequestRefused."""
     lists = _lists(route.parameters)
     given: dict[str, Any] = dict(request.match_info)
@@ -107,7 +116,7 @@ def _flags(kind: type[msgspec.Struct]) -> frozenset[str]:
     return frozenset(field.encode_name for field in msgspec.structs.fields(kind) if field.type is bool)
 
 
-def _is_flag(route: Route, name: str) -> bool:
+def _is_flag(route: Declared, name: str) -> bool:
     return name in _flags(route.parameters)
 
 

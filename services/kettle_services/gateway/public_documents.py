@@ -15,7 +15,7 @@ LONGEST_LINE: Final = 64 * 1024
 """Bytes of an address, in which a filter may stand, and of a header, in which a token may."""
 
 
-def add_pages(application: "web.Application", tally: Metrics, ca: str = "") -> None:
+def add_documents(application: "web.Application", tally: Metrics, ca: str = "") -> None:
     """
     Serve what is for everybody.
 
