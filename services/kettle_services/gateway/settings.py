@@ -87,6 +87,8 @@ class GatewaySettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields
     """The name of the accounting that fills the tables."""
     collector: str = "collector"
     """The name of the collector that is asked."""
+    negotiator: str = "negotiator"
+    """The name of the negotiator that is asked."""
 
     def measured(self) -> bool:
         """What it publishes is shown on its own port, too."""
