@@ -7,7 +7,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -19,6 +19,9 @@ from kettle_services.condor.connections.pool_client import client_of
 from kettle_services.condor.errors import ToolError, WordsError
 from kettle_wire.commands.queue import Select
 from kettle_wire.jobs import JobId
+
+if TYPE_CHECKING:
+    from kettle.client.events.progress import Progress
 
 OPTIONS: Final = {
     "append": Option(takes=1, also=("a",)),
@@ -110,25 +113,21 @@ def description(files: dict[str, Path], wanted: Wanted, environ: Mapping[str, st
 
 
 def _carried_out(client: ShortLivedClient, text: str) -> int:
+    import asyncio  # who asks what the command can do needs no event loop
+
     from kettle.submit import SubmitError
 
     async def work(pool: Client) -> int:
         await pool.connection()
+        submission = asyncio.ensure_future(pool.submit(text, cwd=Path.cwd()))
         try:
-            cluster = (await pool.submit(text, cwd=Path.cwd())).cluster
+            cluster = (await asyncio.shield(submission)).cluster
+            progress = await _ended(pool, cluster)
         except SubmitError as error:
             raise ToolError(f"condor_run: {error}") from error
-        select = Select(clusters=[cluster])
-        try:
-            progress = await pool.wait(select, through_hold=False)
-            if not progress.ended:
-                [job] = await pool.jobs(select, projection=["HoldReason"]) or [{}]
-                sys.stderr.write(
-                    f"condor_run: job {cluster}.0 is held, and waited for: {job.get('HoldReason', '?')}\n"
-                )
-                progress = await pool.wait(select)
         except BaseException:
-            await pool.remove(select, "condor_run was interrupted")
+            # Who interrupts the submission cannot know whether there is a job: its answer says that.
+            await pool.remove(Select(clusters=[(await submission).cluster]), "condor_run was interrupted")
             raise
         state = progress.jobs[JobId(cluster, 0)]
         if state.status == "removed":
@@ -140,6 +139,19 @@ def _carried_out(client: ShortLivedClient, text: str) -> int:
         return state.exit_code or 0
 
     return client.run(work)
+
+
+async def _ended(pool: Client, cluster: int) -> "Progress":
+    """How the job has ended; meanwhile whoever waits is told that it is held, if it is."""
+    select = Select(clusters=[cluster])
+    progress = await pool.wait(select, through_hold=False)
+    if not progress.ended:
+        [job] = await pool.jobs(select, projection=["HoldReason"]) or [{}]
+        sys.stderr.write(
+            f"condor_run: job {cluster}.0 is held, and waited for: {job.get('HoldReason', '?')}\n"
+        )
+        progress = await pool.wait(select)
+    return progress
 
 
 @contextmanager
